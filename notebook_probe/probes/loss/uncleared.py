@@ -55,21 +55,21 @@ class UnclearedGradients:
         self._witnesses: weakref.WeakKeyDictionary[Optimizer, Witness] = weakref.WeakKeyDictionary()
         self._settled: weakref.WeakSet[Optimizer] = weakref.WeakSet()
         self._is_over = False
-
-    @property
-    def listens(self) -> bool:
+        self.listens = False
         """Something is not settled yet."""
-        return bool(self._witnesses)
-
-    @property
-    def n_updates(self) -> int:
+        self.n_updates = 0
         """The most updates in a row that began with the gradients of the one before."""
-        return max((one.n_uncleared for one in self._witnesses.values()), default=0)
 
     def end(self) -> None:
         """Look no more."""
         self._is_over = True
         self._witnesses.clear()
+        self._count()
+
+    def _count(self) -> None:
+        """As rarely as anything changes: both numbers are asked for at every step."""
+        counts = [one.n_uncleared for one in self._witnesses.values()]
+        self.listens, self.n_updates = bool(counts), max(counts, default=0)
 
     def backward_begins(self, loss: Number) -> None:
         for optimizer, witness in [*self._witnesses.items()]:
@@ -77,6 +77,7 @@ class UnclearedGradients:
                 self._settle(optimizer)
             else:
                 witness.has_come = True
+        self._count()
 
     def backward_ends(self, begun: None, *, has_come_through: bool) -> None:
         """What has come is no matter here."""
@@ -87,6 +88,7 @@ class UnclearedGradients:
         if witness is not None and witness.has_come:
             witness.n_uncleared += 1
             witness.has_come = False
+            self._count()
 
     def update_is_over(self, optimizer: Optimizer) -> None:
         """What it has applied is what should be cleared now."""
@@ -104,10 +106,12 @@ class UnclearedGradients:
         self._witnesses[optimizer] = Witness(
             *found, weakref.ref(gradient), gradient._version, n_uncleared=n_uncleared
         )
+        self._count()
 
     def _settle(self, optimizer: Optimizer) -> None:
         self._settled.add(optimizer)
         self._witnesses.pop(optimizer, None)
+        self._count()
 
 
 def _smallest(optimizer: Optimizer) -> tuple[int, int] | None:

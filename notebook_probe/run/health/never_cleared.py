@@ -29,7 +29,8 @@ class NeverCleared:
 
     def look(self, step: int) -> None:
         """Look at what became of the gradients, before a step."""
-        rule, n_updates = self._rules.get(RULE), self._gradients.n_updates
+        n_updates = self._gradients.n_updates
+        rule = self._rules.get(RULE) if n_updates else None  # of most trainings there are none
         if rule is None or n_updates < rule.thresholds["after"]:
             return
         self._gradients.end()

@@ -30,8 +30,9 @@ class UnswitchedMode:
 
     def look(self, step: int) -> None:
         """Look at the evaluations so far, before a step."""
-        calls, rule = self._calls, self._rules.get(RULE)
-        if self._is_over or rule is None or not calls.n or calls.n < rule.thresholds["after"]:
+        calls = self._calls
+        rule = self._rules.get(RULE) if calls.n and not self._is_over else None
+        if rule is None or calls.n < rule.thresholds["after"]:
             return
         self._is_over = True
         sentence = rule.says.format(n=calls.n)

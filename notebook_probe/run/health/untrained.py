@@ -77,8 +77,10 @@ class Untrained:
 
     def look(self, step: int) -> None:
         """Look at the model before a step."""
+        if self._is_done:
+            return
         model, rule = self._model(), self._rules.get("untrained_adapter")
-        if self._is_done or model is None or rule is None:
+        if model is None or rule is None:
             return
         if self._before is None:
             self._before = {
