@@ -179,11 +179,15 @@ def test_a_new_series_is_tried_on_the_record_and_armed(panel: PanelPage) -> None
     expect(dialog.get_by_label("Module")).to_have_value("block.conv3")
     expect(dialog.get_by_label("Quantity")).to_have_value("grad_norm")
     number = dialog.get_by_label("Number", exact=True)
+    panel.page.wait_for_function("sent.some((m) => m.type === 'try_break' && m.number === null)")
+    tried = {"module": CONV[0], "quantity": CONV[1], "now": 0.0138, "usual": 0.0061}
+    panel.say(breaks(trial={**tried, "steps": [], "n_steps": None}))
+    trial = dialog.locator(".nbp-trial")
+    expect(trial).to_have_text("now 0.0138, usually 0.0061.")  # before a number is typed
+    panel.picture("break-new-series")
     number.fill("0.02")
     panel.page.wait_for_function("sent.some((m) => m.type === 'try_break' && m.number === 0.02)")
-    tried = {"module": CONV[0], "quantity": CONV[1], "now": 0.0138, "usual": 0.0061}
     panel.say(breaks(trial={**tried, "steps": [3, 6, 118, 640], "n_steps": 4}))
-    trial = dialog.locator(".nbp-trial")
     expect(trial).to_have_text(
         "now 0.0138, usually 0.0061. Would have paused 4 times so far: steps 3, 6, 118, 640"
     )

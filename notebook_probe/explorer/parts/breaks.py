@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 import time
 from collections.abc import Mapping
+from dataclasses import dataclass
 from typing import Any, ClassVar, Literal, TypedDict
 
 import numpy as np
@@ -74,7 +75,8 @@ class Trial(TypedDict):
     """Its median."""
     steps: list[int]
     """The first few."""
-    n_steps: int
+    n_steps: int | None
+    """How many; None as long as no number is asked for."""
 
 
 class BreakClick(TypedDict):
@@ -122,8 +124,18 @@ class TryBreak(TypedDict):
     module: str
     quantity: str
     sign: Sign
-    number: float
+    number: float | None
+    """None until one is typed: the series says what it is now, and usually."""
     for_rows: int
+
+
+@dataclass(frozen=True, slots=True)
+class _Asked:
+    """A series that is asked for, and what of it would pause, once that is known."""
+
+    module: str
+    quantity: str
+    condition: OnSeries | None
 
 
 def _condition(click: BreakClick) -> Condition:
@@ -139,6 +151,15 @@ def _condition(click: BreakClick) -> Condition:
     return OnSeries(
         click["module"], click["quantity"], comparison, click["for_rows"], click["before"]
     )
+
+
+def _asked(message: TryBreak) -> _Asked:
+    module, quantity, number = message["module"], message["quantity"], message["number"]
+    if number is None:
+        return _Asked(module, quantity, None)
+    comparison = Comparison(message["sign"], number)
+    condition = OnSeries(module, quantity, comparison, max(1, message["for_rows"]))
+    return _Asked(module, quantity, condition)
 
 
 def _break(click: BreakClick) -> Request:
@@ -164,18 +185,15 @@ class Breaks(Part):
     }
     heard: ClassVar = {"try_break": TryBreak}
 
-    _asked: OnSeries | None = None
-    _trial: tuple[OnSeries, int, float, Trial] | None = None
+    _asked: _Asked | None = None
+    _trial: tuple[_Asked, int, float, Trial] | None = None
     """Of what at which revision, when, and what came of it."""
 
     def hear(self, message: Any) -> None:
         """Take in what is being asked for."""
         self._asked = None
         if message["quantity"]:
-            comparison = Comparison(message["sign"], message["number"])
-            self._asked = OnSeries(
-                message["module"], message["quantity"], comparison, max(1, message["for_rows"])
-            )
+            self._asked = _asked(message)
 
     def state(self, seen: Seen) -> Mapping[str, Any] | None:
         controls, head = self._controls, seen.head
@@ -206,23 +224,25 @@ class Breaks(Part):
         self._trial = asked, revision, time.monotonic(), found
         return found
 
-    def _read(self, asked: OnSeries) -> Trial:
+    def _read(self, asked: _Asked) -> Trial:
         try:
             series = self._source.series(asked.module, asked.quantity)
         except (KeyError, ValueError):  # nothing is recorded of it yet
             steps, values = np.empty(0, np.int64), np.empty(0)
         else:
             steps, values = series.step.values, np.asarray(series.values, np.float64)
-        rows = zip(steps.tolist(), values.tolist(), strict=True)
-        found = would_pause(asked, rows) if values.ndim == 1 else []
+        found = None
+        if asked.condition is not None:
+            rows = zip(steps.tolist(), values.tolist(), strict=True)
+            found = would_pause(asked.condition, rows) if values.ndim == 1 else []
         finite = values[np.isfinite(values)]
         return {
             "module": asked.module,
             "quantity": asked.quantity,
             "now": _known(values[-1]) if values.ndim == 1 and len(values) else None,
             "usual": _known(np.median(finite)) if len(finite) else None,
-            "steps": found[:MOST_STEPS],
-            "n_steps": len(found),
+            "steps": (found or [])[:MOST_STEPS],
+            "n_steps": None if found is None else len(found),
         }
 
 

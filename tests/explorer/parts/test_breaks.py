@@ -149,6 +149,10 @@ def test_a_series_that_is_asked_for_is_tried_on_the_record(
         "steps": [1, 4],
         "n_steps": 2,
     }
+    heard(session, type="try_break", **{**asked, "number": None})  # none is typed yet
+    [message] = told(session, controls)
+    trial = message["trial"]
+    assert (trial["now"], trial["usual"], trial["steps"], trial["n_steps"]) == (2.0, 2.5, [], None)
     heard(session, type="try_break", **{**asked, "quantity": "nothing"})
     [message] = told(session, controls)
     assert (message["trial"]["now"], message["trial"]["n_steps"]) == (None, 0)

@@ -107,13 +107,12 @@ export function createNewBreak({ state, link, follow }) {
   }
 
   function trialAsked() {
-    const value = numberOf(number);
-    if (life.signal.aborted || kind !== "series" || value === null) return NOTHING;
+    if (life.signal.aborted || kind !== "series") return NOTHING;
     return {
       module: module.value,
       quantity: quantity.value,
       sign: sign.value,
-      number: value,
+      number: numberOf(number),
       for_rows: rowsAsked(),
     };
   }
@@ -149,7 +148,7 @@ export function createNewBreak({ state, link, follow }) {
     if (trial && trial.module === module.value && trial.quantity === quantity.value) {
       if (trial.now === null) sentences.push("No value yet.");
       else sentences.push(`now ${significant(trial.now)}, usually ${significant(trial.usual)}.`);
-      if (trial.now !== null) sentences.push(wouldHave(trial));
+      if (trial.now !== null && trial.n_steps !== null) sentences.push(wouldHave(trial));
     }
     if (sparse) sentences.push(`${name} is measured ${schedule}: checked at those steps.`);
     return sentences.join(" ");
