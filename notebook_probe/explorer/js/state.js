@@ -121,6 +121,10 @@ export function createState() {
     frames: 0,
     /** How this view draws vectors: counts instead of shares, a scale for each module. */
     vectorOptions: { counts: false, own: false },
+    /** The step of the look that stands in place of the heat map; null without one. */
+    looked: null,
+    /** The mark on a step axis that was clicked last; "pressed" follows. */
+    pressed: null,
     /** Shared by both plots: { step, row, from } or null. */
     cursor: null,
     /** Where the cursor goes back to when nothing is pointed at. */

@@ -13,7 +13,8 @@ const FAINT = 0.45; // of the line that was left
 const KINDS = {
   done: { weight: 1, colour: "brand", paint: paintTick },
   checkpoint: { weight: 2, colour: "brand", paint: paintDiamond },
-  look: { weight: 3, colour: "brand", paint: paintSquare },
+  look: { weight: 3, colour: "brand", paint: (...at) => paintSquare(...at, false) },
+  shown_look: { weight: 3.2, colour: "brand", paint: (...at) => paintSquare(...at, true) },
   warning: { weight: 4, colour: "amber", paint: (...at) => paintTriangle(...at, false) },
   severe: { weight: 5, colour: "bad", paint: (...at) => paintTriangle(...at, true) },
 };
@@ -28,9 +29,15 @@ export function stepMarks(state, mapping) {
   });
   const done = (lines?.events ?? []).map(([at, kind, text]) => {
     const x = at + lines.x0;
-    return { step: Math.round(mapping.step(x)), x, kind: OWN.has(kind) ? kind : "done", text: text || kind };
+    const step = Math.round(mapping.step(x));
+    return { step, x, kind: kindOf(kind, step, state), text: text || kind };
   });
   return [...found, ...done];
+}
+
+function kindOf(kind, step, { looked }) {
+  if (kind === "look" && step === looked) return "shown_look";
+  return OWN.has(kind) ? kind : "done";
 }
 
 /** Marks that are drawn, { px, step, kind, left, texts }, each with the texts of those that it hides. */
@@ -72,6 +79,13 @@ export function markTip({ step, texts }) {
   return [element("div", { class: "nbp-tip-head" }, `step ${grouped(step)}`), ...rows];
 }
 
+/** A click on a mark: the cursor stays at its step, and who has more to show of it is told. */
+export function pressMark(state, mark) {
+  pinCursor(state, mark.step);
+  state.pressed = mark;
+  state.emit("pressed");
+}
+
 /** The cursor stays at a step until it is sent elsewhere. */
 export function pinCursor(state, step, more = {}) {
   state.pinned = { step, row: null, from: "pin", ...more };
@@ -88,12 +102,13 @@ function paintTick(context, px, bottom) {
   context.stroke();
 }
 
-function paintSquare(context, px, bottom, colours) {
-  outlined(context, colours, () => context.rect(px - 3.5, bottom + 1.5, 7, 7));
+function paintSquare(context, px, bottom, colours, filled) {
+  const fill = filled ? context.strokeStyle : colours.ground;
+  outlined(context, fill, () => context.rect(px - 3.5, bottom + 1.5, 7, 7));
 }
 
 function paintDiamond(context, px, bottom, colours) {
-  outlined(context, colours, () => {
+  outlined(context, colours.ground, () => {
     context.moveTo(px, bottom + 0.5);
     context.lineTo(px + 4.5, bottom + 5);
     context.lineTo(px, bottom + 9.5);
@@ -102,10 +117,10 @@ function paintDiamond(context, px, bottom, colours) {
   });
 }
 
-function outlined(context, colours, shape) {
+function outlined(context, fill, shape) {
   context.lineWidth = 1.4;
   context.lineJoin = "round";
-  context.fillStyle = colours.ground;
+  context.fillStyle = fill;
   context.beginPath();
   shape();
   context.fill();

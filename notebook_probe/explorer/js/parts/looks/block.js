@@ -19,7 +19,7 @@ export const TITLES = {
   attention: "attention",
 };
 
-/** `data` is { block, maps, scale }; `chosen(place, index)` is called by a click or an arrow key. */
+/** `data` is { block, maps, scale }; `chosen(tensor, place)` is called by a click and by `step`. */
 export function createBlock({ theme, chosen, signal }) {
   const title = element("b");
   const shape = element("span", { class: "nbp-soft" });
@@ -45,18 +45,9 @@ export function createBlock({ theme, chosen, signal }) {
   let selected = 0;
 
   canvas.addEventListener("click", (event) => choose(indexAt(event)), { signal });
-  canvas.addEventListener("keydown", pressed, { signal });
   const observer = new ResizeObserver(paint);
   observer.observe(el);
   signal.addEventListener("abort", () => observer.disconnect());
-
-  function pressed(event) {
-    const moves = { ArrowLeft: -1, ArrowRight: 1, ArrowUp: -layout?.columns, ArrowDown: layout?.columns };
-    if (!(event.key in moves) || event.shiftKey || !data) return;
-    event.preventDefault();
-    event.stopPropagation();
-    choose(Math.min(Math.max(selected + moves[event.key], 0), data.maps.length - 1));
-  }
 
   function choose(index) {
     if (index === null || !data) return;
@@ -97,6 +88,11 @@ export function createBlock({ theme, chosen, signal }) {
 
   return {
     el,
+    /** Choose the map so many rows down and so many columns to the right. */
+    step(down, right) {
+      if (!layout) return;
+      choose(Math.min(Math.max(selected + down * layout.columns + right, 0), data.maps.length - 1));
+    },
     /** `place` is the channel that is chosen in all blocks. */
     show(told, place) {
       data = told;

@@ -23,7 +23,6 @@ export function createEnlarged({ theme, signal }) {
 
   for (const { canvas } of [one, other]) {
     canvas.addEventListener("pointermove", (event) => point(pixelAt(event, canvas)), { signal });
-    canvas.addEventListener("keydown", pressed, { signal });
   }
 
   function pixelAt(event, canvas) {
@@ -31,16 +30,6 @@ export function createEnlarged({ theme, signal }) {
     const column = Math.floor((event.offsetX / canvas.clientWidth) * block.width);
     const row = Math.floor((event.offsetY / canvas.clientHeight) * block.height);
     return { row, column };
-  }
-
-  function pressed(event) {
-    const moves = { ArrowLeft: [0, -1], ArrowRight: [0, 1], ArrowUp: [-1, 0], ArrowDown: [1, 0] };
-    if (!(event.key in moves) || !data) return;
-    event.preventDefault();
-    event.stopPropagation();
-    const [down, right] = moves[event.key];
-    const { row, column } = at ?? { row: 0, column: -right };
-    point({ row: row + down, column: column + right });
   }
 
   function point({ row, column }) {
@@ -67,6 +56,13 @@ export function createEnlarged({ theme, signal }) {
 
   return {
     el,
+    /** Point so many rows further down and columns to the right; at first in the middle. */
+    step(down, right) {
+      const { height, width } = data.block;
+      const middle = { row: (height >> 1) - down, column: (width >> 1) - right };
+      const { row, column } = at ?? middle;
+      point({ row: row + down, column: column + right });
+    },
     show(told) {
       const moved = data && (data.block.height !== told.block.height || data.block.width !== told.block.width);
       data = told;
@@ -78,7 +74,8 @@ export function createEnlarged({ theme, signal }) {
 }
 
 function mapCanvas() {
-  const canvas = element("canvas", { tabindex: "0", role: "img", "aria-label": "The chosen map" });
+  const label = "The chosen map; Shift and arrows point";
+  const canvas = element("canvas", { tabindex: "0", role: "img", "aria-label": label });
   const caption = element("span", { class: "nbp-soft" });
   const el = element("div", {}, canvas, caption);
   return {

@@ -5,7 +5,9 @@ import { grouped } from "../../format.js";
 import { blockScale, createBlock, mapsOf } from "./block.js";
 import { createEnlarged } from "./enlarged.js";
 import { factsTable } from "./facts.js";
+import { createSamplePicture } from "./sample_picture.js";
 
+const MOVES = { ArrowLeft: [0, -1], ArrowRight: [0, 1], ArrowUp: [-1, 0], ArrowDown: [1, 0] };
 const ORDER = ["output", "attention", "weight", "grad_output", "update", "grad", "input"];
 
 export function createLookView({ state, theme, again, leave, move, signal }) {
@@ -18,6 +20,7 @@ export function createLookView({ state, theme, again, leave, move, signal }) {
   const place = element("span", { class: "nbp-look-place" });
   const retake = button("Look again", "look-again", "nbp-main");
   const sample = element("select", { "aria-label": "Sample", "data-role": "look-sample" });
+  const picture = createSamplePicture();
   const other = element("select", { "aria-label": "Second look", "data-role": "look-other" });
   const difference = element("input", { type: "checkbox", "data-role": "look-difference" });
   const said = element("div", { class: "nbp-look-said nbp-bad", role: "status", hidden: "" });
@@ -26,7 +29,7 @@ export function createLookView({ state, theme, again, leave, move, signal }) {
   const facts = element("div");
   const beside = element("label", { class: "nbp-look-difference" }, difference, "difference");
   const steps = element("span", { class: "nbp-look-steps" }, earlier, place, later, retake);
-  const choices = element("div", { class: "nbp-look-choices" }, sample, other, beside);
+  const choices = element("div", { class: "nbp-look-choices" }, picture.el, sample, other, beside);
   const el = element(
     "div",
     { class: "nbp-look", hidden: "", role: "region", "aria-label": "Look" },
@@ -53,13 +56,24 @@ export function createLookView({ state, theme, again, leave, move, signal }) {
   listen(sample, "change", () => move({ ...wanted, sample: Number(sample.value) }));
   listen(other, "change", () => move({ ...wanted, other: Number(other.value) }));
   listen(difference, "change", paint);
-  listen(el, "keydown", (event) => {
-    if (event.key !== "Escape") return;
-    leave();
+  listen(el, "keydown", pressed);
+  state.on("theme", paint);
+
+  /** Arrows choose a channel, with Shift a pixel of it. */
+  function pressed(event) {
+    const arrows = MOVES[event.key] && !event.target.matches("select, input") && told?.blocks.length;
+    if (event.key === "Escape") leave();
+    else if (!arrows) return;
+    else if (event.shiftKey) enlarged.step(...MOVES[event.key]);
+    else views.get(event.target.dataset.tensor ?? chosenBlock().tensor).step(...MOVES[event.key]);
     event.preventDefault();
     event.stopPropagation();
-  });
-  state.on("theme", paint);
+  }
+
+  /** The block whose map is enlarged. */
+  function chosenBlock() {
+    return told.blocks.find((one) => one.tensor === chosen.tensor) ?? ordered(told.blocks)[0];
+  }
 
   function go(by) {
     const at = kept.findIndex((one) => one.step === wanted?.step) + by;
@@ -83,7 +97,7 @@ export function createLookView({ state, theme, again, leave, move, signal }) {
   }
 
   function paintChosen(ground) {
-    const block = told.blocks.find((one) => one.tensor === chosen.tensor) ?? ordered(told.blocks)[0];
+    const block = chosenBlock();
     const scale = blockScale(block, told.numbers, ground);
     const index = Math.max(0, block.places.indexOf(chosen.place));
     const map = mapsOf(block, told.numbers, block.offset, scale)[index];
@@ -102,6 +116,8 @@ export function createLookView({ state, theme, again, leave, move, signal }) {
   function fillChoices() {
     const n = Math.max(...told.blocks.map((block) => block.n_samples), 0);
     setHidden(sample, n < 2);
+    const input = told.blocks.find((block) => block.tensor === "input");
+    picture.show(n < 2 ? undefined : input, told.numbers, told.sample);
     fill(sample, Array.from({ length: n }, (_, k) => [k, `sample ${k}`]), told.sample);
     const others = kept.filter((one) => one.step !== told.step);
     const pairs = others.map((one) => [one.step, `with step ${grouped(one.step)}`]);

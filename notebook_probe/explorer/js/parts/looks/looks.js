@@ -25,6 +25,7 @@ export function createLooks({ instead, ...parts }) {
   for (const one of buttons) one.addEventListener("click", pressed, { signal });
   for (const topic of ["looks", "marked", "status", "tickets", "model", "breaks", "history"]) state.on(topic, refresh);
   state.on("shown_look", arrived);
+  state.on("pressed", showPressed);
 
   /** What is marked; of nothing, where the run is held. */
   function wanted() {
@@ -45,6 +46,16 @@ export function createLooks({ instead, ...parts }) {
   function showNewest(module) {
     const newest = (module === null ? state.parts.looks.looks : keptOf(module)).at(-1);
     if (newest) move({ module: newest.module, step: newest.step, other: -1, sample: 0 });
+  }
+
+  /** A square was clicked: the look that it stands for; of several the module that is shown or marked. */
+  function showPressed() {
+    const { kind, step } = state.pressed;
+    if (!["look", "shown_look"].includes(kind)) return;
+    const there = state.parts.looks.looks.filter((one) => one.step === step);
+    const of = (module) => there.find((one) => one.module === module);
+    const look = of(shown?.module) ?? of(wanted()) ?? there.at(-1);
+    if (look) move({ module: look.module, step, other: -1, sample: shown?.sample ?? 0 });
   }
 
   function ask(module) {
@@ -71,6 +82,8 @@ export function createLooks({ instead, ...parts }) {
     setHidden(instead, isShown);
     tally();
     setAttribute(view.el, "data-step", isShown ? shown.step : -1);
+    state.looked = isShown ? shown.step : null;
+    state.emit("looked");
   }
 
   /** How much is kept, while one of it is looked at. */

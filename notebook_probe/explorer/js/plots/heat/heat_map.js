@@ -10,7 +10,7 @@ import { rgbOf } from "../colour.js";
 import { colourMap } from "../colour_maps.js";
 import { valueScale } from "../scale.js";
 import { AXIS_HEIGHT, rightMargin, stepAxis, stepMapping } from "../step_axis.js";
-import { markAt, markTip, paintMarks, pinCursor, placeMarks, stepMarks } from "../step_marks.js";
+import { markAt, markTip, paintMarks, placeMarks, pressMark, stepMarks } from "../step_marks.js";
 import { ratioName } from "../../parts/compare/names.js";
 import { partedSteps } from "../../parts/compare/partings.js";
 import { apartTicks } from "../../parts/compare/ratio_frame.js";
@@ -128,7 +128,7 @@ export function createHeatMap({ state, theme, selection, link, fail, signal }) {
 
   function draw(x, y, second) {
     const mark = markUnder(x, y);
-    if (mark) return pinCursor(state, mark.step);
+    if (mark) return pressMark(state, mark);
     const cell = cellAt(x, y);
     if (!second) before = state.selection.series;
     if (cell) selection.add(painted.frame.rows[cell.row], painted.frame.quantity);

@@ -17,7 +17,7 @@ import {
 import { trackPointer } from "../pointer.js";
 import { laneScale, valueScale } from "../scale.js";
 import { AXIS_HEIGHT, lineAxis, rightMargin, stepMapping } from "../step_axis.js";
-import { markAt, markTip, pinCursor, placeMarks, stepMarks } from "../step_marks.js";
+import { markAt, markTip, placeMarks, pressMark, stepMarks } from "../step_marks.js";
 import { averageText, describeLines, whyEmpty } from "./description.js";
 import { isLogged, lineLabels } from "./label_names.js";
 import { paintLines } from "./paint.js";
@@ -44,7 +44,8 @@ export function createLinePlot({ state, theme, selection, link, fail, signal }) 
     plot.request();
   };
   for (const topic of ["lines", "selection", "beside", "compare", "left"]) state.on(topic, refresh);
-  for (const topic of ["theme", "gutter", "heat", "status", "alerts", "breaks"]) state.on(topic, plot.request);
+  const topics = ["theme", "gutter", "heat", "status", "alerts", "breaks", "looked"];
+  for (const topic of topics) state.on(topic, plot.request);
   state.on("cursor", showCursor);
   trackPointer(
     plot,
@@ -114,7 +115,7 @@ export function createLinePlot({ state, theme, selection, link, fail, signal }) 
 
   function click(x, y) {
     const mark = markUnder(x, y);
-    if (mark) pinCursor(state, mark.step);
+    if (mark) pressMark(state, mark);
   }
 
   function hover(x, y) {

@@ -6,7 +6,7 @@ import { gutterWidth } from "../heat/row_names.js";
 import { createPlot, describeAxes, hideTip, placeCursor, showNote, showTip } from "../plot.js";
 import { trackPointer } from "../pointer.js";
 import { AXIS_HEIGHT, rightMargin, stepAxis, stepMapping } from "../step_axis.js";
-import { markAt, markTip, paintMarks, pinCursor, placeMarks, stepMarks } from "../step_marks.js";
+import { markAt, markTip, paintMarks, placeMarks, pressMark, stepMarks } from "../step_marks.js";
 import { paintVectors } from "./paint.js";
 import { vectorPicture } from "./picture.js";
 import { rowPlaces } from "./rows.js";
@@ -82,6 +82,7 @@ export function createVectorMap({ state, theme, selection, link, fail, signal })
       log: isLogVectors(frame),
       units: unitsOf(state.model, frame.quantity),
       full: height,
+      width,
     });
     describeAxes(plot.canvas, box, axis);
     const mapping = stepMapping(state, state.lines?.series ?? []);
@@ -137,7 +138,7 @@ export function createVectorMap({ state, theme, selection, link, fail, signal })
 
   function click(x, y) {
     const mark = markUnder(x, y);
-    if (mark) return pinCursor(state, mark.step);
+    if (mark) return pressMark(state, mark);
     const cell = cellAt(x, y);
     if (!cell) return undefined;
     const row = painted.frame.rows[cell.row];
