@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
@@ -137,6 +137,22 @@ def test_histograms_at_every_width(bare: PanelPage, width: int, theme: str) -> N
     assert panel.errors == []
 
 
+def written(panel: PanelPage, act: Callable[[], None]) -> list[str]:
+    """What is written on canvases while something is done and painted."""
+    panel.page.evaluate(
+        """() => { const pen = CanvasRenderingContext2D.prototype;
+        window.writes = { texts: [], own: pen.fillText };
+        pen.fillText = function (text, ...at) {
+          writes.texts.push(text); writes.own.call(this, text, ...at); }; }"""
+    )
+    act()
+    panel.wait_frame()
+    texts: list[str] = panel.page.evaluate(
+        "(CanvasRenderingContext2D.prototype.fillText = writes.own, writes.texts)"
+    )
+    return texts
+
+
 def test_spectra_and_heads_fill_a_row_each_whatever_their_length(bare: PanelPage) -> None:
     t = np.arange(STEPS)[:, None] / STEPS
     sizes = dict.fromkeys(PATHS, 24) | {PATHS[1]: 8}
@@ -149,7 +165,9 @@ def test_spectra_and_heads_fill_a_row_each_whatever_their_length(bare: PanelPage
     click(panel, 600, 110)
     hover(panel, 700, 160)
     tip = panel.page.locator(".nbp-tip:visible")
+    expect(tip).to_contain_text("eigenvalue ")
     expect(tip).to_contain_text("of 24:")
+    assert "eigenvalue" in written(panel, lambda: hover(panel, 705, 160))  # beside the colours
     expect(panel.action("heat-options")).to_have_text("log")
     panel.picture("vectors-spectrum")
     heads = dict.fromkeys(PATHS, 8)

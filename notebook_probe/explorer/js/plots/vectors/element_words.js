@@ -3,13 +3,24 @@
 import { grouped, significant, THIN_SPACE } from "../../format.js";
 import { isHistogram } from "./shown_values.js";
 
-/** "−2 … −0.5", "head 5", "5 of 64", "quantile 0.25": which element of a row. */
+/** Numbers of which a vector is, by how quantities are called: several of them are no channels. */
+const SPECTRA = [
+  [/_eigs(_|$)/, "eigenvalue"],
+  [/_singular_values$/, "singular value"],
+];
+
+/** "eigenvalue" of a spectrum; "" of what has no word of its own. */
+export function kindOfNumber({ quantity }) {
+  return SPECTRA.find(([pattern]) => pattern.test(quantity))?.[1] ?? "";
+}
+
+/** "−2 … −0.5", "head 5", "eigenvalue 5 of 64", "quantile 0.25": which element of a row. */
 export function elementName(frame, row, element) {
   if (isHistogram(frame)) return binName(frame, row, element);
   if (frame.at.length) return `at ${significant(frame.at[element] ?? NaN)}`;
   if (frame.glyph === "dashes") return `head ${element}`;
   if (frame.glyph === "bars") return `channel ${element}`;
-  return `${element + 1} of ${row.n}`;
+  return `${kindOfNumber(frame)} ${element + 1} of ${row.n}`.trimStart();
 }
 
 function binName({ low_edges: lows, high_edges: highs, at, n_lanes: lanes }, row, element) {

@@ -5,7 +5,7 @@ import { rgbOf, seriesColour } from "../colour.js";
 import { fittedText } from "../fitted_text.js";
 import { hatching } from "../heat/hatching.js";
 import { AXIS_HEIGHT, paintStepAxis } from "../step_axis.js";
-import { elementTick } from "./element_words.js";
+import { elementTick, kindOfNumber } from "./element_words.js";
 import { isHistogram, lineOf, measuredColumn, vectorAt } from "./shown_values.js";
 
 const SLICE_PX = 60;
@@ -122,7 +122,7 @@ function barScale(vector, frame, log) {
 }
 
 /** Below the slices: from what to what the colours go. */
-function paintBar(context, { box, colours, picture, frame, full, counts, units }) {
+function paintBar(context, { box, colours, picture, frame, full, width, counts, units }) {
   const { map, values } = picture;
   const [x, y] = [box.right + 12, full - AXIS_HEIGHT + 2];
   const gradient = context.createLinearGradient(x, 0, x + SLICE_PX, 0);
@@ -135,8 +135,11 @@ function paintBar(context, { box, colours, picture, frame, full, counts, units }
   context.textBaseline = "top";
   context.textAlign = "left";
   const isShare = isHistogram(frame) && !counts;
-  const what = isShare ? "of elements" : isHistogram(frame) ? "elements" : units === "1" ? "" : units;
-  context.fillText(values ? what : "own scales", x + SLICE_PX + 7, y - 2);
+  const what = isShare ? "of elements" : isHistogram(frame) ? "elements" : "";
+  const unit = [kindOfNumber(frame), units === "1" ? "" : units].filter(Boolean).join(", ");
+  const words = values ? what || unit : "own scales";
+  const beside = x + SLICE_PX + 7;
+  context.fillText(words, beside, y - 2, width - beside);
   if (!values) return;
   const text = (value) => (isShare ? `${significant(100 * value, 2)}${THIN_SPACE}%` : significant(value, 2));
   context.fillText(text(values.low), x + CLEAR_PX, y + 9);
