@@ -51,7 +51,6 @@ FIRES: dict[str, list[dict[str, Any]]] = {
     "dead_units": [{"dead_fraction": [0.501] * 41}],
     "silent_inputs": [
         {"silent_input_fraction": [0.601] * 3},
-        {"silent_input_fraction": [np.nan] * 32 + [0.601] * 3},  # batches of one
         {"silent_input_fraction": [0.1] * 9 + [0.901] * 3},
     ],
     "rank_collapse": [

@@ -96,20 +96,6 @@ def of_x(function: Callable[[Array], Any]) -> Oracle:
     return lambda h: None if h[-1].reads_words else function(h[-1].rows(h[-1].x))
 
 
-def of_last_x(function: Callable[[Array], Any], least: int = 32) -> Oracle:
-    """Of as many of the last steps as have so many rows together."""
-
-    def joined(h: list[Seen]) -> Any:
-        rows: list[Array] = []
-        for seen in reversed(h):
-            if seen.reads_words or sum(map(len, rows)) >= least:
-                break
-            rows.append(seen.rows(seen.x))
-        return function(np.concatenate(rows)) if rows else None
-
-    return joined
-
-
 def of_y(function: Callable[[Array], Any]) -> Oracle:
     return lambda h: function(h[-1].rows(h[-1].y))
 
@@ -152,7 +138,7 @@ OF_CALLS: dict[str, Oracle] = {
     "dead_fraction": of_y(lambda y: (y.max(0) <= 0).mean()),
     "linear_dead_fraction": of_y(lambda y: (y.max(0) <= -2).mean()),
     "dormant_fraction": of_y(lambda y: (np.abs(y).mean(0) <= 0.025 * np.abs(y).mean()).mean()),
-    "silent_input_fraction": of_last_x(silent),
+    "silent_input_fraction": of_x(silent),
     "range_headroom_bits": lambda h: math.log2(LARGEST / largest(h[-1].y)),
     "output_grad_headroom_bits": lambda h: math.log2(LARGEST / largest(h[-1].gy)),
     "underflow_fraction": lambda h: ((h[-1].y != 0) & (np.abs(h[-1].y) < TINY)).mean(),

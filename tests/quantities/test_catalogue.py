@@ -76,7 +76,7 @@ output_grad_cov_eigs     | factorisation | d  | one     | BackwardOutputEigOfCov
 dead_fraction            | activations   | y  | several
 linear_dead_fraction     | activations   | y  | several | LinearDeadNeuronNum
 dormant_fraction         | activations   | y  | one
-silent_input_fraction    | activations   | x  | several
+silent_input_fraction    | activations   | x  | one
 saturated_fraction       | activations   | y  | one
 output_histogram         | sort          | y  | one     | activation_histogram
 output_log_histogram     | sort          | y  | one

@@ -52,23 +52,16 @@ def dead_units(dead_fraction: Doubles, most: float = 0.5) -> Any:
     ),
 )
 def silent_inputs(
-    silent_input_fraction: Doubles,
-    most: float = 0.6,
-    later: float = 0.9,
-    first: int = 3,
-    window: int = 35,
+    silent_input_fraction: Doubles, most: float = 0.6, later: float = 0.9, window: int = 3
 ) -> Any:
     """Channels of a layer's input that are zero for every sample.
 
-    More than ``most`` of them in the ``first`` measured rows, before which the ``window`` has no
-    others, are a mistake in the data or the initialisation: of small batches it takes many steps
-    until one is measured.
+    More than ``most`` of them in the first rows are a mistake in the data or the initialisation.
     Units that fall silent while a network learns, as those of a recurrent ReLU do, come to 0.81
     where nothing is wrong: later on it takes nearly all of them.
     """
-    n_rows = np.cumsum(np.isfinite(silent_input_fraction), axis=0)
-    n_before = np.pad(n_rows, ((int(window) + 1, 0), (0, 0)))[: len(n_rows)]
-    return silent_input_fraction > np.where(n_rows - n_before <= first, most, later)
+    is_first = (np.arange(len(silent_input_fraction)) < window)[:, None]
+    return silent_input_fraction > np.where(is_first, most, later)
 
 
 @rule(

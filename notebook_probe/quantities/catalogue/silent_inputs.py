@@ -2,20 +2,19 @@
 
 from __future__ import annotations
 
-from collections import deque
+import math
 from dataclasses import dataclass
-from functools import reduce
 
 import torch
 from torch import Tensor, nn
 
 from notebook_probe.errors import QuantityError, UnreadableError
 from notebook_probe.quantities.define import questions
-from notebook_probe.quantities.define.window import window_quantity
+from notebook_probe.quantities.define.decorator import quantity
 from notebook_probe.quantities.reduce.reductions import reduction
 from notebook_probe.quantities.reduce.samples import channelled, extremes
 
-__all__ = ["Reach", "SilentInputFraction", "reach"]
+__all__ = ["Reach", "reach", "silent_input_fraction"]
 
 FEW_ROWS = 32
 """Of fewer rows a unit that is well may miss all."""
@@ -81,42 +80,25 @@ def reach(
     return Reach(values.numel() // len(largest), largest, smallest, n_nonzero)
 
 
-@window_quantity(samples="due", source="definition", question=questions.DEAD, bounds=(0, 1))
-class SilentInputFraction:
+@quantity(source="definition", question=questions.DEAD, bounds=(0, 1))
+def silent_input_fraction(input_reach: Reach) -> Tensor | float:
     """Share of input channels that are zero in every row, ``#{c : x_c = 0 in all rows} / C``.
 
-    Rows are samples and positions of the step; where these are fewer than 32, of as many due steps
-    before as have so many together. What a ReLU lets nothing through of arrives here as
+    Rows are samples and positions of the step. What a ReLU lets nothing through of arrives here as
     zero, whether it is a module or a function in somebody's ``forward``: so it sees dead units that
     have no module of their own, and features that a mistake has left empty.
 
     Warnings
     --------
-    Missing until there were 32 rows, and for data that is sparse altogether, as bags of words are:
+    Missing for fewer than 32 rows, and for data that is sparse altogether, as bags of words are:
     where the other channels are zero in three of four rows, too. Of what images are flattened to, a
     channel is a place: at the border many may be zero.
     """
-
-    def __init__(self) -> None:
-        self._steps: deque[Reach] = deque(maxlen=FEW_ROWS)
-
-    def reset(self) -> None:
-        """Steps that are too small by themselves are kept."""
-
-    def update(self, input_reach: Reach) -> None:
-        steps, now = self._steps, input_reach.largest
-        if steps and (steps[-1].largest.shape, steps[-1].largest.device) != (now.shape, now.device):
-            steps.clear()
-        steps.append(input_reach)
-        while sum(one.n_rows for one in steps) - steps[0].n_rows >= FEW_ROWS:
-            steps.popleft()
-
-    def compute(self) -> Tensor | None:
-        if sum(one.n_rows for one in self._steps) < FEW_ROWS:
-            return None
-        rows = reduce(Reach.merge, self._steps)
-        share = rows.is_silent.double().mean()
-        if rows.n_nonzero is None:
-            return share
-        n_others = (len(rows.largest) - rows.is_silent.sum()) * rows.n_rows
-        return share.where(rows.n_nonzero >= DENSE * n_others, torch.nan)
+    if input_reach.n_rows < FEW_ROWS:
+        return math.nan
+    is_silent = input_reach.is_silent
+    share = is_silent.double().mean()
+    if input_reach.n_nonzero is None:
+        return share
+    n_others = (len(is_silent) - is_silent.sum()) * input_reach.n_rows
+    return share.where(input_reach.n_nonzero >= DENSE * n_others, torch.nan)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import functools
 import math
 from pathlib import Path
 from typing import Any
@@ -17,7 +16,7 @@ from torch import Tensor, nn
 import notebook_probe as nbp
 from notebook_probe.errors import UnreadableError
 from notebook_probe.quantities import as_quantity
-from notebook_probe.quantities.catalogue.silent_inputs import Reach, reach
+from notebook_probe.quantities.catalogue.silent_inputs import reach
 
 SHARE = as_quantity("silent_input_fraction")
 
@@ -28,21 +27,11 @@ def made(values: Tensor) -> Tensor:
 
 
 def share(*calls: Tensor, module: nn.Module | None = None) -> float:
-    """Of calls in one step."""
     states = [reach(call, module or nn.Linear(3, 3)) for call in calls]
-    return shares_of(functools.reduce(Reach.merge, states))[0]
-
-
-def shares_of(*steps: Reach) -> list[float]:
-    """One due step after the other; NaN where nothing is told."""
-    window, found = SHARE(), []
-    window.reset()
-    for step in steps:
-        window.update(step)
-        told = window.compute()
-        found.append(math.nan if told is None else float(told))
-        window.reset()
-    return found
+    state = states[0]
+    for other in states[1:]:
+        state = state.merge(other)
+    return float(SHARE(state))
 
 
 def columns(*live: bool, n_rows: int = 40) -> Tensor:
@@ -73,27 +62,6 @@ def test_few_rows_tell_nothing() -> None:
     assert math.isnan(share(made(columns(True, False, n_rows=31))))
     assert share(made(columns(True, False, n_rows=32))) == 0.5
     assert share(*[made(columns(True, False, n_rows=16))] * 2) == 0.5
-
-
-def test_small_batches_are_added_up_over_as_many_due_steps_as_have_32_rows() -> None:
-    first, second, both, none = (
-        reach(made(columns(*live, n_rows=16)), nn.Linear(2, 2))
-        for live in ((True, False), (False, True), (True, True), (False, False))
-    )
-    found = shares_of(first, second, both, none, none)
-    assert found == pytest.approx([math.nan, 0.0, 0.0, 0.0, 1.0], nan_ok=True)
-
-
-def test_one_large_batch_tells_by_itself_what_was_before_it() -> None:
-    large, small = (reach(made(columns(True, False, n_rows=n)), nn.Linear(2, 2)) for n in (32, 31))
-    live = reach(made(columns(True, True, n_rows=31)), nn.Linear(2, 2))
-    assert shares_of(live, large, small) == pytest.approx([math.nan, 0.5, 0.5], nan_ok=True)
-
-
-def test_of_another_width_the_steps_before_do_not_count() -> None:
-    narrow, wide = (reach(made(torch.ones(16, n)), nn.Linear(n, 2)) for n in (2, 3))
-    found = shares_of(narrow, wide, wide)
-    assert found == pytest.approx([math.nan, math.nan, 0.0], nan_ok=True)
 
 
 def test_of_data_that_is_sparse_altogether_nothing_is_said() -> None:
