@@ -12,37 +12,16 @@ __all__ = ["DOCS", "READERS_OWN", "blocks_of", "run_page"]
 DOCS = Path(__file__).parents[2] / "docs"
 BLOCK = re.compile(r"^```python\n(.*?)^```", flags=re.DOTALL | re.MULTILINE)
 
-READERS_OWN = """
-from collections import OrderedDict
-
-import torch
-from torch import nn
-
-import notebook_probe as nbp
-
-torch.manual_seed(0)
-body = nn.Sequential(nn.Linear(4, 8), nn.ReLU(), nn.Linear(8, 8), nn.ReLU())
-model = nn.Sequential(OrderedDict(body=body, head=nn.Linear(8, 3)))
-optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
-loss_fn = nn.CrossEntropyLoss()
-loader = [(torch.randn(32, 4), torch.randint(3, (32,))) for _ in range(20)]
-
-
-def train(batches=loader):
-    for x, y in batches:
-        loss = loss_fn(model(x), y)
-        optimizer.zero_grad()
-        loss.backward()
-        optimizer.step()
-"""
-"""What a page that shows no training takes from its reader: a model, a loop, the usual import."""
-
 
 def blocks_of(page: str) -> list[str]:
     """The blocks of a page of docs/ that are marked as Python."""
     blocks = BLOCK.findall((DOCS / page).read_text("utf-8"))
     assert blocks, f"{page} has no Python"
     return blocks
+
+
+READERS_OWN = "\n".join(blocks_of("how_to/model.md"))
+"""What a page that shows no training takes from its reader: a model, a loop, the usual import."""
 
 
 def run_page(
