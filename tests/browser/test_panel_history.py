@@ -1,13 +1,15 @@
-"""The history: checkpoints below the heat map, and the way back to them."""
+"""The history: checkpoints above the step axis of the heat map, and the way back to them."""
 
 from __future__ import annotations
+
+import json
 
 import numpy as np
 import pytest
 from playwright.sync_api import Locator, expect
 
 from tests.browser import panel_messages as kernel
-from tests.browser.history_messages import history
+from tests.browser.history_messages import branched, history
 from tests.browser.panel_page import PanelPage
 
 WIDTHS = [(640, "dark"), (880, "light"), (1280, "dark")]
@@ -32,6 +34,13 @@ def diamonds(panel: PanelPage) -> Locator:
     return panel.page.locator(".nbp-diamond")
 
 
+BOTTOM_IS = "(foot) => JSON.parse(document.querySelector('.nbp-heat').dataset.box)[3] === foot"
+
+
+def bottom_of_rows(panel: PanelPage) -> float:
+    return float(json.loads(panel.heat.get_attribute("data-box") or "")[3])
+
+
 def test_a_loop_without_checkpoints_has_no_strip(panel: PanelPage) -> None:
     strip = panel.page.locator(".nbp-history")
     expect(strip).to_be_hidden()
@@ -42,8 +51,10 @@ def test_a_loop_without_checkpoints_has_no_strip(panel: PanelPage) -> None:
     expect(strip).to_be_hidden()
 
 
-def test_each_stands_at_its_step_below_the_heat_map(panel: PanelPage) -> None:
+def test_each_stands_at_its_step_between_the_rows_and_their_axis(panel: PanelPage) -> None:
+    foot = bottom_of_rows(panel)
     panel.say(history(200, 400, 800))
+    panel.page.wait_for_function(BOTTOM_IS, arg=foot)  # the plot has grown by the strip
     expect(diamonds(panel)).to_have_count(3)
     canvas = panel.heat.bounding_box()
     assert canvas is not None
@@ -52,7 +63,21 @@ def test_each_stands_at_its_step_below_the_heat_map(panel: PanelPage) -> None:
         assert box is not None
         at = canvas["x"] + panel.x_of_step(panel.heat, step)
         assert box["x"] + box["width"] / 2 == pytest.approx(at, abs=1)
-        assert box["y"] >= canvas["y"] + canvas["height"] - 4
+        assert box["y"] >= canvas["y"] + foot
+        assert box["y"] + box["height"] <= canvas["y"] + canvas["height"] - 22  # the axis
+
+
+def test_two_lines_of_history_take_twice_the_room_and_give_it_back(panel: PanelPage) -> None:
+    foot, tall = bottom_of_rows(panel), panel.heat.evaluate("(canvas) => canvas.clientHeight")
+    for message, lines in ((branched(100, 200, 300), 2), (history(200), 1), (history(), 0)):
+        panel.say(message)
+        panel.page.wait_for_function(
+            "(tall) => document.querySelector('.nbp-heat').clientHeight === tall",
+            arg=tall + 20 * lines,
+        )
+        panel.page.wait_for_function(BOTTOM_IS, arg=foot)
+        panel.picture(f"history-{lines}")
+    assert panel.errors == []
 
 
 def test_a_click_says_what_it_is_and_how_to_go_back(panel: PanelPage) -> None:

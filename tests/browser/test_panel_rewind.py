@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from typing import Any
 
 import numpy as np
@@ -268,9 +267,14 @@ def left_alerts(alerts: list[Alert]) -> dict[str, Any]:
 def is_marked(panel: PanelPage, step: int) -> bool:
     """Whether there is red below the axis of the heat map at a step."""
     panel.wait_frame()
-    bottom = json.loads(panel.heat.get_attribute("data-box") or "")[3]
-    red, green, _, alpha = panel.pixel(panel.heat, panel.x_of_step(panel.heat, step), bottom + 6)
+    x, y = panel.x_of_step(panel.heat, step), axis_of(panel.heat) + 6
+    red, green, _, alpha = panel.pixel(panel.heat, x, y)
     return alpha > 60 and red > green + 60
+
+
+def axis_of(plot: Locator) -> float:
+    """Where the step axis stands in a plot: below the strip of history, where there is one."""
+    return float(plot.evaluate("(canvas) => canvas.clientHeight")) - 22
 
 
 def test_both_plots_keep_what_was_left_paler_from_the_fork_on(panel: PanelPage) -> None:
@@ -312,7 +316,7 @@ def test_looks_are_squares_and_checkpoints_diamonds_on_both_axes(panel: PanelPag
     for plot in (panel.heat, panel.lines):
         box = plot.bounding_box()
         assert box is not None
-        bottom = json.loads(plot.get_attribute("data-box") or "")[3]
+        bottom = axis_of(plot)
         outlined = {}
         for step in (200, 500, 600):
             x = panel.x_of_step(plot, step)

@@ -129,6 +129,8 @@ export function createState() {
     cursor: null,
     /** Where the cursor goes back to when nothing is pointed at. */
     pinned: null,
+    /** Pixels that the history takes between the rows above the lines and their step axis. */
+    strip: 0,
     /** Pixels kept free left of both plots, so that their step axes stand above each other. */
     gutter: 52,
     on(topic, subscriber) {

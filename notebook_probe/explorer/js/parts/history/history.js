@@ -1,13 +1,14 @@
-/** The history below the heat map: the line of the run, what was left of it, and its checkpoints. */
+/** The history between the rows and their step axis: the line of the run, what was left of it, and its checkpoints. */
 
 import { element, setAttribute, setHidden, setText } from "../../dom.js";
 import { bytes, grouped } from "../../format.js";
 import { createBack } from "./back.js";
 
 const NEXT = { ArrowRight: 1, ArrowLeft: -1 };
+const ONE_LINE = 20; // pixels
 const DOWN = 20; // pixels from the line that was left to the branch
 
-export function createHistory({ state, link, dialogs, canvas, signal }) {
+export function createHistory({ root, state, link, dialogs, canvas, signal }) {
   const marks = element("span", { class: "nbp-history-marks", role: "group", "aria-label": "Checkpoints" });
   const name = element("span", { class: "nbp-history-name nbp-soft" }, "history");
   const count = element("span", { class: "nbp-history-count nbp-soft" });
@@ -31,6 +32,7 @@ export function createHistory({ state, link, dialogs, canvas, signal }) {
     shown?.describe();
     const { checkpoints, left, fork } = state.parts.history;
     setHidden(el, !checkpoints.length && !left);
+    takeRoom(el.hidden ? 0 : left ? ONE_LINE + DOWN : ONE_LINE);
     if (el.hidden || !canvas.dataset.box || !canvas.dataset.axis) return;
     const key = JSON.stringify([state.parts.history, canvas.dataset.box, canvas.dataset.axis, state.status.step]);
     if (key === known) return;
@@ -49,8 +51,15 @@ export function createHistory({ state, link, dialogs, canvas, signal }) {
     sayWhere(to, checkpoints, left, fork);
   }
 
+  /** The plots above leave so much free for it. */
+  function takeRoom(pixels) {
+    if (pixels === state.strip) return;
+    state.strip = pixels;
+    root.style.setProperty("--nbp-strip", `${pixels}px`);
+    state.emit("strip");
+  }
+
   function placeLines(x, from, left, fork) {
-    el.classList.toggle("nbp-branched", left !== null);
     const end = x(state.status.step);
     stretch(line, from, left ? x(fork) : end);
     for (const node of [old, turn, branch]) setHidden(node, !left);

@@ -35,7 +35,7 @@ export function createHeatMap({ state, theme, selection, link, fail, signal }) {
   let before = []; // series before a click: a double-click gives them back
 
   const topics = ["heat", "ratio", "parting", "selection", "theme", "gutter", "lines", "status", "marked"];
-  for (const topic of [...topics, "alerts", "left"]) state.on(topic, plot.request);
+  for (const topic of [...topics, "alerts", "left", "strip"]) state.on(topic, plot.request);
   state.on("cursor", showCursor);
   const turn = () => setHidden(plot.el, showsVectors(state));
   for (const topic of ["selection", "vectors", "status"]) state.on(topic, turn);
@@ -50,7 +50,7 @@ export function createHeatMap({ state, theme, selection, link, fail, signal }) {
     const empty = !frame?.rows.length || !frame.columns;
     showNote(plot, empty ? whyNoHeat(state) : "");
     if (!empty) {
-      plot.el.style.height = `${2 + frame.rows.length * TALLEST_ROW + AXIS_HEIGHT}px`;
+      plot.el.style.height = `${2 + frame.rows.length * TALLEST_ROW + state.strip + AXIS_HEIGHT}px`;
       paintFrame(context, frame, width, height);
     }
     if (state.heat) link.painted("heat", state.heat.seq);
@@ -59,10 +59,11 @@ export function createHeatMap({ state, theme, selection, link, fail, signal }) {
 
   function paintFrame(context, frame, width, height) {
     const colours = theme.read();
-    const bottom = height - AXIS_HEIGHT;
+    const foot = height - AXIS_HEIGHT; // of all: there the step axis stands
+    const bottom = foot - state.strip;
     const names = rowNames(frame.rows, (bottom - 2) / frame.rows.length);
     setGutter(gutterWidth(context, colours, names));
-    const box = { left: state.gutter, right: width - rightMargin(width), top: 2, bottom };
+    const box = { left: state.gutter, right: width - rightMargin(width), top: 2, bottom, foot };
     const axis = stepAxis(state, box.left, box.right);
     if (!isCurrent(state.heatPicture, frame, state, colours.ground)) {
       state.heatPicture = heatPicture(frame, state, colours.ground);
@@ -82,14 +83,14 @@ export function createHeatMap({ state, theme, selection, link, fail, signal }) {
       usual: frame.ratio ? null : usualOf(state.model, frame.quantity),
       parted: partedSteps(state),
       beside: besideWords(state, frame),
-      full: height,
+      full: state.strip ? bottom + AXIS_HEIGHT - 6 : height, // a strip has words beside it
     });
     const before = plot.canvas.dataset.axis;
     describeAxes(plot.canvas, box, axis);
     if (plot.canvas.dataset.axis !== before) state.emit("axis");
     const mapping = stepMapping(state, state.lines?.series ?? []);
     const marks = placeMarks(stepMarks(state, mapping), ({ step }) => axis.place(step), box);
-    paintMarks(context, marks, box.bottom, colours);
+    paintMarks(context, marks, box.foot, colours);
     painted = { axis, box, frame, left, marks };
   }
 
@@ -123,7 +124,7 @@ export function createHeatMap({ state, theme, selection, link, fail, signal }) {
   }
 
   function markUnder(x, y) {
-    return painted && markAt(painted.marks, x, y, painted.box.bottom);
+    return painted && markAt(painted.marks, x, y, painted.box.foot);
   }
 
   function draw(x, y, second) {

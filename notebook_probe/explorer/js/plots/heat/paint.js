@@ -69,7 +69,7 @@ export function paintHeat(context, view) {
   }
   paintFlags(context, view);
   context.restore();
-  paintStepAxis(context, axis, colours, box.top, box.bottom, false);
+  paintStepAxis(context, axis, colours, box.top, box.foot, false);
   paintRowNames(context, view, rowHeight);
   if (view.beside) paintAlignment(context, view);
   paintColourBar(context, view);
@@ -80,5 +80,5 @@ function paintAlignment(context, { beside, box, colours }) {
   context.textAlign = "right";
   context.textBaseline = "top";
   context.fillStyle = colours.soft;
-  context.fillText(beside.axis, box.left - 12, box.bottom + 10);
+  context.fillText(beside.axis, box.left - 12, box.foot + 10);
 }

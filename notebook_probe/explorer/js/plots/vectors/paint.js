@@ -15,7 +15,7 @@ const CLEAR_PX = 8; // of the last step's label, which stands below the end of t
 export function paintVectors(context, view) {
   const { axis, box, colours, frame, places, enlarged } = view;
   const [left, right] = [axis.place(frame.first_step), axis.place(frame.last_step + 1)];
-  paintStepAxis(context, axis, colours, box.top, box.bottom, false);
+  paintStepAxis(context, axis, colours, box.top, box.foot, false);
   context.font = colours.font;
   for (const place of places) {
     const row = frame.rows[place.row];
@@ -155,5 +155,5 @@ function paintRest(context, { box, colours, frame, places, first }) {
   context.textAlign = "right";
   context.textBaseline = "top";
   const words = [first && `↑ ${first}`, below && `↓ ${below}`].filter(Boolean).join("  ");
-  context.fillText(words, box.left - 7, box.bottom + 7);
+  context.fillText(words, box.left - 7, box.foot + 7);
 }

@@ -30,7 +30,7 @@ export function createVectorMap({ state, theme, selection, link, fail, signal })
 
   const turn = () => setHidden(plot.el, !showsVectors(state));
   for (const topic of ["selection", "vectors", "status"]) state.on(topic, turn);
-  const topics = ["vectors", "vector options", "selection", "theme", "gutter", "lines", "marked", "alerts"];
+  const topics = ["vectors", "vector options", "selection", "theme", "gutter", "lines", "marked", "alerts", "strip"];
   for (const topic of topics) state.on(topic, plot.request);
   state.on("cursor", showCursor);
   const calls = { hover, leave: () => point(state.pinned), click, range, reset };
@@ -60,7 +60,8 @@ export function createVectorMap({ state, theme, selection, link, fail, signal })
       state.gutter = gutter;
       state.emit("gutter");
     }
-    const box = { left: gutter, right: width - rightMargin(width), top: 2, bottom: height - AXIS_HEIGHT };
+    const foot = height - AXIS_HEIGHT;
+    const box = { left: gutter, right: width - rightMargin(width), top: 2, bottom: foot - state.strip, foot };
     const axis = stepAxis(state, box.left, box.right);
     const tall = frame.rows.findIndex((row) => row.module === enlarged);
     first = Math.min(first, Math.max(0, frame.rows.length - 1));
@@ -87,7 +88,7 @@ export function createVectorMap({ state, theme, selection, link, fail, signal })
     describeAxes(plot.canvas, box, axis);
     const mapping = stepMapping(state, state.lines?.series ?? []);
     const marks = placeMarks(stepMarks(state, mapping), ({ step }) => axis.place(step), box);
-    paintMarks(context, marks, box.bottom, colours);
+    paintMarks(context, marks, box.foot, colours);
     painted = { axis, box, frame, places, marks };
   }
 
@@ -133,7 +134,7 @@ export function createVectorMap({ state, theme, selection, link, fail, signal })
   }
 
   function markUnder(x, y) {
-    return painted && markAt(painted.marks, x, y, painted.box.bottom);
+    return painted && markAt(painted.marks, x, y, painted.box.foot);
   }
 
   function click(x, y) {
