@@ -289,7 +289,9 @@ def test_a_branch_has_its_strip_and_the_line_that_was_left(page: Page, tmp_path:
     strip = panel.root.locator(".nbp-history")
     expect(strip).to_contain_text("before, to step 18")
     expect(strip).to_contain_text("now, from step 5")
-    assert json.loads(panel.heat.get_attribute("data-axis") or "")[1] >= 18
+    page.wait_for_function(
+        "axis => JSON.parse(axis.dataset.axis)[1] >= 18", arg=panel.heat.element_handle()
+    )
     expect(panel.root.locator(".nbp-branch")).to_have_text("branch 3")
     expect(panel.root.locator(".nbp-left-mark")).to_have_count(1)
     box = panel.heat.bounding_box()
