@@ -4,11 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from contextlib import AbstractContextManager
+from pathlib import Path
 
 import pytest
 from playwright.sync_api import expect
 
 from tests.site.conftest import Visit
+
+ROOT = Path(__file__).parents[2]
 
 pytestmark = [pytest.mark.docs, pytest.mark.xdist_group("browser")]
 
@@ -73,6 +76,24 @@ FOCUSED = """
 }
 """
 
+CUT_OFF = """
+() => [...document.querySelectorAll(".md-content .highlight:not(.language-text) > pre > code")]
+  .filter((code) => code.scrollWidth > code.clientWidth)
+  .map((code) => code.textContent.slice(0, 80))
+"""
+AS_HIGH_AS_ITS_PANEL = """
+() => {
+  const frame = document.querySelector("iframe.panel"), shown = frame.contentDocument;
+  const whole = shown.querySelector(".nbp-foot")?.getBoundingClientRect().bottom;
+  return whole <= frame.clientHeight && shown.documentElement.scrollHeight <= frame.clientHeight;
+}
+"""
+GOING_ON_BELOW = """
+() => [...document.querySelectorAll(".md-content pre > code > span")]
+  .filter((line) => line.offsetHeight > 1.5 * parseFloat(getComputedStyle(line).lineHeight))
+  .map((line) => line.textContent)
+"""
+
 
 @pytest.mark.parametrize("scheme", ["light", "dark"])
 @pytest.mark.parametrize("path", PAGES)
@@ -96,6 +117,30 @@ def test_a_narrow_page_does_not_scroll_sideways(window: Window, width: int) -> N
     with window(width, "light") as visit:
         widths = {path: visit(path).evaluate("document.body.scrollWidth") for path in PAGES}
     assert {path: wide for path, wide in widths.items() if wide > width} == {}
+
+
+@pytest.mark.parametrize("width", [320, 880, 1280])
+def test_no_line_of_code_is_cut_off(window: Window, width: int) -> None:
+    with window(width, "light") as visit:
+        cut = {path: visit(path).evaluate(CUT_OFF) for path in PAGES}
+    assert {path: codes for path, codes in cut.items() if codes} == {}
+
+
+def test_in_a_usual_window_every_line_of_the_tutorial_is_one(window: Window) -> None:
+    with window(1280, "light") as visit:
+        assert visit("tutorial/").evaluate(GOING_ON_BELOW) == []
+
+
+def test_code_that_is_copied_is_what_was_written(window: Window) -> None:
+    with window(320, "light") as visit:
+        page = visit("tutorial/")
+        page.context.grant_permissions(["clipboard-read", "clipboard-write"])
+        page.locator(".highlight").first.hover()
+        page.locator(".highlight .md-code__button").first.click()
+        page.wait_for_function("async () => (await navigator.clipboard.readText()) !== ''")
+        copied = page.evaluate("navigator.clipboard.readText()")
+    written = (ROOT / "docs" / "tutorial.md").read_text("utf-8")
+    assert copied == written.split("```python\n")[1].split("\n```")[0]
 
 
 def test_keys_reach_the_search_and_the_nav_and_show_where_they_are(window: Window) -> None:
@@ -129,3 +174,15 @@ def test_the_panel_on_the_first_page_is_alive_without_a_kernel(window: Window) -
         chip.click()
         expect(chip).to_have_attribute("aria-pressed", "true")
         expect(panel.get_by_role("img", name="Modules over steps")).to_be_visible()
+
+
+@pytest.mark.parametrize("width", [320, 880, 1280])
+def test_the_panel_on_the_first_page_is_whole(window: Window, width: int) -> None:
+    with window(width, "light") as visit:
+        page = visit("")
+        page.locator("iframe.panel").scroll_into_view_if_needed()
+        foot = page.frame_locator("iframe.panel").locator(".nbp-foot")
+        expect(foot).to_be_visible()
+        page.wait_for_function(AS_HIGH_AS_ITS_PANEL)
+        bar = page.frame_locator("iframe.panel").locator(".nbp-bar")
+        assert bar.evaluate("(bar) => bar.scrollWidth - bar.clientWidth") <= 0
