@@ -240,6 +240,19 @@ def test_more_rows_than_there_is_room_for_are_scrolled_and_keys_move_through_the
     panel.picture("vectors-scrolled")
 
 
+def test_the_tip_tells_of_the_row_that_was_scrolled_under_a_pointer_at_rest(
+    bare: PanelPage,
+) -> None:
+    panel = populate(bare.show(880), "histogram", histograms([f"m{k}" for k in range(60)]))
+    hover(panel, 100, 20)
+    tip = panel.page.locator(".nbp-tip:visible")
+    expect(tip).to_contain_text("m1  step")
+    panel.page.mouse.wheel(0, 100)
+    expect(tip).to_contain_text("m2  step")
+    panel.page.mouse.wheel(0, -100)
+    expect(tip).to_contain_text("m1  step")
+
+
 def test_a_view_is_told_when_vectors_were_painted_and_the_tree_has_their_picture(
     bare: PanelPage,
 ) -> None:
@@ -247,7 +260,9 @@ def test_a_view_is_told_when_vectors_were_painted_and_the_tree_has_their_picture
     painted = "(canvas) => canvas.getContext('2d').getImageData(0, 0, 128, 10).data.some((v) => v)"
     swatch = f"document.querySelector('.nbp-row[data-module=\"{PATHS[0]}\"] canvas')"
     panel.page.wait_for_function(f"({painted})({swatch})")
-    assert any("vectors" in message["widths"] for message in panel.sent("viewport"))
+    panel.page.wait_for_function(
+        "() => sent.some(({ type, widths }) => type === 'viewport' && 'vectors' in widths)"
+    )
 
 
 def test_marks_of_alerts_and_of_what_was_done_stand_below_vectors_too(bare: PanelPage) -> None:
@@ -255,6 +270,7 @@ def test_marks_of_alerts_and_of_what_was_done_stand_below_vectors_too(bare: Pane
     panel.say(
         gpt.alerts_message([gpt.alert(620, "loss_spike", ["(root)"], ["loss"], "it is high")])
     )
+    panel.wait_frame()
     bottom = json.loads(canvas(panel).get_attribute("data-box"))[3]
     hover(panel, 620, bottom + 5)
     tip = panel.page.locator(".nbp-tip:visible")

@@ -49,6 +49,7 @@ export function createVectorMap({ state, theme, selection, link, fail, signal })
     if (!showsVectors(state)) return;
     if (frame) paintFrame(context, frame, width, height);
     if (state.vectors) link.painted("vectors", state.vectors.seq);
+    followPointer();
     showTips();
   }
 
@@ -110,15 +111,31 @@ export function createVectorMap({ state, theme, selection, link, fail, signal })
   /** `{ row, element, step }` under a pixel, or null beside the pictures. */
   function cellAt(x, y) {
     if (!painted) return null;
-    const { axis, box, frame, places } = painted;
-    const place = places.find(({ top, bottom }) => y >= top && y <= bottom);
+    const { axis, box, frame } = painted;
+    const line = lineAt(y);
     const step = Math.floor(axis.value(x));
-    if (!place || x < box.left || x > box.right) return null;
+    if (!line || x < box.left || x > box.right) return null;
     if (step < frame.first_step || step > frame.last_step) return null;
+    return { ...line, step, y };
+  }
+
+  /** `{ row, element }` at a height, or null between the pictures. */
+  function lineAt(y) {
+    const { frame, places } = painted;
+    const place = places.find(({ top, bottom }) => y >= top && y <= bottom);
+    if (!place) return null;
     const row = frame.rows[place.row];
     const share = (y - place.top) / (place.bottom - place.top);
     const line = Math.min(row.n - 1, Math.floor(share * row.n));
-    return { row: place.row, element: lineOf(frame, row, line), step, y };
+    return { row: place.row, element: lineOf(frame, row, line) };
+  }
+
+  /** Rows move under a pointer that stands still: as they are scrolled, or one is enlarged. */
+  function followPointer() {
+    const { cursor } = state;
+    if (!painted || cursor?.from !== "vectors" || cursor.y === undefined) return;
+    const line = lineAt(cursor.y);
+    if (line?.row !== cursor.row || line.element !== cursor.element) point(line ? { ...cursor, ...line } : state.pinned);
   }
 
   function point(cursor) {
