@@ -1,5 +1,7 @@
 /** Where each module's picture lies: the enlarged one is tall, the others keep at least 9 pixels. */
 
+import { lineOf } from "./shown_values.js";
+
 const GAP_PX = 3;
 const LEAST_PX = 9;
 const TALLEST_PX = 30;
@@ -25,4 +27,14 @@ export function rowPlaces(n, enlarged, first, top, bottom) {
     y += high + GAP_PX;
   }
   return places;
+}
+
+/** `{ row, element }` at a height, or null between the pictures. */
+export function elementAt(frame, places, y) {
+  const place = places.find(({ top, bottom }) => y >= top && y <= bottom);
+  if (!place) return null;
+  const row = frame.rows[place.row];
+  const share = (y - place.top) / (place.bottom - place.top);
+  const line = Math.min(row.n - 1, Math.floor(share * row.n));
+  return { row: place.row, element: lineOf(frame, row, line) };
 }

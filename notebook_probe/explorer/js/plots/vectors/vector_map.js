@@ -9,8 +9,7 @@ import { AXIS_HEIGHT, rightMargin, stepAxis, stepMapping } from "../step_axis.js
 import { markAt, markTip, paintMarks, placeMarks, pressMark, stepMarks } from "../step_marks.js";
 import { paintVectors } from "./paint.js";
 import { vectorPicture } from "./picture.js";
-import { rowPlaces } from "./rows.js";
-import { lineOf } from "./shown_values.js";
+import { elementAt, rowPlaces } from "./rows.js";
 import { vectorTip } from "./tip.js";
 
 export function createVectorMap({ state, theme, selection, link, fail, signal }) {
@@ -111,31 +110,21 @@ export function createVectorMap({ state, theme, selection, link, fail, signal })
   /** `{ row, element, step }` under a pixel, or null beside the pictures. */
   function cellAt(x, y) {
     if (!painted) return null;
-    const { axis, box, frame } = painted;
-    const line = lineAt(y);
+    const { axis, box, frame, places } = painted;
+    const line = elementAt(frame, places, y);
     const step = Math.floor(axis.value(x));
     if (!line || x < box.left || x > box.right) return null;
     if (step < frame.first_step || step > frame.last_step) return null;
     return { ...line, step, y };
   }
 
-  /** `{ row, element }` at a height, or null between the pictures. */
-  function lineAt(y) {
-    const { frame, places } = painted;
-    const place = places.find(({ top, bottom }) => y >= top && y <= bottom);
-    if (!place) return null;
-    const row = frame.rows[place.row];
-    const share = (y - place.top) / (place.bottom - place.top);
-    const line = Math.min(row.n - 1, Math.floor(share * row.n));
-    return { row: place.row, element: lineOf(frame, row, line) };
-  }
-
   /** Rows move under a pointer that stands still: as they are scrolled, or one is enlarged. */
   function followPointer() {
     const { cursor } = state;
     if (!painted || cursor?.from !== "vectors" || cursor.y === undefined) return;
-    const line = lineAt(cursor.y);
-    if (line?.row !== cursor.row || line.element !== cursor.element) point(line ? { ...cursor, ...line } : state.pinned);
+    const line = elementAt(painted.frame, painted.places, cursor.y);
+    if (line?.row === cursor.row && line.element === cursor.element) return;
+    point(line ? { ...cursor, ...line } : state.pinned);
   }
 
   function point(cursor) {
