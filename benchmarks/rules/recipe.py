@@ -10,10 +10,10 @@ import torch
 
 from benchmarks.rules.training import Training
 
-__all__ = ["HALVES", "Case", "Cause", "Half", "Recipe", "Recipes"]
+__all__ = ["PARTS", "Case", "Cause", "Part", "Recipe", "Recipes"]
 
-Half = Literal["set", "judge"]
-HALVES: tuple[Half, ...] = ("set", "judge")
+Part = Literal["set", "judge", "unseen"]
+PARTS: tuple[Part, ...] = ("set", "judge", "unseen")
 
 
 @dataclass(frozen=True)
@@ -43,7 +43,7 @@ class Recipe:
     """Builds a training, with its cause or without."""
 
     name: str
-    half: Half
+    part: Part
     cause: Cause
     build: Callable[[bool], Training]
 
@@ -71,11 +71,11 @@ class Case:
 
 
 class Recipes(list[Recipe]):
-    """The recipes of one half, in the order in which they are written."""
+    """The recipes of one part, in the order in which they are written."""
 
-    def __init__(self, half: Half) -> None:
+    def __init__(self, part: Part) -> None:
         super().__init__()
-        self._half: Half = half
+        self._part: Part = part
 
     def add(
         self, cause: str, names: Sequence[str], *, step: int = 0, follows: Sequence[str] = ()
@@ -84,7 +84,7 @@ class Recipes(list[Recipe]):
 
         def added(build: Callable[[bool], Training]) -> Callable[[bool], Training]:
             planted = Cause(cause, step, frozenset(names), frozenset(follows))
-            self.append(Recipe(build.__name__, self._half, planted, build))
+            self.append(Recipe(build.__name__, self._part, planted, build))
             return build
 
         return added

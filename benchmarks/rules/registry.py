@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from benchmarks.rules.judge_half import RECIPES as JUDGED
-from benchmarks.rules.set_half import RECIPES as SET
+from benchmarks.rules.judged_on import RECIPES as JUDGED
+from benchmarks.rules.set_on import RECIPES as SET
+from benchmarks.rules.unseen import RECIPES as UNSEEN
 
 __all__ = ["CASES", "RECIPES"]
 
-RECIPES = (*SET, *JUDGED)
+RECIPES = (*SET, *JUDGED, *UNSEEN)
 CASES = {case.name: case for recipe in RECIPES for case in recipe.cases()}

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 
-from benchmarks.rules.recipe import HALVES
+from benchmarks.rules.recipe import PARTS
 from benchmarks.rules.runner import Said
 from benchmarks.rules.verdict import WITHIN, Verdict
 from benchmarks.table import Table
@@ -32,25 +32,25 @@ def line(verdict: Verdict, twin: Verdict | None) -> str:
 
 
 def print_rules(verdicts: Sequence[Verdict]) -> None:
-    """A table: each rule that fired, or should have, in each half."""
-    table = Table({"half": 5, "rule": 24, "rightly": 7, "falsely": 7, "late": 4, "missed": 6})
-    for half in HALVES:
-        of_half = [one for one in verdicts if one.case.recipe.half == half]
-        for rule in sorted(_rules(of_half)):
-            table.row(half, rule, *map(str, _counts(rule, of_half)))
+    """A table: each rule that fired, or should have, in each part."""
+    table = Table({"part": 5, "rule": 24, "rightly": 7, "falsely": 7, "late": 4, "missed": 6})
+    for part in PARTS:
+        of_part = [one for one in verdicts if one.case.recipe.part == part]
+        for rule in sorted(_rules(of_part)):
+            table.row(part, rule, *map(str, _counts(rule, of_part)))
 
 
 def print_totals(verdicts: Sequence[Verdict]) -> None:
     """How many trainings were judged rightly, against the goals."""
-    for half in HALVES:
-        of_half = [one for one in verdicts if one.case.recipe.half == half]
-        healthy = [one for one in of_half if not one.case.planted]
-        spoiled = [one for one in of_half if one.case.planted]
+    for part in PARTS:
+        of_part = [one for one in verdicts if one.case.recipe.part == part]
+        healthy = [one for one in of_part if not one.case.planted]
+        spoiled = [one for one in of_part if one.case.planted]
         n_false = sum(bool(one.false) for one in healthy)
         named = sum(one.is_named for one in spoiled)
         early = sum(bool(one.false) for one in spoiled)
         print(
-            f"{half}: {n_false} of {len(healthy)} healthy trainings with an alert; {named} of "
+            f"{part}: {n_false} of {len(healthy)} healthy trainings with an alert; {named} of "
             f"{len(spoiled)} causes named within {WITHIN} steps; {early} spoiled ones with an "
             f"alert before the cause"
         )

@@ -4,14 +4,14 @@ from __future__ import annotations
 
 import pytest
 
-from benchmarks.rules.recipe import HALVES, Case, Cause, Half, Recipe
+from benchmarks.rules.recipe import PARTS, Case, Cause, Part, Recipe
 from benchmarks.rules.registry import CASES, RECIPES
 from benchmarks.rules.runner import Outcome, Said, trained
 from benchmarks.rules.verdict import judged
 
 
-def test_there_are_eighty_trainings_each_with_a_name_of_its_own() -> None:
-    assert len(CASES) == 2 * len(RECIPES) == 80
+def test_there_are_a_hundred_and_twenty_trainings_each_with_a_name_of_its_own() -> None:
+    assert len(CASES) == 2 * len(RECIPES) == 120
 
 
 @pytest.mark.slow
@@ -39,18 +39,18 @@ def test_what_is_said_before_the_cause_is_false_and_a_name_in_time_is_right() ->
     assert verdict.is_named
 
 
-@pytest.mark.parametrize("half", HALVES)
-def test_a_half_has_twenty_trainings_with_causes_of_their_own(half: Half) -> None:
-    causes = [recipe.cause.name for recipe in RECIPES if recipe.half == half]
+@pytest.mark.parametrize("part", PARTS)
+def test_a_part_has_twenty_trainings_with_causes_of_their_own(part: Part) -> None:
+    causes = [recipe.cause.name for recipe in RECIPES if recipe.part == part]
 
     assert len(set(causes)) == len(causes) == 20
 
 
-def test_both_halves_ask_for_the_same_rules() -> None:
-    """But for a few, of which one half has a cause and the other a cousin of it."""
+def test_where_rules_are_set_and_where_they_are_judged_the_same_ones_are_asked_for() -> None:
+    """But for a few, of which one part has a cause and the other a cousin of it."""
     asked = [
-        frozenset().union(*(recipe.cause.names for recipe in RECIPES if recipe.half == half))
-        for half in HALVES
+        frozenset().union(*(recipe.cause.names for recipe in RECIPES if recipe.part == part))
+        for part in ("set", "judge")
     ]
 
     assert len(asked[0] ^ asked[1]) <= 3

@@ -1,11 +1,12 @@
-"""Networks of convolutions, for images of 8 x 8."""
+"""Networks of convolutions, for small images."""
 
 from __future__ import annotations
 
+import torch
 from torch import Tensor, nn
 from torch.nn import functional as F
 
-__all__ = ["ConvAutoencoder", "FunctionalCnn", "ResNet", "cnn"]
+__all__ = ["ConvAutoencoder", "FunctionalCnn", "ResNet", "Segmenter", "cnn", "discs"]
 
 
 class FunctionalCnn(nn.Module):
@@ -76,3 +77,30 @@ class ConvAutoencoder(nn.Module):
 
     def forward(self, x: Tensor) -> Tensor:
         return self.decoder(self.encoder(x))
+
+
+class Segmenter(nn.Module):
+    """A number for each pixel, from a smaller picture and from the picture itself."""
+
+    def __init__(self, width: int = 8) -> None:
+        super().__init__()
+        self.down = nn.Conv2d(1, width, 3, 2, 1)
+        self.middle = nn.Conv2d(width, 2 * width, 3, 2, 1)
+        self.up = nn.ConvTranspose2d(2 * width, width, 4, 4)
+        self.skip = nn.Conv2d(1, width, 1)
+        self.head = nn.Conv2d(width, 1, 3, padding=1)
+
+    def forward(self, x: Tensor) -> Tensor:
+        wide = self.up(F.relu(self.middle(F.relu(self.down(x)))))
+        return self.head(F.relu(wide + self.skip(x)))
+
+
+def discs(n: int, seed: int) -> tuple[Tensor, Tensor]:
+    """Noisy pictures of 16 x 16 with a bright disc, and where it is."""
+    drawn = torch.Generator().manual_seed(seed)
+    centre = 4 + 8 * torch.rand(n, 2, 1, 1, generator=drawn)
+    radius = 2 + 3 * torch.rand(n, 1, 1, generator=drawn)
+    rows = torch.arange(16.0)
+    away = (rows[:, None] - centre[:, 0]) ** 2 + (rows - centre[:, 1]) ** 2
+    inside = (away < radius**2).float()[:, None]
+    return inside + 0.4 * torch.randn(inside.shape, generator=drawn), inside
