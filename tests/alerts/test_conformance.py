@@ -48,7 +48,8 @@ FIRES: dict[str, list[dict[str, Any]]] = {
     "vanishing_gradient": [lost(9.9e-9, 10), lost(0.0, 10, 1e-6)],
     "vanishing_with_depth": [deep(-0.301, 15, 10), deep(-0.81, 6, 10)],
     "always_clipped": [clipped([0.19] * 37 + [1.0] * 3, 4.9e-4)],
-    "dead_units": [{"dead_fraction": [0.501] * 41}],
+    "gradient_too_long": [{"clip_coefficient": [0.9e-8] * 10}],
+    "dead_units": [{"dead_fraction": [0.751] * 41}],
     "silent_inputs": [
         {"silent_input_fraction": [0.601] * 3},
         {"silent_input_fraction": [0.1] * 9 + [0.901] * 3},
@@ -82,7 +83,7 @@ FIRES: dict[str, list[dict[str, Any]]] = {
     ],
     "diverging_loss": [{"loss": [2.0, 2.0, 20.1, 20.2]}, {"loss": [2.3, 17.2, 5e4, 1e7]}],
     "loss_spike": [{"loss": [1.0, 1.2, 1.0] * 7 + [1.51]}],
-    "adam_spike_ahead": [surprised(4.51, 1.01)],
+    "adam_spike_ahead": [surprised(6.01, 1.01)],
     "one_sided_gan": [
         adversaries([1.4, *[0.049] * 20], 3.0),
         adversaries([0.0] * 20, 1.1),
@@ -123,7 +124,8 @@ SILENT: dict[str, list[dict[str, Any]]] = {
         clipped([0.21] * 99, 1e-4),
         clipped([0.04] * 99, 6e-4),  # an agent whose Adam does not mind
     ],
-    "dead_units": [{"dead_fraction": [0.501] * 40 + [0.5]}],
+    "dead_units": [{"dead_fraction": [0.751] * 40 + [0.75]}],
+    "gradient_too_long": [{"clip_coefficient": [0.9e-8] * 9 + [1.1e-8] + [0.9e-8] * 9}],
     "silent_inputs": [
         {"silent_input_fraction": [0.601, 0.601, 0.599, 0.601, np.nan, 0.9]},
         {"silent_input_fraction": [0.4] * 3 + [0.899] * 20},  # a network prunes itself as it learns
@@ -212,7 +214,7 @@ SILENT: dict[str, list[dict[str, Any]]] = {
         {"loss": [5.0, *[1.0] * 99, 5.9]},
     ],
     "adam_spike_ahead": [
-        surprised(4.49, 1.01),
+        surprised(5.99, 1.01),
         surprised(9.0, 1.0),
         {"adam_update_rms": [1.6] * 12 + [4.79], "loss": [1.0] * 12 + [2.0]},
         {"adam_update_rms": [*of_episodes(), 9.0], "loss": [1.0] * 60 + [2.0]},
@@ -266,12 +268,13 @@ WORKED_OUT = {
     "vanishing_with_depth": [" 0.5 times", " 6e-05 times", "15 of them"],
     "early_divergence": [" 11% ", "of 2.1 is", "the 2 that", " 0.01 times as large"],
     "always_clipped": ["92%", "less than 20%", " 0.05% "],
+    "gradient_too_long": [" 9e-09 "],
     "batchnorm_mismatch": [" 0.50 running", " 0.00 from"],
     "generator_behind": [" 49% of its first", " 151%,", " 0.05% "],
     "lr_high": [" 10% ", "(cosine 0.29)", " 0.01 times as large"],
     "lr_low": [" 9.9e-07 ", " 0.0021:"],
     "loss_spike": ["is 1.51,", " 2.5 times"],
-    "adam_spike_ahead": [" 4.5 times"],
+    "adam_spike_ahead": [" 6.0 times"],
     "attention_collapse": ["head 3 is 10.0%"],
     "attention_logit_large": ["head 3 is 50,"],
     "attention_logit_growing": ["of head 3,"],

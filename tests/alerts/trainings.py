@@ -229,6 +229,10 @@ ILL: dict[str, tuple[Training, Training]] = {
         Training(n_steps=50, clip=1e-3, probes=CLIPPING),
         Training(n_steps=50, clip=1.0, probes=CLIPPING),
     ),
+    "gradient_too_long": (
+        Training(n_steps=20, clip=1e-9, probes=CLIPPING),
+        Training(n_steps=20, clip=1e-3, probes=CLIPPING),
+    ),
     "dead_units": (
         Training(optimizer=sgd(4.0), n_steps=100, probes=DEAD),
         Training(n_steps=100, probes=DEAD),

@@ -84,7 +84,10 @@ def median_of_patients(planted: bool) -> Training:
 
 @HERE.add(
     "recurrent_weights_times_3",
-    ("exploding_gradient", "early_divergence", "diverging_loss", "lr_high", *BROKEN),
+    (
+        *("exploding_gradient", "early_divergence", "diverging_loss", "lr_high"),
+        *("gradient_too_long", *BROKEN),
+    ),
     follows=DIVERGED,
 )
 def relu_rnn(planted: bool) -> Training:

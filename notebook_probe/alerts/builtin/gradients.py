@@ -12,6 +12,7 @@ from notebook_probe.alerts.rule import rule
 __all__ = [
     "always_clipped",
     "exploding_gradient",
+    "gradient_too_long",
     "vanishing_gradient",
     "vanishing_with_depth",
 ]
@@ -148,3 +149,26 @@ def always_clipped(
     share = mean_before(clipped, window)[:, 0]
     ratio = mean_before(of_most(update_ratio)[:, None], window)[:, 0]
     return (share > most) & (ratio < least), {"share": share, "ratio": ratio}
+
+
+@rule(
+    says=(
+        "clipping leaves {left:.1g} of the gradient, since step {since}: something multiplies it on "
+        "its way back, as recurrent weights do at every place of a sequence, or the loss is of "
+        "another size than it seems"
+    ),
+    rows=10,
+    again=1000,
+    tells=("left",),
+    severity="severe",
+    explained_by=("grad_raw_norm", "output_abs_max", "weight_norm"),
+    consequence_of=("early_divergence", "lr_high", "exploding_gradient", "diverging_loss"),
+)
+def gradient_too_long(clip_coefficient: Doubles, least: float = 1e-8) -> Any:
+    """A gradient of which clipping leaves nothing but its direction, from the first step on.
+
+    Nothing else shows that: clipped gradients and steps are as long as ever, and the loss falls,
+    though from a million million. Losses that are summed over large images come to 1e-6 and learn.
+    """
+    left = np.fmin.reduce(clip_coefficient, axis=1)
+    return left < least, {"left": left}
