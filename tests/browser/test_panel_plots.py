@@ -46,6 +46,20 @@ def drawn_series(n: int) -> dict[tuple[str, str], Any]:
     return {(PATHS[k], "grad_norm"): (steps, np.full(50, 1.0 + k)) for k in range(n)}
 
 
+def test_on_a_phone_the_chip_of_the_chosen_quantity_is_whole(bare: PanelPage) -> None:
+    panel = shown_at(bare, 320)
+    panel.say(selection_message(home="update_ratio"))
+    panel.draw(*heat_message(np.ones((3, 5)), ["wte", "head", PATHS[0]]))
+    chosen = panel.page.locator(".nbp-quantities [aria-pressed=true]")
+    expect(chosen).to_have_text("update_ratio")
+    assert chosen.evaluate("(chip) => chip.scrollWidth <= chip.clientWidth")
+    around, chip = panel.page.locator(".nbp-quantities").bounding_box(), chosen.bounding_box()
+    assert around is not None
+    assert chip is not None
+    assert chip["x"] + chip["width"] <= around["x"] + around["width"]
+    panel.picture("plots-320")
+
+
 @pytest.mark.parametrize("width", [640, 880, 1280])
 def test_the_heads_are_one_line_however_many_series_are_drawn(bare: PanelPage, width: int) -> None:
     panel = shown_at(bare, width)
