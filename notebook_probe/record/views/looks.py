@@ -14,10 +14,23 @@ import xarray as xr
 
 from notebook_probe.record.format.source import Event
 
-__all__ = ["LOOK", "MOST_LOOKS", "Look", "TensorFacts", "detail_of", "looks_of"]
+__all__ = [
+    "GONE",
+    "LOOK",
+    "MOST_LOOKS",
+    "Look",
+    "TensorFacts",
+    "detail_of",
+    "every_look_of",
+    "gone_detail",
+    "looks_of",
+    "without_gone",
+]
 
 LOOK = "look"
 """The kind of its event."""
+GONE = "look_gone"
+"""The kind of the event that one has made room for a later one."""
 MOST_LOOKS = 64
 """That a record keeps."""
 
@@ -127,9 +140,52 @@ class Look:
 
 
 def looks_of(events: Iterable[Event], blobs: Callable[[], Blobs]) -> list[Look]:
-    """All that are told of, by step; a malformed one is left out."""
+    """Those that are kept, by step; a malformed one is left out."""
+    return every_look_of(without_gone(events), blobs)
+
+
+def every_look_of(events: Iterable[Event], blobs: Callable[[], Blobs]) -> list[Look]:
+    """All that were ever told of, by step."""
     found = (_look(event, blobs) for event in events if event.kind == LOOK)
     return sorted((one for one in found if one is not None), key=lambda one: one.step)
+
+
+def without_gone(events: Iterable[Event]) -> list[Event]:
+    """The events but for looks that have made room, in their order.
+
+    A training that goes back may look at the same module at the same step again: what counts is
+    what was told last.
+    """
+    kept: list[Event] = []
+    places: dict[tuple[str, int], int] = {}
+    gone: set[int] = set()
+    for event in events:
+        if event.kind == LOOK and (module := _module_of(event)) is not None:
+            places[module, event.step] = len(kept)
+        elif event.kind == GONE:
+            gone.add(places.pop(_gone_of(event), -1))
+        kept.append(event)
+    return [event for place, event in enumerate(kept) if place not in gone]
+
+
+def gone_detail(module: str, step: int) -> str:
+    """The detail of the event that the look at ``module`` of ``step`` has gone."""
+    return json.dumps({"module": module, "step": step})
+
+
+def _module_of(event: Event) -> str | None:
+    try:
+        return str(json.loads(event.detail)["module"])
+    except (ValueError, LookupError, TypeError, RecursionError):
+        return None
+
+
+def _gone_of(event: Event) -> tuple[str, int]:
+    try:
+        detail = json.loads(event.detail)
+        return str(detail["module"]), int(detail["step"])
+    except (ValueError, LookupError, TypeError, RecursionError, OverflowError):
+        return "", -1
 
 
 def detail_of(module: str, facts: Mapping[str, TensorFacts], arrays: Mapping[str, str]) -> str:

@@ -36,7 +36,7 @@ class LookActions(ABC):
         gradient and update, and of an attention how each query shares it out; with them, of the
         whole tensors, least, mean and largest value, deviation, zeros, NaN and infinities. The
         record keeps them: `looks` lists them, in an opened record too. One step is dearer by a
-        copy of what is kept; at most 64 looks are.
+        copy of what is kept. 64 looks are; then the oldest goes, and an event says so.
 
         Parameters
         ----------

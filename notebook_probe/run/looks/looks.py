@@ -12,7 +12,16 @@ from notebook_probe.errors import NotApplicableError, QuantityError
 from notebook_probe.model.selectors import standard_place
 from notebook_probe.probes.step.probe import Probe
 from notebook_probe.record.format.source import Event
-from notebook_probe.record.views.looks import LOOK, MOST_LOOKS, TensorFacts, detail_of, looks_of
+from notebook_probe.record.views.looks import (
+    GONE,
+    LOOK,
+    MOST_LOOKS,
+    TensorFacts,
+    detail_of,
+    every_look_of,
+    gone_detail,
+    looks_of,
+)
 from notebook_probe.run.attach.probe_set import ProbeSet
 from notebook_probe.run.attach.request import resolve
 from notebook_probe.run.attach.requests import LookAt, Ticket
@@ -22,7 +31,7 @@ from notebook_probe.schedules import Steps
 __all__ = ["MOST_BYTES", "Looks"]
 
 MOST_BYTES = 256 * 2**20
-"""What they may come to."""
+"""What all looks of a record may come to, those that have gone included: they stay on its disk."""
 MOST_SAMPLES = 64
 TICK_S = 0.05
 
@@ -44,6 +53,7 @@ class _Asked:
 
     module: str
     step: int
+    samples: int
     tensors: Sequence[KeptTensor]
     probes: Sequence[Probe]
 
@@ -78,9 +88,10 @@ class Looks:
         self.finish(step)
         self._check_room()
         asked = self._resolved(request, step)
-        if any(one.module == asked.module for one in self._asked):
-            raise QuantityError(f"{asked.module} is being looked at in step {step}")
-        self._hand((*self._asked, asked), step)
+        same = next((one for one in self._asked if one.module == asked.module), None)
+        if same is None or same.samples < asked.samples:
+            others = self._making_room([one for one in self._asked if one is not same])
+            self._hand((*others, asked), step)
         names = ", ".join(tensor.tensor for tensor in asked.tensors)
         return f"looking at {names} of {asked.module} in step {step}"
 
@@ -148,18 +159,25 @@ class Looks:
         if not found:
             raise NotApplicableError(f"look({request.module!r}): there is nothing to look at")
         module = standard_place(next(iter(found.values())).place)
-        return _Asked(module, step, [*found], [*found.values()])
+        return _Asked(module, step, n, [*found], [*found.values()])
 
     def _check_room(self) -> None:
         if self._record.stopped:
             raise QuantityError(self._record.stopped)
-        kept = looks_of(self._events(), dict)
-        n_bytes = sum(one.nbytes for one in kept)
-        if len(kept) + len(self._asked) >= MOST_LOOKS or n_bytes >= MOST_BYTES:
+        n_bytes = sum(one.nbytes for one in every_look_of(self._events(), dict))
+        if n_bytes >= MOST_BYTES:
             raise QuantityError(
-                f"{len(kept)} looks are kept, {n_bytes / 1e6:.1f} MB; a record keeps at most "
-                f"{MOST_LOOKS}, and {MOST_BYTES // 10**6} MB of them"
+                f"the looks of this record take {n_bytes / 1e6:.1f} MB of it, and may take "
+                f"{MOST_BYTES // 10**6} MB; another record takes more"
             )
+
+    def _making_room(self, asked: Sequence[_Asked]) -> Sequence[_Asked]:
+        """What is still looked at beside one more: of too many in one step the first gives way."""
+        n_over = max(0, len(asked) + 1 - MOST_LOOKS)
+        for one in asked[:n_over]:
+            why = f"{MOST_LOOKS} others were asked for after it, and more are not kept"
+            self._missed[one.module, one.step] = f"{one.module}: {why}"
+        return asked[n_over:]
 
     def _hand(self, asked: tuple[_Asked, ...], step: int) -> None:
         self._asked = asked
@@ -175,6 +193,14 @@ class Looks:
             return
         text = f"looked at {', '.join(seen)} of {one.module}"
         self._record.event(one.step, LOOK, text, detail_of(one.module, seen, arrays))
+        self._let_go(one.step)
+
+    def _let_go(self, step: int) -> None:
+        """Have the oldest looks make room, and say so."""
+        kept = looks_of(self._events(), dict)
+        for gone in kept[: max(0, len(kept) - MOST_LOOKS)]:
+            text = f"the look at {gone.module} of step {gone.step} made room: {MOST_LOOKS} are kept"
+            self._record.event(step, GONE, text, gone_detail(gone.module, gone.step))
 
 
 def _seen(one: _Asked) -> tuple[dict[str, TensorFacts], dict[str, str]]:

@@ -229,20 +229,64 @@ def test_a_large_tensor_is_kept_in_part_and_says_so(
     assert data.weight.shape == (4, 2, 3, 3)
 
 
-def test_the_record_keeps_so_many_and_says_when_it_is_full(
+def keep_at_most(n: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(looks, "MOST_LOOKS", n)
+
+
+def test_the_oldest_look_makes_room_for_the_next_and_an_event_says_so(
     watch: Watch, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(looks, "MOST_LOOKS", 2)
+    keep_at_most(2, monkeypatch)
     model = network()
     run, loop = watch(model, probes=None), Loop(model, model[0])
-    for _ in range(2):
-        run.look("0")
+    for _ in range(3):
+        look = run.look("0")
         loop.step()
+    assert look.data.attrs["step"] == 2
+    loop.step()  # told of once its step is over
+    assert [one.step for one in run.looks] == [1, 2]
+    [gone] = [event for event in run.events if event.kind == "look_gone"]
+    assert (gone.step, gone.text) == (2, "the look at 0 of step 0 made room: 2 are kept")
+    run.close()
+    assert [one.step for one in nbp.open_run(run.location).looks] == [1, 2]
+
+
+def test_of_too_many_looks_in_one_step_the_first_gives_way(
+    watch: Watch, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    keep_at_most(2, monkeypatch)
+    model = network()
+    run, loop = watch(model, probes=None), Loop(model, model[0])
+    asked = [run.look(module) for module in ("0", "1", "3")]
+    loop.step()
+    loop.step()
+    assert [one.module for one in run.looks] == ["1", "3"]
+    with pytest.raises(NotLookedError, match="0: 2 others were asked for after it"):
+        _ = asked[0].data
+
+
+def test_a_module_that_is_asked_for_twice_is_looked_at_once_with_more_samples(watch: Watch) -> None:
+    model = network()
+    run, loop = watch(model, probes=None), Loop(model, model[0])
+    asked = [run.look("0", samples=n) for n in (2, 5, 3)]
+    loop.step()
+    loop.step()
+    assert len(run.looks) == 1
+    assert [look.data.output.shape[0] for look in asked] == [5, 5, 5]
+
+
+def test_looks_take_so_much_of_a_record_and_no_more(
+    watch: Watch, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(looks, "MOST_BYTES", 1)
+    model = network()
+    run, loop = watch(model, probes=None), Loop(model, model[0])
+    run.look("0")
+    loop.step()
     full = run.look("0")
     loop.step()
-    with pytest.raises(NotLookedError, match=r"2 looks are kept, .* a record keeps at most 2"):
+    with pytest.raises(NotLookedError, match="the looks of this record take"):
         _ = full.data
-    assert len(run.looks) == 2
 
 
 @pytest.mark.parametrize("value", [float("nan"), float("inf")])

@@ -18,6 +18,7 @@ from notebook_probe.explorer.messages.selection import PanelSelection, Series
 from notebook_probe.explorer.messages.value_scale import bounded
 from notebook_probe.explorer.messages.wire import VERSION, Frame, LineSeries, LinesFrame
 from notebook_probe.record.format.source import Source, StreamView
+from notebook_probe.record.views.looks import without_gone
 from notebook_probe.record.views.thinning.average import capped
 from notebook_probe.record.views.thinning.averages import holding
 from notebook_probe.record.views.wall_time import WallTime
@@ -156,7 +157,7 @@ class Lines:
     ) -> list[tuple[float, str, str]]:
         """The newest events in the window; alerts have messages of their own."""
         low, high = selection.window or (-np.inf, np.inf)
-        others = (event for event in source.events if event.kind != ALERT)
+        others = (event for event in without_gone(source.events) if event.kind != ALERT)
         seen = [event for event in others if low <= event.step <= high][-MOST_EVENTS:]
         if selection.x_axis == "time":
             origin_ms = self._clock.origin_ms

@@ -119,6 +119,11 @@ export function createLookView({ state, theme, again, leave, move, signal }) {
     const input = told.blocks.find((block) => block.tensor === "input");
     picture.show(n < 2 ? undefined : input, told.numbers, told.sample);
     fill(sample, Array.from({ length: n }, (_, k) => [k, `sample ${k}`]), told.sample);
+  }
+
+  /** Those that can stand beside it: more of them while it is looked at. */
+  function fillOthers() {
+    if (!told) return;
     const others = kept.filter((one) => one.step !== told.step);
     const pairs = others.map((one) => [one.step, `with step ${grouped(one.step)}`]);
     fill(other, [[-1, "alone"], ...pairs], told.other);
@@ -147,9 +152,11 @@ export function createLookView({ state, theme, again, leave, move, signal }) {
       const { module: path, step, other: second, sample: chosenSample } = shown;
       [kept, wanted] = [looks, { module: path, step, other: second, sample: chosenSample }];
       const at = kept.findIndex((one) => one.step === shown.step);
-      setText(place, `step ${grouped(shown.step)} · ${at + 1} of ${kept.length} kept`);
+      const rank = at < 0 ? "not kept any more" : `${at + 1} of ${kept.length} kept`;
+      setText(place, `step ${grouped(shown.step)} · ${rank}`);
       setGreyed(earlier, at > 0 ? "" : "This is the first");
       setGreyed(later, at < kept.length - 1 ? "" : "This is the last");
+      fillOthers();
     },
     say(text) {
       setText(said, text);

@@ -19,7 +19,7 @@ export function createLooks({ instead, ...parts }) {
   const outcome = element("div", { class: "nbp-look-said nbp-ticket nbp-bad", role: "status" });
   const kept = element("span", { class: "nbp-soft", "data-role": "looks-kept", hidden: "" }); // in the foot
   const view = createLookView({ ...parts, again: ask, leave, move });
-  let asked = null; // { id, module, before, branch }: until what it asks for is kept
+  let asked = null; // { id, module, before, branch }: until what it asks for is kept; before: step of the newest
   let shown = null; // { module, step, other, sample }
 
   for (const one of buttons) one.addEventListener("click", pressed, { signal });
@@ -58,9 +58,12 @@ export function createLooks({ instead, ...parts }) {
     if (look) move({ module: look.module, step, other: -1, sample: shown?.sample ?? 0 });
   }
 
+  /** Step of the newest of a module; how many there are stays the same once the oldest goes. */
+  const newestOf = (module) => keptOf(module).at(-1)?.step ?? -1;
+
   function ask(module) {
     const { branch } = state.parts.history;
-    asked = { id: link.ask("look", { module }), module, before: keptOf(module).length, branch };
+    asked = { id: link.ask("look", { module }), module, before: newestOf(module), branch };
     view.say("");
     setText(outcome, "");
     refresh();
@@ -91,7 +94,8 @@ export function createLooks({ instead, ...parts }) {
     const { looks, most } = state.parts.looks;
     const size = bytes(looks.reduce((sum, { nbytes }) => sum + nbytes, 0));
     const told = `${looks.length} ${looks.length === 1 ? "look" : "looks"} kept, ${size}`;
-    const limit = most ? `; the record keeps at most ${most}` : "";
+    const isFull = looks.length >= most;
+    const limit = !most ? "" : isFull ? "; the oldest goes for the next" : `; the record keeps at most ${most}`;
     setText(kept, state.alerts.length ? told : told + limit); // alerts need the room
     setAttribute(kept, "title", told + limit);
     if (kept.hidden === view.el.hidden) return;
@@ -128,10 +132,10 @@ export function createLooks({ instead, ...parts }) {
     const { module } = asked;
     const ticket = state.status.tickets.find((one) => one.id === asked.id);
     if (ticket?.state === "refused") return over(ticket.text);
-    const kept = keptOf(module);
-    if (kept.length > asked.before) {
+    const newest = newestOf(module);
+    if (newest > asked.before) {
       settle();
-      return move({ module, step: kept.at(-1).step, other: -1, sample: shown?.sample ?? 0 });
+      return move({ module, step: newest, other: -1, sample: shown?.sample ?? 0 });
     }
     if (asked.branch !== state.parts.history.branch) return over(LEFT);
     const step = ticket?.applied_step ?? -1;
