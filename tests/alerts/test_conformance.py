@@ -49,7 +49,7 @@ FIRES: dict[str, list[dict[str, Any]]] = {
     "vanishing_with_depth": [deep(-0.301, 15, 10), deep(-0.81, 6, 10)],
     "always_clipped": [clipped([0.19] * 37 + [1.0] * 3, 4.9e-4)],
     "gradient_too_long": [{"clip_coefficient": [0.9e-8] * 10}],
-    "dead_units": [{"dead_fraction": [0.751] * 41}],
+    "dead_units": [{"dead_fraction": [0.601] * 41}],
     "silent_inputs": [
         {"silent_input_fraction": [0.601] * 3},
         {"silent_input_fraction": [0.1] * 9 + [0.901] * 3},
@@ -83,7 +83,7 @@ FIRES: dict[str, list[dict[str, Any]]] = {
     ],
     "diverging_loss": [{"loss": [2.0, 2.0, 20.1, 20.2]}, {"loss": [2.3, 17.2, 5e4, 1e7]}],
     "loss_spike": [{"loss": [1.0, 1.2, 1.0] * 7 + [1.51]}],
-    "adam_spike_ahead": [surprised(6.01, 1.01)],
+    "adam_spike_ahead": [surprised(5.01, 1.01)],
     "one_sided_gan": [
         adversaries([1.4, *[0.049] * 20], 3.0),
         adversaries([0.0] * 20, 1.1),
@@ -124,7 +124,7 @@ SILENT: dict[str, list[dict[str, Any]]] = {
         clipped([0.21] * 99, 1e-4),
         clipped([0.04] * 99, 6e-4),  # an agent whose Adam does not mind
     ],
-    "dead_units": [{"dead_fraction": [0.751] * 40 + [0.75]}],
+    "dead_units": [{"dead_fraction": [0.601] * 40 + [0.599]}],
     "gradient_too_long": [{"clip_coefficient": [0.9e-8] * 9 + [1.1e-8] + [0.9e-8] * 9}],
     "silent_inputs": [
         {"silent_input_fraction": [0.601, 0.601, 0.599, 0.601, np.nan, 0.9]},
@@ -214,7 +214,7 @@ SILENT: dict[str, list[dict[str, Any]]] = {
         {"loss": [5.0, *[1.0] * 99, 5.9]},
     ],
     "adam_spike_ahead": [
-        surprised(5.99, 1.01),
+        surprised(4.99, 1.01),
         surprised(9.0, 1.0),
         {"adam_update_rms": [1.6] * 12 + [4.79], "loss": [1.0] * 12 + [2.0]},
         {"adam_update_rms": [*of_episodes(), 9.0], "loss": [1.0] * 60 + [2.0]},
@@ -274,7 +274,7 @@ WORKED_OUT = {
     "lr_high": [" 10% ", "(cosine 0.29)", " 0.01 times as large"],
     "lr_low": [" 9.9e-07 ", " 0.0021:"],
     "loss_spike": ["is 1.51,", " 2.5 times"],
-    "adam_spike_ahead": [" 6.0 times"],
+    "adam_spike_ahead": [" 5.0 times"],
     "attention_collapse": ["head 3 is 10.0%"],
     "attention_logit_large": ["head 3 is 50,"],
     "attention_logit_growing": ["of head 3,"],

@@ -29,16 +29,16 @@ def told(alerts: Any) -> list[tuple[int, str, tuple[str, ...]]]:
 
 def test_a_sentence_has_the_place_and_the_numbers_of_its_step(writer: RecordWriter) -> None:
     dead = np.full((30, 2), 0.1)
-    dead[5:] = [0.6, 0.75]
+    dead[5:] = [0.7, 0.75]
     record(writer, {"dead_fraction": dead}, ["a", "b"], every=10)
     (alert,) = find_alerts(writer.source, RULES["dead_units"])
     assert (alert.step, alert.module, alert.modules) == (90, "a", ("a", "b"))
     assert alert.text.startswith(
-        "a and 1 more: 60% of the units were never above zero, since step 50"
+        "a and 1 more: 70% of the units were never above zero, since step 50"
     )
     assert (alert.quantities, alert.view) == (("dead_fraction",), "lines")
     assert (alert.flow, alert.began) == ("forward", (41, 50)), "the row at 40 had none"
-    assert str(alert).startswith("step 90: dead_units began at a, seen in b: 60%")
+    assert str(alert).startswith("step 90: dead_units began at a, seen in b: 70%")
 
 
 def test_what_is_not_measured_neither_makes_nor_breaks_a_stretch(writer: RecordWriter) -> None:

@@ -280,7 +280,7 @@ ILL: dict[str, tuple[Training, Training]] = {
     ),
     "adam_spike_ahead": (
         Training(
-            optimizer=adam(5e-3), n_steps=110, data=lambda: shifted(100, 10.0), probes=SURPRISE
+            optimizer=adam(5e-3), n_steps=110, data=lambda: shifted(100, 30.0), probes=SURPRISE
         ),
         Training(optimizer=adam(5e-3), n_steps=110, probes=SURPRISE),
     ),

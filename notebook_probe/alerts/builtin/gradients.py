@@ -153,8 +153,8 @@ def always_clipped(
 
 @rule(
     says=(
-        "clipping leaves {left:.1g} of the gradient, since step {since}: something multiplies it on "
-        "its way back, as recurrent weights do at every place of a sequence, or the loss is of "
+        "clipping leaves {left:.1g} of the gradient, since step {since}: something multiplies it "
+        "on its way back, as recurrent weights do at every place of a sequence, or the loss is of "
         "another size than it seems"
     ),
     rows=10,

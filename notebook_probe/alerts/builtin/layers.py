@@ -29,7 +29,7 @@ __all__ = ["batchnorm_mismatch", "dead_units", "rank_collapse", "silent_inputs"]
         "loss_spike",
     ),
 )
-def dead_units(dead_fraction: Doubles, most: float = 0.75) -> Any:
+def dead_units(dead_fraction: Doubles, most: float = 0.6) -> Any:
     """Units that are below zero for every sample.
 
     Where a network learns, more than half of a layer's may die and nothing is wrong: 17 of 32 did

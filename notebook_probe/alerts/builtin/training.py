@@ -212,7 +212,7 @@ def loss_spike(loss: Doubles, times: float = 2.5, rise: float = 0.2, window: int
 def adam_spike_ahead(
     adam_update_rms: Doubles,
     loss: Doubles,
-    most: float = 6.0,
+    most: float = 5.0,
     times: float = 3.0,
     apart: float = 5.0,
     recent: int = 10,
@@ -223,7 +223,7 @@ def adam_spike_ahead(
     The paper has 2.3, of one weight. Single weights come to 6 where nothing follows, and all of
     them to 4 where the loss falls faster than before, or has nearly converged, and to 4.7 at a rare
     batch: what counts is the sudden change of the usual weight; before spikes that were made it was
-    12. Sudden is what is ``apart`` deviations of the logarithm away, too.
+    5 and more. Sudden is what is ``apart`` deviations of the logarithm away, too.
     """
     rms = median(adam_update_rms, axis=1)
     now = np.fmax.reduce(loss, axis=1)[:, None]
