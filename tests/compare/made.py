@@ -68,7 +68,7 @@ def made(
                 stream = Clocked("every_1", list(values), ["norm"])
                 stream.append(known, norm=table)
             at_s = np.arange(len(table)) if seconds is None else np.asarray(seconds)
-            stream.times_ms = START_MS + (1000 * at_s).astype(np.int64)
+            stream.times_ms = START_MS + np.rint(1000 * at_s).astype(np.int64)
             streams.append(stream)
     run = Made(name, streams, list(norms or {}))
     if config is not None:
