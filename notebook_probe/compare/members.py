@@ -9,8 +9,9 @@ from typing import TypeVar
 from notebook_probe.compare.alignment import Alignment
 from notebook_probe.compare.axes import Run, RunAxis
 from notebook_probe.errors import ProbeError, UnknownNameError
+from notebook_probe.record.store.location import stem
 
-__all__ = ["Member", "Members"]
+__all__ = ["Member", "Members", "names_apart"]
 
 T = TypeVar("T")
 
@@ -92,3 +93,9 @@ class Members:
         self._members = kept
         self.lost += [(run, f"{run.name} is left out: {error}") for run, error in errors]
         return found
+
+
+def names_apart(runs: Sequence[Run]) -> list[str]:
+    """What the runs are called; those that have one name by their places, if these differ."""
+    names, places = [run.name for run in runs], [stem(run.location) for run in runs]
+    return next((one for one in (names, places) if len({*one}) == len(one)), names)

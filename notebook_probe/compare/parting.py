@@ -10,6 +10,7 @@ import numpy as np
 from notebook_probe.compare.axes import Run, look_again
 from notebook_probe.compare.deviation import Scale, is_signed, scale_of
 from notebook_probe.compare.first_rows import Found, firsts
+from notebook_probe.compare.members import names_apart
 from notebook_probe.compare.partings import Parting, Partings
 from notebook_probe.compare.ratio_grid import RatioGrid, runs_of
 from notebook_probe.compare.row_pairs import RowPairs, holding, n_values, row_pairs
@@ -185,9 +186,10 @@ class PartingSearch:
             {module for stream in holding(run, self._quantity) for module in stream.modules}
             for run in (self._this, *self._members.runs)
         ]
+        this, *others = names_apart([self._this, *self._members.runs])
         return Partings(
-            this=self._this.name,
-            others=tuple(other.name for other in self._members.runs),
+            this=this,
+            others=tuple(others),
             quantity=self._quantity,
             by=self._by,
             factor=factor,

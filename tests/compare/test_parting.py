@@ -264,3 +264,12 @@ def test_a_search_follows_runs_that_grow(n: int) -> None:
     found = search.found()
     assert [(one.module, one.step) for one in found] == [("m99", n)]
     assert list(search.found(factor=6.0)) == []
+
+
+def test_runs_of_one_name_are_told_apart_by_their_places() -> None:
+    runs = [made("GPT", {"m": np.full(N, value)}) for value in (1.0, 4.0)]
+    for run, place in zip(runs, ("runs/first.zarr", "s3://bucket/second.zarr/"), strict=True):
+        run.location = place
+    found = parting(runs[0], runs[1], "norm")
+    assert (found.this, found.others) == ("first", ("second",))
+    assert found.text.startswith("Parts from second at step 0")

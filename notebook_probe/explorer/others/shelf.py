@@ -5,7 +5,6 @@ from __future__ import annotations
 import threading
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, replace
-from pathlib import Path
 
 from notebook_probe.compare import differences
 from notebook_probe.compare.axes import Run
@@ -14,9 +13,9 @@ from notebook_probe.explorer.others.places import first_record, neighbours, reso
 from notebook_probe.explorer.others.run_row import RunRow, run_row, unread_row
 from notebook_probe.record.format.schema import UNWRITTEN_OF
 from notebook_probe.record.read.reader import OpenedRecord
-from notebook_probe.record.store.location import local_path
+from notebook_probe.record.store.location import local_path, stem
 
-__all__ = ["Other", "Shelf", "Task", "stem"]
+__all__ = ["Other", "Shelf", "Task"]
 
 MOST_LISTED = 100
 """Records of a folder that are read; of those changed longest ago only their number is told."""
@@ -173,8 +172,3 @@ class Shelf:
 
 def _begun(entry: _Entry) -> float:
     return entry.row["begun_ms"] or entry.stamp / 1e6
-
-
-def stem(location: str) -> str:
-    """Of the record's own name all but what it ends in."""
-    return Path(location.rstrip("/")).name.removesuffix(".zip").removesuffix(".zarr") or location

@@ -13,9 +13,10 @@ from notebook_probe.explorer.draw.heat_rows import ratio_rows
 from notebook_probe.explorer.messages.selection import PanelSelection, Series
 from notebook_probe.explorer.others.drawn_lines import Drawn, DrawnLines, grouped
 from notebook_probe.explorer.others.places import first_record
-from notebook_probe.explorer.others.shelf import Other, stem
+from notebook_probe.explorer.others.shelf import Other
 from notebook_probe.record.format.source import Source
 from notebook_probe.record.read.reader import OpenedRecord
+from notebook_probe.record.store.location import stem
 
 if TYPE_CHECKING:
     from notebook_probe.figures.apart import Apart

@@ -26,6 +26,7 @@ __all__ = [
     "local_path",
     "new_folder",
     "read_key",
+    "stem",
 ]
 
 ROOT_KEY = "zarr.json"
@@ -108,6 +109,17 @@ def below(location: Location, name: str) -> Location:
     if isinstance(location, str):
         return f"{location.rstrip('/')}/{name}"
     raise RecordWriteError(f"cannot make {name} in {location!r}; give a URL or a path")
+
+
+def stem(location: str) -> str:
+    """Of the record's own name all but what it ends in.
+
+    Examples
+    --------
+    >>> stem("runs/digits-cnn-5.zarr")
+    'digits-cnn-5'
+    """
+    return Path(location.rstrip("/")).name.removesuffix(".zip").removesuffix(".zarr") or location
 
 
 def read_key(store: Store, key: str) -> bytes | None:
