@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any, Self
 from notebook_probe.errors import UnknownNameError, near
 from notebook_probe.lineage.order import places, told
 from notebook_probe.lineage.row import Readable, row_of
+from notebook_probe.record.store.location import stem
 from notebook_probe.tabular import html_table, text_table
 
 if TYPE_CHECKING:
@@ -249,7 +250,7 @@ def labels_of(rows: Sequence[Row]) -> list[str]:
     """
     names = [str(row.get("name") or "") for row in rows]
     wholes = [str(row.get("run") or "") for row in rows]
-    ends = [one.rstrip("/").rpartition("/")[2].removesuffix(".zarr") for one in wholes]
+    ends = [stem(one) for one in wholes]
     return next((one for one in (names, ends) if len({*one}) == len(one)), wholes)
 
 
