@@ -112,7 +112,8 @@ class Updates:
             steps.boundary()
             lap()  # which has counted itself
         frame = steps.open_frame()
-        self.read_before(steps.clock, frame, optimizer)
+        if frame.readings.reader.reads_before:
+            self.read_before(steps.clock, frame, optimizer)
         steps.clock.enter(optimizer)
         frame.seconds += lap()
 
@@ -137,10 +138,12 @@ class Updates:
         if steps is None or frame is None:
             return
         self.first_gradients.note(optimizer)
-        self.uncleared.update_comes(optimizer)
+        if self.uncleared.listens:
+            self.uncleared.update_comes(optimizer)
         frame.passes.apply(lambda value: id(value) in owned_by(optimizer))
-        owned = partial(owned_by, optimizer) if len(self._met) > 1 else None
-        self.loss.applied(frame, optimizer, owned)
+        if self.loss.listens:
+            owned = partial(owned_by, optimizer) if len(self._met) > 1 else None
+            self.loss.applied(frame, optimizer, owned)
         frame.readings.reader.read_gradients(frame, optimizer)
         frame.seconds += lap()
         if steps.gate.awaits_update:
@@ -156,7 +159,8 @@ class Updates:
         self.uncleared.update_is_over(optimizer)
         self._stepped_in = torch._C._current_graph_task_id()
         frame.readings.reader.read_after(frame, optimizer)
-        read_step(frame, optimizer, frame.readings.at_update)
+        if frame.readings.at_update:
+            read_step(frame, optimizer, frame.readings.at_update)
         skipped = getattr(optimizer, "found_inf", None)  # a scaler's word that nothing was applied
         if isinstance(skipped, Tensor):
             steps.announce("", SKIPPED)

@@ -190,8 +190,7 @@ class Observer:
     def boundary(self, rooted: bool = False) -> None:
         """Close the open step, let the gate act, open the next."""
         with self._turn:
-            self._close_stepped()
-            self.evaluation.close_before(self.clock.upcoming)
+            self._close_before_next()
         begun = time.perf_counter()
         held = self._pass_gate(to_open=True)
         frame = self.open_frame(rooted)
@@ -208,8 +207,7 @@ class Observer:
             return
         if self.clock.ready:
             with self._turn:
-                self._close_stepped()
-                self.evaluation.close_before(self.clock.upcoming)
+                self._close_before_next()
         if self.training.frame is None:
             self._pass_gate()
             self.training.interval.begin()
@@ -217,7 +215,8 @@ class Observer:
     def settle(self) -> None:
         """Close the open step if an optimizer has stepped in it, and what was evaluated."""
         with self._turn:
-            self._close_stepped()
+            if self.clock.has_stepped:
+                self._close_frame()
             self.evaluation.close()
             self._settled()
             self.training.interval.forget()
@@ -230,9 +229,11 @@ class Observer:
             frame.close()
         return frame
 
-    def _close_stepped(self) -> None:
+    def _close_before_next(self) -> None:
         if self.clock.has_stepped:
             self._close_frame()
+        if self.evaluation.frame is not None:
+            self.evaluation.close_before(self.clock.upcoming)
 
     def step(self) -> None:
         """Close the open step by hand; from then on steps close only so."""
@@ -242,7 +243,7 @@ class Observer:
             self.updates.read_by_hand(frame)
         with self._turn:
             self._close_frame()
-            self.evaluation.close_before(self.clock.upcoming)
+            self._close_before_next()
         self.prepare()
         self._pass_gate()
 
@@ -286,7 +287,7 @@ class Observer:
 
         And hear of its gradients: its backward may be the first that is seen of it.
         """
-        if self.phase.now is None:  # never while a call of the model is running
+        if self.eager.acts and self.phase.now is None:  # never while a call of the model runs
             self.eager.prepare(lambda: bool(self.training.upcoming(self.clock.upcoming).calls))
         if self._reads_raw:
             self._accumulations.add(self.training.upcoming(self.clock.upcoming).raw)
@@ -297,8 +298,7 @@ class Observer:
         self.phase.leave()
         if self.phase.now is None:
             self.forwards.end(output)
-        frame = self.training.frame
-        if frame is not None:
+        if (frame := self.training.frame) is not None:
             frame.seconds += time.perf_counter() - begun + seconds_of_a_call("forward")
 
     def enter(self, root: nn.Module) -> None:
@@ -323,7 +323,7 @@ class Observer:
                 raise
             begun = time.perf_counter() - before  # a boundary counts itself, and a pause is no cost
         self.n_forwards, self.was_rooted = self.n_forwards + 1, True
-        frame = self.open_frame(rooted=True)
+        frame = self.training.frame or self.open_frame(rooted=True)
         frame.seconds += time.perf_counter() - begun + seconds_of_a_call("forward")
 
     def called(self, module: nn.Module) -> tuple[Phase | None, StepFrame | None]:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from typing import Generic, TypeVar
 
 __all__ = ["Callbacks"]
@@ -15,11 +15,16 @@ class Callbacks(Generic[Call]):
 
     Whoever goes through them while one is added or taken out sees those that were there before.
 
+    Attributes
+    ----------
+    every : tuple of callable
+        Those that are there now.
+
     Examples
     --------
     >>> callbacks = Callbacks()
     >>> remove = callbacks.add(print)
-    >>> for callback in callbacks:
+    >>> for callback in callbacks.every:
     ...     callback("called")
     called
     >>> remove()
@@ -28,19 +33,16 @@ class Callbacks(Generic[Call]):
     """
 
     def __init__(self) -> None:
-        self._calls: tuple[Call, ...] = ()
+        self.every: tuple[Call, ...] = ()
 
     def add(self, call: Call) -> Callable[[], None]:
         """Take one in; returns its removal."""
-        self._calls = (*self._calls, call)
+        self.every = (*self.every, call)
 
         def remove() -> None:
-            self._calls = tuple(kept for kept in self._calls if kept is not call)
+            self.every = tuple(kept for kept in self.every if kept is not call)
 
         return remove
 
-    def __iter__(self) -> Iterator[Call]:
-        return iter(self._calls)
-
     def __bool__(self) -> bool:
-        return bool(self._calls)
+        return bool(self.every)

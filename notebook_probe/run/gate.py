@@ -191,7 +191,7 @@ class Gate:
 
     def end(self) -> None:
         """The run is about to be closed."""
-        for callback in self._ending:
+        for callback in self._ending.every:
             self._attempt(callback)
 
     def once(self, act: Callable[[], None]) -> None:
@@ -215,7 +215,7 @@ class Gate:
         self._thread = threading.current_thread()
         self._excused = 0.0
         if not self._is_closed:
-            for callback in self._counting:
+            for callback in self._counting.every:
                 self._attempt(callback, step)
             self._look_up(step)
         held, check = 0.0, self._asked()
@@ -227,7 +227,8 @@ class Gate:
             held = self._excused
         self._single = False
         self.awaits_update = check is not None and check.awaits_update()
-        self._end(f"stopped before step {step}; everything recorded is kept")
+        if self._stopping or self._leaving is not None:
+            self._end(f"stopped before step {step}; everything recorded is kept")
         return held
 
     def before_update(self, frame: StepFrame) -> float:
@@ -314,11 +315,11 @@ class Gate:
         return self._pausing and not is_let_go
 
     def _call_followers(self) -> None:
-        for callback in self._followers:
+        for callback in self._followers.every:
             self._attempt(callback)
 
     def _tell(self) -> None:
-        for callback in self._told:
+        for callback in self._told.every:
             self._attempt(callback)
 
     def _look_up(self, step: int) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import weakref
 from typing import Any, Protocol
 
 import torch
@@ -14,7 +15,6 @@ __all__ = ["hook_root"]
 
 
 class RootListener(Protocol):
-    def watches(self, module: nn.Module) -> bool: ...
     def enter(self, root: nn.Module) -> None: ...
     def leave(self, output: object) -> None: ...
 
@@ -22,27 +22,29 @@ class RootListener(Protocol):
 def hook_root(model: nn.Module, observer: RootListener) -> list[UncopiedHandle]:
     """Tell ``observer``, which is held weakly, of each call of ``model`` itself."""
     handles = (
-        model.register_forward_pre_hook(_Enter(observer)),
-        model.register_forward_hook(_Leave(observer), always_call=True),
+        model.register_forward_pre_hook(_Enter(observer, model)),
+        model.register_forward_hook(_Leave(observer, model), always_call=True),
     )
     return [UncopiedHandle(handle) for handle in handles]
 
 
 class _Root(WeakHook):
-    __slots__ = ()
+    """Tells of the root alone: a shallow copy of it has the same hooks."""
 
-    def observer(self, module: nn.Module) -> RootListener | None:
-        """Who is to be told of a call of ``module``; None of a copy, or of a call of our own."""
-        if torch.compiler.is_compiling() or (observer := self.owner()) is None:
-            return None
-        return observer if observer.watches(module) and not is_traced() else None
+    __slots__ = ("root",)
+
+    def __init__(self, owner: RootListener, root: nn.Module) -> None:
+        super().__init__(owner)
+        self.root = weakref.ref(root)
 
 
 class _Enter(_Root):
     __slots__ = ()
 
     def __call__(self, module: nn.Module, args: Any) -> None:
-        if (observer := self.observer(module)) is not None:
+        if torch.compiler.is_compiling() or self.root() is not module or is_traced():
+            return
+        if (observer := self.owner()) is not None:
             observer.enter(module)
 
 
@@ -50,5 +52,7 @@ class _Leave(_Root):
     __slots__ = ()
 
     def __call__(self, module: nn.Module, args: Any, output: Any) -> None:
-        if (observer := self.observer(module)) is not None:
+        if torch.compiler.is_compiling() or self.root() is not module or is_traced():
+            return
+        if (observer := self.owner()) is not None:
             observer.leave(output)

@@ -112,8 +112,8 @@ class DueProbes:
 
     def open(self, step: int) -> DueFrame:
         """Open a frame for ``step``; what is due is decided now."""
-        self.frame = self.upcoming(step).frame(step)
         self._open = self._due_groups(step)
+        self.frame = self._readings_of(self._open).frame(step)
         self.interval.join(self.frame)
         return self.frame
 
@@ -135,8 +135,8 @@ class DueProbes:
             for group in self._open:
                 self._measured[group] = self._measured.get(group, NEVER)[1], frame.step
             self.hand(self._publish)
-            if self._due is None or self._due[0] <= frame.step:  # else it was done before
-                self._restart_clocks()
+            if self._working and (self._due is None or self._due[0] <= frame.step):
+                self._restart_clocks()  # else it was done before
 
     def close_before(self, step: int) -> None:
         """Close and publish the open frame of an earlier step, if there is one."""
@@ -154,11 +154,13 @@ class DueProbes:
         """Close the open frame and hand it to somebody."""
         frame, self.frame = self.frame, None
         if frame is not None:
-            begun = time.perf_counter()
+            begun, readings = time.perf_counter(), frame.readings
             frame.close()
-            read_at_end(frame)
-            frame.readings.end_windows(frame, on_host=False)
-            for probe in frame.readings.due:
+            if readings.at_end:
+                read_at_end(frame)
+            if readings.windows:
+                readings.end_windows(frame, on_host=False)
+            for probe in readings.due:
                 probe.was_due = True
             frame.seconds += time.perf_counter() - begun
             to(frame)
@@ -168,7 +170,9 @@ class DueProbes:
 
     def upcoming(self, step: int) -> Readings:
         """What will be read in ``step``; its schedules are known only once."""
-        due = self._due_groups(step)
+        return self._readings_of(self._due_groups(step))
+
+    def _readings_of(self, due: Due) -> Readings:
         found = self._readings.get(due)
         if found is None:
             groups = self._groups.items()
@@ -209,7 +213,8 @@ class DueProbes:
             return known[1]
         if self._budget.factors is not self._factors:
             self._group()
-        self._restart_clocks()
+        if self._working:
+            self._restart_clocks()
         due: list[Group] = []
         for schedule, factors in [*self._schedules.items()]:
             try:

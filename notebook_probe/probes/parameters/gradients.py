@@ -37,11 +37,8 @@ class GradientReader:
         ]
         self._has_options = any(plan.options for plan in plans.values())
         self._copies: dict[Slot, Tensor] = {}
-
-    @property
-    def is_idle(self) -> bool:
+        self.is_idle = not self._ready
         """Nothing is read."""
-        return not self._ready
 
     def read(self, frame: StepFrame, optimizer: Optimizer | None) -> None:
         """Read in place of what a closure's earlier run left.

@@ -60,7 +60,7 @@ class ClosedLosses:
 
     def __len__(self) -> int:
         """How many are on the host."""
-        return len(self._on_host)
+        return len(self._on_host.steps)
 
     def take(self) -> LossRows:
         """Those on the host."""
@@ -70,7 +70,7 @@ class ClosedLosses:
     @property
     def are_elsewhere(self) -> bool:
         """Some are on a device, or on their way."""
-        return len(self._waiting) > 0 or self._coming is not None
+        return bool(self._waiting.steps) or self._coming is not None
 
     @property
     def are_coming(self) -> bool:

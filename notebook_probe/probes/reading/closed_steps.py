@@ -23,6 +23,7 @@ from notebook_probe.probes.reading.host_copy import HostCopy
 from notebook_probe.probes.reading.last_scalars import LastScalars
 from notebook_probe.probes.step.frame import StepFrame
 from notebook_probe.probes.step.measured import MeasuredStep
+from notebook_probe.quantities.reduce.stat import Number
 
 __all__ = ["ClosedSteps", "Recorder", "StepCosts"]
 
@@ -150,26 +151,15 @@ class ClosedSteps:
         """The open step as far as it counts: all of it once its update has happened."""
         if frame is None or not has_stepped:
             return self.unfinished(frame)
-        return self._with_early(frame)
-
-    def _with_early(self, frame: StepFrame) -> StepFrame:
-        if self._early is None:
-            return frame
-        joined = copy.copy(frame)
-        joined.scalars = self._early.scalars
-        if frame.scalars:
-            joined.scalars = {**self._early.scalars, **frame.scalars}
-        joined.arrays = {**self._early.arrays, **frame.arrays}
-        joined.recorded_beside |= self._early.recorded_beside - frame.scalars.keys()
-        joined.on_device |= self._early.on_device
-        return joined
+        return frame if self._early is None else _joined(self._early, frame)
 
     # ---------------------------------------------------------------- steps
 
     def publish(self, frame: StepFrame) -> None:
         """Take a closed step of the training."""
         begun = time.perf_counter()
-        frame, self._early = self._with_early(frame), None
+        if self._early is not None:
+            frame, self._early = _joined(self._early, frame), None
         if frame.scalars:
             self.scalars.take(frame.scalars)
         if self.state is not None and self.state.step <= frame.step:
@@ -190,8 +180,9 @@ class ClosedSteps:
         """Take a closed frame; whatever goes wrong here stays here."""
         try:
             with self._lock:
-                self._copies.begin(frame)
-                is_followed = self._take_loss(frame)
+                if frame.has_copies:
+                    self._copies.begin(frame)
+                is_followed = frame.loss is not None and self._take_loss(frame, frame.loss)
                 if frame.on_device or self._on_device or self._coming:  # steps stay in order
                     self._on_device.append(frame)
                 elif is_followed or not frame.is_empty:
@@ -203,14 +194,12 @@ class ClosedSteps:
         except Exception as error:  # training must not end because a step could not be kept
             self._lose([frame], error)
 
-    def _take_loss(self, frame: StepFrame) -> bool:
+    def _take_loss(self, frame: StepFrame, loss: Number) -> bool:
         """Keep the loss; tell whether somebody wants the step for its sake."""
-        if frame.loss is None:
-            return False
-        self._losses.add(frame.step, frame.time_ms, frame.loss)
+        self._losses.add(frame.step, frame.time_ms, loss)
         if not self._recorder.is_followed:
             return False
-        frame.on_device |= isinstance(frame.loss, Tensor)
+        frame.on_device |= isinstance(loss, Tensor)
         return True
 
     def _keep(self, frame: StepFrame) -> None:
@@ -360,6 +349,18 @@ def _has_come(coming: HostCopy) -> bool:
         return coming.has_come
     except Exception:
         return True
+
+
+def _joined(early: StepFrame, frame: StepFrame) -> StepFrame:
+    """The step with what was logged before it began."""
+    joined = copy.copy(frame)
+    joined.scalars = early.scalars
+    if frame.scalars:
+        joined.scalars = {**early.scalars, **frame.scalars}
+    joined.arrays = {**early.arrays, **frame.arrays}
+    joined.recorded_beside |= early.recorded_beside - frame.scalars.keys()
+    joined.on_device |= early.on_device
+    return joined
 
 
 def _measured(frame: StepFrame, is_final: bool) -> MeasuredStep:

@@ -140,8 +140,6 @@ class Copies:
 
     def begin(self, frame: StepFrame) -> None:
         """Have the copies of a closed frame measured; here and now where too many wait."""
-        if not frame.has_copies:
-            return
         copied = _of(frame)
         n_bytes = sum(one.n_bytes for one in copied)
         if not self._has_room(n_bytes):

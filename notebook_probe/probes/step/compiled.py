@@ -37,6 +37,11 @@ class EagerSteps:
         self.wanted = False
         self._holds = False
 
+    @property
+    def acts(self) -> bool:
+        """It is wanted, or a step that is held eager is to be let go."""
+        return self.wanted or self._holds
+
     def prepare(self, is_due: Callable[[], bool]) -> None:
         """Between two steps: have the coming one run eagerly if something is due in it."""
         if self.wanted and is_due():

@@ -86,7 +86,8 @@ class LiveOptions:
 
     def step_begins(self, optimizer: Optimizer) -> None:
         """Let the factors act."""
-        self._put_back()  # of a step that has raised
+        if self._held:  # of a step that has raised
+            self._put_back()
         rates = _rates(optimizer)
         self._moves = self._rates is not None and rates != self._rates
         self._has_begun = True
@@ -97,7 +98,8 @@ class LiveOptions:
     def step_ends(self, optimizer: Optimizer) -> None:
         """Leave the schedule in the groups."""
         self._has_begun = False
-        self._put_back()
+        if self._held:
+            self._put_back()
         if self._first is not None:
             self._first.remove()
             self._first = None

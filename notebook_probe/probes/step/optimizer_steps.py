@@ -11,7 +11,6 @@ import threading
 import time
 import weakref
 from collections.abc import Callable
-from contextlib import suppress
 from typing import Any, Protocol
 
 import torch
@@ -173,21 +172,20 @@ class _Running(threading.local):
 
     def begin(self, optimizer: Optimizer) -> bool:
         """A step begins; True when it is part of another of the same optimizer."""
-        own = id(optimizer)
-        is_nested = self._is_inner(optimizer)
-        if not is_nested and own in self._begun:
-            self._begun = [other for other in self._begun if other != own]
+        own, is_nested = id(optimizer), False
+        if own in self._begun:
+            is_nested = step_is_active(optimizer, skip=1)
+            if not is_nested:
+                self._begun = [other for other in self._begun if other != own]
         self._begun.append(own)
         return is_nested
 
     def end(self, optimizer: Optimizer) -> bool:
         """A step is over; True when it was part of another."""
-        with suppress(ValueError):  # it began before this was imported
-            self._begun.remove(id(optimizer))
-        return self._is_inner(optimizer)
-
-    def _is_inner(self, optimizer: Optimizer) -> bool:
-        return id(optimizer) in self._begun and step_is_active(optimizer, skip=1)
+        own = id(optimizer)
+        if own in self._begun:  # else it began before this was imported
+            self._begun.remove(own)
+        return own in self._begun and step_is_active(optimizer, skip=1)
 
 
 _running = _Running()
@@ -239,11 +237,11 @@ class StepClock:
         """
         if self.explicit or not self._stepped:
             return False
-        inside = self.inside
+        inside = self.inside if self._inside is not None else None
         return inside is None or not self._has_stepped(inside)
 
     def stepped_before(self, optimizer: Optimizer) -> bool:
-        return not self.explicit and self._has_stepped(optimizer)
+        return bool(self._stepped) and not self.explicit and self._has_stepped(optimizer)
 
     def enter(self, optimizer: Optimizer) -> None:
         """Begin an optimizer's step, replacing what one that raised has left."""
@@ -251,7 +249,7 @@ class StepClock:
 
     def leave(self, optimizer: Optimizer) -> None:
         self._inside = None
-        if not self._has_stepped(optimizer):
+        if not (self._stepped and self._has_stepped(optimizer)):
             self._stepped.append(weakref.ref(optimizer))
 
     def advance(self) -> None:

@@ -39,7 +39,7 @@ class Passes:
     def __init__(self) -> None:
         self._known: dict[int, Pass] = {}
         self._sums: list[Together] = []
-        self._returned = Together()
+        self._returned: Together | None = None
 
     def running(self) -> Pass:
         """The pass that has come to the step now."""
@@ -52,6 +52,8 @@ class Passes:
 
     def _together(self, one: Pass) -> Together:
         if one.kind is not BackwardKind.ACCUMULATED:
+            if self._returned is None:
+                self._returned = Together()
             return self._returned
         if not self._sums or self._sums[-1].is_gone:
             self._sums.append(Together())
