@@ -1,4 +1,4 @@
-"""What a panel takes of a training: slices in which it is looked at, and out of sight."""
+"""What a panel takes of a training: in slices in which it is looked at, out of sight, or closed."""
 
 from __future__ import annotations
 
@@ -27,6 +27,11 @@ Path("notes.json").write_text(json.dumps(notes))
 
 def visible() -> None:
     """Steps per second, and what of a step is work and what waiting, in slices that take turns."""
+    _shown_against_hidden()
+    _hidden_against_none()
+
+
+def _shown_against_hidden() -> None:
     seconds = 2 * ROUNDS * (SLICE_S + SETTLE_S) + 30
     with notebook_of([MLP, "run.explore()", TRAIN.format(seconds=seconds)]) as notebook:
         notebook.run(0, 1)
@@ -48,6 +53,29 @@ def visible() -> None:
         print(f"  {text}: a step takes {own:.1f} ms of CPU and waits for {waits:.1f} ms")
         used = 100 * np.median(others[half])
         print(f"  {text}: other threads of the kernel take {used:.1f} % of a core")
+
+
+def _hidden_against_none() -> None:
+    train = TRAIN.format(seconds=SLICE_S)
+    rates, own_ms = [], []
+    with notebook_of([MLP, "run.explore()", train, "run.explorer.close()", train]) as notebook:
+        notebook.run(0)
+        for _ in range(ROUNDS):
+            notebook.run(1)
+            Panel(notebook, 1).root.evaluate("(root) => { root.style.display = 'none'; }")
+            for cells in ((2,), (3, 4)):
+                time.sleep(SETTLE_S)
+                notebook.run(*cells)
+                notes = np.array(json.loads((notebook.path.parent / "notes.json").read_text()))
+                rate, own, _, _ = _of(notes, notes[0, 0], np.inf)
+                rates.append(rate)
+                own_ms.append(own)
+    hidden, none = slice(0, None, 2), slice(1, None, 2)
+    change = 100 * (np.array(rates[hidden]) / np.array(rates[none]) - 1)
+    low, middle, high = np.quantile(change, [0.25, 0.5, 0.75])
+    print(f"  hidden against none: {middle:+.1f} % steps/s ({low:+.1f} to {high:+.1f})")
+    beside, without = np.median(own_ms[hidden]), np.median(own_ms[none])
+    print(f"  a step takes {beside:.2f} ms of CPU beside a hidden one, {without:.2f} without")
 
 
 def _slice(notebook: Notebook, shown: bool) -> tuple[float, float]:
