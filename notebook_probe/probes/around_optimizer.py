@@ -71,7 +71,7 @@ class Updates:
 
     def __init__(self, model: nn.Module, steps: StepOwner) -> None:
         self._steps = weakref.ref(steps)
-        self.loss = StepLoss(model, self._ignores)
+        self.loss = StepLoss(model, self._ignores, self._spend)
         self.first_gradients, self.uncleared = FirstGradients(), UnclearedGradients()
         self._ownership = Ownership(model)
         self._weights_read = False
@@ -200,6 +200,12 @@ class Updates:
     def _ignores(self) -> bool:
         steps = self._steps()
         return steps is None or steps.ignores_updates
+
+    def _spend(self, seconds: float) -> None:
+        steps = self._steps()
+        frame = steps.frame if steps is not None and not steps.ignores_updates else None
+        if frame is not None:
+            frame.seconds += seconds
 
     def _of(self, optimizer: Optimizer) -> StepOwner | None:
         """Whose step it is, if the optimizer holds parameters of this model."""

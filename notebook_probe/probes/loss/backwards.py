@@ -8,6 +8,7 @@ they are, since subclasses of tensors and compilers know them by identity.
 from __future__ import annotations
 
 import threading
+import time
 import weakref
 from collections.abc import Callable, Sequence
 from functools import wraps
@@ -40,6 +41,9 @@ class BackwardListener(Protocol):
 
     def backward_ends(self, begun: Any, *, has_come_through: bool) -> None:
         """It is over; it may have raised."""
+
+    def backward_took(self, seconds: float) -> None:
+        """What telling of it took, before it and after: a share for each listener."""
 
 
 class Standing(NamedTuple):
@@ -99,17 +103,18 @@ def _telling(original: Callable[..., Any]) -> Callable[..., Any]:
 
     @wraps(original)
     def run_backward(roots: Any, *args: Any, **kwargs: Any) -> Any:
-        now, told = _standing, _NOBODY
+        begun, now, told = time.perf_counter(), _standing, _NOBODY
         if now is not None and now.ours is ours and kwargs.get("accumulate_grad"):
             told = _begin(roots, args)
         if not told:
             return original(roots, *args, **kwargs)
+        spent = time.perf_counter() - begun
         try:
             result = original(roots, *args, **kwargs)
         except BaseException:
-            _end(told, has_come_through=False)
+            _end(told, spent, has_come_through=False)
             raise
-        _end(told, has_come_through=True)
+        _end(told, spent, has_come_through=True)
         return result
 
     # Else it would be compiled where the step is that calls it.
@@ -131,10 +136,14 @@ def _begin(roots: Sequence[Any], args: Sequence[Any]) -> Told:
         return _NOBODY
 
 
-def _end(told: Told, *, has_come_through: bool) -> None:
+def _end(told: Told, spent: float, *, has_come_through: bool) -> None:
+    begun = time.perf_counter()
     try:
-        for listener, begun in told:
-            listener.backward_ends(begun, has_come_through=has_come_through)
+        for listener, its in told:
+            listener.backward_ends(its, has_come_through=has_come_through)
+        share = (spent + time.perf_counter() - begun) / len(told)
+        for listener, _ in told:
+            listener.backward_took(share)
     except Exception:  # as above
         return
 

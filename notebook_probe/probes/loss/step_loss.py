@@ -61,6 +61,8 @@ class StepLoss:
         Held weakly.
     ignores : callable
         Whether nothing is measured, or what is trained on this thread is no matter of a step.
+    spend : callable
+        Counts seconds as spent in the open step.
 
     Attributes
     ----------
@@ -68,8 +70,11 @@ class StepLoss:
         Losses are looked for.
     """
 
-    def __init__(self, model: nn.Module, ignores: Callable[[], bool]) -> None:
+    def __init__(
+        self, model: nn.Module, ignores: Callable[[], bool], spend: Callable[[float], None]
+    ) -> None:
         self._witnesses, self._ignores = Witnesses(model), ignores
+        self.backward_took = spend
         self.listens = self._is_logged = False
         self._running: list[Pass] = []
         self._ended: list[Pass] = []

@@ -82,6 +82,9 @@ class UnclearedGradients:
     def backward_ends(self, begun: None, *, has_come_through: bool) -> None:
         """What has come is no matter here."""
 
+    def backward_took(self, seconds: float) -> None:
+        """It listens for a few passes only."""
+
     def update_comes(self, optimizer: Optimizer) -> None:
         """It applies what is there now; what was cleared meanwhile is settled."""
         witness = self._witnesses.get(optimizer)

@@ -37,6 +37,7 @@ class Heard:
         self.listens = True
         self.losses: list[Number] = []
         self.ended: list[bool] = []
+        self.took: list[float] = []
 
     def backward_begins(self, loss: Number) -> int:
         self.losses.append(loss)
@@ -44,6 +45,9 @@ class Heard:
 
     def backward_ends(self, begun: Any, *, has_come_through: bool) -> None:
         self.ended.append(has_come_through)
+
+    def backward_took(self, seconds: float) -> None:
+        self.took.append(seconds)
 
 
 class Fails(Heard):
@@ -107,6 +111,19 @@ def test_a_failure_of_ours_never_reaches_the_pass() -> None:
         end()
     assert value.grad is not None
     assert value.grad.item() == 2.0
+
+
+def test_each_who_hears_of_a_pass_is_told_its_share_of_what_that_takes(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """Of a clock that goes on by a second whenever it is asked: before, after, and at the end."""
+    monkeypatch.setattr("time.perf_counter", map(float, itertools.count()).__next__)
+    heard = Heard(), Heard()
+    ends = [listen(one) for one in heard]
+    backward()
+    for end in ends:
+        end()
+    assert [one.took for one in heard] == [[1.0], [1.0]], "two seconds, for two"
 
 
 def test_one_who_is_gone_is_told_nothing() -> None:

@@ -12,6 +12,7 @@ import pytest
 import torch
 from torch import Tensor, nn
 
+from notebook_probe.probes.loss.reached import Left, Look, Witnesses
 from notebook_probe.probes.parameters.ownership import Ownership
 from notebook_probe.probes.step import calling
 from notebook_probe.probes.step.frame import StepFrame
@@ -204,6 +205,41 @@ def test_what_hooks_do_around_a_reading_and_what_closing_takes_is_counted(
     status = run.status()
     assert status.total_cost_s == pytest.approx(10 * (3 * 0.002 + 0.005))
     assert status.total_s - status.total_cost_s == pytest.approx(10 * 0.100)
+
+
+def test_what_hearing_of_a_backward_takes_is_counted_and_the_pass_itself_is_not(
+    clock: Clock, watch: Watch, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The clock moves by 2 ms before each pass, by 3 after it, and by 7 within."""
+    look, left = Witnesses.look, Witnesses.left
+
+    def looking(witnesses: Witnesses) -> Look:
+        clock.now += 0.002
+        return look(witnesses)
+
+    def finding(witnesses: Witnesses, before: Look) -> list[Left]:
+        clock.now += 0.003
+        return left(witnesses, before)
+
+    def passing(gradient: Tensor) -> None:
+        clock.now += 0.007
+
+    monkeypatch.setattr(Witnesses, "look", looking)
+    monkeypatch.setattr(Witnesses, "left", finding)
+    model = made(Net)
+    run = watch(model, probes={"": ["loss_ema"]})
+    run._parts.observer.updates.uncleared.end()  # which takes its share in the first steps
+    optimizer = sgd(model)
+    for step in range(10):
+        optimizer.zero_grad()
+        loss = model(batch(step)).square().mean()
+        loss.register_hook(passing)
+        loss.backward()
+        optimizer.step()
+    run.settle()
+    status = run.status()
+    assert status.total_cost_s == pytest.approx(10 * 0.005)
+    assert status.total_s == pytest.approx(10 * 0.012)
 
 
 @pytest.mark.parametrize("calls_root", [True, False])
