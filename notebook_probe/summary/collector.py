@@ -184,7 +184,7 @@ class SummaryCollector:
         units, last = self._course.units, loop.loop_step + self._looking.shift - 1
         if units.unit == "epoch" and units.unit_of(last) is None:  # its end came unforeseen
             units.outlook = self._looking.ended(loop)
-            self._course.given(last, loop.last_metrics.get("loss"))
+            self._course.given(last, loop.last_metrics.get("loss"), is_over=True)
             self._course.collect(last)
         self._course.epoch_ended(last)
         units.outlook = self._looking.next(loop)

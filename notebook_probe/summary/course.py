@@ -62,11 +62,11 @@ class Course:
         moment = self._moment(step, NOTHING)
         self._ask(lambda item: item.start(moment))
 
-    def given(self, step: int, outputs: Any) -> None:
-        """A step has given its loss, or what has it first."""
+    def given(self, step: int, outputs: Any, is_over: bool = False) -> None:
+        """A step has given its loss, or what has it first; another one may have begun."""
         due = self.units.due(step)
         if due.data:
-            moment = self._moment(step, due, outputs)
+            moment = self._moment(step, due, outputs, is_over)
             self._ask(lambda item: item.given(moment))
 
     def collect(self, step: int) -> None:
@@ -125,7 +125,7 @@ class Course:
         if self.run is not None and not self.run.closed:
             self.run.note("summary", text, dropped=dict(dropped))
 
-    def _moment(self, step: int, due: Due, loss: Any = None) -> Moment:
+    def _moment(self, step: int, due: Due, loss: Any = None, is_over: bool = False) -> Moment:
         run = self.run
         assert run is not None
         return Moment(
@@ -141,6 +141,7 @@ class Course:
             loop=self._loop,
             data=self._data,
             loss=loss,
+            is_over=is_over,
         )
 
     def _free(self) -> int:

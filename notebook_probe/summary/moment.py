@@ -52,6 +52,8 @@ class Moment:
         What is trained on, as far as it is known.
     loss : Any
         What this step has given; a number or a tensor in a `Loop`.
+    is_over : bool
+        The run has closed this step, as it was known too late that something is due at it.
     """
 
     step: int
@@ -66,6 +68,7 @@ class Moment:
     loop: Loop | None = None
     data: Dataset | None = None
     loss: Any = None
+    is_over: bool = False
 
     @property
     def model(self) -> nn.Module:
@@ -81,7 +84,11 @@ class Moment:
         """Record numbers, one element each; False where there is no room for them."""
         if not self.budget.takes("scalars", FLOAT * len(scalars)):
             return False
-        self.run.log(scalars)
+        if self.is_over:
+            for name, value in scalars.items():
+                self.run.backfill("", name, self.step, float(value))
+        else:
+            self.run.log(scalars)
         return True
 
     def log_array(self, name: str, array: Tensor) -> bool:

@@ -3,12 +3,15 @@
 import contextlib
 import shutil
 import warnings
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 import torch
 from hypothesis import given
 from hypothesis import strategies as st
+from torch import Tensor
+from torch.utils.data import DataLoader, IterableDataset
 
 import notebook_probe as nbp
 from notebook_probe.errors import RecordWarning, RecordWriteError
@@ -16,7 +19,7 @@ from notebook_probe.summary.budget import Budget
 from notebook_probe.summary.items.input_images import InputImageItem
 from notebook_probe.summary.moment import Moment
 from notebook_probe.train import Checkpoints, Dataset, Loop
-from tests.summary.conftest import Collect, a_loop, images, steps_of
+from tests.summary.conftest import Collect, Pairs, a_loop, images, steps_of
 
 
 def due(first: int, last: int, freq: int) -> list[int]:
@@ -81,6 +84,34 @@ def test_epochs_can_be_what_is_counted(collector: Collect) -> None:
     assert one.run is not None
     for name, module in (("loss", ""), ("input_image", ""), ("param_histogram", "fc.bias")):
         assert steps_of(one.run, name, module) == [2, 5, 11]  # epochs 1, 2, 4
+
+
+class Stream(IterableDataset[tuple[Tensor, Tensor]]):
+    """Of which nobody knows how long it is."""
+
+    def __init__(self, batches: Pairs) -> None:
+        self._batches = batches
+
+    def __iter__(self) -> Iterator[tuple[Tensor, Tensor]]:
+        return iter(self._batches)
+
+
+@pytest.mark.parametrize("is_watched", [True, False])
+def test_an_epoch_whose_end_nobody_foresaw_has_its_loss_at_its_own_last_step(
+    collector: Collect, tmp_path: Path, is_watched: bool
+) -> None:
+    loop, one, losses = a_loop(), collector(unit="epoch", collect_freq=2), []
+    if is_watched:
+        loop.watch(store=tmp_path / "own.zarr", probes=None, metrics=False)
+    loop.add(one)
+    loop.on_step(lambda loop, metrics: losses.append(float(metrics["loss"])))
+    loop.run_epochs(DataLoader(Stream(images(3)), batch_size=None), 4)
+    assert one.run is not None
+    assert steps_of(one.run, "loss") == [2, 5, 11]
+    assert one.run.series("", "loss").values.tolist() == pytest.approx(
+        [losses[step] for step in (2, 5, 11)], rel=1e-7
+    )
+    assert steps_of(one.run, "input_image") == [5, 11]  # from there on an epoch's length is known
 
 
 def test_the_weights_come_out_equal_bit_for_bit(collector: Collect) -> None:
