@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+import weakref
+from collections.abc import Callable, Iterable, Mapping
 from itertools import count, takewhile
 from pathlib import Path
 from typing import Any
@@ -103,9 +104,8 @@ class SummaryCollector:
             export_options,
             unit,
         )
-        items = [read(self.settings) for read in ITEMS]
-        self._course = Course(self.settings, [item for item in items if item is not None])
-        self._looking = LoopOutlook()
+        self._course, self._looking = self._anew(), LoopOutlook()
+        self._training: Callable[[], object] = lambda: None  # a weak reference
 
     @property
     def run(self) -> Run | None:
@@ -146,8 +146,6 @@ class SummaryCollector:
         """
         if not isinstance(run, Run):
             raise TypeError(f"attach({type(run).__name__}): what nbp.watch returns is expected")
-        if self._course.run is not None and not self._course.run.closed:
-            raise ValueError("attach(run): this collector follows a training already")
         known = None if data is None else as_dataset(data)
         length = steps_per_epoch or (None if known is None else known.length)
         if self.settings.unit == "epoch" and length is None:
@@ -155,7 +153,7 @@ class SummaryCollector:
                 "attach(run) with unit='epoch': how long is one? Allowed: steps_per_epoch=..., or "
                 "data that has a length"
             )
-        return FollowedRun(run, self._course, known, length)
+        return FollowedRun(run, self._course_of(run), known, length)
 
     # ---------------------------------------------------------------- the loop's part
 
@@ -163,10 +161,10 @@ class SummaryCollector:
         """A run of the loop begins."""
         if loop.replaying:
             return
-        run = self._run_of(loop)
+        course, run = self._course_of(loop), self._run_of(loop)
         step = run.status_head().step
         outlook = self._looking.begin(loop, data, step - loop.loop_step)
-        self._course.start(run, step, outlook, loop, data)
+        course.start(run, step, outlook, loop, data)
 
     def on_step(self, loop: Loop, metrics: Mapping[str, Value]) -> None:
         """A step has been trained."""
@@ -198,6 +196,29 @@ class SummaryCollector:
         """A run of the loop is over."""
         if not loop.replaying and self._course.run is not None:
             self._course.end(loop.loop_step + self._looking.shift)
+
+    # ---------------------------------------------------------------- inside
+
+    def _course_of(self, training: Loop | Run) -> Course:
+        """That of a training: of another one than before, a new one.
+
+        Raises
+        ------
+        ValueError
+            It is in the midst of another one.
+        """
+        is_known = self._training() is training
+        if self._course.is_busy and (not is_known or isinstance(training, Run)):
+            raise ValueError(f"{type(self).__name__}: this collector follows a training already")
+        if not is_known or self._course.run is None:
+            self._course.remove()
+            self._course, self._looking = self._anew(), LoopOutlook()
+            self._training = weakref.ref(training)
+        return self._course
+
+    def _anew(self) -> Course:
+        items = [read(self.settings) for read in ITEMS]
+        return Course(self.settings, [item for item in items if item is not None])
 
     def _run_of(self, loop: Loop) -> Run:
         """Who records: the loop's run, another that watches the model, or one of our own."""

@@ -11,6 +11,7 @@ from notebook_probe.record.store.location import local_path
 from notebook_probe.run.run import Run
 from notebook_probe.summary.budget import Budget
 from notebook_probe.summary.moment import Item, Moment
+from notebook_probe.summary.one_at_a_time import take
 from notebook_probe.summary.outlook import Outlook, Units, UnitSchedule
 from notebook_probe.summary.settings import Settings
 from notebook_probe.summary.units import NOTHING, Due
@@ -27,6 +28,11 @@ class Course:
     ----------
     settings : Settings
     items : sequence of Item
+
+    Attributes
+    ----------
+    run : Run or None
+        That is followed; None before its training, and once another course follows it.
     """
 
     def __init__(self, settings: Settings, items: Sequence[Item]) -> None:
@@ -44,7 +50,7 @@ class Course:
         self.run: Run | None = None
         self._loop: Loop | None = None
         self._data: Dataset | None = None
-        self._has_begun = False
+        self._has_begun = self._goes_on = False
         self._last_unit: int | None = None
 
     def start(
@@ -55,10 +61,17 @@ class Course:
         loop: Loop | None = None,
         data: Dataset | None = None,
     ) -> None:
-        """A training begins at a step, or goes on there."""
+        """A training begins at a step, or goes on there.
+
+        Raises
+        ------
+        ValueError
+            Another course follows the run.
+        """
+        take(run, self)
         _offer_views()
         self.run, self._loop, self._data = run, loop, data
-        self.units.outlook, self._last_unit = outlook, None
+        self.units.outlook, self._last_unit, self._goes_on = outlook, None, True
         moment = self._moment(step, NOTHING)
         self._ask(lambda item: item.start(moment))
 
@@ -100,6 +113,7 @@ class Course:
 
     def end(self, step: int) -> None:
         """No step follows for now."""
+        self._goes_on = False
         moment = self._moment(step, NOTHING)
         self._ask(lambda item: item.end(moment))
         for item in self.items:
@@ -113,6 +127,11 @@ class Course:
         for item in self.items:
             item.remove()
         self.run = self._loop = None
+
+    @property
+    def is_busy(self) -> bool:
+        """Whether steps of its training may follow."""
+        return self._goes_on and self.run is not None and not self.run.closed
 
     # ---------------------------------------------------------------- inside
 

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import weakref
-from collections.abc import MutableMapping
 from typing import Any
 
 from notebook_probe.run.run import Run
@@ -12,8 +10,6 @@ from notebook_probe.summary.outlook import Outlook
 from notebook_probe.train.data.dataset import Dataset
 
 __all__ = ["FollowedRun"]
-
-_followed: MutableMapping[Run, FollowedRun] = weakref.WeakKeyDictionary()
 
 
 class FollowedRun:
@@ -35,14 +31,11 @@ class FollowedRun:
     def __init__(
         self, run: Run, course: Course, data: Dataset | None, steps_per_epoch: int | None
     ) -> None:
-        if run in _followed:
-            raise ValueError(f"attach({run!r}): another collector follows this run; allowed: one")
         step = run.status_head().step
         self._run, self._course, self._steps_per_epoch = run, course, steps_per_epoch
         self._next = self._first = step
-        self._ends = [run.each_step(self._before), run.each_end(self.remove)]
-        _followed[run] = self
         course.start(run, step, self._outlook(step), data=data)
+        self._ends = [run.each_step(self._before), run.each_end(self.remove)]
 
     def metric(self, outputs: Any) -> None:
         """Say what a step has given: its loss, or a list that begins with it; before its update.
@@ -64,7 +57,6 @@ class FollowedRun:
         for end in self._ends:
             end()
         self._ends = []
-        _followed.pop(self._run, None)
         if not self._run.closed:
             self._run.settle()
             step = self._run.status_head().step
