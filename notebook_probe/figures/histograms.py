@@ -1,4 +1,4 @@
-"""The histograms of a parameter over the steps, between the same ends."""
+"""The histograms of a parameter or a tag over the steps, between the same ends."""
 
 from __future__ import annotations
 
@@ -16,25 +16,27 @@ from notebook_probe.figures.style import (
     ticks,
 )
 from notebook_probe.record.format.source import Source
-from notebook_probe.record.views.common_range import on_common_range
+from notebook_probe.record.views.histograms.common_range import on_common_range
+from notebook_probe.record.views.histograms.recorded import recorded_histograms
 
 __all__ = ["histograms"]
 
 SIZE = (8.0, 3.6)
-COUNTS, LOW, HIGH = "param_histogram", "weight_min", "weight_max"
 
 
-def histograms(source: Source, parameter: str) -> Figure:
-    """Picture of `param_histogram` of one parameter: a column per step, values upwards.
+def histograms(source: Source, name: str) -> Figure:
+    """Picture of the histograms of one parameter or tag: a column per step, values upwards.
 
-    Bins move with the weights; here they are brought to common ones, between the least and the
+    Bins move with the values; here they are brought to common ones, between the least and the
     greatest value of any step, each count split by how far its bin overlaps them.
 
     Parameters
     ----------
     source : Source
         A run or an opened record, such as one of a `SummaryCollector`.
-    parameter : str
+    name : str
+        Of a parameter, whose `param_histogram` it is; or ``<tag>_histogram``, of what a model gave
+        to ``nbp.summary.histogram``.
 
     Raises
     ------
@@ -47,18 +49,15 @@ def histograms(source: Source, parameter: str) -> Figure:
     --------
     >>> histograms(run, "fc.weight").savefig("fc.png")  # doctest: +SKIP
     """
-    table = source.series(parameter, COUNTS).load()
-    lows, highs = (source.series(parameter, end).load() for end in (LOW, HIGH))
-    at = table.step.values
-    low, high = (end.reindex(step=at).values for end in (lows, highs))
-    found = on_common_range(table.values, low, high)
+    own = recorded_histograms(source, name)
+    found = on_common_range(own.counts, own.lowest, own.highest)
     values = np.where(found.counts > 0, found.counts, np.nan)
     with drawing:
         left = 0.45 + max(map(text_inches, map(number, (found.edges[0], found.edges[-1]))))
-        figure, axes, bar = framed(SIZE, f"{COUNTS} at {parameter}: elements per bin", left)
-        extent = (-0.5, len(at) - 0.5, float(found.edges[0]), float(found.edges[-1]))
+        figure, axes, bar = framed(SIZE, f"histograms of {name}: elements per bin", left)
+        extent = (-0.5, len(own.steps) - 0.5, float(found.edges[0]), float(found.edges[-1]))
         coloured(axes, bar, values.T, extent=extent)
-        named_places(axes.xaxis, [number(step) for step in at])
+        named_places(axes.xaxis, [number(step) for step in own.steps])
         ticks(axes.yaxis, log=False)
         axes.set_xlabel("step", color=SOFT, fontproperties=HEADING)
         axes.set_ylabel("value", color=SOFT, fontproperties=HEADING)

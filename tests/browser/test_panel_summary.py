@@ -7,6 +7,7 @@ import numpy as np
 import pytest
 import torch
 from playwright.sync_api import Locator, expect
+from torch import Tensor
 
 import notebook_probe as nbp
 from notebook_probe.explorer.draw.returned import frame_of
@@ -19,17 +20,25 @@ from tests.browser.panel_messages import (
     view_row,
 )
 from tests.browser.panel_page import PanelPage
-from tests.summary.conftest import a_loop, images
+from tests.summary.conftest import Small, a_loop, images
 
 pytestmark = pytest.mark.browser
 
 WIDTH = 880
 
 
+class Telling(Small):
+    """Tells what it gets, under a tag that is no name of anything."""
+
+    def forward(self, x: Tensor) -> Tensor:
+        nbp.summary.histogram("<i>pixels</i>", x)
+        return super().forward(x)
+
+
 @pytest.fixture(scope="module")
 def run(tmp_path_factory: pytest.TempPathFactory) -> nbp.OpenedRun:
     folder: Path = tmp_path_factory.mktemp("summary")
-    loop = a_loop()
+    loop = a_loop(Telling())
     specified = {"collect_landscape": None, "collect_graph": False}
     loop.add(nbp.SummaryCollector(str(folder), 5, collect_specified_data=specified))
     loop.run_epochs(images(10, size=16), 3)
@@ -97,6 +106,11 @@ def test_the_slider_goes_through_the_histograms_of_each_parameter(
     )
     slider.fill("1")
     expect(picture).to_have_attribute("aria-label", "fc.weight at step 4: 64 elements")
+    view.get_by_label("series").select_option("i_pixels_i_histogram")
+    given = 16 * 3 * 6 * 6  # the slider stays at its step
+    expect(picture).to_have_attribute(
+        "aria-label", f"i_pixels_i_histogram at step 4: {given} elements"
+    )
     colours = {
         name: view.evaluate(f"one => getComputedStyle(one).getPropertyValue('--nbp-{name}')")
         for name in ("brand", "ink")

@@ -5,7 +5,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from notebook_probe.record.views.common_range import n_common_bins, on_common_range
+from notebook_probe.record.views.histograms.common_range import n_common_bins, on_common_range
 
 Step = tuple[list[int], float, float]
 
