@@ -6,11 +6,40 @@ import torch
 from torch import Tensor
 from torch.nn import functional as F
 
-__all__ = ["MOST_ELEMENTS", "PER_ROW", "as_bytes", "fitting", "tiled"]
+__all__ = ["MOST_ELEMENTS", "PER_ROW", "as_bytes", "checked", "fitting", "tiled"]
 
 PER_ROW = 8
 MOST_ELEMENTS = 1 << 20
 """Of an array that the record keeps."""
+
+
+def checked(images: Tensor) -> Tensor:
+    """The same, where these are images.
+
+    Raises
+    ------
+    ValueError
+        For another shape, and numbers that are not real.
+
+    Examples
+    --------
+    >>> checked(torch.zeros(2, 5, 4, 4))
+    Traceback (most recent call last):
+    ...
+    ValueError: a float32 tensor (2, 5, 4, 4); images are real numbers (n, 1 or 3, height, width)
+    """
+    if (
+        images.ndim == 4
+        and images.shape[1] in (1, 3)
+        and images.numel()
+        and not images.is_complex()
+    ):
+        return images
+    dtype = str(images.dtype).removeprefix("torch.")
+    raise ValueError(
+        f"a {dtype} tensor {tuple(images.shape)}; images are real numbers "
+        f"(n, 1 or 3, height, width)"
+    )
 
 
 def as_bytes(images: Tensor) -> Tensor:

@@ -17,6 +17,7 @@ from notebook_probe.summary.followed_run import FollowedRun
 from notebook_probe.summary.items.histograms import QUANTITIES
 from notebook_probe.summary.items.metric import metric_of
 from notebook_probe.summary.pixels import PER_ROW, as_bytes, fitting, tiled
+from notebook_probe.train import Loop, Trainer
 from tests.summary.conftest import Collect, Small, a_loop, images, steps_of
 
 
@@ -231,6 +232,81 @@ def test_images_of_other_channels_are_dropped_and_counted(collector: Collect) ->
     assert "input_image" not in run.blobs
     (told,) = [event for event in run.events if event.kind == "summary"]
     assert "3 batches of 5 channels" in told.text
+
+
+class ByName(Small):
+    """Called as Hugging Face's are, labels first."""
+
+    def forward(self, labels: Tensor, pixel_values: Tensor) -> Tensor:  # type: ignore[override]
+        return super().forward(pixel_values)
+
+
+def steps_by_name(run: nbp.Run, model: nn.Module, n: int, name: str = "pixel_values") -> None:
+    optimizer = torch.optim.SGD(model.parameters(), 0.1)
+    for x, y in images(n):
+        optimizer.zero_grad()
+        model(**{"labels": y, name: x}).sum().backward()
+        optimizer.step()
+    run.flush()
+
+
+def test_images_that_a_model_gets_by_name_are_kept(collector: Collect, tmp_path: Path) -> None:
+    with nbp.watch(model := ByName(), store=tmp_path / "own.zarr", probes=None) as run:
+        with collector(collect_freq=2).attach(run):
+            steps_by_name(run, model, 4)
+        kept = run.series("", "input_image")
+        assert kept.step.values.tolist() == [0, 1, 3]
+        batches = [images(4)[step][0] for step in (0, 1, 3)]
+        assert np.array_equal(kept.values, [tiled(as_bytes(one)).numpy() for one in batches])
+
+
+def test_a_batch_by_name_without_images_is_told_of_by_its_names(
+    collector: Collect, tmp_path: Path
+) -> None:
+    class Tokens(nn.Linear):
+        def forward(self, labels: Tensor, input_ids: Tensor) -> Tensor:  # type: ignore[override]
+            return super().forward(input_ids.flatten(1)[:, :3])
+
+    class Flat(Tokens):
+        def __call__(self, labels: Tensor, input_ids: Tensor) -> Any:
+            return super().__call__(labels=labels, input_ids=input_ids.flatten(1))
+
+    with nbp.watch(model := Flat(3, 1), store=tmp_path / "own.zarr", probes=None) as run:
+        following = collector(collect_freq=1).attach(run)
+        with pytest.warns(RecordWarning, match="a batch of labels, input_ids has no images"):
+            steps_by_name(run, model, 2, "input_ids")
+        following.remove()
+
+
+def test_an_empty_batch_is_dropped_and_the_next_ones_are_kept(collector: Collect) -> None:
+    x, y = images(1)[0]
+    model = nn.Sequential(nn.Flatten(), nn.Linear(108, 2))
+    one = collector(collect_freq=1, collect_specified_data={"collect_graph": False})
+    optimizer = torch.optim.SGD(model.parameters(), 0.01)
+    trainer = Trainer(model, nn.functional.cross_entropy, optimizer)
+    loop = Loop(trainer, check_finite=False)  # the mean of nothing is NaN
+    loop.add(one)
+    loop.run_steps([(x, y), (x[:0], y[:0]), (x, y)], 3)
+    assert one.run is not None
+    assert steps_of(one.run, "input_image") == [0, 2]
+    (told,) = [event for event in one.run.events if event.kind == "summary"]
+    assert "1 batches without a pixel" in told.text
+
+
+def test_a_model_of_which_only_the_parts_are_called_has_no_images_which_is_said(
+    collector: Collect, tmp_path: Path
+) -> None:
+    pair = nn.ModuleDict({"generator": nn.Linear(2, 108), "critic": Small()})
+    optimizer = torch.optim.SGD(pair.parameters(), 0.01)
+    with nbp.watch(pair, optimizer, store=tmp_path / "own.zarr", probes=None) as run:
+        following = collector(collect_freq=2).attach(run)
+        for _ in range(3):
+            optimizer.zero_grad()
+            made = pair["generator"](torch.ones(2, 2)).reshape(2, 3, 6, 6)
+            pair["critic"](made).sum().backward()
+            optimizer.step()
+        with pytest.warns(RecordWarning, match="ModuleDict itself was not called in training"):
+            following.remove()
 
 
 # -------------------------------------------------------------------- the graph

@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+import torch
 from torch import Tensor, nn
 from torch.utils.checkpoint import checkpoint
 
@@ -110,6 +111,38 @@ def test_a_scalar_of_several_elements_is_dropped_and_told_of_once(collector: Col
     assert len(told) == 1
     assert len(steps_of(run, "one")) == 6
     assert "many" not in run.data
+
+
+@pytest.mark.parametrize(
+    ("tell", "value", "why"),
+    [
+        (scalar, "high", r"scalar\('odd'\) is not recorded: a str; allowed: a number or a tensor"),
+        (tensor, None, "a NoneType; allowed: a number or a tensor"),
+        (histogram, "abc", "a str; allowed: a number or a tensor"),
+        (
+            image,
+            torch.zeros(4, 8),
+            r"a float32 tensor \(4, 8\); images are real numbers \(n, 1 or 3",
+        ),
+        (image, torch.zeros(2, 5, 4, 4), r"a float32 tensor \(2, 5, 4, 4\); images are"),
+        (image, torch.zeros(0, 3, 4, 4), r"a float32 tensor \(0, 3, 4, 4\); images are"),
+        (image, torch.zeros(2, 3, 4, 4, dtype=torch.cfloat), "a complex64 tensor"),
+    ],
+)
+def test_what_cannot_be_recorded_is_told_of_by_what_it_is_and_what_is_allowed(
+    collector: Collect, tell: Callable[[str, Any], None], value: Any, why: str
+) -> None:
+    with pytest.warns(RecordWarning, match=why) as told:
+        run = trained(collector(collect_freq=1), lambda x, out: tell("odd", value), 3)
+    assert len(told) == 1
+    (event,) = [event for event in run.events if event.kind == "summary"]
+    assert f"3 {tell.__name__}('odd')" in event.text
+
+
+def test_a_sparse_tensor_is_recorded_with_its_zeros(collector: Collect) -> None:
+    sparse = torch.eye(3).to_sparse()
+    run = trained(collector(), lambda x, out: tensor("eye", sparse), 1)
+    assert np.array_equal(run.series("", "eye_tensor").values, [np.eye(3)])
 
 
 def test_a_tag_is_text(collector: Collect) -> None:

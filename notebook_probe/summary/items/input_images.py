@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+from types import MappingProxyType
 from typing import Any
 
 import torch
@@ -31,6 +33,7 @@ class InputImageItem(Item):
         self._hook: UncopiedHandle | None = None
         self._pictures = Pictures()
         self._last_step = -1
+        self._is_called = False
 
     @classmethod
     def read(cls, settings: Settings) -> InputImageItem | None:
@@ -42,34 +45,50 @@ class InputImageItem(Item):
         if self._run is not moment.run:
             self.remove()
             self._run = moment.run
-            self._hook = UncopiedHandle(moment.model.register_forward_pre_hook(_Enter(self)))
+            hook = moment.model.register_forward_pre_hook(_Enter(self), with_kwargs=True)
+            self._hook, self._is_called = UncopiedHandle(hook), False
+
+    def end(self, moment: Moment) -> None:
+        """Nothing was seen where something was due: that is said.
+
+        Raises
+        ------
+        ValueError
+        """
+        if self._moment is not None and moment.step > self._moment.step and not self._is_called:
+            raise ValueError(
+                f"{type(moment.model).__name__} itself was not called in training; where only its "
+                f"parts are, or it is compiled, its images are not seen"
+            )
 
     def remove(self) -> None:
         if self._hook is not None:
             self._hook.remove()
             self._hook = None
 
-    def called(self, model: nn.Module, args: tuple[Any, ...]) -> None:
+    def called(self, model: nn.Module, args: tuple[Any, ...], keywords: Mapping[str, Any]) -> None:
         """A call of the model begins; its first one of a due step is the batch that is kept."""
         moment = self._moment
         if self.is_off or moment is None or moment.run.closed or phase_of(model) != "training":
             return
+        self._is_called = True
         step = moment.run.open_step
         if step == self._last_step or not moment.units.due(step).data:
             return
         self._last_step = step
-        self.attempt(lambda: self._keep(moment, args))
+        self.attempt(lambda: self._keep(moment, images_of(args, keywords)))
 
-    def _keep(self, moment: Moment, args: tuple[Any, ...]) -> None:
-        images = images_of(args)
-        if images.shape[1] not in (1, 3):
+    def _keep(self, moment: Moment, images: Tensor) -> None:
+        if not images.numel():
+            self.dropped["batches without a pixel"] += 1
+        elif images.shape[1] not in (1, 3):
             self.dropped[f"batches of {images.shape[1]} channels"] += 1
-            return
-        moment.log_array(NAME, self._pictures.of(NAME, images))
+        else:
+            moment.log_array(NAME, self._pictures.of(NAME, images))
 
 
-def images_of(args: tuple[Any, ...]) -> Tensor:
-    """The first tensor that a model is called with.
+def images_of(args: tuple[Any, ...], keywords: Mapping[str, Any] = MappingProxyType({})) -> Tensor:
+    """The first tensor that a model is called with; all by name, the first of four dimensions.
 
     Raises
     ------
@@ -80,14 +99,24 @@ def images_of(args: tuple[Any, ...]) -> Tensor:
     --------
     >>> images_of(([torch.zeros(2, 3, 8, 8), "mask"], 0.5)).shape
     torch.Size([2, 3, 8, 8])
+    >>> images_of((), {"labels": torch.zeros(2), "pixel_values": torch.zeros(2, 3, 8, 8)}).shape
+    torch.Size([2, 3, 8, 8])
     """
-    first: Any = args[0] if args else None
+    allowed = "images are a tensor (n, channels, height, width)"
+    if not args:
+        named = (one for one in keywords.values() if isinstance(one, Tensor) and one.ndim == 4)
+        found = next(named, None)
+        if found is None:
+            raise ValueError(
+                f"a batch of {', '.join(keywords) or 'nothing'} has no images; {allowed}"
+            )
+        return found.detach()
+    first: Any = args[0]
     if isinstance(first, list | tuple) and first:
         first = first[0]
-    allowed = "images are a tensor (n, channels, height, width)"
     if not isinstance(first, Tensor):
         raise ValueError(f"a batch of {type(first).__name__} has no images; {allowed}")
-    if first.ndim != 4 or not first.numel():
+    if first.ndim != 4:
         raise ValueError(f"a batch of shape {tuple(first.shape)} has no images; {allowed}")
     return first.detach()
 
@@ -95,7 +124,7 @@ def images_of(args: tuple[Any, ...]) -> Tensor:
 class _Enter(WeakHook):
     __slots__ = ()
 
-    def __call__(self, module: nn.Module, args: Any) -> None:
+    def __call__(self, module: nn.Module, args: Any, keywords: Any) -> None:
         if torch.compiler.is_compiling() or (item := self.owner()) is None or is_traced():
             return
-        item.called(module, args)
+        item.called(module, args, keywords)

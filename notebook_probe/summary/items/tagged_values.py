@@ -16,6 +16,7 @@ from notebook_probe.summary.bins import binned
 from notebook_probe.summary.exports import Exports
 from notebook_probe.summary.moment import Item, Moment
 from notebook_probe.summary.pictures import Pictures
+from notebook_probe.summary.pixels import checked
 from notebook_probe.summary.settings import Settings
 from notebook_probe.summary.tagged import Kind, listen
 
@@ -103,7 +104,7 @@ class TaggedItem(Item):
         if not (due.tensors if kind == "tensor" else due.data):
             return
         try:
-            self._keep(moment, kind, tag, torch.as_tensor(value).detach())
+            self._keep(moment, kind, tag, _tensor_of(value))
         except ClosedRunError:  # by another thread, just now
             pass
         except Exception as error:
@@ -117,7 +118,7 @@ class TaggedItem(Item):
         if kind == "histogram":
             moment.log_array(name, binned(value))
         elif kind == "image":
-            moment.log_array(name, self._pictures.of(name, value))
+            moment.log_array(name, self._pictures.of(name, checked(value)))
         else:
             self._keep_tensor(moment, tag, name, value)
 
@@ -135,3 +136,12 @@ class TaggedItem(Item):
         if (kind, tag) not in self._told:
             self._told.add((kind, tag))
             warnings.warn(f"{kind}({tag!r}) is not recorded: {error}", RecordWarning, stacklevel=5)
+
+
+def _tensor_of(value: Any) -> Tensor:
+    """What was given, as a dense tensor."""
+    try:
+        found = torch.as_tensor(value).detach()
+    except (TypeError, ValueError, RuntimeError):
+        raise TypeError(f"a {type(value).__name__}; allowed: a number or a tensor") from None
+    return found if found.layout == torch.strided else found.to_dense()
