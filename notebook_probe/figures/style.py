@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Sequence
+from collections.abc import Collection, Iterable, Sequence
 from io import BytesIO
 from typing import Any, Literal
 
@@ -12,7 +12,7 @@ from matplotlib.colors import to_rgb
 from matplotlib.figure import Figure
 from matplotlib.font_manager import FontProperties
 from matplotlib.textpath import text_to_path
-from matplotlib.ticker import FuncFormatter, LogLocator, MaxNLocator, NullLocator
+from matplotlib.ticker import Formatter, FuncFormatter, LogLocator, MaxNLocator, NullLocator
 
 __all__ = [
     "BRAND",
@@ -26,6 +26,7 @@ __all__ = [
     "Picture",
     "colour",
     "dash",
+    "digits_apart",
     "drawing",
     "encoded",
     "lighter",
@@ -42,6 +43,8 @@ DASHES: tuple[Any, ...] = ("solid", (0, (5, 2)), (0, (1.5, 2)), (0, (6, 2, 1.5, 
 RUN_DASHES: tuple[Any, ...] = ((0, (5, 2)), (0, (1.5, 2)), (0, (6, 2, 1.5, 2)), (0, (10, 3)))
 """Of runs beside one that is solid."""
 INK, SOFT, EDGE, BRAND = "#1f2328", "#57606a", "#d0d7de", "#0b62c4"
+FEWEST_DIGITS, MOST_DIGITS = 3, 12
+"""Of a number in a picture."""
 LOST_COLOUR = "#ff2a55"
 """NaN or infinite: a red that viridis does not contain."""
 FONT: dict[str, Any] = {"family": "DejaVu Sans", "size": 9}
@@ -81,17 +84,35 @@ def lighter(shade: tuple[float, float, float]) -> tuple[float, float, float]:
     return red, green, blue
 
 
-def number(value: float) -> str:
-    r"""Three significant digits, thin spaces in thousands.
+def number(value: float, digits: int = FEWEST_DIGITS) -> str:
+    r"""Three significant digits, or so many; whole thousands with thin spaces.
 
     Examples
     --------
-    >>> number(0.00934), number(1240), number(3.2e-7)
-    ('0.00934', '1\u2009240', '3.2e-07')
+    >>> number(0.00934), number(1240), number(3.2e-7), number(1.3854, 4)
+    ('0.00934', '1\u2009240', '3.2e-07', '1.385')
     """
     if 1000 <= abs(value) < 1e7:
-        return f"{value:,.0f}".replace(",", "\u2009")
-    return f"{value:.3g}"
+        decimals = max(0, digits - len(f"{abs(value):.0f}"))
+        return f"{value:,.{decimals}f}".replace(",", "\u2009")
+    return f"{value:.{digits}g}"
+
+
+def digits_apart(values: Iterable[float]) -> int:
+    """How many digits `number` needs to tell these from each other.
+
+    Examples
+    --------
+    >>> digits_apart([0.5, 1.0, 1.5]), digits_apart([1.38, 1.382, 1.384])
+    (3, 4)
+    """
+    known = {*values}
+    enough = (n for n in range(FEWEST_DIGITS, MOST_DIGITS) if _are_apart(known, n))
+    return next(enough, MOST_DIGITS)
+
+
+def _are_apart(values: Collection[float], digits: int) -> bool:
+    return len({number(value, digits) for value in values}) == len(values)
 
 
 def shortened(text: str, most: int) -> str:
@@ -134,7 +155,21 @@ def ticks(axis: Any, log: bool, unit: str = "") -> None:
         else MaxNLocator(8, steps=[1, 2, 5, 10])
     )
     axis.set_minor_locator(NullLocator())
-    axis.set_major_formatter(FuncFormatter(lambda value, _: number(value) + unit))
+    axis.set_major_formatter(_Numbers(unit))
+
+
+class _Numbers(Formatter):
+    """Each tick by `number`, all of them told apart."""
+
+    def __init__(self, unit: str) -> None:
+        self._unit, self._digits = unit, FEWEST_DIGITS
+
+    def set_locs(self, locs: Any) -> None:
+        super().set_locs(locs)
+        self._digits = digits_apart(locs)
+
+    def __call__(self, value: float, place: int | None = None) -> str:
+        return number(value, self._digits) + self._unit
 
 
 def encoded(figure: Figure, kind: Literal["png", "svg"]) -> bytes:

@@ -90,6 +90,32 @@ def test_negative_losses_are_drawn_by_differences() -> None:
     assert not Levels.of(np.array([[-1.0, 100.0]])).is_log
 
 
+@pytest.mark.parametrize("shift", [0.0, 1.38, 5432.1, -70.0])
+def test_losses_that_hardly_differ_have_ticks_and_lines_that_tell_them_apart(shift: float) -> None:
+    found = dataset(scale=0.002)
+    figure = landscape(found.assign(loss=found.loss + shift))
+    assert is_drawn(figure)
+    axes, bar = figure.axes
+    ends, ticks = bar.get_ylim(), bar.get_yticks()
+    shown = [
+        text for at, text in zip(ticks, bar.get_yticklabels(), strict=True) if within(at, ends)
+    ]
+    for texts in (shown, axes.texts):
+        told = [one.get_text() for one in texts if not isinstance(one, Annotation)]
+        values = [float(one.replace("\N{THIN SPACE}", "")) for one in told]
+        assert len(values) > 2
+        low, high = float(found.loss.min()) + shift, float(found.loss.max()) + shift
+        assert all(
+            low - 1e-9 <= value <= high + 1e-9 for value in values
+        )  # rounded to no other one
+        if texts is shown:
+            assert len({*told}) == len(told)
+
+
+def within(value: float, ends: tuple[float, float]) -> bool:
+    return ends[0] <= value <= ends[1]
+
+
 @pytest.mark.parametrize("kind", KINDS)
 @pytest.mark.parametrize("bad", [np.nan, np.inf, -np.inf])
 def test_what_is_not_finite_leaves_a_hole(kind: Any, bad: float) -> None:

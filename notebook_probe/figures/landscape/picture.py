@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import partial
 from typing import Any, Literal, get_args
 
 import numpy as np
@@ -15,7 +16,15 @@ from notebook_probe.errors import near
 from notebook_probe.figures.landscape.levels import Levels
 from notebook_probe.figures.landscape.surface import draw_surface
 from notebook_probe.figures.landscape.tones import DARK, LIGHT, Tones
-from notebook_probe.figures.style import HEADING, LOST_COLOUR, Picture, drawing, number, ticks
+from notebook_probe.figures.style import (
+    HEADING,
+    LOST_COLOUR,
+    Picture,
+    digits_apart,
+    drawing,
+    number,
+    ticks,
+)
 
 __all__ = ["landscape"]
 
@@ -90,7 +99,8 @@ def _draw_contours(figure: Picture, dataset: xr.Dataset, levels: Levels, tones: 
     lines = axes.contour(
         x, y, shown, levels.lines, colors="white", linewidths=0.6, alpha=0.75, linestyles="solid"
     )
-    axes.clabel(lines, fmt=number, fontsize=7, inline_spacing=3)
+    fmt = partial(number, digits=digits_apart(levels.lines))
+    axes.clabel(lines, fmt=fmt, fontsize=7, inline_spacing=3)
     _draw_path(axes, dataset, tones)
     axes.plot(
         0, 0, "*", ms=15, mfc=tones.star, mec=tones.path_edge, mew=0.9, zorder=6, clip_on=False
