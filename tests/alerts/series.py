@@ -55,9 +55,11 @@ def explodes(ratio: float, *grad_norm: float) -> dict[str, Any]:
     return {"grad_norm": [*STEADY, *grad_norm], "update_ratio": [0.005] * len(STEADY) + after}
 
 
-def clipped(coefficient: list[float], ratio: float) -> dict[str, Any]:
-    """Three layers of which one moves more."""
-    moved = [[ratio, 0.1, ratio, ratio]] * len(coefficient)
+def clipped(
+    coefficient: list[float], ratio: float, of_another: float | None = None
+) -> dict[str, Any]:
+    """Four layers of which one moves more, or two."""
+    moved = [[ratio, 0.1, ratio, of_another or ratio]] * len(coefficient)
     return {"update_ratio": moved, "clip_coefficient": [[one] * 4 for one in coefficient]}
 
 
@@ -65,12 +67,12 @@ def adversaries(loss_d: list[float], loss_g: float) -> dict[str, Any]:
     return {"loss_d": loss_d, "loss_g": [loss_g] * len(loss_d)}
 
 
-def behind(ratio: float, *loss_d: float) -> dict[str, Any]:
+def behind(ratio: float, *loss_d: float, of_others: float | None = None) -> dict[str, Any]:
     """A generator of two layers, whose loss rises by a half and more after the first row."""
     n = len(loss_d)
     loss_g = [0.7] + [1.06] * (n - 1)
     losses = {"loss_d": loss_d, "loss_g": loss_g}
-    return {"update_ratio": [[ratio] * 2] * n} | {
+    return {"update_ratio": [[ratio, of_others or ratio]] * n} | {
         k: [[x] * 2 for x in v] for k, v in losses.items()
     }
 

@@ -123,6 +123,7 @@ SILENT: dict[str, list[dict[str, Any]]] = {
         clipped([0.1] * 39, 1e-4),
         clipped([0.21] * 99, 1e-4),
         clipped([0.04] * 99, 6e-4),  # an agent whose Adam does not mind
+        clipped([0.04] * 99, 1e-4, 1e-2),  # gains of 1 change little, the layers beside them do not
     ],
     "dead_units": [{"dead_fraction": [0.601] * 40 + [0.599]}],
     "gradient_too_long": [{"clip_coefficient": [0.9e-8] * 9 + [1.1e-8] + [0.9e-8] * 9}],
@@ -237,6 +238,7 @@ SILENT: dict[str, list[dict[str, Any]]] = {
         behind(4.9e-4, 1.4, 0.69, 0.69, 0.8, 0.69, 0.69),
         behind(4.9e-4, -0.1, *[-9.0] * 9),  # a critic
         behind(4.9e-4, *[1.4] * 199, *[0.69] * 9),
+        behind(2e-4, 1.4, *[0.69] * 9, of_others=1e-2),  # half of the layers are gains of 1
     ],
     "loader_bound": [{"data_wait_share": [0.299] * 60}, {"data_wait_share": [0.9] * 49}],
 }

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from hypothesis.extra.numpy import arrays
 
 from notebook_probe.alerts import mean_before, median, over_median
-from notebook_probe.alerts.rolling import LEAST, Doubles, highest_before, of_most
+from notebook_probe.alerts.rolling import LEAST, Doubles, highest_before, of_most, within_most
 from tests.alerts.made import LAW
 
 NUMBERS = st.one_of(
@@ -80,6 +80,17 @@ def test_two_of_three_reach_what_most_have(table: Doubles) -> None:
         assert known[0] <= found * (1 + 1e-9)
         assert found <= known[-1] * (1 + 1e-9)
         assert np.count_nonzero(known * (1 + 1e-9) >= found) * 3 >= 2 * (len(known) - 1)
+
+
+@LAW
+@given(TABLES)
+def test_two_of_three_do_not_exceed_what_is_within_most(table: Doubles) -> None:
+    for row, found in zip(table, within_most(table), strict=True):
+        known = np.sort(row[np.isfinite(row)])
+        if not len(known) or np.isinf(row).any():
+            continue
+        assert known[0] * (1 - 1e-9) <= found <= known[-1] * (1 + 1e-9)
+        assert np.count_nonzero(known <= found * (1 + 1e-9)) * 3 >= 2 * (len(known) - 1)
 
 
 def test_nothing_is_made_of_nothing() -> None:

@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from notebook_probe.alerts.rolling import Doubles, first_known, highest_before, of_most
+from notebook_probe.alerts.rolling import Doubles, first_known, highest_before, within_most
 from notebook_probe.alerts.rule import rule
 
 __all__ = ["generator_behind", "one_sided_gan"]
@@ -68,7 +68,7 @@ def generator_behind(
     usual and generators that learned had no less. A discriminator that runs ahead of a generator
     that moves is often caught.
     """
-    ratio = of_most(update_ratio)
+    ratio = within_most(update_ratio)
     of_d, of_g = (_of_first(one) for one in (loss_d, loss_g))
     is_early = np.arange(len(ratio)) < window
     is_behind = (of_d >= 0) & (of_d < most) & (of_g > times)

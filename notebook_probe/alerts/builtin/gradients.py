@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from notebook_probe.alerts.rolling import Doubles, mean_before, of_most, over_median
+from notebook_probe.alerts.rolling import Doubles, mean_before, over_median, within_most
 from notebook_probe.alerts.rule import rule
 
 __all__ = [
@@ -147,7 +147,7 @@ def always_clipped(
     coefficient = np.fmin.reduce(clip_coefficient, axis=1)[:, None]
     clipped = np.where(np.isnan(coefficient), np.nan, coefficient < cut)
     share = mean_before(clipped, window)[:, 0]
-    ratio = mean_before(of_most(update_ratio)[:, None], window)[:, 0]
+    ratio = mean_before(within_most(update_ratio)[:, None], window)[:, 0]
     return (share > most) & (ratio < least), {"share": share, "ratio": ratio}
 
 
