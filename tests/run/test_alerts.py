@@ -252,6 +252,48 @@ def test_a_probe_that_has_fallen_silent_is_told_with_the_reason(watch: Watch) ->
     assert nbp.open_run(run.location).alerts == nbp.Alerts([alert])
 
 
+class Spare(nn.Module):
+    """A softmax that its forward does without, as many programs have one."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.used, self.spare = nn.Linear(4, 4), nn.Softmax(-1)
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        found: torch.Tensor = self.used(x)
+        return found.softmax(-1)
+
+
+@pytest.mark.parametrize(
+    ("probes", "told"),
+    [("default", []), ({"*": ["output_mean"]}, ["spare"]), ({"spare": ["output_mean"]}, ["spare"])],
+)
+def test_a_module_that_is_never_called_is_told_to_who_asked_for_it(
+    watch: Watch, probes: Any, told: list[str]
+) -> None:
+    model = made(Spare)
+    run, optimizer = watch(model, probes=probes), sgd(model)
+    for start in (0, 5):  # how many due steps have passed is counted from the first look on
+        train(model, optimizer, BATCH, range(start, start + 5))
+        found = run.alerts.of("stale_probe")
+    assert [alert.module for alert in found] == told
+    notes = {one.module: one.note for one in run.status().probes if one.quantity == "output_mean"}
+    assert notes["spare"] == "not called by any training forward yet"
+
+
+def test_a_preset_of_a_model_that_is_not_called_at_all_is_told(watch: Watch) -> None:
+    model, other = made(Spare), made(Spare)
+    run, optimizer = watch(model), sgd(model)
+    for _ in range(2):
+        for _ in range(5):
+            for own, copied in zip(model.parameters(), other.parameters(), strict=True):
+                own.grad = torch.ones_like(copied)
+            optimizer.step()
+        found = run.alerts.of("stale_probe")
+    (alert,) = found
+    assert "spare" in alert.modules
+
+
 def test_frozen_modules_are_expected_to_be_silent(watch: Watch, model: nn.Module) -> None:
     model.get_submodule("0").requires_grad_(False)
     run = watch(model)

@@ -9,6 +9,7 @@ from itertools import islice
 
 from notebook_probe.alerts import Rule
 from notebook_probe.alerts.track import Finding
+from notebook_probe.probes.reading.plan import is_of_calls
 from notebook_probe.probes.step.probe import Probe
 from notebook_probe.run.health.status import ProbeStatus
 from notebook_probe.run.health.why_silent import NOT_CALLED, UNCALLED
@@ -37,9 +38,12 @@ class StaleProbes:
         """
         most = int(rule.thresholds["due"])
         silent: defaultdict[str, list[ProbeStatus]] = defaultdict(list)
-        statuses = tuple(statuses)
-        used = {status.module for status in statuses if status.n_values}
-        for probe, status in zip(probes, statuses, strict=True):
+        both = tuple(zip(probes, statuses, strict=True))
+        used = {status.module for _, status in both if status.n_values}
+        is_called = any(status.n_values and is_of_calls(probe) for probe, status in both)
+        for probe, status in both:
+            if is_called and probe.of_preset and _was_never_called(status):
+                continue  # a layer that the forward does without, and nobody has asked for
             n_values, since = self._seen.setdefault(probe, (status.n_values, step))
             if n_values != status.n_values:
                 self._seen[probe] = status.n_values, step
@@ -50,6 +54,10 @@ class StaleProbes:
             modules = tuple(dict.fromkeys(one.module for one in ones))
             sentence = rule.says.format(names=names, missed=most, note=note)
             yield Finding(step, modules, sentence, (step, step))
+
+
+def _was_never_called(status: ProbeStatus) -> bool:
+    return status.note == NOT_CALLED and not status.n_values
 
 
 def _says_why(probe: Probe, status: ProbeStatus, used: set[str]) -> bool:
