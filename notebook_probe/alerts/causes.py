@@ -5,7 +5,8 @@ An alert may come of another one when its rule names the other's (``consequence_
 * it begins at most `NEAR` steps after the other was found: a training that is ill shows it soon;
 * the other may have begun by then. Of a series that is measured every hundred steps it is only
   known after which row it began (`Alert.began`), so that what is found later may be the cause; and
-  a rule without a flow, which speaks of the training on average, may be as many steps behind.
+  a rule without a flow, which speaks of the training on average, may be as many steps behind. One
+  that is known to hold only `NEAR` steps later and more is none: it most likely began since.
 
 Of several that may be its cause it is the nearest before it; only where there is none, one that was
 found later.
@@ -184,8 +185,9 @@ def _before(alert: Alert, other: Alert) -> bool:
 
 def _by_then(alert: Alert, other: Alert) -> bool:
     """The other one may have begun before, though it was found later."""
-    late = NEAR if other.flow is None else 0
-    return _began(other)[0] <= _began(alert)[1] + late and _soon(alert, other)
+    (first, last), then = _began(other), _began(alert)[1]
+    is_known_soon = last <= then + NEAR
+    return is_known_soon and (other.flow is None or first <= then) and _soon(alert, other)
 
 
 def _soon(alert: Alert, other: Alert) -> bool:

@@ -98,6 +98,26 @@ def test_what_was_measured_seldom_may_have_begun_before_what_was_found_sooner() 
         ) is is_below
 
 
+@pytest.mark.parametrize("flow", [None, *FLOWS])
+@pytest.mark.parametrize(
+    ("found", "is_below"), [(401 + NEAR, True), (402 + NEAR, False), (670, False)]
+)
+def test_what_is_known_only_long_after_is_not_put_above_what_is_certain(
+    flow: Any, found: int, is_below: bool
+) -> None:
+    spike = alert("spike", 401, of="seldom")
+    seldom = alert("seldom", found, flow=flow, began=(351, found))
+    expected = [f"seldom {found}", ["spike 401"]] if is_below else ["spike 401", f"seldom {found}"]
+    assert tree(causes([spike, seldom])) == expected
+    assert may_come_of(spike, seldom) is is_below
+
+
+def test_what_is_known_only_long_after_may_come_of_what_is_certain() -> None:
+    spike = alert("spike", 401, of="seldom")
+    seldom = alert("seldom", 670, of="spike", began=(351, 670))
+    assert tree(causes([spike, seldom])) == ["spike 401", ["seldom 670"]]
+
+
 def test_a_rule_about_the_training_on_average_may_be_late_and_one_that_travels_not() -> None:
     effect = alert("effect", 100, of="cause")
     for flow, late, is_below in [
