@@ -196,6 +196,17 @@ def test_n_opens_the_alerts_and_show_goes_there(opened: PanelPage) -> None:
     expect(opened.page.locator(".nbp-plot:has(canvas.nbp-lines) .nbp-cursor")).to_be_visible()
 
 
+@pytest.mark.parametrize(("theme", "blue"), [("light", (11, 98, 196)), ("dark", (88, 166, 255))])
+def test_the_line_beside_the_last_value_has_the_colour_of_the_theme(
+    opened: PanelPage, file: Path, theme: str, blue: tuple[int, int, int]
+) -> None:
+    open_file(opened, file, 1240, theme)
+    spark = opened.page.locator(".nbp-spark")
+    expect(spark).to_be_visible()
+    assert opened.count_colour(spark, blue) > 20
+    assert opened.count_colour(spark, (0, 0, 0)) == 0
+
+
 def painted_swatches(panel: PanelPage) -> int:
     """Rows of the tree with anything but a line beside them."""
     found: int = panel.page.evaluate(

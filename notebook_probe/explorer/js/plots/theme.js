@@ -36,6 +36,7 @@ export function createTheme(root, state, signal) {
 
   return {
     read() {
+      if (!root.isConnected) return look(); // no colour yet: what is drawn in this frame has to look again
       if (!known) {
         known = look();
         requestAnimationFrame(() => (known = null));
