@@ -250,13 +250,20 @@ def near(name: str, known: Iterable[str], limit: int = 4) -> str:
     "close: 'layer1', 'layer2'"
     >>> near("zzz", ["fc", "relu"])
     "known: 'fc', 'relu'"
+    >>> near("lrr", ["config.lr", "git.branch"])
+    "close: 'config.lr'"
     """
     names = list(known)
     name = name if isinstance(name, str) else ""
-    within = [known for known in names if name and name.lower() in known.lower()][:limit]
-    close = get_close_matches(name, names, n=limit, cutoff=0.6) or within
-    if close:
+    within = [known for known in names if name and name.lower() in known.lower()]
+    close = get_close_matches(name, names, n=limit, cutoff=0.6) or within or _by_end(name, names)
+    if close := close[:limit]:
         return "close: " + ", ".join(repr(match) for match in close)
     shown = ", ".join(repr(match) for match in names[:12])
     more = f" and {len(names) - 12} more" if len(names) > 12 else ""
     return f"known: {shown or 'none'}{more}"
+
+
+def _by_end(name: str, names: Iterable[str]) -> list[str]:
+    """Those of which what follows the last dot is close."""
+    return [one for one in names if get_close_matches(name, [one.rpartition(".")[2]], cutoff=0.75)]

@@ -101,3 +101,9 @@ def test_few_known_names_are_listed_and_many_are_counted() -> None:
 def test_close_names_come_best_first_and_limited() -> None:
     assert near("layre1", ["layer1", "layer2", "head"]) == "close: 'layer1', 'layer2'"
     assert near("layer", [f"layer{i}" for i in range(9)], limit=2).count("'") == 4
+
+
+def test_a_slip_in_the_last_word_of_a_long_name_is_found() -> None:
+    known = ["alerts.lr_high", "config.lr", "git.branch"]
+    assert near("lrr", known) == "close: 'config.lr'"
+    assert near("moon", known).startswith("known: ")

@@ -185,7 +185,7 @@ class Catalogue(Marking):
         if by is None:
             return sorted(rows, key=lambda row: str(row.get("created") or ""), reverse=True)
         if rows and not any(by in row for row in rows):
-            known = {name for row in rows for name in row}
+            known = sorted({name for row in rows for name in row})
             raise UnknownNameError(f"no run has {by!r}; {near(by, known)}")
         order = order_of([row.get(by) for row in rows], descending=descending)
         return [rows[place] for place in order]

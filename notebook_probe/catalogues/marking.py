@@ -12,7 +12,7 @@ from notebook_probe.catalogues.marks import CleanUp, change, clean_up
 from notebook_probe.catalogues.query import Where, condition
 from notebook_probe.catalogues.runs import Runs
 from notebook_probe.errors import QueryError, UnknownNameError, near
-from notebook_probe.record.store.location import Location
+from notebook_probe.record.store.location import Location, stem
 
 __all__ = ["Marking"]
 
@@ -23,8 +23,9 @@ SHORTEST_ID = 4
 class Marking(ABC):
     """Marks and clean-up of what asks for runs.
 
-    A run is named by its place, its name, the beginning of its id, its row, or itself. Marks lie in
-    the record, where every catalogue finds them; the run may be training.
+    A run is named by its place, its name, the end of its place as tables have it of runs with one
+    name, the beginning of its id, its row, or itself. Marks lie in the record, where every
+    catalogue finds them; the run may be training.
     """
 
     @abstractmethod
@@ -104,15 +105,15 @@ class Marking(ABC):
         if "://" in run or Path(run).expanduser().exists():
             return run
         rows = self.runs(archived=True)
-        found = [row for row in rows if _is_called(row, run)]
+        called = [row for row in rows if _is_called(row, run)]
+        found = called or [row for row in rows if stem(str(row["run"])) == run]
         if len(found) == 1:
             return str(found[0]["run"])
         if found:
             places = ", ".join(str(row["run"]) for row in found[:4])
             raise UnknownNameError(f"{len(found)} runs are called {run!r}; name a place: {places}")
-        known = [str(row["name"]) for row in rows]
         raise UnknownNameError(
-            f"no run {run!r}, neither a place, a name nor an id; {near(run, known)}"
+            f"no run {run!r}, neither a place, a name nor an id; {near(run, rows.labels)}"
         )
 
 

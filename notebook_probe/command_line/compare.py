@@ -11,6 +11,7 @@ from notebook_probe.command_line.printed import cell, fitting, plain, print_json
 from notebook_probe.command_line.show import row_at
 from notebook_probe.compare import AXES, Partings, parting
 from notebook_probe.errors import UnknownNameError, near
+from notebook_probe.lineage.table import labels_of
 from notebook_probe.opened import OpenedRun, open_run
 from notebook_probe.record.format.source import ROOT
 
@@ -44,7 +45,7 @@ def do(asked: Namespace) -> None:
         told = {name: [row.get(name) for row in rows] for name in (*settings, *results)}
         print_json({"runs": places, "differing": told, "parting": _plain(found)})
         return
-    heads = [plain(str(row.get("name") or row["run"])) for row in rows]
+    heads = [plain(one) for one in labels_of(rows)]
     for title, names in (("settings", settings), ("results", results)):
         lines = [
             (title, *heads),

@@ -14,6 +14,7 @@ from pathlib import Path
 import pytest
 
 import notebook_probe as nbp
+from notebook_probe.home import HOME
 from tests.command_line.conftest import Said, train
 
 ASK = [sys.executable, "-m", "notebook_probe"]
@@ -82,6 +83,20 @@ def test_two_runs_are_compared_by_settings_results_and_modules(said: Said) -> No
     assert {one["module"] for one in told["parting"]["modules"]} <= {"0", "2"}
 
 
+def test_runs_that_nobody_named_are_called_as_their_table_calls_them(
+    said: Said, lab: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv(HOME, str(tmp_path / "home"))
+    for stem, lr in (("first", 1e-3), ("second", 1e-2)):
+        train(tmp_path / f"{stem}.zarr", lr, "Sequential")
+    _, *rows = said("runs")[1].splitlines()
+    assert [row.split()[0] for row in rows] == ["second", "first"]
+    assert f"run          {tmp_path / 'first.zarr'}\n" in said("show", "first")[1]
+    assert said("compare", "first", "second")[1].splitlines()[0].split()[1:] == ["first", "second"]
+    assert "close: 'second'" in said("show", "secnd")[2]
+    assert "2 runs are called 'Sequential'; name a place" in said("show", "Sequential")[2]
+
+
 def test_what_is_not_asked_for_is_a_usual_quantity(said: Said) -> None:
     assert "grad_norm" in said("compare", "slow", "fast")[1]
     assert "the same settings" in said("compare", "slow", "slow")[1]
@@ -135,6 +150,7 @@ def test_a_clean_up_shows_and_deletes_only_when_told(said: Said, lab: Path) -> N
         (["runs", "--where", "params.lrr < 1"], "close: 'config.lr'"),
         (["runs", "--sort", "best.eval_acuracy"], "close: 'best.eval_accuracy'"),
         (["runs", "--columns", "config.lrr"], "close: 'config.lr'"),
+        (["runs", "--sort", "lrr"], "no run has 'lrr'; close: 'config.lr'"),
         (["runs", "--limit", "three"], "invalid int value: 'three'"),
         (["runs", "--json", "--csv"], "not allowed with argument"),
         (["show", "fime"], "no run 'fime', neither a place, a name nor an id; close: 'fine'"),
