@@ -21,6 +21,7 @@ from notebook_probe.record.read.manifest import Manifest
 from notebook_probe.record.read.stored import StoredStream, StoredVectors
 from notebook_probe.record.read.stored_shapes import StoredBlob, StoredNames, StoredRagged
 from notebook_probe.record.store.location import ROOT_KEY, Location, local_path, read_key
+from notebook_probe.record.store.nothing import nothing_at
 from notebook_probe.record.store.opener import opener
 from notebook_probe.record.store.unwritten import unwritten
 from notebook_probe.record.store.writing import has_writer
@@ -191,7 +192,7 @@ class OpenedRecord(Exports):
         try:
             store = self._open()
         except FileNotFoundError as error:
-            raise RecordFormatError(f"no record at {self.location}") from error
+            raise RecordFormatError(nothing_at(self.location, self._path)) from error
         try:
             document = read_key(store, ROOT_KEY)
         except OSError:
@@ -199,7 +200,7 @@ class OpenedRecord(Exports):
         except Exception as error:  # a damaged archive
             raise RecordFormatError(f"cannot read {self.location}: {error}") from error
         if document is None:
-            raise RecordFormatError(f"no record at {self.location}")
+            raise RecordFormatError(nothing_at(self.location, self._path))
         return store, document
 
     def _warn(self) -> None:

@@ -82,6 +82,24 @@ def test_what_is_no_record_is_refused(tmp_path: Path) -> None:
         open_record(MemoryStore())
 
 
+def test_of_a_place_without_a_record_it_is_said_what_lies_there_or_beside(tmp_path: Path) -> None:
+    runs = tmp_path / "runs"
+    for name in ("first.zarr", "second.zarr"):
+        make(runs / name)
+    (runs / "notes").mkdir()
+    said = {
+        runs / "frist.zarr": rf"no record at .*frist\.zarr in {runs}; close: 'first\.zarr'",
+        runs / "x": rf"no record at .*x in {runs}; known: 'first\.zarr', 'second\.zarr'$",
+        runs: rf"no record at {runs}; in it lie '{runs}/first\.zarr', '{runs}/second\.zarr'$",
+        runs / "notes": rf"no record at {runs}/notes$",
+        runs / "notes" / "x": rf"no record at {runs}/notes/x in {runs}/notes$",
+        tmp_path / "rnus" / "x": rf"no record at .*: there is no folder {tmp_path}/rnus$",
+    }
+    for place, words in said.items():
+        with pytest.raises(RecordFormatError, match=words):
+            open_record(place)
+
+
 def test_a_newer_format_is_refused_and_unknown_parts_are_ignored(tmp_path: Path) -> None:
     document = json.loads((make(tmp_path / "a.zarr") / "zarr.json").read_text())
     document["attributes"]["from_the_future"] = True

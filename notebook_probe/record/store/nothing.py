@@ -1,0 +1,42 @@
+"""What is said of a place without a record: what lies there, or beside it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from itertools import islice
+from pathlib import Path
+
+from notebook_probe.errors import near
+from notebook_probe.record.store.location import ROOT_KEY
+
+__all__ = ["nothing_at"]
+
+MOST_SEEN = 1000
+"""Entries of a folder that are looked at: it may be anybody's."""
+
+
+def nothing_at(location: str, folder: Path | None) -> str:
+    """In words; ``folder`` is the place on this machine, if it is one."""
+    said = f"no record at {location}"
+    if folder is None or folder.is_file():
+        return said
+    if folder.is_dir():
+        inside = [repr(str(folder / name)) for name in _records_in(folder)]
+        return f"{said}; in it lie {', '.join(inside[:4])}" if inside else said
+    if not folder.parent.is_dir():
+        return f"{said}: there is no folder {folder.parent.absolute()}"
+    beside = [*_records_in(folder.parent)]
+    there = f" in {folder.parent.absolute()}"
+    return f"{said}{there}; {near(folder.name, beside)}" if beside else f"{said}{there}"
+
+
+def _records_in(folder: Path) -> Iterator[str]:
+    try:
+        found = sorted(islice(folder.iterdir(), MOST_SEEN))
+        yield from (one.name for one in found if _may_be_record(one))
+    except OSError:  # not ours to read
+        return
+
+
+def _may_be_record(place: Path) -> bool:
+    return place.name.endswith(".zarr.zip") or (place / ROOT_KEY).exists()
