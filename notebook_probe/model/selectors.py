@@ -53,7 +53,7 @@ def select(model_map: ModelMap, where: Where) -> tuple[str, ...]:
     if isinstance(where, str):
         return _by_text(model_map, where)
     if isinstance(where, nn.Module):
-        return _found(model_map.paths_of(where), repr(type(where).__name__), model_map)
+        return _of_object(model_map, where)
     if isinstance(where, type):
         found = tuple(path for path, module in modules.items() if isinstance(module, where))
         return _found(found, where.__name__, model_map)
@@ -74,6 +74,16 @@ def _by_text(model_map: ModelMap, text: str) -> tuple[str, ...]:
         return (first,)
     named = _of_class(model_map, text) if text.isidentifier() else ()
     return _found(named or _globbed(model_map, text), repr(text), model_map)
+
+
+def _of_object(model_map: ModelMap, module: nn.Module) -> tuple[str, ...]:
+    found = model_map.paths_of(module)
+    if found:
+        return found
+    kind = type(module).__name__
+    alike = ", ".join(map(repr, _of_class(model_map, kind)[:4]))
+    other = f"; other ones are {alike}" if alike else ""
+    raise UnknownNameError(f"this {kind} is no module of {model_map.class_name}{other}")
 
 
 def _of_class(model_map: ModelMap, name: str) -> tuple[str, ...]:

@@ -76,6 +76,8 @@ class Updates:
         self._ownership = Ownership(model)
         self._weights_read = False
         self._stepped_in = NO_BACKWARD
+        self.n_elsewhere = 0
+        """Steps of optimizers that hold no parameter of this model."""
         self._met: weakref.WeakKeyDictionary[Optimizer, None] = weakref.WeakKeyDictionary()
 
     @property
@@ -106,6 +108,7 @@ class Updates:
         """The Listener's part: weights, before-copies."""
         steps = self._of(optimizer)
         if steps is None:
+            self.n_elsewhere += not self._ignores()
             return
         self.meet(optimizer)
         if steps.clock.stepped_before(optimizer):

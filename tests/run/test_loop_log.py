@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import warnings
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -34,6 +35,13 @@ def test_each_of_two_evaluations_round_an_update_has_its_own_step(watch: Watch) 
     assert steps_of(kept, "val_loss") == {0: 3.0, 1: 1.0}
     assert steps_of(kept, "loss") == {0: 2.0}
     assert kept.data.step.values.tolist() == [0, 1]
+
+
+@pytest.mark.parametrize("given", [5, torch.tensor(5.0), "loss", [("loss", 5.0)]])
+def test_a_number_without_a_name_is_refused_with_how_to_name_it(watch: Watch, given: Any) -> None:
+    run = watch(made(mlp), probes=None)
+    with pytest.raises(nbp.QuantityError, match=r"log\(\w+\): numbers by name .* log\(loss=loss\)"):
+        run.log(given)
 
 
 def test_an_evaluation_lies_at_the_step_of_an_eval_probe_of_the_same_pass(watch: Watch) -> None:

@@ -9,6 +9,7 @@ from typing import Any, SupportsFloat
 from numpy.typing import ArrayLike
 from torch import Tensor
 
+from notebook_probe.errors import QuantityError
 from notebook_probe.probes.step.probe import PhaseName
 from notebook_probe.quantities.define.numbers import read_array, read_scalars
 from notebook_probe.record.format.notes import (
@@ -76,6 +77,9 @@ class LogActions(ABC):
         >>> run.log({"val/loss": validate(model)}, phase="eval")  # doctest: +SKIP
         """
         live = self._live
+        if values is not None and not isinstance(values, Mapping):
+            kind = type(values).__name__
+            raise QuantityError(f"log({kind}): numbers by name are expected, as in log(loss=loss)")
         given = {**values, **scalars} if values else scalars  # ours, whichever it is
         checked, on_device = read_scalars("log", given)
         live.loop_log.log(checked, on_device, phase)

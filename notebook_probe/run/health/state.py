@@ -27,6 +27,8 @@ WANTED = (KeyboardInterrupt, TrainingStopped)
 UNDER_WAY = ("training", "paused")
 MANY_FORWARDS = 5
 """Training forwards without any step after which something may be missing."""
+MANY_ELSEWHERE = 10
+"""Steps of other parameters after which the model that trains may be another one."""
 MANY_MORE = 4
 """So many times the forwards of the steps before are many, too."""
 
@@ -148,7 +150,13 @@ class RunState:
     def _problem(self) -> str:
         text = self.failure.text if self.failure is not None else ""
         known = text or self._writer.last_error or self._rows.problem or self._gate.problem
-        return known or self._writer.stopped or self._mirrors.problem or self._no_steps()
+        return (
+            known
+            or self._writer.stopped
+            or self._mirrors.problem
+            or self._no_steps()
+            or self._elsewhere()
+        )
 
     def _no_steps(self) -> str:
         """Nothing has told where the open step of this loop ends."""
@@ -160,4 +168,16 @@ class RunState:
         return (
             f"{n_forwards} training forwards{since} and no optimizer step yet: in a loop without "
             "an optimizer call run.step() after each backward"
+        )
+
+    def _elsewhere(self) -> str:
+        """Something trains, and it is not this model."""
+        observer = self._observer
+        n = observer.updates.n_elsewhere
+        is_used = observer.was_rooted or observer.clock.has_stepped or observer.clock.step > 0
+        if is_used or n < MANY_ELSEWHERE:
+            return ""
+        return (
+            f"{n} optimizer steps, all of parameters that are not this model's, and no training "
+            "forward of it: watch the model that trains, not a copy of it"
         )

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import re
 from collections import defaultdict
 from datetime import timedelta
@@ -25,10 +26,8 @@ def describe_status(status: Status) -> str:
     Silent probes are grouped by reason.
     """
     lines = [
-        f"{status.name}: {status.state}, {_how_far(status)}, "
-        f"{status.steps_per_second:.3g} steps/s, {status.location}",
-        f"{status.n_probes} probes cost {status.cost_percent:.2g} % of step time, measured lately; "
-        f"{_size(status.nbytes)} on disk",
+        f"{status.name}: {status.state}, {_how_far(status)}, {_rate(status)}{status.location}",
+        f"{_cost(status)}; {_size(status.nbytes)} on disk",
     ]
     if status.quantity_bytes:
         largest = [*status.quantity_bytes.items()][:MOST_COSTLY]
@@ -41,7 +40,8 @@ def describe_status(status: Status) -> str:
         lines.append(f"measuring {status.progress}")
     if status.budget:
         lines.append(status.budget)
-    lines += _costs(status.probes)
+    if not math.isnan(status.cost_percent):
+        lines += _costs(status.probes)
     if status.dropped_rows:
         lines.append(f"lost: {status.dropped_rows} rows did not get into the record")
     if status.problem:
@@ -57,6 +57,20 @@ def _how_far(status: Status) -> str:
     seconds = status.seconds_left
     left = f", {timedelta(seconds=ceil(seconds))} left" if seconds is not None else ""
     return f"step {status.step}{end}{epoch}{left}"
+
+
+def _rate(status: Status) -> str:
+    """With the comma after it; nothing before the first step."""
+    rate = status.steps_per_second
+    return "" if math.isnan(rate) else f"{rate:.3g} steps/s, "
+
+
+def _cost(status: Status) -> str:
+    if math.isnan(status.cost_percent):
+        return f"{status.n_probes} probes, whose cost is known from the first step on"
+    return (
+        f"{status.n_probes} probes cost {status.cost_percent:.2g} % of step time, measured lately"
+    )
 
 
 def _size(n_bytes: int) -> str:

@@ -25,10 +25,11 @@ LOOK_AGAIN_S = 5.0
 LATE_STEPS = 3
 """Silent due steps after which something seems wrong with a probe that once had values."""
 NOT_CALLED = "not called by any training forward yet"
+IN_EVAL = f"{NOT_CALLED}, as the model is in evaluation mode: model.train() before it trains"
 PERHAPS_COMPILED = f"{NOT_CALLED}; should its calls be compiled, run.on_compiled = 'eager'"
 HOOKS_GONE = "somebody took our hooks off this module"
 GONE = "the model no longer exists"
-UNCALLED = frozenset({NOT_CALLED, PERHAPS_COMPILED, COMPILED, HOOKS_GONE})
+UNCALLED = frozenset({NOT_CALLED, IN_EVAL, PERHAPS_COMPILED, COMPILED, HOOKS_GONE})
 """Notes of a probe that should have had a value by now; of others, there may be none to have."""
 
 
@@ -116,6 +117,9 @@ class WhySilent:
             return NOT_CALLED
         if self._is_compiled():
             return COMPILED
+        model = self._model()
+        if model is not None and not model.training:
+            return IN_EVAL
         # A compiled function round the model leaves no trace in it either.
         return PERHAPS_COMPILED if has_compiled() and not observer.was_rooted else NOT_CALLED
 
