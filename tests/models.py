@@ -41,6 +41,24 @@ class ConvNet(nn.Module):
         return self.head(self.pool(self.relu(second)).flatten(1))
 
 
+class HooksItself(nn.Module):
+    """Puts hooks on its parts in its first call and notes that, as those of Hugging Face do."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.body, self.heard, self.is_hooked = mlp(), list[str](), False
+
+    def forward(self, x: Tensor) -> Tensor:
+        if not self.is_hooked:
+            self.is_hooked = True
+            self.body[0].register_forward_hook(self.hear, with_kwargs=True, always_call=True)
+            self.body[1].register_forward_pre_hook(self.hear, with_kwargs=True)
+        return self.body(x)
+
+    def hear(self, module: nn.Module, *_: Any) -> None:
+        self.heard.append(type(module).__name__)
+
+
 class Tagger(nn.Module):
     """An LSTM, whose output is a tuple with a tuple in it."""
 

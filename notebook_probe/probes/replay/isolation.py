@@ -18,6 +18,8 @@ from notebook_probe.probes.step.phase import own_call
 
 __all__ = ["untouched"]
 
+OF_HOOKS = tuple(name for name, own in vars(nn.Module()).items() if "hook" in name and own == {})
+
 
 @contextmanager
 def untouched(modules: Sequence[nn.Module], devices: Iterable[torch.device]) -> Iterator[None]:
@@ -25,13 +27,15 @@ def untouched(modules: Sequence[nn.Module], devices: Iterable[torch.device]) -> 
 
     Inside, every module is in evaluation mode and every operation can be derived twice: autocast,
     inference mode, compiled code and the fused kernels of attention and recurrent layers are off.
-    Attributes that a call assigns or writes into, modes and random generators are put back. What a
-    call writes into parameters and buffers is not: hand it copies of them.
+    Attributes that a call assigns or writes into, modes and random generators are put back, and
+    hooks that it puts on are taken off. What a call writes into parameters and buffers is not put
+    back: hand it copies of them.
     """
     devices = [device for device in devices if device.type != "meta"]
     with ExitStack() as stack:
         stack.callback(RandomState.now(devices).set)
         stack.callback(_put_back, [(own, {**own}) for own in _attributes(modules)])
+        stack.callback(_take_off, [(own, {*own}) for own in _hooks(modules)])
         stack.enter_context(own_call())
         stack.enter_context(_disable_current_modes())
         stack.enter_context(torch.inference_mode(False))
@@ -59,6 +63,23 @@ def _attributes(modules: Sequence[nn.Module]) -> Iterator[dict[str, Any]]:
             for kind in ("_parameters", "_buffers"):
                 if isinstance(own := part.__dict__.get(kind), dict):
                     yield own
+
+
+def _hooks(modules: Sequence[nn.Module]) -> Iterator[dict[int, Any]]:
+    """The dicts in which modules keep hooks, and what torch keeps under the hooks' numbers."""
+    for module in modules:
+        for part in module.modules():
+            yield from (own for name in OF_HOOKS if (own := part.__dict__.get(name)) is not None)
+
+
+def _take_off(kept: list[tuple[dict[int, Any], set[int]]]) -> None:
+    """Models of Hugging Face put hooks on themselves in their first call, and note that they have.
+
+    As the note goes, they would put on others in the next.
+    """
+    for own, before in kept:
+        for number in own.keys() - before:
+            del own[number]
 
 
 def _put_back(kept: list[tuple[dict[str, Any], dict[str, Any]]]) -> None:

@@ -22,7 +22,9 @@ from notebook_probe.summary.landscape.mean_loss import MeanLoss, kept_batches
 from notebook_probe.summary.landscape.planes import Plane, result_plane, train_plane
 from notebook_probe.summary.landscape.progress import Progress
 from notebook_probe.summary.landscape.snapshot import Snapshot
-from tests.models import ConvNet, Encoder
+from tests.graph.untouched import assert_unchanged
+from tests.graph.untouched import state_of as everything_of
+from tests.models import ConvNet, Encoder, HooksItself
 
 
 class Bowl(nn.Module):
@@ -245,6 +247,15 @@ def test_everything_is_as_it_was_bit_for_bit_wherever_something_raises(
         assert raised[0] is (error if at <= 11 else None)
         assert torch.is_grad_enabled() == grad
     assert_same(state_of(model, optimizer), before)
+
+
+def test_a_model_that_is_hooked_by_its_first_call_is_hooked_once() -> None:
+    model, batch = HooksItself(), (torch.ones(2, 4), torch.ones(2, 2))
+    before = everything_of(model)
+    evaluate(small(model), MeanLoss(model, kept_batches([batch], mse_loss, 2)))
+    assert_unchanged(model, before)
+    model(batch[0])
+    assert model.heard == ["Linear", "ReLU"]
 
 
 def test_training_goes_on_as_if_there_had_been_no_landscape() -> None:
