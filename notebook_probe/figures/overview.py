@@ -21,6 +21,7 @@ from notebook_probe.figures.lines import (
     recorded,
 )
 from notebook_probe.figures.style import FONT, INK, SOFT, Picture, drawing, number, text_inches
+from notebook_probe.lineage.progress import n_steps
 from notebook_probe.record.format.source import Source
 from notebook_probe.record.views.thinning.heat_grid import Cells, Grid
 
@@ -119,12 +120,6 @@ def _draw_heading(
     """What is looked at: the run in ink, the rest soft."""
     top = 1 - 0.24 / height
     figure.text(left, top, source.name, color=INK, va="center", weight="bold", **FONT)
-    words = "   ".join(filter(None, [quantity, f"step {number(_n_steps(source))}"]))
+    words = "   ".join(filter(None, [quantity, f"step {number(n_steps(source))}"]))
     beside = left + (text_inches(source.name) + 0.25) / WIDTH
     figure.text(beside, top, words, color=SOFT, va="center", **FONT)
-
-
-def _n_steps(source: Source) -> int:
-    """Completed steps, as a panel counts them: the last that was recorded is one less."""
-    streams = [stream for stream in source.streams.values() if stream.n_rows]
-    return max((int(one.steps(one.n_rows - 1, one.n_rows)[0]) + 1 for one in streams), default=0)

@@ -8,6 +8,7 @@ import time
 from pathlib import Path
 
 from notebook_probe.explorer.messages.status_message import N_RECENT
+from notebook_probe.lineage.progress import n_steps
 from notebook_probe.record.format.missing import measured
 from notebook_probe.record.format.schema import is_of_loop
 from notebook_probe.record.format.source import ROOT, Source, StreamView
@@ -74,11 +75,10 @@ class OpenedStatus:
         return max(0.0, time.time() - self._last_s)
 
     def _look(self) -> None:
+        self._n_steps = max(self._n_steps, n_steps(self._source))
         for stream in self._source.streams.values():
             n_rows = stream.n_rows
             if n_rows:
-                last = int(stream.steps(n_rows - 1, n_rows)[0])
-                self._n_steps = max(self._n_steps, last + 1)  # completed ones, as a run counts
                 self._last_s = max(self._last_s, stream.times(n_rows - 1, n_rows)[0] / 1000.0)
                 self._read_logged(stream, n_rows)
         if self._source.finished or time.monotonic() - self._measured_s > MEASURE_S:

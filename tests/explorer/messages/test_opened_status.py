@@ -3,10 +3,17 @@
 from __future__ import annotations
 
 import math
+from pathlib import Path
 
+import torch
+from matplotlib.text import Text
+from torch import nn
+
+import notebook_probe as nbp
 from notebook_probe.explorer.conversation import PanelSession
 from notebook_probe.explorer.messages.opened_status import OpenedStatus
 from notebook_probe.explorer.parse import parse
+from notebook_probe.figures import overview
 from tests.explorer.fakes import FakeSource, FakeStream
 
 
@@ -34,3 +41,19 @@ def test_a_record_without_a_logged_number_has_none() -> None:
     stream = FakeStream("every_1", ["a"], ["grad_norm"])
     stream.append(range(3), grad_norm=[[1.0], [2.0], [3.0]])
     assert OpenedStatus(FakeSource(stream)).head().scalars == {}
+
+
+def test_an_evaluation_after_the_last_step_is_no_step(tmp_path: Path) -> None:
+    model = nn.Linear(2, 1)
+    optimizer = torch.optim.SGD(model.parameters(), 0.1)
+    with nbp.watch(model, optimizer, store=tmp_path / "run.zarr", probes=None) as run:
+        for _ in range(3):
+            model(torch.ones(1, 2)).sum().backward()
+            optimizer.step()
+            run.log(loss=1.0)
+        run.log(eval_loss=0.5, phase="eval")
+    opened = nbp.open_run(tmp_path / "run.zarr")
+    assert opened.series("", "eval_loss").step.values.tolist() == [3]
+    assert OpenedStatus(opened).head().step == 3
+    words = [text.get_text() for text in overview(opened, "loss").findobj(Text)]
+    assert "loss   step 3" in words
