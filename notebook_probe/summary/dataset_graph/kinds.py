@@ -23,6 +23,8 @@ PLAIN = (
 """Never a part by themselves: each is told in a few words."""
 
 KINDS = ((DataLoader, "loader"), (Sampler, "sampler"), (Dataset, "dataset"))
+LISTS = (list, tuple)
+"""Of samples, where a loader or a part of a data set has one for its data set."""
 ROLES = (("sampler", "sampler"), ("loader", "loader"), ("dataset", "dataset"), ("_fn", "function"))
 """What a part is that only its place tells."""
 
@@ -45,7 +47,7 @@ def kind_of(role: str, value: object) -> str | None:
         if issubclass(own, known):
             return kind
     if issubclass(own, PLAIN):
-        return None
+        return "dataset" if own in LISTS and role == "dataset" else None
     by_role = next((kind for name, kind in ROLES if name in role), None)
     if _has(own, "__call__"):
         return by_role or "transform"

@@ -14,25 +14,27 @@ MOST_OF_ONE = 32
 
 
 def is_part(name: str, held: object) -> bool:
-    """Whether an attribute is a part, or lists some: else it is a setting.
-
-    Of a longer list only data sets and the like are parts: one that holds a thousand samples, each
-    an object, is a setting.
-    """
-    if kind_of(name, held) is not None:
-        return True
-    listed = [one for _, one in _listed(held)]
-    if len(listed) > MOST_OF_ONE:
-        return is_known(listed[0])
-    return any(kind_of(name, one) is not None for one in listed)
+    """Whether an attribute is a part, or lists some: else it is a setting."""
+    return kind_of(name, held) is not None or _lists_parts(name, held)
 
 
 def parts_in(name: str, held: object) -> Iterator[tuple[str, object]]:
     """Role and value of each; functions among transforms are parts, too."""
-    if kind_of(name, held) is not None:
-        yield name, held
-    elif is_part(name, held):
+    if _lists_parts(name, held):
         yield from ((f"{name}[{key}]", one) for key, one in _listed(held) if one is not None)
+    elif kind_of(name, held) is not None:
+        yield name, held
+
+
+def _lists_parts(name: str, held: object) -> bool:
+    """Of a longer list only data sets and the like are parts.
+
+    One that holds a thousand samples, each an object, is a setting.
+    """
+    listed = [one for _, one in _listed(held)]
+    if len(listed) > MOST_OF_ONE:
+        return is_known(listed[0])
+    return any(kind_of(name, one) is not None for one in listed)
 
 
 def _listed(held: Any) -> Iterable[tuple[Any, Any]]:

@@ -114,6 +114,24 @@ def test_a_loader_is_told_with_its_settings_its_sampler_and_its_nested_data() ->
     assert found(graph, "RandomSampler").settings == {"replacement": False}
 
 
+def test_a_plain_list_of_samples_is_a_data_set_and_one_of_data_sets_is_looked_into() -> None:
+    class Several(Dataset[Any]):
+        def __init__(self, dataset: list[Any]) -> None:
+            self.dataset = dataset
+
+    plain: DataLoader[Any] = DataLoader([(torch.ones(2), 1)] * 40, 8)  # type: ignore[arg-type]
+    assert outline(describe(plain))[:2] == [" DataLoader", "  dataset list"]
+    assert found(describe(plain), "list").length == 40
+    assert outline(describe(Several([Images(), Stream()]))) == [
+        " Several",
+        "  dataset[0] Images",
+        "    transform Compose",
+        "      transforms[0] Normalize",
+        "      transforms[1] Flatten",
+        "  dataset[1] Stream",
+    ]
+
+
 TENSORS = {"tensors": ["float32 tensor (7, 3)"]}
 
 

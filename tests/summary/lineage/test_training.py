@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 import torch
 from torch import nn
-from torch.utils.data import DataLoader, TensorDataset, random_split
+from torch.utils.data import DataLoader, Subset, TensorDataset, random_split
 
 import notebook_probe as nbp
 from notebook_probe.summary.dataset_graph.describe import describe
@@ -140,6 +140,13 @@ def test_of_a_part_of_a_data_set_the_part_is_counted() -> None:
     part, _ = random_split(whole, [30, 70])
     assert data_facts(describe(DataLoader(part, 7))) == DataFacts(7, 30, None)
     assert data_facts(describe([1, 2])) == DataFacts() == data_facts(None)
+
+
+@pytest.mark.parametrize("kind", [list, tuple])
+def test_a_loader_of_a_plain_list_has_as_many_samples(kind: type) -> None:
+    samples = kind((torch.ones(2), 1) for _ in range(40))
+    assert data_facts(describe(DataLoader(samples, 8))) == DataFacts(8, 40, None)
+    assert data_facts(describe(DataLoader(Subset(samples, range(6)), 2))) == DataFacts(2, 6, None)
 
 
 def test_a_checkpoint_that_is_elsewhere_has_no_size(tmp_path: Path) -> None:
