@@ -14,7 +14,7 @@ from notebook_probe.summary.course import Course
 from notebook_probe.summary.followed_run import FollowedRun
 from notebook_probe.summary.items.table import ITEMS
 from notebook_probe.summary.loop_outlook import LoopOutlook
-from notebook_probe.summary.settings import Settings, Unit
+from notebook_probe.summary.settings import Settings, Unit, whole_number
 from notebook_probe.train.data.dataset import Dataset, as_dataset
 from notebook_probe.train.loop.loop import Loop
 from notebook_probe.train.metrics.averages import Value
@@ -133,10 +133,10 @@ class SummaryCollector:
         Raises
         ------
         TypeError
-            For what is no run.
+            For what is no run, no data, and no whole number.
         ValueError
             The collector follows a training already, or another one follows the run; epochs
-            without a length.
+            without a length, or of no step.
         ClosedRunError
 
         Examples
@@ -147,7 +147,9 @@ class SummaryCollector:
         if not isinstance(run, Run):
             raise TypeError(f"attach({type(run).__name__}): what nbp.watch returns is expected")
         known = None if data is None else as_dataset(data)
-        length = steps_per_epoch or (None if known is None else known.length)
+        length = None if known is None else known.length
+        if steps_per_epoch is not None:
+            length = whole_number("attach", "steps_per_epoch", steps_per_epoch)
         if self.settings.unit == "epoch" and length is None:
             raise ValueError(
                 "attach(run) with unit='epoch': how long is one? Allowed: steps_per_epoch=..., or "

@@ -11,7 +11,7 @@ from typing import Any, Literal, TypeAlias, get_args
 
 from notebook_probe.errors import near
 
-__all__ = ["LANDSCAPE", "NPY", "REGULAR", "SWITCHES", "Settings", "Unit"]
+__all__ = ["LANDSCAPE", "NPY", "REGULAR", "SWITCHES", "Settings", "Unit", "whole_number"]
 
 Unit: TypeAlias = Literal["step", "epoch"]
 
@@ -111,20 +111,33 @@ class Settings:
         return self.specified.get(LANDSCAPE)
 
 
-def _wrong(name: str, given: Any, allowed: str) -> TypeError:
-    return TypeError(f"{WHO}({name}={given!r}), a {type(given).__name__}; allowed: {allowed}")
+def whole_number(
+    who: str, name: str, given: Any, allowed: str = "a whole number above 0, or None"
+) -> int:
+    """The same, where it is one above 0.
 
-
-def _count(name: str, given: Any, allowed: str = "a whole number above 0") -> int:
+    Raises
+    ------
+    TypeError, ValueError
+        What was given to whom, and what is allowed.
+    """
     if not isinstance(given, int) or isinstance(given, bool):
-        raise _wrong(name, given, allowed)
+        raise _wrong(name, given, allowed, who)
     if given <= 0:
-        raise ValueError(f"{WHO}({name}={given!r}); allowed: {allowed}")
+        raise ValueError(f"{who}({name}={given!r}); allowed: {allowed}")
     return given
 
 
+def _wrong(name: str, given: Any, allowed: str, who: str = WHO) -> TypeError:
+    return TypeError(f"{who}({name}={given!r}), a {type(given).__name__}; allowed: {allowed}")
+
+
+def _count(name: str, given: Any) -> int:
+    return whole_number(WHO, name, given, "a whole number above 0")
+
+
 def _count_or_none(name: str, given: Any) -> int | None:
-    return None if given is None else _count(name, given, "a whole number above 0, or None")
+    return None if given is None else whole_number(WHO, name, given)
 
 
 def _folder(given: Any) -> Path:

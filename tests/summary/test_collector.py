@@ -295,3 +295,16 @@ def test_epochs_of_ones_own_loop_need_a_length(collector: Collect, tmp_path: Pat
                 model(x).sum().backward()
                 optimizer.step()
         assert steps_of(run, "input_image") == [2, 5]
+
+
+@pytest.mark.parametrize("given", [0, -3, True, 2.5, "3"])
+def test_an_epoch_of_ones_own_loop_has_whole_steps(
+    collector: Collect, tmp_path: Path, given: object
+) -> None:
+    model = a_loop().trainer.model
+    error = ValueError if type(given) is int else TypeError
+    with nbp.watch(model, store=tmp_path / "own.zarr", probes=None) as run:
+        with pytest.raises(error, match=rf"attach\(steps_per_epoch={given!r}\).*allowed: a whole"):
+            collector(unit="epoch").attach(run, steps_per_epoch=given)  # type: ignore[arg-type]
+        with collector(unit="epoch").attach(run, steps_per_epoch=3):
+            pass
