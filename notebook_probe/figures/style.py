@@ -21,6 +21,7 @@ __all__ = [
     "HEADING",
     "INK",
     "LOST_COLOUR",
+    "MOST_DIGITS",
     "RUN_DASHES",
     "SOFT",
     "Picture",
@@ -45,6 +46,8 @@ RUN_DASHES: tuple[Any, ...] = ((0, (5, 2)), (0, (1.5, 2)), (0, (6, 2, 1.5, 2)), 
 INK, SOFT, EDGE, BRAND = "#1f2328", "#57606a", "#d0d7de", "#0b62c4"
 FEWEST_DIGITS, MOST_DIGITS = 3, 12
 """Of a number in a picture."""
+LONGEST = 7
+"""Characters of a number that pictures have room for beside an axis."""
 LOST_COLOUR = "#ff2a55"
 """NaN or infinite: a red that viridis does not contain."""
 FONT: dict[str, Any] = {"family": "DejaVu Sans", "size": 9}
@@ -145,8 +148,11 @@ def plain_axes(axes: Axes, grid: bool) -> None:
         axes.set_axisbelow(True)
 
 
-def ticks(axis: Any, log: bool, unit: str = "") -> None:
-    """Whole ticks with plain numbers; on a log axis also 2 and 5 where decades are few."""
+def ticks(axis: Any, log: bool, unit: str = "", longest: int = LONGEST) -> None:
+    """Whole ticks with plain numbers; on a log axis also 2 and 5 where decades are few.
+
+    Numbers have as many digits as tell them apart, where none has more characters than ``longest``.
+    """
     low, high = axis.get_view_interval()
     few = log and high < 100 * low
     axis.set_major_locator(
@@ -155,18 +161,20 @@ def ticks(axis: Any, log: bool, unit: str = "") -> None:
         else MaxNLocator(8, steps=[1, 2, 5, 10])
     )
     axis.set_minor_locator(NullLocator())
-    axis.set_major_formatter(_Numbers(unit))
+    axis.set_major_formatter(_Numbers(unit, longest))
 
 
 class _Numbers(Formatter):
-    """Each tick by `number`, all of them told apart."""
+    """Each tick by `number`, all of them told apart where there is room."""
 
-    def __init__(self, unit: str) -> None:
-        self._unit, self._digits = unit, FEWEST_DIGITS
+    def __init__(self, unit: str, longest: int) -> None:
+        self._unit, self._longest, self._digits = unit, longest, FEWEST_DIGITS
 
     def set_locs(self, locs: Any) -> None:
         super().set_locs(locs)
-        self._digits = digits_apart(locs)
+        digits = digits_apart(locs)
+        fits = all(len(number(one, digits)) <= self._longest for one in locs)
+        self._digits = digits if fits else FEWEST_DIGITS
 
     def __call__(self, value: float, place: int | None = None) -> str:
         return number(value, self._digits) + self._unit

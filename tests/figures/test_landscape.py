@@ -96,6 +96,9 @@ def test_losses_that_hardly_differ_have_ticks_and_lines_that_tell_them_apart(shi
     figure = landscape(found.assign(loss=found.loss + shift))
     assert is_drawn(figure)
     axes, bar = figure.axes
+    box = bar.get_tightbbox()
+    assert box is not None
+    assert box.x1 <= figure.bbox.x1  # the longest number is whole
     ends, ticks = bar.get_ylim(), bar.get_yticks()
     shown = [
         text for at, text in zip(ticks, bar.get_yticklabels(), strict=True) if within(at, ends)

@@ -156,6 +156,21 @@ def test_a_cell_of_several_steps_shows_the_largest_or_the_mean(draw: Any) -> Non
     assert top(cells="mean")[0] == pytest.approx(top()[1], rel=0.2)
 
 
+@pytest.mark.parametrize("level", [1.38, 5432.2])
+def test_numbers_are_told_apart_where_there_is_room_for_them(level: float) -> None:
+    stream = FakeStream("every_1", ["a"], ["norm"])
+    stream.append(range(30), norm=[[level + 0.002 * np.sin(step / 5)] for step in range(30)])
+    figure = overview(FakeSource(stream, modules=["a"]), "norm", [("a", "norm")])
+    assert encoded(figure, "png")
+    for axes in figure.axes:
+        box = axes.get_tightbbox()
+        assert box is not None
+        assert figure.bbox.x0 <= box.x0
+        assert box.x1 <= figure.bbox.x1
+    told = [one.get_text() for one in figure.axes[1].get_yticklabels()]
+    assert (len({*told}) == len(told)) == (level < 2)
+
+
 def test_a_picture_counts_the_steps_that_are_completed(source: FakeSource) -> None:
     assert "norm   step 30" in texts(overview(source, "norm"))
 

@@ -19,10 +19,12 @@ from notebook_probe.figures.landscape.tones import DARK, LIGHT, Tones
 from notebook_probe.figures.style import (
     HEADING,
     LOST_COLOUR,
+    MOST_DIGITS,
     Picture,
     digits_apart,
     drawing,
     number,
+    text_inches,
     ticks,
 )
 
@@ -31,6 +33,8 @@ __all__ = ["landscape"]
 Kind = Literal["contour", "surface"]
 
 SIZE = (6.2, 4.8)
+PLOT, BAR, BESIDE_BAR = 0.735, 0.875, 0.04
+"""Of the width: the plot's, where the colour bar begins, and the bar's with room for no number."""
 MOST_NUMBERS = 12
 """Of points of the path; of more some are numbered, evenly."""
 
@@ -90,8 +94,8 @@ def _title(dataset: xr.Dataset) -> str:
 
 
 def _draw_contours(figure: Picture, dataset: xr.Dataset, levels: Levels, tones: Tones) -> None:
-    axes = figure.add_axes((0.115, 0.125, 0.735, 0.79), facecolor=tones.lost)
-    bar = figure.add_axes((0.875, 0.125, 0.022, 0.79))
+    axes = figure.add_axes((0.115, 0.125, PLOT, 0.79), facecolor=tones.lost)
+    bar = figure.add_axes((BAR, 0.125, 0.022, 0.79))
     x, y, losses = (dataset[name].values for name in ("x", "y", "loss"))
     _draw_infinite(axes, x, y, losses)
     shown = levels.shown(losses)
@@ -110,9 +114,19 @@ def _draw_contours(figure: Picture, dataset: xr.Dataset, levels: Levels, tones: 
         tones.plain(own)
     ticks(axes.xaxis, log=False)
     ticks(axes.yaxis, log=False)
-    ticks(bar.yaxis, isinstance(levels.norm, LogNorm))
+    ticks(bar.yaxis, isinstance(levels.norm, LogNorm), longest=MOST_DIGITS)
+    _make_room(axes, bar)
     for axis, name in ((axes.xaxis, _direction(dataset, 0)), (axes.yaxis, _direction(dataset, 1))):
         axis.set_label_text(name, color=tones.soft, fontproperties=HEADING)
+
+
+def _make_room(axes: Axes, bar: Axes) -> None:
+    """Have the bar stand so far from the edge that its longest number is whole."""
+    texts = bar.yaxis.get_major_formatter().format_ticks([*bar.get_yticks()])
+    wanted = max(map(text_inches, texts), default=0.0) / SIZE[0] + BESIDE_BAR
+    missing = max(0.0, BAR + wanted - 1.0)
+    for own, left, width in ((axes, 0.115, PLOT - missing), (bar, BAR - missing, 0.022)):
+        own.set_position((left, 0.125, width, 0.79))
 
 
 def _draw_infinite(axes: Axes, x: Any, y: Any, losses: Any) -> None:
