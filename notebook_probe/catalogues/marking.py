@@ -12,7 +12,7 @@ from notebook_probe.catalogues.marks import CleanUp, change, clean_up
 from notebook_probe.catalogues.query import Where, condition
 from notebook_probe.catalogues.runs import Runs
 from notebook_probe.errors import QueryError, UnknownNameError, near
-from notebook_probe.record.store.location import Location, stem
+from notebook_probe.record.store.location import Location, ends_in
 
 __all__ = ["Marking"]
 
@@ -106,7 +106,7 @@ class Marking(ABC):
             return run
         rows = self.runs(archived=True)
         called = [row for row in rows if _is_called(row, run)]
-        found = called or [row for row in rows if stem(str(row["run"])) == run]
+        found = called or [row for row in rows if ends_in(str(row["run"]), run)]
         if len(found) == 1:
             return str(found[0]["run"])
         if found:

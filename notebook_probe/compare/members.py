@@ -9,7 +9,7 @@ from typing import TypeVar
 from notebook_probe.compare.alignment import Alignment
 from notebook_probe.compare.axes import Run, RunAxis
 from notebook_probe.errors import ProbeError, UnknownNameError
-from notebook_probe.record.store.location import stem
+from notebook_probe.record.store.location import called_apart
 
 __all__ = ["Member", "Members", "names_apart"]
 
@@ -96,6 +96,5 @@ class Members:
 
 
 def names_apart(runs: Sequence[Run]) -> list[str]:
-    """What the runs are called; those that have one name by their places, if these differ."""
-    names, places = [run.name for run in runs], [stem(run.location) for run in runs]
-    return next((one for one in (names, places) if len({*one}) == len(one)), names)
+    """What the runs are called; those that have one name by their places."""
+    return called_apart([run.name for run in runs], [run.location for run in runs])

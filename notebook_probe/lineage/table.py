@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any, Self
 from notebook_probe.errors import UnknownNameError, near
 from notebook_probe.lineage.order import places, told
 from notebook_probe.lineage.row import Readable, row_of
-from notebook_probe.record.store.location import stem
+from notebook_probe.record.store.location import called_apart
 from notebook_probe.tabular import html_table, text_table
 
 if TYPE_CHECKING:
@@ -249,9 +249,7 @@ def labels_of(rows: Sequence[Row]) -> list[str]:
     ['a', 'b']
     """
     names = [str(row.get("name") or "") for row in rows]
-    wholes = [str(row.get("run") or "") for row in rows]
-    ends = [stem(one) for one in wholes]
-    return next((one for one in (names, ends) if len({*one}) == len(one)), wholes)
+    return called_apart(names, [str(row.get("run") or "") for row in rows])
 
 
 def _details(same: Mapping[str, Any], n: int) -> str:

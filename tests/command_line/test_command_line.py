@@ -87,14 +87,23 @@ def test_runs_that_nobody_named_are_called_as_their_table_calls_them(
     said: Said, lab: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv(HOME, str(tmp_path / "home"))
+    monkeypatch.setenv("COLUMNS", "300")
     for stem, lr in (("first", 1e-3), ("second", 1e-2)):
         train(tmp_path / f"{stem}.zarr", lr, "Sequential")
-    _, *rows = said("runs")[1].splitlines()
-    assert [row.split()[0] for row in rows] == ["second", "first"]
+
+    def called() -> set[str]:
+        return {row.split()[0] for row in said("runs")[1].splitlines()[1:]}
+
+    assert called() == {"first", "second"}
     assert f"run          {tmp_path / 'first.zarr'}\n" in said("show", "first")[1]
     assert said("compare", "first", "second")[1].splitlines()[0].split()[1:] == ["first", "second"]
     assert "close: 'second'" in said("show", "secnd")[2]
-    assert "2 runs are called 'Sequential'; name a place" in said("show", "Sequential")[2]
+    train(tmp_path / "b" / "first.zarr", 1e-1, "Sequential")
+    newest = "b/first"
+    assert called() == {newest, f"{tmp_path.name}/first", "second"}
+    assert f"run          {tmp_path / 'b' / 'first.zarr'}\n" in said("show", newest)[1]
+    assert "2 runs are called 'first'; name a place: " in said("show", "first")[2]
+    assert "3 runs are called 'Sequential'; name a place" in said("show", "Sequential")[2]
 
 
 def test_what_is_not_asked_for_is_a_usual_quantity(said: Said) -> None:

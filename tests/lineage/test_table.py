@@ -198,7 +198,9 @@ def test_a_long_text_is_cut_in_a_cell() -> None:
 def test_runs_of_one_name_are_called_by_where_they_are() -> None:
     rows = [{"run": f"/runs/{n}/x.zarr", "name": "Net", "lr": n} for n in (1, 2)]
     assert LineageTable.of(RUNS).labels == ["a", "b", "c", "d"]
-    assert LineageTable.of(rows).labels == ["/runs/1/x.zarr", "/runs/2/x.zarr"]
+    assert LineageTable.of(rows).labels == ["1/x", "2/x"]
+    others = [{"run": f"/lab/{one}.zarr", "name": "Net"} for one in ("a/first", "b/first", "c")]
+    assert LineageTable.of([*rows, *others]).labels == ["1/x", "2/x", "a/first", "b/first", "c"]
     rows = [{"run": f"/runs/{n}.zarr/", "name": "Net", "lr": n * 2} for n in "ab"]
     assert LineageTable.of(rows).labels == ["a", "b"]
     assert repr(LineageTable.of(rows)).splitlines()[0] == "run  lr", "what all are called is below"

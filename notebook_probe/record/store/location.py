@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections import Counter
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any, TypeAlias
@@ -22,6 +23,8 @@ __all__ = [
     "Location",
     "RemoteStore",
     "below",
+    "called_apart",
+    "ends_in",
     "is_unused",
     "local_path",
     "new_folder",
@@ -120,6 +123,44 @@ def stem(location: str) -> str:
     'digits-cnn-5'
     """
     return Path(location.rstrip("/")).name.removesuffix(".zip").removesuffix(".zarr") or location
+
+
+def ends_in(location: str, words: str) -> bool:
+    """Whether the record's own name, or folders above it and its name, are these words.
+
+    Examples
+    --------
+    >>> ends_in("/lab/runs/first.zarr", "first"), ends_in("/lab/runs/first.zarr", "runs/first")
+    (True, True)
+    >>> ends_in("/lab/runs/first.zarr", "irst")
+    False
+    """
+    return any(words == tail for tail in _tails(location))
+
+
+def called_apart(names: Sequence[str], locations: Sequence[str]) -> list[str]:
+    """What each record is called, otherwise than the others, in as few words as that takes.
+
+    By its name, if no other has it; else by the end of its place.
+
+    Examples
+    --------
+    >>> called_apart(["net", "net", "best"], ["a/run.zarr", "b/run.zarr", "c/run.zarr"])
+    ['a/run', 'b/run', 'best']
+    """
+    ways = [[name, *_tails(place)] for name, place in zip(names, locations, strict=True)]
+    how_often = Counter(word for words in ways for word in {*words})
+    return [
+        next((word for word in words if word and how_often[word] == 1), place)
+        for words, place in zip(ways, locations, strict=True)
+    ]
+
+
+def _tails(location: str) -> list[str]:
+    """The record's own name, then that with one folder above it, with two, ..."""
+    *folders, _ = Path(location.rstrip("/")).parts or ("",)
+    name = stem(location)
+    return ["/".join([*folders[len(folders) - n :], name]) for n in range(len(folders) + 1)]
 
 
 def read_key(store: Store, key: str) -> bytes | None:
