@@ -35,11 +35,15 @@ def run(page: str, before: str = "", n_blocks: int | None = None) -> dict[str, A
 
 @pytest.mark.filterwarnings("ignore:'pin_memory' argument:UserWarning")
 def test_the_page_on_hf_trainer() -> None:
-    record = run("how_to/hf_trainer.md", n_blocks=2)["record"]  # the others need the panel
-    of = record.series
+    names = run("how_to/hf_trainer.md")
+    of = names["record"].series
     assert of("transformer.h.0.mlp.c_fc", "grad_norm").step.values.tolist() == list(range(20))
     assert of("transformer.h.1.attn", "attn_entropy").step.values.tolist() == [0, 10]
     assert of("", "loss").step.values.tolist() == [4, 9, 14, 19]
+    names["trainer"].train()
+    assert names["run"].series("", "loss").step.values.tolist() == [4, 9, 14, 19]
+    names["record"].refresh()
+    assert of("", "loss").size == 4, "what is watched again goes into the new record alone"
 
 
 @pytest.mark.filterwarnings("ignore::lightning.pytorch.utilities.warnings.PossibleUserWarning")
