@@ -9,11 +9,18 @@ export function createTheme(root, state, signal) {
   const probes = ROLES.map((role) => element("span", { style: `color: var(--nbp-${role})` }));
   root.append(element("span", { hidden: "" }, ...probes));
   let known = null; // of this frame: the browser works styles out anew for whoever asks
+  let pending = 0;
+  /** JupyterLab hides its notebooks while it changes the theme: once the next frame is laid out. */
   const changed = () => {
+    cancelAnimationFrame(pending);
+    pending = requestAnimationFrame(() => (pending = requestAnimationFrame(adopted)));
+  };
+  const adopted = () => {
     known = null;
     adopt();
     state.emit("theme");
   };
+  signal.addEventListener("abort", () => cancelAnimationFrame(pending));
   const observer = new MutationObserver(changed);
   for (const node of [document.documentElement, document.body]) {
     observer.observe(node, { attributes: true, attributeFilter: ["class", "data-jp-theme-light"] });
