@@ -104,6 +104,17 @@ def test_questions_stand_at_the_left_with_counts_presets_first(panel: PanelPage)
     )
 
 
+def test_a_row_is_pressed_while_its_cost_changes(panel: PanelPage) -> None:
+    first = panel.page.locator(".nbp-pick").first
+    first.hover()
+    panel.page.mouse.down()
+    panel.say(kernel.status_message(costs={"grad_norm": 5.2}))
+    expect(first).to_contain_text(f"5.2{THIN}µs")
+    panel.page.mouse.up()
+    expect(panel.page.get_by_role("dialog")).to_have_count(0)
+    expect(panel.page.locator("[data-role=quantity]")).to_have_text("grad_norm")
+
+
 def test_a_row_has_name_glyph_places_cost_sentence_and_formula(panel: PanelPage) -> None:
     first = panel.page.locator(".nbp-pick").first
     expect(first).to_have_text(f"grad_norm● at 84.6{THIN}µsSize of the gradient‖g‖₂")
@@ -208,3 +219,23 @@ def test_it_fits_into_a_panel_of_every_width(bare: PanelPage, width: int, theme:
     assert inside["x"] + inside["width"] <= around["x"] + around["width"]
     assert around["y"] <= inside["y"]
     panel.picture(f"picker-{theme}-{width}")
+
+
+@pytest.mark.parametrize("width", [640, 880, 1280])
+def test_of_a_long_path_the_end_stands_in_what_fits_it_and_no_question_is_cut(
+    bare: PanelPage, width: int
+) -> None:
+    path = "encoder.layers.11.self_attention.out_proj"
+    message = built_in()
+    modules = [("(root)", "Net", 10, 0, -1), (path, "Linear", 10, 10, 0)]
+    panel = shown(bare, {**message, "modules": modules, "entries": [], "kinds": []}, width)
+    if width < 740:
+        panel.action("modules").click()
+    panel.row(path).click()
+    panel.page.locator("[data-role=quantity]").click()
+    label = panel.page.locator("header label", has=panel.page.locator("[data-role=fitting-first]"))
+    expect(label).to_have_text(f"what fits {path} first")
+    assert label.evaluate("(node) => node.scrollWidth <= node.clientWidth")
+    cut = "(nodes) => nodes.filter((one) => one.scrollWidth > one.clientWidth).length"
+    assert panel.page.locator(".nbp-questions span:first-child").evaluate_all(cut) == 0
+    panel.picture(f"picker-long-{width}")

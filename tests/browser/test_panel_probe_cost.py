@@ -118,6 +118,32 @@ def test_one_of_them_alone_is_made_sparser_by_its_own_button(panel: PanelPage) -
     assert (asked["quantity"], asked["schedule"]) == ("zero_fraction", "every(5)")
 
 
+def test_a_press_is_not_lost_when_the_numbers_change_under_it(panel: PanelPage) -> None:
+    dialog = opened(panel, "probes")
+    button = dialog.locator(".nbp-instead").first
+    button.hover()
+    panel.page.mouse.down()
+    dearer = {**PLACES, "zero_fraction": (RELUS, "every(1)", 9.0)}  # the dearest now
+    tallies = [(1240, 8.4, p / len(at)) for at, _, p in dearer.values() for _ in at]
+    panel.say(dear_status(tallies=tallies, cost_percent=23.0))
+    expect(dialog.locator("header")).to_contain_text(f"Probes take 23{THIN}% of a step")
+    panel.page.mouse.up()
+    assert panel.wait_sent("reschedule")["quantity"] == "output_std"
+    expect(button).to_be_focused()
+    expect(dialog.locator(".nbp-instead").nth(1)).to_have_text(f"every(5) 1.8{THIN}%")
+
+
+def test_a_preset_is_pressed_while_its_cost_changes(panel: PanelPage) -> None:
+    button = opened(panel, "attached").locator("[data-preset=spectra]")
+    button.hover()
+    panel.page.mouse.down()
+    presets = [{**one, "percent": 7.5} for one in account()["presets"]]
+    panel.say(account(presets=presets))
+    expect(button).to_have_text(f"spectra 7.5{THIN}%")
+    panel.page.mouse.up()
+    assert panel.wait_sent("preset")["name"] == "spectra"
+
+
 def test_below_a_share_of_the_step_is_the_budget_of_the_run(panel: PanelPage) -> None:
     dialog = opened(panel, "probes")
     panel.page.locator("[data-role=percent]").fill("none")

@@ -19,6 +19,12 @@ export function setAttribute(node, name, value) {
   else if (node.getAttribute(name) !== String(value)) node.setAttribute(name, value);
 }
 
+/** Put nodes in place of others only where they differ: what is pressed or focused then stays. */
+export function setChildren(node, children) {
+  const same = node.children.length === children.length && children.every((one, k) => one === node.children[k]);
+  if (!same) node.replaceChildren(...children);
+}
+
 export function setHidden(node, hidden) {
   if (node.hidden !== hidden) node.hidden = hidden;
 }

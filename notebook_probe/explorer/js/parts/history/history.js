@@ -1,6 +1,6 @@
 /** The history between the rows and their step axis: the line of the run, what was left of it, and its checkpoints. */
 
-import { element, setAttribute, setHidden, setText } from "../../dom.js";
+import { element, setAttribute, setChildren, setHidden, setText } from "../../dom.js";
 import { bytes, grouped } from "../../format.js";
 import { createBack } from "./back.js";
 
@@ -97,8 +97,7 @@ export function createHistory({ root, state, link, dialogs, canvas, signal }) {
       setAttribute(node, "aria-label", titleOf(one));
       return node;
     });
-    const same = nodes.length === marks.children.length && nodes.every((node, k) => node === marks.children[k]);
-    if (!same) marks.replaceChildren(...nodes);
+    setChildren(marks, nodes);
   }
 
   function createMark(key, step) {

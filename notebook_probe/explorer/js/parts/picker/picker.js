@@ -2,7 +2,7 @@
 
 import { element, setAttribute, setHidden, setText } from "../../dom.js";
 import { grouped } from "../../format.js";
-import { presetRow, quantityRow, sortedByFit } from "./rows.js";
+import { presetRow, quantityRow, sortedByFit, tellCost } from "./rows.js";
 import { nearNames, searchQuantities } from "./search.js";
 
 const PRESETS = "Presets";
@@ -66,8 +66,9 @@ export function createPicker({ state, dialogs, chosen, preset, signal }) {
     });
     const first = element("input", { type: "checkbox", "data-role": "fitting-first" });
     first.checked = true;
-    const firstText = element("span");
-    const fits = element("label", {}, first, firstText);
+    const whose = element("bdi");
+    const place = element("span", { class: "nbp-fitting" }, whose);
+    const fits = element("label", {}, first, "what fits ", place, " first");
     const questions = element("div", { class: "nbp-questions", role: "tablist", "aria-label": "Questions" });
     const heading = element("p", { class: "nbp-soft" });
     const list = element("div", { class: "nbp-picks", role: "listbox", "aria-label": "Quantities" });
@@ -100,17 +101,20 @@ export function createPicker({ state, dialogs, chosen, preset, signal }) {
       const rows = marked();
       setHidden(fits, !rows.length);
       const where = rows.length === 1 ? rows[0].path : `these ${grouped(rows.length)} modules`;
-      setText(firstText, `what fits ${where} first`);
+      setText(whose, where);
+      setAttribute(fits, "title", `what fits ${where} first`);
       const counts = Map.groupBy(state.status.attached, ([, quantity]) => quantity);
       const key = JSON.stringify([
-        query, topic, first.checked, rows.map((row) => row.fitKind), state.status.costs,
-        [...counts].map(([quantity, all]) => [quantity, all.length]), state.parts.probes.presets,
+        query, topic, first.checked, rows.map((row) => row.fitKind),
+        [...counts].map(([quantity, all]) => [quantity, all.length]),
+        state.parts.probes.presets.map((one) => one.name),
       ]);
       if (key !== known) {
         known = key;
         showTopics(query);
         showRows(query, rows, counts);
       }
+      for (const row of list.children) tellCost(row, state.status.costs, state.parts.probes.presets);
       point();
     }
 
@@ -138,7 +142,7 @@ export function createPicker({ state, dialogs, chosen, preset, signal }) {
       const found = query ? searchQuantities(quantities, query) : (topics.get(topic) ?? []);
       const judged = sortedByFit(found, rows, first.checked);
       const nodes = judged.map((one) =>
-        quantityRow(one, { status: state.status, n: counts.get(one.quantity.name)?.length ?? 0 }),
+        quantityRow(one, counts.get(one.quantity.name)?.length ?? 0),
       );
       const all = state.parts.probes.presets;
       const presets = query

@@ -1,6 +1,6 @@
 /** The rows of the quantity picker: what fits first, what does not last and with its reason. */
 
-import { element } from "../../dom.js";
+import { element, setText } from "../../dom.js";
 import { THIN_SPACE, grouped, microseconds, significant } from "../../format.js";
 import { misfitReason } from "../../controls/fitting.js";
 
@@ -11,15 +11,13 @@ export function sortedByFit(quantities, marked, fittingFirst) {
   return [...judged.filter(({ reason }) => !reason), ...judged.filter(({ reason }) => reason)];
 }
 
-export function quantityRow({ quantity, reason }, { status, n }) {
-  const us = status.costs[quantity.name];
-  const cost = us === undefined ? "" : microseconds(us);
+/** `n` is at how many modules it is attached. */
+export function quantityRow({ quantity, reason }, n) {
   const named = element("span", { class: "nbp-pick-name" }, element("code", {}, quantity.name));
   if (quantity.value === "vector") named.append(element("i", { class: "nbp-bars", title: "a vector" }));
   if (n) named.append(element("span", { class: "nbp-at" }, `● at ${grouped(n)}`));
   const row = rowOf(
     named,
-    element("span", {}, cost),
     reason || plain(quantity.summary),
     reason ? "" : quantity.formula,
   );
@@ -30,19 +28,27 @@ export function quantityRow({ quantity, reason }, { status, n }) {
 }
 
 export function presetRow(preset) {
-  const percent = preset.percent === null ? "" : `${significant(preset.percent, 2)}${THIN_SPACE}% of a step`;
   const named = element("span", { class: "nbp-pick-name" }, element("code", {}, preset.name));
-  const row = rowOf(named, element("span", {}, percent), preset.about, "");
+  const row = rowOf(named, preset.about, "");
   row.setAttribute("data-preset", preset.name);
   return row;
 }
 
-function rowOf(named, cost, sentence, formula) {
+/** Say in a row that is there what it takes now: while training goes on that changes all the time. */
+export function tellCost(row, costs, presets) {
+  const { quantity, preset } = row.dataset;
+  const us = costs[quantity];
+  const percent = presets.find((one) => one.name === preset)?.percent ?? null;
+  const share = percent === null ? "" : `${significant(percent, 2)}${THIN_SPACE}% of a step`;
+  setText(row.children[1], us === undefined ? share : microseconds(us));
+}
+
+function rowOf(named, sentence, formula) {
   return element(
     "div",
     { class: "nbp-pick", role: "option", "aria-selected": "false" },
     named,
-    cost,
+    element("span"),
     element("span", { class: "nbp-soft" }, sentence),
     element("code", { class: "nbp-soft" }, formula),
   );

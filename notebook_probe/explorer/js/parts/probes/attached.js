@@ -1,6 +1,6 @@
 /** "● 63" beside the search: all that is attached, by quantity; schedules, detaching, presets. */
 
-import { element, setAttribute, setGreyed, setHidden, setText } from "../../dom.js";
+import { element, setAttribute, setChildren, setGreyed, setHidden, setText } from "../../dom.js";
 import { THIN_SPACE, grouped, significant } from "../../format.js";
 import { probesText } from "../../probes.js";
 import { createTicket } from "../ticket.js";
@@ -80,7 +80,8 @@ export function createAttached(parts) {
       element("footer", {}, presets, all, ticket.el),
     );
     const rows = new Map(); // quantity and schedule -> row
-    let offered = "";
+    const offers = new Map(); // preset -> its button
+    const offering = element("span", { class: "nbp-soft" }, "Add a preset");
 
     listen(search, "input", describe);
     listen(all, "click", () => {
@@ -115,8 +116,7 @@ export function createAttached(parts) {
       });
       for (const key of rows.keys()) if (!keys.includes(key)) rows.delete(key);
       const nodes = keys.map((key) => rows.get(key).el);
-      const same = nodes.length === list.children.length && nodes.every((node, k) => node === list.children[k]);
-      if (!same) list.replaceChildren(...nodes);
+      setChildren(list, nodes);
       const rest = found.length - keys.length;
       const none = groups.length ? "Nothing attached matches." : "Nothing is attached.";
       setText(empty, rest > 0 ? `${grouped(rest)} more: search to narrow` : found.length ? "" : none);
@@ -124,25 +124,21 @@ export function createAttached(parts) {
 
     function showPresets() {
       const told = state.parts.probes.presets;
-      const greyed = state.status.can.preset ?? "";
-      const key = JSON.stringify([told, greyed]);
-      if (key === offered) return;
-      offered = key;
-      presets.replaceChildren(
-        element("span", { class: "nbp-soft" }, "Add a preset"),
-        ...told.map((preset) => {
-          const cost = preset.percent === null ? "" : `${significant(preset.percent, 2)}${THIN_SPACE}%`;
-          const act = element(
-            "button",
-            { type: "button", "data-preset": preset.name },
-            preset.name,
-            element("span", { class: "nbp-soft" }, cost && ` ${cost}`),
-          );
-          listen(act, "click", () => ticket.follow([link.ask("preset", { name: preset.name })]));
-          setGreyed(act, greyed, preset.about);
-          return act;
-        }),
-      );
+      for (const { name } of told) if (!offers.has(name)) offers.set(name, presetButton(name));
+      const nodes = told.map((preset) => {
+        const { act, cost } = offers.get(preset.name);
+        setText(cost, preset.percent === null ? "" : ` ${significant(preset.percent, 2)}${THIN_SPACE}%`);
+        setGreyed(act, state.status.can.preset ?? "", preset.about);
+        return act;
+      });
+      setChildren(presets, [offering, ...nodes]);
+    }
+
+    function presetButton(name) {
+      const cost = element("span", { class: "nbp-soft" });
+      const act = element("button", { type: "button", "data-preset": name }, name, cost);
+      listen(act, "click", () => ticket.follow([link.ask("preset", { name })]));
+      return { act, cost };
     }
 
     /** Arrows from row to row; what stands in a row is reached by Tab. */

@@ -10,7 +10,12 @@ import { briefly, costOn } from "./schedules.js";
 const DEAR_PERCENT = 2.5;
 const MOST_MODULES = 60;
 
-const percentText = (value) => (value ? `${significant(value, 2)}${THIN_SPACE}%` : "–");
+const LEAST_PERCENT = 0.01; // of less nobody wants the digits
+
+function percentText(value) {
+  if (!value) return "–";
+  return `${value < LEAST_PERCENT ? `< ${LEAST_PERCENT}` : significant(value, 2)}${THIN_SPACE}%`;
+}
 
 /** `ticket` is that of the list: detaching is told there, a schedule that is refused beside its field. */
 export function createAttachedRow({ state, link, selection, signal }, ticket) {

@@ -1,17 +1,15 @@
 /** What watching costs, in the bar; behind it the dearest, what would cost less, and a budget. */
 
-import { element, setGreyed, setHidden, setText } from "../../dom.js";
+import { element, setChildren, setGreyed, setHidden, setText } from "../../dom.js";
 import { THIN_SPACE, grouped, significant } from "../../format.js";
 import { createTicket } from "../ticket.js";
+import { createDearRow, createRestRow, offerOf, percentText } from "./dear_row.js";
 import { probeGroups } from "./groups.js";
-import { costOn, sparser } from "./schedules.js";
 
 const DEAR_PERCENT = 10;
 const N_DEAREST = 3;
 const LEAST_STEPS = 20;
 const CHOSEN = "schedules that were chosen are never stretched: make them sparser above";
-
-const percentText = (value) => `${significant(value, 2)}${THIN_SPACE}%`;
 
 /** `openList` opens the list of all that is attached. */
 export function createCost(parts, openList) {
@@ -87,8 +85,14 @@ export function createCost(parts, openList) {
       element("section", { class: "nbp-plain" }, table),
       element("footer", {}, budget, all, note, ticket.el),
     );
+    const waiting = element("span", { class: "nbp-soft nbp-wide" });
+    const words = ["dearest", "where", "now", "", "", "instead"];
+    const heads = words.map((word) => element("span", { class: "nbp-soft" }, word));
+    const rows = new Map(); // quantity and schedule -> its line
+    const rest = createRestRow({ open: openList, signal });
+    const keyOf = ({ quantity, schedule }) => `${quantity} ${schedule}`;
+    const take = (offer) => reschedule([offer]);
     let offers = [];
-    let known = "";
 
     listen(all, "click", () => offers.length && reschedule(offers));
     listen(below, "change", () => ask());
@@ -140,74 +144,44 @@ export function createCost(parts, openList) {
 
     function showUnmeasured(n) {
       const has = n ? `; ${grouped(n)} so far` : "";
-      const text = `not measured yet: ${LEAST_STEPS} steps are needed${has}`;
-      if (text === known) return;
-      known = text;
+      setText(waiting, `not measured yet: ${LEAST_STEPS} steps are needed${has}`);
       offers = [];
-      table.replaceChildren(element("span", { class: "nbp-soft nbp-wide" }, text));
+      setChildren(table, [waiting]);
     }
 
     function showDearest(percent) {
       const groups = probeGroups(state).sort((a, b) => b.percent - a.percent);
-      const dearest = groups.filter((group) => group.percent > 0).slice(0, N_DEAREST);
-      const rest = groups.length - dearest.length;
+      const dearest = steady(groups.filter((group) => group.percent > 0).slice(0, N_DEAREST));
       const named = dearest.reduce((sum, group) => sum + group.percent, 0);
-      const key = JSON.stringify([dearest.map((g) => [g.quantity, g.schedule, g.percent]), rest]);
-      if (key === known) return;
-      known = key;
       offers = dearest.map(offerOf).filter(({ instead }) => instead);
       const left = percent - offers.reduce((sum, one) => sum + one.group.percent - one.left, 0);
       const count = { 1: "It", 2: "Both", 3: "All three" }[offers.length] ?? "";
+      const reason = state.status.can.reschedule ?? "";
       setText(all, `${count}: ${significant(percent, 2)} → ${percentText(Math.max(0, left))}`);
-      const most = dearest[0]?.percent ?? 1;
-      table.replaceChildren(
-        ...["dearest", "where", "now", "", "", "instead"].map((word) =>
-          element("span", { class: "nbp-soft" }, word),
-        ),
-        ...dearest.flatMap((group) => rowOf(offerOf(group), most)),
-        ...restRow(rest, Math.max(0, percent - named), groups.length),
-      );
-      setGreyed(all, state.status.can.reschedule ?? "");
+      setGreyed(all, reason);
+      const most = Math.max(...dearest.map((group) => group.percent));
+      for (const group of dearest) rows.get(keyOf(group)).describe(offerOf(group), most, reason);
+      describeRest(groups.length, dearest.length, percent - named);
+      setChildren(table, [...heads, ...[...rows.values(), rest].flatMap(({ cells }) => cells)]);
     }
 
-    function rowOf({ group, instead, left }, most) {
-      const bar = element("i", { class: "nbp-share", "aria-hidden": "true" }, element("i"));
-      bar.style.width = `${Math.max(2, (100 * group.percent) / most)}%`;
-      bar.firstChild.style.width = `${(100 * (left ?? group.percent)) / group.percent}%`;
-      return [
-        element("code", { title: group.quantity }, group.quantity),
-        element("span", { class: "nbp-soft" }, group.where),
-        element("code", { class: "nbp-soft" }, group.schedule),
-        element("b", { class: group.percent >= DEAR_PERCENT / 4 ? "" : "nbp-soft" }, percentText(group.percent)),
-        element("span", {}, bar),
-        instead ? insteadButton(group, instead, left) : element("span", { class: "nbp-soft" }, whyNone(group)),
-      ];
+    /** In the order in which they stand, as long as they are the same: numbers change all the time. */
+    function steady(dearest) {
+      const keys = dearest.map(keyOf);
+      if (keys.length !== rows.size || !keys.every((key) => rows.has(key))) {
+        const before = new Map(rows);
+        rows.clear();
+        for (const group of dearest) {
+          const key = keyOf(group);
+          rows.set(key, before.get(key) ?? createDearRow(offerOf(group), { take, signal }));
+        }
+      }
+      return [...rows.keys()].map((key) => dearest[keys.indexOf(key)]);
     }
 
-    function insteadButton(group, instead, left) {
-      const act = element(
-        "button",
-        { type: "button", class: "nbp-instead", "data-quantity": group.quantity },
-        element("code", {}, instead),
-        ` ${percentText(left)}`,
-      );
-      listen(act, "click", () => reschedule([{ group, instead }]));
-      setGreyed(act, state.status.can.reschedule ?? "");
-      return act;
-    }
-
-    function restRow(rest, percent, n) {
-      const list = element("button", { type: "button", class: "nbp-link" }, `all ${grouped(n)}`);
-      listen(list, "click", openList);
-      const words = rest ? `${grouped(rest)} others` : "row keeping";
-      return [
-        element("span", { class: "nbp-soft" }, words),
-        element("span"),
-        element("span"),
-        element("span", {}, percentText(percent)),
-        element("span"),
-        list,
-      ];
+    function describeRest(n, nNamed, percent) {
+      const text = n > nNamed ? `${grouped(n - nNamed)} others` : "row keeping";
+      rest.describe({ text, percent: Math.max(0, percent), link: `all ${grouped(n)}` });
     }
 
     return { el, describe };
@@ -216,13 +190,6 @@ export function createCost(parts, openList) {
   refresh();
   return { el: button };
 }
-
-function offerOf(group) {
-  const instead = group.everyStep ? null : sparser(group.schedule);
-  return { group, instead, left: instead && costOn(instead, group, false) };
-}
-
-const whyNone = (group) => (group.everyStep ? "reads every step" : "");
 
 /** "3.9 ms of 23 ms, over the last 64 steps" */
 function accountText(percent, step, n) {
