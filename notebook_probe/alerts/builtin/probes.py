@@ -1,4 +1,7 @@
-"""What no series tells of, so that the run itself is asked: what lies still, what is forgotten."""
+"""What no series tells of, so that the run itself is asked: what lies still, what is forgotten.
+
+Their conditions are never called; what they say of themselves tells what the rule is about.
+"""
 
 from __future__ import annotations
 
@@ -9,21 +12,27 @@ from notebook_probe.alerts.rule import RULES, Rule
 __all__ = ["evaluated_in_training_mode", "stale_probe", "uncleared_gradients", "untrained_adapter"]
 
 
-def _asked_of_the_run() -> None:
-    """A rule without quantities is followed by whoever knows what it is about."""
+def _lies_still() -> None:
+    """A probe that was due and has no value: what it waits for."""
 
 
 stale_probe = Rule(
     "stale_probe",
-    _asked_of_the_run,
+    _lies_still,
     (),
     MappingProxyType({"due": 3}),
     "{names} had no value at {missed:.0f} due steps: {note}",
     tells=("names", "missed", "note"),
 )
+
+
+def _is_left_as_it_was() -> None:
+    """An adapter, or a layer that nothing reaches: there to be trained, and left as it was."""
+
+
 untrained_adapter = Rule(
     "untrained_adapter",
-    _asked_of_the_run,
+    _is_left_as_it_was,
     (),
     MappingProxyType({"after": 20}),
     "{n_steps} steps have left it as it was: {why}",
@@ -31,9 +40,15 @@ untrained_adapter = Rule(
     severity="severe",
     explained_by=("grad_norm", "update_norm", "weight_norm"),
 )
+
+
+def _adds_up() -> None:
+    """Gradients that nothing clears, so that each update applies the sum of all."""
+
+
 uncleared_gradients = Rule(
     "uncleared_gradients",
-    _asked_of_the_run,
+    _adds_up,
     (),
     MappingProxyType({"after": 10}),
     "{n_updates} updates in a row applied the sum of all gradients so far: nothing clears them; "
@@ -42,9 +57,15 @@ uncleared_gradients = Rule(
     severity="severe",
     explained_by=("grad_norm", "update_norm", "grad_cosine"),
 )
+
+
+def _drops_in_evaluation() -> None:
+    """An evaluation in training mode, in which dropout leaves out numbers at random."""
+
+
 evaluated_in_training_mode = Rule(
     "evaluated_in_training_mode",
-    _asked_of_the_run,
+    _drops_in_evaluation,
     (),
     MappingProxyType({"after": 2}),
     "{n} evaluations were made in training mode, in which this leaves out numbers at random; call "

@@ -19,6 +19,9 @@ from notebook_probe.explorer.parse import MessageError, parse
 from notebook_probe.run.attach.requests import EditRule
 from tests.explorer.fakes import FakeControls, FakeSource, FakeStream
 
+HOUSE = "notebook_probe.alerts"
+BUILT_IN = {one.name for one in RULES.values() if one.condition.__module__.startswith(HOUSE)}
+
 
 def heard(session: PanelSession, **message: Any) -> None:
     session.receive(parse({"v": 1, **message}))  # type: ignore[arg-type]
@@ -80,6 +83,19 @@ def test_each_rule_tells_its_numbers_what_explains_it_and_what_it_does(
     assert rows["lr_high"]["state"] == "waits for grad_cosine"
     assert rows["attention_logit_large"]["severity"] == "severe"
     assert told(session, controls.status_head()) == []
+
+
+def test_every_rule_says_in_words_of_its_own_what_it_looks_for(
+    logits: FakeSource, controls: FakeControls
+) -> None:
+    session = PanelSession(logits, controls)
+    heard(session, type="hello", view="x")
+    [message] = told(session, controls.status_head())
+    said = {row["name"]: row["summary"] for row in message["rules"] if row["name"] in BUILT_IN}
+    assert said.keys() == BUILT_IN
+    assert len(set(said.values())) == len(said)
+    assert all(len(summary) > 20 and summary[0].isupper() for summary in said.values()), said
+    assert "no value" in said["stale_probe"]
 
 
 def test_of_an_opened_record_no_rule_watches(logits: FakeSource) -> None:
