@@ -56,7 +56,7 @@ _add(
     "Norms, moments and silent units.",
     PresetRow(DEFAULT),
     PresetRow(("grad_rms",), schedule="every(5)"),
-    PresetRow(("silent_input_fraction",), schedule="every(10)"),
+    PresetRow(("silent_input_fraction",), layers_of_vectors, "every(10)"),
 )
 _add(
     "gradients",
@@ -79,7 +79,8 @@ _add(
     "How many directions inputs use, every ten steps, outputs every fifty, weights every hundred.",
     PresetRow(
         ("input_cov_max_eig", "input_cov_stable_rank", "input_cov_condition_50"),
-        schedule="every(10)",
+        layers_of_vectors,
+        "every(10)",
     ),
     PresetRow(("effective_rank", "participation_ratio"), schedule="every(50)"),
     PresetRow(("spectral_norm", "weight_stable_rank"), schedule="every(100)"),
@@ -136,7 +137,7 @@ _add(
     PresetRow(("grad_norm", "grad_rms", "grad_cosine", "adam_update_rms")),
     PresetRow(("weight_norm", "update_ratio", "nonfinite_fraction", "range_headroom_bits")),
     PresetRow(("bn_mean_tid", "bn_var_tid"), schedule="every(5)"),
-    PresetRow(("silent_input_fraction",), schedule="every(10)"),
+    PresetRow(("silent_input_fraction",), layers_of_vectors, "every(10)"),
     PresetRow(("effective_rank", "effective_rank_share"), layers_of_vectors, RANKS),
     PresetRow(("dead_fraction",), relu_modules, "every(10)"),
     PresetRow(("attn_entropy_share", "attn_narrowest_head"), attention_places, "every(10)"),

@@ -44,6 +44,21 @@ def test_what_a_preset_attaches_is_measured(name: str, watch: Watch) -> None:
     assert asked == found
 
 
+@pytest.mark.parametrize("name", ["default", "alerts", "spectra", "gradients"])
+def test_of_a_lookup_no_preset_waits_for_the_size_of_indices(name: str, watch: Watch) -> None:
+    model = nn.Sequential(nn.Embedding(32, 8), nn.Linear(8, 32))
+    run, optimizer = watch(model, probes=name), sgd(model)
+    tokens = torch.arange(64).reshape(16, 4) % 32
+    for _ in range(STEPS):
+        loss = cross_entropy(model(tokens).flatten(0, 1), tokens.flatten())
+        optimizer.zero_grad()
+        loss.backward()
+        optimizer.step()
+    at_lookup = [probe for probe in run.status().probes if probe.module == "0"]
+    assert at_lookup
+    assert not [probe.quantity for probe in at_lookup if "indices" in probe.note]
+
+
 @pytest.mark.slow
 def test_everything_can_be_attached_at_once_and_nothing_raises(watch: Watch) -> None:
     asked, found = recorded(watch, "everything")
