@@ -47,8 +47,10 @@ class Partings(Sequence[Parting]):
 
     @property
     def bound(self) -> str:
-        """What is far, in words: ``×2``, ``2 spreads``."""
-        return f"{self.factor:g} spreads" if self.is_signed else f"×{self.factor:g}"
+        """Within what is near, in words: ``×2``, ``2 spreads``, ``×2 or what 3 runs differ by``."""
+        near = f"{self.factor:g} spreads" if self.is_signed else f"×{self.factor:g}"
+        n = len(self.others)
+        return near if n == 1 else f"{near} or what {n} runs differ by"
 
     @property
     def text(self) -> str:

@@ -48,7 +48,9 @@ for whom in (other, seeds):
     found = parting(run, whom, "grad_norm")
     assert {part.module for part in found} == {"fc1", "fc2"}, found
     assert all(abs(part.step - 40) <= 3 for part in found), found
-assert parting(seeds[0], seeds[1:], "grad_norm").text == "They stay within ×2 at all 2 modules"
+together = parting(seeds[0], seeds[1:], "grad_norm")
+assert together.bound == f"×2 or what {len(seeds) - 1} runs differ by"
+assert together.text == f"They stay within {together.bound} at all 2 modules"
 assert band.n.max() == 4
 assert alignment.steps_there([0]).tolist() == [0]
 """

@@ -155,7 +155,7 @@ def test_of_signed_values_the_title_says_that_they_are_differences() -> None:
     wave = np.sin(np.arange(60.0))
     figure = ratio(made("a", {"m": wave}), [made("b", {"m": wave})] * 2, "norm", by="step")
     assert "norm: a − the mean of 2 runs, in spreads" in texts(figure)
-    assert "They stay within 2 spreads at m" in texts(figure)
+    assert "They stay within 2 spreads or what 2 runs differ by at m" in texts(figure)
 
 
 def test_seeds_that_lack_the_axis_are_named_below() -> None:
