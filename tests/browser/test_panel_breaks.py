@@ -119,6 +119,13 @@ def test_it_is_worth_a_look_while_it_is_held(bare: PanelPage, width: int, theme:
     overflow = "(node) => node.scrollWidth > node.clientWidth + 1"
     assert not panel.root.evaluate(overflow)
     assert not dialog.locator(".nbp-dialog-inside").evaluate(overflow)
+    add = panel.action("add-break")
+    ends = """(node) => { const box = node.getBoundingClientRect();
+      return [box.left, box.right].map(Math.round); }"""
+    before = add.evaluate(ends)
+    for kind in ("step", "alert", "nan", "error"):
+        dialog.locator(f".nbp-kinds [data-kind={kind}]").click()
+        assert add.evaluate(ends) == before, "the button stays at its end of the line"
 
 
 def test_the_flag_counts_what_is_armed_and_the_list_says_how_each_stands(

@@ -25,6 +25,16 @@ def shown(bare: PanelPage) -> PanelPage:
     return introduce(bare.show())
 
 
+RULE = {
+    "summary": "What it looks for.",
+    "severity": "warning",
+    "explained_by": [],
+    "thresholds": {},
+    "rows": 1,
+    "steps": 0,
+}
+
+
 def test_the_top_bar_says_where_training_is(shown: PanelPage) -> None:
     bar = shown.page.locator(".nbp-bar")
     for text in ("digits-cnn", "training", "step 1\u202f240", "· 87.4/s", "loss 0.213"):
@@ -115,6 +125,41 @@ def test_an_opened_record_has_neither_attach_box_nor_controls(bare: PanelPage) -
     expect(panel.page.locator(".nbp-empty")).to_have_text("This record holds no values.")
 
 
+def test_of_an_opened_record_nothing_folds_away_where_it_is_narrow(bare: PanelPage) -> None:
+    panel = bare.show(640)
+    panel.say(model_message(live=False))
+    panel.say(status_message(state="finished"))
+    expect(panel.action("words")).to_be_hidden()
+    panel.say(model_message())
+    panel.say(status_message())
+    expect(panel.action("words")).to_be_visible()
+
+
+@pytest.mark.parametrize("width", [320, 640, 880, 1280])
+def test_while_nothing_is_wrong_the_foot_is_whole_and_at_880_one_line(
+    bare: PanelPage, width: int
+) -> None:
+    panel = bare.show(width)
+    panel.say(model_message())
+    rules = [{**RULE, "name": f"rule_{k}", "state": "on"} for k in range(14)]
+    rules += [
+        {**RULE, "name": f"waiting_{k}", "state": "waits for output_histogram"} for k in range(15)
+    ]
+    panel.say({"v": 1, "type": "rules", "rules": rules, "trial": None})
+    panel.say(status_message(can={"preset": ""}, attached=[], tallies=[]))
+    foot = panel.page.locator(".nbp-foot")
+    expect(foot).to_contain_text("14 rules watch, 15 wait for a series")
+    cut = """(foot) => [...foot.querySelectorAll("button, span")]
+      .filter((node) => node.offsetParent)
+      .filter((one) => one.getBoundingClientRect().right > foot.getBoundingClientRect().right)
+      .map((node) => node.textContent)"""
+    assert foot.evaluate(cut) == []
+    expect(foot).to_contain_text("attach what they wait for")
+    if width >= 880:
+        assert foot.evaluate("(foot) => foot.offsetHeight") < 42
+    panel.picture(f"foot-{width}")
+
+
 def test_keys_act_in_the_panel_and_do_not_leak_to_the_notebook(shown: PanelPage) -> None:
     page = shown.page
     page.evaluate(
@@ -167,7 +212,7 @@ def test_a_problem_stands_in_the_foot_and_can_be_shown(shown: PanelPage) -> None
 def test_the_foot_says_where_the_record_is_and_what_was_lost(shown: PanelPage) -> None:
     foot = shown.page.locator(".nbp-foot")
     expect(foot).to_contain_text(
-        "runs/digits-cnn.zarr · 3.2\u202fMB · flushed 0.4\u202fs ago · 0 dropped"
+        "runs/digits-cnn.zarr3.2\u202fMB · flushed 0.4\u202fs ago · 0 dropped"
     )
     shown.say(status_message(dropped_rows=1234, flushed_age_s=None))
     expect(foot).to_contain_text("not flushed yet · 1\u202f234 dropped")

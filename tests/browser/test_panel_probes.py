@@ -210,8 +210,12 @@ def test_the_list_of_quantities_keeps_its_choice_while_costs_change(shown: Panel
 def test_a_budget_stands_in_the_foot_and_one_click_lifts_it(shown: PanelPage) -> None:
     told = "output_std every 4th due step; the aim is below 2 %"
     budget = shown.page.locator(".nbp-foot .nbp-stretched")
+    shown.say(
+        {"v": 1, "type": "probes", "n_measured": 64, "step_s": 0.02, "budget": 2.0, "presets": []}
+    )
     shown.say(status_message(budget=told))
-    expect(budget).to_have_text(told)
+    expect(budget).to_have_text("measured more rarely, to take less than 2\u202f% of a step")
+    expect(budget).to_have_attribute("title", told)
     expect(shown.page.locator(".nbp-cost")).to_have_text("probes 2.1\u202f%")
     shown.action("lift-budget").click()
     assert shown.wait_sent("budget")["percent"] is None

@@ -7,7 +7,7 @@ import re
 
 import numpy as np
 import pytest
-from playwright.sync_api import expect
+from playwright.sync_api import Locator, expect
 
 from tests.browser import panel_messages as kernel
 from tests.browser.compare_messages import (
@@ -32,6 +32,15 @@ def panel(bare: PanelPage) -> PanelPage:
     return introduce(bare.show(880))
 
 
+def wait_in_sight(panel: PanelPage, chip: Locator) -> None:
+    """Wait until a chip stands on the line of chips that is seen."""
+    panel.page.wait_for_function(
+        """(chip) => chip.getBoundingClientRect().top
+          < chip.parentNode.getBoundingClientRect().bottom - 4""",
+        arg=chip.element_handle(),
+    )
+
+
 @pytest.mark.parametrize(
     ("width", "theme"), [(880, "light"), (880, "dark"), (1280, "dark"), (640, "light")]
 )
@@ -42,6 +51,8 @@ def test_the_heat_map_shows_the_ratio_to_one_run_with_flags_and_the_drawer_where
     expect(panel.heat).to_have_attribute("data-ratio-to", OTHERS[0])
     options = panel.page.locator("[data-action=heat-options]")
     expect(options).to_have_text("ratio to digits-cnn-8")
+    chosen = panel.page.locator(".nbp-quantities [aria-pressed=true]")
+    wait_in_sight(panel, chosen)
     foot = panel.page.locator(".nbp-parting")
     told = "Parts from digits-cnn-8 at step 412: block.conv3 · grad_norm ×2.1"
     expect(foot).to_contain_text(told)

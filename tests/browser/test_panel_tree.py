@@ -217,3 +217,23 @@ def test_a_class_has_the_room_of_a_swatch_that_is_not_there(bare: PanelPage) -> 
     panel.draw(*heat_message(np.ones((1, 100)), ["fc"]))
     named = panel.row("embedding_dropout_").locator(".nbp-class")
     assert named.evaluate("(node) => node.scrollWidth <= node.clientWidth")
+
+
+def test_a_count_has_the_room_of_a_swatch_that_is_not_there(bare: PanelPage) -> None:
+    modules: list[Module] = [
+        ("(root)", "GPT", 20000, 0, -1),
+        ("blocks", "ModuleList", 20000, 0, 0),
+        ("blocks.0", "Block", 20000, 0, 1),
+        ("blocks.0.attn", "Attention", 16640, 0, 2),
+        ("blocks.0.attn.qkv", "Linear", 12480, 12480, 3),
+    ]
+    panel = bare.show(880)
+    panel.say(model_message(modules))
+    panel.say(status_message())
+    panel.say(selection_message())
+    panel.draw(*heat_message(np.ones((1, 100)), ["blocks.0.attn.qkv"]))
+    row = panel.row("blocks.0.attn")
+    expect(row.locator(".nbp-count")).to_have_text("16.6\u202fk")
+    top = "(node) => node.getBoundingClientRect().top"
+    tops = {row.locator(f".nbp-{part}").evaluate(top) for part in ("class", "count")}
+    assert len(tops) == 1, "the count has wrapped out of sight"

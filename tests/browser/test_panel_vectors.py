@@ -105,10 +105,10 @@ def test_a_row_for_each_module_stands_in_place_of_the_heat_map(bare: PanelPage) 
 
 def test_a_click_enlarges_a_module_and_a_click_in_it_draws_an_element(bare: PanelPage) -> None:
     panel = populate(bare.show(880), "histogram", histograms())
-    hover(panel, 600, 110)
+    hover(panel, 600, 170)
     tip = panel.page.locator(".nbp-tip:visible")
     expect(tip).to_contain_text("click enlarges it")
-    click(panel, 600, 110)
+    click(panel, 600, 170)
     expect(canvas(panel)).to_have_attribute("data-enlarged", PATHS[3])
     hover(panel, 600, 175)
     expect(tip).to_contain_text(re.compile(rf"{PATHS[3]}\s+step (599|60[01])"))  # of a whole pixel
@@ -189,7 +189,7 @@ def test_what_is_not_finite_has_a_lane_and_its_own_colour(bare: PanelPage) -> No
     source = own_lengths("attn_head_entropy", sizes, values)
     panel = populate(bare.show(880), "attn_head_entropy", source, "dashes")
     assert panel.count_colour(canvas(panel), RED) > 100
-    hover(panel, 500, 20)
+    hover(panel, 500, 89)
     expect(panel.page.locator(".nbp-tip:visible")).to_contain_text("head 2: NaN or infinite")
 
 

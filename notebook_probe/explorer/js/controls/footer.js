@@ -1,7 +1,7 @@
 /** The foot: what is wrong, in words; where the record lies; what can be taken away. */
 
 import { element, isGreyed, setAttribute, setGreyed, setHidden, setText } from "../dom.js";
-import { bytes, duration, grouped } from "../format.js";
+import { THIN_SPACE, bytes, duration, grouped } from "../format.js";
 import { createDownloads } from "./downloads.js";
 
 const LIFT_TITLE = "Measure every due step again, whatever it costs; nbp.watch(..., budget=None) from the start";
@@ -23,8 +23,8 @@ export function createFooter({ state, selection, link, alerts, parting, looks, s
   );
   const progress = element("span", { class: "nbp-progress nbp-soft", hidden: "" });
   const record = element("span", { class: "nbp-record nbp-soft" });
-  const facts = element("span", { class: "nbp-soft" });
-  const dropped = element("span", { class: "nbp-soft" });
+  const facts = element("span", { class: "nbp-facts nbp-soft" });
+  const dropped = element("span", { class: "nbp-dropped nbp-soft" });
   const downloads = createDownloads({ state, link, signal });
   const place = element("span", { class: "nbp-place" }, record, facts, dropped);
   const el = element(
@@ -56,7 +56,7 @@ export function createFooter({ state, selection, link, alerts, parting, looks, s
     const row = event.target.closest("[data-show]");
     if (row) show(state.status.problems[Number(row.getAttribute("data-show"))]);
   });
-  const topics = ["status", "model", "alerts", "saved", "parting", "selection", "compare", "looking"];
+  const topics = ["status", "model", "alerts", "saved", "parting", "selection", "compare", "looking", "probes"];
   for (const topic of topics) state.on(topic, refresh);
 
   /** Mark the module, reveal it in the tree, draw what was asked of it. */
@@ -83,7 +83,7 @@ export function createFooter({ state, selection, link, alerts, parting, looks, s
     setHidden(others, rest < 1);
     setText(others, all ? "fewer" : `and ${grouped(rest)} more`);
     setAttribute(others, "aria-expanded", all);
-    setText(budget, status.budget);
+    setText(budget, status.budget && rarelyText(state.parts.probes.budget));
     setAttribute(budget, "title", status.budget ?? "");
     setHidden(budget, !status.budget);
     setHidden(lift, !status.budget || !state.model.live);
@@ -94,8 +94,7 @@ export function createFooter({ state, selection, link, alerts, parting, looks, s
     setText(record, shortPath(path));
     const wrong = state.alerts.length > 0 || !parting.el.hidden; // they need the room
     setHidden(record, wrong || !looks.kept.hidden);
-    const size = [bytes(status.nbytes), ...ageOf(status)];
-    setText(facts, [...(record.hidden ? [] : [""]), ...size].join(" · "));
+    setText(facts, [bytes(status.nbytes), ...ageOf(status)].join(" · "));
     for (const node of [record, facts]) setAttribute(node, "title", path);
     setHidden(dropped, !status.dropped_rows && wrong);
     setText(dropped, ` · ${grouped(status.dropped_rows)} dropped`);
@@ -116,6 +115,11 @@ export function createFooter({ state, selection, link, alerts, parting, looks, s
 
   refresh();
   return { el };
+}
+
+/** That a budget is kept; what is measured how often is the title, and stands with the cost. */
+function rarelyText(percent) {
+  return `measured more rarely${percent === null ? "" : `, to take less than ${percent}${THIN_SPACE}% of a step`}`;
 }
 
 /** The record and its folder; the whole path is the title. */

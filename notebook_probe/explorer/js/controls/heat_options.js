@@ -158,6 +158,14 @@ export function createHeatOptions(parts) {
     return word.show([unit, !vectors && shown === "mean" && "mean", vectors && ownScale && "own scales"]);
   }
 
+  /** Words beside the chips take their room: the options of a ratio are long. */
+  const observer = new ResizeObserver(() => {
+    delete chips.dataset.home;
+    keepInSight(state.selection.home);
+  });
+  observer.observe(chips);
+  signal.addEventListener("abort", () => observer.disconnect());
+
   /** What does not fit wraps out of sight: the quantity that is shown comes first then. */
   function keepInSight(home) {
     if (chips.dataset.home === home) return;

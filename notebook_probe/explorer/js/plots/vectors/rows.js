@@ -1,4 +1,4 @@
-/** Where each module's picture lies: the enlarged one is tall, the others keep at least 9 pixels. */
+/** Where each module's picture lies: an enlarged one is tall, the others keep at least 9 pixels. */
 
 import { lineOf } from "./shown_values.js";
 
@@ -17,7 +17,8 @@ export function rowPlaces(n, enlarged, first, top, bottom) {
   const spare = room - others * (TALLEST_PX + GAP_PX);
   const tall = enlarged < 0 ? 0 : Math.max(60, room * ENLARGED_SHARE, spare);
   const each = (room - tall) / Math.max(1, others) - GAP_PX;
-  const height = Math.min(TALLEST_PX, Math.max(LEAST_PX, each));
+  const most = enlarged < 0 ? Infinity : TALLEST_PX;
+  const height = Math.min(most, Math.max(LEAST_PX, each));
   const places = [];
   let y = top;
   for (let row = first; row < n; row++) {
