@@ -27,7 +27,7 @@ SETTLED_STEPS = 32
 AIM = 0.8
 """Share of the budget that is aimed at."""
 ROOM = 0.4
-"""Below this share of the budget factors are taken back by half."""
+"""Below this share of the budget, beside what is in every step, factors are taken back by half."""
 LEAST = 0.2
 """Share of the budget that measuring may take, even if what cannot be stretched takes all."""
 
@@ -129,8 +129,9 @@ class Budget:
         stretchable = Stretchable.among(counted, self.factors, costs.due)
         if costs.total > self._limit and costs.due > aim:
             return stretched(stretchable, costs.due - aim)
-        if costs.total < ROOM * self._limit:
-            return relaxed(stretchable, aim - costs.due)
+        most = min(aim, AIM * max(self._limit - costs.fixed, aim))
+        if costs.due < ROOM / AIM * most:
+            return relaxed(stretchable, most - costs.due)
         return self.factors
 
     def _begin(self) -> None:

@@ -259,6 +259,25 @@ def test_where_what_cannot_be_stretched_takes_all_the_rest_is_kept_small() -> No
     assert model.factors < [LARGEST]
 
 
+@pytest.mark.parametrize("fixed", [0.0, 0.025, 0.035])
+def test_what_a_busy_machine_has_stretched_is_taken_back_beside_what_is_in_every_step(
+    fixed: float,
+) -> None:
+    usual = {"output_std": 0.05, "update_ratio": 0.08}
+    model = Model(5.0, {name: 8 * cost for name, cost in usual.items()})
+    model.fixed = fixed
+    model.run(3000)
+    while_busy = model.factors
+    model.costs = dict(usual)
+    model.run(ENOUGH)
+    calm = model.factors
+    assert all(after < before for after, before in zip(calm, while_busy, strict=True))
+    spent = model.run(4 * LARGEST) - 100 * fixed
+    left = 5.0 - 100 * fixed
+    assert 0.3 * left < spent < left
+    assert model.factors == calm, "it has settled"
+
+
 def test_what_is_too_dear_for_any_budget_is_measured_as_rarely_as_can_be() -> None:
     model = Model(0.01, {"output_std": 1e6})
     model.run(10 * LARGEST)
