@@ -156,7 +156,7 @@ def test_below_a_share_of_the_step_is_the_budget_of_the_run(panel: PanelPage) ->
     panel.say(account(budget=4.0))
     panel.say(dear_status(budget="output_std at one of 4 due steps; the aim is below 4 %"))
     expect(dialog.locator("footer [role=status]").first).to_have_text(
-        f"output_std at one of 4 due steps; the aim is below 4 %. 17{THIN}% remain: "
+        f"output_std at one of 4 due steps; the aim is below 4 %. 17{THIN}% now; "
         "schedules that were chosen are never stretched: make them sparser above"
     )
     panel.page.locator("[data-role=budget]").uncheck()

@@ -139,7 +139,7 @@ export function createCost(parts, openList) {
       if (told === null) return "";
       if (percent <= told) return state.status.budget;
       const done = state.status.budget && `${state.status.budget}. `;
-      return `${done}${percentText(percent)} remain: ${CHOSEN}`;
+      return `${done}${percentText(percent)} now; ${CHOSEN}`;
     }
 
     function showUnmeasured(n) {
