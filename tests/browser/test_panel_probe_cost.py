@@ -38,7 +38,7 @@ def account(**changes: Any) -> dict[str, Any]:
         {"name": "spectra", "about": "Singular values.", "percent": 5.0},
         {"name": "mine", "about": "", "percent": None},
     ]
-    known = {"n_measured": 64, "step_s": 0.023, "budget": None, "presets": presets}
+    known = {"n_measured": 64, "step_s": 0.023, "budget": None, "presets": presets, "flight": ""}
     return {"v": 1, "type": "probes", **known, **changes}
 
 
@@ -142,6 +142,16 @@ def test_a_preset_is_pressed_while_its_cost_changes(panel: PanelPage) -> None:
     expect(button).to_have_text(f"spectra 7.5{THIN}%")
     panel.page.mouse.up()
     assert panel.wait_sent("preset")["name"] == "spectra"
+
+
+def test_what_the_flight_recorder_keeps_in_memory_stands_below_what_is_attached(
+    panel: PanelPage,
+) -> None:
+    dialog = opened(panel, "attached")
+    kept = "flight recorder: 200 of 200 steps of 558 series in memory, 446 kB"
+    expect(dialog).not_to_contain_text("flight recorder")
+    panel.say(account(flight=kept))
+    expect(dialog.get_by_text(kept)).to_be_visible()
 
 
 def test_below_a_share_of_the_step_is_the_budget_of_the_run(panel: PanelPage) -> None:

@@ -76,7 +76,7 @@ const EMPTY_PARTS = {
   shown_look: null,
   graph: { revision: 0, why: "" },
   shown_graph: null,
-  probes: { n_measured: 0, step_s: null, budget: null, presets: [] },
+  probes: { n_measured: 0, step_s: null, budget: null, presets: [], flight: "" },
   saved: null, // what a panel without a kernel says of itself
   breaks: { live: false, rows: [], held: null, traceback: "", severe: [], rules: [], trial: null },
 };

@@ -52,9 +52,9 @@ def _preset(click: PresetClick) -> Request:
 
 
 class Probes(Part):
-    """The account of the last steps, the budget, and the presets; an opened record has none.
+    """The account of the last steps, the budget, the presets, and what the flight recorder keeps.
 
-    What each probe costs is in the status.
+    An opened record has none. What each probe costs is in the status.
     """
 
     name: ClassVar = "probes"
@@ -76,6 +76,7 @@ class Probes(Part):
             "step_s": float(f"{1 / rate:.2g}") if math.isfinite(rate) and rate > 0 else None,
             "budget": seen.head.budget_percent,
             "presets": self._presets.value(),
+            "flight": seen.head.flight,
         }
 
     def _presets_now(self) -> list[PresetRow]:

@@ -40,6 +40,7 @@ def test_a_view_is_told_over_how_many_steps_the_cost_was_taken_and_what_presets_
             {"name": "gradients", "about": "What gradients do.", "percent": 6.1},
             {"name": "own", "about": "", "percent": None},
         ],
+        "flight": "",
     }
     assert told(session, controls) == []
 

@@ -59,6 +59,7 @@ export function createAttached(parts) {
     const heads = ["", "quantity", "where", "schedule", "of a step", "last at", ""];
     const list = element("div", { class: "nbp-attached-list" });
     const empty = element("p", { class: "nbp-soft" });
+    const flight = element("p", { class: "nbp-soft" });
     const presets = element("span", { class: "nbp-presets" });
     const ticket = createTicket(parts);
     const all = element(
@@ -76,6 +77,7 @@ export function createAttached(parts) {
         element("div", { class: "nbp-attached-row nbp-soft" }, ...heads.map((text) => element("span", {}, text))),
         list,
         empty,
+        flight,
       ),
       element("footer", {}, presets, all, ticket.el),
     );
@@ -96,6 +98,7 @@ export function createAttached(parts) {
       const of = quantities.size === 1 ? "1 quantity" : `${grouped(quantities.size)} quantities`;
       setText(count, `${probesText(state.probes.rows.length)} of ${of}`);
       showRows(groups);
+      setText(flight, state.parts.probes.flight);
       showPresets();
       setHidden(all, !groups.length);
       setGreyed(all, state.status.can.detach ?? "");
