@@ -15,6 +15,7 @@ from notebook_probe.errors import RecordWarning
 from notebook_probe.explorer import one_file
 from notebook_probe.explorer.conversation import PanelSession
 from notebook_probe.explorer.draw.drawing import HALTED
+from notebook_probe.explorer.draw.worker import Worker
 from notebook_probe.explorer.explorer import Explorer
 from notebook_probe.explorer.handed_on.package import Looked, Packer
 from notebook_probe.explorer.handed_on.saved_panel import SavedPanel
@@ -63,6 +64,7 @@ class Panel:
         self._snapshot = SavedPicture(source, self._keep_picture)
         self._packer = Packer(source, controls)
         self._saved = SavedPanel(self._packer, self._keep_package)
+        self._beside = Worker("notebook_probe picture")
         self._widget: Explorer | None = None
         self._widget_id = ""
         self._refresher: Refresher | None = None
@@ -142,6 +144,7 @@ class Panel:
         while self._leave_run:
             self._leave_run.pop()()
         self._refresher.close()
+        self._beside.close()
         self._session.close()
         self._refresher = self._widget = None
         self._places.clear()
@@ -199,7 +202,7 @@ class Panel:
     # --------------------------------------------------------------- called by the refresher
 
     def refresh(self) -> None:
-        """Tell the views what is new; take the picture when it is time."""
+        """Tell the views what is new; have the picture taken when it is time."""
         self._guarded(self._refresh, "refreshing the panel")
 
     def _refresh(self) -> None:
@@ -215,7 +218,8 @@ class Panel:
         rests = head.state not in ("training", self._last_state or head.state)
         self._last_state = head.state
         if rests or (head.state == "training" and self._snapshot.due):
-            self._take_picture()
+            self._snapshot.postpone()
+            self._beside.do(self._take_picture_beside)
 
     # ------------------------------------------------------------------------------- the rest
 
@@ -298,6 +302,11 @@ class Panel:
         looked = self._looked()
         self._snapshot.take(looked.selection)
         self._saved.take(looked, self._session.head(), self._widget_id)
+
+    def _take_picture_beside(self) -> None:
+        """In a thread of its own: it takes tenths of a second, for which no click has to wait."""
+        if not self.closed:
+            self._guarded(self._take_picture, "the picture")
 
     def _looked(self) -> Looked:
         selection = self._session.look()

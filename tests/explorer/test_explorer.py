@@ -77,6 +77,13 @@ class Notebook:
 CellEnded = Callable[[BaseException | None], None]
 
 
+def wait_for_pictures(panel: Panel) -> None:
+    """Wait until those that were ordered have been taken, in their own thread."""
+    taken = threading.Event()
+    panel._beside.do(taken.set)
+    assert taken.wait(timeout=60)
+
+
 @pytest.fixture
 def notebook(monkeypatch: pytest.MonkeyPatch) -> Notebook:
     notebook = Notebook()

@@ -55,8 +55,12 @@ class SavedPicture:
 
     @property
     def due(self) -> bool:
-        """The last picture is older than a minute."""
+        """The last picture is older than a minute, and none was ordered since."""
         return time.monotonic() - self._taken_s > EVERY_S
+
+    def postpone(self) -> None:
+        """One has been ordered: the next is due in a minute."""
+        self._taken_s = time.monotonic()
 
     def place(self) -> None:
         """Make room for the picture here; a second place shows the same picture."""

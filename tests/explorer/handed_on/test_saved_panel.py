@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import re
-import threading
 
 import pytest
 
@@ -11,7 +10,12 @@ from notebook_probe.explorer import Panel
 from notebook_probe.explorer.save import saved_picture
 from tests.explorer.fakes import FakeControls, FakeStream
 from tests.explorer.handed_on.unpacked import unpacked
-from tests.explorer.test_explorer import Notebook, notebook, source_with_rows
+from tests.explorer.test_explorer import (
+    Notebook,
+    notebook,
+    source_with_rows,
+    wait_for_pictures,
+)
 
 __all__ = ["notebook"]  # the fixture
 
@@ -52,6 +56,7 @@ def test_a_run_that_ends_without_another_step_says_so(notebook: Notebook) -> Non
     panel._refresher.close()
     controls.state = "finished"
     panel.refresh()
+    wait_for_pictures(panel)
     assert unpacked(explorer._saved).said("status")["state"] == "finished"
     assert len(notebook.panels) == 2
     panel.close()
@@ -67,14 +72,8 @@ def test_while_training_runs_the_views_alone_get_it_every_minute(
     panel.refresh()
     assert explorer._saved == ""
     monkeypatch.setattr(saved_picture, "EVERY_S", -1.0)
-    refresh_elsewhere(panel)
+    panel.refresh()
+    wait_for_pictures(panel)
     assert unpacked(explorer._saved).said("saved")["place"] == "notebook"
     assert notebook.panels == []
     panel.close()
-
-
-def refresh_elsewhere(panel: Panel) -> None:
-    """As its own thread does, not the one of a cell."""
-    thread = threading.Thread(target=panel.refresh)
-    thread.start()
-    thread.join()

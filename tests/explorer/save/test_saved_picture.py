@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import base64
+import threading
+from typing import Any
 
 import pytest
 
@@ -10,7 +12,12 @@ from notebook_probe.explorer import Panel
 from notebook_probe.explorer.save import saved_picture
 from notebook_probe.run.health.status import State
 from tests.explorer.fakes import FakeControls, FakeSource, FakeStream
-from tests.explorer.test_explorer import Notebook, notebook, source_with_rows
+from tests.explorer.test_explorer import (
+    Notebook,
+    notebook,
+    source_with_rows,
+    wait_for_pictures,
+)
 
 __all__ = ["notebook"]  # the fixture
 
@@ -66,6 +73,7 @@ def test_training_that_rests_leaves_a_picture_for_the_notebook_and_for_the_views
     controls.state = state
     panel.refresh()
     panel.refresh()
+    wait_for_pictures(panel)
     [picture] = notebook.updated
     assert explorer._picture == picture["image/png"]
     panel.close()
@@ -82,6 +90,43 @@ def test_training_leaves_a_picture_every_minute(
     assert notebook.updated == []
     monkeypatch.setattr(saved_picture, "EVERY_S", -1.0)
     panel.refresh()
+    wait_for_pictures(panel)
+    assert len(notebook.updated) == 1
+    panel.close()
+
+
+def test_a_click_is_told_of_while_a_picture_is_drawn(
+    notebook: Notebook, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    begun, may_end = threading.Event(), threading.Event()
+
+    def drawn(*_: object) -> bytes:
+        begun.set()
+        assert may_end.wait(timeout=60)
+        return b"a picture"
+
+    monkeypatch.setattr(saved_picture, "picture", drawn)
+    controls = FakeControls()
+    panel = Panel(source_with_rows(), controls)
+    explorer = panel.show()
+    assert panel._refresher is not None
+    panel._refresher.close()
+    sent: list[dict[str, Any]] = []
+    monkeypatch.setattr(explorer, "send", lambda content, buffers=None: sent.append(content))
+    monkeypatch.setattr(saved_picture, "EVERY_S", -1.0)
+    panel.refresh()
+    assert begun.wait(timeout=60)
+    monkeypatch.setattr(saved_picture, "EVERY_S", 60.0)
+    panel.receive({"v": 1, "type": "hello", "view": "one"})
+    panel.receive({"v": 1, "type": "control", "id": "one-1", "action": "pause"})
+    [ticket] = controls.tickets
+    ticket.state, ticket.applied_step = "applied", 7
+    panel.refresh()
+    told = [one["state"] for one in sent if one["type"] == "ticket"]
+    assert told == ["queued", "applied"]
+    assert notebook.updated == []
+    may_end.set()
+    wait_for_pictures(panel)
     assert len(notebook.updated) == 1
     panel.close()
 
