@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import time
+
 import numpy as np
 import pytest
 from playwright.sync_api import expect
@@ -183,6 +185,35 @@ def test_a_change_of_theme_repaints_the_canvases(bare: PanelPage) -> None:
     panel.wait_frame()
     assert panel.count_colour(panel.heat, inks[0]) == 0
     assert panel.count_colour(panel.heat, inks[1]) > 0
+
+
+def test_colours_that_change_without_a_word_are_taken_up_by_later_frames(bare: PanelPage) -> None:
+    panel = populate(bare.show())
+    panel.page.evaluate("document.body.style.setProperty('--jp-ui-font-color1', 'rgb(9, 99, 199)')")
+    patience = time.monotonic() + 60
+    while not panel.count_colour(panel.heat, (9, 99, 199)):
+        assert time.monotonic() < patience
+        panel.say(status_message())  # drawn again as at every refresh
+        panel.wait_frame()
+
+
+def test_what_is_said_asks_for_no_style_before_the_frame(bare: PanelPage) -> None:
+    """Each such question would have the whole page laid out amid the messages."""
+    panel = populate(bare.show())
+    panel.wait_frame()
+    said = {"v": 1, "type": "ticket", **ticket("one-1", "applied", applied=1240)}
+    asked = panel.page.evaluate(
+        """(messages) => {
+          const plain = window.getComputedStyle;
+          let n = 0;
+          window.getComputedStyle = (...of) => { n += 1; return plain(...of); };
+          for (const message of messages) deliver(message, []);
+          window.getComputedStyle = plain;
+          return n;
+        }""",
+        [said, status_message(step=1240), {**said, "id": "one-2"}],
+    )
+    assert asked == 0
 
 
 def test_the_focus_is_visible_on_every_control(bare: PanelPage) -> None:

@@ -70,7 +70,8 @@ export function createTopBar({ state, theme, link, compare, knobs, probes, break
     setAttribute(modules, "aria-expanded", open);
   });
   for (const button of [pause, one, stop]) listen(button, () => ask(button));
-  for (const topic of ["status", "tickets", "model", "silence", "theme", "saved", "history"]) state.on(topic, refresh);
+  for (const topic of ["status", "model", "silence", "theme", "saved", "history"]) state.on(topic, refresh);
+  state.on("tickets", refreshAsked); // an answer has no time for the rest
 
   function ask(button) {
     if (isGreyed(button)) return;
@@ -102,7 +103,6 @@ export function createTopBar({ state, theme, link, compare, knobs, probes, break
     setAttribute(counter, "title", end.textContent ? `${at.textContent}${step.textContent}${end.textContent}` : null);
     setAttribute(rate, "title", "Steps per second, lately");
     refreshScalar(status.scalar);
-    refreshRoute(status, model, ended);
     setHidden(controls, !model.live || ended);
     const paused = status.state === "paused";
     setText(pause, paused ? "Continue" : "Pause");
@@ -110,6 +110,12 @@ export function createTopBar({ state, theme, link, compare, knobs, probes, break
     for (const button of [pause, one, stop]) {
       setGreyed(button, status.can[button.getAttribute("data-action")] ?? "");
     }
+    refreshAsked();
+  }
+
+  function refreshAsked() {
+    const { status, model } = state;
+    refreshRoute(status, model, ENDED.includes(status.state));
     if (status.tickets.some((ticket) => ticket.id === asked?.id && ticket.state !== "queued")) {
       asked.button.classList.remove("nbp-asked");
     }

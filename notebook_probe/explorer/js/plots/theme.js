@@ -2,25 +2,29 @@
 
 import { element } from "../dom.js";
 
+const AGAIN_MS = 1000;
 const ROLES = ["ink", "soft", "line", "edge", "ground", "brand", "bad", "amber"];
 
 /** `read()` gives the colours now; `emit("theme")` follows when the page changes its theme. */
 export function createTheme(root, state, signal) {
   const probes = ROLES.map((role) => element("span", { style: `color: var(--nbp-${role})` }));
   root.append(element("span", { hidden: "" }, ...probes));
-  let known = null; // of this frame: the browser works styles out anew for whoever asks
-  let pending = 0;
+  let known = null; // whoever asks the browser has it lay the page out at once, and the frame once more
+  let lookedMs = 0;
+  let looking = false;
+  let changing = 0;
   /** JupyterLab hides its notebooks while it changes the theme: once the next frame is laid out. */
   const changed = () => {
-    cancelAnimationFrame(pending);
-    pending = requestAnimationFrame(() => (pending = requestAnimationFrame(adopted)));
+    cancelAnimationFrame(changing);
+    changing = requestAnimationFrame(() => (changing = requestAnimationFrame(adopted)));
   };
   const adopted = () => {
     known = null;
+    lookedMs = 0;
     adopt();
     state.emit("theme");
   };
-  signal.addEventListener("abort", () => cancelAnimationFrame(pending));
+  signal.addEventListener("abort", () => cancelAnimationFrame(changing));
   const observer = new MutationObserver(changed);
   for (const node of [document.documentElement, document.body]) {
     observer.observe(node, { attributes: true, attributeFilter: ["class", "data-jp-theme-light"] });
@@ -41,14 +45,25 @@ export function createTheme(root, state, signal) {
     return { ...Object.fromEntries(colours), font: `11px ${getComputedStyle(root).fontFamily}` };
   }
 
+  /** A style sheet may change without a word: behind a frame, when the page is laid out, asking is cheap. */
+  function lookAgain() {
+    looking = false;
+    lookedMs = performance.now();
+    if (signal.aborted || !known) return;
+    const before = JSON.stringify(known);
+    known = look();
+    if (JSON.stringify(known) !== before) state.emit("theme");
+  }
+
   return {
     read() {
-      if (!root.isConnected) return look(); // no colour yet: what is drawn in this frame has to look again
-      if (!known) {
-        known = look();
-        requestAnimationFrame(() => (known = null));
+      if (known && !looking && performance.now() - lookedMs > AGAIN_MS) {
+        looking = true;
+        requestAnimationFrame(() => setTimeout(lookAgain));
       }
-      return known;
+      const colours = known ?? look();
+      if (root.isConnected) known = colours; // elsewhere it has none
+      return colours;
     },
   };
 }
