@@ -25,14 +25,22 @@ run = nbp.watch(workload.model, workload.optimizer, store="runs/run.zarr", budge
 """
 """The first cell: an MLP with the default probes, whose step takes about 10 ms."""
 
-# Resolves behind the frame in which the condition held: a message comes after the paint.
+# Resolves behind the frame in which the condition held: a message comes after the paint. What a
+# frame's own callbacks change, as the drawing of a canvas does, is painted by that very frame.
 CLOCK = """
+const plainFrame = window.requestAnimationFrame;
+let inFrame = false;
+window.requestAnimationFrame = (run) => plainFrame((now) => {
+  inFrame = true;
+  try { run(now); } finally { queueMicrotask(() => (inFrame = false)); } // behind its observers
+});
 window.painted = (root, condition) => new Promise((done) => {
-  const settle = () => requestAnimationFrame(() => {
+  const afterPaint = () => {
     const { port1, port2 } = new MessageChannel();
     port1.onmessage = () => done(performance.now());
     port2.postMessage(0);
-  });
+  };
+  const settle = () => (inFrame ? afterPaint() : plainFrame(afterPaint));
   if (condition()) return settle();
   const observer = new MutationObserver(() => {
     if (!condition()) return;
