@@ -24,6 +24,7 @@ from notebook_probe.explorer.messages.alert_rows import AlertMessages
 from notebook_probe.explorer.messages.catalogue import Catalogue
 from notebook_probe.explorer.messages.clicks import REQUESTS, Clicks, greyed_controls
 from notebook_probe.explorer.messages.defaults import Defaults
+from notebook_probe.explorer.messages.let_out import let_out
 from notebook_probe.explorer.messages.looked_at import check
 from notebook_probe.explorer.messages.model_message import ModelMessages
 from notebook_probe.explorer.messages.opened_status import OpenedStatus
@@ -223,6 +224,7 @@ class PanelSession:
             return
         for ticket in self._clicks.news():  # before anything is read, which takes its time
             send(ticket, [])
+            let_out()
         revision = self._source.revision
         selection = self._looked()
         self._publish_chosen(send, head, selection)
@@ -290,8 +292,9 @@ class PanelSession:
             key = (revision, selection, width)
             if self._drawn.get(kind) == key:
                 return
+            is_waited_for = self._sent_of.get(kind) != selection
             if not self._views_present.ready(kind, now_s):
-                self.is_held_up |= self._sent_of.get(kind) != selection
+                self.is_held_up |= is_waited_for
                 return
             self._drawn[kind], self._sent_of[kind] = key, selection
         try:
@@ -299,13 +302,14 @@ class PanelSession:
         except Exception as error:  # a view may be anybody's; the others go on
             self.problem(error, f"view {kind!r}")
             return
-        if frame is not None:
-            self._send_frame(send, kind, frame)
-            if frame[0].get("averaged", 1.0) < 1.0:
-                self._drawn.pop(
-                    kind, None
-                )  # there is more to draw, whether or not the source grows
-                self.has_more = True
+        if frame is None:
+            return
+        self._send_frame(send, kind, frame)
+        if is_waited_for:
+            let_out()
+        if frame[0].get("averaged", 1.0) < 1.0:
+            self._drawn.pop(kind, None)  # more is to be drawn, whether or not the source grows
+            self.has_more = True
 
     def _publish_drawings(self, send: Send, moment: Moment) -> None:
         for message in self._drawings.news(moment):

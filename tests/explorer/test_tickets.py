@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import pytest
+
+from notebook_probe.explorer import conversation
 from notebook_probe.run.attach.requests import Attach, Compiled, Control, Detach
 from tests.explorer.fakes import FakeControls
 from tests.explorer.talk import Talk
@@ -63,6 +66,30 @@ def test_a_click_is_answered_before_the_next_refresh_and_told_once_it_acts(
     assert "heat" in told
     assert (talk.last("ticket")["state"], talk.last("ticket")["applied_step"]) == ("applied", 8)
     assert "ticket" not in talk.is_told()
+
+
+def test_what_somebody_waits_for_is_let_out_before_the_next_is_made(
+    talk: Talk, controls: FakeControls, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    order: list[str] = []
+    monkeypatch.setattr(conversation, "let_out", lambda: order.append("let out"))
+
+    def told() -> list[str]:
+        order.clear()
+        head = talk.conversation.head()
+        talk.conversation.publish(lambda message, _: order.append(message["type"]), "", head)
+        for kind in ("heat", "lines"):
+            talk.says("ack", view="x", painted={kind: 1_000_000})
+        return [one for one in order if one in ("let out", "ticket", "heat", "lines")]
+
+    talk.says("hello", view="x")
+    assert told() == ["heat", "let out", "lines", "let out"]
+    talk.stream.append([10], grad_norm=2.0)
+    assert told() == ["heat", "lines"], "nobody waits for what comes by itself"
+    talk.says("detach", id="1", where=["a"], quantity="")
+    controls.apply(8)
+    talk.selects(cells="mean")
+    assert told() == ["ticket", "let out", "heat", "let out", "lines", "let out"]
 
 
 def test_only_the_newest_tickets_are_told(talk: Talk) -> None:
