@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
+import numpy as np
+
 STEADY = [1.0] * 12
 
 
@@ -61,6 +63,28 @@ def clipped(
     """Four layers of which one moves more, or two."""
     moved = [[ratio, 0.1, ratio, of_another or ratio]] * len(coefficient)
     return {"update_ratio": moved, "clip_coefficient": [[one] * 4 for one in coefficient]}
+
+
+def stuck(
+    ratio: float,
+    start: float,
+    now: float,
+    n: int,
+    *,
+    grad: float = 1.1e-3,
+    first: float | None = None,
+    of_another: float | None = None,
+    warmup: bool = False,
+) -> dict[str, Any]:
+    """Four layers that hardly move, of which one is frozen; a loss, and that after 20 rows."""
+    growing = [ratio * (row + 1) / n if warmup else ratio for row in range(n)]
+    growing[0] = first or growing[0]
+    return {
+        "update_ratio": [[one, one, of_another or one, np.nan] for one in growing],
+        "loss": [[start] * 4] * 20 + [[now] * 4] * (n - 20),
+        "grad_norm": [[grad] * 3 + [np.nan]] * n,
+        "weight_norm": [[1.0] * 4] * n,
+    }
 
 
 def adversaries(loss_d: list[float], loss_g: float) -> dict[str, Any]:

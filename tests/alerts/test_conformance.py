@@ -30,6 +30,7 @@ from tests.alerts.series import (
     rates,
     rising,
     running,
+    stuck,
     surprised,
     unmoved,
 )
@@ -73,6 +74,15 @@ FIRES: dict[str, list[dict[str, Any]]] = {
         early([0.0] * 96 + [0.11] * 4, *[2.1] * 99),
     ],
     "lr_high": [rates(0.101, 0.29, 20)],
+    "hardly_trains": [
+        stuck(9.9e-5, 2.0, 1.97, 44),
+        stuck(9.9e-5, -2.0, -2.03, 44),
+        stuck(9.9e-5, 2.0, 20.0, 44),
+    ],
+    "large_outputs": [
+        {"output_std": [[10.1, 10.1, 1.0, 10.1]]},
+        {"output_std": [[1.0, 1.0, 10.1e3]]},
+    ],
     "lr_low": [
         unmoved(0.99e-6, 2.1e-3, 10),
         {
@@ -240,6 +250,25 @@ SILENT: dict[str, list[dict[str, Any]]] = {
         behind(4.9e-4, *[1.4] * 199, *[0.69] * 9),
         behind(2e-4, 1.4, *[0.69] * 9, of_others=1e-2),  # half of the layers are gains of 1
     ],
+    "hardly_trains": [
+        stuck(9.9e-5, 2.0, 1.97, 43),
+        stuck(1.01e-4, 2.0, 2.0, 99),
+        stuck(9.9e-5, 2.0, 1.95, 99),
+        stuck(0.0, 2.0, 2.0, 99),
+        stuck(9.9e-5, 2.0, 2.0, 99, grad=0.9e-3),
+        stuck(9.9e-5, 2.0, 2.0, 99, first=2e-4),  # it was faster once
+        stuck(9.9e-5, 2.0, 2.0, 99, of_another=2e-4),
+        stuck(9.9e-5, 2.0, 2.0, 99, warmup=True),
+        {  # once it has come down
+            name: [*table, *stuck(9.9e-5, 2.0, 2.0, 99)[name]]
+            for name, table in stuck(9.9e-5, 2.0, 1.9, 200).items()
+        },
+    ],
+    "large_outputs": [
+        {"output_std": [[10.1, 1.0, 1.0]]},  # one that is asked for large numbers
+        {"output_std": [[9.9, 9.9, 9.9]]},
+        {"output_std": [[1.0, 1.0, 1.0]] + [[9e5] * 3] * 5},
+    ],
     "loader_bound": [{"data_wait_share": [0.299] * 60}, {"data_wait_share": [0.9] * 49}],
 }
 
@@ -274,6 +303,8 @@ WORKED_OUT = {
     "batchnorm_mismatch": [" 0.50 running", " 0.00 from"],
     "generator_behind": [" 49% of its first", " 151%,", " 0.05% "],
     "lr_high": [" 10% ", "(cosine 0.29)", " 0.01 times as large"],
+    "hardly_trains": [" by 0.0001 ", " 1.97,", " with 2;", " 10 times as large"],
+    "large_outputs": [" 10.1 "],
     "lr_low": [" 9.9e-07 ", " 0.0021:"],
     "loss_spike": ["is 1.51,", " 2.5 times"],
     "adam_spike_ahead": [" 5.0 times"],

@@ -269,6 +269,14 @@ ILL: dict[str, tuple[Training, Training]] = {
         Training(optimizer=sgd(2.0), probes=RATES),
         Training(probes=RATES),
     ),
+    "hardly_trains": (
+        Training(optimizer=adam(1e-6), n_steps=60, probes=RATES),
+        Training(optimizer=adam(1e-3), n_steps=60, probes=RATES),
+    ),
+    "large_outputs": (
+        Training(data=lambda: shifted(0, 255.0), n_steps=3, probes=at_all("output_std")),
+        Training(n_steps=3, probes=at_all("output_std")),
+    ),
     "lr_low": (
         Training(optimizer=sgd(1e-8), n_steps=15, probes=RATES),
         Training(n_steps=15, probes=RATES),

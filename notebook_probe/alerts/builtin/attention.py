@@ -46,6 +46,7 @@ def attention_collapse(
     explained_by=("attn_head_max_logit", "attn_entropy_share", "weight_norm"),
     flow="forward",
     consequence_of=(
+        "large_outputs",
         "attention_logit_growing",
         "attention_collapse",
         "exploding_gradient",

@@ -162,7 +162,13 @@ def always_clipped(
     tells=("left",),
     severity="severe",
     explained_by=("grad_raw_norm", "output_abs_max", "weight_norm"),
-    consequence_of=("early_divergence", "lr_high", "exploding_gradient", "diverging_loss"),
+    consequence_of=(
+        "large_outputs",
+        "early_divergence",
+        "lr_high",
+        "exploding_gradient",
+        "diverging_loss",
+    ),
 )
 def gradient_too_long(clip_coefficient: Doubles, least: float = 1e-8) -> Any:
     """A gradient of which clipping leaves nothing but its direction, from the first step on.

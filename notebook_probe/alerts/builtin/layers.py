@@ -6,10 +6,34 @@ from typing import Any
 
 import numpy as np
 
-from notebook_probe.alerts.rolling import Doubles, mean_before, rows_before
+from notebook_probe.alerts.rolling import Doubles, mean_before, of_most, rows_before
 from notebook_probe.alerts.rule import rule
 
-__all__ = ["batchnorm_mismatch", "dead_units", "rank_collapse", "silent_inputs"]
+__all__ = ["batchnorm_mismatch", "dead_units", "large_outputs", "rank_collapse", "silent_inputs"]
+
+
+@rule(
+    says=(
+        "the outputs have a standard deviation of {output_std:.3g} in the first step, where about "
+        "1 is usual: the inputs are not scaled, or the weights begin too large"
+    ),
+    source="https://arxiv.org/abs/1502.01852",
+    explained_by=("input_std", "input_mean", "weight_norm"),
+    flow="forward",
+)
+def large_outputs(
+    output_std: Doubles, most: float = 10.0, huge: float = 1e4, window: int = 1
+) -> Any:
+    """Outputs far from 1 before anything was learned.
+
+    Two layers of three have more than ``most``, or a single one is ``huge``, as where each makes
+    of its input ten times as much. In healthy trainings two of three began with 0.75 at most, and
+    none with more than 3; a single large one may be what the network is asked for. Only the first
+    row counts: later ones are what a learning rate has made of them.
+    """
+    is_first = (np.arange(len(output_std)) < window)[:, None]
+    in_most = (of_most(output_std) > most)[:, None]
+    return is_first & (((output_std > most) & in_most) | (output_std > huge))
 
 
 @rule(
@@ -22,6 +46,7 @@ __all__ = ["batchnorm_mismatch", "dead_units", "rank_collapse", "silent_inputs"]
     explained_by=("output_histogram", "output_channel_mean", "input_std"),
     flow="forward",
     consequence_of=(
+        "large_outputs",
         "early_divergence",
         "lr_high",
         "exploding_gradient",

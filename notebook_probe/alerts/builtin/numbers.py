@@ -104,6 +104,7 @@ def nonfinite_loss(loss: Doubles) -> Any:
     explained_by=("output_abs_max", "massive_ratio", "output_log_histogram"),
     flow="forward",
     consequence_of=(
+        "large_outputs",
         "attention_logit_large",
         "exploding_gradient",
         "diverging_loss",

@@ -14,6 +14,7 @@ from notebook_probe.alerts.rolling import (
     median,
     of_most,
     over_median,
+    within_most,
 )
 from notebook_probe.alerts.rule import rule
 
@@ -21,6 +22,7 @@ __all__ = [
     "adam_spike_ahead",
     "diverging_loss",
     "early_divergence",
+    "hardly_trains",
     "loader_bound",
     "loss_spike",
     "lr_high",
@@ -39,6 +41,7 @@ __all__ = [
     tells=("ratio", "cosine", "decade"),
     view="heat",
     explained_by=("update_cosine", "log_step_size", "distance_from_init"),
+    consequence_of=("large_outputs",),
 )
 def lr_high(
     update_ratio: Doubles,
@@ -73,7 +76,7 @@ def lr_high(
     view="heat",
     severity="severe",
     explained_by=("update_norm", "log_step_size", "weight_norm"),
-    consequence_of=("lr_high", "exploding_gradient", "diverging_loss"),
+    consequence_of=("large_outputs", "lr_high", "exploding_gradient", "diverging_loss"),
 )
 def early_divergence(
     update_ratio: Doubles, loss: Doubles, most: float = 0.1, times: float = 3, window: int = 100
@@ -103,7 +106,7 @@ def early_divergence(
     rows=10,
     view="heat",
     explained_by=("lr", "update_norm", "grad_below_eps_fraction"),
-    consequence_of=("vanishing_gradient", "vanishing_with_depth", "dead_units"),
+    consequence_of=("vanishing_gradient", "vanishing_with_depth", "dead_units", "hardly_trains"),
 )
 def lr_low(
     update_ratio: Doubles,
@@ -129,6 +132,50 @@ def lr_low(
     is_still = (moved == 0) & (highest_before(moved, 20) == 0) & (row >= 20)[:, None]
     in_most = 3 * matters.sum(axis=1) >= 2 * np.isfinite(grad_norm).sum(axis=1)
     return matters & (never | (is_still & in_most[:, None]))
+
+
+@rule(
+    says=(
+        "a step changes most layers by {ratio:.1g} of their size at most, and the loss is still "
+        "{now:.4g}, where it began with {start:.4g}; a learning rate {decade:g} times as large "
+        "would bring the change to about 0.1%"
+    ),
+    rows=5,
+    tells=("ratio", "now", "start", "decade"),
+    view="heat",
+    explained_by=("lr", "update_norm", "grad_below_eps_fraction"),
+    consequence_of=("always_clipped", "vanishing_gradient", "dead_units"),
+)
+def hardly_trains(
+    update_ratio: Doubles,
+    loss: Doubles,
+    grad_norm: Doubles,
+    weight_norm: Doubles,
+    most: float = 1e-4,
+    share: float = 1e-3,
+    fall: float = 0.02,
+    recent: int = 20,
+    window: int = 200,
+) -> Any:
+    """Steps that are small for most layers from the first on, and a loss that has not fallen.
+
+    Of two layers of three none has changed by more than a tenth of the usual 0.1 % in any step,
+    though their gradients are no trifle, nor do steps grow as in a warmup; healthy trainings came
+    to 0.16 % and more in their first rows. The last ``recent`` losses are on average less than
+    ``fall`` below the first ones: a network that is trained on by small steps has a falling one, or
+    gradients that are trifles.
+    """
+    row = np.arange(len(update_ratio))
+    ratio = np.fmax.accumulate(within_most(update_ratio))
+    is_small = (ratio > 0) & (ratio < most) & ~(within_most(update_ratio) > 1.5 * ratio[row // 2])
+    matters = grad_norm > share * weight_norm
+    in_most = 3 * matters.sum(axis=1) >= 2 * np.isfinite(grad_norm).sum(axis=1)
+    now = mean_before(np.fmax.reduce(loss, axis=1)[:, None], int(recent))[:, 0]
+    start = np.full(len(now), first_known(now))
+    is_open = start - now < fall * np.abs(start)
+    is_early = (row >= 2 * int(recent) - 1) & (row < window)
+    tells = {"ratio": ratio, "now": now, "start": start, "decade": _decade(ratio)}
+    return is_small & in_most & is_open & is_early, tells
 
 
 @rule(

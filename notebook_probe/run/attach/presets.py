@@ -138,6 +138,7 @@ _add(
     PresetRow(("weight_norm", "update_ratio", "nonfinite_fraction", "range_headroom_bits")),
     PresetRow(("bn_mean_tid", "bn_var_tid"), schedule="every(5)"),
     PresetRow(("silent_input_fraction",), layers_of_vectors, "every(10)"),
+    PresetRow(("output_std",), schedule="steps(0)"),
     PresetRow(("effective_rank", "effective_rank_share"), layers_of_vectors, RANKS),
     PresetRow(("dead_fraction",), relu_modules, "every(10)"),
     PresetRow(("attn_entropy_share", "attn_narrowest_head"), attention_places, "every(10)"),
