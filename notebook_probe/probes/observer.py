@@ -309,9 +309,9 @@ class Observer:
         if not self.phase.enter(root):
             return
         self.forwards.begin()
+        self.unswitched.called(root, self.phase.now, self.clock.upcoming)
         if self.phase.now == "evaluation":
             self._open_evaluation()
-            self.unswitched.evaluated(root, self.clock.upcoming)
         if self.phase.now != "training":
             return
         if self.training.frame is None or self.clock.ready:

@@ -47,7 +47,7 @@ from notebook_probe.run.health.meter import Meter
 from notebook_probe.run.health.never_cleared import NeverCleared
 from notebook_probe.run.health.probe_statuses import ProbeStatuses
 from notebook_probe.run.health.state import WANTED, RunState
-from notebook_probe.run.health.unswitched_mode import UnswitchedMode
+from notebook_probe.run.health.unswitched_mode import TrainedUnswitched, UnswitchedMode
 from notebook_probe.run.health.untrained import Untrained
 from notebook_probe.run.health.why_silent import WhySilent
 from notebook_probe.run.live_source import LiveSource
@@ -193,12 +193,15 @@ class RunParts:
         untrained = Untrained(model, observer.updates, observer.taps.last_call, rules)
         never_cleared = NeverCleared(observer.updates.uncleared, rules)
         unswitched = UnswitchedMode(observer.unswitched, rules)
+        trained = TrainedUnswitched(model, observer.unswitched, rules)
         found = {
             "untrained_adapter": untrained.take,
             "uncleared_gradients": never_cleared.take,
             "evaluated_in_training_mode": unswitched.take,
+            "trained_in_evaluation_mode": trained.take,
         }
-        lookers = untrained.look, never_cleared.look, unswitched.look, graphs.finish
+        of_modes = unswitched.look, trained.look
+        lookers = untrained.look, never_cleared.look, *of_modes, graphs.finish
         gate = Gate(writer.first_step, BetweenSteps(probes, looks, flight, acts, lookers))
         past = PastSteps(writer, rows, steps, observer)
         why_silent = WhySilent(model, observer, steps.scalars)

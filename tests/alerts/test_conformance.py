@@ -286,6 +286,7 @@ def test_there_are_series_for_every_built_in_rule_that_is_about_series() -> None
     asked = {
         "evaluated_in_training_mode",
         "stale_probe",
+        "trained_in_evaluation_mode",
         "uncleared_gradients",
         "untrained_adapter",
     }

@@ -82,6 +82,7 @@ def test_there_is_a_training_for_every_rule() -> None:
     asked_of_the_run = {
         "evaluated_in_training_mode",
         "stale_probe",
+        "trained_in_evaluation_mode",
         "uncleared_gradients",
         "untrained_adapter",
     }  # tests/run/test_alerts.py, tests/run/health

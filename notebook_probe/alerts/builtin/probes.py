@@ -9,7 +9,13 @@ from types import MappingProxyType
 
 from notebook_probe.alerts.rule import RULES, Rule
 
-__all__ = ["evaluated_in_training_mode", "stale_probe", "uncleared_gradients", "untrained_adapter"]
+__all__ = [
+    "evaluated_in_training_mode",
+    "stale_probe",
+    "trained_in_evaluation_mode",
+    "uncleared_gradients",
+    "untrained_adapter",
+]
 
 
 def _lies_still() -> None:
@@ -73,5 +79,21 @@ evaluated_in_training_mode = Rule(
     tells=("n",),
     explained_by=("eval_residual_change", "train_eval_gap"),
 )
-for asked in (evaluated_in_training_mode, stale_probe, uncleared_gradients, untrained_adapter):
+trained_in_evaluation_mode = Rule(
+    "trained_in_evaluation_mode",
+    _asked_of_the_run,
+    (),
+    MappingProxyType({"after": 20}),
+    "{n_updates} updates in a row were made in evaluation mode, in which dropout is off and batch "
+    "norms keep their statistics; call model.train() before training",
+    tells=("n_updates",),
+    explained_by=("bn_mean_tid", "eval_residual_change"),
+)
+for asked in (
+    evaluated_in_training_mode,
+    stale_probe,
+    trained_in_evaluation_mode,
+    uncleared_gradients,
+    untrained_adapter,
+):
     RULES.add(asked.name, asked)

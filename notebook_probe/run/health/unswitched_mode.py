@@ -1,16 +1,20 @@
-"""Dropout that is active while a model is evaluated: the other line that is forgotten often."""
+"""A model in the wrong mode, evaluated or trained: the other lines that are forgotten often."""
 
 from __future__ import annotations
 
+import weakref
 from collections.abc import Mapping
+
+from torch import nn
 
 from notebook_probe.alerts import Rule
 from notebook_probe.alerts.track import Finding
-from notebook_probe.probes.calls.unswitched import Unswitched
+from notebook_probe.probes.calls.unswitched import Unswitched, switched_off
 
-__all__ = ["UnswitchedMode"]
+__all__ = ["TrainedUnswitched", "UnswitchedMode"]
 
 RULE = "evaluated_in_training_mode"
+TRAINED = "trained_in_evaluation_mode"
 
 
 class UnswitchedMode:
@@ -37,6 +41,42 @@ class UnswitchedMode:
         self._is_over = True
         sentence = rule.says.format(n=calls.n)
         self._found = [Finding(step, calls.modules, sentence, (calls.first, calls.first))]
+
+    def take(self) -> list[Finding]:
+        """What was found since the last time."""
+        found, self._found = self._found, []
+        return found
+
+
+class TrainedUnswitched:
+    """Says once that a model learns in evaluation mode; on the training thread.
+
+    Parameters
+    ----------
+    model : nn.Module
+        Held weakly.
+    calls : Unswitched
+    rules : mapping of str to Rule
+        The threshold ``after`` of ``trained_in_evaluation_mode`` is the number of updates in a row.
+    """
+
+    def __init__(self, model: nn.Module, calls: Unswitched, rules: Mapping[str, Rule]) -> None:
+        self._model, self._calls, self._rules = weakref.ref(model), calls, rules
+        self._is_over = False
+        self._found: list[Finding] = []
+
+    def look(self, step: int) -> None:
+        """Look at the calls so far, before a step."""
+        n, model = self._calls.n_trained, self._model()
+        rule = self._rules.get(TRAINED) if n and not self._is_over else None
+        if rule is None or n <= rule.thresholds["after"] or model is None:
+            return
+        self._is_over = True
+        modules = tuple(switched_off(model))
+        if modules:
+            since = max(0, step - n)
+            sentence = rule.says.format(n_updates=n - 1)
+            self._found = [Finding(step, modules, sentence, (since, since))]
 
     def take(self) -> list[Finding]:
         """What was found since the last time."""

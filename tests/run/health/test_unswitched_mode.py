@@ -11,7 +11,7 @@ from torch import nn
 from torch.utils.checkpoint import checkpoint
 
 import notebook_probe as nbp
-from notebook_probe.probes.calls.unswitched import dropping
+from notebook_probe.probes.calls.unswitched import dropping, switched_off
 
 RULE = "evaluated_in_training_mode"
 X = torch.rand(16, 4, generator=torch.Generator().manual_seed(0))
@@ -106,6 +106,67 @@ class Recomputed(nn.Module):
 def test_a_checkpoint_is_none_either(tmp_path: Path) -> None:
     run, _ = trained(tmp_path, lambda model: None, Recomputed())
     assert list(run.alerts) == []
+
+
+# ------------------------------------------------------------- trained as it is evaluated
+
+
+def in_eval_mode(
+    folder: Path, model: nn.Module, *, until: int = 60, train_calls: bool = False
+) -> nbp.Run:
+    """Sixty updates, the first ``until`` of them in evaluation mode."""
+    held = [parameter for parameter in model.parameters() if parameter.requires_grad]
+    optimizer = torch.optim.SGD(held, lr=0.1)
+    with nbp.watch(model, optimizer, folder / "a.zarr", probes=None, budget=None) as run:
+        for step in range(60):
+            model.train(step >= until)
+            if train_calls:
+                model.train()(X)
+                model.eval()
+            optimizer.zero_grad()
+            model(X).square().mean().backward()
+            optimizer.step()
+    return run
+
+
+def normed() -> nn.Sequential:
+    torch.manual_seed(0)
+    return nn.Sequential(nn.Linear(4, 8), nn.BatchNorm1d(8), nn.Linear(8, 2))
+
+
+@pytest.mark.parametrize(("made", "module"), [(net, "1"), (normed, "1")])
+def test_a_model_that_learns_in_evaluation_mode_is_told_of(
+    made: Callable[[], nn.Module], module: str, tmp_path: Path
+) -> None:
+    (alert,) = in_eval_mode(tmp_path, made()).alerts
+    assert (alert.rule, alert.step) == ("trained_in_evaluation_mode", 20)
+    assert (alert.modules, alert.began) == ((module,), (0, 0))
+    assert f"{module}: 20 updates in a row were made in evaluation mode" in alert.text
+
+
+def test_one_that_is_switched_in_time_is_not(tmp_path: Path) -> None:
+    assert list(in_eval_mode(tmp_path, net(), until=20).alerts) == []
+
+
+def test_nor_is_one_that_does_the_same_in_both_modes(tmp_path: Path) -> None:
+    assert list(in_eval_mode(tmp_path, nn.Sequential(nn.Linear(4, 2))).alerts) == []
+
+
+def test_nor_is_one_that_learns_from_calls_in_both(tmp_path: Path) -> None:
+    assert list(in_eval_mode(tmp_path, net(), train_calls=True).alerts) == []
+
+
+def test_nor_is_one_of_which_a_part_is_frozen(tmp_path: Path) -> None:
+    model = normed()
+    model[:2].requires_grad_(False)
+    assert list(in_eval_mode(tmp_path, model).alerts) == []
+
+
+def test_a_part_in_training_mode_shows_that_somebody_has_chosen() -> None:
+    model = normed().eval()
+    assert [*switched_off(model)] == ["1"]
+    model[2].train()
+    assert [*switched_off(model)] == []
 
 
 def test_dropout_inside_attention_and_recurrent_layers_counts() -> None:
