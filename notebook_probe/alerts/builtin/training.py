@@ -160,22 +160,22 @@ def hardly_trains(
     """Steps that are small for most layers from the first on, and a loss that has not fallen.
 
     Of two layers of three none has changed by more than a tenth of the usual 0.1 % in any step,
-    though their gradients are no trifle, nor do steps grow as in a warmup; healthy trainings came
-    to 0.16 % and more in their first rows. The last ``recent`` losses are on average less than
-    ``fall`` below the first ones: a network that is trained on by small steps has a falling one, or
-    gradients that are trifles.
+    though the gradient of all is more than ``share`` of their weights, nor do steps grow as in a
+    warmup; healthy trainings came to 0.16 % and more in their first rows. The last ``recent``
+    losses are on average less than ``fall`` below the first ones: a network that is trained on by
+    small steps has a falling loss, or next to no gradient.
     """
     row = np.arange(len(update_ratio))
     ratio = np.fmax.accumulate(within_most(update_ratio))
     is_small = (ratio > 0) & (ratio < most) & ~(within_most(update_ratio) > 1.5 * ratio[row // 2])
-    matters = grad_norm > share * weight_norm
-    in_most = 3 * matters.sum(axis=1) >= 2 * np.isfinite(grad_norm).sum(axis=1)
+    of_trained = np.where(np.isfinite(grad_norm), weight_norm, 0.0)
+    matters = _norm(grad_norm) > share * _norm(of_trained)
     now = mean_before(np.fmax.reduce(loss, axis=1)[:, None], int(recent))[:, 0]
     start = np.full(len(now), first_known(now))
     is_open = start - now < fall * np.abs(start)
     is_early = (row >= 2 * int(recent) - 1) & (row < window)
     tells = {"ratio": ratio, "now": now, "start": start, "decade": _decade(ratio)}
-    return is_small & in_most & is_open & is_early, tells
+    return is_small & matters & is_open & is_early, tells
 
 
 @rule(
@@ -288,6 +288,11 @@ def loader_bound(data_wait_share: Doubles, most: float = 0.3, window: int = 50) 
     """A loop that waits for its data."""
     share = mean_before(data_wait_share, window)
     return share > most, {"share": share}
+
+
+def _norm(parts: Doubles) -> Doubles:
+    """That of all modules of a row together; NaN is left out."""
+    return np.sqrt(np.nansum(np.square(parts), axis=1))
 
 
 def _decade(ratio: Doubles) -> Doubles:
