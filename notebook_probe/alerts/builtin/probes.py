@@ -79,9 +79,15 @@ evaluated_in_training_mode = Rule(
     tells=("n",),
     explained_by=("eval_residual_change", "train_eval_gap"),
 )
+
+
+def _drops_nothing_in_training() -> None:
+    """Updates that come of calls in evaluation mode, in which dropout is off."""
+
+
 trained_in_evaluation_mode = Rule(
     "trained_in_evaluation_mode",
-    _asked_of_the_run,
+    _drops_nothing_in_training,
     (),
     MappingProxyType({"after": 20}),
     "{n_updates} updates in a row were made in evaluation mode, in which dropout is off and batch "
