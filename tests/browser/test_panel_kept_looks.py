@@ -89,6 +89,17 @@ def test_arrows_choose_a_channel_and_with_shift_a_pixel_wherever_the_focus_is(
     expect(chosen).to_have_text("channel 3")
 
 
+def test_painting_anew_leaves_the_focus_where_it_is(panel: PanelPage, run: nbp.Run) -> None:
+    opened(panel, run)
+    block = panel.page.locator("[data-tensor=output]")
+    before = block.evaluate("(own) => { own.focus(); return own.toDataURL(); }")
+    panel.page.evaluate("document.body.setAttribute('data-jp-theme-light', 'false')")
+    panel.page.wait_for_function(
+        "([own, before]) => own.toDataURL() !== before", arg=[block.element_handle(), before]
+    )
+    expect(block).to_be_focused()
+
+
 def test_the_input_of_the_chosen_sample_stands_beside_its_number(
     panel: PanelPage, run: nbp.Run
 ) -> None:

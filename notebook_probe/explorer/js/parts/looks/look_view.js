@@ -1,6 +1,6 @@
 /** One look: a header to go through those that are kept, its tensors, the chosen map and facts. */
 
-import { element, setAttribute, setGreyed, setHidden, setText } from "../../dom.js";
+import { element, setAttribute, setChildren, setGreyed, setHidden, setText } from "../../dom.js";
 import { grouped } from "../../format.js";
 import { blockScale, createBlock, mapsOf } from "./block.js";
 import { createEnlarged } from "./enlarged.js";
@@ -92,7 +92,7 @@ export function createLookView({ state, theme, again, leave, move, signal }) {
       const maps = mapsOf(block, told.numbers, block.offset, scale);
       views.get(block.tensor).show({ block, maps, scale }, chosen.place);
     }
-    blocks.replaceChildren(...ordered(told.blocks).map((block) => views.get(block.tensor).el));
+    setChildren(blocks, ordered(told.blocks).map((block) => views.get(block.tensor).el));
     paintChosen(ground);
   }
 
