@@ -90,6 +90,25 @@ def test_escape_ends_a_search_and_keeps_what_it_marked(shown: PanelPage) -> None
     expect_marked(shown, "stem.conv1", "block.conv2", "block.conv3")
 
 
+WHERE = """([field, count]) => {
+  const text = document.createRange();
+  text.selectNodeContents(count);
+  const middle = ({ top, bottom }) => (top + bottom) / 2;
+  const [own, said] = [field.getBoundingClientRect(), text.getBoundingClientRect()];
+  const typed = own.right - parseFloat(getComputedStyle(field).paddingRight);
+  return [typed, said.left, said.right, own.right, middle(said) - middle(own)];
+}"""
+
+
+def test_what_is_typed_and_how_many_were_found_stand_side_by_side(shown: PanelPage) -> None:
+    field, found = search(shown), shown.page.locator(".nbp-found")
+    field.fill("*.conv*")
+    expect(found).to_have_text("3 found")
+    *places, lower = shown.page.evaluate(WHERE, [field.element_handle(), found.element_handle()])
+    assert places == sorted(places)
+    assert abs(lower) <= 2
+
+
 def test_a_search_shows_and_marks_what_matches(shown: PanelPage) -> None:
     search(shown).fill("*.conv*")
     expect(shown.page.locator(".nbp-row:visible")).to_have_count(3)
