@@ -78,10 +78,11 @@ def test_a_training_that_is_killed_again_and_again_is_the_one_that_never_was(
         one = Process(train, folder, 100, SAVE, moment=MOMENTS[name])
         assert one.end() == -signal.SIGKILL, name
         done = reached + one.done.value
-        saved = [k for k in range(1, done + 1) if k % 3 == 0]
+        # The last unit is counted before its save is asked for, which waits for the one before.
+        saved = [k for k in range(1, done) if k % 3 == 0]
         found = newest(place)
         reached = 0 if found is None else found.step
-        assert reached >= (saved[-2] if len(saved) > 1 else 0), name  # a save waits for the last
+        assert reached >= (saved[-2] if len(saved) > 1 else 0), name
         assert all(Path(unit.checkpoint).exists() for unit in read_units(place) if unit.checkpoint)
     check_whole(tmp_path, reached)
 
