@@ -16,7 +16,7 @@ from torch.nn.utils import spectral_norm, weight_norm
 from notebook_probe.graph import Graph, ModuleEntry, building
 from notebook_probe.graph.building import build
 from tests.graph.untouched import assert_unchanged, state_of
-from tests.models import CASES, ConvNet, HooksItself, Residual, Shared, made, mlp
+from tests.models import CASES, ConvNet, Residual, Shared, made, mlp
 
 
 def chain(graph: Graph) -> list[tuple[str, str, tuple[int, ...] | None]]:
@@ -349,20 +349,6 @@ def test_somebodys_hooks_hear_nothing() -> None:
     assert build(model, (torch.ones(2, 4),)).how == "exported"
     assert not heard
     assert_unchanged(model, before)
-
-
-@pytest.mark.parametrize("way", ["exported", "called"])
-def test_a_model_that_is_hooked_by_its_first_call_is_hooked_once(
-    way: str, only: Callable[..., None]
-) -> None:
-    if way == "called":
-        only("called")
-    model, batch = HooksItself(), torch.ones(2, 4)
-    before = state_of(model)
-    assert build(model, (batch,)).how == way
-    assert_unchanged(model, before)
-    model(batch)
-    assert model.heard == ["Linear", "ReLU"]
 
 
 @pytest.mark.parametrize(
