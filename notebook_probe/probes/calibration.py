@@ -2,8 +2,9 @@
 
 A module that has a hook is called on a longer path, autograd makes a Python object of every
 gradient that a hook is to see, and what comes next finds the nearest caches full of what we did.
-A few modules are called with our own readings and without: what their calls take longer, less what
-was counted of it, is what every such call takes beside.
+Two small networks are run with our own readings and without: what they take longer, less what was
+counted of it, is what their calls take beside. In the one nearly nothing happens between two hooks,
+in the other about as much as in a small network that somebody trains.
 """
 
 from __future__ import annotations
@@ -12,7 +13,9 @@ import threading
 import time
 from collections.abc import Callable
 from contextlib import suppress
+from functools import partial
 from statistics import median
+from typing import TypeAlias
 
 import torch
 from torch import Tensor, nn
@@ -20,7 +23,7 @@ from torch import Tensor, nn
 from notebook_probe.model.map import ModelMap
 from notebook_probe.probes.calls.taps import Taps
 from notebook_probe.probes.due.readings import DueFrame, Readings, readings
-from notebook_probe.probes.step.calling import is_known, keep_seconds
+from notebook_probe.probes.step.calling import Beside, Sample, is_known, keep
 from notebook_probe.probes.step.phase import Phase
 from notebook_probe.probes.step.probe import Probe
 from notebook_probe.quantities import quantities
@@ -28,10 +31,16 @@ from notebook_probe.schedules import Every
 
 __all__ = ["calibrate"]
 
+Shape: TypeAlias = tuple[int, int]
+
 READ = "output_mean", "output_std", "output_norm", "zero_fraction", "output_grad_norm"
 """What most hooks read."""
-N_MODULES, N_TURNS = 6, 12
-SHAPE = 32, 64
+N_MODULES = 6
+NEAR, FAR = (32, 64), (32, 256)
+"""Rows and width in the two networks. Larger tensors torch shares out among threads, whose waking
+would be all that is measured.
+"""
+N_TURNS = 12
 USUAL_S = 1.5e-5
 """Where it cannot be measured."""
 LEAST_S, MOST_S = 1e-7, 1e-3
@@ -54,28 +63,42 @@ def calibrate() -> None:
 
 
 def _calibrate() -> None:
-    forward = backward = USUAL_S
+    usual = Beside(Sample(0.0, USUAL_S), Sample(0.0, USUAL_S))
+    forward = backward = usual
     with suppress(Exception):  # somebody's hooks on all modules may do anything
-        forward, backward = _measured()
-    keep_seconds(forward, backward)
+        (near, near_back), (far, far_back) = _measured(_alike, NEAR), _measured(_unlike, FAR)
+        forward, backward = Beside(near, far), Beside(near_back, far_back)
+    keep(forward, backward)
 
 
-def _measured() -> tuple[float, float]:
-    """Seconds per call of a module, and per gradient."""
-    watched, plain = (nn.Sequential(*(nn.Tanh() for _ in range(N_MODULES))) for _ in range(2))
-    observed = _Observed(watched)
-    turns = [(observed.turn(), _turn(plain, lambda: 0.0)) for _ in range(N_TURNS)]
-    beside = (
-        [ours - bare for ours, bare in zip(with_us, without, strict=True)]
-        for with_us, without in turns[1:]  # the first makes room for what it needs
+def _alike(width: int) -> nn.Sequential:
+    """Layers that take nearly nothing, and find all they need where the one before has left it."""
+    return nn.Sequential(*(nn.Tanh() for _ in range(N_MODULES)))
+
+
+def _unlike(width: int) -> nn.Sequential:
+    """Layers of many kinds; none of them draws a random number."""
+    norm = partial(nn.LayerNorm, width, device="cpu", dtype=torch.float32)
+    other = nn.RMSNorm(width, device="cpu", dtype=torch.float32)
+    return nn.Sequential(norm(), nn.GELU(), other, nn.Softmax(-1), norm(), nn.SiLU())
+
+
+def _measured(network: Callable[[int], nn.Sequential], shape: Shape) -> tuple[Sample, Sample]:
+    """A call of a module, and a gradient, in such a network."""
+    observed, plain = _Observed(network(shape[1])), network(shape[1])
+    turns = [(observed.turn(shape), _turn(plain, shape, lambda: 0.0)) for _ in range(N_TURNS)]
+    forward, backward = (
+        _sample([(ours[part], bare[part]) for ours, bare in turns[1:]])  # one to make room
+        for part in range(2)
     )
-    forward, backward = zip(*beside, strict=True)
-    return _per_call(forward), _per_call(backward)
+    return forward, backward
 
 
-def _per_call(seconds: tuple[float, ...]) -> float:
-    """Of turns, of which other load on the machine lengthens some."""
-    return min(max(median(seconds) / N_MODULES, LEAST_S), MOST_S)
+def _sample(pairs: list[tuple[float, float]]) -> Sample:
+    """Of turns with hooks and without, of which other load on the machine lengthens some."""
+    after = median(bare for _, bare in pairs) / N_MODULES
+    beside = median(ours - bare for ours, bare in pairs) / N_MODULES
+    return Sample(after, min(max(beside, LEAST_S), MOST_S))
 
 
 class _Observed:
@@ -94,17 +117,17 @@ class _Observed:
         """The taps' listener."""
         return "training", self._frame
 
-    def turn(self) -> tuple[float, float]:
+    def turn(self, shape: Shape) -> tuple[float, float]:
         """As `_turn`, less what the hooks have counted."""
         self._frame = frame = self._readings.frame(0)
-        seconds = _turn(self._model, lambda: frame.seconds)
+        seconds = _turn(self._model, shape, lambda: frame.seconds)
         frame.close()
         return seconds
 
 
-def _turn(model: nn.Module, counted: Callable[[], float]) -> tuple[float, float]:
+def _turn(model: nn.Module, shape: Shape, counted: Callable[[], float]) -> tuple[float, float]:
     """Seconds of a forward and of a backward, less what is counted meanwhile."""
-    given = torch.ones(SHAPE, dtype=torch.float32, device="cpu", requires_grad=True)
+    given = torch.ones(shape, dtype=torch.float32, device="cpu", requires_grad=True)
     gradient = torch.ones_like(given)
     begun, before = time.perf_counter(), counted()
     output: Tensor = model(given)

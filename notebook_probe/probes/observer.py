@@ -299,7 +299,8 @@ class Observer:
         if self.phase.now is None:
             self.forwards.end(output)
         if (frame := self.training.frame) is not None:
-            frame.seconds += time.perf_counter() - begun + seconds_of_a_call("forward")
+            beside = seconds_of_a_call("forward", begun - frame.heard)
+            frame.seconds += time.perf_counter() - begun + beside
 
     def enter(self, root: nn.Module) -> None:
         """A call of the root begins."""

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 import threading
+from typing import NoReturn
 
 import pytest
 import torch
@@ -12,7 +13,7 @@ from torch import nn
 from notebook_probe.probes import calibration
 from notebook_probe.probes.calibration import LEAST_S, MOST_S, USUAL_S, calibrate
 from notebook_probe.probes.step import calling
-from notebook_probe.probes.step.calling import is_known, seconds_of_a_call
+from notebook_probe.probes.step.calling import Beside, Sample, is_known, keep, seconds_of_a_call
 from notebook_probe.quantities.reduce.features import Moment
 
 OF_AUTOGRAD: tuple[Moment, ...] = "backward", "entry", "accumulated"
@@ -20,7 +21,7 @@ OF_AUTOGRAD: tuple[Moment, ...] = "backward", "entry", "accumulated"
 
 @pytest.fixture(autouse=True)
 def unknown(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(calling, "_seconds", {})
+    monkeypatch.setattr(calling, "_known", {})
 
 
 def test_nothing_is_counted_before_it_is_known() -> None:
@@ -31,23 +32,44 @@ def test_nothing_is_counted_before_it_is_known() -> None:
 def test_it_is_positive_and_finite_and_measured_once(monkeypatch: pytest.MonkeyPatch) -> None:
     calibrate()
     assert is_known()
-    found = dict(calling._seconds)
-    for seconds in found.values():
-        assert math.isfinite(seconds)
-        assert LEAST_S <= seconds <= MOST_S
+    found = dict(calling._known)
+    for sample in (sample for beside in found.values() for sample in beside):
+        assert math.isfinite(sample.after)
+        assert sample.after > 0
+        assert LEAST_S <= sample.seconds <= MOST_S
     assert len({*map(seconds_of_a_call, OF_AUTOGRAD)}) == 1
     assert seconds_of_a_call("batch") == 0.0, "the loop calls, not torch"
-    monkeypatch.setattr(calibration, "_measured", lambda: (1.0, 1.0))
+    monkeypatch.setattr(calibration, "_measured", refuse)
     calibrate()
-    assert calling._seconds == found
+    assert calling._known == found
+
+
+def refuse(*network: object) -> NoReturn:
+    raise AssertionError("measured again")
+
+
+@pytest.mark.parametrize(
+    ("after", "seconds"),
+    [(0.0, 1e-5), (2e-5, 1e-5), (3e-5, 1.5e-5), (4e-5, 2e-5), (1.0, 2e-5), (math.inf, 2e-5)],
+)
+def test_the_longer_others_have_worked_the_more_a_call_takes(after: float, seconds: float) -> None:
+    beside = Beside(Sample(2e-5, 1e-5), Sample(4e-5, 2e-5))
+    keep(beside, beside)
+    assert seconds_of_a_call("forward", after) == pytest.approx(seconds, rel=1e-12)
+    assert seconds_of_a_call("forward") == 2e-5, "who does not know comes after much else"
+
+
+def test_samples_in_the_wrong_order_are_no_line() -> None:
+    beside = Beside(Sample(4e-5, 1e-5), Sample(2e-5, 2e-5))
+    assert {beside.at(after) for after in (1e-5, 2e-5, 3e-5, 4e-5)} <= {1e-5, 2e-5}
 
 
 def test_several_threads_measure_it_once(monkeypatch: pytest.MonkeyPatch) -> None:
     measured: list[int] = []
 
-    def measure() -> tuple[float, float]:
+    def measure(*network: object) -> tuple[Sample, Sample]:
         measured.append(1)
-        return 1e-5, 2e-5
+        return Sample(1e-6, 1e-5), Sample(1e-6, 2e-5)
 
     monkeypatch.setattr(calibration, "_measured", measure)
     threads = [threading.Thread(target=calibrate) for _ in range(4)]
@@ -55,7 +77,7 @@ def test_several_threads_measure_it_once(monkeypatch: pytest.MonkeyPatch) -> Non
         thread.start()
     for thread in threads:
         thread.join()
-    assert measured == [1]
+    assert measured == [1, 1], "of the near network and of the far"
     assert (seconds_of_a_call("forward"), seconds_of_a_call("entry")) == (1e-5, 2e-5)
 
 

@@ -16,6 +16,7 @@ from torch.utils.hooks import RemovableHandle
 from notebook_probe.model.parameter_slots import Slot
 from notebook_probe.probes.reading.attempt import attempt_in_hook
 from notebook_probe.probes.reading.plan import Plan
+from notebook_probe.probes.step.calling import seconds_of_a_call
 from notebook_probe.probes.step.frame import StepFrame
 from notebook_probe.probes.step.phase import is_traced
 from notebook_probe.probes.step.plain_mode import plain_mode
@@ -83,6 +84,8 @@ class _Hooked:
         self.reads_arrivals = arrivals
         self._slot, self._listener = slot, listener
         self._arrived: Tensor | None = None
+        self._kept_s = 0.0
+        """What keeping it has taken."""
         self._handle = parameter.register_post_accumulate_grad_hook(self._accumulated)
         _put_first(self._handle)
         self._arrival: RemovableHandle | None = None
@@ -101,18 +104,25 @@ class _Hooked:
 
     def _keep(self, gradient: Tensor) -> None:
         """Also called by ``torch.autograd.grad``, after which nothing is accumulated."""
-        if not torch.compiler.is_compiling() and not is_traced():
-            self._arrived = gradient.detach()
+        if torch.compiler.is_compiling() or is_traced():
+            return
+        begun = time.perf_counter()
+        self._arrived = gradient.detach()
+        self._kept_s = time.perf_counter() - begun + seconds_of_a_call("accumulated")
 
     def _accumulated(self, parameter: Tensor) -> None:
         if torch.compiler.is_compiling() or is_traced():
             return
-        arrived, self._arrived = self._arrived, None
+        begun = time.perf_counter()
+        (arrived, kept_s), self._arrived, self._kept_s = (self._arrived, self._kept_s), None, 0.0
         listener = self._listener()
         found = listener.accumulated(self._slot) if listener is not None else None
         if found is not None and parameter.grad is not None:
             given = {"grad_raw": parameter.grad, "grad_micro": arrived, "weight": parameter}
-            _read(*found, {**given, "module": self._slot.owner()})
+            frame, plan = found
+            _read(begun, frame, plan, {**given, "module": self._slot.owner()})
+            plan.spent("accumulated", kept_s)
+            frame.seconds += kept_s
 
 
 def _put_first(handle: RemovableHandle) -> None:
@@ -125,8 +135,7 @@ def _put_first(handle: RemovableHandle) -> None:
         hooks[other] = hooks.pop(other)
 
 
-def _read(frame: StepFrame, plan: Plan, given: dict[str, Any]) -> None:
-    begun = time.perf_counter()
+def _read(begun: float, frame: StepFrame, plan: Plan, given: dict[str, Any]) -> None:
     frame.arrivals[plan.counter] += 1
     attempt_in_hook(begun, frame, plan, "accumulated", plain_mode, _measure, frame, plan, given)
 

@@ -37,11 +37,11 @@ def attempt_in_hook(
     ----------
     begun : float
         When the hook was called. What it did before the frame was there, such as waiting in a
-        pause, is no part of the frame.
+        pause, is no part of the frame, and what another hook has counted meanwhile is not its own.
     """
     _try(frame, plan, moment, read, given)
-    now = time.perf_counter()
-    seconds = now - max(begun, frame.begun) + seconds_of_a_call(moment)
+    before, frame.heard = frame.heard, time.perf_counter()
+    seconds = frame.heard - max(begun, before) + seconds_of_a_call(moment, begun - before)
     plan.spent(moment, seconds)
     frame.seconds += seconds
 

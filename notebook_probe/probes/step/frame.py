@@ -129,6 +129,7 @@ class StepFrame:
         "has_copies",
         "has_failures",
         "has_returned",
+        "heard",
         "loss",
         "of_state",
         "of_step",
@@ -149,7 +150,8 @@ class StepFrame:
         self.step = step
         self.plan = plan
         self.time_ms = time.time_ns() // 1_000_000
-        self.begun = time.perf_counter()
+        self.begun = self.heard = time.perf_counter()
+        """When it was opened; when a hook last had something of it."""
         self.seconds = 0.0
         """Time spent in our own code during this step."""
         self.closed = False

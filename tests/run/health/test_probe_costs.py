@@ -12,9 +12,11 @@ import pytest
 import torch
 from torch import Tensor, nn
 
+from notebook_probe.probes.around_optimizer import Updates
 from notebook_probe.probes.loss.reached import Left, Look, Witnesses
 from notebook_probe.probes.parameters.ownership import Ownership
 from notebook_probe.probes.step import calling
+from notebook_probe.probes.step.calling import Beside, Sample
 from notebook_probe.probes.step.frame import StepFrame
 from notebook_probe.probes.step.sink import OpenGate
 from tests.models import made, sgd
@@ -47,15 +49,20 @@ class Clock:
 
 
 @pytest.fixture
-def beside(monkeypatch: pytest.MonkeyPatch) -> dict[str, float]:
-    """Seconds that a call of a hook takes beside what it sees itself; none, until told."""
-    made_up = dict.fromkeys(("forward", "backward"), 0.0)
-    monkeypatch.setattr(calling, "_seconds", made_up)
-    return made_up
+def beside(monkeypatch: pytest.MonkeyPatch) -> Callable[..., None]:
+    """Tell how many seconds calls of hooks take beside what they see; none, until told."""
+    made_up: dict[str, Beside] = {}
+    monkeypatch.setattr(calling, "_known", made_up)
+
+    def tell(**seconds: float) -> None:
+        made_up.update({moment: Beside(*2 * [Sample(0.0, one)]) for moment, one in seconds.items()})
+
+    tell(forward=0.0, backward=0.0)
+    return tell
 
 
 @pytest.fixture
-def clock(monkeypatch: pytest.MonkeyPatch, beside: dict[str, float]) -> Clock:
+def clock(monkeypatch: pytest.MonkeyPatch, beside: Callable[..., None]) -> Clock:
     made_up = Clock()
     monkeypatch.setattr(time, "perf_counter", made_up)
     return made_up
@@ -164,13 +171,13 @@ def test_what_evaluations_cost_is_a_share_of_the_training_too(clock: Clock, watc
 
 
 def test_what_torch_takes_to_call_a_hook_is_counted_and_shared_by_who_asked_for_it(
-    clock: Clock, beside: dict[str, float], watch: Watch
+    clock: Clock, beside: Callable[..., None], watch: Watch
 ) -> None:
     """A step of 100 ms: the root has two hooks, the part one of its own, and its gradient another.
 
     Of these 24 ms of which no hook sees anything eight are of the root, which serves nobody.
     """
-    beside.update(forward=0.004, backward=0.012)
+    beside(forward=0.004, backward=0.012)
     model = made(Net)
     run = watch(model, probes={"part": ["output_norm", "output_grad_norm"]})
     trained(model, 10, clock, 0.100)
@@ -180,6 +187,38 @@ def test_what_torch_takes_to_call_a_hook_is_counted_and_shared_by_who_asked_for_
     assert status.total_s == pytest.approx(10 * 0.100), "torch's own time is in the step's already"
     costs = {probe.quantity: probe.cost_us for probe in status.probes}
     assert costs == pytest.approx({"output_norm": 4_000, "output_grad_norm": 12_000})
+
+
+@pytest.mark.parametrize(("reads_arrivals", "calls"), [(False, 1), (True, 2)])
+def test_what_the_hooks_of_an_accumulation_take_is_counted_from_their_first_line_on(
+    clock: Clock,
+    beside: Callable[..., None],
+    watch: Watch,
+    monkeypatch: pytest.MonkeyPatch,
+    reads_arrivals: bool,
+    calls: int,
+) -> None:
+    """Finding the step takes 3 ms, and what no hook sees of each call 2."""
+    find = Updates.accumulated
+
+    def finding(updates: Updates, slot: Any) -> Any:
+        clock.now += 0.003
+        return find(updates, slot)
+
+    def raw(grad_raw: Tensor) -> float:
+        return 1.0
+
+    def micro(grad_micro: Tensor) -> float:
+        return 1.0
+
+    monkeypatch.setattr(Updates, "accumulated", finding)
+    beside(accumulated=0.002)
+    model = made(Net)
+    run = watch(model, probes={"head": [micro if reads_arrivals else raw]})
+    trained(model, 10, clock, 0.100)
+    run.settle()
+    (probe,) = run.status().probes
+    assert probe.cost_us == pytest.approx(3_000 + calls * 2_000)
 
 
 def test_what_hooks_do_around_a_reading_and_what_closing_takes_is_counted(
