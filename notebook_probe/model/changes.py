@@ -23,7 +23,7 @@ from torch.nn.modules.module import (
 __all__ = ["Tree"]
 
 ROUND = 16
-FEW = 8
+FEW = 2
 """So many modules are looked at each time, whatever share of the tree they are."""
 
 _Node: TypeAlias = "tuple[weakref.ref[nn.Module], type, list[int], list[int]]"
@@ -53,11 +53,15 @@ class Tree:
         self._next = 0
         self._part = max(FEW, -(-len(self._nodes) // ROUND))
 
+    def differs(self) -> bool:
+        """Compare all of them with the model as it is now."""
+        return _differ(self._nodes)
+
     def has_changed(self) -> bool:
-        """Compare with the model as it is now."""
+        """Compare a part of them with the model as it is now; all, if anything was registered."""
         if self._seen != _registrations.n:
             self._seen = _registrations.n
-            return _differ(self._nodes)
+            return self.differs()
         part = self._nodes[self._next : self._next + self._part]
         self._next += self._part
         if self._next >= len(self._nodes):

@@ -111,8 +111,12 @@ class ModelMap:
     # ---------------------------------------------------------------- asking
 
     def has_changed(self) -> bool:
-        """Compare with the model as it is now; cheap enough for every step."""
+        """Compare a part of it with the model as it is now; cheap enough for every step."""
         return self._tree.has_changed()
+
+    def differs(self) -> bool:
+        """Compare all of it with the model as it is now."""
+        return self._tree.differs()
 
     def first_path(self, path: str) -> str | None:
         """The first path of the module or parameter at a path; None where there is neither."""

@@ -107,12 +107,10 @@ class ProbeSet:
     @property
     def model_map(self) -> ModelMap:
         """The map of the model as it is now; raises ClosedRunError when it is gone."""
-        self._look(self.model)
-        return self._map
-
-    def _look(self, model: nn.Module) -> None:
-        if self._map.has_changed():
+        model = self.model
+        if self._map.differs():
             self._map = ModelMap(model)
+        return self._map
 
     def watches(self, model: nn.Module) -> bool:
         return self._model() is model
@@ -256,9 +254,9 @@ class ProbeSet:
         if self._columns.is_full and not self._was_full:
             self._was_full = True
             self.detach(self.wanted)
-        model = self._model()
-        if model is not None and self._attachments:
-            self._look(model)
+        if self._attachments and self._map.has_changed():
+            model = self._model()
+            self._map = ModelMap(model) if model is not None else self._map
         is_as_wanted = self._wanted is self._measured and self._map is self._followed
         if not is_as_wanted or self._schedules.is_learning:
             self._act(step)
