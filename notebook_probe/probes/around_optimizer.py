@@ -213,9 +213,10 @@ class Updates:
     def _of(self, optimizer: Optimizer) -> StepOwner | None:
         """Whose step it is, if the optimizer holds parameters of this model."""
         steps = self._steps()
-        if steps is None or steps.ignores_updates or not self._ownership.has(optimizer):
+        if steps is None or steps.ignores_updates:
             return None
-        return steps
+        is_known = steps.clock.is_in(optimizer)  # as it began
+        return steps if is_known or self._ownership.has(optimizer) else None
 
 
 def _count_passes(frame: DueFrame, steps: StepOwner) -> None:

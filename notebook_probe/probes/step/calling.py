@@ -29,8 +29,10 @@ class Beside(NamedTuple):
     def at(self, after: float) -> float:
         """In between on a straight line; as measured nearer and farther."""
         near, far = self
-        if after >= far.after or after <= near.after:
-            return far.seconds if after >= far.after else near.seconds
+        if after >= far.after:
+            return far.seconds
+        if after <= near.after:
+            return near.seconds
         share = (after - near.after) / (far.after - near.after)
         return near.seconds + share * (far.seconds - near.seconds)
 

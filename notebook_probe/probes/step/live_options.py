@@ -246,7 +246,11 @@ def _group(optimizer: Optimizer, place: Place) -> Group | None:
 
 
 def _rates(optimizer: Optimizer) -> list[object]:
-    return [_stamp(group.get("lr")) for group in optimizer.param_groups]
+    rates: list[object] = []
+    for group in optimizer.param_groups:  # at every step: a number is its own stamp
+        rate = group.get("lr")
+        rates.append(rate if type(rate) is float else _stamp(rate))
+    return rates
 
 
 def _stamp(value: Any) -> object:

@@ -215,13 +215,17 @@ class StepClock:
     @property
     def upcoming(self) -> int:
         """Number of updates completed: of the step whose update has not happened yet."""
-        return self.step + self.has_stepped
+        return self.step + bool(self._stepped)
 
     @property
     def inside(self) -> Optimizer | None:
         """The optimizer whose step is running on this stack: its closure, perhaps."""
         optimizer = self._inside() if self._inside is not None else None
         return optimizer if optimizer and step_is_active(optimizer) else None
+
+    def is_in(self, optimizer: Optimizer) -> bool:
+        """Its step has begun last, and has not ended."""
+        return self._inside is not None and self._inside() is optimizer
 
     def was_interrupted(self, beginning: Optimizer) -> bool:
         """Before ``beginning``, a step began and did not end: it raised."""

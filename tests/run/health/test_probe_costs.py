@@ -14,7 +14,6 @@ from torch import Tensor, nn
 
 from notebook_probe.probes.around_optimizer import Updates
 from notebook_probe.probes.loss.reached import Left, Look, Witnesses
-from notebook_probe.probes.parameters.ownership import Ownership
 from notebook_probe.probes.step import calling
 from notebook_probe.probes.step.calling import Beside, Sample
 from notebook_probe.probes.step.frame import StepFrame
@@ -225,17 +224,17 @@ def test_what_hooks_do_around_a_reading_and_what_closing_takes_is_counted(
     clock: Clock, watch: Watch, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """The clock moves by 2 ms when an optimizer's hook looks whose it is, by 5 as a step closes."""
-    has, close = Ownership.has, StepFrame.close
+    of, close = Updates._of, StepFrame.close
 
-    def looking(ownership: Ownership, optimizer: Any) -> bool:
+    def looking(updates: Updates, optimizer: Any) -> Any:
         clock.now += 0.002
-        return has(ownership, optimizer)
+        return of(updates, optimizer)
 
     def closing(frame: StepFrame) -> None:
         clock.now += 0.005
         close(frame)
 
-    monkeypatch.setattr(Ownership, "has", looking)
+    monkeypatch.setattr(Updates, "_of", looking)
     monkeypatch.setattr(StepFrame, "close", closing)
     model = made(Net)
     run = watch(model, probes=None)
