@@ -26,6 +26,7 @@ from benchmarks import (
     rules,
     step_time,
     summary,
+    threads,
 )
 
 BENCHMARKS = {
@@ -48,6 +49,7 @@ BENCHMARKS = {
     "summary": summary,
     "lineage": lineage,
     "catalogue": catalogue,
+    "threads": threads,
 }
 ELSEWHERE = {"graphs": graphs}
 """In an environment of their own, when they are named."""

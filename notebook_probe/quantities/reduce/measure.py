@@ -11,6 +11,7 @@ from collections.abc import Iterable, Sequence
 from typing import Any, TypeAlias
 
 import numpy as np
+import numpy.typing as npt
 import torch
 from torch import Tensor, nn
 
@@ -22,10 +23,14 @@ from notebook_probe.quantities.reduce.stat import Stat
 __all__ = ["STAT", "measure", "measure_difference"]
 
 ROW = 4096
-"""Elements of one float32 dot: few enough for its rounding not to show in float32."""
+"""Elements of one dot: few enough for its rounding not to show in float32, and for BLAS not to wake
+threads of its own, which would then be in the way of torch's.
+"""
 
 PIECE = 32
 """Rows read at a time: 512 kB, so that the second and the third sum find them in cache."""
+
+_Array: TypeAlias = npt.NDArray[np.floating[Any]]
 
 _Sums: TypeAlias = tuple[float, float, int]
 """Sum of squares and, where they are asked for, plain sum and number of elements that are not 0."""
@@ -138,7 +143,7 @@ def _sums_of_all(arrays: list[Floats], parts: frozenset[str]) -> list[_Sums]:
     return [_sums(array, parts) for array in arrays]
 
 
-def _sums(array: Floats, parts: frozenset[str]) -> _Sums:
+def _sums(array: _Array, parts: frozenset[str]) -> _Sums:
     """What is summed of the elements, as far as it is wanted."""
     size = array.size
     if size > ROW:
@@ -148,7 +153,7 @@ def _sums(array: Floats, parts: frozenset[str]) -> _Sums:
     return float(array.dot(array)), total, n_nonzero
 
 
-def _sums_of_rows(array: Floats, parts: frozenset[str]) -> _Sums:
+def _sums_of_rows(array: _Array, parts: frozenset[str]) -> _Sums:
     """The same of many elements, piece by piece: each is in cache after it was read once."""
     whole = array.size - array.size % ROW
     squares, total, n_nonzero = _sums(array[whole:], parts)
@@ -166,7 +171,7 @@ def _sums_of_rows(array: Floats, parts: frozenset[str]) -> _Sums:
     return squares, total, n_nonzero
 
 
-def _dots(rows: Floats, others: Floats) -> float:
+def _dots(rows: _Array, others: _Array) -> float:
     """Sum of the products, each row's in float32, those of all rows in float64."""
     return sum(np.vecdot(rows, others).tolist())
 
@@ -183,7 +188,7 @@ def _moments(array: Floats, sumsq: float, total: float) -> tuple[float, float]:
     squares = rest = 0.0  # round the mean as it was found, whose own error is then corrected
     for start in range(0, size, PIECE * ROW):
         deviation = array[start : start + PIECE * ROW].astype(np.float64) - mean
-        squares += float(deviation.dot(deviation))
+        squares += _sums(deviation, _SUMSQ)[0]
         rest += float(deviation.sum())
     return mean + rest / size, max(0.0, squares - rest * rest / size)
 
@@ -192,7 +197,7 @@ def _measure_again(array: Floats, parts: frozenset[str]) -> Stat:
     """The slow path: something is NaN or infinite, or squares left the range of float32."""
     n_nonfinite = array.size - int(np.count_nonzero(np.isfinite(array)))
     wide = array.astype(np.float64)
-    stat = Stat(array.size, float(wide.dot(wide)), n_nonfinite=n_nonfinite)
+    stat = Stat(array.size, _sums(wide, _SUMSQ)[0], n_nonfinite=n_nonfinite)
     if "moments" in parts:
         stat.mean = float(wide.mean())
         stat.spread = float(np.square(wide - stat.mean).sum())

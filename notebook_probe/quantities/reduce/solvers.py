@@ -12,6 +12,8 @@ import numpy.typing as npt
 import torch
 from torch import Tensor
 
+from notebook_probe.one_thread import one_thread
+
 __all__ = ["LARGE", "eigvalsh", "inner", "lanczos", "largest_eigenvalue"]
 
 Vector = TypeVar("Vector", Tensor, npt.NDArray[np.float64])
@@ -40,7 +42,7 @@ def inner(columns: Tensor) -> Tensor:
     if not columns.is_cpu:
         return columns.T @ columns
     array = columns.numpy()
-    with np.errstate(all="ignore"):  # what is not finite is found in the result
+    with one_thread(), np.errstate(all="ignore"):  # what is not finite is found in the result
         return torch.from_numpy(array.T @ array)
 
 
@@ -48,7 +50,8 @@ def eigvalsh(matrix: Tensor) -> Tensor:
     """Ascending eigenvalues; NaN where the solver gives up. In float64 numpy's is the faster."""
     try:
         if matrix.is_cpu and matrix.dtype is torch.float64:
-            return torch.from_numpy(np.linalg.eigvalsh(matrix.numpy()))
+            with one_thread():
+                return torch.from_numpy(np.linalg.eigvalsh(matrix.numpy()))
         return torch.linalg.eigvalsh(matrix)
     except (np.linalg.LinAlgError, torch.linalg.LinAlgError):  # type: ignore[attr-defined]
         return torch.full_like(matrix[0], torch.nan)
@@ -64,7 +67,8 @@ def largest_eigenvalue(matrix: Tensor) -> Tensor:
     """
     if matrix.is_cpu and len(matrix) >= LARGE:
         wide, start = matrix.double().numpy(), _start(len(matrix))
-        found = lanczos(wide.dot, start, tolerance=CLOSE, every=LOOK_EVERY)
+        with one_thread():
+            found = lanczos(wide.dot, start, tolerance=CLOSE, every=LOOK_EVERY)
         if not math.isnan(found):
             return matrix.new_tensor(found)
     return eigvalsh(matrix)[-1]
@@ -123,7 +127,8 @@ def lanczos(
         if not math.isfinite(alpha + beta):
             return math.nan
         if step % every == 0 or beta <= nothing * abs(alpha):
-            values, vectors = np.linalg.eigh(np.diag(diagonal) + np.diag(beside, -1))
+            with one_thread():
+                values, vectors = np.linalg.eigh(np.diag(diagonal) + np.diag(beside, -1))
             radius = np.abs(values).max()
             is_settled = beta * abs(vectors[-1, -1]) <= tolerance * radius
             if (is_settled and step >= LEAST_PRODUCTS) or beta <= nothing * radius:

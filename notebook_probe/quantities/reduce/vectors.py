@@ -60,7 +60,7 @@ def _product(one: Floats, other: Floats) -> float:
     found = quiet.run(_by_rows, one, other)
     if SMALLEST < abs(found) < math.inf:
         return found
-    return float(quiet.run(np.vdot, one.astype(np.float64), other.astype(np.float64)))
+    return float(quiet.run(_by_rows, one.astype(np.float64), other.astype(np.float64)))
 
 
 def _by_rows(one: Floats, other: Floats) -> float:

@@ -7,6 +7,8 @@ import math
 import numpy as np
 import numpy.typing as npt
 
+from notebook_probe.one_thread import one_thread
+
 __all__ = ["Average", "capped", "is_averaged", "warm_up"]
 
 BLOCK = 64
@@ -132,7 +134,9 @@ def _running_sums(values: Float64s, weight: float, before: Float64s) -> Float64s
     whole, rest = np.split(values, [n_blocks * size], axis=1)
     ages = np.arange(size)[:, None] - np.arange(size)
     powers = np.where(ages >= 0, float(weight) ** np.maximum(ages, 0), 0.0)
-    sums = (whole.reshape(-1, size) @ powers.T).reshape(n_series, n_blocks, size)
+    with one_thread():  # a training may run beside it
+        products = whole.reshape(-1, size) @ powers.T
+    sums = products.reshape(n_series, n_blocks, size)
     inherited = before[:, None]
     if n_blocks > 1:
         ends = _running_sums(sums[:, :-1, -1], weight**size, before)

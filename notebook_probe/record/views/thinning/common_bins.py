@@ -8,6 +8,7 @@ import numpy as np
 import numpy.typing as npt
 
 from notebook_probe.axis import Axis
+from notebook_probe.one_thread import one_thread
 from notebook_probe.record.format.elements import element_labels, read_element
 from notebook_probe.record.format.source import Floats, StreamView
 from notebook_probe.record.views.wrapped import WrappedStream
@@ -72,7 +73,8 @@ class CommonBins(WrappedStream):
             for width in np.unique(widths[np.isfinite(widths) & (widths > 0) & (widths < widest)]):
                 rows = widths == width
                 moved = merging(self._axis, round(widest / float(width)))
-                counts[rows, place] = counts[rows, place] @ moved
+                with one_thread():  # a training may run beside it
+                    counts[rows, place] = counts[rows, place] @ moved
         return counts.reshape(len(raw), -1)
 
 
