@@ -95,6 +95,8 @@ test-postgres: .venv/stamp-test
 test-libraries: .venv/stamp-pip
 	$(BIN)/python tools/group_env.py libraries
 	$(ONE_THREAD) .venv-libraries/bin/python -m pytest -m libraries tests/libraries --numprocesses 2 --dist loadfile
+	$(BIN)/python tools/group_env.py graphs
+	$(ONE_THREAD) .venv-graphs/bin/python -m pytest -m libraries tests/graph/of_libraries --numprocesses 2
 
 test-frontends: .venv/stamp-test
 	$(BIN)/python tools/group_env.py frontends

@@ -17,7 +17,8 @@ ROOT = Path(__file__).parents[1]
 def make(group: str) -> None:
     """Create ``.venv-<group>`` with the tests' own packages, or renew it where pins are newer."""
     folder = ROOT / f".venv-{group}"
-    pins = ("constraints.txt", f"constraints-{group}.txt")
+    own = f"constraints-{group}.txt"
+    pins = ["constraints.txt", *([own] if (ROOT / own).exists() else [])]
     complete = folder / "complete"  # written last: an interrupted installation starts again
     if not complete.exists():
         print(f"making {folder.name}", flush=True)
