@@ -20,7 +20,7 @@ from torch import nn
 
 from benchmarks.pairs import Step
 from benchmarks.peers.ours import begin
-from benchmarks.probe_sets import Probes
+from benchmarks.probe_sets import Probes, leaf
 from benchmarks.selection import add_selection
 from benchmarks.small_workloads import SIZES
 from benchmarks.table import Table
@@ -40,16 +40,12 @@ def sigmoids() -> Workload:
     return Workload(model, optimizer, torch.randn(128, 512), torch.randint(0, 10, (128,)))
 
 
-def _is_leaf(path: str, module: nn.Module) -> bool:
-    return not any(True for _ in module.children())
-
-
 MODELS = {"sigmoids": sigmoids, **SIZES}
 USUAL = "sigmoids", "MLP", "LeNet", "small ViT"
 SETS: dict[str, Probes | Preset] = {
     "default": presets["default"],
     "alerts": presets["alerts"],
-    "spectra": {_is_leaf: ["input_cov_max_eig", "effective_rank"]},
+    "spectra": {leaf: ["input_cov_max_eig", "effective_rank"]},
 }
 COLUMNS = {"model": 11, "probes": 8, "threads": 7, "step ms": 7, "watched": 8}
 BLOCK, REST_S = 10, 0.1

@@ -19,12 +19,12 @@ from notebook_probe.explorer.draw.increments import Increments
 from notebook_probe.explorer.draw.lines import lines as lines
 from notebook_probe.explorer.draw.view import VIEWS
 from notebook_probe.explorer.draw.what_has_values import COUNTS, Recorded
+from notebook_probe.explorer.let_out import let_out
 from notebook_probe.explorer.messages import from_view, wire
 from notebook_probe.explorer.messages.alert_rows import AlertMessages
 from notebook_probe.explorer.messages.catalogue import Catalogue
 from notebook_probe.explorer.messages.clicks import REQUESTS, Clicks, greyed_controls
 from notebook_probe.explorer.messages.defaults import Defaults
-from notebook_probe.explorer.messages.let_out import let_out
 from notebook_probe.explorer.messages.looked_at import check
 from notebook_probe.explorer.messages.model_message import ModelMessages
 from notebook_probe.explorer.messages.opened_status import OpenedStatus

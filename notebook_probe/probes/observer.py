@@ -299,8 +299,7 @@ class Observer:
         if self.phase.now is None:
             self.forwards.end(output)
         if (frame := self.training.frame) is not None:
-            beside = seconds_of_a_call("forward", begun - frame.heard)
-            frame.seconds += time.perf_counter() - begun + beside
+            frame.seconds += time.perf_counter() - begun + seconds_of_a_call("forward")
 
     def enter(self, root: nn.Module) -> None:
         """A call of the root begins."""

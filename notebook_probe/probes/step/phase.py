@@ -120,7 +120,7 @@ class PhaseOfThread(threading.local):
             self.outer.clear()
         else:
             self.outer.append(self.now)
-        self.now = self.of(root) if self.is_past else phase_of(root)
+        self.now = self.of(root)
         return outermost
 
     def of(self, module: nn.Module) -> Phase:

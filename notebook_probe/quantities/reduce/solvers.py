@@ -67,8 +67,7 @@ def largest_eigenvalue(matrix: Tensor) -> Tensor:
     """
     if matrix.is_cpu and len(matrix) >= LARGE:
         wide, start = matrix.double().numpy(), _start(len(matrix))
-        with one_thread():
-            found = lanczos(wide.dot, start, tolerance=CLOSE, every=LOOK_EVERY)
+        found = lanczos(wide.dot, start, tolerance=CLOSE, every=LOOK_EVERY)
         if not math.isnan(found):
             return matrix.new_tensor(found)
     return eigvalsh(matrix)[-1]
@@ -79,6 +78,7 @@ def _start(n: int) -> npt.NDArray[np.float64]:
     return np.random.default_rng(0).standard_normal(n)
 
 
+@one_thread()
 def lanczos(
     product: Callable[[Vector], Vector],
     start: Vector,
@@ -127,8 +127,7 @@ def lanczos(
         if not math.isfinite(alpha + beta):
             return math.nan
         if step % every == 0 or beta <= nothing * abs(alpha):
-            with one_thread():
-                values, vectors = np.linalg.eigh(np.diag(diagonal) + np.diag(beside, -1))
+            values, vectors = np.linalg.eigh(np.diag(diagonal) + np.diag(beside, -1))
             radius = np.abs(values).max()
             is_settled = beta * abs(vectors[-1, -1]) <= tolerance * radius
             if (is_settled and step >= LEAST_PRODUCTS) or beta <= nothing * radius:
