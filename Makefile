@@ -17,12 +17,15 @@ LAB += $(shell [ "$$(id -u)" != 0 ] || echo --allow-root)
 help:
 	@echo "make demo            train the quickstart's network; leaves build/quickstart.html and its record"
 	@echo "make lab             open the quickstart in JupyterLab"
-	@echo "make test            every test of a moment: units, laws, the panel in a headless browser"
-	@echo "make test-slow       the others: processes killed, long laws, JupyterLab in a headless browser"
-	@echo "make check           format, lint, types, import contracts, notebooks without outputs"
+	@echo "make test            the quick tests: units, laws, the panel in a headless browser; three minutes"
+	@echo "make test-changed    those of them that uncommitted changes can affect; SINCE=main~3 for more"
+	@echo "make test-slow       the slow tests: processes killed, long laws, JupyterLab in a headless browser"
+	@echo "make mark-slow       mark the cases slow that the last make test found above half a second"
+	@echo "make check           format, lint, types, import contracts, what is read of pages and scripts"
 	@echo "make bench           what watching costs, beside TensorBoard and others; about an hour"
 	@echo "make docs            the documentation site, in build/site"
 	@echo "make test-docs       every page of it: links, names, and in a headless browser"
+	@echo "make test-stress     trainings on several threads, and interrupts at a thousand moments each"
 	@echo "make test-stories    whole notebooks, and long days in the panel of a real JupyterLab"
 	@echo "make test-crash      writers of a record killed again and again, under readers"
 	@echo "make test-kernels    the kernel protocol on other versions of ipykernel"
@@ -32,6 +35,11 @@ help:
 	@echo "make test-release    the wheel in empty environments, with the lowest and the newest versions"
 	@echo "make test-s3         records on S3, on a server of the tests' own"
 	@echo "make test-postgres   the catalogue in PostgreSQL, on a server of the tests' own"
+	@echo "make mutants         small changes of the source that no test notices; ROOM=record/write"
+	@echo "make test-gpu        what needs a CUDA device; skipped where there is none"
+	@echo "make gpu             all that a machine with a GPU can tell, in nine minutes; PARTS=\"tests bench\""
+	@echo "make test-python     the quick tests on another Python: make test-python PYTHON=python3.13"
+	@echo "make nightly         every command that runs by name only, and one table; hours"
 	@echo "make clean           remove .venv, build and caches"
 
 demo: .venv/stamp-demo
@@ -40,20 +48,35 @@ demo: .venv/stamp-demo
 lab: .venv/stamp-demo
 	$(BIN)/jupyter lab $(LAB) notebooks/quickstart.ipynb
 
-# What `make test` leaves to commands of their own.
-ELSEWHERE = docs or stories or kernels or gpu or libraries or frontends or crash or readers or s3 or postgres or release
-# What has become slow is said at the end.
-TWO = --numprocesses 2 --dist loadgroup --durations 12 --durations-min 1
+# What runs by name only. The other tests are quick, slow, static (`make check`) or of the site.
+BY_NAME = stories or kernels or gpu or libraries or frontends or crash or readers or s3 or postgres or release or stress
+# What has become slow is reported at the end.
+WORKERS = --numprocesses 3 --dist loadgroup --durations 12 --durations-min 1
 BROWSER = browser=$$($(BIN)/python tools/find_browser.py) && $(ONE_THREAD) NOTEBOOK_PROBE_BROWSER="$$browser"
+# `make test ALL=1`, as CI does: slow tests and those of the site, too, in the same session.
+TESTS = $(if $(ALL),not (static or $(BY_NAME)),not (slow or docs or static or $(BY_NAME)))
 
-test: .venv/stamp-test
-	@$(BROWSER) $(BIN)/python -m pytest -m "not (slow or $(ELSEWHERE))" $(TWO)
+test: .venv/stamp-test $(if $(ALL),docs)
+	@$(BROWSER) $(BIN)/python -m pytest -m "$(TESTS)" $(WORKERS) --pace=check $(OPTIONS)
 
 test-slow: .venv/stamp-test
-	@$(BROWSER) $(BIN)/python -m pytest -m "slow and not ($(ELSEWHERE))" $(TWO)
+	@$(BROWSER) $(BIN)/python -m pytest -m "slow and not (docs or static or $(BY_NAME))" $(WORKERS)
+
+# `make test-changed SINCE=main~3`; by default, what is not committed yet.
+SINCE = HEAD
+test-changed: .venv/stamp-test
+	@mkdir -p build && $(BIN)/python -m tools.affected --since "$(SINCE)" > build/affected.txt
+	@if [ -s build/affected.txt ]; then $(MAKE) --no-print-directory test OPTIONS=@build/affected.txt; fi
+
+# Marks the quick cases that the last `make test` found too slow.
+mark-slow: .venv/stamp-test
+	@$(BROWSER) $(BIN)/python -m tests.pace
 
 test-stories: .venv/stamp-test
-	@$(BROWSER) $(BIN)/python -m pytest -m stories $(TWO)
+	@$(BROWSER) $(BIN)/python -m pytest -m stories $(WORKERS)
+
+test-stress: .venv/stamp-test
+	@$(ONE_THREAD) $(BIN)/python -m pytest -m stress
 
 check: .venv/stamp-check
 	$(BIN)/ruff format --check .
@@ -61,6 +84,20 @@ check: .venv/stamp-check
 	$(BIN)/mypy
 	$(BIN)/lint-imports
 	$(BIN)/nbstripout --keep-id --verify notebooks/*.ipynb notebooks/broken/*.ipynb notebooks/colab/*.ipynb
+	$(ONE_THREAD) $(BIN)/python -m pytest -m static tests/static --quiet
+	@$(MAKE) --no-print-directory check-javascript
+
+# The types of the panel's JavaScript. NODE_NEEDED=1 fails where there is no Node.js, as in CI.
+check-javascript:
+	@if command -v npm >/dev/null; then $(MAKE) --no-print-directory build/javascript/stamp \
+	  && build/javascript/node_modules/.bin/tsc --project tools/javascript; \
+	else echo "types of the JavaScript: skipped, npm is needed, which comes with Node.js 20 or newer" >&2; \
+	  [ -z "$(NODE_NEEDED)" ]; fi
+
+build/javascript/stamp: tools/javascript/package.json
+	@mkdir -p $(@D) && cp $< $(@D)
+	npm install --prefix $(@D) --no-package-lock --ignore-scripts --no-audit --no-fund --silent
+	@touch $@
 
 # The panel on the first page is that of this commit. Mkdocs speaks of its successor at every start,
 # and `--quiet` would take the warnings from `--strict`.
@@ -78,34 +115,52 @@ bench: .venv-bench/stamp
 test-crash: .venv/stamp-test
 	$(ONE_THREAD) $(BIN)/python -m pytest -m crash
 
-test-kernels: .venv/stamp-test
-	$(BIN)/python tools/kernel_envs.py
-	$(BIN)/python -m pytest -m kernels
+test-kernels: .venv/stamp-test .venv-ipykernel-6.31/stamp .venv-ipykernel-7.3/stamp .venv-ipykernel-colab/stamp
+	@$(BROWSER) $(BIN)/python -m pytest -m kernels
 
 test-release: .venv/stamp-test
 	@$(BROWSER) $(BIN)/python -m pytest -m release tests/release
 
-test-s3: .venv/stamp-test
-	$(BIN)/python tools/s3_env.py
+test-s3: .venv/stamp-test .venv-s3/stamp
 	$(ONE_THREAD) $(BIN)/python -m pytest -m s3 tests/record tests/catalogues
 
 test-postgres: .venv/stamp-test
 	$(ONE_THREAD) $(BIN)/python -m pytest -m postgres tests/catalogues
 
-test-libraries: .venv/stamp-pip
-	$(BIN)/python tools/group_env.py libraries
+test-libraries: .venv-libraries/stamp .venv-graphs/stamp
 	$(ONE_THREAD) .venv-libraries/bin/python -m pytest -m libraries tests/libraries --numprocesses 2 --dist loadfile
-	$(BIN)/python tools/group_env.py graphs
 	$(ONE_THREAD) .venv-graphs/bin/python -m pytest -m libraries tests/graph/of_libraries --numprocesses 2
 
-test-frontends: .venv/stamp-test
-	$(BIN)/python tools/group_env.py frontends
+test-frontends: .venv/stamp-test .venv-frontends/stamp
 	@$(BROWSER) .venv-frontends/bin/python -m pytest -m frontends tests/frontends
 
 test-readers: .venv/stamp-test
 	@command -v npm >/dev/null || { echo "npm is needed, which comes with Node.js 20 or newer" >&2; exit 1; }
 	npm install --prefix tests/readers --no-package-lock --ignore-scripts --no-audit --no-fund --silent
 	$(BIN)/python -m pytest -m readers tests/readers
+
+# Changes of the files that differ from commit SINCE, or of folder ROOM; at most MOST of them.
+mutants: .venv/stamp-test
+	$(ONE_THREAD) $(BIN)/python -m tools.mutants --since "$(SINCE)" \
+	  $(if $(ROOM),--room $(ROOM)) $(if $(MOST),--most $(MOST))
+
+test-gpu: .venv/stamp-test
+	$(ONE_THREAD) $(BIN)/python -m pytest -m gpu
+
+# Nothing is installed but wheels that lie beside the checkout: a machine with a GPU may have no network.
+# `make gpu PARTS="tests bench" OPTIONS="--device cpu"` checks the logic of these parts without one.
+gpu:
+	@$(ONE_THREAD) $(firstword $(wildcard $(BIN)/python) python3) -m tools.gpu $(PARTS) $(OPTIONS)
+
+# `make nightly PARTS="kernels s3"` runs some of them.
+nightly: .venv/stamp-test
+	$(BIN)/python -m tools.nightly $(PARTS)
+
+# `make test-python PYTHON=python3.13`, in an environment of its own.
+test-python: BIN = .venv-python/bin
+test-python:
+	$(firstword $(PYTHON)) -m tools.group_env python
+	@$(BROWSER) $(BIN)/python -m pytest -m "$(TESTS)" $(WORKERS)
 
 clean:
 	rm -rf .venv .venv-* build dist .mypy_cache .ruff_cache .pytest_cache .import_linter_cache .hypothesis
@@ -132,23 +187,8 @@ clean:
 	$(INSTALL) --group test --group check
 	@touch $@
 
-# Apart from .venv: the peers are large, and some packages behave differently where they find one.
-# torch comes alone and first, so that nothing replaces the build that is there.
-BENCH_INSTALL = .venv-bench/bin/python -m pip --disable-pip-version-check install --quiet \
-	--constraint constraints.txt
-.venv-bench/stamp: $(PINS)
-	$(BIN)/python -m venv .venv-bench
-	$(BENCH_INSTALL) "pip>=25.1"
-	$(BENCH_INSTALL) torch
-	$(BENCH_INSTALL) --editable ".[lab]" --group bench
-	@touch $@
+# Apart from .venv: what a dependency group of pyproject.toml declares.
+.venv-%/stamp: pyproject.toml constraints.txt $(wildcard constraints-*.txt) .venv/stamp-pip
+	$(BIN)/python -m tools.group_env $*
 
-# Without torch and without the package, which mkdocs reads as text.
-.venv-docs/stamp: pyproject.toml constraints.txt constraints-docs.txt .venv/stamp-pip
-	$(BIN)/python -m venv .venv-docs
-	.venv-docs/bin/python -m pip --disable-pip-version-check install --quiet "pip>=25.1"
-	.venv-docs/bin/python -m pip --disable-pip-version-check install --quiet \
-	  --constraint constraints.txt --constraint constraints-docs.txt --group docs
-	@touch $@
-
-.PHONY: help demo lab docs test-docs test test-slow test-stories check bench test-crash test-kernels test-frontends test-libraries test-readers test-release test-s3 test-postgres clean
+.PHONY: help demo lab docs test-docs test test-slow test-changed mark-slow test-stories test-stress check check-javascript bench test-crash test-kernels test-frontends test-libraries test-readers test-release test-s3 test-postgres test-gpu gpu test-python nightly mutants clean

@@ -13,6 +13,7 @@ from benchmarks import (
     compare,
     explorer_clicks,
     explorer_refresh,
+    gpu,
     graphs,
     honest,
     idle,
@@ -20,6 +21,7 @@ from benchmarks import (
     loop,
     memory,
     panel,
+    programs,
     quantities,
     record,
     reductions,
@@ -51,8 +53,8 @@ BENCHMARKS = {
     "catalogue": catalogue,
     "threads": threads,
 }
-ELSEWHERE = {"graphs": graphs}
-"""In an environment of their own, when they are named."""
+ELSEWHERE = {"gpu": gpu, "graphs": graphs, "programs": programs}
+"""Benchmarks that run only if they are named: they need another machine or environment."""
 
 
 def main(arguments: list[str]) -> None:

@@ -91,7 +91,7 @@ def _click(n_modules: int, quantity: str, marked: str) -> tuple[float, float]:
     paths = tuple(path for path, _ in model.named_modules() if path)
     with tempfile.TemporaryDirectory() as folder, begin(training, None, Path(folder)) as run:
         ordinary_s = min(_boundary_s(training) for _ in range(5))
-        ticket = run.put(Attach(paths if marked == MARKED[0] else ("*",), quantity))
+        ticket = run.controls.put(Attach(paths if marked == MARKED[0] else ("*",), quantity))
         gc.collect()
         added_s = _boundary_s(training) - ordinary_s
         assert ticket.state == "applied", ticket.text

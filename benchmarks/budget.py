@@ -84,7 +84,7 @@ def _settle(run: nbp.Run, step: object, seconds: float) -> None:
     begun, said, since = time.monotonic(), "", 0
     for n in range(MOST_STEPS):
         step()
-        now = run.status_head().budget if n % 32 == 0 else said
+        now = run.controls.status_head().budget if n % 32 == 0 else said
         if now != said:
             said, since = now, n
         late = time.monotonic() - begun > 4 * seconds

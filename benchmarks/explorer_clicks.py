@@ -39,7 +39,7 @@ def run(chosen: argparse.Namespace) -> None:
         watched = nbp.watch(model, store=Path(folder) / "run.zarr", probes=None)
         _attach(watched)
         print(f"a click while training, {chosen.modules} modules x {N_PROBES} probes")
-        panel = Panel(watched, watched)
+        panel = Panel(watched, watched.controls)
         with _training(model):
             _clicks(panel, watched)
             for text, visible in (("a view is looked at", True), ("nobody looks", False)):
@@ -76,7 +76,7 @@ def _training(model: nn.Module) -> Iterator[None]:
 def _clicks(panel: Panel, watched: nbp.Run) -> None:
     """Time from the handler's begin to the queue, and the CPU time of a click and of a status."""
     _hears(panel, {"type": "hello", "view": "x"})
-    panel._session.publish(lambda *_: None, "", watched.status_head())
+    panel._session.publish(lambda *_: None, "", watched.controls.status_head())
     queued_s: list[float] = []
     put = watched._parts.gate._waiting.put
 
@@ -99,7 +99,7 @@ def _clicks(panel: Panel, watched: nbp.Run) -> None:
         cpu.append(_cpu_s(lambda: _hears(panel, click)))
         taken.append(1e3 * (queued_s[-1] - begun))
         time.sleep(REST_S)
-    head_s = np.median([_cpu_s(watched.status_head) for _ in range(20)])
+    head_s = np.median([_cpu_s(watched.controls.status_head) for _ in range(20)])
     status_s = np.median([_cpu_s(watched.status) for _ in range(3)])
     middle, late, most = np.quantile(taken, [0.5, 0.95, 1.0])
     print(f"  to the queue: median {middle:.3f} ms, p95 {late:.3f} ms, most {most:.3f} ms")

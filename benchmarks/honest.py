@@ -84,7 +84,7 @@ def _line(
         _warm(watched, plain, SETTLED_STEPS if percent else WARM_STEPS, percent is not None)
         before = run.status().total_cost_s
         pairs = paired(watched.step, plain.step, seconds=seconds, at_most=10**9)
-        run.settle()
+        run.controls.settle()
         said = (run.status().total_cost_s - before) / float(pairs.plain.sum())
     ratio = pairs.total_ratio()
     share = said / (ratio - 1)

@@ -4,7 +4,7 @@
 >>> run = nbp.watch(model, optimizer)  # doctest: +SKIP
 >>> run.explore()                      # doctest: +SKIP
 
-What needs torch or Jupyter is loaded when it is first used: reading a record needs neither.
+Modules that need torch or Jupyter are loaded when first used: reading a record needs neither.
 """
 
 from __future__ import annotations
@@ -16,6 +16,7 @@ from notebook_probe.alerts import Alert, Alerts, Rule, rule
 from notebook_probe.axis import IMAGE, PER_CHANNEL, Axis
 from notebook_probe.errors import (
     BreakpointError,
+    CatalogueError,
     CheckpointError,
     ClosedRunError,
     DuplicateNameError,
@@ -53,6 +54,7 @@ from notebook_probe.errors import (
     ViewError,
     near,
 )
+from notebook_probe.examine import Examination
 from notebook_probe.graph import Graph
 from notebook_probe.opened import OpenedJob, OpenedRun, OpenedRuns, open_run, open_runs
 from notebook_probe.record.store.location import RemoteStore
@@ -108,12 +110,14 @@ __all__ = [
     "Axis",
     "BreakpointError",
     "Catalogue",
+    "CatalogueError",
     "CheckpointError",
     "ClipOptimizer",
     "ClosedRunError",
     "DataCollector",
     "DuplicateNameError",
     "Every",
+    "Examination",
     "Geometric",
     "Graph",
     "Handle",
@@ -233,6 +237,8 @@ _ROOMS = ("summary", "train")
 def __getattr__(name: str) -> Any:
     if name in _ROOMS:
         return import_module(f"{__name__}.{name}")
+    if name.startswith("_"):  # asked for by doctest and inspect, thousands of times; by no person
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
     try:
         home = _ON_FIRST_USE[name]
     except KeyError:

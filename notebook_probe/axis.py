@@ -12,15 +12,15 @@ __all__ = ["ARRAYS", "IMAGE", "PER_CHANNEL", "Arrays", "Axis", "AxisLike", "Imag
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Axis:
-    """A dimension and what is known along it.
+    """A dimension and its coordinates.
 
-    Where its own last coordinate is NaN, that element of a value is a *width*: what the coordinates
-    of this one value are to be multiplied by, such as the width of its bins.
+    If the last coordinate is NaN, that element of a value is a *width*: the factor for the
+    coordinates of this value, such as the width of its bins.
 
     Raises
     ------
     ValueError
-        When its coordinates differ in length, or none is called like the dimension.
+        Its coordinates differ in length, or none has the name of the dimension.
 
     Examples
     --------
@@ -30,11 +30,11 @@ class Axis:
     """
 
     name: str
-    """The dimension, as it is called in the record."""
+    """Name of the dimension in the record."""
     coords: Mapping[str, tuple[float, ...]]
     """Coordinates along it; one is called like the dimension."""
     group: str
-    """What such quantities are together; one group, one axis."""
+    """Name of the group of such quantities; one group, one axis."""
 
     def __post_init__(self) -> None:
         lengths = {name: len(values) for name, values in self.coords.items()}
@@ -50,7 +50,7 @@ class Axis:
 
     @property
     def has_width(self) -> bool:
-        """Whether the last element of a value is the width that its coordinates count in."""
+        """True if the last element of a value is the width that its coordinates count in."""
         return math.isnan(self.coords[self.name][-1]) if self.size else False
 
     @property
@@ -60,11 +60,11 @@ class Axis:
 
     @property
     def expected(self) -> str:
-        """What a value is, in words."""
+        """Description of a value, in words."""
         return f"{self.size} real numbers along {self.name!r}"
 
     def fits(self, shape: tuple[int, ...]) -> bool:
-        """Whether a value can have this shape."""
+        """Return whether a value can have this shape."""
         return shape == (self.size,)
 
     def __eq__(self, other: object) -> bool:
@@ -74,7 +74,7 @@ class Axis:
         return hash((self.name, self.group))  # cheap: it is the key of every row
 
     def _key(self) -> object:
-        """What makes it equal to another; NaN counts as equal to NaN."""
+        """Return a key for equality; NaN counts as equal to NaN."""
         coords = {
             name: tuple(None if math.isnan(value) else value for value in values)
             for name, values in self.coords.items()
@@ -83,7 +83,7 @@ class Axis:
 
 
 class PerChannel:
-    """The axis of vectors that are as long as each module has channels, or whatever it has.
+    """Axis of vectors with one element per channel, or of another per-module length.
 
     They are recorded one module after the other, and read as ``run.series(module, quantity)`` with
     dims (step, index).
@@ -92,7 +92,7 @@ class PerChannel:
     expected = "a vector of real numbers"
 
     def fits(self, shape: tuple[int, ...]) -> bool:
-        """Whether a value can have this shape."""
+        """Return whether a value can have this shape."""
         return len(shape) == 1 and shape[0] > 0
 
     def __repr__(self) -> str:
@@ -103,7 +103,7 @@ PER_CHANNEL = PerChannel()
 
 
 class Image:
-    """The axes of images: rows and columns, and three or four colours where there are any.
+    """The axes of images: rows and columns, and three or four colors if there are any.
 
     They are recorded as `Run.log_array` records arrays; of several calls in a step the last one's
     is kept. Each module has images of one size.
@@ -112,13 +112,13 @@ class Image:
     expected = "an image: (height, width), or (height, width, 3 or 4)"
 
     def fits(self, shape: tuple[int, ...]) -> bool:
-        """Whether a value can have this shape."""
+        """Return whether a value can have this shape."""
         return min(shape, default=0) > 0 and (
             len(shape) == 2 or (len(shape) == 3 and shape[2] in (3, 4))
         )
 
     def stored(self, name: str, shape: tuple[int, ...]) -> str:
-        """What an array of this shape is called in the record, of a quantity of this name."""
+        """Return the recorded name of an array of this shape."""
         return name
 
     def __repr__(self) -> str:
@@ -129,7 +129,7 @@ IMAGE = Image()
 
 
 class Arrays(Image):
-    """The axes of arrays of any shape, which each step may have anew: a name for each shape."""
+    """Axes of arrays of any shape, which may differ between steps: a name for each shape."""
 
     expected = "an array with one element or more"
 
@@ -137,7 +137,7 @@ class Arrays(Image):
         return min(shape, default=0) > 0
 
     def stored(self, name: str, shape: tuple[int, ...]) -> str:
-        """The name with the shape behind it.
+        """Return the name followed by the shape.
 
         Examples
         --------
@@ -153,4 +153,4 @@ class Arrays(Image):
 ARRAYS = Arrays()
 
 AxisLike: TypeAlias = Axis | PerChannel | Image
-"""What a value that is no number has."""
+"""Axis of a value that is not a number."""

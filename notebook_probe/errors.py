@@ -23,8 +23,9 @@
     ├── RecordMismatchError  (FileExistsError)        the store holds another model's record
     ├── RecordLockedError    (BlockingIOError)        another writer has the store
     ├── RecordWriteError     (OSError)                the store cannot be written
+    ├── CatalogueError       (OSError)                a catalogue whose database cannot be used
     ├── MissingExtraError    (ImportError)            an optional library that is not installed
-    ├── TrainingError        (RuntimeError)           a training that cannot go on
+    ├── TrainingError        (RuntimeError)           a training that cannot continue
     │   ├── HookError                                 a hook of a loop raised
     │   ├── NoChangeError                             nothing was updated where it should have been
     │   ├── HiLossError                               the loss is above what was allowed
@@ -50,6 +51,7 @@ from difflib import get_close_matches
 
 __all__ = [
     "BreakpointError",
+    "CatalogueError",
     "CheckpointError",
     "ClosedRunError",
     "DuplicateNameError",
@@ -94,7 +96,7 @@ class ProbeError(Exception):
 
 
 class UnknownNameError(ProbeError, ValueError, KeyError):
-    """A name that is not there; the message lists the close ones."""
+    """An unknown name; the message lists the close ones."""
 
     def __str__(self) -> str:  # KeyError would quote the message
         return str(self.args[0]) if self.args else ""
@@ -125,11 +127,15 @@ class NoGraphError(ProbeError, LookupError):
 
 
 class BreakpointError(ProbeError, ValueError):
-    """A condition by which no training can be held."""
+    """Invalid condition of a breakpoint."""
 
 
 class QueryError(ProbeError, ValueError):
-    """A condition on runs that cannot be read, or that fails when a run is asked."""
+    """A condition on runs that cannot be parsed, or that fails for a run."""
+
+
+class CatalogueError(ProbeError, OSError):
+    """A catalogue whose database cannot be reached, read or written."""
 
 
 class QuantityError(ProbeError, ValueError):
@@ -137,7 +143,7 @@ class QuantityError(ProbeError, ValueError):
 
 
 class NotApplicableError(ProbeError, ValueError):
-    """A quantity asked of a module that lacks what it needs."""
+    """A quantity at a module that lacks what it needs."""
 
 
 class InterferenceError(ProbeError, RuntimeError):
@@ -153,11 +159,11 @@ class ViewError(ProbeError, ValueError):
 
 
 class UnreadableError(ProbeError, TypeError):
-    """A tensor that holds no values, or of a kind nobody can convert: a gap, not a failure."""
+    """A tensor without values, or of a kind that cannot be converted: a gap, not a failure."""
 
 
 class ClosedRunError(ProbeError, RuntimeError):
-    """Something was asked of a run that has been closed."""
+    """A call on a run that has been closed."""
 
 
 class RecordFormatError(ProbeError, ValueError):
@@ -181,7 +187,7 @@ class MissingExtraError(ProbeError, ImportError):
 
 
 class TrainingError(ProbeError, RuntimeError):
-    """A training that cannot go on."""
+    """A training that cannot continue."""
 
 
 class HookError(TrainingError):
@@ -201,7 +207,7 @@ class CheckpointError(TrainingError):
 
 
 class NonFiniteError(TrainingError, ArithmeticError):
-    """Something that training needs is no finite number."""
+    """A value that training needs is not finite."""
 
 
 class NanLossError(NonFiniteError):
@@ -217,7 +223,7 @@ class NonFiniteGradientError(NonFiniteError):
 
 
 class RegistryWarning(UserWarning):
-    """What another package announces cannot be loaded; everything else can."""
+    """An announcement of another package cannot be loaded; everything else can."""
 
 
 class RecordWarning(UserWarning):
@@ -225,7 +231,11 @@ class RecordWarning(UserWarning):
 
 
 class ReplacedWarning(UserWarning):
-    """A number was logged at a step that had one of this name; the last one is kept."""
+    """A logged number took the place of another at its step, or its series another name.
+
+    The first keeps the last number. The second says under which name the series is read, because
+    a probe, or the other phase, has the name that was given.
+    """
 
 
 class ReplayWarning(UserWarning):
@@ -265,5 +275,5 @@ def near(name: str, known: Iterable[str], limit: int = 4) -> str:
 
 
 def _by_end(name: str, names: Iterable[str]) -> list[str]:
-    """Those of which what follows the last dot is close."""
+    """Return the names whose part after the last dot is close."""
     return [one for one in names if get_close_matches(name, [one.rpartition(".")[2]], cutoff=0.75)]

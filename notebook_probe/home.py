@@ -1,4 +1,4 @@
-"""The folder of the user in which it is kept what belongs to no single record."""
+"""The user's folder for files that belong to no single record."""
 
 from __future__ import annotations
 

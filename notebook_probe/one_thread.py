@@ -1,9 +1,9 @@
 """numpy's linear algebra on the thread that asks for it, and on no other.
 
-numpy brings a BLAS with threads of its own, one for each core, which go on turning for a while
-after a call in case there is another. torch has threads, too: where both work in turn, each waits
-for cores that the idle threads of the other hold, and a covariance amid a training step takes ten
-times as long as on one thread.
+numpy brings a BLAS with threads, one for each core, which spin for a while after a call in case
+there is another. torch has threads, too: where both work in turn, each waits for cores that the
+idle threads of the other occupy, and a covariance within a training step takes ten times as long as
+on one thread.
 """
 
 from __future__ import annotations
@@ -22,10 +22,10 @@ _turn = threading.Lock()
 
 @contextmanager
 def one_thread() -> Iterator[None]:
-    """Let BLAS have one thread inside, and then as many as before.
+    """Limit BLAS to one thread inside the context, then restore the number.
 
-    It is so for the whole process. Of several threads that are inside the first sees to it: what
-    another still computes once that has left may have more.
+    It applies to the whole process. If several threads are inside, the first one sets and restores
+    it: another may compute with more threads once the first has left.
 
     Examples
     --------

@@ -13,13 +13,14 @@ import numpy as np
 
 from notebook_probe.compare.differences import differ_in_seed_alone
 from notebook_probe.errors import ProbeError, RecordWarning
-from notebook_probe.lineage.pictured import pictured, result_of
+from notebook_probe.lineage.default_columns import pictured, result_of
 from notebook_probe.lineage.row import row_of
 from notebook_probe.lineage.table import LineageTable
 from notebook_probe.record.read import many
 from notebook_probe.record.read.ranks import OpenedRanks, rank_folders
 from notebook_probe.record.read.reader import OpenedRecord
 from notebook_probe.record.store.location import Location
+from notebook_probe.record.store.remote.address import is_location
 from notebook_probe.record.views.chunked import ChunksLike
 from notebook_probe.record.views.dataset import Dataset
 from notebook_probe.record.write.writer import RecordWriter
@@ -35,7 +36,7 @@ __all__ = ["Lineage", "OpenedJob", "OpenedRun", "OpenedRuns", "open_run", "open_
 
 
 class OpenedRun(SourceActions, OpenedRecord):
-    """A recorded run; one that another process is writing grows as it is read again."""
+    """A recorded run; one that another process writes grows as it is read again."""
 
     @contextmanager
     def _writing(self) -> Iterator[RecordWriter]:
@@ -47,7 +48,7 @@ class OpenedRun(SourceActions, OpenedRecord):
 class OpenedJob(OpenedRanks, OpenedRun):
     """A recorded job of several ranks; ``data`` and the other looks have a ``rank`` dimension.
 
-    The panel shows the first rank, and `alerts` are those of it; open ``rank_00001`` for another's.
+    The panel and `alerts` show the first rank; open ``rank_00001`` for another's.
     """
 
 
@@ -63,7 +64,7 @@ class Lineage(LineageTable):
             Names or patterns such as ``"config.*"``; by default settings in which runs differ, and
             results.
         colour : str, optional
-            The column that colours the lines; by default what was evaluated, else the last one.
+            The column for the color of the lines; by default an evaluation, else the last one.
 
         Raises
         ------
@@ -82,18 +83,18 @@ class Lineage(LineageTable):
         return parallel({one: self[one] for one in shown}, colour or result_of(shown))
 
     def explore(self) -> VBox:
-        """The table as a widget, in which runs are sorted, looked for, opened and compared.
+        """Return the table as a widget, in which runs are sorted, searched, opened and compared.
 
-        A click on a head sorts; the box takes words, or a condition such as
-        ``config.lr < 1e-3 and state == 'finished'``; *columns* chooses what is shown. Each row
-        has the line of its loss and a badge that counts its alerts. A click on a row opens its
-        run below, a tick draws it beside the open one. Runs that grow are followed while the
-        table is seen; into a table of a catalogue come those that begin meanwhile.
+        A click on a header sorts; the box takes words, or a condition such as ``config.lr < 1e-3
+        and state == 'finished'``; *columns* chooses what is shown. Each row has the line of its
+        loss and a badge that counts its alerts. A click on a row opens its run below, a tick
+        overlays it on the open one. Growing runs are followed while the table is visible; new runs
+        are added to a table of a catalogue.
 
         Returns
         -------
         ipywidgets.VBox
-            To be shown as the result of a cell, or among widgets of your own.
+            Show it as the result of a cell, or among other widgets.
 
         Examples
         --------
@@ -108,11 +109,11 @@ class Lineage(LineageTable):
 
     @property
     def _again(self) -> Callable[[], Iterable[Mapping[str, Any]]] | None:
-        """Gives the rows that there are now; None where there will be no others."""
+        """Function that returns the present rows; None if they never change."""
         return None
 
     def _condition(self, text: str) -> Callable[[Mapping[str, Any]], bool]:
-        """What a text means; a field that no run has is most often a slip."""
+        """Parse a text; a field that no run has is refused as a typo."""
         from notebook_probe.catalogues.query.where import condition
 
         wanted = condition(text)
@@ -120,7 +121,7 @@ class Lineage(LineageTable):
         return wanted.matches
 
     def _read_row(self, record: OpenedRecord) -> Mapping[str, Any]:
-        """The row of a run that has grown."""
+        """Return the row of a run that has grown."""
         return row_of(record)
 
 
@@ -130,10 +131,10 @@ class OpenedRuns(Dataset):
     __slots__ = ()
 
     def lineage(self) -> Lineage:
-        """What the runs were, and what came of them, as a table with a row for each.
+        """Return a table of the runs' provenance and results, with a row for each.
 
-        Of every record, with a collected lineage or without: state, steps, first, last and best
-        loss, alerts, config, evaluations, code and packages, by names with dots.
+        It covers every record, with or without a collected lineage: state, steps, first, last and
+        best loss, alerts, config, evaluations, code and packages, by dotted names.
 
         Warns
         -----
@@ -156,16 +157,16 @@ class OpenedRuns(Dataset):
         return Lineage.of(rows)
 
     def explore(self) -> Explorer | None:
-        """Show the first run in the Explorer, with the others beside it.
+        """Show the first run in the Explorer, with the others overlaid.
 
-        Their lines are drawn with its own, the heat map is the ratio to the second, and the foot
-        says where they part. Others whose configs differ in nothing but a seed are one group, its
-        mean and how far they lie apart, until a click separates them. It follows runs that grow.
+        Their lines are drawn with its own, the heat map is the ratio to the second, and the footer
+        says where they diverge. Other runs whose configs differ only in a seed are one group, shown
+        as its mean and spread, until a click separates them. Growing runs are followed.
 
         Warns
         -----
         RecordWarning
-            For those beyond the four that can be told apart.
+            More than four other runs, which could not be distinguished.
 
         Examples
         --------
@@ -177,7 +178,7 @@ class OpenedRuns(Dataset):
 
 
 def _is_one_setting(locations: Sequence[str]) -> bool:
-    """Whether these are the seeds of one setting; who cannot be read now is told in the panel."""
+    """Return whether these differ in seed alone; False if one cannot be read."""
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", RecordWarning)  # of what `open_runs` has warned
         try:
@@ -200,7 +201,7 @@ def open_run(
         Folder of the record, a packed one, or the folder of a distributed job, whose data has a
         ``rank`` dimension; or where it was shipped to.
     branch : int, optional
-        Whose history is seen, from 1, of a record that was branched; the newest one's by default.
+        Branch of a branched record, from 1; by default the newest.
 
     chunks : dict, optional
         Makes `OpenedRun.data` of dask arrays, cut as `OpenedRun.dataset` says: ``{}`` for the
@@ -212,23 +213,39 @@ def open_run(
         For ``chunks`` without dask: ``pip install 'notebook-probe[analysis]'``.
     RecordFormatError
         There is no record, or one of a newer format.
+    TypeError
+        For what is no location, such as a run, which needs no opening.
     UnknownNameError
         There is no such branch.
 
     Warns
     -----
     RecordWarning
-        For a part that cannot be read, and for rows that could not be written and lie elsewhere.
+        A part cannot be read, or rows could not be written and are stored elsewhere.
 
     Examples
     --------
     >>> run = open_run("runs/first.zarr")  # doctest: +SKIP
     >>> run.data.weight_norm.sel(module="fc1")  # doctest: +SKIP
     """
+    _check_location(location)
     place = Path(location) if isinstance(location, PathLike) else location
     run = (OpenedJob if rank_folders(place) else OpenedRun)(place, branch, chunks)
     run.warn_of_unwritten()
     return run
+
+
+def _check_location(given: object) -> None:
+    if isinstance(given, SourceActions):
+        raise TypeError(
+            f"open_run({type(given).__name__}): this is a run, to be read as it is; another "
+            f"look at its record is open_run(run.location)"
+        )
+    if not is_location(given):
+        raise TypeError(
+            f"open_run({given!r}): a path, a URL, a zarr Store, an obstore store or an icechunk "
+            f"Repository is expected"
+        )
 
 
 def open_runs(runs: str | PathLike[str] | Iterable[str | PathLike[str]]) -> OpenedRuns:
@@ -243,10 +260,10 @@ def open_runs(runs: str | PathLike[str] | Iterable[str | PathLike[str]]) -> Open
     Returns
     -------
     OpenedRuns
-        An ``xarray.Dataset``, dims (run, module, step), of vectors one more; dask arrays. Modules
-        and steps are those of any run, NaN where a run has none; vectors of every module's own
-        length stay where they are. Coordinates ``run`` (the location), ``title`` and ``run_id``.
-        Its ``explore()`` shows them beside each other.
+        An ``xarray.Dataset``, dims (run, module, step), for vectors one more; dask arrays. Modules
+        and steps are the union over the runs, NaN where a run has none; per-module vectors stay in
+        the records. Coordinates ``run`` (the location), ``title`` and ``run_id``. Its ``explore()``
+        compares them.
 
     Raises
     ------
@@ -258,7 +275,7 @@ def open_runs(runs: str | PathLike[str] | Iterable[str | PathLike[str]]) -> Open
     Warns
     -----
     RecordWarning
-        For what matches and is no readable record; the others are there.
+        A match is no readable record; the others are included.
 
     Examples
     --------

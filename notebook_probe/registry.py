@@ -18,13 +18,14 @@ T = TypeVar("T")
 
 
 def entry_points(group: str) -> metadata.EntryPoints:
-    """What installed packages announce; read anew once a folder of packages has changed.
+    """Return the announcements of installed packages; read again after packages have changed.
 
-    Reading it takes a file of every package, at each run that begins.
+    Reading takes a file of every package, at each run that starts.
     """
     return _entry_points(group, tuple((path, _changed_at(path)) for path in sys.path))
 
 
+# Keyed by the folders' times: installing a package changes the time of site-packages.
 @lru_cache(maxsize=16)
 def _entry_points(group: str, places: tuple[tuple[str, int], ...]) -> metadata.EntryPoints:
     return metadata.entry_points(group=group)
@@ -43,7 +44,7 @@ class Registry(Generic[T]):
     Parameters
     ----------
     kind : str
-        What the members are called in messages, e.g. ``"quantity"``.
+        Name of the members in messages, e.g. ``"quantity"``.
     entry_point_group : str, optional
         Group under which other packages announce theirs; loaded at the first look-up that misses.
     same : callable, optional
@@ -72,7 +73,7 @@ class Registry(Generic[T]):
         self._instead: dict[str, str] = {}
 
     def instead(self, name: str, text: str) -> None:
-        """Say what to do about a name that people try and that is no member."""
+        """Set the advice for a name that people try and that is no member."""
         self._instead[name] = text
 
     def add(self, name: str, member: T, aliases: Sequence[str] = ()) -> None:

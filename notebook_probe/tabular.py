@@ -1,4 +1,4 @@
-"""Tables and cards as text and as HTML that takes the notebook's own colours, light or dark."""
+"""Tables and cards as text and as HTML in the notebook's own colors, light or dark."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ LINE = 100
 LEFT = "text-align: left; vertical-align: top"
 WRAPPED, WHOLE = "overflow-wrap: anywhere", "white-space: nowrap"
 BACKGROUND = "var(--jp-layout-color0, var(--vscode-editor-background, Canvas))"
-"""Of a head under which rows pass: JupyterLab's, VS Code's, or the browser's."""
+"""Background of a fixed header: JupyterLab's, VS Code's, or the browser's."""
 
 
 def text_table(lines: Iterable[Sequence[str]]) -> str:
@@ -31,7 +31,7 @@ def text_table(lines: Iterable[Sequence[str]]) -> str:
 
 
 def html_table(columns: Mapping[str, str], rows: Iterable[Sequence[str]]) -> str:
-    """A table that scrolls under its head.
+    """Return a table that scrolls below its header.
 
     Parameters
     ----------
@@ -61,7 +61,7 @@ def _cell(html: str, wrap: str) -> str:
 
 
 def text_card(title: str, facts: Mapping[str, str]) -> str:
-    """A title, and below it what is known, each under its name.
+    """Return a title, and below it facts, each with its name.
 
     >>> print(text_card("lr: Learning rate.", {"units": "1", "source": "not given"}))
     lr: Learning rate.
@@ -74,7 +74,7 @@ def text_card(title: str, facts: Mapping[str, str]) -> str:
 
 
 def _hanging(name: str, text: str) -> str:
-    """Paragraphs beside a name, no wider than a terminal."""
+    """Return paragraphs next to a name, no wider than a terminal."""
     wrap = TextWrapper(LINE, subsequent_indent=" " * len(name), break_long_words=False)
     lines: list[str] = []
     for paragraph in text.splitlines():
@@ -84,7 +84,7 @@ def _hanging(name: str, text: str) -> str:
 
 
 def html_card(title: str, facts: Mapping[str, str]) -> str:
-    """The same for a notebook; ``title`` is HTML, ``facts`` are a docstring's text."""
+    """Return a card for a notebook; ``title`` is HTML, ``facts`` are a docstring's text."""
     rows = "".join(
         f'<tr><th style="{LEFT}; white-space: nowrap">{escape(name)}</th>'
         f'<td style="{LEFT}">{as_html(text)}</td></tr>'
@@ -94,11 +94,11 @@ def html_card(title: str, facts: Mapping[str, str]) -> str:
 
 
 _MARKED = re.compile(r"``(.+?)``|`([^`\n]+)`|(https?://[^\s;,<>\"'`]+)", re.DOTALL)
-"""What a docstring's text says to be code, twice, and an address."""
+"""Code in a docstring's text, in two forms, and an address."""
 
 
 def plain(text: str) -> str:
-    r"""A docstring's text without markup, a paragraph on a line.
+    r"""Return a docstring's text without markup, a paragraph on a line.
 
     >>> plain("Half of ``y = 0`` is usual.\n\nMore\nis `dead_fraction`.")
     'Half of y = 0 is usual.\nMore is dead_fraction.'
@@ -108,7 +108,7 @@ def plain(text: str) -> str:
 
 
 def as_html(text: str) -> str:
-    """A docstring's text as HTML: what is code as code, addresses as links.
+    """Return a docstring's text as HTML, with code and links.
 
     >>> as_html("Above ``<b>``, see `lr`.")
     'Above <code>&lt;b&gt;</code>, see <code>lr</code>.'

@@ -2,8 +2,10 @@
 
 import gc
 import os
+import shutil
 import signal
 import sys
+import tempfile
 from collections.abc import Iterator
 from pathlib import Path
 from tempfile import TemporaryDirectory
@@ -16,7 +18,15 @@ from hypothesis import HealthCheck, settings
 from notebook_probe.home import HOME
 from notebook_probe.run.begin import provenance
 
+pytest_plugins = ["tests.pace.plugin"]
+
 torch.set_num_threads(1)
+
+# Thousands of small records are written and removed: on a disk that takes a third of the time.
+MEMORY, ROOM = Path("/dev/shm"), 4 << 30
+if MEMORY.is_dir() and os.access(MEMORY, os.W_OK) and shutil.disk_usage(MEMORY).free > ROOM:
+    os.environ.setdefault("TMPDIR", str(MEMORY))
+    tempfile.tempdir = None  # asked for again
 
 # Where records are is noted in the user's own folder: here in one of the tests' own, by whatever
 # processes they begin, too.

@@ -50,7 +50,3 @@ def test_every_block_of_the_readme_runs_in_a_fresh_process(tmp_path: Path) -> No
 
     assert (done.returncode, done.stderr) == (0, "")
     assert len(list(tmp_path.glob("runs/*"))) == 1
-
-
-def test_the_first_example_has_eight_lines() -> None:
-    assert sum(bool(line.strip()) for line in BLOCKS[0].splitlines()) == 8

@@ -30,15 +30,15 @@ COLOURS = 128
 
 HEAD = """---
 hide: [navigation, toc]
-description: Trainings that fail, each with its symptom, what tells, and the same picture healthy.
+description: Trainings that fail, each with its symptom, its alert, its fix, and the healthy twin.
 ---
 
 # Broken trainings
 
 <!-- written by `python -m tools.contact_sheet` -->
 
-Each is a notebook of less than two minutes: the symptom as one meets it, the panel and the alert
-that tell, the fix, and the same picture broken and healthy.
+Each is a notebook that runs in less than two minutes: the symptom, the panel and the alert that
+explain it, the fix, and the same plot of the broken and the healthy training.
 
 """
 
@@ -95,7 +95,7 @@ def small(png: bytes) -> bytes:
 def _card(path: Path) -> str:
     title, sentence = words(path)
     notebook = f"../../notebooks/broken/{path.name}"
-    picture = f"[![{title}, broken beside healthy]({path.stem}.png)]({notebook})"
+    picture = f"[![{title}, broken and healthy]({path.stem}.png)]({notebook})"
     words_below = f"{sentence} [The notebook]({notebook})"
     return f"<div markdown>\n\n## {title}\n\n{picture}\n\n{words_below}\n\n</div>\n"
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Mapping
 
 from notebook_probe.quantities import Quantity
-from notebook_probe.quantities.define.costs import Cell, Costs, Measured
+from notebook_probe.quantities.define.costs import Cell, Costs, MeasuredCost
 
 __all__ = ["costs_page"]
 
@@ -13,30 +13,30 @@ HEAD = """# What presets and quantities cost
 
 <!-- written by `python -m tools.quantity_pages` -->
 
-Of training steps of an MLP, a ResNet-18 and a small GPT, as
-[benchmarks](../explanation/benchmarks.md) describes them; presets also of the MLP trained by
-AdamW and of a LeNet, 32 images of 28 x 28. Their steps are short and their batches small, where
-watching costs most: `python -m benchmarks quantities` measures it where you are, and
-`run.budget(2.0)` bounds it.
+The tables show the cost in training steps of an MLP, a ResNet-18 and a small GPT, which
+[benchmarks](../explanation/benchmarks.md) describes; for presets also of the MLP trained by AdamW
+and of a LeNet, 32 images of 28 x 28. Their steps are short and their batches small, where watching
+costs most: `python -m benchmarks quantities` measures it on your machine, and `run.budget(2.0)`
+bounds it.
 Measured on: MACHINE.
 
-Microseconds are what a run says that it takes of a step, over all modules at which something is
-measured. Per cent are of the step without it.
+Microseconds are the time per step that a run reports, over all measured modules. Per cent are
+relative to the step without it.
 """
 
 PRESETS = """## Presets
 
-On average over the steps of a preset's own schedules, in a loop that logs its loss.
+Average over the steps of each preset's schedules, in a loop that logs its loss.
 """
 
 QUANTITIES = """## Quantities
 
-Each alone, wherever it fits, in a step in which it is due: on `"every(50)"` it costs a fiftieth of
-that per step. A quantity that is of several steps takes most of it in every one. What several
-share, such as a covariance, each of them pays here in full; together they pay it once.
+Each quantity alone, at all modules that fit, in a due step: with `"every(50)"` it costs a fiftieth
+of that per step. A quantity over several steps takes most of it in every step. Shared work, such as
+a covariance, is counted here in full for each quantity; together they do it once.
 """
 
-NOTES = """## Where there is nothing to measure
+NOTES = """## Without a measurement
 """
 
 
@@ -75,6 +75,6 @@ def _head(first: str, workloads: Iterable[str]) -> list[str]:
 def _cell(cell: Cell | None, notes: dict[str, int]) -> str:
     if cell is None:
         return "not measured"
-    if isinstance(cell, Measured):
+    if isinstance(cell, MeasuredCost):
         return f"{cell.us:,.{0 if cell.us >= 10 else 1}f} us, {cell}"
     return f"note {notes.setdefault(cell, len(notes) + 1)}"

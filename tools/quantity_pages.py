@@ -32,30 +32,31 @@ HEAD = """# Quantities
 
 <!-- written by `python -m tools.quantity_pages`; change the docstrings instead -->
 
-What can be measured of a network while it trains. `nbp.list_quantities()` shows the same as a table
-that can be searched; `run.attach("layer3.*", "effective_rank", "every(50)")` begins to measure one.
+These quantities of a network can be measured while it trains. `nbp.list_quantities()` shows the
+same as a table that you can search; `run.attach("layer3.*", "effective_rank", "every(50)")` starts
+to measure one.
 
-What several quantities of a module need in one step, such as a covariance, is computed once. The
-cost class says what is done with the tensors where a quantity is due:
+Values that several quantities of a module share in one step, such as a covariance, are computed
+once. The cost class says what is done with the tensors at a due step:
 
 | class | work |
 |---|---|
-| `scalar` | none: a number that is there anyway |
+| `scalar` | none: the number exists already |
 | `parameters` | one pass over weights, gradients or optimizer state |
-| `activations` | one pass over what enters or leaves the module |
+| `activations` | one pass over the module's inputs or outputs |
 | `sort` | a histogram or quantiles |
 | `factorisation` | an eigenvalue problem |
 | `forward` | the model is run again |
 | `backward` | gradients or Hessian products |
 
-[What each costs](quantities/costs.md) was measured on three models, of presets on five.
+[The cost of each](quantities/costs.md) was measured on three models, of presets on five.
 
-Each quantity has a picture from a short training of a small network on handwritten digits, in which
-something happens; the line below says what. Dashed lines are values to compare with, dotted ones
-are events. `python -m tools.quantity_pictures` makes them again.
+Each quantity has a picture from a short training of a small network on handwritten digits; the line
+below it says what happens. Dashed lines are reference values, dotted ones are events.
+`python -m tools.quantity_pictures` draws them again.
 
 Find a quantity [by the question it answers](#by-question), [by family](#by-family), or
-[by the name it has elsewhere](#by-another-name).
+[by its name in another system](#by-another-name).
 """
 
 MINDSPORE = "https://www.mindspore.cn/docs/en/stable/api_python/mindspore"
@@ -128,8 +129,9 @@ def _index() -> str:
     lines += [
         "## Presets",
         "",
-        "For `nbp.watch(model, probes=...)`, alone or several in a list; `nbp.list_presets()`",
-        "shows what each measures, where, when and [at what cost](quantities/costs.md).",
+        "Use them in `nbp.watch(model, probes=...)`, alone or several in a list.",
+        "`nbp.list_presets()` shows what each measures, where, when and",
+        "[at what cost](quantities/costs.md).",
         "",
     ]
     lines += map(_preset, presets)
@@ -157,9 +159,9 @@ def _aliases() -> list[str]:
     """A table of the names in other systems, and under which others search."""
     rows = sorted((alias, quantity) for quantity in built_in() for alias in quantity.aliases)
     return [
-        "Accepted wherever a quantity is named; the record has the name on the right.",
+        "You can use these names for a quantity everywhere; the record has the name on the right.",
         "",
-        "| elsewhere | here | source |",
+        "| another system | here | source |",
         "|---|---|---|",
         *(f"| `{alias}` | {_link(one, INDEX)} | {_source(one.source)} |" for alias, one in rows),
     ]
@@ -229,7 +231,7 @@ def _section(quantity: Quantity, page: Path) -> str:
             f"* **Formula:** `{told.formula}`",
             f"* **Answers:** {quantity.question}",
             f"* **Facts:** {'; '.join(facts)}",
-            *([f"* **Takes:** {cost} in which it is due"] if cost else []),
+            *([f"* **Cost:** {cost} in which it is due"] if cost else []),
             f"* **Source:** {_source(quantity.source)}",
             "",
             f"**How to read it.** {linked(told.reading)}",

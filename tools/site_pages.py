@@ -67,9 +67,9 @@ def _page_of(notebook: Path) -> str:
     title, *others = json.loads(notebook.read_text("utf-8"))["cells"]
     heading, sentence = [line.strip() for line in title["source"] if line.strip()][:2]
     words = "".join(title["source"])
-    picture = f"![Broken beside healthy](../../docs/broken/{notebook.stem}.png)"
+    picture = f"![Broken and healthy](../../docs/broken/{notebook.stem}.png)"
     there = f'<a href="../../notebooks/broken/{notebook.name}" download>the notebook</a>'
-    below = f"This is {there}, to be run: its outputs are left out, but for the picture at its end."
+    below = f"Run {there} yourself: this page leaves out its outputs, except the plot at its end."
     return "\n\n".join(
         [
             f"---\ntitle: {json.dumps(heading[2:])}\ndescription: {json.dumps(sentence)}\n---",

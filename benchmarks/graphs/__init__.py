@@ -23,14 +23,13 @@ HEAD = """# Models and their graphs
 
 <!-- written by `python -m benchmarks graphs --save` -->
 
-How [the graph](../how_to/graph.md) of each of {n} models was made: {how}. {failed}, and {changed}.
+How [the graph](../how_to/graph.md) of each of {n} models was built: {how}. {failed}, and {changed}.
 
-Each is in training, with random weights and small inputs of zeros; those of transformers have two
-layers. Compared were, bit for bit, parameters, buffers, gradients, modes,
-hooks, attributes and random generators. Seconds are what one build takes of a processor, on
-{machine}.
+Each model is in training mode, with random weights and small inputs of zeros; those of transformers
+have two layers. Parameters, buffers, gradients, modes, hooks, attributes and random generators were
+compared bit for bit before and after. Seconds are the CPU time of one build, on {machine}.
 
-| library | model | made | operators | modules | s | why not exported |
+| library | model | built | operators | modules | s | why not exported |
 |---|---|---|---|---|---|---|
 """
 LONGEST = 90

@@ -16,6 +16,7 @@ from benchmarks.loop.turns import cpu_s, in_turns
 from benchmarks.table import Table
 from notebook_probe.train import Loop, Trainer
 from notebook_probe.train.metrics.averages import Value
+from notebook_probe.train.metrics.metrics import Metrics
 
 __all__ = ["run"]
 
@@ -26,9 +27,10 @@ class _Idle(Trainer):
     def __init__(self) -> None:
         model = nn.Linear(1, 1)
         super().__init__(model, nn.functional.mse_loss, torch.optim.SGD(model.parameters(), 0.1))
-        self._reported: dict[str, Value] = {"loss": 0.5}
+        self._reported = Metrics[Value](loss=0.5)
 
-    def train_step(self, group: Iterable[Any]) -> dict[str, Value]:
+    def train_step(self, group: Iterable[Any]) -> Metrics[Value]:
+        self.global_step += 1
         return self._reported
 
 

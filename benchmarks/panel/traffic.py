@@ -36,7 +36,7 @@ def traffic() -> None:
         def train() -> None:
             while not ended.is_set():
                 workload.step()
-                run.log(loss=1.0 / (1 + run.status_head().step))
+                run.log(loss=1.0 / (1 + run.controls.status_head().step))
 
         thread = threading.Thread(target=train)
         thread.start()
@@ -66,7 +66,7 @@ class View:
     """One view of the run that paints everything at once, refreshed at the panel's own pace."""
 
     def __init__(self, run: nbp.Run) -> None:
-        self._session = PanelSession(run, run)
+        self._session = PanelSession(run, run.controls)
         self.sent: Counter[tuple[str, str]] = Counter()
         self.step = 0
         self.costs_s: list[float] = []

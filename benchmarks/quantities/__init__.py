@@ -27,7 +27,7 @@ from benchmarks.selection import add_selection
 from benchmarks.small_workloads import SIZES, with_optimizer
 from benchmarks.table import Table
 from benchmarks.workloads import WORKLOADS
-from notebook_probe.quantities.define.costs import FILE, Cell, Measured
+from notebook_probe.quantities.define.costs import FILE, Cell, MeasuredCost
 from notebook_probe.quantities.table import built_in
 from notebook_probe.run.attach.presets import presets
 
@@ -94,4 +94,4 @@ def _cell(saved: Saved, again: bool, kind: str, name: str, workload: str) -> Cel
 
 
 def _told(cell: Cell) -> str:
-    return f"{cell.us:9.3g} {cell.percent:6.2f} %" if isinstance(cell, Measured) else cell
+    return f"{cell.us:9.3g} {cell.percent:6.2f} %" if isinstance(cell, MeasuredCost) else cell

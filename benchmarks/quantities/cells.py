@@ -82,7 +82,7 @@ def _refused(run: nbp.Run, quantity: Quantity, place: str) -> str:
 
 def _why_nothing(run: nbp.Run) -> str:
     """In the words of most probes; empty when there are values."""
-    run.settle()
+    run.controls.settle()
     probes = run.status().probes
     if any(probe.n_values for probe in probes):
         return ""

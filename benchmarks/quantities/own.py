@@ -7,7 +7,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 
 from benchmarks.quantities.loop import Loop
-from notebook_probe.quantities.define.costs import Measured
+from notebook_probe.quantities.define.costs import MeasuredCost
 
 __all__ = ["HISTORY", "LEAST", "Own", "in_all", "own"]
 
@@ -44,19 +44,19 @@ def _measured(loop: Loop, least: int, enough_s: float) -> tuple[Own, float]:
         n, seconds = n + 1, time.perf_counter() - begun
         if seconds > SLOW_S * n:
             break
-    loop.run.settle()
+    loop.run.controls.settle()
     after = loop.run.status()
     whole_s, own_s = after.total_s - before.total_s, after.total_cost_s - before.total_cost_s
     return Own(own_s / n, (whole_s - own_s) / n), seconds
 
 
-def in_all(parts: Iterable[tuple[float, Own]]) -> Measured:
+def in_all(parts: Iterable[tuple[float, Own]]) -> MeasuredCost:
     """Of shares of steps, ``(share, own)`` each."""
     own_s = bare_s = 0.0
     for share, measured in parts:
         own_s += share * measured.own_s
         bare_s += share * measured.bare_s
-    return Measured(us=_rounded(1e6 * own_s), percent=_rounded(100 * own_s / bare_s))
+    return MeasuredCost(us=_rounded(1e6 * own_s), percent=_rounded(100 * own_s / bare_s))
 
 
 def _rounded(number: float) -> float:

@@ -11,7 +11,7 @@ from typing import Any
 
 import torch
 
-from notebook_probe.quantities.define.costs import Cell, Costs, Measured, read_costs
+from notebook_probe.quantities.define.costs import Cell, Costs, MeasuredCost, read_costs
 
 __all__ = ["Saved"]
 
@@ -75,7 +75,7 @@ def _text(costs: Costs) -> str:
 
 def _plain(row: Mapping[str, Cell]) -> dict[str, Any]:
     return {
-        name: asdict(cell) if isinstance(cell, Measured) else cell for name, cell in row.items()
+        name: asdict(cell) if isinstance(cell, MeasuredCost) else cell for name, cell in row.items()
     }
 
 

@@ -11,7 +11,7 @@ from notebook_probe.alerts import builtin
 from notebook_probe.alerts.alert import Alert
 from notebook_probe.alerts.causes import Cause
 from notebook_probe.alerts.find import find_alerts
-from notebook_probe.alerts.listing import Alerts, read_alerts
+from notebook_probe.alerts.listing import Alerts, read_alerts, read_remarks
 from notebook_probe.alerts.rolling import mean_before, median, over_median
 from notebook_probe.alerts.rule import RULES, Rule, rule
 from notebook_probe.alerts.rules import Rules
@@ -31,5 +31,6 @@ __all__ = [
     "median",
     "over_median",
     "read_alerts",
+    "read_remarks",
     "rule",
 ]

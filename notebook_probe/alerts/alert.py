@@ -1,4 +1,4 @@
-"""What a rule has found: once, at a step, in words; kept as an event of the record."""
+"""Alerts: what a rule has found, once, at a step, in words; stored as events of the record."""
 
 from __future__ import annotations
 
@@ -9,10 +9,13 @@ from dataclasses import dataclass
 from notebook_probe.alerts.rule import FLOWS, RULES, SEVERITIES, Flow, Severity
 from notebook_probe.record.format.source import ROOT, Event
 
-__all__ = ["ALERT", "Alert", "alert_of", "began_at", "where"]
+__all__ = ["ALERT", "REMARK", "Alert", "alert_of", "began_at", "where"]
 
 ALERT = "alert"
 """The kind of its event."""
+
+REMARK = "remark"
+"""The kind of the event of a finding that may be intended."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -24,21 +27,21 @@ class Alert:
     rule : str
         Name of the rule.
     step : int
-        Of the row with which the condition was fulfilled.
+        Step of the row with which the condition was fulfilled.
     text : str
-        The sentence, with the place and the numbers; those of the first of `modules`.
+        The sentence, with the place and the numbers of the first of `modules`.
     modules : tuple of str
-        Where; ``"(root)"`` for the model as a whole. What travels began at the first of them.
+        Modules; ``"(root)"`` for the model as a whole. A flow started at the first of them.
     quantities : tuple of str
-        What the condition is about: series of the record.
+        Quantities in the condition: series of the record.
     view : str
         The view of the Explorer that explains it.
     time_ms : int
-        When it was found, milliseconds since 1970; 0 when nobody was waiting for it.
-    severity : "warning" or "severe"
-        That of the rule.
+        Time of the finding, milliseconds since 1970; 0 if nothing waited for it.
+    severity : "remark", "warning" or "severe"
+        Severity of the rule, or of this finding. A remark may be intended.
     flow : "forward", "backward" or None
-        In which direction `modules` are in order; None where that is the order of definition.
+        Direction in which `modules` are in order; None for the order of definition.
     consequence_of : tuple of str
         The rules whose alerts may be its cause.
     began : tuple of int, optional
@@ -59,13 +62,18 @@ class Alert:
     began: tuple[int, int] | None = None
 
     @property
+    def is_remark(self) -> bool:
+        """True if it may be intended."""
+        return self.severity == "remark"
+
+    @property
     def module(self) -> str:
         """The first of `modules`, as ``run.data.sel(module=...)`` takes it."""
         return self.modules[0] if self.modules else ROOT
 
     @property
     def place(self) -> str:
-        """Where, in words."""
+        """Place of the alert, in words."""
         return where(self.modules) if self.modules else ""
 
     @property
@@ -80,7 +88,7 @@ class Alert:
 
     @property
     def detail(self) -> str:
-        """What a program needs to know of it, for its event: JSON."""
+        """Details for programs, for its event: JSON."""
         return json.dumps(
             {
                 "rule": self.rule,
@@ -99,7 +107,7 @@ class Alert:
 
 
 def alert_of(event: Event) -> Alert:
-    """The alert that an event tells of; of a malformed detail its sentence is left.
+    """Return the alert in an event; of a malformed detail only its sentence.
 
     Examples
     --------
@@ -129,7 +137,7 @@ def alert_of(event: Event) -> Alert:
 
 
 def where(modules: Sequence[str]) -> str:
-    """Some modules in words.
+    """Name some modules in words.
 
     Examples
     --------
@@ -141,7 +149,7 @@ def where(modules: Sequence[str]) -> str:
 
 
 def began_at(modules: Sequence[str], flow: Flow | None) -> str:
-    """Some modules in words, of what travels where it began.
+    """Name some modules in words; for a flow, with the one where it began.
 
     Examples
     --------
@@ -156,19 +164,19 @@ def began_at(modules: Sequence[str], flow: Flow | None) -> str:
 
 
 def _severity(found: object, rule: str) -> Severity:
-    """As it was written; of a record that does not say, that of the rule as it is known here."""
+    """Return the recorded severity; if missing, that of the rule as known here."""
     if found in SEVERITIES:
         return found
     return RULES[rule].severity if rule in RULES else "warning"
 
 
 def _flow(found: object) -> Flow | None:
-    """As it was written; modules of a record that does not say are in the order of definition."""
+    """Return the recorded flow; without one, modules are in definition order."""
     return next((flow for flow in FLOWS if flow == found), None)
 
 
 def _causes(found: object, rule: str) -> tuple[str, ...]:
-    """As they were written; of a record that does not say, those of the rule as known here."""
+    """Return the recorded causes; if missing, those of the rule as known here."""
     if isinstance(found, list):
         return _texts(found)
     return RULES[rule].consequence_of if rule in RULES else ()

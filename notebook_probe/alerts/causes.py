@@ -1,15 +1,16 @@
-"""One cause with its consequences: what alerts tell of each other, from the alerts alone.
+"""Causes of alerts: one cause with its consequences, from the alerts alone.
 
-An alert may come of another one when its rule names the other's (``consequence_of``), and
+An alert may be a consequence of another one if its rule names the other's (``consequence_of``), and
 
-* it begins at most `NEAR` steps after the other was found: a training that is ill shows it soon;
-* the other may have begun by then. Of a series that is measured every hundred steps it is only
-  known after which row it began (`Alert.began`), so that what is found later may be the cause; and
-  a rule without a flow, which speaks of the training on average, may be as many steps behind. One
-  that is known to hold only `NEAR` steps later and more is none: it most likely began since.
+* it starts at most `NEAR` steps after the other was found: trouble shows soon in a training;
+* the other may have started by then. For a series that is measured every hundred steps it is only
+  known after which row it started (`Alert.began`), so what is found later may be the cause; and a
+  rule without a flow, which is about the training on average, may be as many steps behind. One
+  that certainly started `NEAR` steps later or more is excluded: it most likely started since.
 
-Of several that may be its cause it is the nearest before it; only where there is none, one that was
-found later.
+Of several possible causes the nearest before it counts; only if there is none, one that was found
+later. A fact of execution, such as a layer that no optimizer holds, may be the cause of all that
+began after it, however much later, if there is no other: it lasts.
 """
 
 from __future__ import annotations
@@ -25,16 +26,37 @@ from notebook_probe.alerts.alert import Alert, began_at
 __all__ = ["NEAR", "Cause", "causes", "may_come_of"]
 
 NEAR = 64
-"""Steps that what belongs together is apart at most: alerts of one rule, a cause and what came of
-it, and an average that is behind what it explains."""
+"""Maximum distance in steps of related alerts.
+
+These are alerts of one rule, a cause and its consequence, and an average that lags behind what it
+explains.
+"""
+
+LASTING = frozenset(
+    {
+        "activation_before_loss",
+        "broadcast_loss",
+        "layers_made_in_forward",
+        "negated_loss",
+        "no_log_before_nll",
+        "no_updates",
+        "only_norms_train",
+        "optimizer_state_lost",
+        "rate_gone",
+        "rate_jump",
+        "unregistered_layers",
+        "weights_shrink",
+    }
+)
+"""Rules that may explain every alert after them."""
 
 STAGES = ("forward", None, "backward")
-"""Within one step: the activations, the loss, the gradients."""
+"""Order within one step: the activations, the loss, the gradients."""
 
 
 @dataclass(frozen=True, slots=True)
 class Cause:
-    """What a rule has found, and what came of it.
+    """Finding of a rule, and its consequences.
 
     Attributes
     ----------
@@ -43,7 +65,7 @@ class Cause:
     later : tuple of Alert
         Further ones of the same rule, elsewhere or again, each within 64 steps of the one before.
     consequences : tuple of Cause
-        What came of it, in the order in which it began; each with what came of that.
+        Consequences, in the order in which they started; each with its own.
     """
 
     alert: Alert
@@ -52,19 +74,19 @@ class Cause:
 
     @property
     def modules(self) -> tuple[str, ...]:
-        """Where it was found, the module at which it began first."""
+        """Modules of all its alerts, the one where it started first."""
         return tuple(
             dict.fromkeys(module for one in (self.alert, *self.later) for module in one.modules)
         )
 
     @property
     def where(self) -> str:
-        """Where it began and was seen, in words."""
+        """Place where it started and was seen, in words."""
         return began_at(self.modules, self.alert.flow)
 
     @property
     def below(self) -> tuple[Cause, ...]:
-        """Its consequences and all of theirs, in the order in which they began."""
+        """Consequences and all of theirs, in the order in which they started."""
         every = chain.from_iterable((one, *one.below) for one in self.consequences)
         return tuple(sorted(every, key=lambda one: _order(one.alert)))
 
@@ -76,7 +98,7 @@ class Cause:
             yield from one
 
     def lines(self, depth: int = 0) -> Iterator[tuple[int, Cause]]:
-        """It and all below it, each with its depth."""
+        """Yield the cause and all below it, each with its depth."""
         yield depth, self
         for one in self.consequences:
             yield from one.lines(depth + 1)
@@ -87,7 +109,7 @@ class Cause:
 
 
 def causes(alerts: Iterable[Alert]) -> tuple[Cause, ...]:
-    """Each alert once: those that no other one explains, with their consequences.
+    """Return the alerts without a cause, each with its consequences; every alert is in one.
 
     Examples
     --------
@@ -111,7 +133,7 @@ def causes(alerts: Iterable[Alert]) -> tuple[Cause, ...]:
 
 
 def may_come_of(alert: Alert, other: Alert) -> bool:
-    """Whether one alert belongs to another: it may be its consequence, or is its like."""
+    """Return whether one alert belongs to another: as a consequence, or as the same finding."""
     if other.rule == alert.rule:
         return _began(alert)[0] - other.step <= NEAR
     return other.rule in alert.consequence_of and (_before(alert, other) or _by_then(alert, other))
@@ -132,7 +154,7 @@ def _findings(alerts: Iterable[Alert]) -> list[list[Alert]]:
 
 
 def _above(findings: Sequence[Sequence[Alert]]) -> dict[int, int]:
-    """Of findings the one that each came of; none of itself, by whatever way."""
+    """Return the cause of each finding; none is its own cause, directly or indirectly."""
     numbered = [(alert, i) for i, finding in enumerate(findings) for alert in finding]
     rules = {alert.rule for alert, _ in numbered}
     of_rule = {rule: _OfRule(one for one in numbered if one[0].rule == rule) for rule in rules}
@@ -144,13 +166,25 @@ def _above(findings: Sequence[Sequence[Alert]]) -> dict[int, int]:
                 cause = next((j for j in found if not _is_above(i, j, above)), None)
                 if cause is not None:
                     above[i] = cause
+    for i, finding in enumerate(findings):
+        if i not in above and (lasting := _lasting(finding[0], of_rule)):
+            above[i] = lasting[-1]
     return above
+
+
+def _lasting(alert: Alert, of_rule: Mapping[str, _OfRule]) -> list[int]:
+    """Return the findings before it that last, the newest one last."""
+    if alert.rule in LASTING:
+        return []
+    every = (one for rule in LASTING & of_rule.keys() for one in of_rule[rule].every())
+    before = sorted((_when(one), finding) for one, finding in every if _when(one) <= _when(alert))
+    return [finding for _, finding in before]
 
 
 def _candidates(
     alert: Alert, of_rule: Mapping[str, _OfRule], explains: Callable[[Alert, Alert], bool]
 ) -> list[int]:
-    """The findings that may be its cause, the nearest first, of these the one named first."""
+    """Return possible causes among the findings: the nearest first, then as the rule names them."""
     found = []
     for rank, rule in enumerate(alert.consequence_of):
         if rule in of_rule:
@@ -169,6 +203,10 @@ class _OfRule:
         self._began = [_began(alert)[0] for alert, _ in self._alerts]
         self._newest = [*accumulate((alert.step for alert, _ in self._alerts), max)]
 
+    def every(self) -> list[tuple[Alert, int]]:
+        """Return all of them."""
+        return self._alerts
+
     def near(self, alert: Alert) -> Iterator[tuple[Alert, int]]:
         """All that may be its cause, and some that may not."""
         first, last = _began(alert)
@@ -179,12 +217,12 @@ class _OfRule:
 
 
 def _before(alert: Alert, other: Alert) -> bool:
-    """The other one had begun before, not long ago."""
+    """Return whether the other one had started before, not long ago."""
     return _when(other) <= _when(alert) and _soon(alert, other)
 
 
 def _by_then(alert: Alert, other: Alert) -> bool:
-    """The other one may have begun before, though it was found later."""
+    """Return whether the other one may have started before, though it was found later."""
     (first, last), then = _began(other), _began(alert)[1]
     is_known_soon = last <= then + NEAR
     return is_known_soon and (other.flow is None or first <= then) and _soon(alert, other)
@@ -195,7 +233,7 @@ def _soon(alert: Alert, other: Alert) -> bool:
 
 
 def _is_above(i: int, j: int, above: Mapping[int, int]) -> bool:
-    """Whether ``j`` is ``i``, or has come of it."""
+    """Return whether ``j`` is ``i``, or a consequence of it."""
     while j != i and j in above:
         j = above[j]
     return j == i
@@ -206,10 +244,10 @@ def _began(alert: Alert) -> tuple[int, int]:
 
 
 def _when(alert: Alert) -> tuple[int, int]:
-    """By when it began; of one step what travels forward first, and what travels back last."""
+    """Return when it started; within a step, forward findings are before backward ones."""
     return _began(alert)[1], STAGES.index(alert.flow)
 
 
 def _order(alert: Alert) -> tuple[tuple[int, int], int, str, str]:
-    """By when it began; of those that began together always the same first."""
+    """Return a total order by start, so that simultaneous alerts are always in the same order."""
     return _when(alert), alert.step, alert.text, alert.detail

@@ -16,12 +16,14 @@ __all__ = ["find_alerts"]
 
 
 def find_alerts(source: Source, *rules: Rule) -> Alerts:
-    """What these rules, or all registered ones, find in all that is recorded; nothing is kept.
+    """Apply these rules, or all registered ones, to everything recorded; store nothing.
+
+    Remarks are left out.
 
     Raises
     ------
     RuleError
-        When a rule fails.
+        A rule fails.
     """
     wanted = {rule.name: rule for rule in rules} or Rules()
     found: list[Alert] = []
@@ -30,4 +32,4 @@ def find_alerts(source: Source, *rules: Rule) -> Alerts:
     watcher.look(whole=True)
     if problems:
         raise RuleError(problems[0])
-    return Alerts(replace(alert, time_ms=0) for alert in found)
+    return Alerts(replace(alert, time_ms=0) for alert in found if not alert.is_remark)

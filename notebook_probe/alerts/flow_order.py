@@ -1,7 +1,7 @@
 """The modules in the order in which something travels through them.
 
-Which module is called when is not recorded: the order of definition stands for it, which is the
-same in models that call their modules as they list them.
+The order of calls is not recorded: the order of definition is used instead, which is the same in
+models that call their modules as they list them.
 """
 
 from __future__ import annotations
@@ -21,11 +21,11 @@ __all__ = ["flow_order"]
 def flow_order(
     labels: Sequence[str], modules: Sequence[ModuleRow], flow: Flow | None
 ) -> npt.NDArray[np.intp]:
-    """Indices of labels, those that it comes to first at the front.
+    """Return indices of labels in the order in which the flow reaches them.
 
-    A module's output is there once those inside it have theirs, and its gradient is that of what is
-    inside: forward and backward a module comes after all inside it. Without a flow it is the order
-    of definition.
+    A module's output exists once those inside it have theirs, and its gradient is complete after
+    theirs: forward and backward a module is after all modules inside it. Without a flow, it is the
+    order of definition.
 
     Parameters
     ----------
@@ -50,7 +50,7 @@ def flow_order(
 
 
 def _ranks(modules: Sequence[ModuleRow], flow: Flow | None) -> list[int]:
-    """Where each module comes."""
+    """Return the rank of each module."""
     definition = range(len(modules))
     if flow != "forward":
         return [-i for i in definition] if flow == "backward" else [*definition]

@@ -14,7 +14,7 @@ from notebook_probe.record.format.lookup import recorded_name
 from notebook_probe.record.format.missing import measured
 from notebook_probe.record.format.source import ROOT, Floats, Steps, StreamView
 
-__all__ = ["CELLS", "Following", "has", "names_of", "nearest", "rows_at_a_time", "start_row"]
+__all__ = ["CELLS", "FollowedValues", "has", "names_of", "nearest", "rows_at_a_time", "start_row"]
 
 Columns = npt.NDArray[np.intp]
 Mask = npt.NDArray[np.bool_]
@@ -24,7 +24,7 @@ CELLS = 1 << 20
 
 
 def has(view: StreamView, quantity: str) -> bool:
-    """Whether a stream has this quantity, by this name or an alias."""
+    """Return whether a stream has this quantity, by this name or an alias."""
     return any(
         quantity == one.name or (one.attrs and quantity in one.aliases)  # of logged ones thousands
         for one in view.variables
@@ -54,7 +54,7 @@ def rows_at_a_time(n_modules: int) -> int:
 
 
 def start_row(view: StreamView, step: int, n_before: int) -> int:
-    """The row of the first step from ``step`` on, and some before it; found from the end."""
+    """Return the row of the first step from ``step`` on, and some before it; found from the end."""
     first, n = view.n_rows, n_before
     while first and (first == view.n_rows or view.steps(first, first + 1)[0] >= step):
         first, n = max(0, first - n), 2 * n
@@ -62,14 +62,14 @@ def start_row(view: StreamView, step: int, n_before: int) -> int:
     return max(0, first + int(np.searchsorted(here, step)) - n_before)
 
 
-class Following:
-    """One quantity as of the steps of another's rows.
+class FollowedValues:
+    """Values of one quantity at the steps of another's rows.
 
     Parameters
     ----------
     quantity : str
     first_step, n_before : int
-        Of each stream the rows from this step on are read, and some before it.
+        Rows of each stream from this step on are read, and some before it.
     """
 
     def __init__(self, quantity: str, first_step: int, n_before: int) -> None:
@@ -77,7 +77,7 @@ class Following:
         self._cursors: dict[str, _Cursor] = {}
 
     def at(self, views: Sequence[StreamView], steps: Steps, labels: Sequence[str]) -> Doubles:
-        """The last values measured at these steps or before, of these modules or above them.
+        """Return the last values measured at these steps or before, of these modules or above them.
 
         Parameters
         ----------
@@ -104,13 +104,13 @@ class Following:
 
 @dataclass(slots=True)
 class _Cursor:
-    """How far one stream was read, and what was known there."""
+    """Position in one stream, and the last known values there."""
 
     row: int
     labels: tuple[str, ...] = ()
     last: Doubles = field(default_factory=lambda: np.empty(0))
     begun: Mask = field(default_factory=lambda: np.empty(0, bool))
-    """Which of the labels have been measured."""
+    """Mask of the labels that have been measured."""
     _columns: tuple[tuple[int, int], list[Columns]] | None = None
 
     def read(self, view: StreamView, quantity: str, steps: Steps, labels: Sequence[str]) -> Doubles:
@@ -128,7 +128,7 @@ class _Cursor:
         return out
 
     def _advance(self, view: StreamView, quantity: str, steps: Steps) -> tuple[Doubles, Mask]:
-        """What was known of each column at the steps, and whether anything was."""
+        """Return the known value of each column at the steps, and whether there was any."""
         out = np.repeat(self.last[None], len(steps), axis=0)
         begun = np.repeat(self.begun[None], len(steps), axis=0)
         size, n_rows = rows_at_a_time(len(self.labels)), view.n_rows
@@ -158,7 +158,7 @@ class _Cursor:
             self.begun = np.concatenate([self.begun, np.zeros(n_new, bool)])
 
     def _columns_of(self, labels: Sequence[str]) -> list[Columns]:
-        """Of each label its column, then that of the nearest one above it, and so on; or -1."""
+        """Return for each label its column, then that of the nearest one above it, ...; or -1."""
         key = len(labels), len(self.labels)
         if self._columns is None or self._columns[0] != key:
             own = {label: i for i, label in enumerate(self.labels)}
@@ -179,12 +179,12 @@ def _filled(last: Doubles, values: npt.NDArray[np.float32], present: Mask) -> Do
 
 
 def nearest(label: str, own: Mapping[str, int]) -> int:
-    """The column of a module, or of the nearest one above it; -1 for none."""
+    """Return the column of a module, or of the nearest one above it; -1 for none."""
     return next(_upwards(label, own), -1)
 
 
 def _upwards(label: str, own: Mapping[str, int]) -> Iterator[int]:
-    """The columns of a module and of all above it, as far as there are any."""
+    """Yield the columns of a module and of all above it, as far as there are any."""
     while label and label != ROOT:
         if label in own:
             yield own[label]

@@ -6,18 +6,18 @@ from collections.abc import Iterable, Iterator, Sequence
 from html import escape
 from typing import overload
 
-from notebook_probe.alerts.alert import ALERT, Alert, alert_of
+from notebook_probe.alerts.alert import ALERT, REMARK, Alert, alert_of
 from notebook_probe.alerts.causes import Cause, causes
 from notebook_probe.record.format.source import Event
 from notebook_probe.tabular import html_table
 
-__all__ = ["Alerts", "read_alerts"]
+__all__ = ["Alerts", "read_alerts", "read_remarks"]
 
 
 class Alerts(Sequence[Alert]):
     """Alerts in the order of their steps.
 
-    Prints a sentence for each finding, what came of it indented below it; in a notebook a table.
+    Prints a sentence for each finding, its consequences indented below it; in a notebook a table.
 
     Examples
     --------
@@ -30,18 +30,20 @@ class Alerts(Sequence[Alert]):
     ['lr_high', 'dead_units']
     """
 
-    def __init__(self, alerts: Iterable[Alert] = ()) -> None:
+    def __init__(self, alerts: Iterable[Alert] = (), remarks: Iterable[Alert] = ()) -> None:
         self._alerts = tuple(sorted(alerts, key=lambda alert: alert.step))
+        self._remarks = tuple(remarks)
 
     def of(self, rule: str) -> Alerts:
-        """Those of one rule."""
+        """Return the alerts of one rule."""
         return Alerts(alert for alert in self if alert.rule == rule)
 
     @property
     def causes(self) -> tuple[Cause, ...]:
-        """Those that no other one explains, each with what came of it.
+        """Alerts without a cause, each with its consequences.
 
-        Every alert is in one of them, once.
+        Every alert is in one of them, once. A remark, such as a learning rate that rose, is one if
+        an alert is its consequence.
 
         Examples
         --------
@@ -51,7 +53,8 @@ class Alerts(Sequence[Alert]):
         >>> first.where, len(first.later), second.where
         ('began at fc1, seen in fc2', 1, 'at fc3')
         """
-        return causes(self)
+        found = causes((*self, *self._remarks))
+        return tuple(one for one in found if not all(alert.is_remark for alert in one))
 
     @overload
     def __getitem__(self, index: int) -> Alert: ...
@@ -83,6 +86,15 @@ class Alerts(Sequence[Alert]):
             yield from cause.lines()
 
 
+class Remarks(Alerts):
+    """Findings that may be intended, in the order of their steps."""
+
+    @property
+    def causes(self) -> tuple[Cause, ...]:
+        """Remarks without a cause, each with its consequences."""
+        return causes(self)
+
+
 def _cells(depth: int, one: Cause) -> list[str]:
     indent, alert = "&emsp;" * depth, one.alert
     place = one.where.removeprefix("at ")
@@ -90,5 +102,12 @@ def _cells(depth: int, one: Cause) -> list[str]:
 
 
 def read_alerts(events: Iterable[Event]) -> Alerts:
-    """The alerts that a record's events tell of."""
-    return Alerts(alert_of(event) for event in events if event.kind == ALERT)
+    """Return the alerts in a record's events."""
+    found = [alert_of(event) for event in events if event.kind in (ALERT, REMARK)]
+    remarks = [one for one in found if one.is_remark]
+    return Alerts((one for one in found if not one.is_remark), remarks)
+
+
+def read_remarks(events: Iterable[Event]) -> Alerts:
+    """Return the findings that may be intended."""
+    return Remarks(alert_of(event) for event in events if event.kind == REMARK)

@@ -1,4 +1,4 @@
-"""What conditions compare with: medians and means, of rows before. Nothing here warns."""
+"""Medians and means of earlier rows, for conditions to compare with. Nothing here warns."""
 
 from __future__ import annotations
 
@@ -14,6 +14,7 @@ __all__ = [
     "of_most",
     "over_median",
     "rows_before",
+    "steps_since",
     "within_most",
 ]
 
@@ -24,7 +25,7 @@ LEAST = 10
 
 
 def median(values: Doubles, axis: int) -> Doubles:
-    """The median along an axis, NaN left out; NaN where there is nothing else.
+    """Return the median along an axis, NaN left out; NaN where there is nothing else.
 
     Examples
     --------
@@ -47,17 +48,17 @@ def median(values: Doubles, axis: int) -> Doubles:
 def over_median(
     values: Doubles, window: int, times: float, least: int = LEAST, apart: float = 0.0
 ) -> Doubles:
-    """Each value over the median of the ``window`` rows before it, where that exceeds ``times``.
+    """Return each value over the median of ``window`` earlier rows, if that exceeds ``times``.
 
     Parameters
     ----------
     values : (row, module)
     least : int
-        So many of the rows before must have a value.
+        Least number of earlier rows with a value.
     apart : float
-        So many deviations the logarithm must be above the usual one: those of the rows before, by
-        their median, if there are ten. Ten times the usual is nothing in a series that often is a
-        tenth of it.
+        Least distance of the logarithm from the usual one, in deviations of the rows before, by
+        their median, if there are ten. Ten times the usual value means nothing in a series that
+        often is a tenth of it.
 
     Returns
     -------
@@ -89,13 +90,13 @@ def over_median(
 
 
 def _deviation(before: Doubles, usual: Doubles) -> Doubles:
-    """How far logarithms are from the usual one, by their median; infinitely far are those of 0."""
+    """Return the median distance of logarithms from the usual one; infinite for 0."""
     away = np.abs(np.log(np.maximum(before, 0.0)) - np.log(usual)[:, None])
     return median(away, axis=1)
 
 
 def first_known(values: Doubles) -> float:
-    """The first that is finite; NaN where none is.
+    """Return the first that is finite; NaN where none is.
 
     Examples
     --------
@@ -107,7 +108,7 @@ def first_known(values: Doubles) -> float:
 
 
 def highest_before(values: Doubles, window: int) -> Doubles:
-    """The largest of the ``window`` rows before each, NaN left out; NaN where there is nothing.
+    """Return the largest of the ``window`` rows before each, without NaN; NaN if there is none.
 
     Examples
     --------
@@ -127,7 +128,7 @@ def highest_before(values: Doubles, window: int) -> Doubles:
 
 
 def of_most(values: Doubles) -> Doubles:
-    """What two modules of three reach in each row, between two in proportion; NaN is left out.
+    """Return what two modules of three reach in each row, interpolated; NaN is left out.
 
     Examples
     --------
@@ -138,9 +139,10 @@ def of_most(values: Doubles) -> Doubles:
 
 
 def within_most(values: Doubles) -> Doubles:
-    """What two modules of three do not exceed in each row, else as `of_most`.
+    """Return what two modules of three do not exceed in each row, as `of_most`.
 
-    What is small for most is told by this: a third of a deep network's layers are gains of 1.
+    Use it for values that are small for most modules: a third of a deep network's layers are gains
+    of 1.
 
     Examples
     --------
@@ -151,7 +153,7 @@ def within_most(values: Doubles) -> Doubles:
 
 
 def _third(values: Doubles, n: int) -> Doubles:
-    """What parts the first third, or the first two, from the others, in each row."""
+    """Return the border of the first third, or the first two, in each row."""
     if not values.shape[1]:
         return np.full(len(values), np.nan)
     ordered = np.sort(values, axis=1)  # NaN goes to the end
@@ -164,10 +166,10 @@ def _third(values: Doubles, n: int) -> Doubles:
 
 
 def mean_before(values: Doubles, window: int) -> Doubles:
-    """The mean of each row and those before it, ``window`` in all; NaN until there are so many.
+    """Return the mean over ``window`` rows up to each; NaN until there are so many.
 
-    What is not finite is left out; of fewer than ten values there is no mean, unless the window is
-    shorter.
+    Values that are not finite are left out; of fewer than ten values there is no mean, unless the
+    window is shorter.
 
     Examples
     --------
@@ -188,7 +190,7 @@ def mean_before(values: Doubles, window: int) -> Doubles:
 
 
 def rows_before(values: Doubles, n: int) -> Doubles:
-    """Of each row the one ``n`` rows before it; NaN where there is none.
+    """Return for each row the one ``n`` rows before it; NaN if there is none.
 
     Examples
     --------
@@ -198,3 +200,19 @@ def rows_before(values: Doubles, n: int) -> Doubles:
     out = np.full(values.shape, np.nan)
     out[n:] = values[: max(0, len(values) - n)]
     return out
+
+
+def steps_since(is_event: npt.NDArray[np.bool_], at: npt.NDArray[np.int64]) -> Doubles:
+    """Return for each row the steps since the row after the last event; 0 at an event.
+
+    Before any event, they count from the first row.
+
+    Examples
+    --------
+    >>> steps_since(np.array([False, True, False, False]), np.array([0, 7, 9, 20])).tolist()
+    [0.0, 0.0, 0.0, 11.0]
+    """
+    rows = np.arange(len(at))
+    last = np.maximum.accumulate(np.where(is_event, rows, -1))
+    begun = np.minimum(last + 1, rows)
+    return np.asarray(at - at[begun], np.float64) if len(at) else np.zeros(0)

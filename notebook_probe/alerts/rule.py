@@ -1,4 +1,4 @@
-"""What a rule is: a condition whose parameter names are series, and a sentence.
+"""Alert rules: a condition whose parameter names are series, and a sentence.
 
 >>> @rule(rows=3)
 ... def top_heavy(top_share, most=0.9):
@@ -27,7 +27,7 @@ __all__ = ["FLOWS", "RULES", "SEVERITIES", "Flow", "Once", "Rule", "Severity", "
 
 Flow: TypeAlias = Literal["forward", "backward"]
 Once: TypeAlias = Literal["module", "run"]
-Severity: TypeAlias = Literal["warning", "severe"]
+Severity: TypeAlias = Literal["remark", "warning", "severe"]
 
 SEVERITIES: tuple[Severity, ...] = get_args(Severity)
 """The heaviest last."""
@@ -35,14 +35,17 @@ SEVERITIES: tuple[Severity, ...] = get_args(Severity)
 FLOWS: tuple[Flow, ...] = get_args(Flow)
 
 WORDS = ("step", "since", "steps_held")
-"""What a sentence can tell beside its quantities and thresholds."""
+"""Names in a sentence in addition to its quantities and thresholds."""
+
+CONTEXT = ("at", "first")
+"""Keyword parameters of a condition: the steps of the rows, and the first values."""
 
 EDITABLE = ("rows", "steps", "again")
 
 
 @dataclass(frozen=True, eq=False, repr=False)
 class Rule:
-    """A condition over series, how long it must hold, and what is said then.
+    """A condition over series, how long it must hold, and the sentence of its alert.
 
     Made by `rule`, changed by `but`. Each number here can be edited.
 
@@ -59,15 +62,16 @@ class Rule:
     again : int or None
         Rows without it after which it may be said again; None for once.
     once : "module" or "run"
-        Whether it is said of each module.
-    severity : "warning" or "severe"
-        Severe: what is trained from here on is hardly worth it.
+        Whether it is reported for each module.
+    severity : "remark", "warning" or "severe"
+        Severe: what is trained from here on is hardly worth it. A remark may be intended: it is in
+        `Run.remarks`, not among the alerts.
     explained_by : tuple of str
         Quantities that tell more of it where it was said, the most telling first.
     flow : "forward", "backward" or None
-        How what it is about travels: activations forward, gradients backward. Of the modules that
-        fulfil it at one step it began at the one that this comes to first. None: it does not
-        travel.
+        Direction in which the problem travels: activations forward, gradients backward. Among the
+        modules that fulfil the condition at one step, it started at the one that the flow reaches
+        first. None: it does not travel.
     consequence_of : tuple of str
         The rules whose alerts may be its cause, the most direct first.
     """
@@ -78,7 +82,7 @@ class Rule:
     thresholds: Mapping[str, float]
     says: str
     tells: tuple[str, ...] = ()
-    """Names of what the condition returns beside the mask, for the sentence."""
+    """Names of the values that the condition returns with the mask, for the sentence."""
     rows: int = 1
     steps: int = 0
     again: int | None = None
@@ -89,13 +93,15 @@ class Rule:
     explained_by: tuple[str, ...] = ()
     flow: Flow | None = None
     consequence_of: tuple[str, ...] = ()
+    context: tuple[str, ...] = ()
+    """Names in `CONTEXT` that the condition takes in addition to the series."""
 
     def __post_init__(self) -> None:
         _check(self)
 
     @property
     def window(self) -> int:
-        """Rows before the one it is asked about that the condition sees."""
+        """Number of earlier rows that the condition sees."""
         return int(self.thresholds.get("window", 0))
 
     @property
@@ -104,11 +110,11 @@ class Rule:
         return {**self.thresholds, **{name: getattr(self, name) for name in EDITABLE}}
 
     def is_new_after(self, n_rows: int) -> bool:
-        """Tell whether so many quiet rows make it news once more."""
+        """Return whether after so many quiet rows it may be reported again."""
         return self.again is not None and n_rows >= self.again
 
     def but(self, **numbers: float | None) -> Rule:
-        """The rule with other numbers: thresholds, or ``rows``, ``steps``, ``again``.
+        """Return the rule with other numbers: thresholds, or ``rows``, ``steps``, ``again``.
 
         Raises
         ------
@@ -132,7 +138,7 @@ class Rule:
 
 
 def _same_definition(old: Rule, new: Rule) -> bool:
-    """Tell a cell that was run twice from a second rule of the same name."""
+    """Return whether both are from the same cell, run twice, rather than two rules."""
     homes = [
         (one.condition.__module__, getattr(one.condition, "__qualname__", one.name))
         for one in (old, new)
@@ -141,7 +147,7 @@ def _same_definition(old: Rule, new: Rule) -> bool:
 
 
 RULES: Registry[Rule] = Registry("alert rule", "notebook_probe.rules", _same_definition)
-"""Every rule by name; runs follow them all, those that are registered later as well."""
+"""Every rule by name; runs follow them all, including those registered later."""
 
 
 @overload
@@ -183,12 +189,15 @@ def rule(
 ) -> Rule | Callable[[Callable[..., Any]], Rule]:
     """Make an alert rule of a condition, and have every run follow it.
 
-    Parameters of the condition without a default are quantities, those with one its thresholds.
-    The quantities are float64 arrays (row, module), the rows in order of their steps, the modules
-    in that of the flow, or of definition, with NaN where nothing was measured; of all but the first
+    Parameters of the condition without a default are quantities, those with one its thresholds. The
+    quantities are float64 arrays (row, module), the rows in order of their steps, the modules in
+    order of the flow, or of definition, with NaN where nothing was measured; all but the first have
     the last known value, of the module or of the nearest one above it. It returns a mask of their
-    shape, or one per row, (row,), for the model as a whole. Of a row it may depend on that row and
-    on ``window`` rows before it, no others.
+    shape, or one per row, (row,), for the model as a whole. The result for a row may depend on that
+    row and on ``window`` rows before it, no others.
+
+    Behind a ``*`` it may name ``at``, the step of each row, (row,), and ``first``, the median of
+    the first ten values of its first quantity, (row, module), NaN before they are known.
 
     Parameters
     ----------
@@ -201,19 +210,19 @@ def rule(
     rows, steps : int
         Measured rows in a row, and steps, for which it must hold.
     again : int, optional
-        Rows without it after which it is said again; otherwise it is said once.
+        Rows without it after which it may be reported again; by default it is reported once.
     once : "module" or "run"
-        Said of each module, or of the first one alone.
+        Report for each module, or for the first one only.
     view : str
         The view of the Explorer that explains it.
-    severity : "warning" or "severe"
-        Severe alerts are marked as such in the panel.
+    severity : "remark", "warning" or "severe"
+        Severe alerts are marked as such in the panel; remarks are listed apart from alerts.
     explained_by : sequence of str
         Quantities that tell more of it, the most telling first: the panel offers to attach the
         first that fits where it was said.
     flow : "forward" or "backward", optional
-        How what it is about travels through the model, activations forward and gradients backward;
-        tells at which of several modules it began.
+        Direction in which the problem travels through the model, activations forward and gradients
+        backward; it determines at which of several modules the problem started.
     consequence_of : sequence of str
         The rules whose alerts may be its cause, the most direct first; where one of them was
         raised shortly before, this one is listed below it.
@@ -233,7 +242,7 @@ def rule(
     """
 
     def make(function: Callable[..., Any]) -> Rule:
-        quantities, thresholds = _parameters(function)
+        quantities, context, thresholds = _parameters(function)
         if not quantities:
             raise RuleError(f"{function!r} has no quantity: no parameter without a default")
         made = Rule(
@@ -253,6 +262,7 @@ def rule(
             _several(explained_by),
             flow,
             _several(consequence_of),
+            context,
         )
         RULES.add(made.name, made)
         return made
@@ -261,23 +271,29 @@ def rule(
 
 
 def _several(given: str | Sequence[str]) -> tuple[str, ...]:
-    """One may be given by itself."""
+    """Return a tuple; a single text becomes one element."""
     return (given,) if isinstance(given, str) else tuple(given)
 
 
-def _parameters(function: Callable[..., Any]) -> tuple[tuple[str, ...], dict[str, Any]]:
+def _parameters(
+    function: Callable[..., Any],
+) -> tuple[tuple[str, ...], tuple[str, ...], dict[str, Any]]:
+    """Return quantities, context and thresholds."""
     if not callable(function):
         raise RuleError(f"{function!r} is no condition; a function of series is expected")
     parameters = inspect.signature(function).parameters.values()
     empty = inspect.Parameter.empty
-    for one in parameters:
-        if one.default is empty and one.kind not in (
-            one.POSITIONAL_ONLY,
-            one.POSITIONAL_OR_KEYWORD,
-        ):
-            raise RuleError(f"{function!r} takes {one}; series are given by position")
-    quantities = tuple(one.name for one in parameters if one.default is empty)
-    return quantities, {one.name: one.default for one in parameters if one.default is not empty}
+    given = [one for one in parameters if one.default is empty]
+    context = tuple(one.name for one in given if one.kind is one.KEYWORD_ONLY)
+    for one in given:
+        if one.kind in (one.VAR_POSITIONAL, one.VAR_KEYWORD) or (set(context) - {*CONTEXT}):
+            raise RuleError(
+                f"{function!r} takes {one}; series are given by position, and by keyword "
+                f"{', '.join(CONTEXT)}"
+            )
+    quantities = tuple(one.name for one in given if one.name not in context)
+    thresholds = {one.name: one.default for one in parameters if one.default is not empty}
+    return quantities, context, thresholds
 
 
 def _first_paragraph(function: Callable[..., Any]) -> str:

@@ -17,14 +17,14 @@ Changed: TypeAlias = Callable[[str, Rule | None, Rule | None], None]
 
 
 class Rules(MutableMapping[str, Rule]):
-    """Rules by name; may be changed from any thread while the run goes on.
+    """Rules by name; may be changed from any thread during a run.
 
     Parameters
     ----------
     states : callable, optional
-        Tells of each rule what it is doing, in words; shown beside it.
+        Returns the state of each rule, in words; shown next to it.
     changed : callable, optional
-        ``changed(name, before, after)`` is told of each change; None for a rule that is not there.
+        ``changed(name, before, after)`` is called with each change; None for a missing rule.
 
     Examples
     --------
@@ -66,7 +66,7 @@ class Rules(MutableMapping[str, Rule]):
         self._tell(name, before, rule)
 
     def states(self) -> Mapping[str, str]:
-        """What each rule is doing, in words: ``"on"``, ``"waits for ..."`` or ``"off: ..."``."""
+        """Return the state of each rule: ``"on"``, ``"waits for ..."`` or ``"off: ..."``."""
         return self._states()
 
     def __delitem__(self, name: str) -> None:

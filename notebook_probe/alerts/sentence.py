@@ -1,4 +1,4 @@
-"""What a rule says, with the numbers of one alert in it."""
+"""Sentence of a rule, with the numbers of one alert in it."""
 
 from __future__ import annotations
 
@@ -12,14 +12,14 @@ LONGEST = 8
 
 
 def sentence(says: str, numbers: dict[str, Any]) -> str:
-    """The rule's text, filled as `str.format` does; numbers that would be long are rounded.
+    """Return the rule's text, filled as `str.format` does; numbers that would be long are rounded.
 
     Parameters
     ----------
     says : str
-        With fields, ``"the norm is {grad_norm:.0f}"``.
+        Text with fields, ``"the norm is {grad_norm:.0f}"``.
     numbers : dict of str to number
-        Their values.
+        Values of the fields.
 
     Examples
     --------

@@ -1,4 +1,4 @@
-"""One rule over one stream: rows go in as they come, findings come out once."""
+"""One rule over one stream: rows are read as they arrive, and each finding is returned once."""
 
 from __future__ import annotations
 
@@ -9,33 +9,36 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from notebook_probe.alerts.following import Following, rows_at_a_time, start_row, values_of
+from notebook_probe.alerts.first_rows import FirstRows
+from notebook_probe.alerts.following import FollowedValues, rows_at_a_time, start_row, values_of
 from notebook_probe.alerts.rolling import Doubles, median
-from notebook_probe.alerts.rule import Rule
+from notebook_probe.alerts.rule import Rule, Severity
 from notebook_probe.alerts.sentence import sentence
 from notebook_probe.alerts.stretch import Stretch
 from notebook_probe.errors import RuleError
 from notebook_probe.record.format.missing import measured
 from notebook_probe.record.format.source import ROOT, Steps, StreamView
 
-__all__ = ["Finding", "Track"]
+__all__ = ["Onset", "Track"]
 
 BEFORE = 128
-"""Rows before the first that are looked at, so that what has held for some time is known."""
+"""Rows before the first that are read too, to know how long a condition has held."""
 
 Mask = npt.NDArray[np.bool_]
 Indices = npt.NDArray[np.intp]
 
 
 @dataclass(frozen=True, slots=True)
-class Finding:
-    """A condition that has come to hold: at one step, of some modules."""
+class Onset:
+    """A condition that has started to hold: at one step, for some modules."""
 
     step: int
     modules: tuple[str, ...]
     sentence: str
     began: tuple[int, int]
     """The steps between which it began, at the first of the modules."""
+    severity: Severity | None = None
+    """None for that of the rule."""
 
 
 class Track:
@@ -45,15 +48,15 @@ class Track:
     ----------
     rule : Rule
     series : tuple of str
-        What its quantities are called in the record.
+        Recorded names of its quantities.
     stream : StreamView
-        That of the rule's first quantity.
+        Stream of the rule's first quantity.
     first_step : int
-        Of what is said; rows before it are only looked back at.
+        First step of findings; earlier rows are only used as history.
     reported : collection of str
         Modules of which it was said before.
     order : callable
-        Of labels the indices, in the order in which a condition gets and a finding names them.
+        Returns the indices of labels, in the order for conditions and findings.
     """
 
     def __init__(
@@ -69,18 +72,20 @@ class Track:
         self._rule, self._first_step, self._reported = rule, first_step, reported
         self._row = start_row(stream, first_step, n_before)
         self._leading = series[0]
-        self._following = [Following(name, first_step, n_before) for name in series[1:]]
+        self._following = [FollowedValues(name, first_step, n_before) for name in series[1:]]
         self._order = order
         self._columns: Indices = np.zeros(0, np.intp)  # measured so far; the others have no part
         self._labels: tuple[str, ...] = ()
         self._before: Steps = np.zeros(0, np.int64)  # step of the newest row of each column
         self._past = [np.empty((0, 0)) for _ in rule.quantities]
+        self._past_steps: Steps = np.zeros(0, np.int64)
         self._stretches: dict[str, Stretch] = {}
+        self._first_rows = FirstRows(self._leading, "first" in rule.context)
 
     def look(
         self, stream: StreamView, others: Sequence[StreamView], before: int | None
-    ) -> Iterator[Finding]:
-        """What the rows that have come since hold, those of steps below ``before``."""
+    ) -> Iterator[Onset]:
+        """Yield the findings in new rows, at steps below ``before``."""
         every = stream.modules
         size, stop = rows_at_a_time(len(every)), stream.n_rows
         while self._row < stop:
@@ -99,7 +104,8 @@ class Track:
                 table[~(np.logical_or.accumulate(present[:, self._columns]) | begun)] = np.nan
             tables = [leading[:, self._columns].astype(np.float64), *series]
             if self._labels:
-                yield from self._evaluate(steps, present[:, self._columns], tables)
+                first = self._first_rows.known(stream, end - len(steps), end)[:, self._columns]
+                yield from self._evaluate(steps, present[:, self._columns], tables, first)
 
     def _widen(self, every: tuple[str, ...], present: Mask) -> Mask:
         """Modules have been measured for the first time; tells which of all had been before."""
@@ -120,14 +126,16 @@ class Track:
         return begun
 
     def _evaluate(
-        self, steps: Steps, present: Mask, tables: Sequence[Doubles]
-    ) -> Iterator[Finding]:
+        self, steps: Steps, present: Mask, tables: Sequence[Doubles], first: Doubles
+    ) -> Iterator[Onset]:
         """Ask the condition about new rows, with those before them."""
         rule, n_past = self._rule, len(self._past[0])
         known = [np.concatenate([past, new]) for past, new in zip(self._past, tables, strict=True)]
+        # No more than the window: memory stays the same for a run of any length.
         self._past = [table[max(0, len(table) - rule.window) :] for table in known]
+        # Rules compute with NaN and infinity on purpose: these are what they look for.
         with np.errstate(all="ignore"):
-            returned = rule.condition(*known, **rule.thresholds)
+            returned = rule.condition(*known, **rule.thresholds, **self._context(steps, first))
         mask, extra = returned if isinstance(returned, tuple) else (returned, {})
         hits = np.asarray(mask)
         if hits.shape not in (known[0].shape, known[0].shape[:1]):
@@ -142,7 +150,15 @@ class Track:
         )
         yield from self._findings(new if hits.ndim == 2 else new.as_a_whole())
 
-    def _findings(self, new: _Evaluated) -> Iterator[Finding]:
+    def _context(self, steps: Steps, first: Doubles) -> dict[str, Any]:
+        """Return what the condition wants to know of the rows."""
+        known = np.concatenate([self._past_steps, steps])
+        n_past = len(self._past_steps)
+        self._past_steps = known[max(0, len(known) - self._rule.window) :]
+        every = {"at": known, "first": np.pad(first, ((n_past, 0), (0, 0)), mode="edge")}
+        return {name: every[name] for name in self._rule.context}
+
+    def _findings(self, new: _Evaluated) -> Iterator[Onset]:
         found: dict[int, list[tuple[int, tuple[int, int]]]] = {}
         hits = new.hits & new.present
         some: Mask = np.any(hits, axis=0, keepdims=True)
@@ -155,7 +171,7 @@ class Track:
             modules = tuple(new.labels[column] for column, _ in columns)
             first, began = columns[0]
             sentence = self._sentence(new, row, first, began[1])
-            yield Finding(int(new.steps[row]), modules, sentence, began)
+            yield Onset(int(new.steps[row]), modules, sentence, began)
 
     def _advanced(
         self, new: _Evaluated, column: int, hits: Mask
@@ -165,6 +181,7 @@ class Track:
         stretch = self._stretches.get(label)
         if stretch is None:
             stretch = self._stretches[label] = Stretch(reported=label in self._reported)
+        # Reported once and never again: the rows need not be walked.
         if stretch.reported and self._rule.again is None:
             return
         if not hits.any():
@@ -191,24 +208,24 @@ class Track:
 
 @dataclass(frozen=True, slots=True)
 class _Evaluated:
-    """New rows, and what the condition said of them."""
+    """New rows, and the results of the condition on them."""
 
     steps: Steps
     hits: Mask
     labels: tuple[str, ...]
     tables: Sequence[Doubles]
-    """Of each quantity."""
+    """Tables of the quantities."""
     extra: Mapping[str, Doubles]
     present: Mask
-    """Which cells of the first quantity were measured."""
+    """Measured cells of the first quantity."""
     before: Steps
-    """Of each module the step of the measured row before these; -1 without one."""
+    """Step of the last measured row before these, for each module; -1 if there is none."""
 
     is_whole: bool = False
     """The condition is about the model, not about one module."""
 
     def as_a_whole(self) -> _Evaluated:
-        """One column, of the model."""
+        """Return one column, for the whole model."""
         extra = {name: table[:, None] for name, table in self.extra.items()}
         anywhere: Mask = np.any(self.present, axis=1, keepdims=True)
         before = self.before.max(initial=-1, keepdims=True)
@@ -218,7 +235,7 @@ class _Evaluated:
         )
 
     def number(self, table: Doubles, row: int, column: int) -> float:
-        """What a sentence says of a quantity: its value, of the model the median of its modules."""
+        """Return a quantity's number for a sentence: its value, or the median of the modules."""
         return float(median(table[row], axis=0) if self.is_whole else table[row, column])
 
 
@@ -227,6 +244,6 @@ def _from(extra: Mapping[str, Any], row: int) -> dict[str, Doubles]:
 
 
 def _newest(steps: Steps, present: Mask, before: Steps) -> Steps:
-    """Of each module the step of its newest measured row."""
+    """Return the step of the newest measured row of each module."""
     back = np.argmax(present[::-1], axis=0)
     return np.where(present.any(axis=0), steps[len(steps) - 1 - back], before)

@@ -9,11 +9,11 @@ from dataclasses import dataclass, field
 from functools import partial
 
 from notebook_probe.alerts.alert import Alert, where
+from notebook_probe.alerts.dense_loss import meant
 from notebook_probe.alerts.flow_order import flow_order
 from notebook_probe.alerts.following import has, names_of
 from notebook_probe.alerts.rule import Flow, Rule
-from notebook_probe.alerts.track import Finding, Indices, Track
-from notebook_probe.record.format.loss_names import NAMED_LOSSES, logged_as
+from notebook_probe.alerts.track import Indices, Onset, Track
 from notebook_probe.record.format.schema import EVALUATION
 from notebook_probe.record.format.source import Source, StreamView
 from notebook_probe.record.views.branches.branches import IN_ORDER, read_name
@@ -22,9 +22,9 @@ __all__ = ["Watcher"]
 
 
 class Watcher:
-    """Follows a source from a step on; may be asked from any thread, one at a time.
+    """Watch a source from a step on; may be called from any thread, one at a time.
 
-    Rows that were written out of order are not looked at.
+    Rows that were written out of order are ignored.
 
     Parameters
     ----------
@@ -32,13 +32,14 @@ class Watcher:
     rules : mapping of str to Rule
         Read at every look: what was changed counts from the rows after it.
     tell : callable
-        Gets each alert.
+        Receives each alert.
     failed : callable
-        ``failed(step, text)`` is told of a rule that raised; it is asked no more until changed.
+        ``failed(step, text)`` is called with a rule that raised; the rule is not called again until
+        changed.
     first_step : int
-        Of what is said.
+        First step of findings.
     earlier : iterable of Alert
-        What was said before.
+        Earlier alerts.
     """
 
     def __init__(
@@ -55,6 +56,7 @@ class Watcher:
         self._reported = {(one.rule, module) for one in earlier for module in one.modules}
         self._once = {one.rule for one in earlier}
         self._followed: dict[str, _Followed] = {}
+        # The writer's thread looks before each flush, `Run.alerts` on the caller's thread.
         self._lock = threading.Lock()
         self._problem = ""
 
@@ -69,6 +71,7 @@ class Watcher:
         wait : bool
             While another thread looks, wait for it instead of leaving it at that.
         """
+        # A flush must not wait for a look on another thread: the next one sees the same rows.
         if self._lock.acquire(blocking=wait):
             try:
                 self._look(whole)
@@ -78,13 +81,13 @@ class Watcher:
             finally:
                 self._lock.release()
 
-    def ask(self, rule: Rule, findings: Callable[[], Iterable[Finding]]) -> None:
-        """Say what somebody else has found, under a rule that is not about series."""
+    def ask(self, rule: Rule, findings: Callable[[], Iterable[Onset]]) -> None:
+        """Report findings from elsewhere, under a rule that has no series."""
         with self._lock:
             self._raise_alerts(rule.name, self._followed_now(rule.name, rule), findings)
 
     def states(self) -> dict[str, str]:
-        """What each rule is doing, in words."""
+        """Return the state of each rule, in words."""
         views = _in_order(self._source)
         known = names_of(views)
         rules = [*self._rules.items()]
@@ -97,8 +100,7 @@ class Watcher:
         problem = followed.problem if followed is not None and followed.rule is rule else ""
         if problem or self._problem:
             return f"off: {problem or self._problem}"
-        meant = _meant(rule.quantities, views)
-        missing = [name for name in meant if name not in known]
+        missing = [one for one in meant(rule.quantities, views) if one not in known]
         return f"waits for {', '.join(missing)}" if missing else "on"
 
     def _look(self, whole: bool) -> None:
@@ -112,34 +114,34 @@ class Watcher:
         self._next_step = max(self._next_step, newest + 1)
 
     def _followed_now(self, name: str, rule: Rule) -> _Followed:
-        """What is known of a rule; nothing when it was changed."""
+        """Return the progress of a rule; empty if it was changed."""
         if name not in self._followed or self._followed[name].rule is not rule:
             self._followed[name] = _Followed(rule)
         return self._followed[name]
 
     def _findings(
         self, name: str, followed: _Followed, views: Sequence[StreamView], newest: int | None
-    ) -> Iterator[Finding]:
-        """What a rule finds in the rows that have come, stream by stream of its first quantity."""
+    ) -> Iterator[Onset]:
+        """Yield the findings in new rows, for each stream of the rule's first quantity."""
         rule, tracks = followed.rule, followed.tracks
-        meant = _meant(rule.quantities, views)
+        series = meant(rule.quantities, views)
         for view in views:
-            if not has(view, meant[0]):
+            if not has(view, series[0]):
                 continue
-            key = view.name, meant
+            key = view.name, series
             if key not in tracks:  # it, or the rule, is new: there was nothing to say before
                 reported = self._reported_of(name)
                 order = partial(self._in_order, flow=rule.flow)
-                tracks[key] = Track(rule, meant, view, self._next_step, reported, order)
+                tracks[key] = Track(rule, series, view, self._next_step, reported, order)
             others = [other for other in views if other is not view]
-            alone = all(has(view, quantity) for quantity in meant)
+            alone = all(has(view, quantity) for quantity in series)
             yield from tracks[key].look(view, others, None if alone else newest)
 
     def _in_order(self, labels: Sequence[str], flow: Flow | None) -> Indices:
         return flow_order(labels, self._source.modules, flow)
 
     def _raise_alerts(
-        self, name: str, followed: _Followed, findings: Callable[[], Iterable[Finding]]
+        self, name: str, followed: _Followed, findings: Callable[[], Iterable[Onset]]
     ) -> None:
         if followed.problem:
             return
@@ -153,7 +155,7 @@ class Watcher:
     def _reported_of(self, name: str) -> frozenset[str]:
         return frozenset(module for rule, module in self._reported if rule == name)
 
-    def _raise_alert(self, name: str, rule: Rule, finding: Finding) -> None:
+    def _raise_alert(self, name: str, rule: Rule, finding: Onset) -> None:
         modules = finding.modules
         if rule.once == "run" and rule.again is None and name in self._once:
             return
@@ -165,8 +167,8 @@ class Watcher:
         self._reported.update((name, module) for module in modules)
         text = f"{where(modules)}: {finding.sentence}"
         now = time.time_ns() // 1_000_000
-        meant = _meant(rule.quantities, _in_order(self._source))
-        quantities = tuple(map(self._source.recorded_name, meant))
+        series = meant(rule.quantities, _in_order(self._source))
+        quantities = tuple(map(self._source.recorded_name, series))
         self._tell(
             Alert(
                 name,
@@ -176,7 +178,7 @@ class Watcher:
                 quantities,
                 rule.view,
                 now,
-                rule.severity,
+                finding.severity or rule.severity,
                 rule.flow,
                 rule.consequence_of,
                 finding.began,
@@ -186,7 +188,7 @@ class Watcher:
 
 @dataclass(slots=True)
 class _Followed:
-    """A rule as it was when it was last looked at, and its tracks by stream and series."""
+    """State of a rule at the last look, and its tracks by stream and series."""
 
     rule: Rule
     tracks: dict[tuple[str, tuple[str, ...]], Track] = field(default_factory=dict)
@@ -194,20 +196,11 @@ class _Followed:
 
 
 def _in_order(source: Source) -> list[StreamView]:
-    """The streams whose rows were written as the training went."""
+    """Return the streams whose rows were written in order."""
     return [view for view in source.streams.values() if read_name(view.name).rank == IN_ORDER]
 
 
-def _meant(quantities: tuple[str, ...], views: Iterable[StreamView]) -> tuple[str, ...]:
-    """The series that a rule's quantities are: its losses are what the loop logs as such."""
-    if NAMED_LOSSES.keys().isdisjoint(quantities):
-        return quantities
-    of_steps = (view for view in views if not view.name.startswith(EVALUATION))
-    names = {variable.name for view in of_steps for variable in view.variables}
-    return tuple(logged_as(name, names) for name in quantities)
-
-
 def _last_step(view: StreamView) -> int:
-    """That a stream of the training has come to; an evaluation belongs to the step after it."""
+    """Return the last step of a training stream; evaluations belong to the step after it."""
     n = view.n_rows if not view.name.startswith(EVALUATION) else 0
     return int(view.steps(n - 1, n)[0]) if n else -1

@@ -4,13 +4,13 @@
 
     records ─▶ a row of each, read off its JSON ─▶ an index in a database ─▶ queries ─▶ a table
 
-The truth is what the records say; the index can be lost and is built anew. Nothing here needs
-torch, and SQLAlchemy only where a catalogue is opened.
+The records are the truth; the index can be lost and is rebuilt. Nothing here needs torch, and
+SQLAlchemy only where a catalogue is opened.
 """
 
-from notebook_probe.catalogues.held import Catalogue
 from notebook_probe.catalogues.opening import catalogue, runs
-from notebook_probe.catalogues.refreshing import Refreshed
+from notebook_probe.catalogues.refreshing import IndexChanges
+from notebook_probe.catalogues.run_catalogue import Catalogue
 from notebook_probe.catalogues.runs import Runs
 
-__all__ = ["Catalogue", "Refreshed", "Runs", "catalogue", "runs"]
+__all__ = ["Catalogue", "IndexChanges", "Runs", "catalogue", "runs"]

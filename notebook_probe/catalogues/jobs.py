@@ -13,7 +13,7 @@ Row = Mapping[str, Any]
 
 
 def as_jobs(rows: Iterable[Row], places: Iterable[str]) -> list[Row]:
-    """Of each job one row, that of the first rank which is known, at the place of the job.
+    """Merge the ranks of each job to the row of its first known rank, at the job's location.
 
     Examples
     --------
@@ -48,7 +48,7 @@ def with_ranks(rows: Iterable[Row], places: Iterable[str]) -> list[Row]:
 
 
 def _jobs(places: Iterable[str]) -> dict[str, set[int]]:
-    """Their ranks; what several machines see is the same one."""
+    """Return the ranks of each job; a rank seen by several machines counts once."""
     jobs: dict[str, set[int]] = {}
     for place in places:
         found = rank_of(place)

@@ -1,4 +1,4 @@
-"""What is said of runs through a catalogue, and what of them is removed."""
+"""Marks on runs through a catalogue, and removal of runs."""
 
 from __future__ import annotations
 
@@ -21,11 +21,11 @@ SHORTEST_ID = 4
 
 
 class Marking(ABC):
-    """Marks and clean-up of what asks for runs.
+    """Marks and clean-up for classes that query runs.
 
-    A run is named by its place, its name, the end of its place as tables have it of runs with one
-    name, the beginning of its id, its row, or itself. Marks lie in the record, where every
-    catalogue finds them; the run may be training.
+    A run is named by its location, its name, the end of its location as in tables of runs with one
+    name, the start of its id, its row, or itself. Marks are in the record, where every catalogue
+    finds them; the run may be training.
     """
 
     @abstractmethod
@@ -39,7 +39,7 @@ class Marking(ABC):
         UnknownNameError
             No run is called so, or several are.
         ValueError
-            What is no tag: a line of at most 100 characters.
+            An invalid tag: a line of at most 100 characters is allowed.
         RecordWriteError
             Its record cannot be marked.
 
@@ -50,28 +50,28 @@ class Marking(ABC):
         change(self.place_of(run), lambda marks: marks.tagged(tags))
 
     def untag(self, run: Any, *tags: str) -> None:
-        """Take tags off; those that it has not are no error."""
+        """Remove tags; missing ones are ignored."""
         change(self.place_of(run), lambda marks: marks.untagged(tags))
 
     def note(self, run: Any, text: str) -> None:
-        """Note something of a run, in the place of what was noted before."""
+        """Set the note of a run, replacing the one before."""
         change(self.place_of(run), lambda marks: marks.noted(text))
 
     def archive(self, run: Any) -> None:
-        """Put a run aside: tables leave it out unless they are asked with ``archived=True``."""
+        """Archive a run: tables omit it unless called with ``archived=True``."""
         change(self.place_of(run), lambda marks: marks.put_aside(True))
 
     def restore(self, run: Any) -> None:
-        """Have a run back that was put aside."""
+        """Restore an archived run."""
         change(self.place_of(run), lambda marks: marks.put_aside(False))
 
     def clean_up(self, where: Where) -> CleanUp:
-        """What would be deleted of the runs that meet a condition; ``.delete()`` deletes it.
+        """Return what would be deleted of the runs that meet a condition; ``.delete()`` deletes it.
 
-        A run goes with its checkpoints, the word of where it is, and what of an experiment's folder
-        is empty then, if its folder of this machine, that of each of its ranks, or its packed file
-        holds its record and nothing else, and nobody writes it. Runs that were put aside are among
-        them.
+        A run is deleted with its checkpoints, the note of its location, and empty parts of an
+        experiment's folder, if its folder on this machine, that of each of its ranks, or its packed
+        file contains its record and nothing else, and no process writes it. Archived runs are
+        included.
 
         Raises
         ------
@@ -91,7 +91,7 @@ class Marking(ABC):
         return clean_up(self.runs(asked, archived=True))
 
     def place_of(self, run: Any) -> Location:
-        """Where the record of a run is.
+        """Return the location of a run's record.
 
         Raises
         ------

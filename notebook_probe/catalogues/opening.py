@@ -8,9 +8,16 @@ from os import PathLike
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from notebook_probe.catalogues.held import Catalogue
-from notebook_probe.catalogues.index.database import IN_MEMORY, is_damaged, open_database
+from notebook_probe.catalogues.index.database import (
+    IN_MEMORY,
+    INDEX,
+    is_damaged,
+    open_database,
+    reaching,
+    without_password,
+)
 from notebook_probe.catalogues.query import Where
+from notebook_probe.catalogues.run_catalogue import Catalogue
 from notebook_probe.catalogues.runs import Runs
 from notebook_probe.errors import RecordWarning
 from notebook_probe.home import home
@@ -21,8 +28,6 @@ if TYPE_CHECKING:
     from sqlalchemy import Engine
 
 __all__ = ["catalogue", "runs"]
-
-INDEX = "catalogue.sqlite"
 
 
 def catalogue(
@@ -37,7 +42,7 @@ def catalogue(
         The database of its index: a file for SQLite, ``"postgresql://host/lab"``; by default
         ``catalogue.sqlite`` in ``NOTEBOOK_PROBE_HOME``, else in ``~/.notebook_probe``.
     root : path, URL, RemoteStore or several, optional
-        Below which to look for records, beside those that were written on this machine:
+        Places to search for records, in addition to those written on this machine:
         ``"/shared/runs"``, ``"s3://bucket/runs"``.
 
     Raises
@@ -46,6 +51,8 @@ def catalogue(
         ``pip install 'notebook-probe[catalogue]'``, and ``[postgres]`` for that.
     RecordFormatError
         The index is one of a newer version.
+    CatalogueError
+        The database cannot be reached, or is none.
 
     Warns
     -----
@@ -59,7 +66,10 @@ def catalogue(
     """
     import_extra("sqlalchemy", "catalogue", "a catalogue")
     roots = () if root is None else _roots(root)
-    return Catalogue(_default_database() if place is None else open_database(place), roots)
+    if place is None:
+        return Catalogue(_default_database(), roots)
+    with reaching(without_password(place)):
+        return Catalogue(open_database(place), roots)
 
 
 def runs(
@@ -87,7 +97,7 @@ _opened: dict[Path, Catalogue] = {}
 
 
 def _usual() -> Catalogue:
-    """The default one, opened once."""
+    """Return the default catalogue, opened once."""
     where = home()
     if where not in _opened:
         _opened[where] = catalogue()
@@ -100,7 +110,7 @@ def _roots(root: Any) -> list[Location]:
 
 
 def _default_database() -> Engine:
-    """In the user's own folder, anew if it is damaged; in memory where nothing can be written."""
+    """Open the user's database, new if damaged; in memory if nothing can be written."""
     from sqlalchemy.exc import DatabaseError, DBAPIError
 
     try:
@@ -111,6 +121,7 @@ def _default_database() -> Engine:
         except DatabaseError as error:
             if not is_damaged(error):
                 raise
+            # The index holds nothing that cannot be read from the records again.
             for name in (INDEX, f"{INDEX}-wal", f"{INDEX}-shm"):
                 file.with_name(name).unlink(missing_ok=True)
             return open_database(file)

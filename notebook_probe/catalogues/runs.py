@@ -19,13 +19,13 @@ class Runs(Lineage):
     """Runs that were recorded, a row each; what `Catalogue.runs` gives.
 
     Prints the columns in which runs differ, draws parallel coordinates by ``picture()``, and its
-    ``explore()`` is a widget that opens the run of a clicked row, and to which those are added that
-    begin while it is seen and are asked for.
+    ``explore()`` is a widget that opens the run of a clicked row; while visible, it adds new runs
+    that match the query.
 
     Attributes
     ----------
     asked_again : callable, optional
-        Gives the rows that answer the question now.
+        Function that repeats the query.
     """
 
     asked_again: Callable[[], Iterable[Mapping[str, Any]]] | None = field(
@@ -33,7 +33,7 @@ class Runs(Lineage):
     )
 
     def where(self, column: str, is_wanted: Callable[[Any], Any] | object) -> Self:
-        """The runs whose value is this one, or that a function says yes to; no others will come.
+        """Return the runs with this value, or for which a function is true; new runs are not added.
 
         Raises
         ------

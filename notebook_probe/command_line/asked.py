@@ -1,4 +1,4 @@
-"""What the words of a command mean: which catalogue, and which of its runs."""
+"""Arguments of a command: which catalogue, and which of its runs."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ RUN = "a place, a name, or how an id begins"
 
 
 def add_catalogue(parser: ArgumentParser) -> None:
-    """The options that say which catalogue is meant."""
+    """Add the options that choose the catalogue."""
     parser.add_argument(
         "--catalogue",
         metavar="PLACE",
@@ -28,13 +28,13 @@ def add_catalogue(parser: ArgumentParser) -> None:
 
 @contextmanager
 def opened(asked: Namespace) -> Iterator[Catalogue]:
-    """The catalogue that is meant, closed afterwards."""
+    """Open the chosen catalogue, and close it afterwards."""
     with catalogue(asked.catalogue, asked.root) as found:
         yield found
 
 
 def location_of(word: str, asked: Namespace) -> str:
-    """The place of a run: itself, or of the one that is called so or whose id begins so.
+    """Return the location of a run, given itself, its name, or the start of its id.
 
     Raises
     ------

@@ -11,7 +11,7 @@ __all__ = ["add"]
 
 
 def add(parser: ArgumentParser) -> None:
-    """Its options."""
+    """Add the options."""
     parser.add_argument(
         "--where", required=True, metavar="CONDITION", help="\"state == 'killed' and steps < 100\""
     )

@@ -1,7 +1,8 @@
-"""``compare``: what two runs were set otherwise, what came of it, and at which module they part."""
+"""``compare``: settings that differ between two runs, results, and where the runs diverge."""
 
 from __future__ import annotations
 
+import math
 from argparse import ArgumentParser, Namespace
 from collections.abc import Iterator, Mapping
 from typing import Any
@@ -9,7 +10,7 @@ from typing import Any
 from notebook_probe.command_line.asked import RUN, add_catalogue, location_of
 from notebook_probe.command_line.printed import cell, fitting, plain, print_json, width
 from notebook_probe.command_line.show import row_at
-from notebook_probe.compare import AXES, Partings, parting
+from notebook_probe.compare import AXES, Parting, Partings, parting
 from notebook_probe.errors import UnknownNameError, near
 from notebook_probe.lineage.table import labels_of
 from notebook_probe.opened import OpenedRun, open_run
@@ -20,11 +21,11 @@ __all__ = ["add"]
 RESULTS = ("loss.", "eval.", "best.", "last.", "steps", "duration_s", "state", "alerts")
 APART = ("run", "run_id", "name", "created", "updated", "size_bytes", "first.", "min.", "max.")
 USUAL = ("grad_norm", "update_ratio", "weight_norm", "output_std")
-"""Quantities by which runs are told apart, where both have them."""
+"""Default quantities for comparing runs that have them."""
 
 
 def add(parser: ArgumentParser) -> None:
-    """Its options."""
+    """Add the options."""
     parser.add_argument("runs", nargs=2, metavar="RUN", help=RUN)
     parser.add_argument("--quantity", help=f"where they part by it; by default {', '.join(USUAL)}")
     parser.add_argument("--by", default="step", help=f"what is put beside: {', '.join(AXES)}")
@@ -43,7 +44,7 @@ def do(asked: Namespace) -> None:
     found = _parting(open_run(places[0]), open_run(places[1]), asked)
     if asked.json:
         told = {name: [row.get(name) for row in rows] for name in (*settings, *results)}
-        print_json({"runs": places, "differing": told, "parting": _plain(found)})
+        print_json({"runs": places, "differing": told, "parting": _as_object(found)})
         return
     heads = [plain(one) for one in labels_of(rows)]
     for title, names in (("settings", settings), ("results", results)):
@@ -53,7 +54,8 @@ def do(asked: Namespace) -> None:
         ]
         print(fitting(lines, width())[0] if names else f"the same {title}")
         print()
-    print("\n".join(map(plain, str(found).splitlines())) if isinstance(found, Partings) else found)
+    for line in _lines(found):
+        print(plain(line))
 
 
 def _names(rows: list[dict[str, Any]]) -> Iterator[str]:
@@ -65,19 +67,24 @@ def _told(row: Mapping[str, Any], name: str) -> str:
     return repr(row.get(name))  # NaN is as NaN is
 
 
-def _parting(this: OpenedRun, other: OpenedRun, asked: Namespace) -> Partings | str:
-    """Where the second parts from the first, or why that cannot be said."""
+def _parting(this: OpenedRun, other: OpenedRun, asked: Namespace) -> list[Partings]:
+    """Return where the second run diverges from the first by each quantity, the earliest first."""
     known = _quantities(this) & _quantities(other)
     if asked.quantity and this.recorded_name(asked.quantity) not in known:
         raise UnknownNameError(f"they have no {asked.quantity!r}; {near(asked.quantity, known)}")
     common = [asked.quantity] if asked.quantity else [one for one in USUAL if one in known]
-    if not common:
-        return f"they have none of {', '.join(USUAL)} in common; --quantity names another"
-    return parting(other, this, common[0], by=asked.by)
+    return sorted((parting(other, this, one, by=asked.by) for one in common), key=_first_step)
+
+
+def _first_step(found: Partings) -> tuple[float, float]:
+    """Return the first step of a divergence, then that of a difference at the last rows."""
+    steps = ([one.step for one in modules] for modules in (found.found, found.lately))
+    certain, late = (min(one, default=math.inf) for one in steps)
+    return certain, late
 
 
 def _quantities(run: OpenedRun) -> set[str]:
-    """What is measured at modules."""
+    """Return the quantities measured at modules."""
     return {
         variable.name
         for stream in run.streams.values()
@@ -86,8 +93,41 @@ def _quantities(run: OpenedRun) -> set[str]:
     }
 
 
-def _plain(found: Partings | str) -> Any:
-    if not isinstance(found, Partings):
-        return {"text": found}
-    modules = [{"module": one.module, "step": one.step} for one in found]
-    return {"text": found.text, "quantity": found.quantity, "modules": modules}
+def _lines(every: list[Partings]) -> list[str]:
+    """Return the earliest divergence in words, and the quantities that were compared."""
+    if not every:
+        return [f"they have none of {', '.join(USUAL)} in common; --quantity names another"]
+    names = ", ".join(one.quantity for one in every)
+    return [*str(every[0]).splitlines(), f"compared by {names}"]
+
+
+def _as_object(every: list[Partings]) -> dict[str, Any]:
+    """Return all that the lines say."""
+    if not every:
+        return {"text": _lines(every)[0], "asked": []}
+    first = every[0]
+    return {
+        "text": first.text,
+        "asked": [{"quantity": one.quantity, "text": one.text} for one in every],
+        "this": first.this,
+        "others": first.others,
+        "quantity": first.quantity,
+        "by": first.by,
+        "bound": first.bound,
+        "modules": [_module(one, first) for one in first.found],
+        "lately": [_module(one, first) for one in first.lately],
+        "within": first.within,
+        "missing": first.missing,
+        "left_out": first.left_out,
+    }
+
+
+def _module(one: Parting, of: Partings) -> dict[str, Any]:
+    return {
+        "module": one.module,
+        "step": one.step,
+        "there": of.words(one.there),
+        "now": of.words(one.now),
+        "rows": one.n_rows,
+        "rows_wanted": one.n_wanted,
+    }

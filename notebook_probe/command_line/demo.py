@@ -34,7 +34,7 @@ run.to_html("report.html").
 
 
 def add(parser: ArgumentParser) -> None:
-    """Its options."""
+    """Add the options."""
     parser.add_argument(
         "--folder",
         default="notebook-probe-demo",
@@ -42,13 +42,16 @@ def add(parser: ArgumentParser) -> None:
     )
     parser.add_argument("--steps", type=_count, default=STEPS, help="of the training: %(default)s")
     parser.add_argument(
+        "--device", help="such as cpu or cuda; by default a CUDA device where there is one"
+    )
+    parser.add_argument(
         "--open", action=BooleanOptionalAction, default=True, help="the report, in the browser"
     )
     parser.set_defaults(do=do)
 
 
 def do(asked: Namespace) -> None:
-    """Train, write the report, and open it; where it is interrupted, of what there is."""
+    """Train, write the report, and open it; after an interrupt, from the data so far."""
     folder = _new_folder(asked.folder)
     print(WHAT, flush=True)  # torch takes seconds to load
     import torch
@@ -59,12 +62,13 @@ def do(asked: Namespace) -> None:
     torch.set_num_threads(1)  # small tensors gain nothing from more
     torch.manual_seed(0)
     text = CharacterText()
-    model = TinyGPT(len(text.characters))
+    device = asked.device or ("cuda" if torch.cuda.is_available() else "cpu")
+    model = TinyGPT(len(text.characters)).to(device)
     optimizer = torch.optim.AdamW(model.parameters(), lr=LR)
     interrupted = None
     with watch(model, optimizer, store=folder / "run.zarr", name="demo", budget=None) as run:
         try:
-            _train(run, model, optimizer, text, asked.steps)
+            _train(run, model, optimizer, text, asked.steps, device)
         except KeyboardInterrupt as error:
             print("\ninterrupted: what was recorded stays")
             interrupted = error
@@ -83,7 +87,7 @@ def _count(text: str) -> int:
 
 
 def _new_folder(name: str) -> Path:
-    """Empty: nothing of anybody's is written over."""
+    """Return a new, empty folder: no file is overwritten."""
     folder = Path(name).expanduser()
     folder.mkdir(parents=True, exist_ok=True)
     if any(folder.iterdir()):
@@ -91,14 +95,22 @@ def _new_folder(name: str) -> Path:
     return folder
 
 
-def _train(run: Run, model: TinyGPT, optimizer: Optimizer, text: CharacterText, steps: int) -> None:
-    """The loop that anybody writes, and a line of what came of it now and then."""
+def _train(
+    run: Run,
+    model: TinyGPT,
+    optimizer: Optimizer,
+    text: CharacterText,
+    steps: int,
+    device: str,
+) -> None:
+    """Train with an ordinary loop that prints a line now and then."""
     begun, n_told = time.monotonic(), 0
     for step in range(steps):
         if step == steps * 7 // 8:
             print(f"   now the learning rate goes up {TOO_HIGH} times: does anybody notice?")
             optimizer.param_groups[0]["lr"] *= TOO_HIGH
-        loss = model.loss(*text.batch(BATCH))
+        numbers, following = text.batch(BATCH)
+        loss = model.loss(numbers.to(device), following.to(device))
         optimizer.zero_grad()
         loss.backward()
         optimizer.step()
@@ -112,7 +124,7 @@ def _train(run: Run, model: TinyGPT, optimizer: Optimizer, text: CharacterText, 
 
 
 def _tell_alerts(run: Run, n_told: int) -> int:
-    """Print those that are new; how many there are."""
+    """Print new alerts; return the number of all."""
     alerts = [*run.alerts]
     for alert in alerts[n_told:]:
         print(f"   alert: {plain(str(alert))}", flush=True)
@@ -120,7 +132,7 @@ def _tell_alerts(run: Run, n_told: int) -> int:
 
 
 def _opened(report: Path) -> bool:
-    """Whether a browser has it; one that would take the terminal over is not asked."""
+    """Return whether a browser was opened; none that would take over the terminal is tried."""
     places = ("BROWSER", "DISPLAY", "WAYLAND_DISPLAY")
     if sys.platform not in ("darwin", "win32") and not any(map(os.environ.get, places)):
         return False

@@ -21,7 +21,7 @@ OF_ONE = (".zip", ".nc")
 
 
 def add(parser: ArgumentParser) -> None:
-    """Its options."""
+    """Add the options."""
     parser.add_argument("runs", nargs="+", metavar="RUN", help=RUN)
     parser.add_argument(
         "--to",

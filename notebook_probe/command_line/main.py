@@ -1,4 +1,4 @@
-"""From the words of a command to what it prints, or to one line that says why not."""
+"""Entry point: parse the words of a command, run it, print errors in one line."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ def main(words: Sequence[str] | None = None) -> int:
     Parameters
     ----------
     words : sequence of str, optional
-        Without the name of the program; by default those of this process.
+        Words without the name of the program; by default those of this process.
     """
     try:
         asked = _parser().parse_args(words)
@@ -57,8 +57,8 @@ def main(words: Sequence[str] | None = None) -> int:
     return 0
 
 
-class _Parser(ArgumentParser):
-    """One whose errors are one line."""
+class _OneLineParser(ArgumentParser):
+    """Parser whose errors take one line."""
 
     def error(self, message: str) -> NoReturn:
         print(f"{NAME}: error: {plain(message)}; --help says more", file=sys.stderr)
@@ -66,7 +66,7 @@ class _Parser(ArgumentParser):
 
 
 def _parser() -> ArgumentParser:
-    parser = _Parser(prog=f"python -m {NAME}", description="Runs that were recorded.")
+    parser = _OneLineParser(prog=f"python -m {NAME}", description="Runs that were recorded.")
     parser.add_argument("--version", action="version", version=f"{NAME} {__version__}")
     commands = parser.add_subparsers(metavar="COMMAND", required=True)
     for name, (add, about) in COMMANDS.items():
@@ -94,5 +94,6 @@ def _told_errors() -> tuple[type[BaseException], ...]:
 
 
 def _close_stdout() -> None:
-    """The interpreter writes what is left as it ends: to nowhere."""
+    """Send what the interpreter still writes at exit to the null device."""
+    # After a closed pipe, as of `head`, the flush at exit would raise once more.
     os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())

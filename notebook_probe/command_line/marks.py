@@ -1,4 +1,4 @@
-"""``tag``, ``note``, ``archive``, ``restore``: what is said of runs, kept in their records."""
+"""``tag``, ``note``, ``archive``, ``restore``: marks on runs, stored in their records."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ __all__ = ["add_archive", "add_note", "add_restore", "add_tag"]
 
 
 def add_tag(parser: ArgumentParser) -> None:
-    """The options of ``tag``."""
+    """Add the options of ``tag``."""
     parser.add_argument("run", metavar="RUN", help=RUN)
     parser.add_argument("tags", nargs="+", metavar="TAG")
     parser.add_argument("--remove", action="store_true", help="take them off")
@@ -22,7 +22,7 @@ def add_tag(parser: ArgumentParser) -> None:
 
 
 def add_note(parser: ArgumentParser) -> None:
-    """The options of ``note``."""
+    """Add the options of ``note``."""
     parser.add_argument("run", metavar="RUN", help=RUN)
     parser.add_argument("text", metavar="TEXT", help="in the place of the one before; '' for none")
     add_catalogue(parser)
@@ -30,12 +30,12 @@ def add_note(parser: ArgumentParser) -> None:
 
 
 def add_archive(parser: ArgumentParser) -> None:
-    """The options of ``archive``."""
+    """Add the options of ``archive``."""
     _add_put_aside(parser, archived=True)
 
 
 def add_restore(parser: ArgumentParser) -> None:
-    """The options of ``restore``."""
+    """Add the options of ``restore``."""
     _add_put_aside(parser, archived=False)
 
 

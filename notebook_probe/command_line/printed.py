@@ -1,4 +1,4 @@
-"""Tables and cards as a terminal shows them: as wide as it is, and nothing that steers it."""
+"""Tables and cards for a terminal: as wide as it is, without control characters."""
 
 from __future__ import annotations
 
@@ -16,6 +16,10 @@ __all__ = ["cell", "fitting", "plain", "print_card", "print_json", "width"]
 
 GAP = "  "
 FALLBACK = (100, 24)
+LONGEST_NAME = 120
+"""Characters of a name on a card, whose longest name indents all values."""
+LONGEST = 10_000
+"""Characters that are looked at of one line: no terminal shows more of it."""
 
 
 def width() -> int | None:
@@ -26,24 +30,24 @@ def width() -> int | None:
 
 
 def plain(text: str) -> str:
-    r"""A line without characters that move the cursor, colour the rest, or cannot be written.
+    r"""Return a line without characters that move the cursor, change colors, or cannot be written.
 
     Examples
     --------
     >>> plain("a\nb"), plain("\x1b[31mred") == "�[31mred"
     ('a b', True)
     """
-    line = " ".join(text.split())
+    line = " ".join(text[:LONGEST].split())
     return "".join(one if one.isprintable() else "\N{REPLACEMENT CHARACTER}" for one in line)
 
 
 def cell(value: object) -> str:
-    """A value as a cell."""
+    """Return a value as a cell."""
     return plain(told(value))
 
 
 def fitting(lines: Sequence[Sequence[str]], columns: int | None) -> tuple[str, int]:
-    r"""A table of as many of its columns as there is room for, and how many it lacks.
+    r"""Return a table with as many columns as fit, and the number of the missing ones.
 
     The first column is always there, cut if it has to be.
 
@@ -61,15 +65,15 @@ def fitting(lines: Sequence[Sequence[str]], columns: int | None) -> tuple[str, i
 
 
 def print_card(rows: Iterable[tuple[str, str]]) -> None:
-    """Names and what they are, a line each."""
-    whole = [(name, plain(text)) for name, text in rows if text]
+    """Print names and values, a line each."""
+    whole = [(plain(name)[:LONGEST_NAME], plain(text)) for name, text in rows if text]
     wide = max((len(name) for name, _ in whole), default=0)
     for name, text in whole:
         print(_cut(f"{name:<{wide}}{GAP}{text}", width()))
 
 
 def print_json(value: Any) -> None:
-    """As JSON that every parser takes: NaN and infinities are text."""
+    """Print JSON that every parser accepts: NaN and infinities are text."""
     print(json.dumps(_finite(value), indent=1, allow_nan=False))
 
 
@@ -92,7 +96,10 @@ def _padded(text: str, columns: int) -> str:
 def _cut(line: str, columns: int | None) -> str:
     if columns is None or _wide(line) <= columns:
         return line
-    kept = line
-    while kept and _wide(kept) > columns - 1:
-        kept = kept[:-1]
-    return f"{kept}…"
+    room, kept = columns - 1, []
+    for one in line:
+        room -= _wide(one)
+        if room < 0:
+            break
+        kept.append(one)
+    return f"{''.join(kept)}…"

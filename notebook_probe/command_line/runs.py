@@ -11,7 +11,7 @@ from typing import Any, TextIO
 from notebook_probe.catalogues import Runs
 from notebook_probe.catalogues.query import field_named
 from notebook_probe.command_line.asked import add_catalogue, opened
-from notebook_probe.command_line.printed import cell, fitting, print_json, width
+from notebook_probe.command_line.printed import cell, fitting, plain, print_json, width
 
 __all__ = ["add", "write_csv"]
 
@@ -25,7 +25,7 @@ USUAL = (
 
 
 def add(parser: ArgumentParser) -> None:
-    """Its options."""
+    """Add the options."""
     parser.add_argument(
         "--where", metavar="CONDITION", help="\"params.lr < 1e-3 and tags has 'a'\""
     )
@@ -70,7 +70,7 @@ def do(asked: Namespace) -> None:
 
 
 def _usual(table: Runs) -> list[str]:
-    """How far runs came, the settings in which they differ, results, and what is said of them."""
+    """Return default columns: progress, settings that differ, results, and marks."""
     shown = table.shown()
     return [one for kind in USUAL for one in shown if one.startswith(kind)]
 
@@ -93,7 +93,7 @@ def _print(table: Runs, columns: list[str]) -> None:
     named = [one for one in columns if one not in ("run", "name")] or ["run"]
     rows = zip(table.labels, table, strict=True)
     lines = [
-        ("run", *named),
+        ("run", *map(plain, named)),
         *((cell(label), *(cell(row[one]) for one in named)) for label, row in rows),
     ]
     text, n_left = fitting(lines, width())

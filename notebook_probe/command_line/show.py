@@ -1,4 +1,4 @@
-"""``show``: one run, as its record tells of it now."""
+"""``show``: one run, from its record."""
 
 from __future__ import annotations
 
@@ -6,6 +6,7 @@ from argparse import ArgumentParser, Namespace
 from collections.abc import Iterator, Mapping
 from typing import Any
 
+from notebook_probe.alerts import Alert
 from notebook_probe.catalogues.documents import read_document
 from notebook_probe.catalogues.jobs import as_jobs
 from notebook_probe.catalogues.marks import read
@@ -26,7 +27,7 @@ MOST = 40
 
 
 def add(parser: ArgumentParser) -> None:
-    """Its options."""
+    """Add the options."""
     parser.add_argument("run", metavar="RUN", help=RUN)
     parser.add_argument("--json", action="store_true", help="all that is known, as an object")
     add_catalogue(parser)
@@ -38,7 +39,8 @@ def do(asked: Namespace) -> None:
     place = location_of(asked.run, asked)
     row = row_at(place)
     if asked.json:
-        print_json(row)
+        alerts = open_run(place).alerts if row.get("alerts") else ()
+        print_json({**row, "found": [_as_object(one) for one in alerts]})
         return
     print(plain(str(row.get("name") or place)))
     print_card(_head(row))
@@ -55,7 +57,7 @@ def do(asked: Namespace) -> None:
 
 
 def row_at(place: str) -> dict[str, Any]:
-    """What a record tells of its run, and what is said of it from outside.
+    """Return the facts of a record, and its marks.
 
     Raises
     ------
@@ -72,6 +74,20 @@ def row_at(place: str) -> dict[str, Any]:
         return dict(told)
     except FileNotFoundError as error:
         raise RecordFormatError(f"{place} is not a record") from error
+
+
+def _as_object(alert: Alert) -> dict[str, Any]:
+    """Return the line about an alert."""
+    return {
+        "rule": alert.rule,
+        "step": alert.step,
+        "text": alert.text,
+        "modules": alert.modules,
+        "quantities": alert.quantities,
+        "severity": alert.severity,
+        "began": alert.began,
+        "consequence_of": alert.consequence_of,
+    }
 
 
 def _head(row: Mapping[str, Any]) -> Iterator[tuple[str, str]]:

@@ -30,8 +30,8 @@ class CharacterText:
         return pieces[:, :-1], pieces[:, 1:]
 
 
-class Attention(nn.Module):
-    """Each place looks at those before it."""
+class CausalAttention(nn.Module):
+    """Causal self-attention."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -45,13 +45,13 @@ class Attention(nn.Module):
         return self.out(mixed.transpose(1, 2).flatten(-2))
 
 
-class Block(nn.Module):
-    """Attention, then a layer of its own for each place."""
+class GPTBlock(nn.Module):
+    """Attention, then a feed-forward layer."""
 
     def __init__(self) -> None:
         super().__init__()
         self.norm_1, self.norm_2 = nn.LayerNorm(WIDTH), nn.LayerNorm(WIDTH)
-        self.attention = Attention()
+        self.attention = CausalAttention()
         self.expand, self.relu = nn.Linear(WIDTH, 4 * WIDTH), nn.ReLU()
         self.contract = nn.Linear(4 * WIDTH, WIDTH)
 
@@ -67,14 +67,14 @@ class TinyGPT(nn.Module):
         super().__init__()
         self.embedding = nn.Embedding(n_characters, WIDTH)
         self.position = nn.Embedding(CONTEXT, WIDTH)
-        self.blocks = nn.Sequential(*(Block() for _ in range(N_BLOCKS)))
+        self.blocks = nn.Sequential(*(GPTBlock() for _ in range(N_BLOCKS)))
         self.norm = nn.LayerNorm(WIDTH)
         self.head = nn.Linear(WIDTH, n_characters)
         for embedding in (self.embedding, self.position):
             nn.init.normal_(embedding.weight, std=0.1)
 
     def forward(self, numbers: Tensor) -> Tensor:
-        places = torch.arange(numbers.shape[1])
+        places = torch.arange(numbers.shape[1], device=numbers.device)
         x = self.embedding(numbers) + self.position(places)
         return self.head(self.norm(self.blocks(x)))
 

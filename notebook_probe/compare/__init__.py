@@ -1,4 +1,4 @@
-"""Runs beside each other: put on one axis, how far they are apart, where they part, as a group.
+"""Comparison of runs: alignment on one axis, divergence, and runs as a group.
 
 Of `Source` alone: numpy and xarray, neither torch nor Jupyter.
 """
@@ -8,8 +8,8 @@ from notebook_probe.compare.axes import AXES, RunAxis, logged_names
 from notebook_probe.compare.band import Band
 from notebook_probe.compare.deviation import told
 from notebook_probe.compare.differences import (
+    ConfigDifference,
     Differences,
-    Setting,
     differ_in_seed_alone,
     differences,
 )
@@ -22,6 +22,7 @@ __all__ = [
     "AXES",
     "Alignment",
     "Band",
+    "ConfigDifference",
     "Differences",
     "Parting",
     "PartingSearch",
@@ -29,7 +30,6 @@ __all__ = [
     "Ratio",
     "RatioGrid",
     "RunAxis",
-    "Setting",
     "align",
     "differ_in_seed_alone",
     "differences",

@@ -5,17 +5,17 @@ from __future__ import annotations
 import numpy as np
 import numpy.typing as npt
 
-from notebook_probe.compare.axes import AXES, Run, RunAxis
+from notebook_probe.compare.axes import AXES, ComparedRun, RunAxis
 from notebook_probe.compare.tables import Doubles
 
 __all__ = ["Alignment", "align"]
 
 
 class Alignment:
-    r"""Which step of another run stands beside which of this one, as far as both have come by now.
+    r"""Alignment of another run's steps with those of this one, as far as both have come.
 
     With :math:`p(k)` and :math:`q(j)` how far this run and the other have come along the axis at
-    steps :math:`k` and :math:`j`, step :math:`j` of the other stands at
+    steps :math:`k` and :math:`j`, step :math:`j` of the other is drawn at
     :math:`p^{-1}(q(j)) = \min \{k : p(k) \ge q(j)\}`.
 
     Parameters
@@ -31,40 +31,40 @@ class Alignment:
         Each run along the axis.
     """
 
-    def __init__(self, this: Run, other: Run, by: str = "step") -> None:
+    def __init__(self, this: ComparedRun, other: ComparedRun, by: str = "step") -> None:
         self.by = by
         self.this, self.other = RunAxis(this, by), RunAxis(other, by)
 
     @property
     def is_by_value(self) -> bool:
-        """Whether steps stand beside each other that have reached the same value of a scalar."""
+        """True if steps are aligned by the values of a scalar."""
         return self.by not in AXES
 
     def steps_here(self, steps: npt.ArrayLike) -> Doubles:
-        """Steps of this run at which steps of the other stand; NaN where it has not come so far.
+        """Return this run's steps aligned with steps of the other; NaN beyond its end.
 
         Between two rows whose place is known it went evenly, so that a step need not be whole.
         """
         return self.this.places.steps_at(self.other.places.at(steps))
 
     def steps_there(self, steps: npt.ArrayLike) -> Doubles:
-        """Steps of the other run that stand at steps of this one; NaN where it has not come so."""
+        """Return the other run's steps aligned with steps of this one; NaN beyond its end."""
         return self.other.places.steps_at(self.this.places.at(steps))
 
     def x_of_this(self, steps: npt.ArrayLike) -> Doubles:
-        """Where to draw steps of this run: their place on the axis; by value the step itself."""
+        """Return the positions of this run's steps on the axis; by value, the steps themselves."""
         return np.asarray(steps, np.float64) if self.is_by_value else self.this.places.at(steps)
 
     def x_of_other(self, steps: npt.ArrayLike) -> Doubles:
-        """Where to draw steps of the other run on the same axis; NaN for what has no place."""
+        """Return the positions of the other run's steps on the axis; NaN without a position."""
         return self.steps_here(steps) if self.is_by_value else self.other.places.at(steps)
 
     def drawn(self, steps: npt.ArrayLike, x: Doubles) -> npt.NDArray[np.intp]:
-        """Which of the other run's steps are drawn, given where they stand: one at each x.
+        """Return which of the other run's steps to draw, given their positions: one at each x.
 
         Of several at one x it is the one that came furthest, and of those the first: while a run
         gets no better all its steps stand where it was as good for the first time, and where it
-        gets better faster than this run several stand at one step. So a step that
+        gets better faster than this run several are at one step. So a step that
         `steps_there` gives for an x is the one that is drawn there.
 
         Examples
@@ -78,8 +78,8 @@ class Alignment:
         return rows[np.diff(x[rows], append=np.inf) > 0]
 
 
-def align(this: Run, other: Run, by: str = "step") -> Alignment:
-    """Put the steps of another run beside those of this one.
+def align(this: ComparedRun, other: ComparedRun, by: str = "step") -> Alignment:
+    """Align the steps of another run with those of this one.
 
     Parameters
     ----------

@@ -29,25 +29,25 @@ from notebook_probe.record.format.notes import CONFIG, EPOCH, SAMPLES, read_note
 from notebook_probe.record.format.source import ROOT, Event, Source
 from notebook_probe.record.views.xarray_views import Snapshot
 
-__all__ = ["AXES", "Run", "RunAxis", "logged_names", "look_again"]
+__all__ = ["AXES", "ComparedRun", "RunAxis", "logged_names", "look_again"]
 
 COUNTS = ("samples", "n_samples", "samples_seen", "num_samples", "consumed_samples")
 EPOCHS = ("epoch", "epochs")
 BATCH = ("batch_size", "batch")
-"""Names under which they are usually logged, or kept in the config; the first that is there."""
+"""Usual names of the batch size, logged or in the config; the first that exists counts."""
 
 
-class Run(Source, Protocol):
+class ComparedRun(Source, Protocol):
     """A run or an opened record, of which the attributes of the root are read as well."""
 
     def snapshot(self) -> Snapshot: ...
 
 
-Reader = Callable[[Run], Places]
+Reader = Callable[[ComparedRun], Places]
 
 
 class RunAxis:
-    """One run along one axis; of a run that grows only what is new is read.
+    """One run along one axis; reads only new rows of a growing run.
 
     Parameters
     ----------
@@ -62,7 +62,7 @@ class RunAxis:
         What it needs is not recorded: ``samples are not recorded in digits-cnn-5; ...``.
     """
 
-    def __init__(self, source: Run, by: str = "step") -> None:
+    def __init__(self, source: ComparedRun, by: str = "step") -> None:
         self.by, self._source = by, source
         self._read = AXES[by](source) if by in AXES else _value(source, by)
         self._revision = -1
@@ -70,15 +70,15 @@ class RunAxis:
 
     @property
     def places(self) -> Places:
-        """Where it is at each step, as far as it has come by now."""
+        """Positions at each step, as far as the run has come."""
         revision = self._source.revision
         if revision != self._revision:
             self._revision, self._places = revision, self._read(self._source)
         return self._places
 
 
-def look_again(runs: Iterable[Run]) -> None:
-    """Have records show what has been written since; they do when asked for their revision."""
+def look_again(runs: Iterable[ComparedRun]) -> None:
+    """Bring records up to date, by reading their revision."""
     for run in runs:
         _ = run.revision
 
@@ -95,14 +95,14 @@ def logged_names(source: Source) -> tuple[str, ...]:
     return tuple(dict.fromkeys(one.name for stream in streams for one in stream.variables))
 
 
-def _step(source: Run) -> Reader:
+def _step(source: ComparedRun) -> Reader:
     return lambda _: line(1.0)
 
 
-def _time(source: Run) -> Reader:
+def _time(source: ComparedRun) -> Reader:
     rows = times()
 
-    def read(run: Run) -> Places:
+    def read(run: ComparedRun) -> Places:
         steps, ms = rows.read_new(run)
         if len(ms) == 0:
             return _never_falling(steps, ms)
@@ -111,7 +111,7 @@ def _time(source: Run) -> Reader:
     return read
 
 
-def _samples(source: Run) -> Reader:
+def _samples(source: ComparedRun) -> Reader:
     name = _first(COUNTS, logged_names(source))
     if name is not None:
         return _counted(logged(name))
@@ -125,7 +125,7 @@ def _samples(source: Run) -> Reader:
     return lambda _: line(float(size))
 
 
-def _epochs(source: Run) -> Reader:
+def _epochs(source: ComparedRun) -> Reader:
     name = _first(EPOCHS, logged_names(source))
     if name is not None:
         rows = logged(name)
@@ -135,7 +135,7 @@ def _epochs(source: Run) -> Reader:
     return _noted_epochs
 
 
-def _value(source: Run, by: str) -> Reader:
+def _value(source: ComparedRun, by: str) -> Reader:
     names = logged_names(source)
     name = loss_name(names) if by == LOSS else source.recorded_name(by)
     if name not in names:
@@ -147,13 +147,13 @@ def _value(source: Run, by: str) -> Reader:
     return lambda run: Envelope.of(*rows.read_new(run))
 
 
-AXES: Mapping[str, Callable[[Run], Reader]] = {
+AXES: Mapping[str, Callable[[ComparedRun], Reader]] = {
     "step": _step,
     "time": _time,
     "samples": _samples,
     "epochs": _epochs,
 }
-"""Those that are no logged scalar, by name."""
+"""Axes that are no logged scalar, by name."""
 
 
 def _counted(rows: GrowingRows) -> Reader:
@@ -161,7 +161,7 @@ def _counted(rows: GrowingRows) -> Reader:
 
 
 def _noted_samples(source: Source) -> Places:
-    """So many a step from each event on; those before the first are like those after it."""
+    """Return samples per step from each event on; steps before the first use the first."""
     found = {event.step: _per_step(event) for event in source.events if _per_step(event)}
     begins = sorted(found)
     steps = np.array([0, *begins[1:], int(FAR)], np.int64)
@@ -169,7 +169,7 @@ def _noted_samples(source: Source) -> Places:
     return Table(steps, np.cumsum([0.0, *taken]))
 
 
-def _noted_epochs(source: Run) -> Places:
+def _noted_epochs(source: ComparedRun) -> Places:
     starts: dict[int, float] = {}
     for event in source.events:
         if event.kind == EPOCH:
@@ -191,7 +191,7 @@ def _begun(epochs: Table) -> Table:
 
 
 def _per_step(event: Event) -> float:
-    """Samples of a step from there on; 0 where the event tells of none."""
+    """Return the samples per step in an event; 0 if it has none."""
     per_step = _number(event, "per_step", 0.0) if event.kind == SAMPLES else 0.0
     return per_step if 0 < per_step < FAR else 0.0
 
@@ -204,7 +204,7 @@ def _number(event: Event, name: str, other: float) -> float:
 
 
 def _never_falling(steps: Any, places: Any) -> Table:
-    """One place a step, the greatest so far: clocks are set back, and counts begin anew."""
+    """Return one position per step, the greatest so far: clocks and counts may go back."""
     finite = np.isfinite(places)
     steps, places = steps[finite], places[finite]
     last = np.diff(steps, append=np.iinfo(np.int64).max) > 0
@@ -220,5 +220,5 @@ def _is_size(value: object) -> bool:
     return isinstance(value, int | float) and not isinstance(value, bool) and value > 0
 
 
-def _not_recorded(what: str, source: Run, remedy: str) -> UnknownNameError:
+def _not_recorded(what: str, source: ComparedRun, remedy: str) -> UnknownNameError:
     return UnknownNameError(f"{what} are not recorded in {source.name}; {remedy} does it")

@@ -15,7 +15,7 @@ __all__ = ["Band", "band_of", "centre_of", "noise_of"]
 T_99 = (63.66, 9.93, 5.85, 4.61, 4.04, 3.71, 3.5, 3.36, 3.25, 3.17)
 """Student's t at 99.5 %, of 1 to 10 degrees of freedom, rounded up."""
 MANY = 3.11
-"""Of more."""
+"""Quantile for more runs."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -25,18 +25,18 @@ class Band:
     x: Doubles
     mean: Doubles
     std: Doubles
-    """Between the runs, with ``n - 1``; NaN where there are fewer than two."""
+    """Standard deviation over the runs, with ``n - 1``; NaN for fewer than two."""
     low: Doubles
     high: Doubles
-    """The smallest and the largest of them."""
+    """Largest value; `low` is the smallest."""
     n: npt.NDArray[np.int64]
-    """How many runs have a finite value there."""
+    """Number of runs with a finite value there."""
     left_out: tuple[str, ...] = ()
-    """Why other runs are not among them, a sentence each."""
+    """Reasons why other runs are left out, a sentence each."""
 
 
 def band_of(x: Doubles, runs: Sequence[Doubles], *, log: bool = False) -> Band:
-    """The band of some runs' values at places ``x``, each (place,).
+    """Return the band of some runs' values at places ``x``, each (place,).
 
     With ``log`` the mean is geometric, ``std`` a factor, and what is not positive counts not.
 
@@ -60,7 +60,7 @@ def band_of(x: Doubles, runs: Sequence[Doubles], *, log: bool = False) -> Band:
 
 
 def centre_of(values: Doubles) -> Doubles:
-    """Mean over the first axis, of what is finite; else what there is of infinities."""
+    """Return the mean of finite values over the first axis; else an infinity, if there is one."""
     _, mean, _ = _moments(values)
     known = np.where(np.isnan(values), -np.inf, values).max(axis=0, initial=-np.inf)
     is_lost = np.isnan(mean) & ~np.isnan(values).all(axis=0)
@@ -68,7 +68,7 @@ def centre_of(values: Doubles) -> Doubles:
 
 
 def noise_of(seeds: Doubles) -> Doubles:
-    r"""How far from a group's centre one more seed of it would be, of deviations (seed, ...).
+    r"""Return how far one more seed may be from a group's center, from deviations (seed, ...).
 
     .. math:: \max\left(t_{0.995, n-1} \, s \sqrt{1 + 1 / n},\; \max_i |d_i|\right)
 
@@ -83,7 +83,7 @@ def noise_of(seeds: Doubles) -> Doubles:
 
 
 def _moments(values: Doubles) -> tuple[npt.NDArray[np.int64], Doubles, Doubles]:
-    """How many are finite along the first axis, their mean and standard deviation."""
+    """Return count, mean and standard deviation of finite values along the first axis."""
     finite = np.isfinite(values)
     n = finite.sum(axis=0)
     with np.errstate(invalid="ignore", divide="ignore"):

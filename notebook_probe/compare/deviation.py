@@ -1,4 +1,4 @@
-r"""How far apart two values are: in decades, or in units of a spread where they have signs.
+r"""Distance of two values: in decades, or in units of a spread if they have signs.
 
 A quantity is compared as a ratio, :math:`\log_{10} (a / b)`, unless one of its values is negative
 or more than one in twenty is zero. Then it is a difference in units of the spread of the other run,
@@ -15,16 +15,25 @@ import numpy as np
 
 from notebook_probe.compare.tables import Doubles
 
-__all__ = ["DECADES", "SPREADS", "Scale", "apart", "is_signed", "scale_of", "smoothed", "told"]
+__all__ = [
+    "DECADES",
+    "SPREADS",
+    "DeviationScale",
+    "apart",
+    "is_signed",
+    "scale_of",
+    "smoothed",
+    "told",
+]
 
 MOST_ZEROS = 0.05
 DECADES, SPREADS = 1.0, 3.0
-"""Where pictures of ratios, and of differences, are cut: at ×10, and at three spreads."""
+"""Limits of pictures of ratios, and of differences: ×10, and three spreads."""
 
 
 @dataclass(frozen=True, slots=True)
-class Scale:
-    """In which units two runs are apart."""
+class DeviationScale:
+    """Units of the distance of two runs."""
 
     is_ratio: bool
     spread: Doubles
@@ -32,27 +41,27 @@ class Scale:
 
     @property
     def limit(self) -> float:
-        """Where a picture is cut."""
+        """Limit of a picture."""
         return DECADES if self.is_ratio else SPREADS
 
     def bound(self, factor: float) -> float:
-        """What lies within a factor, or within so many spreads, is no further than this."""
+        """Return the distance of a factor, or of so many spreads."""
         return float(np.log10(factor)) if self.is_ratio else factor
 
     def placed(self, values: Doubles) -> Doubles:
-        """Values (module, row) such that their difference says how far apart they are."""
+        """Return values (module, row) whose difference is their distance."""
         if not self.is_ratio:
             return values / self.spread
         with np.errstate(divide="ignore", invalid="ignore"):
             return np.log10(values)
 
-    def of(self, modules: Any) -> Scale:
-        """The scale of some of the modules."""
-        return Scale(self.is_ratio, self.spread[modules])
+    def of(self, modules: Any) -> DeviationScale:
+        """Return the scale for some of the modules."""
+        return DeviationScale(self.is_ratio, self.spread[modules])
 
 
 def told(apart: float, *, is_signed: bool = False) -> str:
-    """As it is told: ``×2.1``, ``÷4.0``, ``+2.5 spreads``; a dash for NaN.
+    """Return a distance in words: ``×2.1``, ``÷4.0``, ``+2.5 spreads``; a dash for NaN.
 
     Examples
     --------
@@ -72,24 +81,24 @@ def told(apart: float, *, is_signed: bool = False) -> str:
     return f"{sign}{times:.1f}" if times < 100 else f"{sign}{times:.3g}"
 
 
-def scale_of(this: Doubles, others: Doubles, *, signed: bool) -> Scale:
-    """The scale of values (module, row) and of others' (run, module, row), whose spread is taken.
+def scale_of(this: Doubles, others: Doubles, *, signed: bool) -> DeviationScale:
+    """Return the scale of values (module, row) and others (run, module, row).
 
     With ``signed`` differences are taken.
     """
     if not signed:
-        return Scale(True, np.ones((len(this), 1)))
-    return Scale(False, _spread(np.concatenate([*others], axis=1), this))
+        return DeviationScale(True, np.ones((len(this), 1)))
+    return DeviationScale(False, _spread(np.concatenate([*others], axis=1), this))
 
 
 def apart(this: Doubles, other: Doubles) -> Doubles:
-    """How far apart values are that were `placed`; 0 where both are the same."""
+    """Return the distance of values from `placed`; 0 if both are equal."""
     with np.errstate(invalid="ignore"):
         return np.where(this == other, 0.0, this - other)
 
 
 def is_signed(*values: Doubles) -> bool:
-    """Whether ratios of such values tell nothing.
+    """Return whether ratios of such values are meaningless.
 
     Examples
     --------
@@ -103,7 +112,7 @@ def is_signed(*values: Doubles) -> bool:
 
 
 def smoothed(values: Doubles, rows: int) -> Doubles:
-    """The median of so many rows around each, half of them before it; what is missing counts not.
+    """Return the median of so many rows around each, half of them before it, without NaN.
 
     It follows a step at once, and a single wild row moves it not at all.
 
@@ -121,7 +130,7 @@ def smoothed(values: Doubles, rows: int) -> Doubles:
 
 
 def _median(windows: Doubles) -> Doubles:
-    """Of what is not missing along the last axis; infinities are ordinary."""
+    """Return the median along the last axis without NaN; infinities are ordinary."""
     ordered = np.sort(windows, axis=-1)  # what is missing comes last
     count = np.maximum((~np.isnan(ordered)).sum(axis=-1, keepdims=True), 1)
     low = np.take_along_axis(ordered, (count - 1) // 2, axis=-1)[..., 0]
@@ -131,7 +140,7 @@ def _median(windows: Doubles) -> Doubles:
 
 
 def _spread(others: Doubles, this: Doubles) -> Doubles:
-    """Standard deviations over the rows (module, 1), above 0."""
+    """Return standard deviations over the rows (module, 1), above 0."""
     own = _deviation(others)
     wider = (float(_deviation(one.reshape(1, -1))[0, 0]) for one in (others, this))
     fallback = next((one for one in wider if one > 0), 1.0)
@@ -139,7 +148,7 @@ def _spread(others: Doubles, this: Doubles) -> Doubles:
 
 
 def _deviation(values: Doubles) -> Doubles:
-    """Of what is finite in each row, (row, 1)."""
+    """Return the deviation of finite values in each row, (row, 1)."""
     finite = np.isfinite(values)
     n = np.maximum(finite.sum(axis=1, keepdims=True), 1)
     mean = np.where(finite, values, 0.0).sum(axis=1, keepdims=True) / n

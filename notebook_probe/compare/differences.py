@@ -1,4 +1,4 @@
-"""In what one run was set up otherwise than another: its config, and its model."""
+"""Differences between two runs: in their configs, and in their models."""
 
 from __future__ import annotations
 
@@ -6,22 +6,22 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from notebook_probe.compare.axes import Run
+from notebook_probe.compare.axes import ComparedRun
 from notebook_probe.record.format.notes import CONFIG, flattened, read_notes
 from notebook_probe.record.format.source import ModuleRow
 
-__all__ = ["Differences", "Setting", "differ_in_seed_alone", "differences"]
+__all__ = ["ConfigDifference", "Differences", "differ_in_seed_alone", "differences"]
 
 UNKNOWN = "–"
 LONGEST = 40
 
 
 @dataclass(frozen=True, slots=True)
-class Setting:
-    """One key of the config that differs; None also where it was not set."""
+class ConfigDifference:
+    """One config key that differs; None if it was not set."""
 
     key: str
-    """Of a nested one with dots, ``optimizer.lr``."""
+    """Key, nested with dots, ``optimizer.lr``."""
     there: Any
     here: Any
 
@@ -31,35 +31,36 @@ class Setting:
 
 @dataclass(frozen=True, slots=True)
 class Differences:
-    """What differs in another run from this one."""
+    """Differences of another run from this one."""
 
-    settings: tuple[Setting, ...]
+    settings: tuple[ConfigDifference, ...]
     model: str
-    """In words; empty where it is the same."""
+    """Difference of the models in words; empty if they are equal."""
     has_config: bool
-    """Both runs have kept one."""
+    """True if both runs have a config."""
 
     @property
     def is_seed_alone(self) -> bool:
-        """Both were set up alike but for a seed, ``seed`` or ``data.random_seed`` of the config."""
+        """True if only a seed differs, ``seed`` or ``data.random_seed`` of the config."""
         seeds = all(one.key.lower().endswith("seed") for one in self.settings)
         return self.has_config and seeds and not self.model
 
     @property
     def text(self) -> str:
-        """In a line; a dash where no config tells and the model is the same.
+        """Differences in a line; a dash without configs and with equal models.
 
         Examples
         --------
-        >>> Differences((Setting("lr", 0.001, 0.003),), "GroupNorm, here BatchNorm2d", True).text
+        >>> rate = ConfigDifference("lr", 0.001, 0.003)
+        >>> Differences((rate,), "GroupNorm, here BatchNorm2d", True).text
         'GroupNorm, here BatchNorm2d; lr 0.001, here 0.003'
         """
         parts = [self.model, *map(str, self.settings)]
         return "; ".join(filter(None, parts)) or ("" if self.has_config else UNKNOWN)
 
 
-def differences(this: Run, other: Run) -> Differences:
-    """In what another run was set up otherwise than this one.
+def differences(this: ComparedRun, other: ComparedRun) -> Differences:
+    """Return how the setup of another run differs from this one's.
 
     Parameters
     ----------
@@ -75,7 +76,7 @@ def differences(this: Run, other: Run) -> Differences:
     configs = [read_notes(run.snapshot().attrs, CONFIG) for run in (this, other)]
     here, there = (dict(flattened(config)) for config in configs)
     keys = dict.fromkeys([*here, *there]) if all(configs) else {}
-    settings = (Setting(key, there.get(key), here.get(key)) for key in keys)
+    settings = (ConfigDifference(key, there.get(key), here.get(key)) for key in keys)
     return Differences(
         tuple(one for one in settings if one.there != one.here),
         _of_models(this.modules, other.modules),
@@ -83,8 +84,8 @@ def differences(this: Run, other: Run) -> Differences:
     )
 
 
-def differ_in_seed_alone(runs: Sequence[Run]) -> bool:
-    """Whether runs are seeds of one setting, as far as their configs tell; those without do not.
+def differ_in_seed_alone(runs: Sequence[ComparedRun]) -> bool:
+    """Return whether runs differ in their seed alone; False without configs.
 
     Examples
     --------
@@ -95,7 +96,7 @@ def differ_in_seed_alone(runs: Sequence[Run]) -> bool:
 
 
 def _of_models(here: Sequence[ModuleRow], there: Sequence[ModuleRow]) -> str:
-    """The first that differs of names, classes and sizes; empty where a table is missing."""
+    """Return the first difference of names, classes or sizes; empty if a table is missing."""
     if not (here and there):
         return ""
     mine, theirs = ({row.name: row for row in rows} for rows in (here, there))

@@ -1,52 +1,98 @@
-"""The first row of each module from which on so many are far apart."""
+"""First row of each module from which on enough rows are far apart."""
 
 from __future__ import annotations
+
+import math
 
 import numpy as np
 import numpy.typing as npt
 
 from notebook_probe.compare.band import centre_of, noise_of
-from notebook_probe.compare.deviation import Scale, apart, smoothed
+from notebook_probe.compare.deviation import DeviationScale, apart, smoothed
 from notebook_probe.compare.partings import Parting
 from notebook_probe.compare.row_pairs import SLIGHTLY, RowPairs
 from notebook_probe.compare.tables import Doubles
 
-__all__ = ["Found", "firsts"]
+__all__ = ["FEWEST", "STEPS", "Found", "firsts", "wanted"]
 
 Found = dict[str, Parting | None]
-"""Of each module that both have: where it parts, None where it does not."""
+"""Divergence of each common module, None if it does not diverge."""
+
+STEPS = 10
+"""Number of steps for which a module must be far apart."""
+FEWEST = 3
+"""Smallest number of rows, as a single one may be an outlier."""
 
 
-def firsts(pairs: RowPairs, scale: Scale, factor: float, rows: int) -> Found:
-    """Where modules part, smoothed over so many rows; those without values are left out."""
+def wanted(steps: Doubles) -> int:
+    """Return how many consecutive rows `STEPS` steps have, between `FEWEST` and `STEPS`.
+
+    Examples
+    --------
+    >>> wanted(np.arange(0.0, 400.0)), wanted(np.arange(0.0, 400.0, 20.0))
+    (10, 3)
+    """
+    gap = float(np.median(np.diff(steps))) if len(steps) > 1 else 1.0
+    return min(STEPS, max(FEWEST, math.ceil(STEPS / gap - SLIGHTLY)))
+
+
+def firsts(pairs: RowPairs, scale: DeviationScale, factor: float, rows: int | None) -> Found:
+    """Return where modules diverge, smoothed over so many rows; those without values excluded.
+
+    A module that is far apart at its last rows has a `Parting` even if these are too few.
+    """
+    n_wanted = wanted(pairs.steps) if rows is None else rows
     seeds = scale.placed(pairs.others)
     centre = centre_of(seeds)
-    far = smoothed(apart(scale.placed(pairs.this), centre), rows)
-    bound = np.maximum(scale.bound(factor), _noise(seeds, centre, rows))
+    raw = apart(scale.placed(pairs.this), centre)
+    far = smoothed(raw, n_wanted)
+    bound = np.maximum(scale.bound(factor), _noise(seeds, centre, n_wanted))
     is_far = np.abs(far) > bound
     return {
-        module: _first(module, pairs.steps, far[row], is_far[row], rows)
+        module: _first(module, pairs.steps, far[row], is_far[row], np.isinf(raw[row]), n_wanted)
         for row, module in enumerate(pairs.modules)
         if not np.isnan(far[row]).all()
     }
 
 
 def _noise(seeds: Doubles, centre: Doubles, rows: int) -> Doubles:
-    """How far from their centre one more seed would be."""
+    """Return how far one more seed may be from the center."""
     if len(seeds) == 1:
         return np.zeros_like(centre)
     return noise_of(np.stack([smoothed(apart(seed, centre), rows) for seed in seeds]))
 
 
 def _first(
-    module: str, steps: Doubles, far: Doubles, is_far: npt.NDArray[np.bool_], rows: int
+    module: str,
+    steps: Doubles,
+    far: Doubles,
+    is_far: npt.NDArray[np.bool_],
+    is_lost: npt.NDArray[np.bool_],
+    n_wanted: int,
 ) -> Parting | None:
-    """The first of so many on end; rows without a value are passed over."""
+    """Return the first of so many consecutive rows that are far apart, ignoring missing ones.
+
+    Without any, return the first of those that reach to the last row. ``is_lost`` marks rows that
+    are finite in one of the runs only.
+    """
     known = ~np.isnan(far)
-    counts = np.cumsum(np.append(0, is_far[known]))
-    starts = np.flatnonzero(counts[rows:] - counts[:-rows] == rows)
-    if not len(starts):
+    steps, far, is_far, is_lost = steps[known], far[known], is_far[known], is_lost[known]
+    counts = np.cumsum(np.append(0, is_far))
+    starts = np.flatnonzero(counts[n_wanted:] - counts[:-n_wanted] == n_wanted)
+    is_last = is_far | is_lost
+    if len(starts):
+        row, n_rows = int(starts[0]), _on_end(is_far[starts[0] :])
+    else:
+        n_rows = _on_end(is_last[::-1])
+        row = len(far) - n_rows
+    if not n_rows:
         return None
-    row = np.flatnonzero(known)[starts[0]]
+    far = np.where(is_lost & np.isfinite(far), np.inf, far)
     step = int(np.ceil(steps[row] - SLIGHTLY))
-    return Parting(module, step, float(far[row]), float(far[known][-1]))
+    n_wanted = min(n_wanted, n_rows) if is_lost[-1] else n_wanted
+    return Parting(module, step, float(far[row]), float(far[-1]), n_rows, n_wanted)
+
+
+def _on_end(are: npt.NDArray[np.bool_]) -> int:
+    """Return how many of the first are true, one after the other."""
+    return int(np.argmin(are)) if not are.all() else len(are)

@@ -8,7 +8,7 @@ from dataclasses import replace
 import numpy as np
 
 from notebook_probe.compare.alignment import Alignment
-from notebook_probe.compare.axes import Run
+from notebook_probe.compare.axes import ComparedRun
 from notebook_probe.compare.band import Band, band_of
 from notebook_probe.compare.series import read_smoothed
 from notebook_probe.compare.tables import Doubles
@@ -18,21 +18,21 @@ __all__ = ["group"]
 
 
 def group(
-    runs: Sequence[Run],
+    runs: Sequence[ComparedRun],
     module: str,
     quantity: str,
     *,
     by: str = "step",
     smooth: float = 0.0,
     log: bool = False,
-    like: Run | None = None,
+    like: ComparedRun | None = None,
     n_points: int = 700,
 ) -> Band:
     r"""Mean, spread and number of several runs at the same places of an axis.
 
     At place :math:`x` every run that has come so far counts with its own value there,
     :math:`\bar v(x) = \frac{1}{n(x)} \sum_i v_i(x)`: the mean of its rows that are nearest to it,
-    or between the two rows beside it where none is. A run that has not recorded the series, or
+    or between the two rows around it where none is. A run that has not recorded the series, or
     what the axis needs, is left out and named in `Band.left_out`.
 
     Parameters

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import TypeVar
 
 from notebook_probe.compare.alignment import Alignment
-from notebook_probe.compare.axes import Run, RunAxis
+from notebook_probe.compare.axes import ComparedRun, RunAxis
 from notebook_probe.errors import ProbeError, UnknownNameError
 from notebook_probe.record.store.location import called_apart
 
@@ -18,14 +18,14 @@ T = TypeVar("T")
 
 @dataclass(frozen=True, slots=True)
 class Member:
-    """One of them."""
+    """One other run and its alignment."""
 
-    run: Run
+    run: ComparedRun
     alignment: Alignment
 
 
 class Members:
-    """Others of a run on one axis; those that lack it, or cannot be read, are left out.
+    """Other runs on one axis; those that lack it, or cannot be read, are left out.
 
     Parameters
     ----------
@@ -45,10 +45,10 @@ class Members:
         This run lacks what the axis needs, or all others do; or there are none.
     """
 
-    def __init__(self, this: Run, others: Sequence[Run], by: str) -> None:
+    def __init__(self, this: ComparedRun, others: Sequence[ComparedRun], by: str) -> None:
         RunAxis(this, by)
         self._members: list[Member] = []
-        self.lost: list[tuple[Run, str]] = []
+        self.lost: list[tuple[ComparedRun, str]] = []
         for other in others:
             try:
                 self._members.append(Member(other, Alignment(this, other, by)))
@@ -60,21 +60,21 @@ class Members:
 
     @property
     def left_out(self) -> tuple[str, ...]:
-        """Why others are not among them."""
+        """Reasons why other runs are left out."""
         return tuple(why for _, why in self.lost)
 
     @property
-    def runs(self) -> list[Run]:
-        """Those that are left."""
+    def runs(self) -> list[ComparedRun]:
+        """Remaining runs."""
         return [one.run for one in self._members]
 
     @property
     def alignments(self) -> list[Alignment]:
-        """How each stands."""
+        """Alignments of the runs."""
         return [one.alignment for one in self._members]
 
     def each(self, read: Callable[[Member], T]) -> list[T]:
-        """What is read of each; who cannot be read, by a damaged chunk, is left out from now on.
+        """Apply a function to each run; one that cannot be read is left out from now on.
 
         Raises
         ------
@@ -95,6 +95,6 @@ class Members:
         return found
 
 
-def names_apart(runs: Sequence[Run]) -> list[str]:
-    """What the runs are called; those that have one name by their places."""
+def names_apart(runs: Sequence[ComparedRun]) -> list[str]:
+    """Return distinct names of the runs; equal names are replaced by locations."""
     return called_apart([run.name for run in runs], [run.location for run in runs])

@@ -1,4 +1,4 @@
-"""Where runs part: of every module the first step from which on they are far apart."""
+"""Divergence of runs: for every module the first step from which on they differ."""
 
 from __future__ import annotations
 
@@ -7,8 +7,8 @@ from dataclasses import replace
 
 import numpy as np
 
-from notebook_probe.compare.axes import Run, look_again
-from notebook_probe.compare.deviation import Scale, is_signed, scale_of
+from notebook_probe.compare.axes import ComparedRun, look_again
+from notebook_probe.compare.deviation import DeviationScale, is_signed, scale_of
 from notebook_probe.compare.first_rows import Found, firsts
 from notebook_probe.compare.members import names_apart
 from notebook_probe.compare.partings import Parting, Partings
@@ -18,29 +18,30 @@ from notebook_probe.compare.row_pairs import RowPairs, holding, n_values, row_pa
 __all__ = ["PartingSearch", "parting"]
 
 MOST_VALUES = 500_000
-"""Of one run, that are all read; of longer ones the pyramid says where to look."""
+"""Values of a run that are all read; for longer ones the pyramid narrows the search."""
 N_COLUMNS = 700
 AROUND = 2
 """Columns on either side of the one where they part that are read row by row."""
 
 
 def parting(
-    this: Run,
-    others: Run | Sequence[Run],
+    this: ComparedRun,
+    others: ComparedRun | Sequence[ComparedRun],
     quantity: str,
     *,
     factor: float = 2.0,
-    rows: int = 10,
+    rows: int | None = None,
     by: str = "step",
 ) -> Partings:
-    r"""Where this run parts from another: per module the first step from which on they are apart.
+    r"""Return where this run diverges: per module the first step from which on they differ.
 
     .. math::
         \min \{k : |m_i| > \log_{10} f,\; i = k, \ldots, k + n - 1\}, \qquad
         m_i = \operatorname{median}_{|j - i| \le n / 2} \log_{10} (a_j / b_j)
 
     over the rows that both have, ``f`` the factor and ``n`` the rows. The median follows a step at
-    once and is not moved by a single spike. What is NaN or infinite in one of them is apart.
+    once and is not moved by a single spike. What is NaN or infinite in one of them is apart, and
+    parts if it is so at its last row, however few there are.
 
     Of several others, the seeds of a group, :math:`\log b_j` is their mean, and a module parts only
     where it also leaves the group's own noise: the interval in which one more seed would lie with
@@ -57,8 +58,10 @@ def parting(
         in units of its spread, and ``factor`` is a number of these.
     factor : float
         Above 1.
-    rows : int
-        For how many rows on end, of the run that is measured most rarely. Of records of more than
+    rows : int, optional
+        For how many rows on end, of the run that is measured most rarely; by default as many as ten
+        steps have, and at least three. Modules whose last rows are far apart, but not so many, are
+        in `Partings.lately`. Of records of more than
         half a million values means of columns are looked at first, and then rows where these part:
         what comes and goes within a column is not seen there.
     by : str
@@ -82,7 +85,7 @@ def parting(
 
 
 class PartingSearch:
-    """As `parting`, again and again while runs grow; long ones are read once.
+    """Repeated search for divergence while runs grow; long runs are read once; see `parting`.
 
     Parameters
     ----------
@@ -104,7 +107,7 @@ class PartingSearch:
     """
 
     def __init__(
-        self, this: Run, others: Sequence[Run], quantity: str, *, by: str = "step"
+        self, this: ComparedRun, others: Sequence[ComparedRun], quantity: str, *, by: str = "step"
     ) -> None:
         self._this, self._by = this, by
         self._quantity = this.recorded_name(quantity)
@@ -112,12 +115,12 @@ class PartingSearch:
         self._members = self._grid.members
 
     @property
-    def lost(self) -> list[tuple[Run, str]]:
-        """Others that are left out so far, each with a sentence why."""
+    def lost(self) -> list[tuple[ComparedRun, str]]:
+        """Other runs that are left out so far, each with the reason."""
         return self._members.lost
 
-    def found(self, factor: float = 2.0, rows: int = 10) -> Partings:
-        """Where they part, as far as they have come.
+    def found(self, factor: float = 2.0, rows: int | None = None) -> Partings:
+        """Return where the runs diverge, as far as they have come.
 
         Raises
         ------
@@ -126,7 +129,7 @@ class PartingSearch:
         """
         if not factor > 1:
             raise ValueError(f"factor={factor}; a number above 1 is expected")
-        if rows < 1:
+        if rows is not None and rows < 1:
             raise ValueError(f"rows={rows}; at least 1")
         look_again([self._this, *self._members.runs])
         n_members = -1
@@ -138,8 +141,8 @@ class PartingSearch:
             found, signed = look(factor, rows)
         return self._answer(found, signed, factor, rows)
 
-    def _in_rows(self, factor: float, rows: int) -> tuple[Found, bool]:
-        """Of all rows."""
+    def _in_rows(self, factor: float, rows: int | None) -> tuple[Found, bool]:
+        """Search all rows."""
         groups = self._pairs(self._modules, None)
         signed = is_signed(*(values for one in groups for values in (one.this, one.others)))
         found: Found = {}
@@ -148,8 +151,8 @@ class PartingSearch:
             found |= firsts(pairs, scale, factor, rows)
         return found, signed
 
-    def _in_columns(self, factor: float, rows: int) -> tuple[Found, bool]:
-        """Of the columns of a heat map, and of the rows round those where they part."""
+    def _in_columns(self, factor: float, rows: int | None) -> tuple[Found, bool]:
+        """Search the columns of a heat map, then the rows around divergent ones."""
         self._grid.read_new()
         beside = self._grid.beside()
         if beside is None:
@@ -163,17 +166,20 @@ class PartingSearch:
                 found[module] = self._finer(coarse, cells.size, scale.of([row]), factor, rows)
         return found, not scale.is_ratio
 
-    def _finer(self, coarse: Parting, size: int, scale: Scale, factor: float, rows: int) -> Parting:
-        """The row at which a module parts about the column where it does."""
+    def _finer(
+        self, coarse: Parting, size: int, scale: DeviationScale, factor: float, rows: int | None
+    ) -> Parting:
+        """Return the row at which a module diverges, near the column where it does."""
         window = coarse.step - AROUND * size, coarse.step + (AROUND + 1) * size
         for pairs in self._pairs([coarse.module], window):
-            if finer := firsts(pairs, scale, factor, rows).get(coarse.module):
+            finer = firsts(pairs, scale, factor, rows).get(coarse.module)
+            if finer and finer.n_rows >= finer.n_wanted:  # others end with the window, not the run
                 return replace(finer, now=coarse.now)
         return coarse
 
     @property
     def _modules(self) -> tuple[str, ...]:
-        """In definition order, then those that are none of the model's."""
+        """Modules in definition order, then entries that are not of the model."""
         known = [row.name for row in self._this.modules]
         held = holding(self._this, self._quantity)
         return tuple(dict.fromkeys([*known, *(one for each in held for one in each.modules)]))
@@ -181,12 +187,13 @@ class PartingSearch:
     def _pairs(self, modules: Sequence[str], window: tuple[float, float] | None) -> list[RowPairs]:
         return row_pairs(self._this, self._members, self._quantity, modules, window)
 
-    def _answer(self, found: Found, signed: bool, factor: float, rows: int) -> Partings:
+    def _answer(self, found: Found, signed: bool, factor: float, rows: int | None) -> Partings:
         held = [
             {module for stream in holding(run, self._quantity) for module in stream.modules}
             for run in (self._this, *self._members.runs)
         ]
         this, *others = names_apart([self._this, *self._members.runs])
+        parted = sorted(filter(None, found.values()), key=lambda one: one.step)
         return Partings(
             this=this,
             others=tuple(others),
@@ -194,7 +201,8 @@ class PartingSearch:
             by=self._by,
             factor=factor,
             rows=rows,
-            found=tuple(sorted(filter(None, found.values()), key=lambda one: one.step)),
+            found=tuple(one for one in parted if one.is_certain),
+            lately=tuple(one for one in parted if not one.is_certain),
             within=tuple(one for one in self._modules if one in found and found[one] is None),
             missing=tuple(sorted(set().union(*held) - found.keys())),
             is_signed=signed,

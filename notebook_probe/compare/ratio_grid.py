@@ -1,4 +1,4 @@
-"""How far two runs are apart at every module, on the columns of the heat map."""
+"""Divergence of two runs at every module, on the columns of the heat map."""
 
 from __future__ import annotations
 
@@ -8,9 +8,9 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
-from notebook_probe.compare.axes import Run, look_again
+from notebook_probe.compare.axes import ComparedRun, look_again
 from notebook_probe.compare.band import centre_of
-from notebook_probe.compare.deviation import Scale, apart, is_signed, scale_of
+from notebook_probe.compare.deviation import DeviationScale, apart, is_signed, scale_of
 from notebook_probe.compare.members import Member, Members
 from notebook_probe.compare.tables import Doubles
 from notebook_probe.record.format.source import Floats, Source
@@ -22,7 +22,7 @@ from notebook_probe.record.views.thinning.heat_grid import (
     HeatGrid,
 )
 
-__all__ = ["Beside", "Ratio", "RatioGrid", "ratio"]
+__all__ = ["ComparedCells", "Ratio", "RatioGrid", "ratio"]
 
 FINER = 2
 """Columns of the other run for each of this one, at least."""
@@ -36,16 +36,18 @@ class Ratio:
     first: int
     size: int
     apart: Floats
-    """Decades, ``log10(this / other)``, or where `is_signed` differences in spreads; NaN where
-    either is not measured, infinite where one of them is not finite."""
+    """Decades, ``log10(this / other)``, or differences in spreads if `is_signed`.
+
+    NaN if either is not measured, infinite if one of them is not finite.
+    """
     state: npt.NDArray[np.uint8]
-    """Of each cell, as in a `Grid`: `MEASURED` where both are; `LOST` where one is not finite."""
+    """State of each cell, as in a `Grid`: `MEASURED` if both are; `LOST` if not finite."""
     is_signed: bool
     """The quantity is signed or often zero: differences in units of its spread."""
     limit: float
-    """Where a picture cuts: at 1 decade, ×10 and ÷10, or at 3 spreads."""
+    """Limit of a picture: 1 decade, ×10 and ÷10, or 3 spreads."""
     left_out: tuple[str, ...] = ()
-    """Why others of a group are not compared with, a sentence each."""
+    """Reasons why runs of a group are left out, a sentence each."""
 
     @property
     def last(self) -> int:
@@ -54,7 +56,7 @@ class Ratio:
 
 
 @dataclass(frozen=True, slots=True)
-class Beside:
+class ComparedCells:
     """Means of this run and of others in the same cells; NaN unmeasured, infinite not finite."""
 
     grid: Grid
@@ -64,14 +66,14 @@ class Beside:
     """(run, module, column)."""
 
     @property
-    def scale(self) -> Scale:
-        """In which they are compared."""
+    def scale(self) -> DeviationScale:
+        """Scale of the comparison."""
         signed = is_signed(self.this, self.others)
         return scale_of(self.this, self.others, signed=signed)
 
 
 class RatioGrid:
-    """Reads every run once, however often it is looked at while they grow.
+    """Ratio of runs on a grid of cells; reads each row of a growing run once.
 
     Parameters
     ----------
@@ -100,8 +102,8 @@ class RatioGrid:
 
     def __init__(
         self,
-        this: Run,
-        others: Sequence[Run],
+        this: ComparedRun,
+        others: Sequence[ComparedRun],
         quantity: str,
         *,
         by: str = "step",
@@ -126,16 +128,16 @@ class RatioGrid:
 
         self._others = self.members.each(read)
 
-    def beside(self) -> Beside | None:
-        """The values themselves; None before this run has any."""
+    def beside(self) -> ComparedCells | None:
+        """Return the aligned values; None before this run has any."""
         grid = self._here.grid([row.name for row in self._this.modules])
         if grid is None:
             return None
         others = [one.beside(grid) for one in self._others]
-        return Beside(grid, _values(grid), np.stack(others))
+        return ComparedCells(grid, _values(grid), np.stack(others))
 
     def grid(self) -> Ratio | None:
-        """How far apart they are; None before this run has any value."""
+        """Return the distances; None before this run has any value."""
         found = self.beside()
         if found is None:
             return None
@@ -151,15 +153,15 @@ class RatioGrid:
 
 
 def ratio(
-    this: Run,
-    others: Run | Sequence[Run],
+    this: ComparedRun,
+    others: ComparedRun | Sequence[ComparedRun],
     quantity: str,
     *,
     by: str = "step",
     n_columns: int = 700,
     window: tuple[float, float] | None = None,
 ) -> Ratio | None:
-    r"""How far apart runs are, by module and step: :math:`\log_{10}` of the ratio of cell means.
+    r"""Return the divergence by module and step: :math:`\log_{10}` of the ratio of cell means.
 
     Of a quantity that is negative somewhere, or zero in more than one cell of twenty, it is the
     difference in units of its spread (`Ratio.is_signed`).
@@ -199,8 +201,8 @@ def ratio(
     return grid.grid()
 
 
-def runs_of(others: Run | Sequence[Run]) -> Sequence[Run]:
-    """One run, or several."""
+def runs_of(others: ComparedRun | Sequence[ComparedRun]) -> Sequence[ComparedRun]:
+    """Return a sequence of runs, from one or several."""
     return others if isinstance(others, Sequence) else [others]
 
 
@@ -234,7 +236,7 @@ class _Other:
         return found
 
     def _columns(self, here: Grid, there: Grid) -> tuple[Doubles, ...]:
-        """For each column of this run the first and the last one of the other; NaN for none."""
+        """Return the other run's first and last column per column of this one; NaN for none."""
         starts = here.first + here.size * np.arange(here.mean.shape[1], dtype=np.float64)
         ends = np.minimum(starts + here.size - 1, self.member.alignment.this.places.end)
         low, high = (
@@ -280,5 +282,5 @@ def _last_step(source: Source, quantity: str) -> float:
 
 
 def _power_of_two(step: float) -> float:
-    """Not before ``step``, so that a run that grows is seldom begun anew; infinite for NaN."""
+    """Round up, so that a growing run is seldom read again; infinite for NaN."""
     return float(2 ** np.ceil(np.log2(step + 1)) - 1) if step == step else np.inf

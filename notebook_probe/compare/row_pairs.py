@@ -1,4 +1,4 @@
-"""Rows of this run with the values of others beside them, row by row."""
+"""Rows of this run with the values of other runs."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from notebook_probe.compare.alignment import Alignment
-from notebook_probe.compare.axes import Run
+from notebook_probe.compare.axes import ComparedRun
 from notebook_probe.compare.members import Member, Members
 from notebook_probe.compare.tables import Doubles
 from notebook_probe.record.format.missing import measured
@@ -21,7 +21,7 @@ __all__ = ["SLIGHTLY", "RowPairs", "holding", "n_values", "row_pairs"]
 PATIENCE = 4
 """A value stands until the next one, up to so many times the usual distance between two."""
 SLIGHTLY = 1e-6
-"""Of a step: what is lost on the way to another run's steps and back."""
+"""Tolerance of a step: rounding on the way to another run's steps and back."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -30,7 +30,7 @@ class RowPairs:
 
     modules: tuple[str, ...]
     steps: Doubles
-    """Of this run (row,), at which the one stands that is measured most rarely."""
+    """Steps (row,) of the run that is measured most rarely, as steps of this run."""
     this: Doubles
     """(module, row)."""
     others: Doubles
@@ -39,14 +39,14 @@ class RowPairs:
 
 @dataclass(frozen=True, slots=True)
 class _Rows:
-    """Of one run, by its own steps."""
+    """Rows of one run, by its own steps."""
 
     steps: Doubles
     values: Doubles
     """(module, row)."""
 
     def at(self, steps: Doubles) -> Doubles:
-        """The last value before, or at, each step, as long as it stands."""
+        """Return the last value at or before each step, while it is valid."""
         rows = np.searchsorted(self.steps, steps + SLIGHTLY, "right") - 1
         gaps = np.diff(self.steps)
         usual = float(np.median(gaps)) if len(gaps) else 1.0
@@ -56,12 +56,12 @@ class _Rows:
 
 
 def n_values(source: Source, quantity: str) -> int:
-    """How many cells there are of a quantity."""
+    """Return the number of cells of a quantity."""
     return sum(one.n_rows * len(one.modules) for one in holding(source, quantity))
 
 
 def row_pairs(
-    this: Run,
+    this: ComparedRun,
     others: Members,
     quantity: str,
     modules: Sequence[str],
@@ -107,8 +107,10 @@ def _none(group: Sequence[str], steps: Doubles) -> Doubles:
     return np.full((len(group), len(steps)), np.nan)
 
 
-def _groups(runs: Sequence[Run], quantity: str, modules: Sequence[str]) -> list[tuple[str, ...]]:
-    """Modules that lie in the same streams of every run, in their order."""
+def _groups(
+    runs: Sequence[ComparedRun], quantity: str, modules: Sequence[str]
+) -> list[tuple[str, ...]]:
+    """Return modules that share their streams in every run, in their order."""
     groups: dict[tuple[object, ...], list[str]] = {}
     held = [
         [(stream.name, set(stream.modules)) for stream in holding(run, quantity)] for run in runs
@@ -131,7 +133,7 @@ def holding(source: Source, quantity: str) -> list[StreamView]:
 
 
 def _read(
-    source: Run, quantity: str, modules: Sequence[str], window: tuple[float, float] | None
+    source: ComparedRun, quantity: str, modules: Sequence[str], window: tuple[float, float] | None
 ) -> _Rows:
     wanted = set(modules)
     parts = [

@@ -32,7 +32,7 @@ class GrowingRows:
 
     def __init__(self, is_held: Callable[[StreamView], bool], read: Read) -> None:
         self._is_held, self._read = is_held, read
-        self._streams: dict[str, _Seen] = {}
+        self._streams: dict[str, _StreamNumbers] = {}
 
     def read_new(self, source: Source) -> tuple[Steps, Doubles]:
         """All rows, of which those are read that have come since the last call."""
@@ -40,7 +40,7 @@ class GrowingRows:
             if self._is_held(stream):
                 seen = self._streams.get(name)
                 if seen is None or seen.version != stream.version:
-                    seen = self._streams[name] = _Seen(stream.version)
+                    seen = self._streams[name] = _StreamNumbers(stream.version)
                 seen.take(stream, self._read)
         every = [one.rows for one in self._streams.values()]
         if len(every) == 1:
@@ -51,8 +51,8 @@ class GrowingRows:
         return steps[order], numbers[order]
 
 
-class _Seen:
-    """What one stream has given so far."""
+class _StreamNumbers:
+    """Numbers of one stream so far."""
 
     def __init__(self, version: tuple[object, ...]) -> None:
         self.version = version
@@ -82,7 +82,7 @@ def times() -> GrowingRows:
 
 
 def logged(quantity: str, module: str = ROOT) -> GrowingRows:
-    """The measured values of one series."""
+    """Return the measured values of one series."""
 
     def read(stream: StreamView, start: int, stop: int) -> tuple[Steps, Doubles]:
         values = stream.values(quantity, start, stop, [module])[:, 0]

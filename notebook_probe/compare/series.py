@@ -1,4 +1,4 @@
-"""One series of a run, every row of it, smoothed if it is asked for."""
+"""One series of a run, every row of it, optionally smoothed."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ __all__ = ["read_smoothed"]
 def read_smoothed(
     source: Source, module: str, quantity: str, smooth: float = 0.0, *, log: bool = False
 ) -> tuple[Steps, Floats]:
-    """Steps and values (row,) that were measured, or their averages; NaN where not finite.
+    """Return measured steps and values (row,), or their averages; NaN if not finite.
 
     Raises
     ------

@@ -1,4 +1,4 @@
-"""How far a run has come at each of its steps, along one axis: a function that never falls."""
+"""Position of a run at each of its steps, along one axis: a function that never decreases."""
 
 from __future__ import annotations
 
@@ -13,11 +13,11 @@ __all__ = ["FAR", "Doubles", "Envelope", "Places", "Table", "line"]
 Doubles = npt.NDArray[np.float64]
 
 FAR = 2.0**53
-"""No step is beyond it, and every step up to it is a float."""
+"""Bound on steps up to which every step is a float."""
 
 
 class Places(Protocol):
-    """Where a run is at a step, and when it was there."""
+    """Position of a run at a step, and the step of a position."""
 
     def at(self, steps: npt.ArrayLike) -> Doubles:
         """Places at steps; NaN where they are not known."""
@@ -72,13 +72,13 @@ class Envelope:
     """
 
     steps: npt.NDArray[np.int64]
-    """At which a smaller value came; increasing."""
+    """Steps at which a smaller value was reached; increasing."""
     places: Doubles
     """Falling."""
 
     @classmethod
     def of(cls, steps: npt.NDArray[np.int64], values: npt.NDArray[np.floating]) -> Envelope:
-        """Of a series whose values that are not finite count as none."""
+        """Return the envelope of a series, without values that are not finite."""
         finite = np.isfinite(values)
         steps, found = steps[finite], values[finite].astype(np.float64)
         lowest = np.minimum.accumulate(found) if len(found) else found
@@ -100,7 +100,7 @@ class Envelope:
 
 
 def line(per_step: float) -> Table:
-    """Of a run that goes the same way in every step, from 0 at step 0.
+    """Return the table of a run with constant increments, from 0 at step 0.
 
     Examples
     --------
@@ -113,7 +113,7 @@ def line(per_step: float) -> Table:
 def _between(
     x: npt.ArrayLike, known_x: npt.NDArray[np.int64] | Doubles, known_y: Doubles
 ) -> Doubles:
-    """Linear between what is known, NaN outside it."""
+    """Interpolate linearly between known points; NaN outside."""
     wanted = np.asarray(x, np.float64)
     if not len(known_x):
         return np.full(wanted.shape, np.nan)

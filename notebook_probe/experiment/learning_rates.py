@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import inspect
 import math
 from collections.abc import Callable, Mapping
 from typing import Any, Protocol
@@ -9,6 +10,7 @@ from typing import Any, Protocol
 from torch import Tensor
 from torch.optim import Optimizer
 
+from notebook_probe.errors import near
 from notebook_probe.run.run import Run
 
 __all__ = ["LearningRate", "exponential_decay"]
@@ -84,6 +86,8 @@ class LearningRate:
     ------
     ValueError
         It gives no rate: a negative number, NaN, or lists of another length.
+    TypeError
+        The function does not take one of its other arguments.
 
     Examples
     --------
@@ -101,6 +105,7 @@ class LearningRate:
         if not callable(func):
             raise TypeError(f"func={func!r}: a function of global_step is expected")
         self.optimizer, self.global_step = optimizer, 0
+        _check_keys(func, rest)
         self._func, self._rest = func, rest
         for group in optimizer.param_groups:
             group.setdefault("initial_lr", group["lr"])  # by which others know it is scheduled
@@ -108,26 +113,26 @@ class LearningRate:
         self.used = self._now
 
     def step(self) -> None:
-        """An update is done: set the rate of the next one."""
+        """Set the rate of the next update, after one."""
         self.used = self._now
         self.global_step += 1
         self._now = self._set()
 
     def get_last_lr(self) -> list[float]:
-        """The rate of each group now, as torch's schedulers tell it."""
+        """Return the present rate of each group, as torch's schedulers do."""
         return self._of_groups(self._now)
 
     def state_dict(self) -> dict[str, Any]:
-        """The step; functions are no part of a checkpoint."""
+        """Return the step; functions are not part of a checkpoint."""
         return {"global_step": self.global_step}
 
     def load_state_dict(self, state: Mapping[str, Any]) -> None:
-        """Go on from `state_dict`."""
+        """Continue from `state_dict`."""
         self.global_step = state["global_step"]
         self._now = self.used = self._set()
 
     def on_step(self, loop: Logged, metrics: Mapping[str, Any]) -> None:
-        """The loop's part: log the rate of the update just done."""
+        """Log the rate of the last update; a callback of the loop."""
         if isinstance(self.used, list):
             logged = {f"learning_rate_{i}": rate for i, rate in enumerate(self.used)}
         else:
@@ -164,3 +169,18 @@ class LearningRate:
         if len(rate) != n:
             raise ValueError(f"{len(rate)} learning rates for {n} groups of parameters")
         return rate
+
+
+def _check_keys(func: Callable[..., Any], rest: Mapping[str, Any]) -> None:
+    """Refuse a key that a function does not take, and name those that are close."""
+    try:
+        takes = inspect.signature(func).parameters
+    except (TypeError, ValueError):  # one that does not tell
+        return
+    if any(one.kind is one.VAR_KEYWORD for one in takes.values()):
+        return
+    for key in rest:
+        if key not in takes:
+            known = sorted(takes.keys() - {"global_step"})
+            name = getattr(func, "__name__", "func")
+            raise TypeError(f"{name} takes no {key!r}; {near(key, known)}")

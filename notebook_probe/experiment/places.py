@@ -1,4 +1,4 @@
-"""Where an experiment lies: one folder for each model of it."""
+"""Location of an experiment: one folder for each of its models."""
 
 from __future__ import annotations
 
@@ -9,14 +9,14 @@ from typing import Any, Protocol
 
 from notebook_probe.home import home
 
-__all__ = ["LocationParams", "Place", "SaveLocation"]
+__all__ = ["ExperimentFolder", "LocationParams", "SaveLocation"]
 
 EXPERIMENTS = "experiments"
-"""The folder of them in the home."""
+"""Folder of experiments in the user's folder."""
 
 
 class LocationParams(Protocol):
-    """Names of an experiment; what is None is that of another."""
+    """Names of an experiment; None means the name in another one."""
 
     @property
     def host(self) -> str | None: ...
@@ -38,8 +38,8 @@ class SaveLocation(LocationParams, Protocol):
 
 
 @dataclass(frozen=True, slots=True)
-class Place:
-    """The folder ``<root>/<host>:<port>/<dbname>/<collname>/<exp_id>``, without what is None.
+class ExperimentFolder:
+    """The folder ``<root>/<host>:<port>/<dbname>/<collname>/<exp_id>``, without missing parts.
 
     Parameters
     ----------
@@ -48,7 +48,7 @@ class Place:
     host, port, dbname, collname, exp_id
         Each is one folder's name; without ``exp_id`` it is the place of no experiment.
     cache_dir : Path, optional
-        Holds the checkpoints, in the same folders; by default they lie beside the record.
+        Holds the checkpoints, in the same folders; by default they are next to the record.
 
     Raises
     ------
@@ -57,7 +57,7 @@ class Place:
 
     Examples
     --------
-    >>> place = Place(Path("/home/me/experiments"), dbname="vision", exp_id="first")
+    >>> place = ExperimentFolder(Path("/home/me/experiments"), dbname="vision", exp_id="first")
     >>> place.record.as_posix()
     '/home/me/experiments/vision/first/record.zarr'
     """
@@ -75,24 +75,24 @@ class Place:
             _check_folder(name, getattr(self, name))
 
     @classmethod
-    def of(cls, save: SaveLocation) -> Place:
-        """Where a model is saved."""
+    def of(cls, save: SaveLocation) -> ExperimentFolder:
+        """Return the location where a model is saved."""
         return cls(home() / EXPERIMENTS, cache_dir=save.cache_dir).elsewhere(save)
 
-    def elsewhere(self, names: LocationParams) -> Place:
-        """The place of these names; those that are None are as here."""
+    def elsewhere(self, names: LocationParams) -> ExperimentFolder:
+        """Return the location of these names; None means the name here."""
         given: Mapping[str, Any] = {
             name: getattr(names, name) for name in ("host", "port", "dbname", "collname", "exp_id")
         }
         return replace(self, **{name: one for name, one in given.items() if one is not None})
 
-    def named(self, exp_id: str) -> Place:
-        """Another experiment of the same collection."""
+    def named(self, exp_id: str) -> ExperimentFolder:
+        """Return another experiment of the same collection."""
         return replace(self, exp_id=exp_id)
 
     @property
     def collection(self) -> Path:
-        """The folder of all experiments that are told apart by their ``exp_id``."""
+        """Folder of all experiments of the collection, which differ in their ``exp_id``."""
         return self.root.joinpath(*self._above)
 
     @property
@@ -106,12 +106,12 @@ class Place:
 
     @property
     def checkpoints(self) -> Path:
-        """Those that stay."""
+        """Folder of permanent checkpoints."""
         return self._kept / "checkpoints"
 
     @property
     def recent(self) -> Path:
-        """Those of which the oldest give way."""
+        """Folder of recent checkpoints, of which the oldest are deleted."""
         return self._kept / "recent"
 
     @property

@@ -6,8 +6,8 @@ from collections.abc import Sequence
 from typing import Any
 
 from notebook_probe.experiment.building.build import build
-from notebook_probe.experiment.building.training import Training
-from notebook_probe.experiment.params.door import check_flags
+from notebook_probe.experiment.building.training import TrainedModel
+from notebook_probe.experiment.params.base import check_flags
 from notebook_probe.experiment.params.several import read_all
 from notebook_probe.experiment.units.driver import train_units
 
@@ -29,7 +29,7 @@ def train_from_params(
 ) -> dict[str, Any]:
     """Train from dicts: what is saved and where, which model, on what, by what.
 
-    Started again with the same dicts it goes on where it was stopped, in whatever way. Any of the
+    Started again with the same dicts it continues where it was stopped, in whatever way. Any of the
     dicts may be a list: then as many models are trained in turn, on the same batches. The page
     docs/how_to/experiments.md says what every key means. No dict is changed.
 
@@ -106,12 +106,12 @@ def train_from_params(
     return {"trainings": trainings} if dont_run else train(trainings)
 
 
-def train(trainings: Sequence[Training]) -> dict[str, list[str]]:
+def train(trainings: Sequence[TrainedModel]) -> dict[str, list[str]]:
     """Train what ``train_from_params(..., dont_run=True)`` returned: ``train(**built)``.
 
     Parameters
     ----------
-    trainings : sequence of Training
+    trainings : sequence of TrainedModel
 
     Returns
     -------

@@ -1,8 +1,8 @@
 """The browser side as two texts: an ES module joined from ``js/``, a style sheet from ``css/``.
 
-A widget is given text, not files: a path is watched for good. The files stay plain
-ES modules that a browser could load as they are. Joined, each but the panel itself becomes a
-constant that holds its exports, so that modules share no names, and an import takes them from it.
+A widget gets text, not files: a path would be watched permanently. The files stay plain ES modules
+that a browser could load directly. When joined, each but the panel itself becomes a constant with
+its exports, so that modules share no names, and an import takes them from it.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ _FIRST_SHEET, _LAST_SHEET = "base.css", "widths.css"
 
 @cache
 def esm() -> str:
-    """The panel as one ES module whose default export is ``{ render }``.
+    """Return the panel as one ES module whose default export is ``{ render }``.
 
     Examples
     --------
@@ -36,9 +36,9 @@ def esm() -> str:
 
 @cache
 def css() -> str:
-    """The style sheet; every rule lies under ``.nbp-panel``.
+    """Return the style sheet; every rule is below ``.nbp-panel``.
 
-    What holds everywhere comes first, what depends on the width last.
+    General rules come first, rules that depend on the width last.
     """
     sheets = {sheet.name: sheet for sheet in _sheets(files(__package__) / "css")}
     between = sorted(sheets.keys() - {_FIRST_SHEET, _LAST_SHEET})
@@ -55,13 +55,13 @@ def _sheets(folder: Traversable) -> Iterator[Traversable]:
 
 
 def joined(folder: Traversable, entry: str = _ENTRY) -> str:
-    """Everything that ``panel.js``, or another entry, in ``folder`` needs, as one ES module."""
+    """Join ``panel.js``, or another entry of ``folder``, and all its imports to one ES module."""
     found = sources(folder, entry)
     return "\n".join(_joinable(name, source, entry) for name, source in found.items())
 
 
 def sources(folder: Traversable, entry: str = _ENTRY) -> dict[str, str]:
-    """Module -> source, each after all it imports; the entry is last.
+    """Return the source of each module, after all its imports; the entry is last.
 
     A module is named by its path in ``folder``, without ``.js``.
 
@@ -107,7 +107,7 @@ def _check_exported(names: str, needed: str, source: str, importer: str) -> None
 
 
 def _joinable(name: str, source: str, entry: str) -> str:
-    """A module in a scope of its own; the entry is last and has the outermost one."""
+    """Wrap a module in a scope; the entry is last and has the outermost scope."""
 
     def destructured(match: re.Match[str]) -> str:
         pairs = (f"{theirs}: {ours}" if ours else theirs for theirs, ours in _named(match[1]))
@@ -121,7 +121,7 @@ def _joinable(name: str, source: str, entry: str) -> str:
 
 
 def _named(names: str) -> list[tuple[str, str]]:
-    """``"a, b as c"`` as ``[("a", ""), ("b", "c")]``."""
+    """Parse ``"a, b as c"`` into ``[("a", ""), ("b", "c")]``."""
     return re.findall(r"(\w+)(?:\s+as\s+(\w+))?", names)
 
 

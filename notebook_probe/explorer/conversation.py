@@ -1,4 +1,4 @@
-"""What the views of a panel say and what they are sent; knows messages, not widgets."""
+"""The session of a panel: what its views send and receive. Knows messages, not widgets."""
 
 from __future__ import annotations
 
@@ -13,16 +13,15 @@ from notebook_probe.alerts import Alert
 from notebook_probe.errors import UnknownNameError, near
 from notebook_probe.explorer.draw import heat as heat
 from notebook_probe.explorer.draw import vectors as vectors
-from notebook_probe.explorer.draw.drawing import Moment, Room
+from notebook_probe.explorer.draw.drawing import PanelState, Room
 from notebook_probe.explorer.draw.drawings import Drawings
 from notebook_probe.explorer.draw.increments import Increments
 from notebook_probe.explorer.draw.lines import lines as lines
 from notebook_probe.explorer.draw.view import VIEWS
-from notebook_probe.explorer.draw.what_has_values import COUNTS, Recorded
-from notebook_probe.explorer.let_out import let_out
+from notebook_probe.explorer.draw.what_has_values import COUNTS, RecordedModules
 from notebook_probe.explorer.messages import from_view, wire
 from notebook_probe.explorer.messages.alert_rows import AlertMessages
-from notebook_probe.explorer.messages.catalogue import Catalogue
+from notebook_probe.explorer.messages.catalogue import PanelCatalogue
 from notebook_probe.explorer.messages.clicks import REQUESTS, Clicks, greyed_controls
 from notebook_probe.explorer.messages.defaults import Defaults
 from notebook_probe.explorer.messages.looked_at import check
@@ -33,10 +32,11 @@ from notebook_probe.explorer.messages.selection import N_COLOURS, PanelSelection
 from notebook_probe.explorer.messages.shown_alert import showing
 from notebook_probe.explorer.messages.status_message import PanelProblems, StatusMessages
 from notebook_probe.explorer.messages.throttled import Throttled
-from notebook_probe.explorer.messages.views_present import ViewsPresent
+from notebook_probe.explorer.messages.view_registry import ViewsPresent
 from notebook_probe.explorer.parts.all_parts import CLICKS, AllParts
 from notebook_probe.explorer.parts.part import Seen
-from notebook_probe.explorer.save.exports import Exports
+from notebook_probe.explorer.save.exports import FileExports
+from notebook_probe.explorer.yield_io import let_out
 from notebook_probe.record.format.source import Source
 from notebook_probe.run.controls import Controls
 from notebook_probe.run.health.status import ProbeStatus, StatusHead
@@ -49,9 +49,9 @@ Send: TypeAlias = Callable[[Mapping[str, Any], list[memoryview]], None]
 class PanelSession:
     """The state that all views of one panel share.
 
-    `receive` runs in the widget's thread: it puts a click to the run, everything else to a queue,
-    and waits for nobody. `publish` runs in the refresher's thread, which alone reads the source,
-    and acts on what was received.
+    `receive` runs in the widget's thread: it passes a click to the run, puts everything else into a
+    queue, and never waits. `publish` runs in the refresher's thread, the only one that reads the
+    source, and acts on the received messages.
 
     Attributes
     ----------
@@ -66,6 +66,7 @@ class PanelSession:
     ) -> None:
         self._source, self._controls = source, controls
         self._inbox: queue.SimpleQueue[from_view.FromView] = queue.SimpleQueue()
+        # Messages arrive on a thread of the kernel; the refresher's thread answers them.
         self._lock = threading.Lock()
         self._looking = threading.Lock()
         self._selection = PanelSelection()
@@ -81,13 +82,13 @@ class PanelSession:
             self._go_on(before)
         self._parts = AllParts(source, controls, self._problems.add)
         self._opened = OpenedStatus(source)
-        self._catalogue = Catalogue(source, controls)
+        self._catalogue = PanelCatalogue(source, controls)
         self._models = ModelMessages(source, controls, self._catalogue)
         self._statuses = StatusMessages(self._catalogue, controls is not None, self._opened.recent)
         self._alerts = AlertMessages()
         self._probes = Throttled(lambda: probe_rows(_probes(controls)))
         self._n_probes = 0
-        self._recorded = Recorded()
+        self._recorded = RecordedModules()
         VIEWS.load()
         self._plots = {one.name: one.painter() for one in VIEWS.values() if one.every_refresh}
         self._drawings = Drawings(source)
@@ -98,7 +99,7 @@ class PanelSession:
         self.has_more = self.is_held_up = False
         self._sent_selection: PanelSelection | None = None
         self._asked: list[from_view.ExportClick] = []
-        self._exports = Exports(source)
+        self._exports = FileExports(source)
         self._handlers: dict[str, Callable[[Any], None]] = {
             "hello": self._on_hello,
             "visible": self._on_visible,
@@ -112,7 +113,8 @@ class PanelSession:
         }
 
     def _go_on(self, before: PanelSession) -> None:
-        """Show to the views of another session what they looked at there."""
+        """Take over the views, the selection and the clicks of the session before."""
+        # A message may arrive while the session is replaced.
         with before._lock:
             self._inbox, self._views_present = before._inbox, before._views_present
             self._selection, self._defaults = before._selection, before._defaults
@@ -122,30 +124,32 @@ class PanelSession:
     def receive(self, message: from_view.FromView) -> wire.TicketMessage | None:
         """Take in what one view says; a click is answered at once."""
         if message["type"] in self._puts:
+            # At once, not at the next refresh: the page shows that the click was received.
             return self._clicks.put(cast("from_view.Click", message))
         self._inbox.put(message)
         return None
 
     def expect_views(self, blind: bool) -> None:
-        """Whether views are there that cannot say hello while the cell runs."""
+        """Note whether there are views that cannot say hello while the cell runs."""
         with self._lock:
             self._views_present.expected = blind
 
     def problem(self, error: Exception, where: str) -> None:
-        """Show an exception in the panel, the one place where somebody sees it."""
+        """Show an exception in the panel, the only place where the user sees it."""
         self._problems.add(error, where)
 
     def close(self) -> None:
-        """The panel is gone: draw nothing more."""
+        """Stop drawing: the panel is closed."""
         self._drawings.close()
         self._exports.close()
 
     def head(self) -> StatusHead:
-        """How the run is now."""
+        """Return the present state of the run."""
         return self._opened.head() if self._controls is None else self._controls.status_head()
 
     def look(self) -> PanelSelection:
-        """What to show now, after a look at what has been recorded since the last call."""
+        """Read what was recorded since the last call, and return the selection to show."""
+        # Not under the other lock: reading may wait for a disk, and clicks must not wait for that.
         with self._looking:
             self._recorded.look(self._source)
         with self._lock:
@@ -163,7 +167,7 @@ class PanelSession:
 
     @property
     def looked_at(self) -> dict[str, object]:
-        """What the traits of the widget say, as it is now."""
+        """Values for the traits of the widget."""
         with self._lock:
             chosen, step = self._selection, self._step
         return {
@@ -181,13 +185,13 @@ class PanelSession:
         }
 
     def check(self, name: str, value: Any) -> Any:
-        """The value with quantities by their own names.
+        """Return the value with recorded names of quantities.
 
-        Raises `UnknownNameError` or ValueError for what cannot be looked at.
+        Raises `UnknownNameError` or ValueError for an invalid selection.
         """
         if name == "ratio_to":
             return self._checked_ratio(value)
-        listed = self._controls.catalogue() if self._controls is not None else ()
+        listed = self._controls.attachable() if self._controls is not None else ()
         return check(name, value, self._source, [one.name for one in listed])
 
     def choose(self, name: str, value: Any) -> None:
@@ -206,14 +210,14 @@ class PanelSession:
         return run
 
     def showing(self, alert: Alert) -> dict[str, object]:
-        """The traits that go where an alert is."""
+        """Return the traits that show an alert."""
         selection = self.look()
         return showing(alert, self._recorded.modules, selection)
 
     # ------------------------------------------------------------------------------------ telling
 
     def publish(self, send: Send, route: str, head: StatusHead) -> None:
-        """Send what is new to the views that are being looked at."""
+        """Send what is new to the visible views."""
         greyed = greyed_controls(head, self._controls is not None, self._puts)
         self.has_more = self.is_held_up = False
         with self._lock:
@@ -233,10 +237,10 @@ class PanelSession:
         self._publish_status(send, route, head, greyed)
         for part in self._parts.news(Seen(head, selection)):
             send(*part)
-        self._publish_drawings(send, Moment(revision, selection, head.state, self._n_hellos))
+        self._publish_drawings(send, PanelState(revision, selection, head.state, self._n_hellos))
 
     def _publish_chosen(self, send: Send, head: StatusHead, selection: PanelSelection) -> None:
-        """What there is to choose from, and what is chosen."""
+        """Send the model, the status and the selection, where they have changed."""
         with self._lock:
             if head.n_probes != self._n_probes:
                 self._n_probes = head.n_probes
@@ -269,14 +273,16 @@ class PanelSession:
                 self._alerts.message(self._source.events),
             ]
             if self._step_is_news:
+                # Sent once: a view that is told again would jump back while the user moves on.
                 messages.append({"v": wire.VERSION, "type": "pointed", "step": self._step})
                 self._step_is_news = False
+        # Outside the lock: sending may wait for the front end.
         for message in messages:
             if message is not None:
                 send(message, [])
 
     def _looked(self) -> PanelSelection:
-        """`look`, or what was shown before: the status is sent even when nothing can be read."""
+        """Return `look`, or the last selection: the status is sent even if nothing can be read."""
         try:
             return self.look()
         except Exception as error:  # a record may be on a disk that has gone
@@ -293,9 +299,12 @@ class PanelSession:
             if self._drawn.get(kind) == key:
                 return
             is_waited_for = self._sent_of.get(kind) != selection
+            # The last frame is not painted yet: a slow browser gets fewer frames, not a queue of
+            # them.
             if not self._views_present.ready(kind, now_s):
                 self.is_held_up |= is_waited_for
                 return
+            # Noted before drawing: a view that fails is not drawn again until something changes.
             self._drawn[kind], self._sent_of[kind] = key, selection
         try:
             frame = self._plots[kind].frame(self._source, selection, width)
@@ -311,14 +320,14 @@ class PanelSession:
             self._drawn.pop(kind, None)  # more is to be drawn, whether or not the source grows
             self.has_more = True
 
-    def _publish_drawings(self, send: Send, moment: Moment) -> None:
+    def _publish_drawings(self, send: Send, moment: PanelState) -> None:
         for message in self._drawings.news(moment):
             send(message, [])
         if moment.selection.home or self._source.vectors:  # else there is nothing to draw
             self._drawings.draw(moment, self._room, partial(self._send_frame, send))
 
     def _room(self, kind: str) -> Room | None:
-        """Where a view is shown; None while nobody sees it, or its last frame is on the way."""
+        """Return the size of a view; None if it is hidden or its last frame has not arrived."""
         with self._lock:
             present = self._views_present
             if not (present.shows(kind) and present.ready(kind, time.monotonic())):
@@ -341,7 +350,7 @@ class PanelSession:
             send(*frame)
 
     def _with_defaults(self, selection: PanelSelection) -> PanelSelection:
-        """What a user who has not chosen yet is shown."""
+        """Fill in defaults where the user has not chosen yet."""
         recorded = self._recorded
         selection = self._defaults.fill(selection, recorded.modules, recorded.logged, COUNTS)
         for request in self._clicks.newly_attached():
@@ -359,7 +368,7 @@ class PanelSession:
     # ------------------------------------------------------------------------------------ hearing
 
     def _take_inbox(self) -> None:
-        """Act on what was heard, in its order."""
+        """Act on the received messages, in their order."""
         while not self._inbox.empty():
             message = self._inbox.get_nowait()
             self._handlers[message["type"]](message)

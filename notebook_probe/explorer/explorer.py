@@ -34,15 +34,15 @@ IN_A_NOTEBOOK = """
   display: none;
 }
 """
-"""The static picture stands right after the panel, for the time when there is no panel; and a
-panel that the same cell shows in a box of widgets need not stand above the box, too."""
+"""The static picture is right after the panel, for the time when there is no panel; and a panel
+that the same cell shows in a box of widgets need not be shown above the box, too."""
 
 LINKED = ("home", "series", "window", "step", "rows", "folds")
 COMPARED = ("others", "ratio_to", "aligned", "grouped", "apart")
 
 
 class Keeper(Protocol):
-    """What keeps the widget alive, and acts on what is set and clicked in it."""
+    """Owner of the widget; acts on traits that are set and on clicks."""
 
     def shows(self, explorer: Explorer) -> bool: ...
     def show_once_in_a_cell(self) -> None: ...
@@ -55,7 +55,7 @@ class Keeper(Protocol):
 
 
 class Explorer(anywidget.AnyWidget):
-    """The panel as a widget among others: it stands in a VBox, a tab, a Voilà page.
+    """The panel as a widget among others: in a VBox, a tab, or a Voilà page.
 
     `Run.explore` and `OpenedRun.explore` show and return it; ``run.explorer`` is the same, not
     shown. Its traits say what is looked at. They can be observed, linked and set; what is clicked
@@ -66,8 +66,8 @@ class Explorer(anywidget.AnyWidget):
     home : str
         Quantity of the heat map.
     series : tuple of (str, str)
-        Module and quantity of each line that is drawn. The whole model, with what the loop logs or
-        will log, is ``""``; it reads as ``"(root)"``.
+        Module and quantity of each line that is drawn. The whole model, with the logged scalars, is
+        ``""``; it reads as ``"(root)"``.
     window : (float, float) or None
         Steps that both plots show; None for all.
     step : int
@@ -77,9 +77,9 @@ class Explorer(anywidget.AnyWidget):
     folds : tuple of str
         Modules that have one row there, with all below them; `rows` are chosen among these.
     others : tuple of str
-        Paths or URLs of the runs beside this one, four at most.
+        Paths or URLs of the other runs, four at most.
     ratio_to : str
-        Which of them the heat map is divided by; empty for the values of this run.
+        Run by which the heat map is divided; empty for the values of this run.
     aligned : str
         ``"step"``, ``"time"``, ``"samples"``, ``"epochs"`` or ``"loss"``.
     grouped : bool
@@ -139,27 +139,27 @@ class Explorer(anywidget.AnyWidget):
             self._picture = picture
 
     def keep_package(self, text: str) -> None:
-        """Likewise the panel as `Packer` packs it."""
+        """Keep the panel as packed by `Packer`, for a saved notebook."""
         with widget_lock:
             if text == self._saved:
                 self.send_state("_saved")  # a notebook runner takes it up only in a cell
             self._saved = text
 
     def bundle(self) -> tuple[dict[str, Any], dict[str, Any]]:
-        """What displays the widget itself, and what a reader without widgets shows instead."""
+        """Return the display data of the widget, and the text for readers without widgets."""
         data, metadata = self._repr_mimebundle_()  # type: ignore[misc]  # it has a view
         return {**data, "text/plain": "notebook_probe panel"}, metadata
 
     def show_alert(self, alert: Alert) -> None:
-        """Look where an alert is, as *show* beside it does, for all views.
+        """Show an alert in all views, as its button *show* does.
 
-        Its series are drawn beside the others, the heat map is of the first of its quantities that
-        two modules have, and the line goes to its step, the window too where it must.
+        Its series are added to the lines, the heat map shows the first of its quantities that two
+        modules have, and the cursor moves to its step; the window moves too if needed.
 
         Raises
         ------
         UnknownNameError
-            Nothing of what it is about is recorded any more.
+            Nothing that the alert refers to is recorded any more.
 
         Examples
         --------
@@ -171,7 +171,7 @@ class Explorer(anywidget.AnyWidget):
                 setattr(self, name, value)
 
     def to_html(self, path: str | os.PathLike[str]) -> Path:
-        """As `Run.to_html`, with what is looked at in this panel.
+        """Write what this panel shows into one HTML file; see `Run.to_html`.
 
         Raises
         ------
@@ -199,13 +199,13 @@ class Explorer(anywidget.AnyWidget):
 
     @property
     def closed(self) -> bool:
-        """There is no panel any more; ``explore()`` makes a new one."""
+        """True once the panel has ended; ``explore()`` makes a new one."""
         return self.comm is None or self.comm._closed
 
     def follow(self, **looked_at: object) -> None:
-        """Bring the traits to what was chosen in the panel.
+        """Set the traits to what was chosen in the panel.
 
-        A trait that was set since, and has not arrived in the panel yet, stays as it was set.
+        A trait that was set since, and has not arrived in the panel yet, keeps its value.
         """
         for name, value in looked_at.items():
             if value != self._followed[name]:
@@ -231,7 +231,7 @@ class Explorer(anywidget.AnyWidget):
             panel.choose(change.name, change.new)
 
     def _is_following(self, name: str, value: object) -> bool:
-        """Tell what `follow` sets from what an observer of that sets in turn."""
+        """Return whether `follow` itself sets this, rather than an observer of the trait."""
         return self._setting == (threading.get_ident(), name, value)
 
     def _arrived(self, content: object, buffers: object) -> None:

@@ -1,25 +1,25 @@
-"""Answers panel clicks while a cell blocks the kernel, in whichever notebook this is.
+"""Ways to answer panel clicks while a cell blocks the kernel, in any notebook.
 
-What decides is the thread that handles an incoming message. A blocking cell holds the main thread,
-so the messages of a panel's comms take another way, and only theirs do:
+The thread that handles an incoming message decides. A blocking cell occupies the main thread, so
+the messages of a panel's comms, and only these, take another way:
 
 =================  =====================  =========================================================
 way                where                  messages of carried comms are
 =================  =====================  =========================================================
-``own subshell``   ipykernel 7.4, newer   handled in a kernel subshell of our own, which the comm
-                                          itself asks for
+``own subshell``   ipykernel 7.4, newer   handled in a separate kernel subshell, which the comm
+                                          itself requests
 ``own subshell``   ipykernel 7.1 to 7.3   the same; their address is rewritten as they arrive
 ``pump``           ipykernel 6.29 and     picked out of the waiting ones at a step boundary
                    newer 6
-``pump``           marimo                 read ahead of their turn at a step boundary
+``pump``           marimo                 read early, at a step boundary
 ``after the cell`` anything else          not answered before the cell ends
 ``no kernel``      a plain script         not there
 =================  =====================  =========================================================
 
-Each way touches, when it is built, every private name it relies on; one that is missing rules the
-way out and the next is tried. A front end may ask for a subshell of its own or for none, and may
-come back with a new one after a reload: the panel's messages go to one thread in any case, so they
-keep their order and an address nobody knows loses nothing.
+Each way looks up every private name that it relies on when it is built; if one is missing, the next
+way is tried. A front end may request its own subshell or none, and may return with a new one after
+a reload: the panel's messages go to one thread in any case, so they keep their order, and none is
+lost to an unknown address.
 """
 
 from __future__ import annotations
@@ -43,7 +43,7 @@ if TYPE_CHECKING:  # Colab has none
 __all__ = ["KernelRoute", "kernel_route", "widget_lock"]
 
 widget_lock = threading.RLock()
-"""Held round every widget write of the process: two threads in ipywidgets lose updates."""
+"""Lock around every widget write of the process: two threads in ipywidgets lose updates."""
 
 KEPT_AS = "_notebook_probe_route"
 
@@ -73,7 +73,7 @@ class KernelRoute:
 
     @property
     def execution(self) -> int:
-        """Which execution of a cell this is; later ones have higher numbers."""
+        """Number of the cell's execution; later ones have higher numbers."""
         return self._notebook.execution
 
     def display(self, widget: Shown) -> None:
@@ -86,7 +86,7 @@ class KernelRoute:
         self._way.carry(comm)
 
     def forget(self, comm: BaseComm) -> None:
-        """Undo `carry`; harmless when there is nothing to undo."""
+        """Undo `carry`; does nothing if there is nothing to undo."""
         vars(comm).pop("handle_msg", None)
         self._way.forget(comm)
 
@@ -107,6 +107,7 @@ class KernelRoute:
         answered = self._pings[token] = threading.Event()
         self._way.tell_myself(comm.comm_id, {"v": 1, "type": "ping", "token": token})
         deadline = time.monotonic() + timeout_s
+        # The pump handles the ping on this thread, if no other thread reads messages.
         while not answered.wait(0.01) and time.monotonic() < deadline:
             self._way.pump()
         self._works = answered.is_set()
@@ -119,6 +120,7 @@ class KernelRoute:
             return
         event.set()
         if threading.current_thread() is not threading.main_thread():
+            # Late, but not on the main thread: the way works, only the machine was busy.
             self._works = True
 
     def on_cell_end(self, callback: CellEnded) -> Callable[[], None]:
@@ -127,7 +129,7 @@ class KernelRoute:
 
 
 def kernel_route() -> KernelRoute:
-    """The one route of this kernel, built at the first call.
+    """Return the only route of this kernel, built at the first call.
 
     Examples
     --------
@@ -162,4 +164,5 @@ def _keep_figures(comm: Any) -> None:
             comm._msg_callback(message)
 
     if "_msg_callback" in vars(comm):
+        # On the instance, as other widgets of the kernel keep the usual behavior.
         vars(comm)["handle_msg"] = handle_msg

@@ -28,7 +28,7 @@ def to_html(source: Source, controls: Controls | None, path: str | os.PathLike[s
 
 
 def write(packer: Packer, looked: Looked, head: StatusHead, path: str | os.PathLike[str]) -> Path:
-    """Write what is looked at; where matplotlib is missing, without the picture for no scripts."""
+    """Write the panel as one file; the still picture needs matplotlib, and is optional."""
     drawn = looked.selection.home and find_spec("matplotlib") is not None
     png = picture("png", packer.source, looked.selection) if drawn else b""
     made = packer.package(looked, head, "file", beside=len(png) * 4 // 3)

@@ -38,7 +38,7 @@ FREQUENT = ("ack", "pointed")
 CellError: TypeAlias = BaseException | None
 
 _shown: set[Panel] = set()
-"""Panels of opened records: nobody else holds them, yet they live until they are closed.
+"""Panels of opened records: the only references that keep them alive until they are closed.
 
 A live run holds its own panel, so that both end together when the run is dropped.
 """
@@ -48,7 +48,7 @@ _everyone: weakref.WeakSet[Panel] = weakref.WeakSet()
 
 
 class Panel:
-    """A panel on one source; whoever shows it holds this, a user the widget: its `explorer`.
+    """A panel on one source; the code that shows it holds this, users hold its `explorer`.
 
     Parameters
     ----------
@@ -64,6 +64,7 @@ class Panel:
         self._snapshot = SavedPicture(source, self._keep_picture)
         self._packer = Packer(source, controls)
         self._saved = SavedPanel(self._packer, self._keep_package)
+        # Pictures have their own thread, as drawing one takes longer than a refresh.
         self._beside = Worker("notebook_probe picture")
         self._widget: Explorer | None = None
         self._widget_id = ""
@@ -103,11 +104,11 @@ class Panel:
         return explorer
 
     def to_html(self, path: str | os.PathLike[str]) -> Path:
-        """Write what is looked at into one file; it needs no widget, shown or not."""
+        """Write the selection into one file; needs no widget, shown or not."""
         return one_file.write(self._packer, self._looked(), self._session.head(), path)
 
     def compare(self, others: Sequence[str], grouped: bool) -> None:
-        """Put runs beside this one, as if they were ticked in the list of runs."""
+        """Compare with other runs, as if they were ticked in the list of runs."""
         shown = tuple(others[:MOST_OTHERS])
         if len(others) > len(shown):
             text = f"{len(shown)} of {len(others)} other runs are shown: {', '.join(shown)}"
@@ -122,11 +123,12 @@ class Panel:
             self.show()
 
     def shows(self, explorer: Explorer) -> bool:
-        """Tell whether this is its widget; one that was closed is not."""
+        """Return whether this is the panel's widget; a closed one is not."""
         return self._widget is explorer
 
     def go_over(self, source: Source, controls: Controls | None) -> None:
         """Show another source from now on, in all views; from any thread."""
+        # One assignment: the refresher takes it over between two refreshes.
         self._next = source, controls
         while self._leave_run:
             self._leave_run.pop()()
@@ -140,6 +142,7 @@ class Panel:
         """Remove the panel from page and kernel and leave its picture; twice is fine."""
         if self._refresher is None:
             return
+        # Before anything is closed: it needs the session and the source.
         self._guarded(self._take_picture, "the last picture")
         while self._leave_run:
             self._leave_run.pop()()
@@ -153,7 +156,7 @@ class Panel:
 
     @property
     def closed(self) -> bool:
-        """There is no widget: it was closed, or never opened."""
+        """True if there is no widget: it was closed, or never opened."""
         return self._widget is None
 
     def __enter__(self) -> Panel:
@@ -169,7 +172,7 @@ class Panel:
         return self._session.check(name, value)
 
     def showing(self, alert: Alert) -> dict[str, object]:
-        """The traits that go where an alert is."""
+        """Return the traits that show an alert."""
         return self._session.showing(alert)
 
     def choose(self, name: str, value: object) -> None:
@@ -188,6 +191,7 @@ class Panel:
             if answer is not None and self._widget is not None:
                 self._widget.send(answer, [])
         except Exception as error:
+            # A message comes from a browser; no content of it may end the widget's thread.
             self._session.problem(error, "a click")
             self._wake()
             return
@@ -195,14 +199,14 @@ class Panel:
             self._wake()
 
     def _is_urgent(self, message: FromView, answer: TicketMessage | None) -> bool:
-        """What waits for the run is news once it is applied, of which the run tells."""
+        """Return whether to refresh now: a queued click is news only once the run applies it."""
         waits = answer is not None and answer["state"] == "queued"
         return not waits and message["type"] not in FREQUENT
 
     # --------------------------------------------------------------- called by the refresher
 
     def refresh(self) -> None:
-        """Tell the views what is new; have the picture taken when it is time."""
+        """Send the views what is new; take the picture when it is time."""
         self._guarded(self._refresh, "refreshing the panel")
 
     def _refresh(self) -> None:
@@ -228,6 +232,7 @@ class Panel:
         if self._next is None:
             return
         (self._source, self._controls), self._next = self._next, None
+        # The new session takes over views and selection before the old one closes.
         before = self._session
         self._session = PanelSession(self._source, self._controls, before)
         before.close()
@@ -241,7 +246,8 @@ class Panel:
             refresher.wake()
 
     def _take_place(self, cell: str, execution: int) -> None:
-        """Stand in this cell; what it showed before is gone, and a panel left nowhere is closed."""
+        """Claim a cell; panels shown there before are removed, and closed if shown nowhere else."""
+        # A copy: closing a panel removes it from the set.
         for other in list(_everyone):
             if cell and other._places.get(cell, execution) < execution:
                 del other._places[cell]
@@ -256,16 +262,19 @@ class Panel:
         self._widget_id = explorer.model_id
         _everyone.add(self)
         route.carry(explorer.comm)
+        # Weakly: the kernel must not keep a panel that nobody refers to.
         forget_cells = route.on_cell_end(_weakly(self._cell_ended))
         self._refresher = Refresher(self, partial(_end, explorer, route, forget_cells))
         if self._controls is None:
+            # Nothing else keeps the panel of an opened record; that of a run is kept by the run.
             _shown.add(self)
         self._follow(self._controls)
         return explorer
 
     def _follow(self, controls: Controls | None) -> None:
-        """Hear of the steps of a live run, and of its answers."""
+        """Subscribe to the steps of a live run, and to its answers."""
         if controls is not None and self._refresher is not None:
+            # While a cell trains, the boundaries are where messages from the page are read.
             pumped = controls.each_boundary(kernel_route().pump)
             self._leave_run = [pumped, controls.each_news(self._refresher.wake)]
 
@@ -298,13 +307,13 @@ class Panel:
             self._widget.keep_package(text)
 
     def _take_picture(self) -> None:
-        """Leave in the notebook what is looked at: a picture, and the panel without its kernel."""
+        """Store the selection in the notebook: a picture, and the panel without its kernel."""
         looked = self._looked()
         self._snapshot.take(looked.selection)
         self._saved.take(looked, self._session.head(), self._widget_id)
 
     def _take_picture_beside(self) -> None:
-        """In a thread of its own: it takes tenths of a second, for which no click has to wait."""
+        """Take the picture in a thread: it takes tenths of a second, and no click should wait."""
         if not self.closed:
             self._guarded(self._take_picture, "the picture")
 
@@ -313,7 +322,7 @@ class Panel:
         return Looked(selection, self._session.homes)
 
     def _guarded(self, act: Callable[[], None], where: str) -> None:
-        """Run a callback; nobody would see what it raises anywhere but in the panel."""
+        """Run a callback; an error in it would be visible nowhere but in the panel."""
         try:
             act()
         except Exception as error:
@@ -321,7 +330,8 @@ class Panel:
 
 
 def _weakly(method: Callable[[CellError], None]) -> Callable[[CellError], None]:
-    """The bound method without its hold on the object; nothing once that is gone."""
+    """Return the method bound weakly to its object; it does nothing once that was collected."""
+    # The notebook keeps its callbacks for as long as the kernel lives.
     reference = weakref.WeakMethod(method)
 
     def call(error: CellError) -> None:
@@ -333,7 +343,7 @@ def _weakly(method: Callable[[CellError], None]) -> Callable[[CellError], None]:
 
 
 def _end(explorer: Explorer, route: KernelRoute, forget_cells: Callable[[], None]) -> None:
-    """What is left to do when the panel is closed, or gone."""
+    """Clean up when the panel is closed or garbage collected."""
     forget_cells()
     route.forget(explorer.comm)
     explorer.remove()

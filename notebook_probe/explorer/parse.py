@@ -50,7 +50,7 @@ _SHAPES: dict[str, type] = {
 
 
 def parse(content: object) -> from_view.FromView | Ping:
-    """The message ``content`` holds, with tuples where `wire` declares tuples.
+    """Parse the message in ``content``, with tuples where `wire` declares tuples.
 
     Raises
     ------
@@ -115,4 +115,4 @@ def _words(declared: Any) -> str:
 
 
 _FIELDS = {kind: _fields(shape) for kind, shape in _SHAPES.items()}
-"""Worked out once: nothing of it is to be done where a click arrives."""
+"""Computed once, so that a click costs none of it."""

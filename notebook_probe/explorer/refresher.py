@@ -9,46 +9,49 @@ import weakref
 from collections.abc import Callable
 from typing import Protocol
 
+from notebook_probe.uninterrupted import uninterrupted
+
 __all__ = ["Refresher", "n_cores", "pause_s"]
 
 SHARE = 0.02
-"""Of one core, as long as refreshes do not get too seldom for it; sending takes about half as much
-again."""
+"""Share of one core, unless that makes refreshes too rare; sending takes half as much again."""
 SHORTEST_S = {1: 1.0, 2: 0.66, 3: 0.4}
-"""Where there are few cores a browser may share them: it takes more for a picture than we do."""
+"""Shortest pause by number of cores: a browser may share them, and needs more than we do."""
 LONGEST_S = 2.0
 """A view takes a kernel that is silent for 3 s to be gone."""
 
 
-class Refreshed(Protocol):
-    """What has something to redraw."""
+class Refreshable(Protocol):
+    """Object that can be redrawn."""
 
     def refresh(self) -> None: ...
 
 
 class Refresher:
-    """Calls ``refresh`` of its owner until it is closed or its owner is gone.
+    """Call ``refresh`` of its owner until it is closed or the owner has been collected.
 
     Parameters
     ----------
     owner : object with ``refresh()``
-        Held weakly, so that a panel nobody holds ends, and its run with it.
+        Referenced weakly, so that an unreferenced panel ends, and its run with it.
     ended : callable
-        Called in the thread after the last refresh; must not hold the owner.
+        Called in the thread after the last refresh; must not refer to the owner.
     """
 
-    def __init__(self, owner: Refreshed, ended: Callable[[], None]) -> None:
+    def __init__(self, owner: Refreshable, ended: Callable[[], None]) -> None:
         self._woken = threading.Event()
         woken = self._woken  # self in the callback would be a cycle
         self._owner = weakref.ref(owner, lambda _: woken.set())
         self._ended = ended
         self._closing = False
+        # A daemon: a forgotten panel must not keep the interpreter from exiting.
         self._thread = threading.Thread(target=self._run, name="notebook_probe panel", daemon=True)
         self._thread.start()
 
     def wake(self) -> None:
         """Refresh now rather than at the next turn."""
-        self._woken.set()
+        with uninterrupted:  # on the thread that trains
+            self._woken.set()
 
     def close(self) -> None:
         """End the thread; waits for a refresh under way, unless called from it."""
@@ -61,21 +64,25 @@ class Refresher:
         cores = n_cores()
         while (cost_s := self._turn()) is not None:
             self._woken.wait(pause_s(cost_s, cores))
+            # After the wait: a wake during the refresh leads to another one at once.
             self._woken.clear()
         self._ended()
 
     def _turn(self) -> float | None:
-        """CPU seconds of one refresh; None when there is nothing to refresh any more."""
+        """Refresh once and return the CPU seconds; None if there is nothing to refresh any more."""
+        # A strong reference for one turn only: otherwise a forgotten panel would never be
+        # collected.
         owner = self._owner()
         if owner is None or self._closing:
             return None
+        # CPU time of this thread: waiting for the GIL of a training is no cost.
         start_s = time.thread_time()
         owner.refresh()
         return time.thread_time() - start_s
 
 
 def pause_s(cost_s: float, cores: int) -> float:
-    """Seconds until the next refresh: the dearer the last one was, the longer.
+    """Seconds until the next refresh: the longer, the more expensive the last one was.
 
     Examples
     --------

@@ -7,7 +7,7 @@ from notebook_probe.figures.heat import heat
 from notebook_probe.figures.histograms import histograms
 from notebook_probe.figures.image import image
 from notebook_probe.figures.landscape.picture import landscape
-from notebook_probe.figures.lines import Look, lines
+from notebook_probe.figures.lines import LineOptions, lines
 from notebook_probe.figures.overview import overview
 from notebook_probe.figures.parallel.picture import parallel
 from notebook_probe.figures.ratio import ratio
@@ -15,7 +15,7 @@ from notebook_probe.figures.vector import vector
 from notebook_probe.figures.vectors import vectors
 
 __all__ = [
-    "Look",
+    "LineOptions",
     "compared",
     "dataset_graph",
     "graph",

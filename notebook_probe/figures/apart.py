@@ -1,4 +1,4 @@
-"""A map of how far runs are apart, orange above and blue below, with a flag where they part."""
+"""Map of the divergence of runs, orange above and blue below, with a flag where they separate."""
 
 from __future__ import annotations
 
@@ -23,30 +23,30 @@ __all__ = ["Apart", "draw_apart"]
 
 TIMES = {1.0: "×10", 0.5: "×3", 0.0: "same", -0.5: "÷3", -1.0: "÷10"}
 FLAG = 0.3
-"""Of the height of a row."""
+"""Height of a flag, as a fraction of a row."""
 
 
 @dataclass(frozen=True, slots=True)
 class Apart:
-    """How far a run is from others at every module and step, and where they part."""
+    """Distance of a run from others at every module and step, and where they separate."""
 
     ratio: Ratio
     parted: Partings
 
     @property
     def whom(self) -> str:
-        """What it is compared with."""
+        """Name of the other run, or of the mean of several."""
         others = self.parted.others
         return others[0] if len(others) == 1 else f"the mean of {len(others)} runs"
 
     @property
     def compared(self) -> str:
-        """How, and with what."""
+        """Kind of comparison, and the name of the other run."""
         return f"− {self.whom}, in spreads" if self.parted.is_signed else f"÷ {self.whom}"
 
 
 def draw_apart(axes: Axes, bar: Axes, shown: Apart, names: Sequence[str]) -> None:
-    """Draw the map, its colours and its flags."""
+    """Draw the map, its colors and its flags."""
     found = shown.ratio
     norm = Normalize(-found.limit, found.limit)
     values = np.ma.masked_where(found.state != MEASURED, found.apart)
@@ -60,7 +60,7 @@ def draw_apart(axes: Axes, bar: Axes, shown: Apart, names: Sequence[str]) -> Non
 
 
 def _draw_flags(axes: Axes, found: Ratio, parted: Partings) -> None:
-    """A line down the row where it parts, with a flag at its top."""
+    """Draw a line down each row from its divergence on, with a flag at its top."""
     row_of = {module: row for row, module in enumerate(found.modules)}
     flag = 0.008 * (found.last + 1 - found.first)
     for one in parted:

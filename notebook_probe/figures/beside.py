@@ -1,4 +1,4 @@
-"""Lines of other runs among those of one: lighter, and dashed run by run."""
+"""Lines of other runs, overlaid on those of one: lighter, and with a dash per run."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from matplotlib.axes import Axes
 from notebook_probe.figures.labels import Label
 from notebook_probe.figures.style import RUN_DASHES, colour, lighter, number, shortened
 
-__all__ = ["Beside", "draw_beside"]
+__all__ = ["OverlaidSeries", "draw_beside"]
 
 LONGEST_NAME = 22
 
@@ -20,29 +20,29 @@ Float64s = npt.NDArray[np.float64]
 
 
 @dataclass(frozen=True, slots=True)
-class Beside:
-    """One series of another run, or of several as their mean."""
+class OverlaidSeries:
+    """One series of another run, or the mean of several runs."""
 
     x: Float64s
     y: Float64s
     name: str
     colour: int
-    """Index of that of the series, the same in each run."""
+    """Color index of the series, the same in each run."""
     dash: int = 0
-    """Index of that of the run, the same for each of its series."""
+    """Dash index of the run, the same for each of its series."""
     band: tuple[Float64s, Float64s] | None = None
-    """Of several runs: the smallest and the largest."""
+    """Smallest and largest values of several runs."""
 
     @property
     def label(self) -> str:
-        """Its name and its last value."""
+        """Name and last value."""
         known = self.y[np.isfinite(self.y)]
         last = number(float(known[-1])) if len(known) else ""
         return f"{shortened(self.name, LONGEST_NAME)} {last}"
 
 
-def draw_beside(axes: Axes, lines: Sequence[Beside]) -> list[Label]:
-    """Draw each; what stands at their ends."""
+def draw_beside(axes: Axes, lines: Sequence[OverlaidSeries]) -> list[Label]:
+    """Draw each line, with the label at its end."""
     labels = []
     for one in lines:
         shown = np.isfinite(one.y) & ((one.y > 0) | (axes.get_yscale() != "log"))

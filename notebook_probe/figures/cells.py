@@ -54,7 +54,7 @@ def heat_inches(shown: Map) -> float:
 
 
 def row_names(shown: Map) -> list[str]:
-    """A label per row; empty ones between where there are too many."""
+    """Return a label per row; some are empty if there are too many."""
     every = -(-len(shown.modules) // MOST_NAMES)
     return [
         shortened(name, LONGEST_NAME) if row % every == 0 else ""

@@ -1,4 +1,4 @@
-"""What a colour says: a size, a share of a whole, or one of two signs; the maps of the panel."""
+"""Color maps of the panel: for sizes, for shares, and for values of both signs."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from notebook_probe.record.views.thinning.colour_scale import ColourMap, ColourS
 __all__ = ["MAPS", "draw_bar", "masked", "norm_of"]
 
 BLUES = ["#ffffff", "#8ec4e8", "#0072b2", "#063a63"]
-"""From nothing, which is the ground."""
+"""Blues that start at the white background, for zero."""
 ORANGES = ["#f3b98f", "#d55e00", "#7d3200"]
 
 MAPS: Mapping[ColourMap, Colormap] = {
@@ -31,7 +31,7 @@ MAPS: Mapping[ColourMap, Colormap] = {
 
 
 def norm_of(scale: ColourScale) -> Normalize:
-    """From values to places on a map; never of no width."""
+    """Return the mapping from values to positions on a map; its width is never zero."""
     if scale.low is None or scale.high is None:
         return Normalize(0.0, 1.0)
     low, high = scale.low, scale.high
@@ -43,14 +43,14 @@ def norm_of(scale: ColourScale) -> Normalize:
 def masked(
     values: npt.NDArray[np.float32], is_known: npt.NDArray[np.bool_], norm: Normalize
 ) -> np.ma.MaskedArray:
-    """What has a colour; 0, which has no logarithm, has the lowest."""
+    """Mask unknown values; on a log scale, 0 gets the lowest color."""
     if isinstance(norm, LogNorm):
         values = np.maximum(values, norm.vmin or 0.0)
     return np.ma.masked_where(~is_known, values)
 
 
 def draw_bar(bar: Axes, scale: ColourScale, *, across: bool = False) -> None:
-    """The colours with their numbers, pointed at an end beyond which there are values."""
+    """Draw the color bar, pointed at an end beyond which there are values."""
     norm = norm_of(scale)
     Colorbar(
         bar,

@@ -1,4 +1,4 @@
-"""A table of numbers as colours, beside a bar that tells which."""
+"""A table of numbers as colors, next to a color bar."""
 
 from __future__ import annotations
 
@@ -18,11 +18,11 @@ __all__ = ["coloured", "framed"]
 Floats = npt.NDArray[np.float64]
 
 WIDE_RATIO = 30.0
-"""Between the largest and the smallest positive value, from which on colours are logarithmic."""
+"""Ratio of the largest to the smallest positive value above which colors are logarithmic."""
 
 
 def framed(size: tuple[float, float], title: str, left: float) -> tuple[Picture, Axes, Axes]:
-    """A picture, its axes beginning ``left`` inches from the edge, and those of its colour bar."""
+    """Return a picture, axes that start ``left`` inches from its edge, and axes for the bar."""
     figure = Picture(figsize=size)
     wide = size[0] - left - 0.85
     axes = figure.add_axes((left / size[0], 0.16, wide / size[0], 0.72))
@@ -32,7 +32,7 @@ def framed(size: tuple[float, float], title: str, left: float) -> tuple[Picture,
 
 
 def coloured(axes: Axes, bar: Axes, values: Floats, **options: Any) -> None:
-    """Draw a table of numbers, infinities in a colour of their own, and the bar beside it."""
+    """Draw a table of numbers, with infinities in a separate color, and its color bar."""
     norm = _norm(values[np.isfinite(values)])
     is_log = isinstance(norm, LogNorm)
     shown = np.ma.masked_where(~np.isfinite(values) | (is_log & (values == 0)), values)

@@ -12,7 +12,7 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
 from notebook_probe.compare.alignment import Alignment
-from notebook_probe.compare.axes import Run, RunAxis
+from notebook_probe.compare.axes import ComparedRun, RunAxis
 from notebook_probe.compare.group import group
 from notebook_probe.compare.ratio_grid import runs_of
 from notebook_probe.compare.series import read_smoothed
@@ -20,7 +20,7 @@ from notebook_probe.errors import ProbeError
 from notebook_probe.figures.labels import Label, draw_labels, labels_inches
 from notebook_probe.figures.lines import (
     PLAIN_LOOK,
-    Look,
+    LineOptions,
     Series,
     mark_lost,
     recorded,
@@ -54,18 +54,18 @@ Float64s = npt.NDArray[np.float64]
 
 
 def compared(
-    source: Run,
-    others: Run | Sequence[Run],
+    source: ComparedRun,
+    others: ComparedRun | Sequence[ComparedRun],
     series: Sequence[Series],
     *,
     by: str = "step",
     grouped: bool = False,
-    look: Look = PLAIN_LOOK,  # frozen
+    look: LineOptions = PLAIN_LOOK,  # frozen
 ) -> Figure:
-    """Lines of a run, solid, and of others in the same colours, lighter and dashed run by run.
+    """Lines of a run, solid, and of others in the same colors, lighter and dashed run by run.
 
-    Of the others only the smoothed line is drawn, labelled with their name and last value. What
-    cannot be drawn of a run is said below.
+    Only the smoothed lines of other runs are drawn, labeled with their name and last value. Missing
+    parts are listed below.
 
     Parameters
     ----------
@@ -75,10 +75,10 @@ def compared(
     series : sequence of (module, quantity)
     by : str
         The axis: ``"step"``, ``"time"``, ``"samples"``, ``"epochs"``, or a logged scalar such as
-        ``"loss"``, by which another run stands where its own is as small.
+        ``"loss"``, which places another run's step where its own value was as small.
     grouped : bool
         Draw of the others their mean, from the smallest to the largest, and how many they are.
-    look : Look, optional
+    look : LineOptions, optional
         Scales and smoothing; its ``x_axis`` counts not.
 
     Raises
@@ -108,7 +108,7 @@ def compared(
 
 @dataclass(frozen=True, slots=True)
 class _Curve:
-    """One line, and what is drawn with it."""
+    """One line with its average, band and lost points."""
 
     x: Float64s
     y: Float64s
@@ -118,16 +118,16 @@ class _Curve:
     under: tuple[Float64s, Float64s] | None = None
     """The values that were smoothed."""
     band: tuple[Float64s, Float64s] | None = None
-    """From the smallest to the largest run."""
+    """Values of the smallest and the largest run."""
     lost: Float64s = field(default_factory=lambda: np.empty(0))
-    """Where the value was NaN or infinite."""
+    """Positions where the value was NaN or infinite."""
 
 
 Beside = tuple[list[_Curve], list[str]]
 """Curves, and why others could not be drawn."""
 
 
-def _own(source: Run, one: Series, by: str, look: Look, index: int) -> _Curve:
+def _own(source: ComparedRun, one: Series, by: str, look: LineOptions, index: int) -> _Curve:
     alignment = Alignment(source, source, by)
     steps, values = read_smoothed(source, *one)
     x = alignment.x_of_this(steps)
@@ -141,8 +141,15 @@ def _own(source: Run, one: Series, by: str, look: Look, index: int) -> _Curve:
     return _Curve(*smooth, label, shade, dash(index), under=line, lost=lost)
 
 
-def _each(source: Run, runs: Sequence[Run], one: Series, by: str, look: Look, index: int) -> Beside:
-    """A line for each of the other runs."""
+def _each(
+    source: ComparedRun,
+    runs: Sequence[ComparedRun],
+    one: Series,
+    by: str,
+    look: LineOptions,
+    index: int,
+) -> Beside:
+    """Return a line for each of the other runs."""
     curves, notes = [], []
     for place, run in enumerate(runs):
         try:
@@ -162,9 +169,14 @@ def _each(source: Run, runs: Sequence[Run], one: Series, by: str, look: Look, in
 
 
 def _as_group(
-    source: Run, runs: Sequence[Run], one: Series, by: str, look: Look, index: int
+    source: ComparedRun,
+    runs: Sequence[ComparedRun],
+    one: Series,
+    by: str,
+    look: LineOptions,
+    index: int,
 ) -> Beside:
-    """One line for all of the other runs, with a band."""
+    """Return one line with a band for all of the other runs."""
     options: dict[str, Any] = {"by": by, "smooth": look.smooth, "log": look.log_y, "like": source}
     try:
         found = group(runs, *one, **options)
@@ -179,8 +191,8 @@ def _as_group(
     return [curve], [*found.left_out]
 
 
-def _drawable(x: Float64s, values: Floats, look: Look) -> tuple[Float64s, Float64s]:
-    """Few of the points, those that show."""
+def _drawable(x: Float64s, values: Floats, look: LineOptions) -> tuple[Float64s, Float64s]:
+    """Return a few visible points that keep the shape of the line."""
     y = values.astype(np.float64)
     shown = np.isfinite(x) & np.isfinite(y) & ((y > 0) | (not look.log_y))
     x, y = x[shown], y[shown]
@@ -192,7 +204,9 @@ def _title(by: str) -> str:
     return UNITS.get(by, "step" if by == "step" else f"step; others where their {by} is as small")
 
 
-def _picture(curves: Sequence[_Curve], notes: Sequence[str], title: str, look: Look) -> Figure:
+def _picture(
+    curves: Sequence[_Curve], notes: Sequence[str], title: str, look: LineOptions
+) -> Figure:
     labels = [Label(float(one.y[-1]), one.label, one.shade) for one in curves if len(one.y)]
     width, height = 9.0, 3.5 + NOTE_INCHES * len(notes)
     right = 0.3 + labels_inches([one.text for one in labels])

@@ -23,20 +23,20 @@ class Densities:
     """(row, step); NaN where there is no element."""
     low: float
     high: float
-    """Where the first row begins and the last ends; all are equally high."""
+    """Start of the first row and end of the last; all rows have the same height."""
     n_not_finite: int
 
 
 def has_own_widths(series: xr.DataArray, along: str) -> bool:
-    """Whether the bins of every step have a width of their own."""
+    """Return whether the bin width differs between steps."""
     return f"{along}_width" in series.coords
 
 
 def densities(series: xr.DataArray, along: str) -> Densities:
-    """Of a series of histograms with dims (step, ``along``).
+    """Return densities of a series of histograms with dims (step, ``along``).
 
-    Rows are as high as the narrowest bins of any step, as long as there are few enough of them;
-    of wider bins each row has its share, narrower bins are added.
+    Rows are as high as the narrowest bins of any step, if there are few enough of them; wider bins
+    are divided among rows, narrower bins are added.
 
     Raises
     ------
@@ -60,6 +60,7 @@ def densities(series: xr.DataArray, along: str) -> Densities:
     inside = [
         np.diff(np.interp(edges, ends * one, n)) for one, n in zip(widths, below, strict=True)
     ]
+    # A step without finite values divides 0 by 0: NaN, which is drawn as a gap.
     with np.errstate(invalid="ignore"):
         shares = np.array(inside) / below[:, -1:] / row
     return Densities(
@@ -68,6 +69,6 @@ def densities(series: xr.DataArray, along: str) -> Densities:
 
 
 def _row(widths: Floats, whole: float) -> float:
-    """The smallest width of which not too many make the whole; widths are multiples of it."""
+    """Return the smallest width with few enough rows in the whole; widths are its multiples."""
     enough = widths[widths * MOST_ROWS >= whole]
     return float(enough.min() if enough.size else widths.max())

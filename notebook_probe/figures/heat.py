@@ -32,9 +32,9 @@ def heat(
 ) -> Figure:
     """Heat map of one quantity: a row per module, steps to the right.
 
-    Hatched cells were not measured; NaN and infinity have a colour of their own. Columns are equal
+    Hatched cells were not measured; NaN and infinity have a separate color. Columns are equal
     numbers of steps. Shares go from white to blue, values of both signs from blue to orange. A few
-    wild values do not stretch the colours: the bar is pointed where there are values beyond it.
+    outliers do not stretch the colors: the bar is pointed where there are values beyond it.
 
     Parameters
     ----------
@@ -44,15 +44,15 @@ def heat(
     window : (float, float), optional
         First and last step shown.
     log : bool, optional
-        Logarithmic colours, or linear ones; by default logarithmic but for shares and for values
-        of both signs. Linear ones are used where no value is positive.
+        Logarithmic colors, or linear ones; by default logarithmic except for shares and for values
+        of both signs. Linear ones are used if no value is positive.
     cells : {"max", "mean"}
-        What a cell of several steps shows: the largest value, which keeps a spike, or their mean.
+        Value of a cell with several steps: the largest, which keeps a spike, or their mean.
 
     Raises
     ------
     UnknownNameError
-        When no value of ``quantity`` is recorded in the window.
+        No value of ``quantity`` is recorded in the window.
 
     Examples
     --------
@@ -80,7 +80,7 @@ def heat(
 def read_grid(
     source: Source, quantity: str, window: tuple[float, float] | None = None
 ) -> Grid | None:
-    """The cells of the picture; None when nothing is recorded."""
+    """Return the cells of the picture; None when nothing is recorded."""
     reduced = HeatGrid(quantity, N_COLUMNS, window)
     reduced.read_new(source)
     return reduced.grid([row.name for row in source.modules])
@@ -89,7 +89,7 @@ def read_grid(
 def scale_of(
     source: Source, quantity: str, grid: Grid, log: bool | None, cells: Cells
 ) -> ColourScale:
-    """The colours of a map: linear ones where no value has a logarithm."""
+    """Return the colors of a map: linear if no value has a logarithm."""
     variables = (one for stream in source.streams.values() for one in stream.variables)
     share = any(is_share(one) for one in variables if one.name == quantity)
     values = grid.values(cells)
@@ -102,7 +102,7 @@ def scale_of(
 def draw_heat(
     axes: Axes, bar: Axes, grid: Grid, names: list[str], scale: ColourScale, cells: Cells
 ) -> None:
-    """Draw the cells, their names, the colour bar and what the other cells mean."""
+    """Draw the cells, their names, the color bar and the legend of the other cells."""
     norm = norm_of(scale)
     shown = masked(grid.values(cells), grid.state == MEASURED, norm)
     draw_map(axes, grid, shown, names, cmap=MAPS[scale.colours], norm=norm)

@@ -35,8 +35,8 @@ def histograms(source: Source, name: str) -> Figure:
     source : Source
         A run or an opened record, such as one of a `SummaryCollector`.
     name : str
-        Of a parameter, whose `param_histogram` it is; or ``<tag>_histogram``, of what a model gave
-        to ``nbp.summary.histogram``.
+        Name of a parameter with a `param_histogram`, or ``<tag>_histogram`` from
+        ``nbp.summary.histogram``.
 
     Raises
     ------

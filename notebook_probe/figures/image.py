@@ -1,4 +1,4 @@
-"""One image of a series of them, as it was at a step."""
+"""One image of a recorded series, at a step."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ COLOURS = (3, 4)
 
 
 def is_image(series: xr.DataArray) -> bool:
-    """Whether a series is of tables of numbers, or of pictures in colour."""
+    """Return whether a series has tables of numbers, or color pictures."""
     _, *cell = series.sizes.values()
     return series.dims[0] == "step" and (len(cell) == 2 or (len(cell) == 3 and cell[-1] in COLOURS))
 
@@ -25,14 +25,14 @@ def is_image(series: xr.DataArray) -> bool:
 def image(series: xr.DataArray, step: int | None = None) -> Figure:
     """Picture of an image that was recorded, at a step.
 
-    Of (height, width) the numbers are shown as colours, with a bar that tells which; three or four
-    colours are shown as they are, from 0 to 1, or to 255 where any is above 1.
+    Images (height, width) are shown as colors, with a color bar; three or four channels are shown
+    unchanged, from 0 to 1, or to 255 if any is above 1.
 
     Parameters
     ----------
     series : xr.DataArray
-        What ``run.series(module, quantity)`` gives for images; dims (step, dim_0, dim_1) and, in
-        colour, dim_2.
+        Result of ``run.series(module, quantity)`` for images; dims (step, dim_0, dim_1) and, in
+        color, dim_2.
     step : int, optional
         One at which it was recorded; the last by default.
 

@@ -1,4 +1,4 @@
-"""Names beside the ends of lines, moved apart where they would touch."""
+"""Names at the ends of lines, moved vertically so that they do not overlap."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ LABEL_INCHES = 0.17
 
 @dataclass(frozen=True, slots=True)
 class Label:
-    """What a line is called, beside its last value."""
+    """Name of a line, at its last value."""
 
     value: float
     text: str
@@ -46,7 +46,7 @@ def _beside(axes: Axes) -> dict[str, Any]:
 
 
 def _moved_apart(heights: Sequence[float], room: float) -> list[float]:
-    """Heights at least ``room`` apart, from the top down, then up again from the bottom."""
+    """Spread heights to at least ``room``, from the top down, then up again from the bottom."""
     order = sorted(range(len(heights)), key=lambda place: -heights[place])
     placed = [0.0] * len(heights)
     ceiling = 1.0

@@ -12,7 +12,7 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.ticker import FuncFormatter
 
-from notebook_probe.figures.beside import Beside, draw_beside
+from notebook_probe.figures.beside import OverlaidSeries, draw_beside
 from notebook_probe.figures.labels import Label, draw_labels, labels_inches
 from notebook_probe.figures.style import (
     BRAND,
@@ -37,7 +37,7 @@ from notebook_probe.record.views.wall_time import WallTime
 
 __all__ = [
     "PLAIN_LOOK",
-    "Look",
+    "LineOptions",
     "Series",
     "draw_lines",
     "label_inches",
@@ -59,8 +59,8 @@ Curve: TypeAlias = tuple[Float64s, Float64s]
 
 
 @dataclass(frozen=True, slots=True)
-class Look:
-    """How series are drawn; as in the panel."""
+class LineOptions:
+    """Options of lines, as in the panel."""
 
     log_y: bool = True
     log_x: bool = False
@@ -70,7 +70,7 @@ class Look:
     x_axis: Literal["step", "time"] = "step"
 
 
-PLAIN_LOOK = Look()
+PLAIN_LOOK = LineOptions()
 
 
 def lines(
@@ -78,7 +78,7 @@ def lines(
     series: Sequence[Series],
     *,
     window: tuple[float, float] | None = None,
-    look: Look = PLAIN_LOOK,  # frozen
+    look: LineOptions = PLAIN_LOOK,  # frozen
     colours: Mapping[Series, int] | None = None,
 ) -> Figure:
     """Series over steps with a direct label each.
@@ -90,10 +90,10 @@ def lines(
     series : sequence of (module, quantity)
     window : (float, float), optional
         First and last step shown.
-    look : Look, optional
+    look : LineOptions, optional
         Scales and smoothing.
     colours : mapping, optional
-        Index of the colour of each series; their order by default.
+        Color index of each series; by default their order.
 
     Raises
     ------
@@ -102,7 +102,7 @@ def lines(
 
     Examples
     --------
-    >>> lines(run, [("fc1", "grad_norm")], look=Look(smooth=0.9))  # doctest: +SKIP
+    >>> lines(run, [("fc1", "grad_norm")], look=LineOptions(smooth=0.9))  # doctest: +SKIP
     """
     series = recorded(source, series)
     for module, quantity in series:
@@ -118,14 +118,14 @@ def lines(
 
 
 def recorded(source: Source, series: Iterable[Series]) -> list[Series]:
-    """The series by the names under which they are recorded."""
+    """Return the series by their recorded names."""
     return [(module, source.recorded_name(quantity)) for module, quantity in series]
 
 
 def colours_of(
     source: Source, series: Iterable[Series], colours: Mapping[Series, int] | None
 ) -> dict[Series, int]:
-    """The index of the colour of each series; their order where none are given."""
+    """Return the color index of each series; their order if there are none."""
     if colours:
         return dict(zip(recorded(source, colours), colours.values(), strict=True))
     return {one: place for place, one in enumerate(series)}
@@ -141,9 +141,9 @@ def draw_lines(
     source: Source,
     series: Sequence[Series],
     window: tuple[float, float] | None,
-    look: Look,
+    look: LineOptions,
     colours: Mapping[Series, int],
-    beside: Sequence[Beside] = (),
+    beside: Sequence[OverlaidSeries] = (),
 ) -> None:
     """Draw every series, where it was not finite, what happened, and the labels."""
     clock = WallTime()
@@ -183,7 +183,7 @@ def draw_lines(
 
 
 def _draw(axes: Axes, curves: Sequence[Curve], index: int) -> float:
-    """One series, faint under its average if it has one; the value at its end."""
+    """Draw a series, faint under its average if it has one; return its last value."""
     *faint, (x, y) = curves
     for under in faint:
         axes.plot(*under, color=colour(index), linewidth=0.8, alpha=0.35)
@@ -196,7 +196,7 @@ def _draw(axes: Axes, curves: Sequence[Curve], index: int) -> float:
 def _read(
     source: Source, series: Series, window: tuple[float, float] | None
 ) -> tuple[Steps, Floats]:
-    """All measured rows of a series in the window, from whatever streams hold it."""
+    """Return all measured rows of a series in the window, from every stream that has it."""
     module, quantity = series
     held = holding(source.streams, module, quantity).values()
     parts = [(stream, *in_window(stream, window)) for stream in held]
@@ -206,9 +206,9 @@ def _read(
 
 
 def _placed(
-    source: Source, series: Series, curve: tuple[Steps, Floats], look: Look, clock: WallTime
+    source: Source, series: Series, curve: tuple[Steps, Floats], look: LineOptions, clock: WallTime
 ) -> Curve:
-    """Few of the points, those that show, at their places along x."""
+    """Return a few visible points at their positions along x."""
     steps, values = curve
     shown = minmax_rows(values, N_POINTS, log=look.log_x)
     steps, y = steps[shown], values[shown].astype(np.float64)
@@ -217,8 +217,8 @@ def _placed(
     return steps.astype(np.float64), y
 
 
-def _drawable(x: Float64s, y: Float64s, look: Look) -> Curve:
-    """Without what an axis cannot show."""
+def _drawable(x: Float64s, y: Float64s, look: LineOptions) -> Curve:
+    """Drop points that the axis cannot show."""
     shown = np.isfinite(y) & (y > 0) if look.log_y else np.isfinite(y)
     return x[shown], y[shown]
 
@@ -230,7 +230,11 @@ def mark_lost(axes: Axes, x: Float64s) -> None:
 
 
 def _mark_events(
-    axes: Axes, source: Source, window: tuple[float, float] | None, look: Look, clock: WallTime
+    axes: Axes,
+    source: Source,
+    window: tuple[float, float] | None,
+    look: LineOptions,
+    clock: WallTime,
 ) -> None:
     """Ticks at the bottom where something was done to the run."""
     low, high = window or (-np.inf, np.inf)
@@ -248,7 +252,7 @@ def _at_bottom(axes: Axes) -> dict[str, Any]:
 
 
 def series_label(series: Series) -> str:
-    """As it is called beside its line; of the whole model by its quantity alone."""
+    """Return the label of a line; for the whole model just the quantity."""
     if series[0] in ("", ROOT):
         return series[1]
     return f"{shortened(series[0], LONGEST_LABEL - len(series[1]))} · {series[1]}"

@@ -7,13 +7,13 @@ from collections.abc import Mapping, Sequence
 from matplotlib.figure import Figure
 
 from notebook_probe.figures.apart import Apart, draw_apart
-from notebook_probe.figures.beside import Beside
+from notebook_probe.figures.beside import OverlaidSeries
 from notebook_probe.figures.cells import heat_inches, row_names
 from notebook_probe.figures.heat import draw_heat, read_grid, scale_of
 from notebook_probe.figures.labels import labels_inches
 from notebook_probe.figures.lines import (
     PLAIN_LOOK,
-    Look,
+    LineOptions,
     Series,
     colours_of,
     draw_lines,
@@ -27,9 +27,11 @@ from notebook_probe.record.views.thinning.heat_grid import Cells, Grid
 
 __all__ = ["overview"]
 
-# Inches: the picture, its lines and the colour bar's column; above, between and below the plots.
+# Inches: the picture, its lines and the color bar's column; above, between and below the plots.
 WIDTH, LINES, BAR = 9.6, 2.5, 0.8
 TOP, BETWEEN, BOTTOM = 0.42, 0.5, 0.32
+LONGEST_NAME = 80
+"""Characters of the name of a run that there is room for."""
 
 
 def overview(
@@ -40,38 +42,38 @@ def overview(
     window: tuple[float, float] | None = None,
     log_heat: bool | None = None,
     cells: Cells = "max",
-    look: Look = PLAIN_LOOK,
+    look: LineOptions = PLAIN_LOOK,
     colours: Mapping[Series, int] | None = None,
     grid: Grid | None = None,
-    beside: Sequence[Beside] = (),
+    beside: Sequence[OverlaidSeries] = (),
     apart: Apart | None = None,
 ) -> Figure:
-    """Picture of what a panel shows: the heat map of a quantity over the lines of some series.
+    """Picture of a panel: the heat map of a quantity over the lines of some series.
 
     Parameters
     ----------
     source : Source
         A run or an opened record.
     quantity : str
-        Of the heat map.
+        Quantity of the heat map.
     series : sequence of (module, quantity)
         Drawn as lines; without any there is only the heat map.
     window : (float, float), optional
         First and last step shown.
     log_heat : bool, optional
-        Logarithmic colours, or linear ones; as for `heat`.
+        Logarithmic colors, or linear ones; see `heat`.
     cells : {"max", "mean"}
-        What a cell of several steps shows; as for `heat`.
-    look : Look, optional
+        Value of a cell with several steps; see `heat`.
+    look : LineOptions, optional
         Scales and smoothing of the lines.
     colours : mapping, optional
-        Index of the colour of each series; their order by default.
+        Color index of each series; by default their order.
     grid : Grid, optional
         The cells of the map, where they have been worked out already.
-    beside : sequence of Beside
-        Lines of other runs, drawn among those of this one.
+    beside : sequence of OverlaidSeries
+        Lines of other runs, overlaid.
     apart : Apart, optional
-        How far others are from this one, in the place of its own values.
+        Distance of other runs from this one, drawn instead of the values of this run.
 
     Examples
     --------
@@ -117,9 +119,10 @@ def overview(
 def _draw_heading(
     figure: Figure, source: Source, quantity: str, left: float, height: float
 ) -> None:
-    """What is looked at: the run in ink, the rest soft."""
+    """Draw the heading: the run in ink, the rest soft."""
     top = 1 - 0.24 / height
-    figure.text(left, top, source.name, color=INK, va="center", weight="bold", **FONT)
+    name = source.name if len(source.name) <= LONGEST_NAME else f"{source.name[:LONGEST_NAME]}…"
+    figure.text(left, top, name, color=INK, va="center", weight="bold", **FONT)
     words = "   ".join(filter(None, [quantity, f"step {number(n_steps(source))}"]))
-    beside = left + (text_inches(source.name) + 0.25) / WIDTH
+    beside = left + (text_inches(name) + 0.25) / WIDTH
     figure.text(beside, top, words, color=SOFT, va="center", **FONT)

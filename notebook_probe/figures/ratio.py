@@ -1,4 +1,4 @@
-"""How far runs are apart at every module and step, and where they part, as a static picture."""
+"""Divergence of runs at every module and step, with the steps of separation, as a picture."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 from matplotlib.figure import Figure
 
-from notebook_probe.compare.axes import Run
+from notebook_probe.compare.axes import ComparedRun
 from notebook_probe.compare.parting import parting
 from notebook_probe.compare.ratio_grid import ratio as read_ratio
 from notebook_probe.compare.ratio_grid import runs_of
@@ -28,14 +28,14 @@ LINE_INCHES = 0.2
 
 
 def ratio(
-    source: Run,
-    others: Run | Sequence[Run],
+    source: ComparedRun,
+    others: ComparedRun | Sequence[ComparedRun],
     quantity: str,
     *,
     by: str = "step",
     window: tuple[float, float] | None = None,
     factor: float = 2.0,
-    rows: int = 10,
+    rows: int | None = None,
 ) -> Figure:
     """Heat map of a run divided by another, orange above, blue below, flags where they part.
 
@@ -51,17 +51,17 @@ def ratio(
     quantity : str
         A name or an alias.
     by : str
-        How steps are aligned: ``"step"``, ``"time"``, ``"samples"``, ``"epochs"`` or a scalar.
+        Alignment of steps: ``"step"``, ``"time"``, ``"samples"``, ``"epochs"`` or a scalar.
     window : (float, float), optional
         First and last step shown.
     factor, rows
-        What is called parting; as for `notebook_probe.compare.parting`.
+        Definition of divergence; see `notebook_probe.compare.parting`.
 
     Raises
     ------
     UnknownNameError
-        When no value of ``quantity`` is recorded in this run, or what the axis needs is not; of
-        several others those that lack it are named below.
+        No value of ``quantity`` is recorded in this run, or a series that the axis needs is
+        missing; several others without it are named below.
 
     Examples
     --------

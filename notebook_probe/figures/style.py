@@ -1,4 +1,4 @@
-"""Colours, numbers and places that all pictures share; the same colours as in the panel."""
+"""Colors, numbers and positions that all pictures share; the same colors as in the panel."""
 
 from __future__ import annotations
 
@@ -11,6 +11,7 @@ from matplotlib.axes import Axes
 from matplotlib.colors import to_rgb
 from matplotlib.figure import Figure
 from matplotlib.font_manager import FontProperties
+from matplotlib.text import Text
 from matplotlib.textpath import text_to_path
 from matplotlib.ticker import Formatter, FuncFormatter, LogLocator, MaxNLocator, NullLocator
 
@@ -42,12 +43,14 @@ __all__ = [
 OKABE_ITO = ("#0072b2", "#d55e00", "#009e73", "#cc79a7", "#e69f00", "#56b4e9", "#f0e442")
 DASHES: tuple[Any, ...] = ("solid", (0, (5, 2)), (0, (1.5, 2)), (0, (6, 2, 1.5, 2)))
 RUN_DASHES: tuple[Any, ...] = ((0, (5, 2)), (0, (1.5, 2)), (0, (6, 2, 1.5, 2)), (0, (10, 3)))
-"""Of runs beside one that is solid."""
+"""Dashes of other runs; the run itself is solid."""
 INK, SOFT, EDGE, BRAND = "#1f2328", "#57606a", "#d0d7de", "#0b62c4"
 FEWEST_DIGITS, MOST_DIGITS = 3, 12
-"""Of a number in a picture."""
+"""Limits for the digits of a number in a picture."""
 LONGEST = 7
-"""Characters of a number that pictures have room for beside an axis."""
+"""Maximum characters of a number next to an axis."""
+LONGEST_TEXT = 400
+"""Characters of a text that any picture has room for."""
 LOST_COLOUR = "#ff2a55"
 """NaN or infinite: a red that viridis does not contain."""
 FONT: dict[str, Any] = {"family": "DejaVu Sans", "size": 9}
@@ -55,20 +58,29 @@ HEADING = FontProperties(**FONT)
 
 
 class Picture(Figure):
-    """A figure that a notebook shows, pyplot or not; as a file it lies on its ground."""
+    """A figure that a notebook shows, with or without pyplot; a file gets the background."""
 
     ground = "white"
+
+    def draw(self, renderer: Any) -> None:
+        """Draw texts literally: a name with dollar signs is no formula."""
+        for axes in self.axes:
+            for axis in (axes.xaxis, axes.yaxis):
+                axis.get_ticklabels()  # makes those that drawing would add
+        for text in self.findobj(Text):
+            text.set_parse_math(False)
+        super().draw(renderer)
 
     def _repr_png_(self) -> bytes:
         return encoded(self, "png")
 
 
 drawing = threading.RLock()
-"""Held while matplotlib works: its caches of fonts and texts are not made for two threads."""
+"""Lock around matplotlib, whose caches of fonts and texts are not thread-safe."""
 
 
 def colour(index: int) -> tuple[float, float, float]:
-    """Okabe and Ito's colours, darkened until they stand out 3 to 1 from white."""
+    """Okabe and Ito's colors, darkened until their contrast with white is 3 to 1."""
     red, green, blue = to_rgb(OKABE_ITO[index % len(OKABE_ITO)])
     share = 1.0
     while 1.05 / (_luminance(red * share, green * share, blue * share) + 0.05) < 3.0:
@@ -77,12 +89,12 @@ def colour(index: int) -> tuple[float, float, float]:
 
 
 def dash(index: int) -> Any:
-    """The dash pattern that goes on where the colours are used up."""
+    """Return the dash pattern, which changes when the colors are used up."""
     return DASHES[index // len(OKABE_ITO) % len(DASHES)]
 
 
 def lighter(shade: tuple[float, float, float]) -> tuple[float, float, float]:
-    """The same colour, nearer to white; for what stands beside."""
+    """Return the same color, closer to white; for other runs."""
     red, green, blue = (1 - 0.65 * (1 - channel) for channel in shade)
     return red, green, blue
 
@@ -102,7 +114,7 @@ def number(value: float, digits: int = FEWEST_DIGITS) -> str:
 
 
 def digits_apart(values: Iterable[float]) -> int:
-    """How many digits `number` needs to tell these from each other.
+    """Return how many digits `number` needs to distinguish these values.
 
     Examples
     --------
@@ -119,7 +131,7 @@ def _are_apart(values: Collection[float], digits: int) -> bool:
 
 
 def shortened(text: str, most: int) -> str:
-    """The text, or its end after an ellipsis: the end of a path says which module it is.
+    """Return the text, or its end after an ellipsis: the end of a path identifies the module.
 
     Examples
     --------
@@ -132,12 +144,13 @@ def shortened(text: str, most: int) -> str:
 def text_inches(text: str) -> float:
     """Width of a text in the pictures' font."""
     with drawing:
-        width, _, _ = text_to_path.get_text_width_height_descent(text, HEADING, ismath=False)
+        shown = text[:LONGEST_TEXT]
+        width, _, _ = text_to_path.get_text_width_height_descent(shown, HEADING, ismath=False)
     return float(width) / 72
 
 
 def plain_axes(axes: Axes, grid: bool) -> None:
-    """No frame, soft ticks, and faint horizontal lines where ``grid``."""
+    """Remove the frame, soften the ticks, and draw faint horizontal lines if ``grid``."""
     for spine in axes.spines.values():
         spine.set_visible(False)
     axes.tick_params(
@@ -161,11 +174,11 @@ def ticks(axis: Any, log: bool, unit: str = "", longest: int = LONGEST) -> None:
         else MaxNLocator(8, steps=[1, 2, 5, 10])
     )
     axis.set_minor_locator(NullLocator())
-    axis.set_major_formatter(_Numbers(unit, longest))
+    axis.set_major_formatter(_NumberTicks(unit, longest))
 
 
-class _Numbers(Formatter):
-    """Each tick by `number`, all of them told apart where there is room."""
+class _NumberTicks(Formatter):
+    """Format each tick with `number`, with distinct texts if there is room."""
 
     def __init__(self, unit: str, longest: int) -> None:
         self._unit, self._longest, self._digits = unit, longest, FEWEST_DIGITS
@@ -181,7 +194,7 @@ class _Numbers(Formatter):
 
 
 def encoded(figure: Figure, kind: Literal["png", "svg"]) -> bytes:
-    """The picture as a file."""
+    """Return the picture as a file."""
     with drawing:
         buffer = BytesIO()
         ground = getattr(figure, "ground", Picture.ground)
@@ -190,7 +203,7 @@ def encoded(figure: Figure, kind: Literal["png", "svg"]) -> bytes:
 
 
 def _luminance(red: float, green: float, blue: float) -> float:
-    """WCAG 2 relative luminance of an sRGB colour."""
+    """Return the WCAG 2 relative luminance of an sRGB color."""
     linear = [
         share / 12.92 if share <= 0.04045 else ((share + 0.055) / 1.055) ** 2.4
         for share in (red, green, blue)
@@ -199,7 +212,7 @@ def _luminance(red: float, green: float, blue: float) -> float:
 
 
 def named_places(axis: Any, names: Sequence[str]) -> None:
-    """Ticks at whole places, called by what stands there."""
+    """Ticks at whole positions, labeled with the names there."""
     axis.set_major_locator(MaxNLocator(8, integer=True, min_n_ticks=1))
     axis.set_major_formatter(
         FuncFormatter(lambda at, _: names[int(at)] if 0 <= at < len(names) else "")

@@ -32,18 +32,18 @@ SQUARE = (4.8, 3.8)
 def vector(series: xr.DataArray) -> Figure:
     """Picture of a series of vectors: a column per step, an element per row.
 
-    White is what a vector does not have, and an empty bin of a histogram; infinities have a colour
-    of their own. Bins that are always empty are left out, and elements at both ends that are always
-    zero or missing. Histograms in equal bins are drawn as densities over their values: the share of
-    finite elements per unit, whether or not the width of the bins changes. Steps stand side by side
-    as they were measured; of more than 1,400 some are shown, at equal distances. A plane, such as
-    that of ``loss_landscape_2d``, is drawn at its last step, and so is an image; `image` draws it
-    at another.
+    White is a missing element, and an empty bin of a histogram; infinities have a separate color.
+    Bins that are always empty are left out, and elements at both ends that are always zero or
+    missing. Histograms in equal bins are drawn as densities over their values: the share of finite
+    elements per unit, whether or not the width of the bins changes. Steps are drawn side by side in
+    the measured order; of more than 1,400 some are shown, evenly spaced. A plane, such as one of
+    ``loss_landscape_2d``, is drawn at its last step, and so is an image; `image` draws it at
+    another.
 
     Parameters
     ----------
     series : xr.DataArray
-        What ``run.series(module, quantity)`` gives for a vector; dims (step, element).
+        Result of ``run.series(module, quantity)`` for a vector; dims (step, element).
 
     Raises
     ------
@@ -126,6 +126,6 @@ def _plane(table: xr.DataArray, along: str) -> Figure:
 
 
 def _ends(places: Floats) -> tuple[float, float]:
-    """Of cells round equally distant places."""
+    """Return the outer borders of cells around equally spaced positions."""
     half = (places[-1] - places[0]) / max(len(places) - 1, 1) / 2 or 0.5
     return float(places[0] - half), float(places[-1] + half)

@@ -64,11 +64,11 @@ def vectors(
     window: tuple[float, float] | None = None,
     log: bool | None = None,
 ) -> Figure:
-    """Vectors of all modules: steps to the right, elements upwards, on one scale of colours.
+    """Vectors of all modules: steps to the right, elements upwards, on one color scale.
 
     Histograms are shares of a step's elements, without the bins that no module ever fills. Hatched
-    columns were not measured; NaN and infinity have a colour of their own. Right of each picture
-    stands its vector at a step, on a scale of its own. Columns are equal numbers of steps.
+    columns were not measured; NaN and infinity have a separate color. To the right of each picture
+    is its vector at a step, on a separate scale. Columns are equal numbers of steps.
 
     Parameters
     ----------
@@ -77,14 +77,14 @@ def vectors(
     quantity : str
         A histogram, quantiles, a spectrum, channels or heads.
     enlarged : str, optional
-        A module whose picture is tall; its vector is labelled.
+        A module whose picture is tall; its vector is labeled.
     step : int, optional
         At which the vectors stand, or the nearest earlier one that was measured; the last by
         default.
     window : (float, float), optional
         First and last step shown.
     log : bool, optional
-        Logarithmic colours, or linear ones; by default logarithmic but for shares and for values
+        Logarithmic colors, or linear ones; by default logarithmic except for shares and for values
         of both signs.
 
     Raises
@@ -114,8 +114,8 @@ def vectors(
 
 
 @dataclass(frozen=True, slots=True)
-class Place:
-    """Where a row lies, in inches from the top of them all."""
+class RowPosition:
+    """Position of a row, in inches from the top."""
 
     row: VectorRow
     top: float
@@ -123,12 +123,12 @@ class Place:
     is_enlarged: bool
 
 
-def _places(rows: Sequence[VectorRow], enlarged: str | None) -> list[Place]:
+def _places(rows: Sequence[VectorRow], enlarged: str | None) -> list[RowPosition]:
     each = min(ROW, max(LEAST, ROWS / len(rows)))
     places, top = [], 0.0
     for row in rows:
         high = ENLARGED if row.module == enlarged else each
-        places.append(Place(row, top, high, row.module == enlarged))
+        places.append(RowPosition(row, top, high, row.module == enlarged))
         top += high + GAP
     return places
 
@@ -137,7 +137,7 @@ def _drawn(
     found: VectorPictures,
     quantity: str,
     scale: ColourScale,
-    places: Sequence[Place],
+    places: Sequence[RowPosition],
     step: int | None,
 ) -> Figure:
     names = [shortened(place.row.module, LONGEST_NAME) for place in places]
@@ -174,7 +174,9 @@ def _drawn(
     return figure
 
 
-def _draw_picture(axes: Axes, found: VectorPictures, place: Place, scale: ColourScale) -> None:
+def _draw_picture(
+    axes: Axes, found: VectorPictures, place: RowPosition, scale: ColourScale
+) -> None:
     top, bottom = place.top, place.top + place.high
     box = (found.first, top), found.last + 1 - found.first, place.high
     axes.add_patch(Rectangle(*box, hatch=HATCH, fill=False, edgecolor=EDGE, linewidth=0, zorder=-1))
@@ -191,12 +193,12 @@ def _draw_picture(axes: Axes, found: VectorPictures, place: Place, scale: Colour
 
 
 def _upright(found: VectorPictures, cells: Cells) -> Cells:
-    """Along an axis upwards; numbered elements as they are read."""
+    """Return cells upwards along an axis; numbered elements are in reading order."""
     return cells if found.axis is None else cells[::-1]
 
 
-def _name_rows(axes: Axes, places: Sequence[Place], names: Sequence[str]) -> None:
-    """As many as have room."""
+def _name_rows(axes: Axes, places: Sequence[RowPosition], names: Sequence[str]) -> None:
+    """Name as many rows as fit."""
     at, labels, clear = [], [], -np.inf
     for place, name in zip(places, names, strict=True):
         middle = place.top + (LINE / 2 if place.is_enlarged else place.high / 2)
@@ -210,8 +212,8 @@ def _name_rows(axes: Axes, places: Sequence[Place], names: Sequence[str]) -> Non
             label.set(color=BRAND, weight="bold")
 
 
-def _draw_slice(axes: Axes, found: VectorPictures, place: Place, step: int | None) -> None:
-    """Bars beside their elements, of the largest's length together."""
+def _draw_slice(axes: Axes, found: VectorPictures, place: RowPosition, step: int | None) -> None:
+    """Draw bars next to their elements, scaled to the largest."""
     vector = _vector_at(found, place.row, step)
     finite = np.where(np.isfinite(vector), vector, 0.0)
     low, high = min(0.0, float(finite.min())), max(0.0, float(finite.max()))
@@ -235,7 +237,7 @@ def _vector_at(found: VectorPictures, row: VectorRow, step: int | None) -> Cells
 
 
 def _label(axes: Axes, found: VectorPictures, row: VectorRow, middles: Cells) -> None:
-    """What the elements are, as far as their names have room."""
+    """Draw the names of the elements that fit."""
     clear = np.inf
     for name, middle in sorted(
         zip(_names(found, row), middles, strict=True), key=lambda one: -one[1]

@@ -27,16 +27,16 @@ WAYS = {"exported": exported, "called": called}
 def build(
     model: nn.Module, args: tuple[Any, ...] = (), kwargs: Mapping[str, Any] | None = None
 ) -> Graph:
-    """The graph of a model as it is called with these arguments.
+    """Return the graph of a model called with these arguments.
 
-    It is exported by torch, which computes nothing; if it cannot be, it is called once, on copies
-    of its parameters and buffers; if that fails, too, it is the tree of its modules. Nothing of the
-    model changes, no random number is drawn, and no hook but torch's own is called.
+    It is exported by torch, which computes nothing; if that fails, the model is called once, on
+    copies of its parameters and buffers; if that fails, too, the graph is the tree of modules.
+    Nothing in the model changes, no random number is drawn, and no hook but torch's own is called.
 
     Parameters
     ----------
     model : nn.Module
-        In the modes that it is in; of a compiled, DDP or DataParallel wrapper the model inside.
+        Model in its present modes; wrappers by compile, DDP or DataParallel are removed.
     args : tuple
     kwargs : mapping, optional
 
@@ -56,17 +56,18 @@ def build(
                 listening(ModelMap(model).modules, heard),
             ):
                 return replace(way(model, args, named, heard), why="; ".join(reasons))
+        # Models and torch.export raise anything; the next way may do.
         except Exception as error:
             reasons.append(f"not {how}: {in_words(error)}")
     return tree(model, heard, "; ".join(reasons))
 
 
 def build_tree(model: nn.Module, why: str) -> Graph:
-    """The tree of its modules alone, where nobody knows what it is called with."""
+    """Return the tree of modules, for a model with unknown arguments."""
     return tree(unwrap(model), Heard(), why)
 
 
 def in_words(error: Exception) -> str:
-    """The first line of what an error says."""
+    """Return the first line of an error."""
     lines = str(error).strip().splitlines()
     return f"{type(error).__name__}: {lines[0]}"[:300] if lines else type(error).__name__

@@ -1,4 +1,4 @@
-"""The graph of one real call: torch's functions as they are called, tensors as what links them."""
+"""The graph of one real call: torch's functions in their order, linked by tensors."""
 
 from __future__ import annotations
 
@@ -22,12 +22,12 @@ __all__ = ["called"]
 
 
 def called(model: nn.Module, args: tuple[Any, ...], kwargs: dict[str, Any], heard: Heard) -> Graph:
-    """The graph of one call, inside `undisturbed`, on copies of all that it might write into.
+    """Return the graph of one call, inside `undisturbed`, on copies of what it may write to.
 
     Raises
     ------
     Exception
-        Whatever the model raises.
+        Any error of the model.
     """
     draft = Draft(ModelMap(model))
     links = _Links(draft, heard)
@@ -54,6 +54,7 @@ class _Links(TorchFunctionMode):
     def __init__(self, draft: Draft, heard: Heard) -> None:
         super().__init__()
         self._draft, self._heard = draft, heard
+        # By identity, as tensors compare elementwise; weakly, as the call frees them while it runs.
         self._givers: Any = WeakIdKeyDictionary()
         self._named: Any = WeakIdKeyDictionary()
         heard.on_output = self._module_gave
@@ -87,7 +88,7 @@ class _Links(TorchFunctionMode):
             self._givers[tensor] = place
 
     def _module_gave(self, module: nn.Module, args: Any, output: Any) -> None:
-        """What a module computed in another way than by torch's functions."""
+        """Add an operator for a module that computed without torch's functions."""
         unknown = [one for one in tensors_of(output) if not self._is_known(one)]
         if unknown:
             name = type(module).__name__
@@ -97,7 +98,7 @@ class _Links(TorchFunctionMode):
         return tensor in self._givers or tensor in self._named or tensor._base in self._givers
 
     def _giver(self, tensor: Tensor) -> int:
-        """The node that gives a tensor; what nobody gave is a constant."""
+        """Return the node that made a tensor; a tensor without one is a constant."""
         if tensor in self._givers:
             return int(self._givers[tensor])
         base = tensor._base
@@ -113,16 +114,17 @@ class _Links(TorchFunctionMode):
 def _named(
     model: nn.Module, args: tuple[Any, ...], kwargs: dict[str, Any]
 ) -> Iterator[tuple[str, Any]]:
-    """The arguments of a call by the names that its forward has for them."""
+    """Yield the arguments of a call with the names in its forward."""
     try:
         bound = inspect.signature(model.forward).bind(*args, **kwargs).arguments
+    # A forward from C++, or one that takes anything: numbers serve as names.
     except (TypeError, ValueError):
         bound = {**{f"input_{place}": one for place, one in enumerate(args)}, **kwargs}
     yield from bound.items()
 
 
 def _name(func: Callable[..., Any]) -> str:
-    """``"add"`` of ``Tensor.__add__``, and ``"T"`` of what gets that attribute."""
+    """``"add"`` for ``Tensor.__add__``, and ``"T"`` for reading that attribute."""
     name = getattr(func, "__name__", "") or type(func).__name__
     if name in ("__get__", "__set__"):
         name = getattr(getattr(func, "__self__", None), "__name__", name)

@@ -23,7 +23,7 @@ def dot(
     edges: Iterable[tuple[int, int]],
     modules: Iterable[ModuleEntry],
 ) -> str:
-    """The whole graph as text: a cluster for each module, in that of the module round it.
+    """Return the whole graph as text: a cluster for each module, nested.
 
     Examples
     --------
@@ -50,7 +50,7 @@ def dot(
 
 
 class _Place:
-    """What lies in one module: nodes, and the modules in it by name."""
+    """Contents of one module: nodes, and inner modules by name."""
 
     def __init__(self) -> None:
         self.nodes: list[int] = []
@@ -84,6 +84,6 @@ def _cluster(
 
 
 def _quoted(text: str) -> str:
-    """As DOT quotes it; a line break would end no string, and NUL ends every file."""
+    """Quote a text for DOT; NUL would end the file."""
     escaped = text.replace("\\", "\\\\").replace('"', '\\"').replace("\0", "")
     return f'"{escaped}"'

@@ -1,4 +1,4 @@
-"""A graph while it is being made: nodes and edges as they are met, then what of them counts."""
+"""A graph while it is being made: first all nodes and edges, then only the relevant ones."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from notebook_probe.model.unwrapped import without_wrappers
 __all__ = ["UNKNOWN", "Draft", "Given", "described"]
 
 Given: TypeAlias = tuple[tuple[int, ...] | None, str | None]
-"""Shape and dtype of what a node gives."""
+"""Shape and dtype of a node's output."""
 
 UNKNOWN: Given = None, None
 
@@ -56,12 +56,12 @@ class Draft:
         return place
 
     def finish(self, how: GraphKind, calls: Mapping[str, int], why: str = "") -> Graph:
-        """The graph; ``calls`` says how often the module of each path was called.
+        """Return the graph; ``calls`` has the number of calls of each module.
 
         Raises
         ------
         ValueError
-            It is too large for anybody to look at.
+            It is too large to be readable.
         """
         kept = self._that_count() if how != "tree" else [True] * len(self._nodes)
         places = [n - 1 for n in accumulate(kept)]
@@ -81,20 +81,20 @@ class Draft:
         return Graph(how, self._map.class_name, nodes, edges, self._entries(paths, of_paths), why)
 
     def _path(self, path: str) -> str:
-        """The first path of a module, as users know it."""
+        """Return the first path of a module, as users know it."""
         name = without_wrappers(path)
         return self._map.first_path(name) or name
 
     def _free(self, name: str) -> str:
-        """The name, or with a number where it is taken."""
+        """Return the name, with a number if it is taken."""
         name = _cut(name)
         n = self._names[name] = self._names.get(name, -1) + 1
         return name if n == 0 else self._free(f"{name}_{n}")
 
     def _that_count(self) -> Sequence[bool]:
-        """What leads to an output, and every operator that an input leads to.
+        """Return the nodes that lead to an output, and operators that depend on an input.
 
-        The others count what is called, or were never used.
+        The others are constants, or were never used.
         """
         leads = [node.kind == "output" for node in self._nodes]
         fed = [node.kind == "input" for node in self._nodes]
@@ -107,7 +107,7 @@ class Draft:
         return [one or other for one, other in zip(leads, fed, strict=True)]
 
     def _entries(self, paths: Iterable[str], calls: Mapping[str, int]) -> tuple[ModuleEntry, ...]:
-        """These modules, and those round them."""
+        """Return the entries of these modules and of the modules around them."""
         shown = {""}
         for path in paths:
             while path:

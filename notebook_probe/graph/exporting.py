@@ -29,12 +29,12 @@ KINDS: Mapping[InputKind, NodeKind] = {
 def exported(
     model: nn.Module, args: tuple[Any, ...], kwargs: dict[str, Any], heard: Heard
 ) -> Graph:
-    """The graph by torch.export of one call, inside `undisturbed`.
+    """Return the graph by torch.export of one call, inside `undisturbed`.
 
     Raises
     ------
     Exception
-        Whatever stands against it.
+        Any reason against an export.
     """
     with quiet():
         program = torch.export.export(_Shell(model), args, kwargs, strict=False)
@@ -56,7 +56,7 @@ def exported(
 
 
 class _Shell(nn.Module):
-    """Takes what a model takes, and gives the tensors of what it gives, of whatever kind that is.
+    """Wrap a model so that it returns a flat list of tensors.
 
     Parameters
     ----------
@@ -75,12 +75,12 @@ class _Shell(nn.Module):
 
 
 def _path(path: str) -> str:
-    """The path in the model, of one in its shell."""
+    """Return the path in the model, from the path in its shell."""
     return path.partition(".")[2] if path.startswith("inside.") else ""
 
 
 def _add_given(draft: Draft, node: torch.fx.Node, spec: InputSpec) -> int:
-    """What is there before anything is called; returns its place."""
+    """Add an input, parameter, buffer or constant; return its index."""
     given = described(node.meta["val"])
     if spec.kind == InputKind.USER_INPUT:
         return draft.add("input", node.name, given=given)
@@ -91,7 +91,7 @@ def _add_given(draft: Draft, node: torch.fx.Node, spec: InputSpec) -> int:
 
 
 def _outputs(node: torch.fx.Node) -> Sequence[torch.fx.Node]:
-    """Each tensor that comes out, in order."""
+    """Return the nodes of the output tensors, in order."""
     return [one for one in node.all_input_nodes if _holds_tensor(one.meta.get("val"))]
 
 
@@ -117,6 +117,6 @@ def _name(target: Any) -> str:
 
 
 def _per_call(calls: Mapping[str, int]) -> dict[str, int]:
-    """Of one call of the model, which an export may call several times."""
+    """Return calls per call of the model, which an export may call several times."""
     times = max(calls.get("", 1), 1)
     return {path: n // times for path, n in calls.items()}

@@ -7,24 +7,24 @@ from dataclasses import dataclass
 from notebook_probe.graph.graph import Graph
 from notebook_probe.graph.nodes import Node
 
-__all__ = ["Box", "Flow", "Folded", "fold"]
+__all__ = ["Flow", "Folded", "FoldedCall", "fold"]
 
 GIVEN = ("parameter", "buffer", "constant")
-"""Kinds of nodes that are part of whoever takes them."""
+"""Kinds of nodes that are merged into their takers."""
 
 
 @dataclass(frozen=True, slots=True)
-class Box:
-    """One call of a module with all that is in it, or a single node.
+class FoldedCall:
+    """One call of a module with everything in it, or a single node.
 
     Attributes
     ----------
     path : str
-        Of the module; of a single node that of the innermost it belongs to.
+        Path of the module; for a single node, of the innermost module it belongs to.
     label : str
         The module's class, or what a node does or is called.
     n_params : int
-        Of the module; 0 of a single node.
+        Parameters of the module; 0 for a single node.
     nodes : tuple of int
         Places in the graph; more than one, or folded, where it is a module.
     is_module : bool
@@ -39,14 +39,14 @@ class Box:
 
 @dataclass(frozen=True, slots=True)
 class Flow:
-    """What one box gives another.
+    """Tensors that one box passes to another.
 
     Attributes
     ----------
     start, end : int
         Places of boxes; the first is the smaller.
     shapes : tuple
-        Of the tensors, each of another node; None where it is not known.
+        Shapes of the tensors, each of another node; None if unknown.
     """
 
     start: int
@@ -58,16 +58,16 @@ class Flow:
 class Folded:
     """Boxes in topological order, and the flows between them."""
 
-    boxes: tuple[Box, ...]
+    boxes: tuple[FoldedCall, ...]
     flows: tuple[Flow, ...]
 
 
 def fold(graph: Graph, depth: int = 1) -> Folded:
     """Fold every module at ``depth`` below the network into one box for each of its calls.
 
-    What lies less deep and has no module in it is a box, too; with 0 every operator is by itself. A
-    module's box is a run of operators, one after the other, below the same module: so what is
-    called twice is two boxes, and no flow goes back. Parameters, buffers and constants are in none.
+    A less deep module without modules in it is a box, too; with 0 every operator is a box. A
+    module's box is a run of consecutive operators below the same module: so a module called twice
+    is two boxes, and no flow goes back. Parameters, buffers and constants are in none.
 
     Examples
     --------
@@ -83,11 +83,11 @@ def fold(graph: Graph, depth: int = 1) -> Folded:
     for path, places in groups:
         first = graph.nodes[places[0]]
         if path is None:
-            boxes.append(Box(first.module, _label(first), 0, tuple(places), is_module=False))
+            boxes.append(FoldedCall(first.module, _label(first), 0, tuple(places), is_module=False))
         else:
             entry = entries.get(path)
             label, n_params = (entry.class_name, entry.n_params) if entry else (path, 0)
-            boxes.append(Box(path, label, n_params, tuple(places), is_module=True))
+            boxes.append(FoldedCall(path, label, n_params, tuple(places), is_module=True))
     return Folded(tuple(boxes), _flows(graph, groups))
 
 
@@ -107,7 +107,7 @@ def _runs(graph: Graph, depth: int) -> list[tuple[str | None, list[int]]]:
 
 
 def _folded_path(node: Node, depth: int, parents: set[str]) -> str | None:
-    """Path of the module that a node is folded into; None where it stands alone."""
+    """Path of the module that a node is folded into; None if it is separate."""
     if node.kind in ("input", "output") or not (depth and node.module):
         return None
     parts = node.module.split(".")

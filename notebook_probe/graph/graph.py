@@ -20,17 +20,17 @@ class Graph:
     Attributes
     ----------
     how : "exported", "called" or "tree"
-        By torch.export; by one call that was listened to; or the tree of its modules alone.
+        Made by torch.export, from one observed call, or as the tree of modules.
     model : str
         The network's class.
     nodes : tuple of Node
-        In topological order; operators in the order in which they are done.
+        Nodes in topological order; operators in the order of execution.
     edges : tuple of (int, int)
         Places in ``nodes``: what the first gives the second takes; the first is the smaller.
     modules : tuple of ModuleEntry
-        Those that were called and those round them, in definition order.
+        Modules that were called and those around them, in definition order.
     why : str
-        What stood against a better way, in words; empty where it was exported.
+        Reason against a better way, in words; empty if it was exported.
 
     Examples
     --------
@@ -63,7 +63,7 @@ class Graph:
         return f"{self.model}: {self.how}, {operators} of {modules}"
 
     def to_json(self) -> dict[str, Any]:
-        """As JSON has it."""
+        """Return plain values for JSON."""
         return {
             "version": VERSION,
             "how": self.how,
@@ -84,7 +84,7 @@ class Graph:
 
     @classmethod
     def from_json(cls, found: Any) -> Self:
-        """From `to_json`, and from whatever else a record may hold.
+        """Parse the result of `to_json`; other content is rejected.
 
         Raises
         ------
@@ -94,7 +94,7 @@ class Graph:
         return cls(**parsed(found))
 
     def to_dot(self) -> str:
-        """In the language of graphviz, modules as clusters; a text, for which nothing is installed.
+        """Return graphviz DOT text with modules as clusters; needs no package.
 
         Examples
         --------

@@ -1,4 +1,4 @@
-"""Hearing which modules are called while a graph is made, and what they give."""
+"""Recording of module calls and outputs while a graph is made."""
 
 from __future__ import annotations
 
@@ -15,18 +15,18 @@ __all__ = ["Heard", "listening"]
 
 
 class Heard:
-    """What was heard so far.
+    """Recorded calls.
 
     Attributes
     ----------
     calls : dict of str to int
-        How often each module was called, by path.
+        Number of calls of each module, by path.
     given : dict of str to (shape, dtype)
-        What each gave last.
+        Last output of each module.
     stack : list of str
-        Paths of the calls that go on, the innermost last.
+        Paths of the open calls, the innermost last.
     on_output : callable, optional
-        Hears of each module with what it got and gave, while its call still goes on.
+        Called with each module and its inputs and outputs, before its call ends.
     """
 
     def __init__(self) -> None:
@@ -36,7 +36,7 @@ class Heard:
         self.on_output: Callable[[nn.Module, Any, Any], None] | None = None
 
     def forget_calls(self) -> None:
-        """The model is called anew."""
+        """Forget the calls before the model is called again."""
         self.calls.clear()
         self.stack.clear()
 
@@ -54,7 +54,7 @@ class Heard:
 
 @contextmanager
 def listening(modules: Mapping[str, nn.Module], heard: Heard) -> Iterator[None]:
-    """Hear of the calls of these modules inside."""
+    """Record the calls of these modules inside the context."""
     handles = []
     for path, module in modules.items():
 

@@ -1,4 +1,4 @@
-"""What a graph consists of: nodes, and the modules that they belong to."""
+"""Parts of a graph: nodes, and the modules that they belong to."""
 
 from __future__ import annotations
 
@@ -17,12 +17,12 @@ NodeKind: TypeAlias = Literal[
 
 @dataclass(frozen=True, slots=True)
 class Node:
-    """One operator, or what goes into the network or comes out of it.
+    """One operator, or an input or output of the network.
 
     Attributes
     ----------
     name : str
-        Its own, ``"conv2d_3"``.
+        Unique name, ``"conv2d_3"``.
     kind : NodeKind
         ``"module"`` where of a module no operator is known.
     op : str
@@ -30,7 +30,7 @@ class Node:
     module : str
         Path of the innermost module that it belongs to; ``""`` the network.
     shape : tuple of int, optional
-        Of the tensor that it gives, of several the first; None where it is not known.
+        Shape of its output, the first of several; None if unknown.
     dtype : str, optional
         ``"float32"``.
     """
@@ -45,7 +45,7 @@ class Node:
 
 @dataclass(frozen=True, slots=True)
 class ModuleEntry:
-    """A module that the graph's nodes belong to, or that lies round one.
+    """A module with nodes of the graph in it, directly or further inside.
 
     Attributes
     ----------
@@ -53,7 +53,7 @@ class ModuleEntry:
     n_params : int
         Elements of its parameters and of those below it, each once.
     calls : int
-        How often it was called; none where its parts are called alone.
+        Number of calls; 0 if its parts are called directly.
     """
 
     path: str

@@ -21,7 +21,7 @@ __all__ = ["check_onnx", "to_onnx"]
 
 NEEDED = ("onnx", "onnxscript")
 MOST_IN_ONE_FILE = 2**30
-"""Bytes of weights; protobuf can hold twice as many. More lie beside it, in ``....data``."""
+"""Bytes of weights above which they go to a second file; protobuf can store twice as many."""
 
 
 def check_onnx() -> None:
@@ -39,13 +39,13 @@ def to_onnx(
     args: tuple[Any, ...],
     kwargs: Mapping[str, Any],
 ) -> Path:
-    """Write a model into a file, with its weights; nothing of it changes.
+    """Write a model into a file, with its weights, without changing it.
 
     Raises
     ------
     MissingExtraError
     Exception
-        Whatever torch.export or torch.onnx says of a model that cannot be exported.
+        Any error of torch.export or torch.onnx.
     """
     check_onnx()
     model, named, path = unwrap(model), dict(kwargs), Path(path)

@@ -11,7 +11,7 @@ from notebook_probe.graph.nodes import VERSION, GraphKind, ModuleEntry, Node, No
 __all__ = ["MOST_EDGES", "MOST_NODES", "parsed"]
 
 MOST_NODES, MOST_EDGES = 20_000, 100_000
-"""What is larger nobody can look at, and no way of building gives."""
+"""Limits of a graph: larger ones are not readable, and are never built."""
 MOST_CHARACTERS = 2_000
 MOST_DIMS = 64
 LARGEST = 2**63 - 1
@@ -20,12 +20,12 @@ Kind = TypeVar("Kind", bound=str)
 
 
 def parsed(found: Any) -> dict[str, Any]:
-    """The fields of a `Graph`.
+    """Return the fields of a `Graph`.
 
     Raises
     ------
     RecordFormatError
-        What was found, and where.
+        Invalid content, with its place.
 
     Examples
     --------
@@ -89,7 +89,7 @@ def _shape(place: str, found: Any) -> tuple[int, ...] | None:
 
 
 def _listed(name: str, graph: Mapping[str, Any], most: int) -> Iterator[tuple[str, Any]]:
-    """Each entry with its place, in words."""
+    """Yield each entry with its place, in words."""
     found = graph.get(name)
     if not isinstance(found, list) or len(found) > most:
         raise _wrong(f"graph: {name}", found, f"a list of {most} entries at most is expected")

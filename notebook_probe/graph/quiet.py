@@ -1,4 +1,4 @@
-"""Nothing that torch says while it tries to export a model: a failure is told in words, once."""
+"""Silence for torch while it tries to export a model: a failure is reported once, in words."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ __all__ = ["quiet"]
 
 @contextmanager
 def quiet() -> Iterator[None]:
-    """Drop warnings, torch's logs and what is written to stderr by this thread inside."""
+    """Drop warnings, torch's logs and this thread's stderr inside the context."""
     own = threading.get_ident()
 
     def is_of_others(record: logging.LogRecord) -> bool:
@@ -25,6 +25,7 @@ def quiet() -> Iterator[None]:
     for handler in handlers:
         handler.addFilter(is_of_others)
     try:
+        # sys.stderr is the process's: other threads must still be able to write to it.
         with warnings.catch_warnings(), redirect_stderr(_OfOthers(sys.stderr, own)):
             warnings.simplefilter("ignore")
             yield
@@ -34,7 +35,7 @@ def quiet() -> Iterator[None]:
 
 
 def _handlers() -> list[logging.Handler]:
-    """Those of torch's loggers, each part of which may have its own."""
+    """Return the handlers of torch's loggers; each part of torch may have its own."""
     every = [*logging.root.manager.loggerDict.items()]
     loggers = [one for name, one in every if name.partition(".")[0] == "torch"]
     return [

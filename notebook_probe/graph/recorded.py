@@ -14,12 +14,12 @@ __all__ = ["detail_of", "graph_of", "recorded_graph"]
 
 
 def detail_of(graph: Graph) -> str:
-    """The detail of its event, JSON for programs."""
+    """Return the detail of its event, JSON for programs."""
     return json.dumps({"graph": graph.to_json()}, separators=(",", ":"))
 
 
 def recorded_graph(events: Sequence[Event]) -> Graph | None:
-    """The graph that was recorded last; None where there is none.
+    """Return the graph that was recorded last; None if there is none.
 
     Raises
     ------
@@ -37,7 +37,7 @@ def recorded_graph(events: Sequence[Event]) -> Graph | None:
 
 
 def graph_of(events: Sequence[Event], location: str) -> Graph:
-    """The graph that was recorded last.
+    """Return the graph that was recorded last.
 
     Raises
     ------

@@ -1,4 +1,4 @@
-"""A model called once, in the modes that it is in, so that nothing of it and nobody hears of it."""
+"""One call of a model in its present modes, without a trace in the model or its hooks."""
 
 from __future__ import annotations
 
@@ -15,6 +15,7 @@ from notebook_probe.errors import NotApplicableError
 from notebook_probe.probes.replay.isolation import untouched
 from notebook_probe.probes.step.compiled import is_compiled
 from notebook_probe.quantities.reduce.arrays import local
+from notebook_probe.uninterrupted import uninterrupted
 
 __all__ = ["undisturbed"]
 
@@ -23,11 +24,10 @@ HOOKS = ("_forward_hooks", "_forward_pre_hooks", "_backward_hooks", "_backward_p
 
 @contextmanager
 def undisturbed(model: nn.Module, inputs: Sequence[Tensor]) -> Iterator[None]:
-    """Call ``model`` inside, without gradients; afterwards all is as it was, also after an error.
+    """Call ``model`` inside the context, without gradients; restore everything afterwards.
 
-    Of its hooks only those that torch brings along are there, which compute weights; whoever
-    looks on, as our own probes do, hears nothing. What is written into parameters and buffers is
-    not put back: hand it copies of them.
+    Only hooks of torch itself stay, which compute weights; observers, as our own probes, are not
+    called. Writes into parameters and buffers are not undone: pass copies of them.
 
     Raises
     ------
@@ -38,10 +38,16 @@ def undisturbed(model: nn.Module, inputs: Sequence[Tensor]) -> Iterator[None]:
     _check(own)
     modes = [(part, part.training) for part in model.modules()]
     compiled = is_compiled(model)
-    with untouched([model], {one.device for one in [*own, *inputs]}), torch.no_grad():
+    with (
+        uninterrupted,
+        untouched([model], {one.device for one in [*own, *inputs]}),
+        torch.no_grad(),
+    ):
         for part, is_training in modes:
+            # `untouched` sets evaluation mode; the graph is of the present modes.
             part.training = is_training
             _take_hooks_off(part)
+            # Compiled code runs no hooks and no torch functions that could be seen.
             if part._compiled_call_impl is not None:
                 part._compiled_call_impl = None
         with torch.compiler.set_stance("force_eager") if compiled else nullcontext():
@@ -56,7 +62,7 @@ def _check(own: Sequence[Tensor]) -> None:
 
 
 def _take_hooks_off(part: nn.Module) -> None:
-    """Leave those of torch; `untouched` puts the others back."""
+    """Remove all hooks but torch's own; `untouched` restores them."""
     attributes = part.__dict__
     for name in HOOKS:
         if hooks := attributes.get(name):

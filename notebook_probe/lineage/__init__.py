@@ -1,4 +1,4 @@
-"""What a training was of, as records tell it: its data, settings, results and code.
+"""Provenance of a training from its record: its data, settings, results and code.
 
 ::
 

@@ -18,7 +18,7 @@ DATASET_GRAPH = "dataset_graph"
 
 VERSION = 1
 DEEPEST = 64
-"""Of what is read back; deeper ones are no data of a training."""
+"""Maximum depth of a graph that is read; deeper ones are invalid."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -28,18 +28,18 @@ class DataPart:
     Attributes
     ----------
     role : str
-        What it is to the part above: the attribute that holds it, ``"dataset"``, or its place among
-        several, ``"transforms[0]"``; empty for the topmost.
+        Role in the part above: the attribute's name, ``"dataset"``, or its place among several,
+        ``"transforms[0]"``; empty for the topmost.
     kind : str
         ``"loader"``, ``"sampler"``, ``"dataset"``, ``"transform"`` or ``"data"``.
     name : str
-        Its class, or what a function is called.
+        Name of its class, or of a function.
     length : int, optional
-        What it says it has: batches of a loader, samples of a dataset.
+        Its length: batches of a loader, samples of a dataset.
     settings : mapping of str to plain JSON values
         Large ones are described, not kept.
     parts : tuple of DataPart
-        What it is made of.
+        Parts that it consists of.
     n_left_out : int
         Parts that there was no room for.
     """
@@ -53,7 +53,7 @@ class DataPart:
     n_left_out: int = 0
 
     def plain(self) -> dict[str, Any]:
-        """As JSON has it."""
+        """Return plain values for JSON."""
         return {
             "role": self.role,
             "kind": self.kind,
@@ -66,7 +66,7 @@ class DataPart:
 
     @classmethod
     def of(cls, found: Mapping[str, Any], depth: int = 0) -> Self:
-        """From `plain`.
+        """Parse the result of `plain`.
 
         Raises
         ------
@@ -88,7 +88,7 @@ class DataPart:
 
     @property
     def told(self) -> str:
-        """Its settings as one line.
+        """Settings as one line.
 
         Examples
         --------
@@ -100,7 +100,7 @@ class DataPart:
         return ", ".join([*told, *more])
 
     def lines(self, depth: int = 0) -> Iterator[tuple[int, DataPart]]:
-        """Itself and all below it, each with how deep it lies."""
+        """Yield the part and all parts below it, each with its depth."""
         yield depth, self
         for part in self.parts:
             yield from part.lines(depth + 1)
@@ -108,7 +108,7 @@ class DataPart:
 
 @dataclass(frozen=True, slots=True, repr=False)
 class DatasetGraph:
-    """The data of a training, from what makes batches down to what holds samples.
+    """The data of a training, from the loader down to the datasets.
 
     Prints as a tree; in a notebook it is a table.
 
@@ -126,12 +126,12 @@ class DatasetGraph:
         return (part for _, part in self.root.lines())
 
     def plain(self) -> dict[str, Any]:
-        """As JSON has it, with the version of this form."""
+        """Return plain values for JSON, with the version of this format."""
         return {"version": VERSION, "root": self.root.plain()}
 
     @classmethod
     def of(cls, found: Mapping[str, Any]) -> Self:
-        """From `plain`.
+        """Parse the result of `plain`.
 
         Raises
         ------
@@ -151,7 +151,7 @@ class DatasetGraph:
 
 
 def read_dataset_graph(events: Iterable[Event]) -> DatasetGraph | None:
-    """The one that was noted last; None where there is none that can be read."""
+    """Return the last recorded graph; None if none can be read."""
     for event in reversed([one for one in events if one.kind == DATASET_GRAPH]):
         try:
             return DatasetGraph.of(json.loads(event.detail)["graph"])

@@ -1,4 +1,4 @@
-"""In which order values of any kind stand, and how they are told."""
+"""Sort order of values of any kind, and their text."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ LONGEST = 40
 
 
 def is_number(value: object) -> bool:
-    """Whether it has a place among numbers; NaN has none.
+    """Return whether a value sorts among numbers; NaN does not.
 
     Examples
     --------
@@ -43,7 +43,7 @@ def places(values: Sequence[Any], *, descending: bool = False) -> list[int]:
 
 
 def told(value: object) -> str:
-    """A cell as people read it.
+    """Return a cell as people read it.
 
     Examples
     --------
@@ -69,5 +69,5 @@ def _kind(value: object) -> int:
 
 
 def text_of(value: object) -> str:
-    """What is no number, as the text by which it has a place."""
+    """Return the text by which a value that is not a number sorts."""
     return value if isinstance(value, str) else json.dumps(value, sort_keys=True)

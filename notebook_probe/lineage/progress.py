@@ -1,4 +1,4 @@
-"""How far a run came: steps, times, its loss, whether it has ended."""
+"""Progress of a run: steps, times, its loss, whether it has ended."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from notebook_probe.record.format.schema import EVALUATION, is_of_loop
 from notebook_probe.record.format.source import ROOT, Source
 
 __all__ = [
-    "Loss",
+    "RecordedLoss",
     "begun_ms",
     "duration_s",
     "is_of_states",
@@ -26,8 +26,8 @@ __all__ = [
 FEW_POINTS = 8
 
 
-class Loss(NamedTuple):
-    """Of the steps that were recorded; NaN where there is none."""
+class RecordedLoss(NamedTuple):
+    """Loss over the recorded steps; NaN if there is none."""
 
     first: float
     last: float
@@ -35,7 +35,7 @@ class Loss(NamedTuple):
     """The least that is finite."""
 
 
-def loss_of(source: Source) -> Loss:
+def loss_of(source: Source) -> RecordedLoss:
     """First, last and least loss; of a long record its pyramid is read."""
     name = scalar_of(source, only_loss=True)
     try:
@@ -43,25 +43,32 @@ def loss_of(source: Source) -> Loss:
             raise ProbeError
         found = source.thinned("", name, n_points=FEW_POINTS)
     except ProbeError:  # it has a column, and no value in it
-        return Loss(math.nan, math.nan, math.nan)
+        return RecordedLoss(math.nan, math.nan, math.nan)
     if not len(found.y):
-        return Loss(math.nan, math.nan, math.nan)
+        return RecordedLoss(math.nan, math.nan, math.nan)
     lost = found.nonfinite
     first = math.nan if len(lost) and lost[0] < found.x[0] else float(found.y[0])
     last = math.nan if len(lost) and lost[-1] > found.x[-1] else float(found.y[-1])
-    return Loss(first, last, float(found.y.min()))
+    return RecordedLoss(first, last, float(found.y.min()))
 
 
 def scalar_of(source: Source, *, only_loss: bool = False) -> str:
-    """The loss, else the first scalar of the loop; empty without any."""
-    logged = [
+    """Return the name of the loss, else of the first logged scalar; empty without any.
+
+    A loss that is logged only in evaluations is not a loss of the training.
+    """
+    of_steps, of_states = _logged_names(source, False), _logged_names(source, True)
+    loss = loss_name(of_steps)
+    return loss if loss in of_steps else "" if only_loss else next(iter(of_steps + of_states), "")
+
+
+def _logged_names(source: Source, of_states: bool) -> list[str]:
+    return [
         one.name
-        for stream in source.streams.values()
+        for path, stream in source.streams.items()
         for one in stream.variables
-        if is_of_loop(one) and ROOT in stream.modules
+        if is_of_states(path) == of_states and is_of_loop(one) and ROOT in stream.modules
     ]
-    loss = loss_name(logged)
-    return loss if loss in logged else "" if only_loss else next(iter(logged), "")
 
 
 def n_steps(source: Source) -> int:
@@ -75,12 +82,12 @@ def n_steps(source: Source) -> int:
 
 
 def is_of_states(path: str) -> bool:
-    """Whether a stream's rows are evaluations of states."""
+    """Return whether a stream's rows are evaluations of states."""
     return path.rpartition("/")[2].startswith(EVALUATION)
 
 
 def begun_ms(attrs: Mapping[str, Any]) -> int:
-    """When the record was made, since 1970; 0 where it does not say."""
+    """Return the creation time of a record, in milliseconds since 1970; 0 if unknown."""
     try:
         return round(datetime.fromisoformat(str(attrs["created"])).timestamp() * 1000)
     except (KeyError, ValueError):
@@ -88,13 +95,13 @@ def begun_ms(attrs: Mapping[str, Any]) -> int:
 
 
 def duration_s(source: Source, attrs: Mapping[str, Any]) -> float:
-    """From when the record was made to its last row; NaN where one of the two is not known."""
+    """Return the seconds from the record's creation to its last row; NaN if unknown."""
     begun, last = begun_ms(attrs), _last_ms(source)
     return (last - begun) / 1000.0 if begun and last else math.nan
 
 
 def state_of(finished: bool, is_written: bool) -> str:
-    """``"finished"``, ``"running"``, or ``"killed"`` where nobody writes what nobody ended.
+    """Return ``"finished"``, ``"running"``, or ``"killed"`` for an unfinished unwritten record.
 
     Examples
     --------

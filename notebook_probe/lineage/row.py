@@ -1,4 +1,4 @@
-"""One run as one row: what its record tells of it, by names with dots."""
+"""One run as one row of its record's facts, with dotted names."""
 
 from __future__ import annotations
 
@@ -25,9 +25,9 @@ __all__ = ["EVAL", "Readable", "kept_of", "row_of"]
 EVAL = "eval"
 METRICS = "metrics"
 NOT_FINITE = {"nan": math.nan, "inf": math.inf, "-inf": -math.inf}
-"""As lineage writes what JSON has not."""
+"""Floats that lineage stores as text, as JSON lacks them."""
 NEWEST = 64
-"""Rows of evaluations that are looked at; several names may be of states of their own."""
+"""Maximum rows of evaluations that are read; several names may be about different states."""
 
 
 class Readable(Source, Protocol):
@@ -39,7 +39,7 @@ class Readable(Source, Protocol):
 
 
 def row_of(run: Readable) -> dict[str, Any]:
-    """All that a record tells of its run as a whole; None for what it leaves open.
+    """Return a row of facts about a run as a whole; None for unknown ones.
 
     Parameters
     ----------
@@ -69,7 +69,7 @@ def row_of(run: Readable) -> dict[str, Any]:
 
 
 def kept_of(attrs: Mapping[str, Any]) -> dict[str, Any]:
-    """What is kept in words and numbers among a root's attributes, as a part of a row."""
+    """Return the notes among a root's attributes, as part of a row."""
     lineage = read_notes(attrs, LINEAGE)
     parts = {name: part for name, part in lineage.items() if isinstance(part, Mapping)}
     evaluation = dict(parts.pop(EVAL, {}))
@@ -94,7 +94,7 @@ def _below(name: str, part: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def _evaluated(run: Readable) -> Iterator[tuple[str, Any]]:
-    """The newest of every number that a loop logged of states."""
+    """Yield the last value of every scalar logged about states."""
     for path, stream in run.streams.items():
         if not is_of_states(path) or ROOT not in stream.modules:
             continue

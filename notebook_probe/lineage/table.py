@@ -24,7 +24,7 @@ __all__ = ["FIRST", "LineageTable", "labels_of"]
 FIRST = ("state", "ranks", "steps", "loss.last")
 """Always shown, where there are such."""
 APART = ("duration_s", "size_bytes", "created", "updated", "run_id")
-"""Differ in any two runs and say little of them; shown last."""
+"""Columns that differ in any two runs and say little; shown last."""
 MOST_SHOWN = 24
 """Columns of a printed table; all are in `columns`."""
 
@@ -35,15 +35,15 @@ Row = Mapping[str, Any]
 
 @dataclass(frozen=True, repr=False)
 class LineageTable:
-    """What records tell of their runs, a row each.
+    """Table of runs, one row each, from their records.
 
-    Values are plain: text, numbers, bools, lists, and None where a run does not tell. Prints the
-    columns in which runs differ; in a notebook the others are below them.
+    Values are plain: text, numbers, bools, lists, and None if a run has no value. Prints the
+    columns in which runs differ; a notebook shows the others below them.
 
     Attributes
     ----------
     rows : tuple of mapping
-        By column; all have the same.
+        Rows by column; all have the same columns.
 
     Examples
     --------
@@ -66,7 +66,7 @@ class LineageTable:
 
     @classmethod
     def of(cls, rows: Iterable[Mapping[str, Any]]) -> Self:
-        """From rows of any columns; those of the first come first."""
+        """Return a table of rows with any columns; those of the first row are first."""
         given = [dict(row) for row in rows]
         columns = dict.fromkeys(key for row in given for key in row)
         whole = ({key: row.get(key) for key in columns} for row in given)
@@ -74,14 +74,14 @@ class LineageTable:
 
     @classmethod
     def read(cls, runs: Iterable[Readable]) -> Self:
-        """Of runs and opened records."""
+        """Return a table of runs and opened records."""
         return cls.of(row_of(run) for run in runs)
 
     # ---------------------------------------------------------------- looking
 
     @property
     def columns(self) -> tuple[str, ...]:
-        """Their names, ``"config.lr"``, ``"eval.accuracy"``."""
+        """Names of the columns, ``"config.lr"``, ``"eval.accuracy"``."""
         return tuple(self.rows[0]) if self.rows else ()
 
     @property
@@ -91,13 +91,13 @@ class LineageTable:
 
     @property
     def same(self) -> dict[str, Any]:
-        """What all runs that tell it have in common."""
+        """Values that all runs have in common, if they have any."""
         told = {one: [*self._values(one).values()] for one in self.columns}
         return {one: values[0] for one, values in told.items() if len(values) == 1}
 
     @property
     def labels(self) -> list[str]:
-        """What the runs are called: their names, else the ends of their places, that differ."""
+        """Distinct labels of the runs: their names, else the ends of their locations."""
         return labels_of(self.rows)
 
     def __len__(self) -> int:
@@ -120,7 +120,7 @@ class LineageTable:
     # ---------------------------------------------------------------- choosing
 
     def sort(self, column: str, descending: bool = False) -> Self:
-        """The runs in the order of a column; those without a value, or with NaN, come last.
+        """Return the runs sorted by a column; those without a value, or with NaN, are last.
 
         Raises
         ------
@@ -130,7 +130,7 @@ class LineageTable:
         return replace(self, rows=tuple(self.rows[place] for place in order))
 
     def where(self, column: str, is_wanted: Callable[[Any], Any] | object) -> Self:
-        """The runs whose value is this one, or that a function says yes to.
+        """Return the runs with this value, or for which a function is true.
 
         Runs without a value are left out, and the function is not asked.
 
@@ -150,9 +150,9 @@ class LineageTable:
         )
 
     def select(self, *columns: str) -> Self:
-        """These columns alone, in this order: names, or patterns such as ``"eval.*"``.
+        """Return a table of these columns, in this order: names, or patterns such as ``"eval.*"``.
 
-        Where a run is, and its name, stay.
+        The location and the name of a run stay.
 
         Raises
         ------
@@ -181,13 +181,13 @@ class LineageTable:
     # ---------------------------------------------------------------- taking elsewhere
 
     def to_pandas(self) -> pd.DataFrame:
-        """As a DataFrame, a row for each run; what a run does not tell is missing."""
+        """Return a DataFrame with a row for each run; unknown values are missing."""
         import pandas as pd
 
         return pd.DataFrame([dict(row) for row in self.rows], columns=[*self.columns])
 
     def plain(self) -> list[dict[str, Any]]:
-        """The rows as JSON has them; NaN and infinities are text."""
+        """Return the rows as JSON has them; NaN and infinities are text."""
         return [{key: _plain(value) for key, value in row.items()} for row in self.rows]
 
     def __repr__(self) -> str:
@@ -211,9 +211,9 @@ class LineageTable:
         return table + _details(self._said_of_all(), len(self))
 
     def shown(self) -> list[str]:
-        """Columns in the order in which they are looked at: those in which runs differ.
+        """Columns in the order of interest: first those in which runs differ.
 
-        Of several that tell the same of every run the first is there; where runs are is told last.
+        Of several columns that are equal for every run the first is kept; locations are last.
         """
         differing = [one for one in self.differing if one not in ("run", *APART)]
         first = [one for one in FIRST if one in self.columns]
@@ -226,7 +226,7 @@ class LineageTable:
     # ---------------------------------------------------------------- inside
 
     def _values(self, column: str) -> dict[str, Any]:
-        """The values that runs tell, each once."""
+        """Return the values of a column, each once."""
         return {repr(value): value for value in self[column] if value is not None}
 
     def _said_of_all(self) -> dict[str, Any]:
@@ -241,7 +241,7 @@ class LineageTable:
 
 
 def labels_of(rows: Sequence[Row]) -> list[str]:
-    """What the runs of these rows are called, each otherwise than the others.
+    """Return distinct labels for the runs of these rows.
 
     Examples
     --------

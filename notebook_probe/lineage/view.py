@@ -10,43 +10,43 @@ from typing import Any, TypedDict
 from notebook_probe.lineage.order import text_of, told
 from notebook_probe.lineage.table import LineageTable
 
-__all__ = ["Column", "TableView", "column_of", "columns_of", "view_of"]
+__all__ = ["LineageColumn", "TableView", "column_of", "columns_of", "view_of"]
 
 MOST_COLUMNS = 40
 MOST_CELLS = 120_000
-"""Sent at first; of a long table fewer columns, the others when they are asked for."""
+"""Cells that are sent first; a long table starts with fewer columns, others on request."""
 FEWEST_COLUMNS = 12
 
 Key = float | int | str | bool | None
 
 
-class Column(TypedDict):
+class LineageColumn(TypedDict):
     """The values of one column, one for each run."""
 
     name: str
     numeric: bool
     keys: list[Key]
-    """By which it is sorted: a number, a text, False for NaN, None where a run does not tell."""
+    """Sort keys: numbers, texts, False for NaN, None for a missing value."""
     texts: list[str]
-    """What stands in the cells."""
+    """Texts of the cells."""
 
 
 class TableView(TypedDict):
     """A table, and of which columns the view can ask for more."""
 
     runs: list[str]
-    """Where they are."""
+    """Locations of the runs."""
     labels: list[str]
     names: list[str]
     """All columns there are."""
     shown: list[str]
-    """Those in which runs differ, as a table is printed."""
-    columns: list[Column]
-    """Of the first of them."""
+    """Columns in which runs differ, as in a printed table."""
+    columns: list[LineageColumn]
+    """The first of these columns."""
 
 
 def view_of(table: LineageTable) -> TableView:
-    """What is shown of a table at first.
+    """Return the initial view of a table.
 
     Examples
     --------
@@ -65,13 +65,13 @@ def view_of(table: LineageTable) -> TableView:
     }
 
 
-def columns_of(table: LineageTable, names: Iterable[str]) -> list[Column]:
-    """Those of these columns that there are."""
+def columns_of(table: LineageTable, names: Iterable[str]) -> list[LineageColumn]:
+    """Return these columns, if they exist."""
     return [column_of(one, table[one]) for one in names if one in table.columns]
 
 
-def column_of(name: str, values: Sequence[Any]) -> Column:
-    """One column.
+def column_of(name: str, values: Sequence[Any]) -> LineageColumn:
+    """Return one column.
 
     Examples
     --------

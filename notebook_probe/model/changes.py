@@ -1,8 +1,8 @@
 """Noticing that modules or parameters were added, replaced or removed, at every step.
 
-torch tells of whatever is registered in any module of the process: a tree is walked when that has
-happened since. What is done past torch, and what is taken away and so never called again, is found
-by looking at a part of the tree each time, all of it in `ROUND` steps.
+torch reports whatever is registered in any module of the process: a tree is walked if that has
+happened since. Changes past torch, and removals, which are never reported, are found by comparing a
+part of the tree each time, all of it in `ROUND` steps.
 
 The hooks are global, registered once, at import, and never touched again.
 """
@@ -20,17 +20,17 @@ from torch.nn.modules.module import (
     register_module_parameter_registration_hook,
 )
 
-__all__ = ["Tree"]
+__all__ = ["Tree", "registrations"]
 
 ROUND = 16
 FEW = 2
-"""So many modules are looked at each time, whatever share of the tree they are."""
+"""Least number of modules that are compared each time."""
 
-_Node: TypeAlias = "tuple[weakref.ref[nn.Module], type, list[int], list[int]]"
+_Node: TypeAlias = "tuple[weakref.ref[nn.Module], type, list[int], list[str], list[int]]"
 
 
 class Tree:
-    """Modules, their children and parameters as they were; cheap enough to look at every step.
+    """Modules, their children and parameters; cheap enough to compare at every step.
 
     Parameters
     ----------
@@ -39,12 +39,14 @@ class Tree:
     """
 
     def __init__(self, modules: Iterable[nn.Module]) -> None:
-        self._seen = _registrations.n  # before the walk: what comes during it counts as new
+        self._seen = registrations.n  # before the walk: what comes during it counts as new
         self._nodes: list[_Node] = [
             (
                 weakref.ref(module),
                 type(module),
+                # Identities compare fast at every step, and keep no removed part alive.
                 [*map(id, module._modules.values())],
+                [*module._parameters],
                 [*map(id, module._parameters.values())],
             )
             for module in modules
@@ -54,14 +56,20 @@ class Tree:
         self._part = max(FEW, -(-len(self._nodes) // ROUND))
 
     def differs(self) -> bool:
-        """Compare all of them with the model as it is now."""
+        """Compare all of it with the present model."""
         return _differ(self._nodes)
 
-    def has_changed(self) -> bool:
-        """Compare a part of them with the model as it is now; all, if anything was registered."""
-        if self._seen != _registrations.n:
-            self._seen = _registrations.n
+    def has_changed(self, n_steps: int = 1) -> bool:
+        """Compare a part with the present model for each step since the last time.
+
+        All of it, if anything was registered, or after `ROUND` steps.
+        """
+        if self._seen != registrations.n or n_steps >= ROUND:
+            self._seen = registrations.n
             return self.differs()
+        return any(self._part_differs() for _ in range(n_steps))
+
+    def _part_differs(self) -> bool:
         part = self._nodes[self._next : self._next + self._part]
         self._next += self._part
         if self._next >= len(self._nodes):
@@ -70,7 +78,7 @@ class Tree:
 
 
 def _differ(nodes: Sequence[_Node]) -> bool:
-    for reference, kind, children, parameters in nodes:
+    for reference, kind, children, names, parameters in nodes:
         module = reference()
         if type(module) is not kind:  # or gone
             return True
@@ -80,19 +88,21 @@ def _differ(nodes: Sequence[_Node]) -> bool:
             return True
         if (values or parameters) and [*map(id, values.values())] != parameters:
             return True
+        if names and [*values] != names:  # as of a weight that is pruned no more
+            return True
     return False
 
 
 class _Registrations:
-    """How many modules and parameters were registered in this process."""
+    """Number of modules and parameters registered in this process."""
 
     n = 0
 
     def count(self, module: nn.Module, name: str, value: object) -> None:
-        """Given to torch, which would take what is returned instead."""
+        """Count a registration; returns None, as torch would use a returned value instead."""
         self.n += 1
 
 
-_registrations = _Registrations()
-register_module_module_registration_hook(_registrations.count)
-register_module_parameter_registration_hook(_registrations.count)
+registrations = _Registrations()
+register_module_module_registration_hook(registrations.count)
+register_module_parameter_registration_hook(registrations.count)

@@ -1,8 +1,8 @@
-"""Where the channels of a module's tensors are, as its user says.
+"""Channel axes of modules, as their user sets them.
 
-Kept for each module, weakly, and not handed along: a quantity is given a module and nothing else
-beside its tensors, one of a user's own too, and whatever came with it would be passed at every call
-of every module for the few that anything was said of.
+Stored for each module, weakly, and not passed on: a quantity gets only a module and its tensors,
+also a user's own quantity, and a further argument would be passed at every call of every module for
+the few that have a setting.
 """
 
 from __future__ import annotations
@@ -24,19 +24,19 @@ _axes: WeakKeyDictionary[nn.Module, int] = WeakKeyDictionary()
 
 
 def channel_axis_of(module: nn.Module) -> int | None:
-    """The axis of a module's channels, None where nobody has said anything."""
+    """Return the axis of a module's channels, None if it was not set."""
     return _axes.get(unwrapped(module))
 
 
 def resolve_channel_axes(model_map: ModelMap, given: Mapping[Any, int]) -> dict[str, int]:
-    """The axis of every module that a selection means, by its path.
+    """Return the axis of every module that a selection means, by its path.
 
     Raises
     ------
     UnknownNameError
         A selection that means nothing in the model.
     NotApplicableError
-        A parameter: channels are those of a module's inputs and outputs.
+        A parameter: channels belong to a module's inputs and outputs.
     ValueError
         Anything but a mapping, and anything but a whole number for an axis.
 
@@ -64,7 +64,7 @@ def resolve_channel_axes(model_map: ModelMap, given: Mapping[Any, int]) -> dict[
 
 
 def set_channel_axes(model_map: ModelMap, axes: Mapping[str, int]) -> None:
-    """Have quantities look for channels there, and of the other modules where they usually are."""
+    """Set the axes of channels; other modules keep the usual ones."""
     for module in model_map.modules.values():
         _axes.pop(module, None)
     for place, axis in axes.items():

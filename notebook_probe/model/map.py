@@ -1,8 +1,8 @@
 """The map of a model: its modules and parameters under the names that their user gave them.
 
-``torch.compile`` puts a wrapper round a module, with the module in it as ``_orig_mod``. Such a part
-keeps its name: its place is the wrapper, whose hooks run outside of what is compiled, and
-``_orig_mod`` stands in no name.
+``torch.compile`` puts a wrapper around a module, with the module in it as ``_orig_mod``. Such a
+part keeps its name: its place is the wrapper, whose hooks run outside of the compiled code, and
+``_orig_mod`` is in no name.
 """
 
 from __future__ import annotations
@@ -16,6 +16,7 @@ from torch import nn
 
 from notebook_probe.model.changes import Tree
 from notebook_probe.model.parameter_slots import Slot, distinct, own_slots, weight_slots
+from notebook_probe.model.reparametrized import UsedWeight, used_in
 from notebook_probe.model.unwrapped import unwrapped, without_wrappers
 
 __all__ = ["ModelMap"]
@@ -24,28 +25,28 @@ Key = TypeVar("Key", bound=Hashable)
 
 
 class ModelMap:
-    """What one walk over a model finds: which modules and parameters lie at which paths.
+    """Modules and parameters of a model by path, found in one walk.
 
-    It is made once per shape of the tree and handed along, and it never changes: once
-    `has_changed`, whoever keeps one makes another. A module or parameter that several paths lead to
-    is called by the first of them, in definition order.
+    It is made once per structure of the model, passed on, and never changes: after `has_changed`,
+    make a new one. A module or parameter with several paths is named by the first of them, in
+    definition order.
 
     Parameters
     ----------
     model : nn.Module
-        Held weakly, like all its modules; what is gone is in no mapping any more.
+        Referenced weakly, like all its modules; collected modules are in no mapping any more.
 
     Attributes
     ----------
     paths : tuple of str
         The first path of every module, in definition order.
     modules : mapping of str to nn.Module
-        By first path, in definition order; the module inside, where there is a compiled wrapper.
-        That of ``""`` is the model itself.
+        Modules by first path, in definition order; the inner module of a compiled wrapper. The path
+        ``""`` is the model itself.
     by_every_path : mapping of str to nn.Module
-        By every path that leads to it; where there is a compiled wrapper, that.
+        Modules by every path to them; compiled wrappers themselves.
     parameters : mapping of str to Slot
-        By first path, in definition order.
+        Slots by first path, in definition order.
 
     Examples
     --------
@@ -68,6 +69,7 @@ class ModelMap:
         self._lie: list[Slot] = []
         self._below: dict[str, tuple[int, int]] = {}
         self._known: dict[tuple[str, bool], tuple[Slot, ...]] = {}
+        self._used: dict[Slot, UsedWeight] = {}
         self._tree = Tree(self._walked(model))
         self.paths = tuple(self.modules)
 
@@ -94,6 +96,7 @@ class ModelMap:
             self._leave(*ways.pop())
 
     def _note_parameters(self, path: str, module: nn.Module, by_identity: dict[int, str]) -> None:
+        self._used.update(used_in(module))
         for slot in own_slots(module):
             self._lie.append(slot)
             value = slot.get()
@@ -105,36 +108,53 @@ class ModelMap:
                     self.parameters[name] = slot
 
     def _leave(self, path: str, start: int) -> None:
-        """The walk has seen all that is below a path; a wrapper is left after what is in it."""
+        """Note the end of everything below a path; a wrapper ends after its contents."""
         self._below[without_wrappers(path)] = start, len(self._lie)
 
     # ---------------------------------------------------------------- asking
 
-    def has_changed(self) -> bool:
-        """Compare a part of it with the model as it is now; cheap enough for every step."""
-        return self._tree.has_changed()
+    def has_changed(self, n_steps: int = 1) -> bool:
+        """Compare a part of it with the present model; a larger one after several steps."""
+        return self._tree.has_changed(n_steps)
 
     def differs(self) -> bool:
-        """Compare all of it with the model as it is now."""
+        """Compare all of it with the present model."""
         return self._tree.differs()
 
     def first_path(self, path: str) -> str | None:
-        """The first path of the module or parameter at a path; None where there is neither."""
+        """Return the first path of a module or parameter; None if the path has neither."""
         return self._first.get(path)
 
     def path_of(self, module: nn.Module) -> str | None:
-        """The first path of a module, or of its compiled wrapper; None for a stranger."""
+        """Return the first path of a module, or of its compiled wrapper; None if unknown."""
         return self._places.get(module)
 
     def slots(self, place: str, below: bool = False) -> tuple[Slot, ...]:
-        """Where the parameters lie that a place means: a module's weight, or one parameter.
+        """Return the slots of the parameters at a place: a module's weight, or one parameter.
 
-        With ``below`` all that the module and those below it own, each once.
+        With ``below`` all parameters of the module and those below it, each once.
         """
         key = place, below
         if key not in self._known:
             self._known[key] = self._slots(place, below)
         return self._known[key]
+
+    def weights(self, place: str, below: bool = False) -> tuple[Slot, ...]:
+        """Return the slots of `slots`, with the used weight in place of what it is computed from.
+
+        A place within a parametrization, or one parameter, means the stored parameters.
+        """
+        found = self.slots(place, below)
+        if not self._used or place not in self.by_every_path:
+            return found
+        return tuple(dict.fromkeys(self._used_at(place, slot) for slot in found))
+
+    def _used_at(self, place: str, slot: Slot) -> Slot:
+        used = self._used.get(slot)
+        owner = used.owner() if used is not None else None
+        path = self._places.get(owner) if owner is not None else None
+        is_there = path is not None and (path == place or _leads(place, path))
+        return used if used is not None and is_there else slot
 
     def _slots(self, place: str, below: bool) -> tuple[Slot, ...]:
         module = self.by_every_path.get(place)
@@ -148,11 +168,11 @@ class ModelMap:
         return tuple(weight_slots(module))
 
     def has_parameters(self, place: str) -> bool:
-        """Tell whether there is any parameter at a place, or below it."""
+        """Return whether there is any parameter at a place, or below it."""
         return any(slot.get() is not None for slot in self.slots(place, below=True))
 
     def paths_of(self, module: nn.Module) -> tuple[str, ...]:
-        """First paths of a module: of itself, and of a compiled wrapper that lies elsewhere."""
+        """First paths of a module: its own, and that of a compiled wrapper elsewhere."""
         module = unwrapped(module)
         found = self._paths_by_identity.get(id(module), ())
         return tuple(path for path in found if self.modules.get(path) is module)

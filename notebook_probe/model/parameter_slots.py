@@ -1,7 +1,7 @@
-"""Where parameters live: an owner, held weakly, and a name there.
+"""Slots of parameters: an owner, referenced weakly, and a name.
 
-The parameter itself may be replaced at any time, and is never read through an attribute: that can
-have side effects, as the power iteration of a spectral norm.
+The parameter itself may be replaced at any time, and is never read through an attribute, which can
+have side effects, such as the power iteration of a spectral norm.
 """
 
 from __future__ import annotations
@@ -24,14 +24,17 @@ __all__ = [
     "own_slots",
     "parameters_of",
     "slots_below",
-    "weight_of",
     "weight_slots",
 ]
 
 
+WRITTEN_FROM = frozenset({"weight_orig", "weight_g", "weight_v"})
+"""Parameters of torch's older utilities from which a hook computes the weight before a forward."""
+
+
 @dataclass(frozen=True, slots=True)
 class Slot:
-    """One parameter's place."""
+    """Slot of one parameter."""
 
     owner: weakref.ref[nn.Module]
     name: str
@@ -47,10 +50,10 @@ class Slot:
 
 
 def weight_slots(module: nn.Module) -> list[Slot]:
-    """Where the module's weight lives; empty when it owns no parameter.
+    """Return the slots of the module's weight; empty if it owns no parameter.
 
-    That is the parameter of that name (of a parametrized module: its originals) or, for a module
-    that has none, all the parameters it owns itself.
+    That is the parameter of that name (of a parametrized, normalized or pruned module: those
+    that it is computed from) or, for a module without one, all the parameters it owns itself.
     """
     module = unwrapped(module)
     # Not by torch's is_parametrized: asking a module for an attribute that it has not is slow.
@@ -60,43 +63,42 @@ def weight_slots(module: nn.Module) -> list[Slot]:
         originals = parametrized._modules["weight"]
         return weight_slots(originals) if originals is not None else []
     own = [name for name, value in parameters_of(module).items() if value is not None]
-    return _slots(module, ["weight"] if "weight" in own else own)
+    weights = [name for name in own if name == "weight" or name in WRITTEN_FROM]
+    return _slots(module, weights or own)
 
 
 def slots_below(module: nn.Module) -> list[Slot]:
-    """Where every parameter of the module and of all below it lives."""
+    """Return the slots of every parameter of the module and of all below it."""
     return [slot for owner in module.modules() for slot in own_slots(owner)]
 
 
 def own_slots(module: nn.Module) -> list[Slot]:
-    """Where the module's own parameters live, also those that are None now."""
+    """Return the slots of the module's own parameters, also those that are None now."""
     return _slots(module, parameters_of(module))
 
 
 def distinct(slots: Iterable[Slot]) -> list[Slot]:
-    """Each parameter once, where it comes first: a tied one has several places."""
+    """Return each parameter once, at its first place: a tied one has several places."""
     found: dict[int, Slot] = {}
     for slot in slots:
         found.setdefault(id(slot.get()), slot)
     return [*found.values()]
 
 
-def weight_of(module: nn.Module) -> Tensor | None:
-    """The module's first weight, None when it has none."""
-    slots = weight_slots(module)
-    return slots[0].get() if slots else None
-
-
 def current_values(slots: Iterable[Slot], among: set[int] | None) -> list[Tensor | None]:
-    """The parameters, None for one that is gone or not among these identities."""
-    values = [slot.get() for slot in slots]
-    if among is None:
-        return values
-    return [value if id(value) in among else None for value in values]
+    """Return the parameters, None for one that was collected or is not among these identities."""
+    values: list[Tensor | None] = []
+    for slot in slots:  # as slot.get(), for thousands of parameters at a step
+        owner = slot.owner() if type(slot) is Slot else None
+        own = owner.__dict__.get("_parameters") if owner is not None else None
+        # A scripted module has something else there.
+        value = own.get(slot.name) if isinstance(own, dict) else slot.get()
+        values.append(value if among is None or id(value) in among else None)
+    return values
 
 
 def parameters_of(module: nn.Module) -> Mapping[str, Tensor | None]:
-    """A module's own parameters; a scripted one keeps them in no dict."""
+    """Return a module's own parameters; a scripted module has no dict of them."""
     if isinstance(module, torch.jit.ScriptModule):
         return dict(module.named_parameters(recurse=False))
     return module._parameters
@@ -108,7 +110,7 @@ def _slots(owner: nn.Module, names: Iterable[str]) -> list[Slot]:
 
 
 def n_elements(slots: Iterable[Slot]) -> int:
-    """Elements of what lies there, those of lazy parameters not counted: they have no shape yet."""
+    """Return the number of elements, without those of lazy parameters, which have no shape yet."""
     values = (slot.get() for slot in slots)
     return sum(
         value.numel()

@@ -1,4 +1,4 @@
-"""Which modules are meant: a path, a glob, a class, a class name or a callable.
+"""Selection of modules: a path, a glob, a class, a class name or a callable.
 
 Everything a user may write becomes a tuple of paths here, in definition order; a selection that
 matches nothing raises with the close names. A parameter is a place too: ``"fc1.bias"``.
@@ -33,8 +33,8 @@ def select(model_map: ModelMap, where: Where) -> tuple[str, ...]:
     ----------
     where : str, class, module, callable or an iterable of them
         In this order a string is a path (``""`` is the root), a class name, a base class name, a
-        glob (``"layer*.conv2"``). A class selects its instances, a callable is asked
-        ``(path, module)``.
+        glob (``"layer*.conv2"``). A class selects its instances, a callable is called as ``(path,
+        module)``.
 
     Raises
     ------
@@ -56,6 +56,12 @@ def select(model_map: ModelMap, where: Where) -> tuple[str, ...]:
         return _of_object(model_map, where)
     if isinstance(where, type):
         found = tuple(path for path, module in modules.items() if isinstance(module, where))
+        if not found and (alike := _of_class(model_map, where.__name__)):
+            raise UnknownNameError(
+                f"no module of {model_map.class_name} is of this class {where.__name__}, which was "
+                f"defined again after the model was built; its name selects those that are of the "
+                f"other one, {where.__name__!r}: {', '.join(map(repr, alike[:4]))}"
+            )
         return _found(found, where.__name__, model_map)
     if callable(where):
         found = tuple(path for path, module in modules.items() if where(path, module))
@@ -119,7 +125,7 @@ def default_places(model_map: ModelMap) -> tuple[str, ...]:
 
 
 def attention_places(model_map: ModelMap) -> tuple[str, ...]:
-    """The attention modules, as their class is called, the innermost with parameters, by path."""
+    """Return the paths of attention modules by class name, the innermost with parameters."""
     found = {
         path
         for path, module in model_map.by_every_path.items()
@@ -130,7 +136,7 @@ def attention_places(model_map: ModelMap) -> tuple[str, ...]:
 
 
 def _ways_to(path: str) -> Iterator[str]:
-    """The paths of all modules that it is inside of."""
+    """Yield the paths of all modules around it."""
     while path:
         path = path.rpartition(".")[0]
         yield path
@@ -148,11 +154,11 @@ def _owns(module: nn.Module) -> bool:
 
 
 def _activates(module: nn.Module) -> bool:
-    """An activation lives in a file called so: torch.nn.modules.activation and its kind."""
+    """Return whether it is an activation, by the file of its class: torch.nn.modules.activation."""
     home = type(module).__module__.rsplit(".", 1)[-1]
     return home in ("activation", "activations") and not module._modules
 
 
 def standard_place(path: str) -> str:
-    """The path as module axes write it."""
+    """Return the path as module axes write it."""
     return path or ROOT

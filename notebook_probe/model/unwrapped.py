@@ -1,4 +1,4 @@
-"""The module that is meant where a wrapper has been put round one."""
+"""Modules inside their wrappers."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ Given = TypeVar("Given", nn.Module, "nn.Module | None")
 
 
 def unwrapped(module: Given) -> Given:
-    """The module inside its compiled wrapper; any other is meant itself.
+    """Return the module inside its compiled wrapper; any other is returned itself.
 
     Examples
     --------
@@ -27,7 +27,7 @@ def unwrapped(module: Given) -> Given:
 
 
 def unwrap(model: nn.Module) -> nn.Module:
-    """The module a user means: the one inside a compiled, DDP or DataParallel wrapper."""
+    """Return the module inside a compiled, DDP or DataParallel wrapper."""
     wrappers = (nn.parallel.DistributedDataParallel, nn.DataParallel)
     while True:
         if isinstance(model, wrappers):
@@ -39,7 +39,7 @@ def unwrap(model: nn.Module) -> nn.Module:
 
 
 def without_wrappers(path: str) -> str:
-    """The path of a module in which no compiled wrapper stands.
+    """Return the path of a module without compiled wrappers.
 
     Examples
     --------

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import threading
 import time
 import weakref
 from collections.abc import Callable
@@ -13,6 +14,7 @@ from torch import Tensor, nn
 from torch.optim import Optimizer
 
 from notebook_probe.model.parameter_slots import Slot
+from notebook_probe.probes.due.due_probes import DueProbes
 from notebook_probe.probes.due.readings import DueFrame
 from notebook_probe.probes.loss import backwards
 from notebook_probe.probes.loss.step_loss import StepLoss
@@ -22,15 +24,22 @@ from notebook_probe.probes.parameters.ownership import Ownership
 from notebook_probe.probes.parameters.scalers import read_step
 from notebook_probe.probes.parameters.stepped import stepped_by
 from notebook_probe.probes.reading.options import owned_by
-from notebook_probe.probes.reading.plan import Plan
+from notebook_probe.probes.reading.plan import ReadingPlan
 from notebook_probe.probes.step.frame import StepFrame
-from notebook_probe.probes.step.optimizer_steps import StepClock, lap, listen
+from notebook_probe.probes.step.optimizer_steps import (
+    SharedSteps,
+    StepClock,
+    lap,
+    listen,
+    running,
+)
+from notebook_probe.probes.step.phase import PhaseOfThread
 from notebook_probe.probes.step.sink import StepGate
 
 __all__ = ["StepOwner", "Updates"]
 
 NO_BACKWARD = -1
-"""What torch gives for the current backward outside of any."""
+"""Number that torch gives for the current backward outside of any."""
 
 DISCARDED = "discarded_backwards"
 """Passes of the step whose gradients were cleared before its update."""
@@ -43,15 +52,18 @@ SKIPPED = "skipped"
 
 
 class StepOwner(Protocol):
-    """Who opens and closes the steps of a model."""
+    """Protocol of the observer that opens and closes the steps of a model."""
 
     clock: StepClock
     gate: StepGate
+    training: DueProbes
+    is_silent: bool
+    phase: PhaseOfThread
+    has_to_prepare: bool
+    """`prepare` has work to do after an update."""
 
     @property
     def ignores_updates(self) -> bool: ...
-    @property
-    def frame(self) -> DueFrame | None: ...
     def open_frame(self) -> DueFrame: ...
     def boundary(self) -> None: ...
     def prepare(self) -> None: ...
@@ -59,7 +71,7 @@ class StepOwner(Protocol):
 
 
 class Updates:
-    """Hears of every optimizer's steps, and reads what its model's parameters go through.
+    """Listener of every optimizer's steps, which reads the affected parameters of its model.
 
     Parameters
     ----------
@@ -75,23 +87,32 @@ class Updates:
         self.first_gradients, self.uncleared = FirstGradients(), UnclearedGradients()
         self._ownership = Ownership(model)
         self._weights_read = False
+        self.can_be_interrupted = False
+        """Nothing is read in the open step: whether it has stepped the clock learns later, too."""
         self._stepped_in = NO_BACKWARD
+        self._inner: list[Optimizer] = []  # that have stepped within the step of another
+        self.thread, self.shared = 0, SharedSteps()
+        """The thread that opened the step, and the steps in which another one called the model."""
         self.n_elsewhere = 0
-        """Steps of optimizers that hold no parameter of this model."""
+        """Steps since its last one of optimizers that hold no parameter of this model."""
         self._met: weakref.WeakKeyDictionary[Optimizer, None] = weakref.WeakKeyDictionary()
 
     @property
     def optimizers(self) -> list[Optimizer]:
-        """Those that step this model, in the order in which they were met."""
+        """Optimizers that step this model, in the order in which they were met."""
         return [*self._met]
 
+    def has_met(self, optimizer: Optimizer) -> bool:
+        """Return whether this one steps the model."""
+        return optimizer in self._met
+
     def listen(self) -> list[Callable[[], None]]:
-        """Hear of updates and backward passes from now on; returns what ends it."""
-        passes = (backwards.listen(one) for one in (self.loss, self.uncleared))
-        return [listen(self), *passes]
+        """Listen to updates and backward passes from now on, and return functions to stop it."""
+        ends = backwards.listen(self.loss), self.loss.close, self.uncleared.end
+        return [listen(self), *ends]
 
     def meet(self, optimizer: Optimizer) -> None:
-        """It steps this model, or what it wraps does."""
+        """Note that the optimizer steps this model, or wraps one that does."""
         if optimizer in self._met:
             return
         new = [one for one in stepped_by(optimizer) if one not in self._met]
@@ -100,92 +121,137 @@ class Updates:
             met.update(dict.fromkeys(new))
             self._met = met  # replaced, never changed: other threads walk it
 
-    def begin(self) -> None:
-        """A step was opened: nothing of it has been read."""
-        self._weights_read = False
+    def begin(self, at_rest: bool) -> None:
+        """Note that a step was opened on this thread: nothing of it has been read."""
+        self._weights_read, self.can_be_interrupted = False, at_rest
+        self.thread = threading.get_ident()
+        if self.loss.listens:
+            self.loss.begin(self.thread)
 
     def step_begins(self, optimizer: Optimizer) -> None:
-        """The Listener's part: weights, before-copies."""
-        steps = self._of(optimizer)
-        if steps is None:
-            self.n_elsewhere += not self._ignores()
+        """Implement the Listener: read weights, and copy them."""
+        steps = self._steps()
+        if steps is None or steps.is_silent or steps.phase.is_past:
             return
-        self.meet(optimizer)
-        if steps.clock.stepped_before(optimizer):
+        begun = steps.clock.begun
+        if (begun is None or begun() is not optimizer) and not self._ownership.has(optimizer):
+            self.n_elsewhere += 1
+            return
+        clock = steps.clock
+        if optimizer not in self._met:
+            self.meet(optimizer)
+        if begun is not None and clock.surrounds(optimizer):
+            self._inner_begins(steps, optimizer)
+            return
+        self._inner, self.n_elsewhere = [], 0  # of one that has raised
+        if (clock.stepped or begun is not None) and clock.stepped_before(optimizer):
             steps.boundary()
             lap()  # which has counted itself
-        frame = steps.open_frame()
-        if frame.readings.reader.reads_before:
-            self.read_before(steps.clock, frame, optimizer)
-        steps.clock.enter(optimizer)
-        frame.seconds += lap()
+        frame = steps.training.frame or steps.open_frame()
+        if clock.has_raised:  # and no call of the model was seen since
+            self.loss.try_again(frame)
+        if frame.plan.reader.reads_before:
+            self.read_before(clock, frame, optimizer)
+        clock.enter(optimizer)
+        last, running.lap = running.lap, time.perf_counter()
+        frame.seconds += running.lap - last
+
+    def _inner_begins(self, steps: StepOwner, optimizer: Optimizer) -> None:
+        """Copy the weights that only the inner of two nested optimizers changes."""
+        frame, outer = steps.training.frame, steps.clock.inside
+        is_first = all(one is not optimizer for one in self._inner)
+        if frame is not None and outer is not None and is_first:
+            self._inner.append(optimizer)
+            changing = owned_by(optimizer) - owned_by(outer)
+            frame.plan.reader.read_before(frame, set(), changing)
+            frame.seconds += lap()
 
     def read_before(self, clock: StepClock, frame: DueFrame, optimizer: Optimizer) -> None:
         """Read the weights, once per step, and copy those the optimizer is about to change."""
-        if not frame.readings.reader.reads_before:
+        if not frame.plan.reader.reads_before:
             return
         owned = owned_by(optimizer)
         if not self._weights_read:
             weights = None
-        elif clock.was_interrupted(optimizer):  # a step that raised may have changed some
+        elif clock.has_raised:  # it may have changed some
             weights = owned
         else:
             weights = set()
         self._weights_read = True
-        frame.readings.reader.read_before(frame, weights, owned)
+        frame.plan.reader.read_before(frame, weights, owned)
 
     def gradients_ready(self, optimizer: Optimizer) -> None:
-        """The Listener's part: gradients as they will be applied."""
-        steps = self._of(optimizer)
-        frame = steps.frame if steps is not None else None
-        if steps is None or frame is None:
+        """Implement the Listener: read gradients as they will be applied."""
+        steps = self._steps()
+        if steps is None or steps.is_silent or steps.phase.is_past:
             return
-        self.first_gradients.note(optimizer)
-        if self.uncleared.listens:
+        begun, frame = steps.clock.begun, steps.training.frame
+        # It is known since its step began.
+        is_ours = (begun is not None and begun() is optimizer) or self._ownership.has(optimizer)
+        if frame is None or not is_ours:
+            return
+        if self.first_gradients.n_left:
+            self.first_gradients.note(optimizer)
+        if self.uncleared.looks:
             self.uncleared.update_comes(optimizer)
-        frame.passes.apply(lambda value: id(value) in owned_by(optimizer))
+        if frame.passes.have_come:
+            frame.passes.apply(lambda value: id(value) in owned_by(optimizer))
         if self.loss.listens:
             owned = partial(owned_by, optimizer) if len(self._met) > 1 else None
             self.loss.applied(frame, optimizer, owned)
-        frame.readings.reader.read_gradients(frame, optimizer)
-        frame.seconds += lap()
+        if frame.plan.reader.reads_gradients:
+            frame.plan.reader.read_gradients(frame, optimizer)
+        last, running.lap = running.lap, time.perf_counter()
+        frame.seconds += running.lap - last
         if steps.gate.awaits_update:
             frame.begun += steps.gate.before_update(frame)
 
     def step_ends(self, optimizer: Optimizer) -> None:
-        """The Listener's part: updates and state."""
-        steps = self._of(optimizer)
-        frame = steps.frame if steps is not None else None
-        if steps is None or frame is None:
+        """Implement the Listener: read updates and state."""
+        steps = self._steps()
+        if steps is None or steps.is_silent or steps.phase.is_past:
+            return
+        begun, frame = steps.clock.begun, steps.training.frame
+        is_known = begun is not None and begun() is optimizer  # as it began
+        if frame is None or not (is_known or self._ownership.has(optimizer)):
+            return
+        if begun is not None and not is_known and steps.clock.surrounds(optimizer):
             return
         steps.clock.leave(optimizer)
-        self.uncleared.update_is_over(optimizer)
+        settled = self.uncleared.settled_last
+        if settled is None or settled() is not optimizer:
+            self.uncleared.update_is_over(optimizer)
         self._stepped_in = torch._C._current_graph_task_id()
-        frame.readings.reader.read_after(frame, optimizer)
-        if frame.readings.at_update:
-            read_step(frame, optimizer, frame.readings.at_update)
+        inner, self._inner = self._inner, []
+        if frame.plan.reader.reads_after:
+            frame.plan.reader.read_after(frame, [optimizer, *inner])
+        if frame.plan.at_update:
+            read_step(frame, optimizer, frame.plan.at_update)
         skipped = getattr(optimizer, "found_inf", None)  # a scaler's word that nothing was applied
         if isinstance(skipped, Tensor):
             steps.announce("", SKIPPED)
             frame.collect("", SKIPPED, skipped.detach().reshape(()).clone(), "max")
-        _count_passes(frame, steps)
-        steps.prepare()
-        frame.seconds += lap()
+        if frame.passes.have_come or frame.collected:
+            _count_passes(frame, steps)
+        if steps.has_to_prepare:
+            steps.prepare()
+        last, running.lap = running.lap, time.perf_counter()
+        frame.seconds += running.lap - last
 
     def read_by_hand(self, frame: DueFrame) -> None:
-        """Read what can be read of a step that no optimizer told us of."""
+        """Read what can be read of a step without an optimizer."""
         begun = time.perf_counter()
-        frame.readings.reader.read_before(frame, None, set())
+        frame.plan.reader.read_before(frame, None, set())
         frame.passes.apply(lambda value: True)
         self.loss.applied(frame, None)
-        frame.readings.reader.read_gradients(frame, None)
+        frame.plan.reader.read_gradients(frame, None)
         steps = self._steps()
-        if steps is not None:
+        if steps is not None and (frame.passes.have_come or frame.collected):
             _count_passes(frame, steps)
         frame.seconds += time.perf_counter() - begun
 
-    def accumulated(self, slot: Slot) -> tuple[StepFrame, Plan] | None:
-        """The AccumulationListener's part: in which step it falls, and what is read of it.
+    def accumulated(self, slot: Slot) -> tuple[StepFrame, ReadingPlan] | None:
+        """Implement the AccumulationListener: return the step's frame, and what is read of it.
 
         In another backward than that in which an optimizer stepped it belongs to the next step,
         even if no call was seen; an optimizer may step within a backward, parameter by parameter.
@@ -194,35 +260,26 @@ class Updates:
         if steps is None or steps.ignores_updates:
             return None
         another = torch._C._current_graph_task_id() != self._stepped_in
-        if steps.frame is None or (steps.clock.ready and another):
+        if steps.training.frame is None or (steps.clock.ready and another):
             steps.boundary()
-        frame = steps.frame
-        plan = frame.readings.raw.get(slot) if frame is not None else None
+        frame = steps.training.frame
+        plan = frame.plan.raw.get(slot) if frame is not None else None
         return None if frame is None or plan is None else (frame, plan)
 
     def _ignores(self) -> bool:
         steps = self._steps()
-        return steps is None or steps.ignores_updates
+        return steps is None or steps.is_silent or steps.phase.is_past
 
     def _spend(self, seconds: float) -> None:
         steps = self._steps()
-        frame = steps.frame if steps is not None and not steps.ignores_updates else None
-        if frame is not None:
+        if steps is None or steps.is_silent or steps.phase.is_past:
+            return
+        if (frame := steps.training.frame) is not None:
             frame.seconds += seconds
-
-    def _of(self, optimizer: Optimizer) -> StepOwner | None:
-        """Whose step it is, if the optimizer holds parameters of this model."""
-        steps = self._steps()
-        if steps is None or steps.ignores_updates:
-            return None
-        is_known = steps.clock.is_in(optimizer)  # as it began
-        return steps if is_known or self._ownership.has(optimizer) else None
 
 
 def _count_passes(frame: DueFrame, steps: StepOwner) -> None:
-    """As they are now: an optimizer that steps later may apply more."""
-    if not (frame.passes.have_come or frame.collected):
-        return
+    """Record the present counts of passes: an optimizer that steps later may apply more."""
     for name, number in ((INNER, frame.passes.n_inner), (DISCARDED, frame.passes.n_discarded)):
         if number or ("", name) in frame.collected:
             steps.announce("", name)

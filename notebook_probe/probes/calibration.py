@@ -1,10 +1,10 @@
-"""What a call of a hook takes that no hook can see, measured once in a process.
+"""Measurement of the hidden cost of a hook's call, once in a process.
 
 A module that has a hook is called on a longer path, autograd makes a Python object of every
 gradient that a hook is to see, and what comes next finds the nearest caches full of what we did.
 Two small networks are run with our own readings and without: what they take longer, less what was
-counted of it, is what their calls take beside. In the one nearly nothing happens between two hooks,
-in the other about as much as in a small network that somebody trains.
+counted of it, is the hidden cost of their calls. In the one nearly nothing happens between two
+hooks, in the other about as much as in a small network in training.
 """
 
 from __future__ import annotations
@@ -22,8 +22,9 @@ from torch import Tensor, nn
 
 from notebook_probe.model.map import ModelMap
 from notebook_probe.probes.calls.taps import Taps
-from notebook_probe.probes.due.readings import DueFrame, Readings, readings
-from notebook_probe.probes.step.calling import Beside, Sample, is_known, keep
+from notebook_probe.probes.due.building import readings
+from notebook_probe.probes.due.readings import DueFrame, Readings
+from notebook_probe.probes.step.calling import CallSample, HookOverhead, is_known, keep
 from notebook_probe.probes.step.phase import Phase
 from notebook_probe.probes.step.probe import Probe
 from notebook_probe.quantities import quantities
@@ -34,7 +35,7 @@ __all__ = ["calibrate"]
 Shape: TypeAlias = tuple[int, int]
 
 READ = "output_mean", "output_std", "output_norm", "zero_fraction", "output_grad_norm"
-"""What most hooks read."""
+"""Quantities that most hooks read."""
 N_MODULES = 6
 NEAR, FAR = (32, 64), (32, 256)
 """Rows and width in the two networks. Larger tensors torch shares out among threads, whose waking
@@ -42,9 +43,9 @@ would be all that is measured.
 """
 N_TURNS = 12
 USUAL_S = 1.5e-5
-"""Where it cannot be measured."""
+"""Usual seconds, where the cost cannot be measured."""
 LEAST_S, MOST_S = 1e-7, 1e-3
-"""Whatever was measured lies between."""
+"""Bounds of the measured seconds."""
 
 _lock = threading.Lock()
 
@@ -52,8 +53,8 @@ _lock = threading.Lock()
 def calibrate() -> None:
     """Measure it, unless that has been done; takes some milliseconds, and never raises.
 
-    In a thread of its own, in which nobody has set a mode, a default device or hooks on what
-    autograd keeps.
+    In a separate thread, in which no mode, no default device and no hooks on what autograd keeps
+    are set.
     """
     with _lock:
         if not is_known():
@@ -63,11 +64,11 @@ def calibrate() -> None:
 
 
 def _calibrate() -> None:
-    usual = Beside(Sample(0.0, USUAL_S), Sample(0.0, USUAL_S))
+    usual = HookOverhead(CallSample(0.0, USUAL_S), CallSample(0.0, USUAL_S))
     forward = backward = usual
     with suppress(Exception):  # somebody's hooks on all modules may do anything
         (near, near_back), (far, far_back) = _measured(_alike, NEAR), _measured(_unlike, FAR)
-        forward, backward = Beside(near, far), Beside(near_back, far_back)
+        forward, backward = HookOverhead(near, far), HookOverhead(near_back, far_back)
     keep(forward, backward)
 
 
@@ -77,14 +78,16 @@ def _alike(width: int) -> nn.Sequential:
 
 
 def _unlike(width: int) -> nn.Sequential:
-    """Layers of many kinds; none of them draws a random number."""
+    """Return layers of many kinds, none of which draws a random number."""
     norm = partial(nn.LayerNorm, width, device="cpu", dtype=torch.float32)
     other = nn.RMSNorm(width, device="cpu", dtype=torch.float32)
     return nn.Sequential(norm(), nn.GELU(), other, nn.Softmax(-1), norm(), nn.SiLU())
 
 
-def _measured(network: Callable[[int], nn.Sequential], shape: Shape) -> tuple[Sample, Sample]:
-    """A call of a module, and a gradient, in such a network."""
+def _measured(
+    network: Callable[[int], nn.Sequential], shape: Shape
+) -> tuple[CallSample, CallSample]:
+    """Return a call of a module, and a gradient, in such a network."""
     observed, plain = _Observed(network(shape[1])), network(shape[1])
     turns = [(observed.turn(shape), _turn(plain, shape, lambda: 0.0)) for _ in range(N_TURNS)]
     forward, backward = (
@@ -94,11 +97,11 @@ def _measured(network: Callable[[int], nn.Sequential], shape: Shape) -> tuple[Sa
     return forward, backward
 
 
-def _sample(pairs: list[tuple[float, float]]) -> Sample:
-    """Of turns with hooks and without, of which other load on the machine lengthens some."""
+def _sample(pairs: list[tuple[float, float]]) -> CallSample:
+    """Summarize turns with hooks and without, some of which other load on the machine lengthens."""
     after = median(bare for _, bare in pairs) / N_MODULES
     beside = median(ours - bare for ours, bare in pairs) / N_MODULES
-    return Sample(after, min(max(beside, LEAST_S), MOST_S))
+    return CallSample(after, min(max(beside, LEAST_S), MOST_S))
 
 
 class _Observed:
@@ -114,11 +117,11 @@ class _Observed:
         self._taps.arm(self._readings, everywhere=False)
 
     def called(self, module: nn.Module) -> tuple[Phase, DueFrame]:
-        """The taps' listener."""
+        """Return the taps' listener."""
         return "training", self._frame
 
     def turn(self, shape: Shape) -> tuple[float, float]:
-        """As `_turn`, less what the hooks have counted."""
+        """Run `_turn`, less what the hooks have counted."""
         self._frame = frame = self._readings.frame(0)
         seconds = _turn(self._model, shape, lambda: frame.seconds)
         frame.close()
@@ -126,7 +129,7 @@ class _Observed:
 
 
 def _turn(model: nn.Module, shape: Shape, counted: Callable[[], float]) -> tuple[float, float]:
-    """Seconds of a forward and of a backward, less what is counted meanwhile."""
+    """Measure the seconds of a forward and of a backward, less what is counted meanwhile."""
     given = torch.ones(shape, dtype=torch.float32, device="cpu", requires_grad=True)
     gradient = torch.ones_like(given)
     begun, before = time.perf_counter(), counted()

@@ -1,7 +1,7 @@
 """The observer of one model: hooks, clock, phase and the open step, put together.
 
 Hooks call it on the training thread. It holds the model weakly and the hooks hold the observer
-weakly: whoever drops the model or the run frees both.
+weakly: dropping the model or the run frees both.
 
 At each boundary, in this order: the open step closes and goes to the sink; the gate may apply
 requests, wait while paused, or raise to stop; the next step opens and every probe's schedule is
@@ -14,10 +14,12 @@ import threading
 import time
 import weakref
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from functools import partial
 
 import torch
 from torch import Tensor, nn
 
+from notebook_probe.model.changes import registrations
 from notebook_probe.model.map import ModelMap
 from notebook_probe.model.parameter_slots import Slot
 from notebook_probe.probes.around_optimizer import Updates
@@ -27,8 +29,9 @@ from notebook_probe.probes.calls.forwards import Forwards
 from notebook_probe.probes.calls.root_hooks import hook_root
 from notebook_probe.probes.calls.taps import Taps
 from notebook_probe.probes.calls.unswitched import Unswitched
+from notebook_probe.probes.due.building import readings
 from notebook_probe.probes.due.due_probes import DueProbes
-from notebook_probe.probes.due.readings import DueFrame, Readings, readings
+from notebook_probe.probes.due.readings import DueFrame, Readings
 from notebook_probe.probes.parameters.accumulations import AccumulationHooks
 from notebook_probe.probes.reading.loop_values import take
 from notebook_probe.probes.reading.plan import is_of_calls
@@ -45,12 +48,16 @@ from notebook_probe.probes.step.probe import Probe
 from notebook_probe.probes.step.sink import OpenGate, StepGate, StepSink
 from notebook_probe.quantities.define.quantity import Combine
 from notebook_probe.quantities.reduce.stat import Number
+from notebook_probe.uninterrupted import uninterrupted, whole
 
 __all__ = ["Observer"]
 
+LOOK_EVERY = 64
+"""Steps after which the gate looks for work that was not announced, such as a full record."""
+
 
 class Observer:
-    """Measures the due probes of one model, step by step, from `hook` on.
+    """Observer of one model, which measures due probes step by step, from `hook` on.
 
     Parameters
     ----------
@@ -82,20 +89,22 @@ class Observer:
         self.training = DueProbes(self._build, sink.publish, budget)
         self.evaluation = DueProbes(self._build, sink.evaluated, Budget())
         self.evaluation.last_step = last_evaluated
-        self.taps = Taps(self)
-        self.replay = Replay(model)
+        self.taps, self.replay = Taps(self), Replay(model)
         self._model, self.model_map = weakref.ref(model), model_map
         self.is_silent = False
         """In a forked child: the parent goes on recording."""
         silence_in_children(self)
-        self._gated = -1
-        self._is_opening = False  # a step opens next, and arms what is due in it
+        self._gated, self._is_opening = -1, False  # opening: a step opens next, and arms
         self.gate: StepGate = OpenGate()
-        self.announce, self._settled = sink.announce, sink.settled
+        self._sink, self.announce = sink, sink.announce
+        self._n_registered = -1
+        """Modules and parameters registered in this process when the gate was last passed."""
         self._buffers: dict[Slot, Tensor] = {}
         self.updates = Updates(model, self)
         self._accumulations = AccumulationHooks(self.updates)
-        self._reads_raw = self._reads_batches = False
+        self._call_s = 0.0
+        """Hidden cost of a call of one of the root's hooks."""
+        self._reads_raw = self._reads_batches = self.has_to_prepare = False
         self.n_forwards = self.most_forwards = 0
         """Training calls of the root in the open step, and the most of any before."""
         self.batch_names: set[str] = set()
@@ -105,15 +114,18 @@ class Observer:
         self._turn = threading.RLock()  # two threads may train one model
         self._ends: list[Callable[[], None]] = []
 
+    @whole
     def hook(self, gate: StepGate) -> None:
         """Put the hooks on: from now on calls and updates are seen, and pass the gate."""
         calibrate()
+        self._call_s = seconds_of_a_call("forward")
         self.gate = gate
         model = self._model()
         if model is not None:
             self._ends = [handle.remove for handle in hook_root(model, self)]
             self._ends += [*self.updates.listen(), collect_for(self)]
 
+    @whole
     def close(self) -> None:
         """Publish the open step if its update happened, and take every hook off."""
         with self._turn:  # no step opens meanwhile on a thread that trains
@@ -142,6 +154,7 @@ class Observer:
         else:
             self._arm()
         self._reads_raw = any(probe.accumulations for probe in self.training.probes)
+        self.has_to_prepare = self._reads_raw or self.eager.wanted or self.eager.acts
         self.prepare()
 
     def keep_batch(self, batch: ProbeBatch) -> None:
@@ -157,7 +170,7 @@ class Observer:
 
     @property
     def probes(self) -> tuple[Probe, ...]:
-        """What is measured."""
+        """Probes that are measured."""
         return (*self.training.probes, *self.evaluation.probes)
 
     @property
@@ -166,26 +179,51 @@ class Observer:
         return self.training.frame
 
     def watches(self, module: nn.Module) -> bool:
-        """Tell the watched model from a shallow copy of it, which has the same hooks."""
+        """Return whether it is the watched model, not a shallow copy with the same hooks."""
         return self._model() is module
 
     def open_frame(self, rooted: bool = False) -> DueFrame:
-        """The open step; opens it when there is none.
-
-        Parameters
-        ----------
-        rooted : bool
-            A call of the root begins it; else any module's call may begin the next.
-        """
+        """Return the open step; open it when there is none, ``rooted`` at a call of the root."""
         frame = self.training.frame
         if frame is None:
             with self._turn:
-                frame = self.training.frame or self.training.open(self.clock.step)
-                self._arm(frame.readings, everywhere=not rooted)
-                self.updates.begin()
-            if frame.readings.replay:
-                self.replay.read(frame, frame.readings.replay, self.model_map)
+                prepare = partial(self._prepare_step, rooted)
+                frame = self.training.frame or self.training.open(self.clock.step, prepare)
+                frame.is_unseen = not rooted
+            if frame.plan.replay:
+                self.replay.read(frame, frame.plan.replay, self.model_map)
         return frame
+
+    def _follow_at_rest(self, now: float) -> bool:
+        """Continue from a step in which nothing was due to another one, if nothing waits.
+
+        Called where the root's call begins it, at the time ``now``. Return False, with nothing
+        done, where any party may have work.
+        """
+        training, clock, frame = self.training, self.clock, self.training.frame
+        step = clock.step + 1
+        if (
+            frame is None
+            or self.gate.waits
+            or not (frame.plan is training.at_rest is self.taps.at_root)
+            or step not in training.rests
+            or step % LOOK_EVERY == 0
+            or registrations.n != self._n_registered
+            or self.evaluation.frame is not None
+            or not clock.stepped
+            or clock.explicit
+            or not frame.is_untouched
+        ):
+            return False
+        with self._turn, uninterrupted:
+            if training.frame is not frame or not self._sink.pass_by(frame, now):
+                return False
+            training.follow(frame, now)
+            clock.step, clock.stepped, self._gated = step, [], step
+            self.most_forwards, self.n_forwards = max(self.most_forwards, self.n_forwards), 0
+            self.updates.begin(at_rest=True)
+        self.gate.reach(step)
+        return True
 
     def boundary(self, rooted: bool = False) -> None:
         """Close the open step, let the gate act, open the next."""
@@ -213,25 +251,30 @@ class Observer:
             self.training.interval.begin()
 
     def settle(self) -> None:
-        """Close the open step if an optimizer has stepped in it, and what was evaluated."""
+        """Close the open step if an optimizer has stepped in it, and the evaluation."""
         with self._turn:
+            self.clock.catch_up()
             if self.clock.has_stepped:
                 self._close_frame()
             self.evaluation.close()
-            self._settled()
+            self._sink.settled()
             self.training.interval.forget()
 
     def read_state(self, probes: Iterable[Probe]) -> DueFrame:
-        """What these need of the state after the last update, where nothing else is needed."""
+        """Read what these probes need of the state after the last update, if nothing else."""
         with self._turn:
             frame = self._build(tuple(probes), ()).frame(self.clock.step)
-            frame.readings.reader.read_before(frame, None, set())
+            frame.plan.reader.read_before(frame, None, set())
             frame.close()
         return frame
 
     def _close_before_next(self) -> None:
         if self.clock.has_stepped:
             self._close_frame()
+        elif self.clock.has_raised:  # what was read for that update is forgotten
+            self.clock.has_raised, self.n_forwards = False, 0
+            self.updates.loss.begin_again()
+            self.training.drop()
         if self.evaluation.frame is not None:
             self.evaluation.close_before(self.clock.upcoming)
 
@@ -249,18 +292,16 @@ class Observer:
 
     @property
     def ignores_updates(self) -> bool:
-        """What optimizers and backward passes do on this thread is no matter of a step."""
+        """True if optimizers and backward passes on this thread are ignored."""
         return self.is_silent or self.phase.is_past
 
     def _pass_gate(self, to_open: bool = False) -> float:
-        """Once per step: by hand at its end, or at the forward that opens the next.
-
-        Returns the seconds for which it held the training.
-        """
+        """Pass the gate once per step, at its end or before the next; return the seconds held."""
         if self._gated == self.clock.step:
             return 0.0
-        self._gated, self._is_opening = self.clock.step, to_open
         try:
+            self._gated, self._is_opening = self.clock.step, to_open
+            self._n_registered = registrations.n
             return self.gate.pass_to(self.clock.step)
         except BaseException:  # no step opens now; whoever trains on passes the gate again
             self._gated = -1
@@ -269,10 +310,15 @@ class Observer:
         finally:
             self._is_opening = False
 
+    @whole
     def _close_frame(self) -> None:
         self.clock.advance()
         self.most_forwards, self.n_forwards = max(self.most_forwards, self.n_forwards), 0
         self.training.close()
+
+    def _prepare_step(self, rooted: bool, due: Readings) -> None:
+        self._arm(due, everywhere=not rooted)
+        self.updates.begin(due.are_none)
 
     def _build(self, due: tuple[Probe, ...], sampled: tuple[Probe, ...]) -> Readings:
         return readings(self.model_map, due, sampled, self._buffers)
@@ -283,48 +329,57 @@ class Observer:
         self._accumulations.set(due.raw if due is not None else {})
 
     def prepare(self) -> None:
-        """Between steps: have a compiled model run the coming one eagerly, if it must be.
-
-        And hear of its gradients: its backward may be the first that is seen of it.
-        """
+        """Prepare for the next step: run it eagerly, if required, and hear of its gradients."""
         if self.eager.acts and self.phase.now is None:  # never while a call of the model runs
             self.eager.prepare(lambda: bool(self.training.upcoming(self.clock.upcoming).calls))
         if self._reads_raw:
             self._accumulations.add(self.training.upcoming(self.clock.upcoming).raw)
 
     def leave(self, output: object) -> None:
-        """A call of the root ends; without an output if it raised."""
-        begun = time.perf_counter()
-        self.phase.leave()
-        if self.phase.now is None:
+        """Note that a call of the root ends; without an output if it raised."""
+        begun, phase, frame = time.perf_counter(), self.phase, self.training.frame
+        phase.now = phase.outer.pop() if phase.outer else None
+        if phase.now is None and self.forwards.part is not None:
             self.forwards.end(output)
-        if (frame := self.training.frame) is not None:
-            frame.seconds += time.perf_counter() - begun + seconds_of_a_call("forward")
+        if frame is not None:
+            frame.seconds += time.perf_counter() - begun + self._call_s
 
     def enter(self, root: nn.Module) -> None:
-        """A call of the root begins."""
+        """Note that a call of the root begins."""
         if self.is_silent:
             return
         begun = time.perf_counter()
         if not self.phase.enter(root):
             return
-        self.forwards.begin()
-        self.unswitched.called(root, self.phase.now, self.clock.upcoming)
-        if self.phase.now == "evaluation":
-            self._open_evaluation()
+        self.forwards.part = None
         if self.phase.now != "training":
+            self._enter_untrained(root)
             return
-        if self.training.frame is None or self.clock.ready:
-            before = time.perf_counter() - begun
+        self.unswitched.n_trained = 0
+        clock = self.clock
+        is_over = clock.stepped and clock.begun is None and not clock.explicit  # nearly always
+        if self.training.frame is None or is_over or clock.ready:
             try:
-                self.boundary(rooted=True)
+                if not self._follow_at_rest(begun):
+                    before = time.perf_counter() - begun
+                    self.boundary(rooted=True)  # it counts itself, and a pause is no cost
+                    begun = time.perf_counter() - before
             except BaseException:
                 self.phase.leave()
                 raise
-            begun = time.perf_counter() - before  # a boundary counts itself, and a pause is no cost
         self.n_forwards, self.was_rooted = self.n_forwards + 1, True
         frame = self.training.frame or self.open_frame(rooted=True)
-        frame.seconds += time.perf_counter() - begun + seconds_of_a_call("forward")
+        frame.is_unseen = False
+        if self.updates.thread != threading.get_ident():
+            self.updates.shared.note(frame.step)
+        frame.seconds += time.perf_counter() - begun + self._call_s
+
+    def _enter_untrained(self, root: nn.Module) -> None:
+        """Note a call of the root that is no training."""
+        self.unswitched.called(root, self.phase.now, self.clock.upcoming)
+        if self.phase.now == "evaluation":
+            self.gate.wake()  # for those who look at evaluations
+            self._open_evaluation()
 
     def called(self, module: nn.Module) -> tuple[Phase | None, StepFrame | None]:
         """Phase and frame of a call of ``module``, also where the root was not entered."""
@@ -336,11 +391,14 @@ class Observer:
             root_phase = self.phase.now
         if phase == "evaluation":
             return phase, self._open_evaluation()
+        part = self.forwards.part
+        if part is not None and root_phase == phase == "training" and not part.closed:
+            return phase, part  # as below, mostly
         is_of_model = root_phase is not None or self.watches(module)
         return phase, self.forwards.part_of(self.training.frame, phase, is_of_model)
 
     def _phase_without_root(self, module: nn.Module) -> Phase | None:
-        """The phase of a call that the root may have no part in."""
+        """Return the phase of a call that the root may have no part in."""
         phase, root = self.phase.now, self._model()
         if root is None:
             return None
@@ -351,7 +409,7 @@ class Observer:
         return phase
 
     def _open_evaluation(self) -> DueFrame | None:
-        """The frame of what is evaluated now: the state after so many updates."""
+        """Open the frame of the present evaluation: the state after so many updates."""
         track, step = self.evaluation, self.clock.upcoming
         if self.phase.is_past or not track.probes:
             return track.frame
@@ -360,21 +418,17 @@ class Observer:
         if track.frame is None or track.frame.step != step:
             with self._turn:
                 track.close()
-                frame = track.open(step)
-                self.taps.arm_evaluation(frame.readings)
+                track.open(step, self.taps.arm_evaluation)
         return track.frame
 
     def take_batch(self, values: Mapping[str, Sequence[Tensor]]) -> None:
         """Read what the loop knows of the batch that it trains or evaluates."""
         self.batch_names.update(values)
         if (frame := self._frame_of_batch(values)) is not None:
-            take(frame, frame.readings.batch, frame.readings.batch_needs, values)
+            take(frame, frame.plan.batch, frame.plan.batch_needs, values)
 
     def _frame_of_batch(self, values: Mapping[str, Sequence[Tensor]]) -> DueFrame | None:
-        """The open frame of the batch; begins its step.
-
-        What came of a forward belongs to the step that this one has begun.
-        """
+        """Return the open frame of the batch; a result of a forward belongs to the open step."""
         root = self._model()
         if self.is_silent or root is None or not self._reads_batches:
             return None
@@ -387,13 +441,13 @@ class Observer:
         return self.training.frame
 
     def place_of(self, module: nn.Module) -> str | None:
-        """The Collector's part."""
+        """Implement the Collector."""
         return None if self.is_silent else self.taps.place_of(module)
 
     def collected(
         self, module: nn.Module, place: str, name: str, value: Number, combine: Combine
     ) -> None:
-        """The Collector's part."""
+        """Implement the Collector."""
         phase, frame = self.called(module)
         if phase == "training" and frame is not None:
             self.announce(place, name)

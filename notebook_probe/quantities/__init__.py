@@ -1,4 +1,4 @@
-"""Quantities: pure functions of a module's tensors, by name. They have never heard of a store.
+"""Quantities: pure functions of a module's tensors, by name. They know no store.
 
 What is measured is in ``catalogue``; how a function becomes a quantity in ``define``; what of a
 tensor several quantities share in ``reduce``.

@@ -31,7 +31,7 @@ COLUMNS: dict[str, Callable[[Quantity], str]] = {
     "aliases": lambda q: ", ".join(q.aliases),
     "source": lambda q: q.source or NOT_GIVEN,
 }
-"""What is close_words of each quantity."""
+"""Columns by name: the function that formats a quantity's cell."""
 
 PRINTED = ("name", "cost", "needs", "meaning")
 """The columns of the table as text, which has to fit a line."""
@@ -42,11 +42,11 @@ WIDE = {"meaning": "20em", "formula": "14em", "question": "14em", "source": "14e
 
 @dataclass(frozen=True, repr=False)
 class QuantityTable:
-    """Some quantities, shown as a table; a sequence, and by name a mapping."""
+    """Quantities, shown as a table; a sequence, and by name a mapping."""
 
     rows: tuple[Quantity, ...]
     hint: str = ""
-    """Why there are none, in words."""
+    """Reason why there are none, in words."""
 
     def __iter__(self) -> Iterator[Quantity]:
         return iter(self.rows)
@@ -55,7 +55,7 @@ class QuantityTable:
         return len(self.rows)
 
     def __getitem__(self, name: str) -> Quantity:
-        """The quantity of this name or alias, if it is in the table."""
+        """Return the quantity of this name or alias, if it is in the table."""
         for quantity in self.rows:
             if name in (quantity.name, *quantity.aliases):
                 return quantity
@@ -66,7 +66,7 @@ class QuantityTable:
         return [quantity.name for quantity in self.rows]
 
     def to_dataframe(self) -> Any:
-        """As a pandas.DataFrame, a column for each of `COLUMNS`."""
+        """Return a pandas.DataFrame with a column for each of `COLUMNS`."""
         import pandas
 
         return pandas.DataFrame(self._cells(tuple(COLUMNS)), columns=list(COLUMNS))
@@ -93,7 +93,7 @@ class QuantityTable:
 
 
 def _html(column: str, quantity: Quantity) -> str:
-    """What is several names, a line each; what is an address, a link."""
+    """Format a cell: several names with a line each, an address as a link."""
     text = COLUMNS[column](quantity)
     return as_html(text) if column in WIDE else "<br>".join(map(escape, text.split(", ")))
 
@@ -101,7 +101,7 @@ def _html(column: str, quantity: Quantity) -> str:
 def list_quantities(
     search: str = "", *, family: str = "*", needs: str = "*", cost: str = "*"
 ) -> QuantityTable:
-    """What can be measured: a table of every quantity, yours included.
+    """Return a table of every quantity that can be measured, yours included.
 
     Parameters
     ----------
@@ -144,7 +144,7 @@ def list_quantities(
 def _why_none(
     every: Sequence[Quantity], words: Sequence[str], family: str, needs: str, cost: str
 ) -> str:
-    """What of all that was asked for no quantity has, with what comes near."""
+    """Explain which of the requests no quantity meets, with similar names."""
     known: dict[str, tuple[str, list[str]]] = {
         "family": (family, [quantity.family for quantity in every]),
         "need": (needs, [need for quantity in every for need in quantity.needs]),
@@ -164,7 +164,7 @@ def _why_none(
 
 
 def built_in() -> tuple[Quantity, ...]:
-    """The quantities of this package: those that are called something in one of its files."""
+    """Return the quantities of this package, which have a name in one of its files."""
     return tuple(
         quantity
         for quantity in quantities.values()
@@ -174,7 +174,7 @@ def built_in() -> tuple[Quantity, ...]:
 
 
 def _at_home(quantity: Quantity) -> object:
-    """What its file calls by the name of its function; an example in a docstring has none."""
+    """Return the object that a quantity's file has under its name; a doctest's has none."""
     home, name = sys.modules[quantity.function.__module__], quantity.function.__qualname__
     return getattr(home, name, None)
 

@@ -1,4 +1,4 @@
 """The run: a watched model, its probes, its record and its controls.
 
-A user enters by `watch` and `Run`, a panel by `Source` and the queue of `controls`, nobody else.
+Users enter by `watch` and `Run`, panels by `Source` and the queue of `controls`, nothing else.
 """

@@ -6,9 +6,9 @@ import time
 from collections.abc import Callable, Mapping
 from functools import partial
 
-from notebook_probe.alerts import Alert, Rule, Watcher, read_alerts
-from notebook_probe.alerts.alert import ALERT
-from notebook_probe.alerts.track import Finding
+from notebook_probe.alerts import Alert, Rule, Watcher, read_alerts, read_remarks
+from notebook_probe.alerts.alert import ALERT, REMARK
+from notebook_probe.alerts.track import Onset
 from notebook_probe.probes.reading.closed_steps import ClosedSteps
 from notebook_probe.record.write.writer import RecordWriter
 from notebook_probe.run.attach.probe_set import ProbeSet
@@ -17,17 +17,18 @@ from notebook_probe.run.flight.recorder import FlightRecorder
 from notebook_probe.run.gate import Gate
 from notebook_probe.run.health.probe_statuses import ProbeStatuses
 from notebook_probe.run.health.stale_probes import StaleProbes
+from notebook_probe.uninterrupted import whole
 
 __all__ = ["Alarm"]
 
 PROBES_S = 5.0
-"""So often the probes themselves are looked at."""
+"""Seconds between two checks of the probes."""
 SHARE = 0.01
-"""Of a core that looking at them may take."""
+"""Share of a core that checking the probes may take."""
 
 
 class Alarm:
-    """Applies the rules to rows that are handed over, and keeps what they find as events.
+    """Apply the rules to recorded rows, and store their findings as events.
 
     Parameters
     ----------
@@ -35,15 +36,17 @@ class Alarm:
     steps : ClosedSteps
     probes : ProbeSet
     statuses : ProbeStatuses
-        What became of each probe.
+        Status of each probe.
     found : mapping of str to callable
-        By rule: gives what was found on the training thread since it was called last.
+        By rule: returns the findings on the training thread since the last call.
+    facts : callable
+        Returns the facts found since the last call, each with the name of its rule.
     gate : Gate
-        Knows the open step.
+        Has the open step.
     rules : mapping of str to Rule
-        Those that are followed; may be edited.
+        Rules that are followed; may be edited.
     breakpoints : Breakpoints
-        Told of each alert.
+        Receive each alert.
     flight : FlightRecorder
         Writes what it keeps at each.
     """
@@ -54,7 +57,8 @@ class Alarm:
         steps: ClosedSteps,
         probes: ProbeSet,
         statuses: ProbeStatuses,
-        found: Mapping[str, Callable[[], list[Finding]]],
+        found: Mapping[str, Callable[[], list[Onset]]],
+        facts: Callable[[], list[tuple[str, Onset]]],
         gate: Gate,
         rules: Mapping[str, Rule],
         breakpoints: Breakpoints,
@@ -62,7 +66,7 @@ class Alarm:
     ) -> None:
         self._writer, self._steps = writer, steps
         self._probes, self._statuses, self._gate = probes, statuses, gate
-        self._found = found
+        self._found, self._facts = found, facts
         self._rules, self._breakpoints, self._flight = rules, breakpoints, flight
         self._watcher = Watcher(
             writer.source,
@@ -70,7 +74,7 @@ class Alarm:
             self._keep,
             failed=lambda step, text: writer.event(step, "error", text),
             first_step=writer.first_step,
-            earlier=read_alerts(writer.source.events),
+            earlier=[*read_alerts(writer.source.events), *read_remarks(writer.source.events)],
         )
         self._stale = StaleProbes()
         self._next_look = time.monotonic() + PROBES_S
@@ -83,13 +87,14 @@ class Alarm:
         if time.monotonic() > self._next_look:
             self.look_at_probes()
 
+    @whole
     def look(self, *, whole: bool = False) -> None:
-        """Look at all that was recorded so far."""
+        """Check everything recorded so far."""
         self._watcher.look(whole=whole)
         self._take_found()
 
     def states(self) -> dict[str, str]:
-        """What each rule is doing, in words."""
+        """Return the state of each rule, in words."""
         return self._watcher.states()
 
     def look_at_probes(self) -> None:
@@ -104,13 +109,20 @@ class Alarm:
         self._next_look = time.monotonic() + max(PROBES_S, cost_s / SHARE)
 
     def _take_found(self) -> None:
-        """Say what was found on the training thread."""
+        """Report the findings of the training thread."""
         for name, take in self._found.items():
             rule, found = self._rules.get(name), take()
             if rule is not None and found:
                 self._watcher.ask(rule, partial(list, found))
+        for name, fact in self._facts():
+            rule = self._rules.get(name)
+            if rule is not None:
+                self._watcher.ask(rule, partial(list, [fact]))
 
     def _keep(self, alert: Alert) -> None:
-        self._writer.event(alert.step, ALERT, alert.text, alert.detail)
+        kind = REMARK if alert.is_remark else ALERT
+        self._writer.event(alert.step, kind, alert.text, alert.detail)
+        if alert.is_remark:
+            return
         self._breakpoints.told(alert)
         self._flight.happened(f"{alert.rule} fired at step {alert.step}")

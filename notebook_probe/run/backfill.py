@@ -22,7 +22,7 @@ __all__ = ["PastSteps"]
 
 
 class PastSteps:
-    """Writes what is evaluated now into the step that it belongs to.
+    """Write evaluations into the step that they belong to.
 
     Parameters
     ----------
@@ -53,7 +53,7 @@ class PastSteps:
             raise RuntimeError(f"at_step({step}) inside another at_step; leave that first")
         self._steps.drain()
         observer.settle()
-        observer.taps.arm_evaluation(observer.evaluation.open_whole(step, only).readings)
+        observer.taps.arm_evaluation(observer.evaluation.open_whole(step, only).plan)
         observer.phase.is_past = True
         try:
             yield
@@ -75,7 +75,7 @@ class PastSteps:
 
 
 def _write(out_of_order: Backfill, row: AnyRow, of_state: bool) -> None:
-    """Write the cells of a row that were measured; the others leave what is there."""
+    """Write the measured cells of a row; the others do not change the record."""
     table, stream = row.values, row.stream
     cells = measured(table).reshape(*table.shape[:2], -1).nonzero()
     variables, modules = np.unique(cells[0]), np.unique(cells[1])

@@ -12,7 +12,7 @@ from typing import Any
 import torch
 
 from notebook_probe.errors import TrainingStopped
-from notebook_probe.run.failure import Failure
+from notebook_probe.run.failure import EndReason
 from notebook_probe.run.reached_step import ReachedStep
 
 __all__ = ["Background"]
@@ -28,13 +28,13 @@ class Background:
     ----------
     function : callable
     on_end : callable
-        Called in the thread when the function has ended, with what it raised: Stop is no error.
+        Called in the thread when the function has ended, with its exception: Stop is no error.
     stop : callable
         Asks the function to end at its next step; called when the interpreter exits, too.
     reached : ReachedStep
-        Is told the function's steps.
+        Receives the function's steps.
     on_error : callable
-        Called in the thread with what the function raised, before that is the end of it.
+        Called in the thread with the function's exception, before the function ends.
     """
 
     def __init__(
@@ -71,6 +71,7 @@ class Background:
     def stop(self) -> None:
         """Ask it to end before its next batch, the first one too; from any thread."""
         if self.running:
+            # Remembered, as there may be no run to ask between two of them.
             self._is_stopping = True
             self._stop()
 
@@ -80,7 +81,7 @@ class Background:
         stop: Callable[[], object],
         on_error: Callable[[BaseException], None],
     ) -> None:
-        """Another run records it from here on; called in the thread."""
+        """Pass the recording to another run from now on; called in the thread."""
         self._on_end, self._stop, self._on_error = on_end, stop, on_error
         if self._is_stopping:  # while nobody was there to be asked
             stop()
@@ -92,8 +93,8 @@ class Background:
         ----------
         timeout_s : float, optional
         step : int, optional
-            So many updates are complete, counted as the record and ``loop_step`` do, over all
-            runs. A training that ends before ends the waiting.
+            Number of completed updates, counted as in the record and ``loop_step``, over all runs.
+            A training that ends before ends the waiting.
 
         Raises
         ------
@@ -102,7 +103,7 @@ class Background:
         RuntimeError
             The training would wait for itself.
         Exception
-            What the function raised.
+            Any exception of the function.
 
         Examples
         --------
@@ -129,7 +130,7 @@ class Background:
 
     def __repr__(self) -> str:
         state = "running" if self.running else "stopped" if self.stopped else "finished"
-        said = state if self.error is None else Failure.of(self.error).text
+        said = state if self.error is None else EndReason.of(self.error).text
         return f"<Background training: {said}>"
 
     def _train(
@@ -145,22 +146,26 @@ class Background:
             self.stopped = True
         except BaseException as error:  # kept for the panel and for wait()
             self._on_error(error)
+            # Raised by `wait`; the panel shows it right away.
             self.error = error
         finally:
             try:
                 self._on_end(self.error)
             finally:
+                # Before waking: those who wait for a step look at it.
                 self._is_over = True
                 self._reached.wake()
             atexit.unregister(self._stop_at_exit)
 
     def _stop_at_exit(self) -> None:
         self._stop()
+        # With a limit: a step that hangs must not keep the interpreter from exiting.
         self._thread.join(EXIT_S)
 
 
 def _modes_of_this_thread() -> Callable[[ExitStack], None]:
-    """What gives another thread this one's torch modes; context variables do not carry them."""
+    """Return a function that sets this thread's torch modes; context variables lack them."""
+    # These modes are thread-local in torch: a new thread starts with the defaults.
     inference, grad = torch.is_inference_mode_enabled(), torch.is_grad_enabled()
     device = torch.get_default_device()
     casts = [

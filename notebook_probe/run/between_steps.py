@@ -1,4 +1,4 @@
-"""What the gate of a run has done between two steps: each request by whom it concerns."""
+"""Work of a run's gate between two steps: each request goes to its handler."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from notebook_probe.run.looks.looks import Looks
 __all__ = ["Act", "BetweenSteps"]
 
 Act: TypeAlias = Callable[[Any, int], str]
-"""Does what a request says, from a step on; returns what was done, in words."""
+"""Function that applies a request from a step on; returns what was done, in words."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -25,16 +25,16 @@ class BetweenSteps:
     looks: Looks
     flight: FlightRecorder
     acts: Mapping[type, Act]
-    """Who does requests of a kind that is not about probes."""
-    lookers: Sequence[Callable[[int], None]]
-    """Who looks at the model before each step."""
+    """Handlers of requests that are not about probes."""
+    lookers: Sequence[Callable[[int], bool]]
+    """Functions that inspect the model before a step, and return whether to at the next one."""
 
     def apply(self, request: Request, step: int) -> str:
         return self.acts.get(type(request), self.probes.apply)(request, step)
 
-    def change(self, step: int) -> None:
+    def change(self, step: int) -> bool:
         self.looks.finish(step)
         self.probes.change(step)
         self.flight.write_due()
-        for look in self.lookers:
-            look(step)
+        again = [look(step) for look in self.lookers]
+        return any(again) or self.looks.are_open or self.flight.n_steps > 0

@@ -11,14 +11,14 @@ Call = TypeVar("Call", bound=Callable[..., None])
 
 
 class Callbacks(Generic[Call]):
-    """Those of one kind, in the order in which they came.
+    """Callbacks of one kind, in the order in which they were added.
 
-    Whoever goes through them while one is added or taken out sees those that were there before.
+    An iteration is not affected by callbacks added or removed meanwhile.
 
     Attributes
     ----------
     every : tuple of callable
-        Those that are there now.
+        Present callbacks.
 
     Examples
     --------

@@ -1,4 +1,4 @@
-"""How a live run is steered and asked how it does; imported without torch."""
+"""Interface of a live run for the panel: control and status; imported without torch."""
 
 from __future__ import annotations
 
@@ -22,40 +22,40 @@ class Controls(Protocol):
         """Queue a request for the next step boundary."""
 
     def status_head(self) -> StatusHead:
-        """The state of the run now; cheap enough to ask ten times a second."""
+        """Return the state of the run; cheap enough to call ten times a second."""
 
     def probes(self) -> Sequence[ProbeStatus]:
         """Every attached probe, one entry per module and quantity; takes 10 µs or so for each."""
 
-    def catalogue(self) -> Sequence[QuantityInfo]:
+    def attachable(self) -> Sequence[QuantityInfo]:
         """Every quantity that can be attached."""
 
     def preset_infos(self) -> Sequence[PresetInfo]:
-        """What can be attached under one name."""
+        """Return the presets."""
 
     def fitting(self) -> Fitting:
-        """Where each of them can be attached, in the model as it is now."""
+        """Return where each quantity can be attached in the present model."""
 
     def knobs(self) -> Sequence[KnobInfo]:
-        """Everything that can be set while it trains."""
+        """Return everything that can be set during training."""
 
     def pending_looks(self) -> tuple[list[tuple[str, int]], dict[tuple[str, int], str]]:
-        """Module and step of the looks that are not over, and why others have kept nothing."""
+        """Return module and step of pending looks, and why others have no result."""
 
     def breakpoint_infos(self) -> Sequence[BreakpointInfo]:
-        """Everything that training is to be held by."""
+        """Return the breakpoints."""
 
     def severe_rules(self) -> Sequence[str]:
-        """The alert rules that are severe."""
+        """Return the alert rules that are severe."""
 
     @property
     def restores(self) -> str:
-        """What is as it was where the loop goes back, in words; "" where it cannot."""
+        """State that the loop restores when it goes back, in words; "" if it cannot go back."""
         ...
 
     @property
-    def left(self) -> Source | None:
-        """The run that was left for this one, a branch of it."""
+    def parent(self) -> Source | None:
+        """The parent branch, if this is a branch of another run."""
         ...
 
     @property
@@ -63,7 +63,7 @@ class Controls(Protocol):
         """The alert rules that are followed, each of which can be edited."""
 
     def rule_names(self) -> Sequence[str]:
-        """The alert rules that are followed."""
+        """Return the followed alert rules."""
 
     def each_boundary(self, callback: Callable[[], None]) -> Callable[[], None]:
         """Call ``callback`` on the training thread at every step boundary; returns its removal.
@@ -73,9 +73,9 @@ class Controls(Protocol):
         ...
 
     def each_news(self, callback: Callable[[], None]) -> Callable[[], None]:
-        """Call ``callback`` when requests were answered, and when training is held or let go.
+        """Call ``callback`` after answers to requests, and when training pauses or continues.
 
-        On the training thread, so it may only wake somebody; returns its removal.
+        It is called on the training thread, so it may only wake another one; returns its removal.
         """
         ...
 

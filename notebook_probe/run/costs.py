@@ -1,4 +1,4 @@
-"""What watching costs: kept account of at each step, and kept below a budget."""
+"""Cost of watching: recorded at each step, and kept below a budget."""
 
 from __future__ import annotations
 
@@ -23,6 +23,6 @@ class CostAccount:
         self._meter, self._budget = meter, budget
 
     def add(self, step: int, seconds: float, cost: float) -> None:
-        """A step took ``seconds``, ``cost`` of them in our own code."""
+        """Add a step that took ``seconds``, ``cost`` of them in our own code."""
         self._meter.add(seconds, cost)
         self._budget.add(step, seconds, cost)

@@ -1,32 +1,32 @@
-"""That training has failed, in words, once nobody holds the exception any more."""
+"""Failure of a training, as text that outlives the exception."""
 
 from __future__ import annotations
 
 import traceback
 from dataclasses import dataclass
 
-__all__ = ["Failure"]
+__all__ = ["EndReason"]
 
 MOST_CHARACTERS = 20_000
 
 
 @dataclass(frozen=True, slots=True)
-class Failure:
-    """What ended a training.
+class EndReason:
+    """Reason why a training ended.
 
     Examples
     --------
-    >>> Failure.of(FloatingPointError("loss is nan")).text
+    >>> EndReason.of(FloatingPointError("loss is nan")).text
     'FloatingPointError: loss is nan'
     """
 
     text: str
     """The error with the line it came from."""
     traceback: str = ""
-    """As Python prints it, of long ones the beginning and the end."""
+    """Traceback as Python prints it; a long one is cut in the middle."""
 
     @classmethod
-    def of(cls, error: BaseException) -> Failure:
+    def of(cls, error: BaseException) -> EndReason:
         frames = traceback.extract_tb(error.__traceback__)
         where = f" (line {frames[-1].lineno}, in {frames[-1].name})" if frames else ""
         whole = "".join(traceback.format_exception(error))

@@ -1,7 +1,7 @@
 """The gate between two steps: where requests act, and where training waits or stops.
 
-Any thread may put a request; the training thread applies it when it passes the gate. While the
-run is paused the gate holds the training thread and goes on applying requests.
+Any thread may put a request; the training thread applies it when it passes the gate. While the run
+is paused the gate blocks the training thread and continues to apply requests.
 """
 
 from __future__ import annotations
@@ -19,58 +19,62 @@ from notebook_probe.run.attach.requests import Control, Request, Ticket
 from notebook_probe.run.callbacks import Callbacks
 from notebook_probe.run.going_back.requests import GoBack
 from notebook_probe.run.reached_step import ReachedStep
+from notebook_probe.uninterrupted import uninterrupted
 
 __all__ = ["Boundary", "Check", "Gate"]
 
 P = ParamSpec("P")
 
 TICK_S = 0.02
-"""How often a paused gate looks up."""
+"""Seconds between two checks of a paused gate."""
 
 
 class Boundary(Protocol):
-    """What acts between two steps, on the training thread."""
+    """Work between two steps, on the training thread."""
 
     def apply(self, request: Request, step: int) -> str:
-        """Do what a request says; returns what was done, in words.
+        """Apply a request; return what was done, in words.
 
         Raises a ProbeError to refuse.
         """
         ...
 
-    def change(self, step: int) -> None:
-        """Let what has changed since the last boundary act from ``step`` on."""
+    def change(self, step: int) -> bool:
+        """Apply changes since the last boundary from ``step`` on.
+
+        Return whether the next boundary has work that nobody will announce.
+        """
 
 
 class Check(Protocol):
-    """Who knows whether the training is to be held; asked on its thread."""
+    """Decision whether training pauses; called on its thread."""
 
     @property
     def is_idle(self) -> bool:
-        """Nothing can hold it between two steps or before an update; nothing else is asked then."""
+        """True if nothing can pause between steps or before an update; skips other calls."""
 
     def before_step(self, step: int) -> bool:
-        """Tell whether it is held before ``step``."""
+        """Return whether training pauses before ``step``."""
         ...
 
     def awaits_update(self) -> bool:
-        """Tell whether `before_update` is to be asked of the step that opens now."""
+        """Return whether `before_update` has to be called for the step that opens now."""
         ...
 
     def before_update(self, frame: StepFrame) -> bool:
-        """Tell whether it is held before the update of an open step."""
+        """Return whether training pauses before the update of an open step."""
         ...
 
     def on_error(self, step: int, error: BaseException) -> bool:
-        """Tell whether it is held because the loop raised."""
+        """Return whether training pauses because the loop raised."""
         ...
 
     def let_go(self) -> None:
-        """It goes on."""
+        """Note that training continues."""
 
 
 class Gate:
-    """Applies requests between steps, in the order they were put.
+    """Apply requests between steps, in the order they were put.
 
     Parameters
     ----------
@@ -84,6 +88,9 @@ class Gate:
         The step that the gate was passed for last.
     awaits_update : bool
         Something is armed that may hold the open step before its update.
+    waits : bool
+        Something waits for the next boundary. A party that has work sets it, from any thread, so
+        that a boundary without work costs one look.
     is_held : bool
         The training thread waits here now.
     problem : str
@@ -94,6 +101,7 @@ class Gate:
         self._boundary = boundary
         self._waiting: queue.SimpleQueue[Ticket] = queue.SimpleQueue()
         self._followers: Callbacks[Callable[[], None]] = Callbacks()
+        self._once: Callbacks[Callable[[], None]] = Callbacks()  # nobody who follows
         self._told: Callbacks[Callable[[], None]] = Callbacks()
         self._counting: Callbacks[Callable[[int], None]] = Callbacks()
         self._ending: Callbacks[Callable[[], None]] = Callbacks()
@@ -107,18 +115,26 @@ class Gate:
         self._leaving: TrainingStopped | None = None
         self._thread: threading.Thread | None = None
         self.awaits_update = False
+        self.waits = True
         self.reached = ReachedStep(step)
         self.is_held = False
         self.problem = ""
 
     def ask(self, check: Check) -> None:
-        """Have ``check`` say from now on where training is held."""
+        """Set the check that decides where training pauses."""
         self._check = check
+        self.waits = True
+
+    def wake(self) -> None:
+        """Make the next boundary look for work; from any thread."""
+        self.waits = True
 
     def put(self, ticket: Ticket) -> None:
         """Queue a request from any thread."""
         self._waiting.put(ticket)
+        self.waits = True
         if self._is_closed:
+            # The gate may have been closed in between: nobody would answer.
             self._refuse_waiting()
 
     @property
@@ -128,69 +144,77 @@ class Gate:
 
     @property
     def is_pausing(self) -> bool:
-        """The training is held, or will be at its next step."""
+        """True if training is paused, or will be at its next step."""
         return self._pausing
 
     @property
     def is_amid(self) -> bool:
-        """It is held in the midst of a step: most of what is requested waits for the next one."""
+        """True while paused within a step: most requests wait for the next one."""
         return self._is_amid and self.is_held
 
     @property
     def is_followed(self) -> bool:
-        """Somebody is called at each boundary, as panels are."""
+        """True if there are callbacks at each boundary, such as panels."""
         return bool(self._followers)
 
     def do_waiting(self, step: int) -> None:
-        """Do what was requested so far, between two steps."""
+        """Apply the waiting requests, between two steps."""
+        # Asked at every step: entering a section costs more than this look.
         if not self._waiting.empty():
-            for ticket in self._take_waiting():
-                self._do(ticket, step)
-            self._tell()
+            with uninterrupted:
+                for ticket in self._take_waiting():
+                    self._do(ticket, step)
+                self._tell()
 
     def excuse(self, seconds: float) -> None:
-        """Count what somebody asked for, and took so long, as time for which training was held."""
+        """Count the seconds of a long request as time in which training was paused."""
         self._excused += seconds
 
     def leave(self, by: TrainingStopped) -> None:
-        """Let go, and raise this where the training thread passes; called by what acts here."""
-        self._leaving = by
+        """Continue, and raise this where the training thread passes; called by handlers."""
+        self._leaving, self.waits = by, True
 
     def close(self) -> None:
-        """Let go, refuse what still waits, and whatever is put from now on."""
+        """Continue, and refuse waiting and future requests."""
+        # Set before the queue is emptied: `put` looks at it after it has added a ticket.
         self._is_closed = True
         self._refuse_waiting()
 
     @property
     def is_elsewhere(self) -> bool:
-        """Another thread than this one trains: its steps are its own to open and close."""
+        """True if another thread trains: only it may open and close steps."""
         thread = self._thread
+        # A thread that has ended trains no more, even if no other one has passed since.
         return thread not in (None, threading.current_thread()) and thread.is_alive()
 
     def each_boundary(self, callback: Callable[[], None]) -> Callable[[], None]:
         """Call ``callback`` at every boundary and every 20 ms of a pause; returns its removal."""
-        return self._followers.add(callback)
+        remove = self._followers.add(callback)
+        self.waits = True
+        return remove
 
     def each_news(self, callback: Callable[[], None]) -> Callable[[], None]:
-        """Call ``callback`` once requests were answered, and when training is held or let go.
+        """Call ``callback`` after answers to requests, and when training pauses or continues.
 
-        On the training thread, so it only wakes somebody; returns its removal.
+        It is called on the training thread, so it may only wake another one; returns its removal.
         """
         return self._told.add(callback)
 
     def each_step(self, callback: Callable[[int], None]) -> Callable[[], None]:
         """Call ``callback(step)`` once on the way to each step; returns its removal.
 
-        Nobody who could let a training go on is behind it.
+        Nothing that could continue a paused training exists.
         """
-        return self._counting.add(callback)
+        remove = self._counting.add(callback)
+        self.waits = True
+        return remove
 
     def each_end(self, callback: Callable[[], None]) -> Callable[[], None]:
         """Call ``callback`` before the run is closed; returns its removal."""
         return self._ending.add(callback)
 
     def end(self) -> None:
-        """The run is about to be closed."""
+        """Call the callbacks for the end of the run."""
         for callback in self._ending.every:
             self._attempt(callback)
 
@@ -198,10 +222,12 @@ class Gate:
         """Do something at the next boundary, on the training thread."""
 
         def late() -> None:
+            # First: `act` may raise, and must not be called again at the next boundary.
             remove()
             act()
 
-        remove = self.each_boundary(late)
+        remove = self._once.add(late)
+        self.waits = True
 
     def pass_to(self, step: int) -> float:
         """Pass the gate on the way to ``step``; raises TrainingStopped after Stop.
@@ -211,8 +237,9 @@ class Gate:
         float
             Seconds for which it held the training.
         """
-        self.reached.reach(step)
-        self._thread = threading.current_thread()
+        self.reach(step)
+        # First: what comes while this boundary works waits for the next one.
+        self.waits = False
         self._excused = 0.0
         if not self._is_closed:
             for callback in self._counting.every:
@@ -225,17 +252,32 @@ class Gate:
             held, check = self._hold(step), self._asked()  # what was armed meanwhile counts
         else:
             held = self._excused
+        # One step was let through; the next one waits again.
         self._single = False
         self.awaits_update = check is not None and check.awaits_update()
+        self.waits |= check is not None or self._is_asked_always
         if self._stopping or self._leaving is not None:
             self._end(f"stopped before step {step}; everything recorded is kept")
         return held
 
-    def before_update(self, frame: StepFrame) -> float:
-        """Let the training be held before an update; raises TrainingStopped after Stop.
+    def reach(self, step: int) -> None:
+        """Pass the gate on the way to ``step`` while nothing waits."""
+        reached = self.reached
+        reached.step = step  # before the look: a thread that begins to wait does the reverse
+        if step >= reached.first:
+            reached.wake()
+        # At each step, as a training may continue on another thread.
+        self._thread = threading.current_thread()
 
-        Pause, Step, Stop and a way back act here; whatever else is requested waits for the next
-        step.
+    @property
+    def _is_asked_always(self) -> bool:
+        """True if each boundary has work: callbacks, or a pause."""
+        return self._pausing or bool(self._followers.every or self._counting.every)
+
+    def before_update(self, frame: StepFrame) -> float:
+        """Pause before an update if needed; raises TrainingStopped after Stop.
+
+        Pause, Step, Stop and going back act here; other requests wait for the next step.
 
         Returns
         -------
@@ -248,7 +290,7 @@ class Gate:
         return held
 
     def hold_on_error(self, step: int, error: BaseException) -> None:
-        """Let a training be held that has raised; what lets it go on but a way back ends it."""
+        """Pause a training that has raised; continuing ends it, unless it goes back."""
         if not self._is_closed:
             self._attempt(self._ask, lambda check: check.on_error(step, error))
             self._hold_amid(step)
@@ -257,9 +299,11 @@ class Gate:
             self._pausing = False
 
     def _end(self, text: str) -> None:
-        """Raise where somebody wants the training to end, or to leave, here."""
+        """Raise if training is to end, or to leave, here."""
+        # Taken before raising: the next training must not leave as well.
         leaving, self._leaving = self._leaving, None
         if self._stopping:
+            # A loop that is started again must not stop, or wait, at its first step.
             self._stopping = self._pausing = False
             raise TrainingStopped(text)
         if leaving is not None:
@@ -267,27 +311,31 @@ class Gate:
             raise leaving
 
     def _asked(self) -> Check | None:
-        """Who may have the training held now."""
+        """Return the check that may pause training now."""
         check = self._check
+        # Without armed breakpoints a step pays for no more than this.
         return None if check is None or check.is_idle else check
 
     def _ask(self, question: Callable[[Check], bool]) -> None:
         if self._check is not None and question(self._check):
             self._pausing, self._single = True, False
-            self._is_caught = True
+            self._is_caught = self.waits = True
 
     def _hold_amid(self, step: int) -> float:
-        """Hold in the midst of a step, where nothing but the controls and a way back can act."""
+        """Pause within a step, where only the controls and going back can act."""
+        # Only a breakpoint pauses within a step; the Pause button waits for the boundary.
         if not self._is_caught:
             return 0.0
         self._is_amid = True
         try:
             return self._hold(step)
         finally:
+            # Requests that cannot act within a step were postponed; now they take their turn.
             self._is_amid = self._single = False
             put_off, self._put_off = self._put_off, []
             for ticket in put_off:
                 self._waiting.put(ticket)
+            self.waits = True
 
     def _hold(self, step: int) -> float:
         """Wait for as long as the run is paused; returns for how many seconds."""
@@ -315,7 +363,7 @@ class Gate:
         return self._pausing and not is_let_go
 
     def _call_followers(self) -> None:
-        for callback in self._followers.every:
+        for callback in (*self._once.every, *self._followers.every):
             self._attempt(callback)
 
     def _tell(self) -> None:
@@ -325,11 +373,15 @@ class Gate:
     def _look_up(self, step: int) -> None:
         self._call_followers()
         self.do_waiting(step)
-        self._attempt(self._boundary.change, step)
+        self._attempt(self._change, step)
+
+    def _change(self, step: int) -> None:
+        self.waits |= self._boundary.change(step)
 
     def _wait(self, step: int) -> None:
-        """Hold for a tick, or until a request comes."""
-        with suppress(queue.Empty):
+        """Wait for a tick, or until a request arrives."""
+        # An interrupt must not fall between taking a ticket and answering it.
+        with uninterrupted, suppress(queue.Empty):
             ticket = self._waiting.get(timeout=TICK_S)
             if self._is_amid and not isinstance(ticket.request, Control | GoBack):
                 self._put_off.append(ticket)
@@ -354,11 +406,13 @@ class Gate:
         self._tell()
 
     def _attempt(self, act: Callable[P, None], *args: P.args, **kwargs: P.kwargs) -> None:
-        """Do it; an exception becomes the gate's problem, never that of the training."""
+        """Run a function; an exception becomes the gate's problem, never that of the training."""
         try:
             act(*args, **kwargs)
         except Exception as error:
+            # Callbacks are the panel's and the user's: shown in the panel instead.
             self.problem = f"{type(error).__name__}: {error}"
+            self.waits = True  # what failed is tried again
 
     def _do(self, ticket: Ticket, step: int) -> None:
         try:

@@ -18,9 +18,10 @@ from notebook_probe.probes.observer import Observer
 from notebook_probe.probes.step.hooks import UncopiedHandle, WeakHook
 from notebook_probe.probes.step.phase import is_traced
 from notebook_probe.record.format.notes import MODEL_GRAPH
-from notebook_probe.record.format.source import Event
+from notebook_probe.record.format.source import Event, EventSink
 from notebook_probe.run.attach.probe_set import ProbeSet
 from notebook_probe.run.attach.requests import BuildGraph
+from notebook_probe.uninterrupted import uninterrupted
 
 __all__ = ["NO_BATCH", "Graphs"]
 
@@ -33,19 +34,16 @@ NOT_CALLED = (
 )
 
 
-class GraphRecord(Protocol):
-    """Who keeps it."""
+class GraphRecord(EventSink, Protocol):
+    """Storage of the graph."""
 
     @property
     def stopped(self) -> str:
-        """Why nothing more is recorded, in words; empty as long as something is."""
-
-    def event(self, step: int, kind: str, text: str, detail: str = "") -> None:
-        """Note it: in words for people, as JSON for programs."""
+        """Reason why nothing more is recorded, in words; empty while recording."""
 
 
 class Graphs:
-    """What is asked for, and what is kept.
+    """Requested and stored graphs of the model.
 
     Parameters
     ----------
@@ -53,9 +51,9 @@ class Graphs:
     observer : Observer
     record : GraphRecord
     events : callable
-        Those of the record so far.
+        Events of the record so far.
     excuse : callable
-        Told for how many seconds building held the training.
+        Called with the seconds for which building blocked training.
     """
 
     def __init__(
@@ -71,7 +69,7 @@ class Graphs:
         self._awaited: _NextCall | None = None
 
     def apply(self, request: BuildGraph, step: int) -> str:
-        """Build it now, or of what ``step`` calls the model with; returns which, in words.
+        """Build it now, or from the first call in ``step``; return which, in words.
 
         Raises
         ------
@@ -87,18 +85,21 @@ class Graphs:
             self._awaited = _NextCall(self.model, self._observer, step)
         return "the graph is built of what the model is called with next, after that step"
 
-    def finish(self, step: int) -> None:
-        """Build what was asked for, once a step has called the model; between steps only.
+    def finish(self, step: int) -> bool:
+        """Build the requested graph, once a step has called the model; between steps only.
 
-        A hook that is put on while the call begins hears of the next one first.
+        A hook added while a call starts is not called before the next one. Return whether one is
+        still awaited.
         """
         awaited = self._awaited
-        if awaited is None or step <= awaited.step:  # asked at every step
-            return
-        if awaited.given is None and step == awaited.step + 1:
-            return
+        # A hook added during a call is called from the next one on: one more step is waited for.
+        if awaited is None:
+            return False
+        if step <= awaited.step or (awaited.given is None and step == awaited.step + 1):
+            return True
         self.forget()
         self._held(step, lambda: self._of_call(awaited))
+        return False
 
     def forget(self) -> None:
         """Wait for no call any more."""
@@ -111,7 +112,7 @@ class Graphs:
         return self._probes.model
 
     def known(self) -> Graph | None:
-        """The graph that is recorded, if it is of the model as it is now."""
+        """Return the recorded graph, if it still matches the model."""
         graph = recorded_graph(self._events())
         modules = self._probes.model_map.modules
         if graph is None or any(one.path not in modules for one in graph.modules):
@@ -130,7 +131,7 @@ class Graphs:
         return self.of(batch.args, batch.kwargs, step)
 
     def _of_call(self, awaited: _NextCall) -> Graph:
-        """Of what was heard; without a call the tree."""
+        """Return the graph of the observed call; without a call, the tree of modules."""
         if awaited.given is not None:
             return build(self.model, *awaited.given)
         return build_tree(self.model, NOT_CALLED.format(awaited.step))
@@ -141,6 +142,7 @@ class Graphs:
         try:
             return self._keep(make(), step)
         finally:
+            # Not counted as a cost of watching: it was requested.
             self._excuse(time.perf_counter() - begun)
 
     def _keep(self, graph: Graph, step: int) -> Graph:
@@ -150,14 +152,14 @@ class Graphs:
 
 
 class _NextCall:
-    """What a step calls the model with first.
+    """First call of the model in a step, with its arguments.
 
     Parameters
     ----------
     model : nn.Module
         Held weakly, and hooked until `remove`.
     observer : Observer
-        Knows which calls are of the training.
+        Distinguishes calls of the training.
     step : int
     """
 
@@ -165,7 +167,9 @@ class _NextCall:
         self.step, self._observer = step, observer
         self.given: tuple[tuple[Any, ...], dict[str, Any]] | None = None
         hook = _OnCall(self)
-        self._handle = UncopiedHandle(model.register_forward_pre_hook(hook, with_kwargs=True))
+        # An interrupt after registering would leave a hook without a handle.
+        with uninterrupted:
+            self._handle = UncopiedHandle(model.register_forward_pre_hook(hook, with_kwargs=True))
 
     def called(self, module: nn.Module, args: tuple[Any, ...], kwargs: dict[str, Any]) -> None:
         """Keep what a training call is given."""
@@ -174,7 +178,7 @@ class _NextCall:
             self.given = _apart(args), _apart(kwargs)
 
     def remove(self) -> None:
-        """Hear no more."""
+        """Remove the hook."""
         self._handle.remove()
 
 
@@ -182,12 +186,12 @@ class _OnCall(WeakHook):
     __slots__ = ()
 
     def __call__(self, module: nn.Module, args: Any, kwargs: Any = None) -> None:
-        """aside: taken off while a call begins, torch calls it once more, without keywords."""
+        """Notify the owner; torch calls a hook removed at call start again, without keywords."""
         if torch.compiler.is_compiling() or (awaited := self.owner()) is None or is_traced():
             return
         awaited.called(module, args, kwargs or {})
 
 
 def _apart(value: Any) -> Any:
-    """The same values, without what they were computed from."""
+    """Return the same values, detached from their graphs."""
     return tree_map_only(Tensor, lambda tensor: tensor.detach(), value)

@@ -1,4 +1,4 @@
-"""The last state of a run, for probes that were to be due at a last step which nobody knew."""
+"""Last state of a run, for probes that were due at a last step which was not announced."""
 
 from __future__ import annotations
 
@@ -12,9 +12,9 @@ __all__ = ["read_last_state"]
 
 
 def read_last_state(observer: Observer, probes: ProbeSet, past: PastSteps) -> None:
-    """Read the weights that the last update left; of what was computed in it, say that it is lost.
+    """Read the weights after the last update; report values of the step itself as lost.
 
-    The state after n updates has step n; a training that goes on there overwrites it.
+    The state after n updates has step n; a training that continues there overwrites it.
     """
     step = observer.clock.step
     if observer.is_silent or observer.training.last_step != step - 1:
@@ -29,5 +29,5 @@ def read_last_state(observer: Observer, probes: ProbeSet, past: PastSteps) -> No
 
 
 def _is_of_state(probe: Probe) -> bool:
-    """It needs nothing that only a step has."""
+    """Return whether it needs nothing that exists only within a step."""
     return set(probe.quantity.needs) <= ANYTIME and not probe.quantity.spans_steps

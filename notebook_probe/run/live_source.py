@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 
 from notebook_probe.probes.observer import Observer
@@ -15,6 +15,7 @@ from notebook_probe.record.format.source import Event, ModuleRow, StreamView, Ve
 from notebook_probe.record.views.xarray_views import Snapshot
 from notebook_probe.record.write.recorded_source import RecordedSource
 from notebook_probe.record.write.writer import RecordWriter
+from notebook_probe.run.rows.layout import AnyRow
 from notebook_probe.run.rows.open_step import with_open_step
 from notebook_probe.run.rows.row_keeper import RowKeeper
 
@@ -36,6 +37,8 @@ class LiveSource(Exports):
         self, writer: RecordWriter, rows: RowKeeper, steps: ClosedSteps, observer: Observer
     ) -> None:
         self._writer, self._rows, self._steps, self._observer = writer, rows, steps, observer
+        self.await_end: Callable[[], None] = lambda: None
+        """Waits until a run that is being closed has recorded its last step."""
 
     @property
     def location(self) -> str:
@@ -73,29 +76,29 @@ class LiveSource(Exports):
 
     @property
     def all_events(self) -> tuple[Event, ...]:
-        """What happened on every branch, in the order in which it was written."""
+        """Events on every branch, in the order in which they were written."""
         return self._writer.source.all_events
 
     def snapshot(self) -> Snapshot:
+        self.await_end()
         self._steps.drain()  # the first array of a name says how large all are, not the open step's
-        steps = [self._steps.measured(frame, is_final=False) for frame in self._open_frames()]
-        rows = [row for one in steps for row in (*self._rows.rows(one), *self._rows.loss_row(one))]
+        open_steps = [self._open_frames(), self._coming_frames()]
+        rows = [[*self._rows_of(frames)] for frames in open_steps]
         now = self._recorded.snapshot()  # after them: a step that closes meanwhile is not missed
-        return replace(
-            now,
-            streams=with_open_step(now.streams, rows, NUMBERS.group),
-            vectors=[with_open_step([view], rows, view.axis.group)[0] for view in now.vectors],
-            ragged=with_open_step(now.ragged, rows, RAGGED.group),
-            named=with_open_step(now.named, rows, NAMED.group),
-            blobs=[
-                with_open_step([view], rows, f"{BLOBS}/{view.variables[0].name}")[0]
-                for view in now.blobs
-            ],
-        )
+        for some in filter(None, rows):
+            now = _with_rows(now, some)
+        return now
+
+    def _rows_of(self, frames: Iterable[StepFrame]) -> Iterator[AnyRow]:
+        for frame in frames:
+            one = self._steps.measured(frame, is_final=False)
+            yield from self._rows.rows(one)
+            yield from self._rows.loss_row(one)
 
     @property
     def _recorded(self) -> RecordedSource:
         """The writer's view, with all steps that are closed."""
+        self.await_end()
         self._steps.drain()
         return self._writer.source
 
@@ -104,3 +107,24 @@ class LiveSource(Exports):
         frame = self._steps.provisional(observer.frame, observer.clock.has_stepped)
         frames = (frame, observer.evaluation.frame, self._steps.state)
         return [one for one in frames if one is not None]
+
+    def _coming_frames(self) -> list[StepFrame]:
+        """Return what was logged of the step after the open one."""
+        frame = self._observer.frame
+        coming = None if frame is None else self._steps.coming(frame.step + 1)
+        return [] if coming is None else [coming]
+
+
+def _with_rows(now: Snapshot, rows: Sequence[AnyRow]) -> Snapshot:
+    """Return a snapshot with these rows at the end of their streams."""
+    return replace(
+        now,
+        streams=with_open_step(now.streams, rows, NUMBERS.group),
+        vectors=[with_open_step([view], rows, view.axis.group)[0] for view in now.vectors],
+        ragged=with_open_step(now.ragged, rows, RAGGED.group),
+        named=with_open_step(now.named, rows, NAMED.group),
+        blobs=[
+            with_open_step([view], rows, f"{BLOBS}/{view.variables[0].name}")[0]
+            for view in now.blobs
+        ],
+    )

@@ -1,11 +1,13 @@
-"""What a run is composed of: parts with one job each, made whole before the model is hooked."""
+"""Parts of a run, each with one job, complete before the model is hooked."""
 
 from __future__ import annotations
 
+import warnings
 from dataclasses import dataclass
 from functools import partial
-from typing import Self
+from typing import Any, Self
 
+import torch
 from torch import nn
 
 from notebook_probe.alerts import Rules
@@ -19,6 +21,7 @@ from notebook_probe.run.alerting import Alarm
 from notebook_probe.run.attach.attachment import Attachment
 from notebook_probe.run.attach.denser import denser
 from notebook_probe.run.attach.flight_probes import flight_probes
+from notebook_probe.run.attach.looking_back import LookingBack
 from notebook_probe.run.attach.probe_set import ProbeSet
 from notebook_probe.run.attach.requests import (
     BuildGraph,
@@ -37,6 +40,7 @@ from notebook_probe.run.breakpoints.check import BreakpointCheck
 from notebook_probe.run.breakpoints.following_rows import FollowingRows
 from notebook_probe.run.breakpoints.requests import Break, EditBreak, Unbreak
 from notebook_probe.run.costs import CostAccount
+from notebook_probe.run.facts.facts import Facts
 from notebook_probe.run.flight.recorder import FlightRecorder
 from notebook_probe.run.gate import Gate
 from notebook_probe.run.going_back.requests import EvaluateAt, GoBack
@@ -53,13 +57,18 @@ from notebook_probe.run.health.why_silent import WhySilent
 from notebook_probe.run.live_source import LiveSource
 from notebook_probe.run.looks.looks import Looks
 from notebook_probe.run.loop.loop_log import LoopLog
-from notebook_probe.run.loop.passes import Passes
+from notebook_probe.run.loop.passes import DataPasses
 from notebook_probe.run.mirror.mirror import Mirrors
 from notebook_probe.run.rows.row_keeper import RowKeeper
 from notebook_probe.run.settings.rule_edits import edit, note_edit
 from notebook_probe.run.settings.settings import Settings
 
 __all__ = ["RunParts"]
+
+WITHOUT_GRADIENTS = (
+    "the interrupt has left torch's gradient mode off, so that backward() will raise; "
+    "torch.set_grad_enabled(True) turns it on"
+)
 
 
 @dataclass(frozen=True, eq=False, slots=True)
@@ -71,9 +80,9 @@ class RunParts:
     writer : RecordWriter
         Keeps the record.
     meter : Meter
-        How fast steps come, and what watching costs of them.
+        Speed of the steps, and the overhead of watching.
     costs : CostAccount
-        Takes in the time of each step.
+        Account of the time of each step.
     rows : RowKeeper
         Makes rows of measured steps.
     steps : ClosedSteps
@@ -81,41 +90,45 @@ class RunParts:
     observer : Observer
         Measures, step by step.
     probes : ProbeSet
-        What is wanted, and between two steps what is measured.
+        Wanted probes, and between two steps the measured ones.
+    looking_back : LookingBack
+        State of quantities that look back at earlier steps.
     settings : Settings
-        What can be set while it trains.
+        Settings that can be changed during training.
     looks : Looks
         Tensors of modules that are kept on request.
     graphs : Graphs
         The model's graph, built on request.
     gate : Gate
-        Where requests act, and training waits.
+        Applies requests, and blocks a paused training.
     probe_statuses : ProbeStatuses
-        What became of each probe, and why one is silent.
+        Status of each probe, and why one is silent.
     catalogue : QuantityCatalogue
-        What can be attached.
+        Attachable quantities.
     state : RunState
-        How the run does.
+        State of the run.
     source : LiveSource
-        What was recorded, and the open step.
+        Recorded rows, and the open step.
     past : PastSteps
         Writes into steps that have passed.
     loop_log : LoopLog
         Puts what is logged where it belongs.
-    passes : Passes
+    passes : DataPasses
         Notes passes through the training data.
     rules : Rules
-        What is looked for in what is recorded.
+        Rules for the recorded series.
     alarm : Alarm
         Applies the rules to what is recorded.
     mirrors : Mirrors
         Hand on what is recorded.
     breakpoints : Breakpoints
-        What holds the training.
+        Conditions that pause training.
     flight : FlightRecorder
         Keeps the last steps.
     way_back : WayBack
         To earlier steps, where the loop has one.
+    facts : Facts
+        Facts of execution.
     """
 
     writer: RecordWriter
@@ -125,6 +138,7 @@ class RunParts:
     steps: ClosedSteps
     observer: Observer
     probes: ProbeSet
+    looking_back: LookingBack
     settings: Settings
     looks: Looks
     graphs: Graphs
@@ -135,13 +149,14 @@ class RunParts:
     source: LiveSource
     past: PastSteps
     loop_log: LoopLog
-    passes: Passes
+    passes: DataPasses
     rules: Rules
     alarm: Alarm
     mirrors: Mirrors
     breakpoints: Breakpoints
     flight: FlightRecorder
     way_back: WayBack
+    facts: Facts
 
     @classmethod
     def of(
@@ -190,7 +205,8 @@ class RunParts:
             **dict.fromkeys((Break, EditBreak, Unbreak), breakpoints.apply),
             **dict.fromkeys((GoBack, EvaluateAt), way_back.apply),
         }
-        untrained = Untrained(model, observer.updates, observer.taps.last_call, rules)
+        untrained = Untrained(model, observer.updates, rules)
+        facts = Facts(model, observer, writer, rules)
         never_cleared = NeverCleared(observer.updates.uncleared, rules)
         unswitched = UnswitchedMode(observer.unswitched, rules)
         trained = TrainedUnswitched(model, observer.unswitched, rules)
@@ -201,14 +217,16 @@ class RunParts:
             "trained_in_evaluation_mode": trained.take,
         }
         of_modes = unswitched.look, trained.look
-        lookers = untrained.look, never_cleared.look, *of_modes, graphs.finish
+        lookers = untrained.look, never_cleared.look, *of_modes, graphs.finish, facts.look
         gate = Gate(writer.first_step, BetweenSteps(probes, looks, flight, acts, lookers))
+        breakpoints.wake = gate.wake
         past = PastSteps(writer, rows, steps, observer)
         why_silent = WhySilent(model, observer, steps.scalars)
         probe_statuses = ProbeStatuses(model, observer, why_silent)
         mirrors = Mirrors(writer, steps.drain)
         alarm = Alarm(
-            *(writer, steps, probes, probe_statuses, found, gate, rules, breakpoints, flight)
+            *(writer, steps, probes, probe_statuses, found, facts.take, gate, rules),
+            *(breakpoints, flight),
         )
         state = RunState(
             writer, rows, steps, observer, gate, meter, budget, mirrors, breakpoints, flight
@@ -223,6 +241,7 @@ class RunParts:
             steps=steps,
             observer=observer,
             probes=probes,
+            looking_back=LookingBack(probes, observer, steps, writer, gate),
             settings=settings,
             looks=looks,
             graphs=graphs,
@@ -233,14 +252,21 @@ class RunParts:
             source=LiveSource(writer, rows, steps, observer),
             past=past,
             loop_log=LoopLog(rows, steps, observer, past),
-            passes=Passes(writer, lambda: observer.clock.upcoming),
+            passes=DataPasses(writer, lambda: observer.clock.upcoming),
             rules=rules,
             alarm=alarm,
             mirrors=mirrors,
             breakpoints=breakpoints,
             flight=flight,
             way_back=way_back,
+            facts=facts,
         )
+
+    @property
+    def kept_batch(self) -> tuple[tuple[Any, ...], dict[str, Any]] | None:
+        """Arguments and keywords of the batch that `Run.probe_batch` has kept; None without one."""
+        batch = self.observer.replay.batch
+        return None if batch is None else (batch.args, batch.kwargs)
 
     def put(self, request: Request) -> Ticket:
         """Queue a request from any thread, at the step that a status tells."""
@@ -257,25 +283,35 @@ class RunParts:
         return ticket
 
     def loop_raised(self, error: BaseException) -> None:
-        """Let a training be held that has raised, before it ends; nobody's Stop is an error."""
+        """Pause a training that has raised, if requested, before it ends; Stop is no error."""
+        if isinstance(error, KeyboardInterrupt):
+            self._check_gradient_mode()
         if not isinstance(error, WANTED):
             self.gate.hold_on_error(self.observer.clock.upcoming, error)
 
     def end_loop(self, error: BaseException | None) -> None:
-        """Close the last step of a loop that has come to its end, or was ended by an error."""
+        """Close the last step of a loop that has ended, normally or by an error."""
         self.observer.settle()
         self.steps.drain()
-        self.looks.finish(self.observer.clock.step)
+        self.looks.finish_all(self.observer.clock.step)
         self.graphs.finish(self.observer.clock.step)
         if error is not None and not isinstance(error, WANTED):
             self.flight.happened(f"the loop raised {type(error).__name__}: {error}"[:200])
+        if isinstance(error, KeyboardInterrupt):
+            self._check_gradient_mode()
         self.flight.write_due()
         self.state.rest(error)
 
-    def begin(self, first_probes: Attachment) -> None:
-        """Hook the model and measure these probes; the last thing that is done.
+    def _check_gradient_mode(self) -> None:
+        """Report that an interrupt within torch's own code has left the gradient mode off."""
+        if not torch.is_grad_enabled():
+            self.writer.event(self.observer.clock.step, "error", WITHOUT_GRADIENTS)
+            warnings.warn(WITHOUT_GRADIENTS, stacklevel=2)
 
-        Where another thread is in the midst of a step, measuring begins with the next one.
+    def begin(self, first_probes: Attachment) -> None:
+        """Add the hooks to the model and measure these probes; called last.
+
+        If another thread is within a step, measuring starts with the next one.
         """
         first, resumed = self.writer.first_step, self.writer.continued
         if resumed:
@@ -283,13 +319,16 @@ class RunParts:
         self.probes.add(first_probes)
         if self.flight.n_steps:
             self.probes.add(Attachment.resolved(flight_probes, self.probes.model_map))
+        if resumed:
+            self.looking_back.await_step(self.writer.source)
         self.alarm.look()  # back at what a resumed record holds
         self.writer.feed(self.alarm.bring)
         self.observer.hook(self.gate)
+        self.facts.begin()
         self.observer.between_steps(lambda: self.probes.begin(first, resumed))
 
     def change_between_steps(self) -> None:
-        """Let what is wanted act now when no step is open; else the gate does, at the next one."""
+        """Apply changes now if no step is open; else the gate does at the next boundary."""
         if not self.gate.is_elsewhere:
             clock = self.observer.clock
             self.observer.between_steps(lambda: self.probes.change(clock.step))

@@ -3,14 +3,15 @@
 from __future__ import annotations
 
 import math
-import threading
 from collections.abc import Callable
+
+from notebook_probe.uninterrupted import InterruptibleCondition
 
 __all__ = ["ReachedStep"]
 
 
 class ReachedStep:
-    """How many updates are complete; while nobody waits, telling costs a comparison.
+    """Number of completed updates; cheap to update while no thread waits.
 
     Parameters
     ----------
@@ -19,22 +20,24 @@ class ReachedStep:
     Attributes
     ----------
     step : int
+    first : float
+        The first step that a thread waits for; infinite without one.
     """
 
     def __init__(self, step: int) -> None:
         self.step = step
-        self._changed = threading.Condition()
+        self._changed = InterruptibleCondition()
         self._awaited: list[int] = []
-        self._first = math.inf  # of those
+        self.first = math.inf
 
     def reach(self, step: int) -> None:
-        """So many are complete; told by the thread that trains."""
+        """Set the number of completed updates; called by the training thread."""
         self.step = step  # before it looks: a thread that begins to wait does the reverse
-        if step >= self._first:
+        if step >= self.first:
             self.wake()
 
     def wake(self) -> None:
-        """Have whoever waits look whether it is over."""
+        """Wake the waiting threads."""
         with self._changed:
             self._changed.notify_all()
 
@@ -49,9 +52,9 @@ class ReachedStep:
         """
         with self._changed:
             self._awaited.append(step)
-            self._first = min(self._awaited)
+            self.first = min(self._awaited)
             try:
                 return self._changed.wait_for(lambda: self.step >= step or is_over(), timeout_s)
             finally:
                 self._awaited.remove(step)
-                self._first = min(self._awaited, default=math.inf)
+                self.first = min(self._awaited, default=math.inf)

@@ -5,24 +5,28 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager, nullcontext
 from functools import partial
-from types import MappingProxyType
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from torch import nn
 from torch.optim import Optimizer
 
 from notebook_probe.alerts import Rule, Rules
-from notebook_probe.errors import ClosedRunError
+from notebook_probe.errors import near
 from notebook_probe.model.map import ModelMap
 from notebook_probe.model.selectors import Where
 from notebook_probe.probes.step.probe import PhaseName
-from notebook_probe.quantities import own_name, quantities
+from notebook_probe.quantities import own_name
 from notebook_probe.record.export.exports import Exports
-from notebook_probe.record.format.source import Event, ModuleRow, StreamView, VectorView
+from notebook_probe.record.format.source import (
+    Event,
+    ModuleRow,
+    Source,
+    StreamView,
+    VectorView,
+)
 from notebook_probe.record.views.xarray_views import Snapshot
 from notebook_probe.record.write.closing import losses_as_warnings
 from notebook_probe.record.write.writer import RecordWriter
-from notebook_probe.run.actions.branch_actions import BranchActions
 from notebook_probe.run.actions.control_actions import ControlActions
 from notebook_probe.run.actions.graph_actions import GraphActions
 from notebook_probe.run.actions.log_actions import LogActions
@@ -32,19 +36,27 @@ from notebook_probe.run.actions.probe_actions import ProbeActions
 from notebook_probe.run.actions.setting_actions import SettingActions
 from notebook_probe.run.actions.source_actions import SourceActions
 from notebook_probe.run.attach.attachment import Attachment
-from notebook_probe.run.attach.fitting import fitting
 from notebook_probe.run.attach.module_table import OnCompiled, check_on_compiled
 from notebook_probe.run.attach.request import QuantityLike, resolve
-from notebook_probe.run.attach.requests import Fitting
 from notebook_probe.run.controls import Controls
 from notebook_probe.run.ending import Life
 from notebook_probe.run.handle import Handle
-from notebook_probe.run.health.status import ProbeStatus, QuantityInfo, Status, StatusHead
+from notebook_probe.run.health.status import ProbeStatus, QuantityInfo, Status
 from notebook_probe.run.parts import RunParts
-from notebook_probe.run.settings.settings import Settings
+from notebook_probe.run.run_controls import RunControls
 from notebook_probe.schedules import ScheduleLike
+from notebook_probe.uninterrupted import whole
 
 __all__ = ["Run"]
+
+FORMER = {
+    "catalogue": "run.attachable()",
+    "left": "run.parent",
+    "cube": 'run.to_xarray("cube")',
+    "tree": 'run.to_xarray("tree")',
+    "dataset": "run.to_xarray(chunks=...)",
+}
+"""Names that other tools, notebooks or habits still use."""
 
 
 class Run(
@@ -55,7 +67,6 @@ class Run(
     GraphActions,
     ProbeActions,
     SettingActions,
-    BranchActions,
     SourceActions,
     Exports,
 ):
@@ -67,8 +78,8 @@ class Run(
     Attributes
     ----------
     name : str
-    options : mapping
-        How it was begun to be watched, but for what is measured and where it is kept.
+    controls : RunControls
+        For the panel, loops and collectors; all that is for users is here.
     """
 
     def __init__(
@@ -85,18 +96,18 @@ class Run(
         rank: int | None = None,
         flight: int = 0,
     ) -> None:
-        self.name = name
-        self.options: Mapping[str, Any] = MappingProxyType({})
-        self._is_fresh = fresh
-        self._parts = RunParts.of(model, model_map, writer, budget, rank, flight)
+        parts = RunParts.of(model, model_map, writer, budget, rank, flight)
+        super().__init__(name, parts, Life(self, model, parts, fresh))
+        self.controls = RunControls(name, parts, self._life, fresh)
+        """Methods for the code of a panel, a loop or a collector; the other ones are for users."""
         self._parts.probes.run_eagerly(on_compiled == "eager")
-        self._life = Life(self, model, self._parts, fresh)
         if optimizer is not None:
             self._parts.observer.updates.meet(optimizer)
         self._parts.begin(first_probes)  # last: from here on other threads may meet our hooks
 
     # ---------------------------------------------------------------- probes
 
+    @whole
     def attach(
         self,
         where: Where | Mapping[Any, Any],
@@ -142,20 +153,15 @@ class Run(
         >>> handle = run.attach("layer3.*", "zero_fraction", "every(50)")  # doctest: +SKIP
         """
         live = self._live
-        resolver = partial(
-            resolve,
-            where=where,
-            quantity=quantity,
-            when=schedule,
-            phase=phase,
-            per_call=per_call,
-        )
+        when = partial(resolve, when=schedule, phase=phase, per_call=per_call)
+        resolver = partial(when, where=where, quantity=quantity)
         attachment = live.probes.attach(resolver)
         live.change_between_steps()
         return Handle(self, attachment)
 
+    @whole
     def detach(self, handle: Handle | Where, quantity: str = "") -> None:
-        """Take probes off: those of a handle, or ``quantity`` (all when empty) at a selection."""
+        """Remove probes: those of a handle, or ``quantity`` (all if empty) at a selection."""
         live = self._live
         probes = handle.probes if isinstance(handle, Handle) else live.probes.find(handle, quantity)
         live.probes.detach(probes)
@@ -165,60 +171,36 @@ class Run(
 
     def probes(self) -> list[ProbeStatus]:
         """Every probe and what became of it."""
-        parts = self._parts
-        parts.steps.record()  # which counts its values
-        return parts.probe_statuses.of(parts.probes.wanted, parts.gate.step)
+        return self.controls.probes()
 
-    def catalogue(self) -> list[QuantityInfo]:
-        """Every quantity that can be attached."""
-        parts = self._parts
-        return parts.catalogue.rows(parts.probes.wanted, parts.probe_statuses.costs())
+    def attachable(self) -> list[QuantityInfo]:
+        """Return every quantity that can be attached, and where it is.
 
-    def fitting(self) -> Fitting:
-        """Where each of them can be attached, in the model as it is now."""
-        return fitting(self._parts.probes.model_map, quantities.values())
-
-    @property
-    def open_step(self) -> int:
-        """Number of the step that is trained now or was trained last; a forward begins the next."""
-        return self._parts.gate.step
-
-    def settle(self, error: BaseException | None = None) -> None:
-        """Close the open step if its update has happened; for the end of a notebook cell.
-
-        While another thread trains its step is left alone.
-
-        Parameters
-        ----------
-        error : BaseException, optional
-            What ended the cell. If it has trained, the run has failed until training goes on;
-            an interrupt and Stop are no failures.
+        Examples
+        --------
+        >>> [one.name for one in run.attachable()][:2]  # doctest: +SKIP
+        ['weight_norm', 'grad_norm']
         """
-        parts = self._parts
-        if not parts.gate.is_elsewhere:
-            parts.end_loop(error if parts.state.has_trained else None)
+        return self.controls.attachable()
 
     def status(self) -> Status:
-        """The run now: step, speed, cost, every probe, what the writer says.
+        """Return the present status: step, speed, cost, every probe, and the writer's reports.
 
         For each probe it says when it last fired, why it did not, and what it costs.
         In a notebook ``run.status()`` sums it up.
         """
         probes = tuple(self.probes())
-        return Status.of(self.status_head(), probes, self._parts.writer.bytes_by_quantity())
-
-    def status_head(self) -> StatusHead:
-        """The status without its probes: state, step, speed and cost, in microseconds."""
-        parts = self._parts
-        return parts.state.head(self.name, parts.probes.n_wanted, closed=self.closed)
+        return Status.of(
+            self.controls.status_head(), probes, self._parts.writer.bytes_by_quantity()
+        )
 
     # ---------------------------------------------------------------- training, showing, ending
 
     @property
     def on_compiled(self) -> OnCompiled:
-        """What happens to probes of a compiled model's calls, ``"skip"`` or ``"eager"``.
+        """Handling of probes of a compiled model's calls, ``"skip"`` or ``"eager"``.
 
-        A compiled model runs no hooks, so that they are skipped, and the status says so. With
+        A compiled model runs no hooks, so they are skipped, and the status says so. With
         ``"eager"`` only the steps in which something is due run uncompiled, from the next step
         on; nothing is compiled again. Eager and compiled kernels may differ in the last bits.
         """
@@ -232,26 +214,24 @@ class Run(
         live.change_between_steps()
 
     def flush(self) -> None:
-        """Write what is still in memory now.
+        """Write everything in memory now.
 
         Raises
         ------
         RecordWriteError
-            When it cannot be written; the message says why. What waits is tried again, as ever,
-            and counted as lost once it is given up.
+            It cannot be written; the message says why. Waiting rows are tried again, and counted as
+            lost once they are given up.
 
         Warns
         -----
         RecordWarning
-            When it takes longer than 10 s, or a store cannot be reached; it goes on meanwhile.
+            It takes longer than 10 s, or a store cannot be reached; the write continues meanwhile.
         """
         self._parts.steps.drain()
-        if not self.closed:
+        if self.closed:
+            self._life.await_end()
+        else:
             self._parts.writer.flush_or_raise()
-
-    @property
-    def closed(self) -> bool:
-        return self._life.is_over
 
     def close(self) -> None:
         """Record the last step, take every hook off, and finish the record. Twice is fine.
@@ -259,8 +239,8 @@ class Run(
         Raises
         ------
         RecordWriteError
-            When something could not be written; the message says what, why, and where it is kept.
-            A run that ends by itself, with its model or at the program's exit, warns of it.
+            Something could not be written; the message says what, why, and where it is kept. A run
+            that ends with its model, or at the program's exit, warns instead.
         """
         if not self.closed:
             self._parts.gate.end()
@@ -285,23 +265,27 @@ class Run(
 
     @property
     def location(self) -> str:
+        """Path or URL of the record."""
         return self._parts.source.location
 
     @property
     def revision(self) -> int:
+        """Number that grows whenever there is something new to read."""
         return self._parts.source.revision
 
     @property
     def finished(self) -> bool:
+        """True once the record is complete."""
         return self._parts.source.finished
 
     @property
     def is_written(self) -> bool:
-        """Whether it still records."""
+        """True while it records."""
         return not self.finished
 
     @property
     def modules(self) -> tuple[ModuleRow, ...]:
+        """Modules and parameters of the model, in definition order."""
         return self._parts.source.modules
 
     @property
@@ -320,19 +304,19 @@ class Run(
 
     @property
     def events(self) -> tuple[Event, ...]:
-        """What happened on this branch, and before it on those that it came from."""
+        """Events on this branch, and before it on its parent branches."""
         return self._parts.source.events
 
     @property
     def all_events(self) -> tuple[Event, ...]:
-        """What happened on every branch, in the order in which it was written."""
+        """Events on every branch, in the order in which they were written."""
         return self._parts.source.all_events
 
     def snapshot(self) -> Snapshot:
         return self._parts.source.snapshot()
 
     def recorded_name(self, quantity: str) -> str:
-        """The name under which a quantity is, or would be, recorded that may be called by an alias.
+        """Return the recorded name of a quantity, which may be given by an alias.
 
         Examples
         --------
@@ -343,16 +327,19 @@ class Run(
         return own_name(name) if name == quantity else name
 
     @property
-    def settings(self) -> Settings:
-        """All that can be set, for whoever trains steps again; also once the run is closed."""
-        return self._parts.settings
+    def parent(self) -> Source | None:
+        """Parent branch: the run, or its record if another process trained it.
+
+        None for a run that never went back.
+        """
+        return self.controls.parent
 
     @property
     def rules(self) -> Rules:
         """The rules that are followed: every registered one, each of which can be edited.
 
-        What is changed counts from the next rows on; what was said stays said. Each change is an
-        event of kind ``"rule"``, its detail the JSON of ``{"rule", "from", "to"}``.
+        A change applies to the next rows; reported alerts stay. Each change is an event of kind
+        ``"rule"``, its detail the JSON of ``{"rule", "from", "to"}``.
 
         Examples
         --------
@@ -363,26 +350,21 @@ class Run(
 
     # ---------------------------------------------------------------- inside
 
-    def replaces_on(self, model: nn.Module) -> bool:
-        """Tell whether watching ``model`` again, to a fresh folder too, is this run over again."""
-        return self._is_fresh and self.watches(model)
+    if not TYPE_CHECKING:  # or type checkers would take every name for one that exists
 
-    def watches(self, model: nn.Module) -> bool:
-        """Tell the watched model, without wrappers, from others."""
-        return self._parts.probes.watches(model)
-
-    @property
-    def _live(self) -> RunParts:
-        if self.closed:
-            why = ", because its model no longer exists" if self._life.model_is_gone else ""
-            raise ClosedRunError(
-                f"run {self.name!r} is closed{why}; its record at {self.location} can still be "
-                f"read, and nbp.watch(model) begins another"
-            )
-        return self._parts
+        def __getattr__(self, name: str) -> Any:
+            """Answer a name that is missing by the right one."""
+            if name.startswith("_"):  # of a run that is not complete yet, or of a protocol
+                raise AttributeError(name)
+            if name in FORMER:
+                raise AttributeError(f"a run has no {name!r}: it is {FORMER[name]}")
+            if hasattr(RunControls, name):
+                raise AttributeError(f"a run has no {name!r}: it is run.controls.{name}")
+            known = [one for one in dir(type(self)) if not one.startswith("_")]
+            raise AttributeError(f"a run has no {name!r}; {near(name, known)}", name=name, obj=self)
 
     def _controls(self) -> Controls:
-        return self
+        return self.controls
 
     def _followed_rules(self) -> Sequence[Rule]:
         return [*self.rules.values()]

@@ -6,6 +6,7 @@ import json
 import re
 import time
 from collections.abc import Mapping, Sequence
+from contextlib import ExitStack
 from functools import partial
 from os import PathLike
 from pathlib import Path
@@ -23,7 +24,7 @@ from notebook_probe.model.unwrapped import unwrap
 from notebook_probe.probes.step.budget import check_budget
 from notebook_probe.quantities import own_name
 from notebook_probe.record.format.notes import CONFIG, written_notes
-from notebook_probe.record.format.resume import ResumeLike, read_resume
+from notebook_probe.record.format.resume import Resume, resume_at
 from notebook_probe.record.store.location import Location, below, local_path
 from notebook_probe.record.write.flusher import Durability
 from notebook_probe.record.write.writer import RecordWriter
@@ -39,7 +40,8 @@ from notebook_probe.run.begin.earlier import close_earlier, note, place_for, rem
 from notebook_probe.run.begin.provenance import keep_provenance
 from notebook_probe.run.begin.ranks import own_rank, rank_name
 from notebook_probe.run.run import Run
-from notebook_probe.run.uncollected import uncollected
+from notebook_probe.uncollected import uncollected
+from notebook_probe.uninterrupted import uninterrupted
 
 __all__ = ["watch"]
 
@@ -52,7 +54,7 @@ def watch(
     probes: str | Preset | Sequence[str | Preset] | Mapping[Any, Any] | None = "default",
     name: str | None = None,
     on_compiled: OnCompiled = "skip",
-    resume: ResumeLike = None,
+    resume: bool | int | None = None,
     max_bytes: int | None = None,
     keep_bits: Mapping[str, int] = MappingProxyType({}),
     channel_axis: Mapping[Any, int] = MappingProxyType({}),
@@ -63,8 +65,10 @@ def watch(
     durability: Durability = "kill",
     chunks: Mapping[str, int] | None = None,
     flight: int = 0,
+    step: int | None = None,
+    branch: bool = False,
 ) -> Run:
-    """Watch a model from now on; the training loop stays as it is.
+    """Watch a model from now on; the training loop need not change.
 
     A step is one optimizer step, counted by torch's own hooks. Running the cell again closes the
     earlier run of the model, so that nothing piles up.
@@ -76,75 +80,76 @@ def watch(
     optimizer : Optimizer, optional
         Found by its parameters when left out; given, it is checked to own some of the model's.
     store : path, URL, zarr Store, icechunk Repository or RemoteStore, optional
-        Folder of the record. None makes a fresh one under ``runs/``. A record of the same model
-        is continued; ``resume`` says where. A model that was built anew in this process begins a
-        record of its own beside that of the one before, ``first-2.zarr``.
-        ``"s3://bucket/run.zarr"`` and the like are written on this machine first and shipped by a
-        thread; see `RemoteStore`.
+        Folder of the record. None makes a new one under ``runs/``. A record of the same model is
+        continued; ``resume`` says where. A model that was rebuilt in this process gets a new record
+        next to that of the one before, ``first-2.zarr``. ``"s3://bucket/run.zarr"`` and similar are
+        written on this machine first and shipped by a thread; see `RemoteStore`.
     probes : str, Preset, sequence of these, dict or None
-        What to measure from the first step: a preset or several of ``"default"``,
+        Quantities to measure from the first step: a preset or several of ``"default"``,
         ``"gradients"``, ``"activations"``, ``"spectra"``, ``"batchnorm"``, ``"attention"``,
         ``"curvature"``, ``"precision"``, ``"optimizer"``, ``"alerts"``, ``"step"`` and
-        ``"everything"``, or one of your own. ``notebook_probe.list_presets()`` shows what each
-        measures, where, when, and at what cost. None is for nothing. Or
-        ``{selection: ["Quantity", ["Quantity", "linear(5,0)"]]}``.
+        ``"everything"``, or a custom one. ``notebook_probe.list_presets()`` shows what each
+        measures, where, when, and at what cost. None is for nothing. Or ``{selection: ["Quantity",
+        ["Quantity", "linear(5,0)"]]}``.
     name : str, optional
         Shown in the Explorer; the model's class by default.
     on_compiled : "skip" or "eager"
         Calls of a compiled model run no hooks. ``"eager"`` runs just the steps in which something
         is due in them uncompiled; see `Run.on_compiled`.
-    resume : None, bool, int or str, optional
-        What to do with the record at ``store``. None and True go on after the last recorded step;
+    resume : bool or int, optional
+        Handling of the record at ``store``. None and True continue after the last recorded step;
         for True there must be one, which may be of an earlier model of this process, and for False
-        there must not. A number is the step to go on at, such as that of the checkpoint you have
-        loaded: what was recorded at that step and later is removed, except evaluations of the
-        state that the step begins with; a new record begins with it. ``"branch(1000)"`` goes on at
-        step 1000 and removes nothing: `Run.data` shows the new branch, and
-        ``open_run(store, branch=1)`` the old one. ``"branch"`` branches after the last step.
+        there must not. ``step`` says where it continues, ``branch`` whether rows are removed;
+        a number is short for ``step``.
     max_bytes : int, optional
-        Size of the record at which recording stops and training goes on; ``status().problem``, an
-        event and the record's attributes say so. What one flush holds may come on top.
+        Size of the record at which recording stops and training continues; ``status().problem``, an
+        event and the record's attributes say so. The content of one flush may come on top.
     keep_bits : dict of str to int, optional
         Bits of the mantissa (1 to 22 of 23) that are stored of some quantities, by name:
         ``{"grad_norm": 10}`` halves the room it takes, at a relative error of 0.05 %. The array's
         attribute ``keep_bits`` says so.
     channel_axis : dict, optional
-        Where the channels are of modules whose kind does not tell, by a selection as `Run.attach`
-        takes it: ``{"stages.*.act": -1, "LayerNorm2d": 1}``. Of a Linear or LayerNorm they are on
-        the last axis, of convolutions on theirs, of unknown modules on the last of three axes, else
-        on axis 1. The later entry counts, and of a module the last ``watch``.
+        Channel axes of modules whose kind does not determine them, by a selection as in
+        `Run.attach`: ``{"stages.*.act": -1, "LayerNorm2d": 1}``. By default a Linear or LayerNorm
+        has them on the last axis, convolutions on theirs, unknown modules on the last of three
+        axes, else on axis 1. The later entry counts, and for a module the last ``watch``.
     rank : "auto", int or None
-        In a job of several processes each writes a record of its own, with no word to the others:
+        In a job of several processes each writes a separate record, without communication:
         ``rank_00003`` in ``store``. None writes ``store`` itself, for a job in which one process
-        watches; a number is for processes that torch.distributed does not know of.
+        watches; a number is for processes that torch.distributed does not know.
     overwrite : bool
-        Remove the record at ``store`` before, whatever model it is of. Nothing but a record on
-        this machine, which nobody writes, is ever removed.
+        Remove the record at ``store`` before, whatever model it is of. Only a record on this
+        machine that no process writes is ever removed.
     config : dict, optional
-        What the training was begun with, such as ``vars(args)``: text, numbers, lists and dicts.
-        It is kept in the record, and `Run.config` gives it back; the state of git and the versions
-        of loaded packages stand beside it. Of a record that goes on the new one holds, and an event
-        has the old one.
+        Configuration of the training, such as ``vars(args)``: text, numbers, lists and dicts. It is
+        stored in the record, and `Run.config` returns it, next to the state of git and the versions
+        of loaded packages. In a continued record the new one counts, and an event has the old one.
     budget : float or None, optional
-        Per cent of step time that watching may cost. The first 100 steps are measured whole; then
-        presets, and what is attached without a schedule, are measured at one of 2, 4, 8, ... due
-        steps where that is needed, the dearest first. ``status().budget`` and an event say so.
-        None measures every due step. See `Run.budget`.
+        Per cent of step time that watching may cost. The first 100 steps are measured in full; then
+        presets, and quantities attached without a schedule, are measured at one of 2, 4, 8, ... due
+        steps if needed, the most expensive first. ``status().budget`` and an event say so. None
+        measures every due step. See `Run.budget`.
     durability : "kill" or "power loss"
-        What the record outlives with every row that was flushed: the end of this process in
-        whatever way, or also a loss of power. The latter waits for the disk at every flush, on a
-        thread of its own.
+        Failure that the record survives with every row that was flushed: the end of this process by
+        any cause, or also a loss of power. The latter waits for the disk at every flush, on a
+        separate thread.
     chunks : dict, optional
-        How much of a new record lies in one file: rows of a schedule, and modules, such as
-        ``{"step": 1000, "module": 8}``. Few steps suit who reads some of them of every module, many
-        who reads whole series; small chunks are many files. Left out, a chunk holds about 262,000
-        values; one that would be above 64 MiB holds fewer rows. A record that goes on keeps its
-        own.
+        Chunks of a new record: rows of a schedule, and modules per file, such as ``{"step": 1000,
+        "module": 8}``. Few steps suit readers of some steps of every module, many suit readers of
+        whole series; small chunks are many files. By default a chunk has about 262,000 values; one
+        that would be above 64 MiB has fewer rows. A continued record keeps its own.
     flight : int, optional
         Keep so many of the last steps of a dense preset in memory, and write them into the record
         only when a rule fires, something is NaN, the loop raises, or `Run.flight` is asked to; a
         quarter as many steps that follow are written, too. It measures the default preset and what
         alerts look at that is cheap at every step, whatever the budget.
+    step : int, optional
+        Step to continue at, such as that of the checkpoint you have loaded: what was recorded at
+        that step and later is removed, except evaluations of the state that the step starts with. A
+        new record starts with it.
+    branch : bool
+        Remove nothing: `Run.data` shows the new branch, and ``open_run(store, branch=1)`` the old
+        one. The record must exist.
 
     Returns
     -------
@@ -153,9 +158,11 @@ def watch(
     Raises
     ------
     ValueError
-        For a ``resume`` that is none of these; for a number or a branch, when ``store`` is None;
-        for a ``max_bytes``, ``keep_bits``, ``channel_axis``, ``budget``, ``durability``,
-        ``chunks`` or ``flight`` that cannot be.
+        For a negative ``step``; for a record to continue, when ``store`` is None; for a
+        ``max_bytes``, ``keep_bits``, ``channel_axis``, ``budget``, ``durability``, ``chunks`` or
+        ``flight`` that cannot be.
+    TypeError
+        For a ``resume``, ``step`` or ``branch`` of another type; the error names the new spelling.
     RecordMismatchError, RecordLockedError, RecordWriteError, RecordFormatError
         The store holds another model, is in use, or cannot be written; nothing is overwritten.
     NotApplicableError
@@ -167,7 +174,7 @@ def watch(
     --------
     >>> run = watch(model, optimizer, store="runs/first.zarr")  # doctest: +SKIP
     recording to runs/first.zarr
-    >>> run = watch(model, optimizer, store="runs/first.zarr", resume=1000)  # doctest: +SKIP
+    >>> run = watch(model, optimizer, store="runs/first.zarr", step=1000)  # doctest: +SKIP
     continuing runs/first.zarr at step 1000
     """
     model = unwrap(model)
@@ -180,10 +187,11 @@ def watch(
     if name is not None and not isinstance(name, str):
         raise TypeError(f"name={name!r}; text is expected, or None for the model's class")
     noted = None if config is None else written_notes(CONFIG, config)
-    if overwrite and resume not in (None, False):
-        raise ValueError(f"overwrite=True and resume={resume!r}: one removes what the other keeps")
-    if store is None and read_resume(resume).names_a_record:
-        raise ValueError(f"resume={resume!r} of which record? give its store")
+    continued = resume_at(resume, step, branch)
+    if overwrite and continued.names_a_record:
+        raise ValueError(f"overwrite=True and {continued}: one removes what the other keeps")
+    if store is None and continued.names_a_record:
+        raise ValueError(f"{continued} of which record? give its store")
     # What cannot be is refused before a file is made.
     first_probes = Attachment.resolved(partial(resolve_presets, probes=probes), model_map)
     check_budget(budget)
@@ -196,40 +204,7 @@ def watch(
     own = "" if number is None else rank_name(number)
     asked = _located(place, name, own)
     close_earlier(model, asked, fresh=store is None)
-    location = asked
-    if overwrite:
-        remove_record(asked)
-    elif place is not None and resume is None:
-        location = place_for(model, place, own)
-    writer = RecordWriter(
-        location,
-        title=name,
-        modules=module_table(model_map),
-        attrs=_attrs(model, axes),
-        resume=resume,
-        max_bytes=max_bytes,
-        keep_bits=_by_own_names(keep_bits),
-        durability=durability,
-        chunks=chunks,
-    )
-    keep_provenance(writer)
-    if noted is not None:
-        _keep_config(writer, noted)
-    set_channel_axes(model_map, axes)
-    run = Run(
-        model,
-        model_map,
-        writer,
-        name,
-        first_probes,
-        store is None,
-        on_compiled,
-        budget,
-        optimizer,
-        number,
-        flight,
-    )
-    run.options = {
+    options: dict[str, Any] = {
         "name": name,
         "on_compiled": on_compiled,
         "max_bytes": max_bytes,
@@ -240,13 +215,53 @@ def watch(
         "durability": durability,
         "flight": flight,
     }
-    note(run, model, asked)
-    print(_first_line(writer, resume) + _why_there(asked, location))
+    # Whoever is interrupted here has no run: what was begun for it is ended.
+    with ExitStack() as undo:
+        with uninterrupted:
+            location = asked
+            if overwrite:
+                remove_record(asked)
+            elif place is not None and continued == Resume():
+                location = place_for(model, place, own)
+            writer = RecordWriter(
+                location,
+                title=name,
+                modules=module_table(model_map),
+                attrs=_attrs(model, axes),
+                resume=continued,
+                max_bytes=max_bytes,
+                keep_bits=_by_own_names(keep_bits),
+                durability=durability,
+                chunks=chunks,
+            )
+            undo.callback(writer.discard_if_empty if store is None else writer.close)
+            keep_provenance(writer)
+            if noted is not None:
+                _keep_config(writer, noted)
+            set_channel_axes(model_map, axes)
+            run = Run(
+                model,
+                model_map,
+                writer,
+                name,
+                first_probes,
+                store is None,
+                on_compiled,
+                budget,
+                optimizer,
+                number,
+                flight,
+            )
+            undo.callback(run.close)
+            run.controls.options = options
+            note(run, model, asked)
+            print(_first_line(writer, continued) + _why_there(asked, location))
+        undo.pop_all()
     return run
 
 
 def _keep_config(writer: RecordWriter, noted: str) -> None:
-    """Keep a new config; an event has the one that it replaces."""
+    """Store a new config; an event has the old one."""
     before = str(writer.attrs.get(CONFIG, noted))
     if before != noted:
         writer.event(writer.first_step, "config", "the config was changed", before)
@@ -254,7 +269,7 @@ def _keep_config(writer: RecordWriter, noted: str) -> None:
 
 
 def _why_there(asked: Location, location: Location) -> str:
-    """Why a record is not where it was to be; empty where it is."""
+    """Return why a record is elsewhere than requested; empty if it is not."""
     if location == asked:
         return ""
     return (
@@ -263,26 +278,26 @@ def _why_there(asked: Location, location: Location) -> str:
     )
 
 
-def _first_line(writer: RecordWriter, resume: ResumeLike) -> str:
-    """One line on what is written from where on."""
+def _first_line(writer: RecordWriter, continued: Resume) -> str:
+    """Return a line on what is written from which step on."""
     first, place = writer.first_step, _from_here(writer.location)
     if not writer.continued or (first == 0 and writer.branch == 1):  # or it has no step
         return f"recording to {place}" + (f" from step {first} on" if first else "")
-    where = f"after step {first - 1}" if read_resume(resume).step is None else f"at step {first}"
+    where = f"after step {first - 1}" if continued.step is None else f"at step {first}"
     return f"continuing {place} {where}" + (
         f" on branch {writer.branch}" if writer.branch > 1 else ""
     )
 
 
 def _located(store: Location | None, name: str, rank: str) -> Location:
-    """Where the record of this process goes."""
+    """Return the location of this process's record."""
     if store is None:
         return _fresh(name, rank and f"-{rank}")
     return below(store, rank) if rank else store
 
 
 def _from_here(location: str) -> str:
-    """The path as one would type it; a URL as it is."""
+    """Return the path as one would type it; a URL is not changed."""
     path, here = local_path(location), Path.cwd()
     if path is None:
         return location
@@ -290,7 +305,7 @@ def _from_here(location: str) -> str:
 
 
 def _fresh(name: str, suffix: str) -> Path:
-    """A folder under runs/ that is not there yet."""
+    """Return a new folder under runs/."""
     stem = re.sub(r"[^A-Za-z0-9._-]+", "-", name).strip("-.") or "run"
     base = Path("runs") / f"{stem}-{time.strftime('%Y%m%d-%H%M%S')}{suffix}"
     tries = (base.with_name(f"{base.name}{'' if i == 0 else f'-{i}'}.zarr") for i in range(10_000))
@@ -298,7 +313,7 @@ def _fresh(name: str, suffix: str) -> Path:
 
 
 def _by_own_names(keep_bits: Mapping[str, int]) -> Mapping[str, int]:
-    """By the names of quantities in the record; what is no mapping the writer refuses."""
+    """Use the recorded names of quantities as keys; the writer refuses anything but a mapping."""
     if not isinstance(keep_bits, Mapping):
         return keep_bits
     return {own_name(quantity): n_bits for quantity, n_bits in keep_bits.items()}

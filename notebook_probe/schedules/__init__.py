@@ -1,9 +1,9 @@
-"""When a probe measures, or a callback is called: any ``step -> bool``; these have a name.
+"""Schedules: functions ``step -> bool`` for probes and callbacks, with names.
 
 Schedules are frozen values: equal ones are the same schedule, share one step axis in the record,
-may be asked twice, and print as the text that `schedule` reads. A step is 0-based, the number of
-updates completed before its batch. What is to be known of a run is given to a schedule when it is
-armed: `bound` to a `Span`.
+may be called twice, and print as the text that `schedule` reads. A step is 0-based, the number of
+updates completed before its batch. A schedule gets facts about a run when it is armed: `bound` to
+a `Span`.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
-"""What is done with a schedule by whoever arms it: a run's probes, a loop's callbacks.
+"""Arming of schedules by their users: a run's probes, a loop's callbacks.
 
-It is bound to the run's span, asked once per step, told when the work is done, bound anew when
-more is known of the end, and asked at the end whether it was owed something.
+A schedule is bound to the run's span, called once per step, notified when the work is done, bound
+again when more is known about the end, and at the end checked for an owed step.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ __all__ = ["bound", "can_foresee", "has_clock", "is_owed", "restart"]
 
 
 def bound(one: Schedule, span: Span) -> Schedule:
-    """What a schedule comes to in a run; itself, where it needs to know nothing of it.
+    """Return the schedule for a run; the same object, if it needs no facts about the run.
 
     Examples
     --------
@@ -35,19 +35,19 @@ def bound(one: Schedule, span: Span) -> Schedule:
 
 
 def restart(one: Schedule) -> None:
-    """Tell an armed schedule that the work for which it was due is done."""
+    """Notify an armed schedule that its work is done."""
     for leaf in _leaves(one):
         if isinstance(leaf, Restarted):
             leaf.restart()
 
 
 def has_clock(one: Schedule) -> bool:
-    """Tell whether an armed schedule must be told of work that is done."""
+    """Return whether an armed schedule must be notified when work is done."""
     return any(isinstance(leaf, Restarted) for leaf in _leaves(one))
 
 
 def can_foresee(one: Schedule) -> TypeGuard[Foreseen]:
-    """Tell whether all that it is made of can say ahead of time when it will be due."""
+    """Return whether all of its parts know in advance when they are due."""
     # As isinstance, which is slow for protocols.
     return hasattr(type(one), "next_due") and all(
         hasattr(type(leaf), "next_due") for leaf in _leaves(one)
@@ -55,7 +55,7 @@ def can_foresee(one: Schedule) -> TypeGuard[Foreseen]:
 
 
 def is_owed(armed: Schedule, span: Span, last: int) -> bool:
-    """Tell whether its last step should have been due, had the end of the run been known.
+    """Return whether its last step should have been due, had the end of the run been known.
 
     A callback is then called once when the run has ended.
 

@@ -20,6 +20,7 @@ class Between(Operators):
 
     def __post_init__(self) -> None:
         for name, value in (("start", self.start), ("stop", self.stop)):
+            # The dataclass is frozen; checked values replace the given ones.
             object.__setattr__(self, name, integer(value, f"between({name}={value!r})"))
         if self.start >= self.stop:
             raise ScheduleError(f"{self}: no step lies there; the second must be greater")
@@ -40,7 +41,7 @@ class Between(Operators):
 
 
 def between(start: int, stop: int) -> Between:
-    """Every step from ``start`` up to but not including ``stop``; mostly beside another schedule.
+    """Return a schedule for steps from ``start`` to ``stop - 1``; mostly combined with others.
 
     Raises
     ------

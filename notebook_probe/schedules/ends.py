@@ -1,4 +1,4 @@
-"""The first and the last step, beside those of another schedule."""
+"""First and last step in addition to another schedule."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ __all__ = ["IncludeFirst", "IncludeLast"]
 
 @dataclass(frozen=True, slots=True)
 class IncludeFirst(Operators):
-    """Also the first step that is seen; made by `include_first`."""
+    """Additionally due at the first step that is seen; made by `include_first`."""
 
     part: Schedule
     span: Span = UNBOUND
@@ -44,7 +44,7 @@ class IncludeFirst(Operators):
 
 @dataclass(frozen=True, slots=True)
 class IncludeLast(Operators):
-    """Also the last step of the run; made by `include_last`."""
+    """Additionally due at the last step of the run; made by `include_last`."""
 
     part: Schedule
     span: Span = UNBOUND

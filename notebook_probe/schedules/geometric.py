@@ -1,4 +1,4 @@
-"""Ever more rarely, by a factor."""
+"""More and more rarely, by a factor."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ __all__ = ["Geometric"]
 
 @dataclass(frozen=True, slots=True)
 class Geometric(Operators):
-    """At ``start``, then at intervals that grow by ``factor``, each by one step at least.
+    """Schedule due at ``start``, then at intervals that grow by ``factor``, at least by 1.
 
     With c = k = start, the first, again and again k ← max(⌊k·factor + ½⌋, k + 1) and c ← c + k.
 
@@ -36,8 +36,10 @@ class Geometric(Operators):
     _reached: list[tuple[int, int]] = field(
         init=False, repr=False, compare=False, default_factory=list
     )
-    """Its one entry, the due step that was found last and the interval before it: the search for
-    the next goes on there. Nothing that is answered depends on it."""
+    """Last due step and interval that were found, in a list of one: the search starts there.
+
+    It is a cache; no result depends on it.
+    """
 
     def __post_init__(self) -> None:
         where = f"Geometric({self.start!r}, {self.factor!r})"

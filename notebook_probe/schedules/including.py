@@ -1,4 +1,4 @@
-"""The first and the last step, beside those of any schedule."""
+"""First and last step in addition to any schedule."""
 
 from __future__ import annotations
 
@@ -10,12 +10,12 @@ __all__ = ["include_first", "include_last"]
 
 
 def include_first(given: ScheduleLike) -> IncludeFirst:
-    """Also due at the first step that is seen: of a run, after a resume or a late attach.
+    """Add the first step that is seen: of a run, after a resume or a late attach.
 
     Raises
     ------
     ScheduleError
-        For what is no schedule.
+        It is not a schedule.
 
     Examples
     --------
@@ -26,12 +26,12 @@ def include_first(given: ScheduleLike) -> IncludeFirst:
 
 
 def include_last(given: ScheduleLike) -> IncludeLast:
-    """Also due at the last step of a run; where its end is not known before, once it has ended.
+    """Add the last step of a run; if its end is not known before, once it has ended.
 
     Raises
     ------
     ScheduleError
-        For what is no schedule.
+        It is not a schedule.
 
     Examples
     --------

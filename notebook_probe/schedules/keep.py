@@ -1,4 +1,4 @@
-"""About so many points, however long a run is."""
+"""A bounded number of points, however long a run is."""
 
 from __future__ import annotations
 
@@ -47,7 +47,7 @@ class KeepN(Operators):
 
     @classmethod
     def of_stream(cls, name: str) -> Self | None:
-        """The schedule of a stream's rows, by its name; None for another's."""
+        """Return the schedule of a stream's rows, by its name; None for other schedules."""
         found = STREAM.fullmatch(name)
         if found is None:
             return None
@@ -56,6 +56,7 @@ class KeepN(Operators):
 
     def stride(self, step: int) -> int:
         """Least power of two S with (step - offset) // S < n."""
+        # In integers: a logarithm would be rounded at powers of two.
         return 1 << (max(step - self.offset, 0) // self.n).bit_length()
 
     def __call__(self, step: int) -> bool:

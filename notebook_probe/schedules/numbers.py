@@ -18,21 +18,21 @@ EXACT = 2**53
 
 
 def integer(value: object, where: str) -> int:
-    """Any integer, numpy's too; a bool is none, though Python counts with it."""
+    """Return any integer, also numpy's; a bool is refused, though it is an int in Python."""
     if isinstance(value, bool) or not isinstance(value, Integral):
         raise ScheduleError(f"{where}: an integer is expected")
     return int(value)
 
 
 def real(value: object, where: str) -> float:
-    """Any finite number, numpy's too; a bool is none."""
+    """Return any finite number, also numpy's; a bool is refused."""
     if isinstance(value, bool) or not isinstance(value, Real) or not math.isfinite(value):
         raise ScheduleError(f"{where}: a finite number is expected")
     return float(value)
 
 
 def number_text(value: float) -> str:
-    """A float as it is read back, bit for bit.
+    """Return a float as text that is read back bit for bit.
 
     Examples
     --------

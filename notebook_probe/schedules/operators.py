@@ -1,4 +1,4 @@
-"""Schedules made of others, ``a & b`` and ``a | b``, and those that are a user's own function."""
+"""Combined schedules, ``a & b`` and ``a | b``, and users' own functions."""
 
 from __future__ import annotations
 
@@ -16,13 +16,13 @@ from notebook_probe.schedules.span import Span
 __all__ = ["AllOf", "AnyOf", "Custom", "Operators", "taken"]
 
 LEAPS = 256
-"""So far ahead is looked for a step that suits several schedules, in steps that suit one."""
+"""Steps to search ahead for one that suits several schedules, in steps that suit one."""
 LAST = 2**63 - 1
 """The last step that a record can hold."""
 
 
 class Operators:
-    """What can be written between a schedule and another, or a function ``step -> bool``."""
+    """Operators between a schedule and another, or a function ``step -> bool``."""
 
     __slots__ = ()
 
@@ -95,10 +95,12 @@ class AllOf(Operators):
                 return None
             dues = [part.next_due(step) for part in self.parts if can_foresee(part)]
             known = [due for due in dues if due is not None]
+            # A part is over, or cannot foresee: nothing is known.
             if len(known) < len(self.parts):
                 return None
             if max(known) == step:
                 return step
+            # No step before it suits all of them.
             step = max(known)
         return None
 
@@ -144,12 +146,12 @@ class AnyOf(Operators):
 
 
 def taken(given: Schedule | Callable[[int], bool]) -> Schedule:
-    """A schedule as it is, and a function as one.
+    """Return a schedule unchanged, and a function as one.
 
     Raises
     ------
     ScheduleError
-        For what cannot be hashed.
+        It cannot be hashed.
     """
     found = given if isinstance(given, Schedule) else Custom(given)
     try:
@@ -167,7 +169,7 @@ _Kind = TypeVar("_Kind", AllOf, AnyOf)
 
 
 def _parts(kind: type[_Kind], given: Iterable[Any]) -> tuple[Schedule, ...]:
-    """The parts of one kind in a row, however they were put together."""
+    """Return the parts of one kind, flattened."""
     parts: list[Schedule] = []
     for one in given:
         if not _is_one(one):

@@ -1,4 +1,4 @@
-"""What a schedule is, and what else one may be able to do."""
+"""Interfaces of schedules, required and optional."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ __all__ = ["Bindable", "Composite", "Foreseen", "Restarted", "Schedule", "Schedu
 
 @runtime_checkable
 class Schedule(Protocol):
-    """Due or not, decided once per step; ``stream`` names the step axis its rows lie on."""
+    """Due or not, decided once per step; ``stream`` names the step axis of its rows."""
 
     def __call__(self, step: int) -> bool: ...
 
@@ -24,7 +24,7 @@ class Schedule(Protocol):
 
 @runtime_checkable
 class Foreseen(Schedule, Protocol):
-    """A schedule that can say when it will be due without being asked step by step."""
+    """A schedule that knows in advance when it will be due."""
 
     def next_due(self, step: int) -> int | None:
         """First due step from ``step`` on; None when there is none."""
@@ -33,14 +33,14 @@ class Foreseen(Schedule, Protocol):
 
 @runtime_checkable
 class Bindable(Protocol):
-    """A schedule that needs constants of the run, or a state of its own: it is bound when armed.
+    """A schedule that needs facts about the run, or state: it is bound when armed.
 
-    What is bound has the stream and the text of what it was made of, and can be bound anew when
-    more is known; a state goes on meanwhile.
+    The bound schedule has the stream and the text of the original, and can be bound again when more
+    is known; its state is kept.
     """
 
     def bound(self, span: Span) -> Schedule:
-        """What it comes to in a run."""
+        """Return the schedule for a run."""
         ...
 
 
@@ -57,7 +57,7 @@ class Restarted(Protocol):
     """A bound schedule whose next due step depends on when the work was done."""
 
     def restart(self) -> None:
-        """The work for which it was due is done."""
+        """Note that the due work is done."""
 
 
 ScheduleLike: TypeAlias = "Schedule | Callable[[int], bool] | str | int | None"

@@ -1,4 +1,4 @@
-"""What a user gives for a schedule, read: text, an interval, a function, or nothing."""
+"""Parsing of a user's schedule: text, an interval, a function, or nothing."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ def schedule(given: ScheduleLike) -> Schedule:
     Raises
     ------
     ScheduleError
-        For anything else, with what is allowed.
+        Anything else; the message says what is allowed.
 
     Examples
     --------

@@ -1,4 +1,4 @@
-"""By the clock."""
+"""Schedule by wall-clock time."""
 
 from __future__ import annotations
 
@@ -16,9 +16,9 @@ __all__ = ["Seconds"]
 
 @dataclass(frozen=True, slots=True)
 class Seconds(Operators):
-    """When so many seconds have passed since the work was done last.
+    """Schedule due when so many seconds have passed since the work was last done.
 
-    The first step starts the clock, and after the work it starts anew: a long pause is one due
+    The first step starts the clock, and the end of the work restarts it: a long pause is one due
     step, and 0 is every step but the first. It is the one schedule that is no function of the step.
 
     Parameters
@@ -44,7 +44,7 @@ class Seconds(Operators):
         raise ScheduleError(f"{self} has no clock that runs: arm it, bound(schedule, Span())")
 
     def bound(self, span: Span) -> _Clock:
-        """With a clock of its own, which stands until the first step."""
+        """Return a schedule with a clock that starts at the first step."""
         return _Clock(self)
 
     @property
@@ -56,7 +56,7 @@ class Seconds(Operators):
 
 
 class _Clock:
-    """One that runs; it belongs to whoever has armed it."""
+    """A running clock; it belongs to whatever has armed it."""
 
     def __init__(self, schedule: Seconds) -> None:
         self._schedule = schedule
@@ -79,7 +79,7 @@ class _Clock:
         self._since = self._schedule.clock()
 
     def bound(self, span: Span) -> _Clock:
-        """Itself: what is learnt of the run does not stop it."""
+        """Return itself: further facts about the run do not stop the clock."""
         return self
 
     @property

@@ -1,4 +1,4 @@
-"""From where to where a run goes, as far as is known: what schedules are bound to."""
+"""Span of a run: its start and its end, as far as known; schedules are bound to it."""
 
 from __future__ import annotations
 
@@ -14,27 +14,28 @@ from notebook_probe.schedules.numbers import integer
 __all__ = ["UNBOUND", "UNKNOWN", "Piece", "Span"]
 
 UNKNOWN = -1
-"""The end of a run of which nobody knows it yet."""
+"""Unknown end of a run."""
 
 Piece = tuple[int, int | None, int]
-"""First step, step behind the last (None: open), and what was held for the end meanwhile."""
+"""First step, step behind the last (None: open), and the assumed end."""
 
 
 @dataclass(frozen=True, slots=True)
 class Span:
     """The steps of a run: integers alone, which a checkpoint can keep as JSON.
 
-    What is learnt of the end counts from then on, so that the answer for a step stays what it was,
-    and whoever is bound to the same span later gives the same answers.
+    A newly known end counts from then on, so that the answer for a step never changes, and later
+    users of the same span give the same answers.
 
     Parameters
     ----------
     start : int
         First step of the run.
     seen_from : int
-        First step that whoever asks may see; one that came in later, or after a resume.
+        First step that the observer may see; later than the start for one added later, or after a
+        resume.
     ends : tuple of (since, end)
-        From step ``since`` on the run was held to end before step ``end``; `UNKNOWN` is -1.
+        From step ``since`` on the run was assumed to end before step ``end``; `UNKNOWN` is -1.
 
     Examples
     --------
@@ -63,23 +64,23 @@ class Span:
 
     @property
     def first(self) -> int:
-        """The first step of the run that whoever asks can see."""
+        """First step of the run that the schedule can see."""
         return max(self.start, self.seen_from)
 
     @property
     def end(self) -> int:
-        """One past the last step, by what is known now; -1 when nothing is."""
+        """The step after the last one, as known now; -1 if unknown."""
         return self.ends[-1][1] if self.ends else UNKNOWN
 
     def end_at(self, step: int) -> int:
-        """What was held for the end at a step."""
+        """Return the end that was assumed at a step."""
         place = bisect_right(self.ends, step, key=lambda pair: pair[0])
         return self.ends[place - 1][1] if place else UNKNOWN
 
     def until(self, end: int, since: int | None = None) -> Self:
-        """The span with an end that is known from step ``since`` on; from its start by default.
+        """Return the span with an end known from step ``since`` on; by default from its start.
 
-        What was learnt at that step or later is forgotten: the run went back.
+        Ends learned at that step or later are forgotten: the run went back.
         """
         since = self.start if since is None else max(since, self.start)
         before = tuple(pair for pair in self.ends if pair[0] < since)
@@ -87,11 +88,11 @@ class Span:
         return replace(self, ends=before if held == end else (*before, (since, end)))
 
     def came_in(self, step: int) -> Self:
-        """The span of somebody who sees it from ``step`` on."""
+        """Return the span of an observer that starts at ``step``."""
         return replace(self, seen_from=step)
 
     def pieces(self) -> Iterator[Piece]:
-        """The stretches over which one end was held, in order."""
+        """Yield the stretches with the same assumed end, in order."""
         first, end = self.start, UNKNOWN
         for since, learnt in self.ends:
             if since > first:
@@ -101,4 +102,4 @@ class Span:
 
 
 UNBOUND = Span()
-"""What a schedule answers for that nobody has bound: a run from step 0, of unknown length."""
+"""Span of an unbound schedule: a run from step 0, of unknown length."""

@@ -45,12 +45,12 @@ Given: TypeAlias = "int | float | Schedule"
 
 @dataclass(frozen=True, slots=True)
 class _Form:
-    """What is written ``name(...)``."""
+    """Form of a schedule's text ``name(...)``."""
 
     make: Callable[..., Schedule]
     least: int
     most: float
-    """How many arguments it takes."""
+    """Maximum number of arguments."""
 
 
 def _linear(*given: Given) -> Schedule:
@@ -74,12 +74,12 @@ FORMS = {
 
 
 def parse(text: str) -> Schedule:
-    """The schedule that a text means; a text of spaces means none.
+    """Return the schedule of a text; a blank text means none.
 
     Raises
     ------
     ScheduleError
-        With the text, and what is allowed.
+        Invalid text, with what is allowed.
     """
     shown = text if len(text) <= LONGEST_SHOWN else f"{text[:LONGEST_SHOWN]}..."
     try:
@@ -105,11 +105,11 @@ def _tokens(text: str) -> Iterator[Token]:
 
 
 class _Unreadable(ScheduleError):
-    """What is wrong with a text, in words."""
+    """Error in a text, in words."""
 
 
 class _UnknownName(_Unreadable):
-    """No schedule has this name."""
+    """Unknown name of a schedule."""
 
     def __init__(self, name: str) -> None:
         super().__init__(f"no schedule is called {name!r}, {near(name, FORMS)}")
@@ -117,12 +117,12 @@ class _UnknownName(_Unreadable):
         self.close = get_close_matches(name, FORMS, n=1, cutoff=0.6)
 
     def mended(self, text: str) -> str:
-        """What was meant, as far as one can tell."""
+        """Return the probably intended text."""
         return re.sub(rf"\b{re.escape(self._name)}\b", self.close[0], text.strip())
 
 
 class _Parser:
-    """Goes through the tokens once, from left to right."""
+    """Parser of tokens, once, from left to right."""
 
     def __init__(self, tokens: list[Token]) -> None:
         self._tokens = tokens
@@ -211,5 +211,5 @@ class _Parser:
 
 
 def _schedule(given: Given) -> Schedule:
-    """A number as an interval."""
+    """Return a number as an interval."""
     return given if isinstance(given, Schedule) else Every(given)  # type: ignore[arg-type]

@@ -1,4 +1,4 @@
-"""So many times in a run, evenly."""
+"""Schedule that is due a number of times in a run, evenly."""
 
 from __future__ import annotations
 
@@ -13,17 +13,17 @@ from notebook_probe.schedules.span import UNBOUND, UNKNOWN, Span
 __all__ = ["Times"]
 
 FIRST = 128
-"""While nobody knows the end: after so many steps, after twice as many, and so on."""
+"""Due step while the end is unknown: after so many steps, after twice as many, and so on."""
 
 
 @dataclass(frozen=True, slots=True)
 class Times(Operators):
-    """``n`` times in a run, evenly, the last step being one of them.
+    """Schedule due ``n`` times in a run, evenly, including the last step.
 
-    With T steps from ``start`` on they are start + ⌈i·T/n⌉ - 1 for i = 1 ... n; all, where n ≥ T.
+    With T steps from ``start`` on they are start + ⌈i·T/n⌉ - 1 for i = 1 ... n; all, if n ≥ T.
     As long as T is unknown, it is due when 128, 256, 512, ... steps are done; from then on at those
-    that are left of the even split, so that none is made up for. One is kept for the last step,
-    even if that comes earlier or later than was held; where nobody knew it, `is_owed` tells.
+    that remain of the even split, so that none is made up for. One is reserved for the last step,
+    even if that is earlier or later than assumed; if it was unknown, `is_owed` tells.
 
     Parameters
     ----------
@@ -72,7 +72,7 @@ class Times(Operators):
 
 @dataclass(frozen=True, slots=True)
 class _Grid:
-    """Points 1, 2, ... of a run whose end is held to be one step."""
+    """Points 1, 2, ... of a run with an assumed end."""
 
     n: int
     start: int
@@ -83,14 +83,14 @@ class _Grid:
         return self.start + done - 1
 
     def count(self, step: int) -> int:
-        """How many points lie at ``step`` or before."""
+        """Count the points up to and including ``step``."""
         done = max(step + 1 - self.start, 0)
         return (done // FIRST).bit_length() if self.total is None else done * self.n // self.total
 
 
 @dataclass(frozen=True, slots=True)
 class _Piece:
-    """The steps over which one end was held, and which points are due there."""
+    """Steps with the same assumed end, and the points due there."""
 
     grid: _Grid
     first: int
@@ -123,7 +123,7 @@ def _pieces(n: int, span: Span) -> tuple[_Piece, ...]:
 
 
 def _piece(grid: _Grid, first: int, stop: int | None, n_done: int) -> _Piece:
-    """What is due over some steps, after so many times before."""
+    """Return what is due over some steps, after so many times before."""
     if grid.n == 0 or (grid.total is not None and grid.total <= 0):
         return _Piece(_Grid(1, grid.start, None), first, stop, 1, 0)
     passed = grid.count(first - 1)

@@ -1,7 +1,7 @@
-"""What MindSpore's summary collector and MindInsight show, of any training.
+"""MindSpore's summary collector and MindInsight's views, for any training.
 
 ``SummaryCollector`` collects; ``scalar``, ``tensor``, ``histogram`` and ``image`` are called in a
-model; ``show_views`` has panels show what was collected before.
+model; ``show_views`` shows what was collected before in panels.
 """
 
 from typing import TYPE_CHECKING, Any

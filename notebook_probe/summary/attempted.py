@@ -11,7 +11,7 @@ T = TypeVar("T")
 
 
 def attempted(read: Callable[[], T]) -> T | None:
-    """What is read, or None: what is odd in one entry takes no other with it.
+    """Return the result, or None after an error: one odd entry must not spoil the others.
 
     Examples
     --------

@@ -1,4 +1,4 @@
-"""How many bytes each stream of a collector may come to."""
+"""Byte budget of each stream of a collector."""
 
 from __future__ import annotations
 
@@ -7,30 +7,30 @@ from collections.abc import Callable
 
 from notebook_probe.errors import RecordWarning
 
-__all__ = ["Budget"]
+__all__ = ["ByteCounter"]
 
 FRAME = 16
-"""Bytes of a block beside those of its values."""
+"""Bytes of a block in addition to its values."""
 SHARE = 32
 """A block is refused that takes more than one in so many of the free bytes of the disk."""
 
 
-class Budget:
-    """Counts the bytes of the values that are handed to the record, stream by stream.
+class ByteCounter:
+    """Counter of the bytes passed to the record, by stream.
 
-    A stream ends for good with the first block that has no room, of which one warning tells; the
-    others go on.
+    A stream ends permanently with the first block that has no room, with one warning; the others
+    continue.
 
     Parameters
     ----------
     most : int or None
-        Of each stream, before compression.
+        Maximum bytes of each stream, before compression.
     free : callable
         ``free()`` is how many bytes are free where the record lies.
 
     Examples
     --------
-    >>> budget = Budget(100, free=lambda: 1 << 30)
+    >>> budget = ByteCounter(100, free=lambda: 1 << 30)
     >>> budget.takes("loss", 4), budget.takes("loss", 64), budget.used("loss")
     (True, True, 100)
     """
@@ -41,7 +41,7 @@ class Budget:
         self._ended: set[str] = set()
 
     def used(self, stream: str) -> int:
-        """Bytes that a stream has come to."""
+        """Return the bytes used by a stream."""
         return self._used.get(stream, 0)
 
     def takes(self, stream: str, n_bytes: int) -> bool:

@@ -10,11 +10,11 @@ from typing import Any
 
 from notebook_probe.run.begin.earlier import run_of
 from notebook_probe.run.run import Run
-from notebook_probe.summary.course import Course
+from notebook_probe.summary.collection import Course
 from notebook_probe.summary.followed_run import FollowedRun
 from notebook_probe.summary.items.table import ITEMS
 from notebook_probe.summary.loop_outlook import LoopOutlook
-from notebook_probe.summary.settings import Settings, Unit, whole_number
+from notebook_probe.summary.settings import CollectorSettings, Unit, whole_number
 from notebook_probe.train.data.dataset import Dataset, as_dataset
 from notebook_probe.train.loop.loop import Loop
 from notebook_probe.train.metrics.averages import Value
@@ -23,44 +23,44 @@ __all__ = ["SummaryCollector"]
 
 
 class SummaryCollector:
-    """Collects what MindSpore's `SummaryCollector` does, into the record of the watched model.
+    """Collect the same as MindSpore's `SummaryCollector`, into the record of the watched model.
 
-    A callback of a `Loop`: ``loop.add(SummaryCollector("summary"))``; one of them at most. In a
-    loop of your own `attach` follows a run. The record is that of the run that watches the model;
-    where none does, the collector has it watched, into ``<summary_dir>/record.zarr``.
+    A callback of a `Loop`: ``loop.add(SummaryCollector("summary"))``; at most one. In your own
+    loop, `attach` follows a run. The record is that of the run that watches the model; if there
+    is none, the collector watches it, into ``<summary_dir>/record.zarr``.
 
     Data is due at the first unit that is seen and at every multiple of ``collect_freq``, counted
-    from 1 over the whole training; tensors as ``collect_tensor_freq`` says.
+    from 1 over the whole training; tensors at multiples of ``collect_tensor_freq``.
 
     Parameters
     ----------
     summary_dir : str
-        Folder for what is no part of the record; made where it is not there.
+        Folder for files outside the record; made if missing.
     collect_freq : int
     num_process : int
         At most so many threads write files.
     collect_specified_data : dict, optional
-        What to collect, merged with the defaults: ``collect_metric``, ``collect_graph``,
+        Items to collect, merged with the defaults: ``collect_metric``, ``collect_graph``,
         ``collect_train_lineage``, ``collect_eval_lineage``, ``collect_input_data`` and
-        ``collect_dataset_graph``, True each; ``histogram_regular``, an expression that parameters'
-        names begin with, None for the optimizer's first five; ``collect_landscape``, a dict, None
-        for none.
+        ``collect_dataset_graph``, True each; ``histogram_regular``, an expression that matches the
+        start of parameters' names, None for the optimizer's first five; ``collect_landscape``, a
+        dict, None for none.
     keep_default_action : bool
         False collects the given keys alone.
     custom_lineage_data : dict of str to int, float or str, optional
         Kept with the lineage of the training.
     collect_tensor_freq : int, optional
-        By default at most 20 units of a training that says how long it is.
+        Default: at most 20 units of a training of known length.
     max_file_size : int, optional
-        Bytes of values after which a stream ends, each by itself.
+        Bytes of values after which a stream ends, for each stream.
     export_options : dict, optional
         ``{"tensor_format": "npy"}`` writes recorded tensors as files, too.
     unit : "step" or "epoch"
-        What is counted; an epoch is collected at its last step.
+        Unit of the counts; an epoch is collected at its last step.
 
     Attributes
     ----------
-    settings : Settings
+    settings : CollectorSettings
 
     Raises
     ------
@@ -92,7 +92,7 @@ class SummaryCollector:
         *,
         unit: Unit = "step",
     ) -> None:
-        self.settings = Settings.read(
+        self.settings = CollectorSettings.read(
             summary_dir,
             collect_freq,
             num_process,
@@ -115,15 +115,15 @@ class SummaryCollector:
     def attach(
         self, run: Run, data: Iterable[Any] | None = None, steps_per_epoch: int | None = None
     ) -> FollowedRun:
-        """Collect what a run's training gives, in a loop of your own.
+        """Collect from a run's training, in your own loop.
 
         Parameters
         ----------
         run : Run
         data : iterable, optional
-            What is trained on, for what is told of it.
+            The training data, to describe it.
         steps_per_epoch : int, optional
-            By default the length of ``data``; needed where epochs are counted.
+            Default: the length of ``data``; needed if epochs are counted.
 
         Returns
         -------
@@ -133,7 +133,7 @@ class SummaryCollector:
         Raises
         ------
         TypeError
-            For what is no run, no data, and no whole number.
+            An argument is no run, no data, or no whole number.
         ValueError
             The collector follows a training already, or another one follows the run; epochs
             without a length, or of no step.
@@ -160,16 +160,16 @@ class SummaryCollector:
     # ---------------------------------------------------------------- the loop's part
 
     def on_start(self, loop: Loop, data: Dataset) -> None:
-        """A run of the loop begins."""
+        """Start a run of the loop."""
         if loop.replaying:
             return
         course, run = self._course_of(loop), self._run_of(loop)
-        step = run.status_head().step
+        step = run.controls.status_head().step
         outlook = self._looking.begin(loop, data, step - loop.loop_step)
         course.start(run, step, outlook, loop, data)
 
     def on_step(self, loop: Loop, metrics: Mapping[str, Value]) -> None:
-        """A step has been trained."""
+        """Handle a trained step."""
         if loop.replaying:
             return
         step, loss = loop.loop_step + self._looking.shift, metrics["loss"]
@@ -178,7 +178,7 @@ class SummaryCollector:
         self._course.stepped(step, loss)
 
     def on_epoch(self, loop: Loop) -> None:
-        """An epoch has been trained."""
+        """Handle a trained epoch."""
         if loop.replaying:
             return
         units, last = self._course.units, loop.loop_step + self._looking.shift - 1
@@ -190,24 +190,24 @@ class SummaryCollector:
         units.outlook = self._looking.next(loop)
 
     def on_eval(self, loop: Loop, metrics: Mapping[str, float]) -> None:
-        """The loop has evaluated its model."""
+        """Handle an evaluation of the loop."""
         if not loop.replaying and self._course.run is not None:
             self._course.evaluated(loop.n_updates + self._looking.shift, metrics)
 
     def on_close(self, loop: Loop) -> None:
-        """A run of the loop is over."""
+        """End a run of the loop."""
         if not loop.replaying and self._course.run is not None:
             self._course.end(loop.loop_step + self._looking.shift)
 
     # ---------------------------------------------------------------- inside
 
     def _course_of(self, training: Loop | Run) -> Course:
-        """That of a training: of another one than before, a new one.
+        """Return the course of a training; a new one for another training than before.
 
         Raises
         ------
         ValueError
-            It is in the midst of another one.
+            It follows another training.
         """
         is_known = self._training() is training
         if self._course.is_busy and (not is_known or isinstance(training, Run)):
@@ -223,7 +223,7 @@ class SummaryCollector:
         return Course(self.settings, [item for item in items if item is not None])
 
     def _run_of(self, loop: Loop) -> Run:
-        """Who records: the loop's run, another that watches the model, or one of our own."""
+        """Return the run that records: the loop's, another that watches the model, or a new one."""
         if loop.run is not None and not loop.run.closed:
             return loop.run
         watching = run_of(loop.trainer.model)
@@ -234,7 +234,7 @@ class SummaryCollector:
 
 
 def place_of_record(folder: Path, goes_on: bool) -> Path:
-    """Where a training is recorded: a new place for each, the newest for one that goes on."""
+    """Return the location of the record: a new one, or the newest if training continues."""
     places = (folder / f"record{f'-{n}' if n > 1 else ''}.zarr" for n in count(1))
     taken = [*takewhile(Path.exists, places)]
     if goes_on and taken:

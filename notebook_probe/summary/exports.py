@@ -1,4 +1,4 @@
-"""Tensors as files of numpy, written by threads of their own."""
+"""Tensors as numpy files, written by separate threads."""
 
 from __future__ import annotations
 
@@ -14,17 +14,17 @@ from torch import Tensor
 
 from notebook_probe.errors import RecordWarning
 
-__all__ = ["Exports"]
+__all__ = ["SummaryExports"]
 
 READ_ONLY = 0o444
 MOST_WAITING = 4
-"""Tensors for each thread that may wait to be written; what is more is dropped and counted."""
+"""Tensors per thread that may wait to be written; further ones are dropped and counted."""
 
 
-class Exports:
+class SummaryExports:
     """Writes ``export_<start>/tensor/<tag>_<unit>.npy`` below a folder.
 
-    Whatever goes wrong is told of by `problems`; nothing is raised.
+    Errors are listed by `problems`; nothing is raised.
 
     Parameters
     ----------
@@ -35,12 +35,12 @@ class Exports:
     Attributes
     ----------
     folder : Path
-        Of the files of this start.
+        Folder of the files of this start.
 
     Examples
     --------
     >>> import tempfile, torch
-    >>> exports = Exports(Path(tempfile.mkdtemp()), 2)
+    >>> exports = SummaryExports(Path(tempfile.mkdtemp()), 2)
     >>> exports.write("conv1/out", 10, torch.ones(2))
     >>> exports.finish()
     >>> [path.name for path in exports.folder.iterdir()], exports.problems()
@@ -58,17 +58,22 @@ class Exports:
     def write(self, tag: str, unit: int, value: Tensor) -> None:
         """Hand a copy of a tensor to a thread."""
         with self._lock:
+            # Each waiting tensor is a copy in memory; training must not wait for a slow disk.
             if self._n_waiting >= MOST_WAITING * self._n_threads:
                 self._problems.append(f"{tag} of unit {unit} was dropped: the disk is too slow")
                 return
             self._n_waiting += 1
         if self._pool is None:
             self._pool = ThreadPoolExecutor(self._n_threads, "notebook_probe export")
-        copy = value.detach().clone()
-        self._pool.submit(self._save, self.folder / f"{quote(tag, safe='')}_{unit}.npy", copy)
+        # Cloned on the training thread: the next update changes the tensor in place.
+        given = self.folder / f"{quote(tag, safe='')}_{unit}.npy", value.detach().clone()
+        try:
+            self._pool.submit(self._save, *given)
+        except RuntimeError:  # the interpreter ends
+            self._save(*given)
 
     def problems(self) -> list[str]:
-        """What could not be written so far, in words."""
+        """Return the errors so far, in words."""
         with self._lock:
             return [*self._problems]
 
@@ -105,7 +110,7 @@ class Exports:
 
 
 def _has_dtype(value: Tensor) -> bool:
-    """Whether numpy has numbers of this kind; of bfloat16 it has none."""
+    """Return whether numpy has this dtype; it has no bfloat16."""
     try:
         value.numpy()
     except TypeError:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from notebook_probe.run.run import Run
-from notebook_probe.summary.course import Course
+from notebook_probe.summary.collection import Course
 from notebook_probe.summary.outlook import Outlook
 from notebook_probe.train.data.dataset import Dataset
 
@@ -13,7 +13,7 @@ __all__ = ["FollowedRun"]
 
 
 class FollowedRun:
-    """What `SummaryCollector.attach` returns; ``with`` ends it, as the end of its run does.
+    """Collector of a run, from `SummaryCollector.attach`; ends with ``with`` or the run.
 
     Parameters
     ----------
@@ -31,24 +31,24 @@ class FollowedRun:
     def __init__(
         self, run: Run, course: Course, data: Dataset | None, steps_per_epoch: int | None
     ) -> None:
-        step = run.status_head().step
+        step = run.controls.status_head().step
         self._run, self._course, self._steps_per_epoch = run, course, steps_per_epoch
         self._next = self._first = step
         course.start(run, step, self._outlook(step), data=data)
-        self._ends = [run.each_step(self._before), run.each_end(self.remove)]
+        self._ends = [run.controls.each_step(self._before), run.controls.each_end(self.remove)]
 
     def metric(self, outputs: Any) -> None:
-        """Say what a step has given: its loss, or a list that begins with it; before its update.
+        """Record what a step has computed: its loss, or a list that starts with it.
 
-        Where data is due it is recorded as ``loss``. What `backward()` is called on is recorded of
-        every step in any case.
+        Call it before the update. Where data is due it is recorded as ``loss``. The tensor that
+        `backward()` is called on is recorded for every step in any case.
 
         Examples
         --------
         >>> following.metric(loss)  # doctest: +SKIP
         """
         if self._ends:
-            self._course.given(self._run.open_step, outputs)
+            self._course.given(self._run.controls.open_step, outputs)
 
     def remove(self) -> None:
         """Collect nothing more; twice is fine."""
@@ -58,8 +58,8 @@ class FollowedRun:
             end()
         self._ends = []
         if not self._run.closed:
-            self._run.settle()
-            step = self._run.status_head().step
+            self._run.controls.settle()
+            step = self._run.controls.status_head().step
             if step > self._next >= self._first:  # no step has followed the last one
                 self._course.stepped(self._next)
             self._course.end(step)
@@ -72,7 +72,7 @@ class FollowedRun:
         self.remove()
 
     def _before(self, step: int) -> None:
-        """A step is about to be trained; the one before is over."""
+        """Handle the start of a step; the one before is over."""
         if step > self._first:
             self._course.stepped(step - 1)
         self._next = step
@@ -80,7 +80,7 @@ class FollowedRun:
         self._course.collect(step)
 
     def _outlook(self, step: int) -> Outlook:
-        end, size = self._run.end_step, self._steps_per_epoch
+        end, size = self._run.controls.end_step, self._steps_per_epoch
         known = end if end > step else None
         if size is None:
             return Outlook(known)

@@ -1,4 +1,4 @@
-"""What a loop says of its course: how many steps an epoch has, and where the training ends."""
+"""Outlook of a loop: the steps of an epoch, and the end of the training."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ class LoopOutlook:
     Attributes
     ----------
     shift : int
-        Of the record's steps against those of the loop.
+        Difference between the record's steps and the loop's.
     """
 
     def __init__(self) -> None:
@@ -26,18 +26,18 @@ class LoopOutlook:
         """Steps of the epoch before, where the data does not tell."""
 
     def begin(self, loop: Loop, data: Dataset, shift: int) -> Outlook:
-        """A run of the loop begins."""
+        """Start a run of the loop, and return its outlook."""
         if data is not self._data:
             self._data, self._length = data, None
         self.shift, self._began = shift, loop.loop_step
         return self._ahead(loop)
 
     def ended(self, loop: Loop) -> Outlook:
-        """An epoch is over with the step before."""
+        """Return the outlook at the end of an epoch, which the step before completed."""
         return Outlook(None, loop.epoch, loop.loop_step - 1 + self.shift)
 
     def next(self, loop: Loop) -> Outlook:
-        """Another epoch begins."""
+        """Return the outlook for the next epoch."""
         self._length, self._began = loop.loop_step - self._began, loop.loop_step
         return self._ahead(loop)
 
@@ -56,7 +56,7 @@ class LoopOutlook:
         )
 
     def _steps_of_epoch(self, loop: Loop) -> tuple[int, int]:
-        """Of a whole one, and of what is left of the one that runs; 0 where nobody knows."""
+        """Return the steps of a whole epoch and the remaining steps; 0 if unknown."""
         data, size = self._data, loop.trainer.accumulate
         if data is None or data.length is None:
             return self._length or 0, self._length or 0

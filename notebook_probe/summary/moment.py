@@ -1,4 +1,4 @@
-"""What a collector asks its items for, and when."""
+"""Interface of a collector's items, and the moments at which they are called."""
 
 from __future__ import annotations
 
@@ -13,9 +13,9 @@ from torch.optim import Optimizer
 
 from notebook_probe.errors import ClosedRunError, RecordWarning
 from notebook_probe.run.run import Run
-from notebook_probe.summary.budget import Budget
+from notebook_probe.summary.budget import ByteCounter
 from notebook_probe.summary.outlook import Units, UnitSchedule
-from notebook_probe.summary.settings import Settings
+from notebook_probe.summary.settings import CollectorSettings
 from notebook_probe.summary.units import NOTHING, Due
 from notebook_probe.train.data.dataset import Dataset
 from notebook_probe.train.loop.loop import Loop
@@ -33,35 +33,35 @@ class Moment:
     Attributes
     ----------
     step : int
-        Of the record: updates completed before its batch.
+        Step of the record: updates completed before its batch.
     unit : int or None
-        Counted from 1, the one that ends with this step; None in the midst of an epoch.
+        The unit that ends with this step, counted from 1; None within an epoch.
     due : Due
     run : Run
-        Whose record everything goes into.
-    settings : Settings
+        Run that records everything.
+    settings : CollectorSettings
     units : Units
-        Says of any step what is due at it.
-    budget : Budget
-        What each stream may come to.
+        Returns what is due at any step.
+    budget : ByteCounter
+        Budget of each stream.
     schedule, tensor_schedule : UnitSchedule
         The steps at which data, and tensors, are due, for probes.
     loop : Loop or None
         None where the loop is the user's own.
     data : Dataset or None
-        What is trained on, as far as it is known.
+        Training data, as far as known.
     loss : Any
-        What this step has given; a number or a tensor in a `Loop`.
+        Loss of this step, or its outputs; a number or a tensor in a `Loop`.
     is_over : bool
-        The run has closed this step, as it was known too late that something is due at it.
+        True if the run had closed this step before it was known to be due.
     """
 
     step: int
     unit: int | None
     run: Run
-    settings: Settings
+    settings: CollectorSettings
     units: Units
-    budget: Budget
+    budget: ByteCounter
     schedule: UnitSchedule
     tensor_schedule: UnitSchedule
     due: Due = NOTHING
@@ -73,12 +73,12 @@ class Moment:
     @property
     def model(self) -> nn.Module:
         """The watched one, without wrappers."""
-        return self.run.watched_model
+        return self.run.controls.model
 
     @property
     def optimizers(self) -> list[Optimizer]:
-        """Those that train the model, as far as they are known."""
-        return self.run.optimizers if self.loop is None else [self.loop.trainer.optimizer]
+        """Known optimizers of the model."""
+        return self.run.controls.optimizers if self.loop is None else [self.loop.trainer.optimizer]
 
     def log(self, scalars: Mapping[str, Any]) -> bool:
         """Record numbers, one element each; False where there is no room for them."""
@@ -100,19 +100,19 @@ class Moment:
 
 
 class Item:
-    """Something that is collected; each method does nothing unless it is overridden.
+    """Base class of collected items; each method does nothing unless overridden.
 
-    All are called on the thread that trains. One that raises is told of in a warning, and its item
-    is asked no more: the training goes on.
+    All are called on the training thread. An item that raises causes a warning and is not called
+    again: training continues.
 
     Attributes
     ----------
     name : str
-        As its user knows it: the key of ``collect_specified_data``.
+        Name for the user: the key of ``collect_specified_data``.
     is_off : bool
         It has failed.
     dropped : Counter
-        What could not be kept, in words, and how often.
+        Values that could not be stored, in words, and how often.
     """
 
     name = ""
@@ -122,38 +122,38 @@ class Item:
         self.dropped: Counter[str] = Counter()
 
     def start(self, moment: Moment) -> None:
-        """A training begins, or goes on after a pause: nothing of ``moment.step`` is done yet."""
+        """Handle the start or continuation of training: ``moment.step`` is not trained yet."""
 
     def begin(self, moment: Moment) -> None:
-        """The first step of this process has been trained; once."""
+        """Handle the first trained step of this process; called once."""
 
     def collect(self, moment: Moment) -> None:
-        """Something is due: what is logged to ``moment.run`` now is recorded at ``moment.step``.
+        """Collect what is due: anything logged to ``moment.run`` is of ``moment.step``.
 
-        In a `Loop` the step has just been trained; in a loop of the user's own it is about to be.
+        In a `Loop` the step has just been trained; in a user's own loop it is about to be.
         """
 
     def given(self, moment: Moment) -> None:
-        """Data is due, and the step has given ``moment.loss``; recorded as in `collect`."""
+        """Handle ``moment.loss`` of a step with due data; recorded as in `collect`."""
 
     def awaits(self, step: int) -> bool:
-        """Tell whether `stepped` is to be called once a step has been trained; asked of each."""
+        """Return whether `stepped` is to be called after a step; called for each step."""
         return True
 
     def stepped(self, moment: Moment) -> None:
-        """A step has been trained, due or not; the model is at state ``moment.step + 1``."""
+        """Handle a trained step, due or not; the model is at state ``moment.step + 1``."""
 
     def epoch_ended(self, moment: Moment) -> None:
-        """An epoch has been trained, ``moment.loop.epoch`` in all; of a `Loop` alone."""
+        """Handle a trained epoch, ``moment.loop.epoch`` in all; only in a `Loop`."""
 
     def evaluated(self, moment: Moment, metrics: Mapping[str, float]) -> None:
-        """The loop has evaluated its model, with these numbers as they are recorded."""
+        """Handle an evaluation of the loop, with the metrics as recorded."""
 
     def end(self, moment: Moment) -> None:
-        """No step follows for now, however the training has ended."""
+        """Handle the end of training for now, whatever its cause."""
 
     def remove(self) -> None:
-        """Take off whatever was put on the model; nothing is collected any more."""
+        """Remove everything that was added to the model; nothing is collected any more."""
 
     def attempt(self, act: Callable[[], None]) -> None:
         """Do it; of an error a warning tells, and the item is off."""

@@ -1,4 +1,4 @@
-"""Who follows a run: one at a time."""
+"""Ownership of a run: one collector at a time."""
 
 from __future__ import annotations
 
@@ -12,15 +12,15 @@ __all__ = ["Follower", "take"]
 
 
 class Follower(Protocol):
-    """Collects what a run's training gives."""
+    """A collector of a run's training."""
 
     @property
     def run(self) -> Run | None:
-        """The one that is followed."""
+        """The followed run."""
 
     @property
     def is_busy(self) -> bool:
-        """Whether steps of its training may follow."""
+        """True if further steps of its training may follow."""
 
     def remove(self) -> None:
         """Follow no run any more."""
@@ -30,7 +30,7 @@ _followers: MutableMapping[Run, weakref.ref[Follower]] = weakref.WeakKeyDictiona
 
 
 def take(run: Run, follower: Follower) -> None:
-    """Have somebody follow a run; who did and is at rest gives way, as a cell was run again.
+    """Claim a run; an idle former collector gives way, as when a cell is run again.
 
     Raises
     ------

@@ -1,19 +1,19 @@
-"""How far a training is: which unit a step ends, and which of them are due."""
+"""Progress of a training: which unit a step ends, and which units are due."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
 from typing import Literal
 
-from notebook_probe.summary.settings import Settings, Unit
-from notebook_probe.summary.units import NOTHING, Due, Rule
+from notebook_probe.summary.settings import CollectorSettings, Unit
+from notebook_probe.summary.units import NOTHING, Due, DueRule
 
 __all__ = ["Outlook", "UnitSchedule", "Units"]
 
 
 @dataclass(frozen=True, slots=True)
 class Outlook:
-    """What is known of where a training is and goes.
+    """Known position and end of a training.
 
     Parameters
     ----------
@@ -25,7 +25,7 @@ class Outlook:
         Last step of that epoch.
     n_epochs : int or None
     shift : int
-        What the steps that are asked of are more than those that are counted.
+        Offset of the queried steps against the counted ones.
     """
 
     end_step: int | None = None
@@ -35,7 +35,7 @@ class Outlook:
     shift: int = 0
 
     def ends(self, step: int, unit: Unit) -> int | None:
-        """The unit that a step is the last one of; None in the midst of an epoch.
+        """Return the unit whose last step this is; None within an epoch.
 
         Examples
         --------
@@ -47,36 +47,36 @@ class Outlook:
         return self.epoch if step == self.epoch_end else None
 
     def total(self, unit: Unit) -> int | None:
-        """The last unit of the training."""
+        """Return the number of the training's last unit."""
         return self.end_step if unit == "step" else self.n_epochs
 
 
 class Units:
-    """Says of each step what is due at it: one truth for probes, hooks and items.
+    """Due data and tensors of each step: one source of truth for probes, hooks and items.
 
     Parameters
     ----------
-    settings : Settings
+    settings : CollectorSettings
 
     Attributes
     ----------
     outlook : Outlook
-        What is known now; whoever follows the training replaces it.
+        Present outlook; replaced by whatever follows the training.
     """
 
-    def __init__(self, settings: Settings) -> None:
+    def __init__(self, settings: CollectorSettings) -> None:
         self.unit = settings.unit
         self.outlook = Outlook()
-        self._rule = Rule(settings.collect_freq, settings.collect_tensor_freq)
+        self._rule = DueRule(settings.collect_freq, settings.collect_tensor_freq)
         self._first: int | None = None
         self._last: tuple[int, Outlook | None, Due] = -1, None, NOTHING
 
     def unit_of(self, step: int) -> int | None:
-        """The unit that ends with a step."""
+        """Return the unit that ends with a step."""
         return self.outlook.ends(step, self.unit)
 
     def due(self, step: int) -> Due:
-        """What is due at a step; the first one that is asked of is of the first unit seen."""
+        """Return what is due at a step; the first queried step is the first unit seen."""
         outlook = self.outlook
         known_step, known_outlook, known = self._last
         if step != known_step or outlook is not known_outlook:  # several ask of each step

@@ -11,7 +11,7 @@ __all__ = ["Pictures"]
 
 
 class Pictures:
-    """Makes pictures, each as large as the first one of its name.
+    """Make pictures, each as large as the first one of its name.
 
     Examples
     --------
@@ -25,7 +25,7 @@ class Pictures:
         self._sizes: dict[str, tuple[int, int]] = {}
 
     def of(self, name: str, images: Tensor) -> Tensor:
-        """The picture of a batch (n, 1 or 3, height, width), with black where there is no more.
+        """Return the picture of a batch (n, 1 or 3, height, width), padded with black.
 
         The first images, where there is no room for all; of a single one that is too large every
         second pixel, or third.

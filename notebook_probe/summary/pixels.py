@@ -10,11 +10,11 @@ __all__ = ["MOST_ELEMENTS", "PER_ROW", "as_bytes", "checked", "fitting", "tiled"
 
 PER_ROW = 8
 MOST_ELEMENTS = 1 << 20
-"""Of an array that the record keeps."""
+"""Maximum elements of an array in the record."""
 
 
 def checked(images: Tensor) -> Tensor:
-    """The same, where these are images.
+    """Return the images unchanged if they are valid.
 
     Raises
     ------
@@ -43,11 +43,11 @@ def checked(images: Tensor) -> Tensor:
 
 
 def as_bytes(images: Tensor) -> Tensor:
-    """Pixels as whole numbers from 0 to 255, by what all images together are.
+    """Pixels as whole numbers from 0 to 255, on a scale for all images together.
 
-    Bytes stay as they are. Where all lie in 0..1 they are ``255 x``, otherwise
-    ``255 (x - min) / (max - min)``; 0 where all are equal. What is not finite is at the end that
-    is nearest to it, NaN at 0.
+    Bytes are not changed. If all values are in 0..1 the pixels are ``255 x``, otherwise ``255 (x -
+    min) / (max - min)``; 0 if all are equal. A value that is not finite goes to the nearest end,
+    NaN to 0.
 
     Examples
     --------
@@ -67,7 +67,7 @@ def as_bytes(images: Tensor) -> Tensor:
 
 
 def fitting(shape: tuple[int, ...]) -> int:
-    """How many images of a batch (n, channels, height, width) a picture holds.
+    """Return how many images of a batch (n, channels, height, width) fit into a picture.
 
     Examples
     --------
@@ -81,7 +81,7 @@ def fitting(shape: tuple[int, ...]) -> int:
 
 
 def tiled(images: Tensor) -> Tensor:
-    """One picture (rows, columns, 3) of images (n, 3 or 1, height, width), eight in a row.
+    """Return one picture (rows, columns, 3) of images (n, 3 or 1, height, width), 8 per row.
 
     Examples
     --------

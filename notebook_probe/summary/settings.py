@@ -1,4 +1,4 @@
-"""What a summary collector was told, read and checked once."""
+"""Settings of a summary collector, parsed and checked once."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from typing import Any, Literal, TypeAlias, get_args
 
 from notebook_probe.errors import near
 
-__all__ = ["LANDSCAPE", "NPY", "REGULAR", "SWITCHES", "Settings", "Unit", "whole_number"]
+__all__ = ["LANDSCAPE", "NPY", "REGULAR", "SWITCHES", "CollectorSettings", "Unit", "whole_number"]
 
 Unit: TypeAlias = Literal["step", "epoch"]
 
@@ -23,7 +23,7 @@ SWITCHES = (
     "collect_input_data",
     "collect_dataset_graph",
 )
-"""What is collected or not, each on by default."""
+"""Switches of the items, each on by default."""
 
 REGULAR, LANDSCAPE = "histogram_regular", "collect_landscape"
 KNOWN = (*SWITCHES, REGULAR, LANDSCAPE)
@@ -35,8 +35,8 @@ WHO = "SummaryCollector"
 
 
 @dataclass(frozen=True, slots=True)
-class Settings:
-    """What to collect, when, and where it goes.
+class CollectorSettings:
+    """Settings of a collector: what to collect, when, and where to store it.
 
     Attributes
     ----------
@@ -46,8 +46,7 @@ class Settings:
     num_process : int
         At most so many threads write files.
     specified : mapping
-        Of the keys in `KNOWN` those that hold, after the merge with the defaults; what has no key
-        is not collected.
+        Valid keys of `KNOWN` after the merge with the defaults; a missing item is not collected.
     custom_lineage_data : mapping
     collect_tensor_freq, max_file_size : int or None
     tensor_format : "npy" or None
@@ -77,13 +76,13 @@ class Settings:
         max_file_size: int | None = None,
         export_options: Mapping[str, Any] | None = None,
         unit: Unit = "step",
-    ) -> Settings:
-        """Check what was given; the folder is made when all else is allowed.
+    ) -> CollectorSettings:
+        """Check the arguments; the folder is made once all of them are valid.
 
         Raises
         ------
         TypeError, ValueError, NotADirectoryError
-            What was given, and what is allowed.
+            An invalid argument, with what is allowed.
         """
         if not isinstance(keep_default_action, bool):
             raise _wrong("keep_default_action", keep_default_action, "True or False")
@@ -102,24 +101,24 @@ class Settings:
         )
 
     def collects(self, switch: str) -> bool:
-        """Tell whether one of `SWITCHES` is on."""
+        """Return whether one of `SWITCHES` is on."""
         return bool(self.specified.get(switch, False))
 
     @property
     def landscape(self) -> Mapping[str, Any] | None:
-        """What was given of the loss landscape, beside its defaults; None where it is off."""
+        """Given settings of the loss landscape, without defaults; None if it is off."""
         return self.specified.get(LANDSCAPE)
 
 
 def whole_number(
     who: str, name: str, given: Any, allowed: str = "a whole number above 0, or None"
 ) -> int:
-    """The same, where it is one above 0.
+    """Return the number unchanged if it is a whole number above 0.
 
     Raises
     ------
     TypeError, ValueError
-        What was given to whom, and what is allowed.
+        An invalid value, with its name and what is allowed.
     """
     if not isinstance(given, int) or isinstance(given, bool):
         raise _wrong(name, given, allowed, who)
@@ -153,7 +152,7 @@ def _folder(given: Any) -> Path:
 
 
 def _texts(name: str, given: Any) -> Mapping[str, Any]:
-    """A mapping by names."""
+    """Return a mapping by names."""
     if not isinstance(given, Mapping):
         raise _wrong(name, given, "a dict, or None")
     for key in given:

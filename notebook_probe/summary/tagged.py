@@ -1,10 +1,11 @@
-"""Values that a model gives of itself under a tag: a number, a tensor, a histogram, images.
+"""Tagged values of a model: a number, a tensor, a histogram, images.
 
-They may stay in a model's code: where no collector follows the model they do nothing.
+The calls may stay in a model's code: without a collector they do nothing.
 """
 
 from __future__ import annotations
 
+import threading
 import weakref
 from typing import Any, Literal, Protocol, TypeAlias
 
@@ -20,23 +21,26 @@ Kind: TypeAlias = Literal["scalar", "tensor", "histogram", "image"]
 
 
 class TagListener(Protocol):
-    """Who follows a model."""
+    """A collector that follows a model."""
 
     def watches(self, module: nn.Module) -> bool:
-        """Tell the model that is followed from all other modules."""
+        """Return whether a module is the followed model."""
 
     def tagged(self, kind: Kind, tag: str, value: Any) -> None:
-        """A call of the model gave a value."""
+        """Take in a value of a model's call."""
 
 
 _listeners: tuple[weakref.ref[TagListener], ...] = ()
+# The tuple is replaced as a whole, so that a running forward walks the old one.
+_changing = threading.Lock()
 
 
 def listen(listener: TagListener) -> None:
-    """Tell ``listener``, as long as there is one, what its model gives from now on."""
+    """Notify ``listener``, while it exists, of tagged values from now on."""
     global _listeners
-    alive = tuple(ref for ref in _listeners if ref() not in (None, listener))
-    _listeners = (*alive, weakref.ref(listener))
+    with _changing:
+        alive = tuple(ref for ref in _listeners if ref() not in (None, listener))
+        _listeners = (*alive, weakref.ref(listener))
 
 
 def scalar(tag: str, value: Any) -> None:
@@ -46,7 +50,7 @@ def scalar(tag: str, value: Any) -> None:
     ----------
     tag : str
     value : number or tensor of one element
-        Of more than one, none is recorded.
+        A tensor of more than one element is not recorded.
 
     Examples
     --------
@@ -74,7 +78,7 @@ def tensor(tag: str, value: Any) -> None:
 def histogram(tag: str, value: Any) -> None:
     """Record a histogram of a tensor where data is due: ``<tag>_histogram`` in the record.
 
-    Its first row are the edges of the bins, its second the counts, as `param_histogram` has them.
+    The first row has the edges of the bins, the second the counts, as in `param_histogram`.
 
     Parameters
     ----------
@@ -96,10 +100,12 @@ def image(tag: str, value: Any) -> None:
 
 
 def _tell(kind: Kind, tag: str, value: Any) -> None:
+    # There are no values, and the call must not become part of the graph.
     if torch.compiler.is_compiling() or is_traced():
         return
     if not isinstance(tag, str) or not tag.strip():
         raise TypeError(f"{kind}({tag!r}, ...): the tag is text that is not empty")
+    # The usual case in a model that is used without a collector: it must cost next to nothing.
     if not _listeners:
         return
     modules = [*running()]

@@ -1,6 +1,6 @@
-"""Which unit of a training is due: a rule on numbers alone.
+"""Due units of a training: a rule on numbers alone.
 
-A unit is a step or an epoch, counted from 1 over the whole training, also one that was resumed.
+A unit is a step or an epoch, counted from 1 over the whole training, also a resumed one.
 """
 
 from __future__ import annotations
@@ -10,15 +10,15 @@ from functools import lru_cache
 
 from notebook_probe.schedules import KeepN
 
-__all__ = ["MOST_TENSOR_UNITS", "NOTHING", "Due", "Rule", "automatic_units"]
+__all__ = ["MOST_TENSOR_UNITS", "NOTHING", "Due", "DueRule", "automatic_units"]
 
 MOST_TENSOR_UNITS = 20
-"""Of one training, where nobody has said how often."""
+"""Default maximum of units with tensors per training."""
 
 
 @dataclass(frozen=True, slots=True)
 class Due:
-    """What is collected of a unit: tensors, all but tensors, both, or nothing."""
+    """Content to collect for a unit: tensors, all but tensors, both, or nothing."""
 
     data: bool
     tensors: bool
@@ -31,11 +31,11 @@ NOTHING = Due(data=False, tensors=False)
 
 
 @dataclass(frozen=True, slots=True)
-class Rule:
-    """Which units are due.
+class DueRule:
+    """Rule for due units.
 
     Data: the first unit that was seen and every multiple of ``freq``. Tensors: that unit, and every
-    multiple of ``tensor_freq``; where nobody has said how often, `automatic_units`.
+    multiple of ``tensor_freq``; by default, `automatic_units`.
 
     Parameters
     ----------
@@ -44,7 +44,7 @@ class Rule:
 
     Examples
     --------
-    >>> rule = Rule(10)
+    >>> rule = DueRule(10)
     >>> [unit for unit in range(1, 601) if rule.due(unit, 1, 600).data] == [1, *range(10, 601, 10)]
     True
     >>> sum(rule.due(unit, 1, 600).tensors for unit in range(1, 601))
@@ -57,16 +57,16 @@ class Rule:
     tensor_freq: int | None = None
 
     def due(self, unit: int, first: int, total: int | None) -> Due:
-        """What is due at a unit.
+        """Return what is due at a unit.
 
         Parameters
         ----------
         unit : int
-            From 1.
+            Unit, from 1.
         first : int
-            The one that was seen first in this process.
+            First unit in this process.
         total : int or None
-            The last one of the training; None where nobody knows.
+            Last unit of the training; None if unknown.
         """
         is_first = unit == first
         return Due(
@@ -84,14 +84,14 @@ class Rule:
 
 @lru_cache
 def _ever_fewer(first: int) -> KeepN:
-    """The schedule of a training of which nobody knows the end: asked of each of its steps."""
+    """Return the schedule of a training with unknown end; called at each of its steps."""
     return KeepN(MOST_TENSOR_UNITS, first)
 
 
 def automatic_units(total: int, freq: int) -> range:
-    """At most 20 units of which tensors are kept, and 0, which is none.
+    """Return at most 20 units whose tensors are stored, and 0, which is no unit.
 
-    The multiples of ``freq``, where these are few enough; else those of ``total // 19``, and for
+    The multiples of ``freq``, if these are few enough; else those of ``total // 19``, and for
     one every unit.
 
     Examples

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+import warnings
+from collections.abc import Collection, Iterator, Mapping
 from dataclasses import dataclass
 from numbers import Integral
 from typing import Any
@@ -11,7 +12,7 @@ import numpy as np
 import xarray as xr
 from torch import nn
 
-from notebook_probe.errors import ClosedRunError, UnknownNameError
+from notebook_probe.errors import ClosedRunError, RecordWarning, UnknownNameError
 from notebook_probe.probes.step.probe import Probe
 from notebook_probe.quantities import as_quantity
 from notebook_probe.record.format.missing import measured
@@ -24,36 +25,41 @@ from notebook_probe.taiyi.numbers import Numbered, Numbers
 
 __all__ = ["Monitor", "Tracked"]
 
+NO_UPDATE = (
+    "no optimizer has updated the model since the last call of track, so that the step is still "
+    "open and has no values yet; a loop without an optimizer calls monitor.run.step() behind track"
+)
+
 
 @dataclass(frozen=True, slots=True)
 class _Item:
-    """One line of a config: the probes it came to."""
+    """One line of a config, with its probes."""
 
     name: str
-    """As it was written."""
+    """Name as written in the config."""
     schedule: Schedule
-    """Of the loop's own numbers."""
+    """Schedule of the loop's own step numbers."""
     handle: Handle
 
 
 @dataclass(frozen=True, slots=True)
 class Tracked:
-    """One quantity of one module, under the name that the config has for it."""
+    """One quantity of one module, under its name in the config."""
 
     module: str
     name: str
     variable: str
-    """What it is called in the record."""
+    """Name in the record."""
     is_vector: bool
     schedules: tuple[Schedule, ...]
 
     def should_show(self, step: int) -> bool:
-        """Whether it is due at the step that the loop calls so."""
+        """Return whether it is due at the step with this number in the loop."""
         return any(due(step) for due in self.schedules)
 
 
 class Monitor:
-    """Measures what a config asks for, step by step, as Taiyi's Monitor does.
+    """Monitor of the quantities in a config, as Taiyi's Monitor.
 
     What it measures goes into the record of a run: `run` is an ordinary one, with its panel,
     ``monitor.run.explore()``, and everything else.
@@ -100,6 +106,8 @@ class Monitor:
                 f'{{"fc1": ["InputSndNorm", ["WeightNorm", "linear(5,0)"]]}}'
             )
         self._numbers = Numbers()
+        self._has_tracked = self._is_stuck = False
+        self._warned: set[str] = set()
         items = [
             (where, quantity, schedule(when))
             for where, listed in (configer or {}).items()
@@ -121,29 +129,69 @@ class Monitor:
     def track(self, step: int) -> None:
         """Call the step that is being trained so: after its backward, before the optimizer's step.
 
-        Schedules count by these numbers; they are expected to go on by one, and where they do not,
-        a value that became due by it was not measured. A number that comes again replaces what it
-        had. A loop that never calls this has the numbers of the run, which counts updates from 0.
-        In a loop without an optimizer of torch's call ``monitor.run.step()`` behind it.
+        Schedules count by these numbers, be they those of updates or of calls of this, once in ten
+        updates, say. What is due is measured before the number is known: where the numbers leap, a
+        value that became due by it was not measured, and a warning says so. A number that comes
+        again replaces what it had. A loop that never calls this has the numbers of the run, which
+        counts updates from 0. In a loop without an optimizer of torch's call ``monitor.run.step()``
+        behind it.
 
         Raises
         ------
-        TypeError
-            For anything but a whole number.
+        TypeError, ValueError
+            For anything but a whole number from 0.
         ClosedRunError
+
+        Warns
+        -----
+        RecordWarning
+            Once, where no update happens between two calls, and for numbers that leap.
         """
         if not isinstance(step, Integral) or isinstance(step, bool):
             raise TypeError(f"track({step!r}): a whole number is expected")
+        if step < 0:
+            raise ValueError(f"track({step}): a number from 0 is expected")
         if self.run.closed:
             raise ClosedRunError(f"track({step}): run {self.run.name!r} is closed")
-        self._numbers.give(self.run.open_step, int(step))
+        place, number = self.run.controls.open_step, int(step)
+        before = self._numbers.given(place) if self._has_tracked else None
+        expected = self._numbers.possible(place)
+        self._has_tracked = True
+        self._numbers.give(place, number)
+        if before not in (None, number):
+            self._is_stuck = True
+            self._warn_once("update", f"track({number}): {NO_UPDATE}")
+        elif self._misses(number, expected):
+            numbers = " or ".join(map(str, expected))
+            self._warn_once(
+                "leap",
+                f"track({number}): what is due at this number was not measured, as {numbers} was "
+                f"expected; schedules are asked before the forward, so let numbers go on evenly",
+            )
+
+    def _misses(self, number: int, expected: Collection[int]) -> bool:
+        """Return whether something is due at a number and was not at those that were expected."""
+        dues = [item.schedule for item in self._items]
+        return any(due(number) and not any(map(due, expected)) for due in dues)
+
+    def _warn_once(self, kind: str, text: str) -> None:
+        if kind not in self._warned:
+            self._warned.add(kind)
+            warnings.warn(text, RecordWarning, stacklevel=3)
 
     def get_output(self) -> dict[str, dict[str, dict[int, Any]]]:
         """All values by module, by quantity as the config has it, and by step.
 
         Numbers are floats, vectors arrays. A step is there once its update has happened; what was
         not measured is not.
+
+        Warns
+        -----
+        RecordWarning
+            Where no update has happened between two calls of `track`.
         """
+        if self._is_stuck and not self.run.controls.status_head().step:
+            warnings.warn(f"get_output(): {NO_UPDATE}", RecordWarning, stacklevel=2)
         output: dict[str, dict[str, dict[int, Any]]] = {}
         for one in self.tracked():
             of_module = output.setdefault(one.module, {})
@@ -151,11 +199,11 @@ class Monitor:
         return output
 
     def clean_mem(self) -> None:
-        """Begin anew: output and windows are empty; what is recorded stays in the record."""
+        """Start again: clear output and windows; the record is kept."""
         if not self.run.closed:
-            self.run.settle()
+            self.run.controls.settle()
             self.run.flush()  # with it the windows have all that was trained so far
-        self._numbers.forget(self.run.status_head().step)
+        self._numbers.forget(self.run.controls.status_head().step)
         for _, probe in self._probes():
             for window in probe.windows.values():
                 window.reset()
@@ -169,7 +217,7 @@ class Monitor:
         return tuple(Tracked(*key, schedules) for key, schedules in found.items())
 
     def history(self, one: Tracked) -> xr.DataArray:
-        """Its values, along ``step``, which has the loop's numbers; each number once."""
+        """Return its values along ``step``, which has the loop's numbers; each number once."""
         try:
             series = self.run.series(one.module, one.variable)
         except UnknownNameError:  # nothing has been recorded of it
@@ -182,7 +230,7 @@ class Monitor:
         return series.isel(step=[*places.values()]).assign_coords(step=[*places])
 
     def shown(self, step: int) -> dict[Tracked, Any]:
-        """What is due at the step that the loop calls so, and was measured.
+        """Return the values that are due at the loop's step of this number, and were measured.
 
         A number, of a vector all of its history.
         """
@@ -206,8 +254,8 @@ class Monitor:
         return found
 
     def is_over(self, step: int) -> bool:
-        """Whether the update of the step that the loop calls so has happened."""
-        return self._numbers.step_of(step) < self.run.status_head().step
+        """Return whether the update of the loop's step of this number has happened."""
+        return self._numbers.step_of(step) < self.run.controls.status_head().step
 
     def _probes(self) -> Iterator[tuple[_Item, Probe]]:
         for item in self._items:
@@ -216,7 +264,7 @@ class Monitor:
 
 
 def _values(series: xr.DataArray) -> dict[int, Any]:
-    """By step; a vector as an array of its own."""
+    """Return values by step; a vector as an array."""
     steps = series.step.values.tolist()
     if series.ndim == 1:
         return dict(zip(steps, series.values.tolist(), strict=True))
@@ -224,7 +272,7 @@ def _values(series: xr.DataArray) -> dict[int, Any]:
 
 
 def _row(data: xr.Dataset, variable: str, step: int) -> dict[str, float]:
-    """The numbers of one step, by module; of those that were measured."""
+    """Return the measured numbers of one step, by module."""
     place = int(np.searchsorted(data.step.values, step))
     if variable not in data or place == data.sizes["step"] or data.step.values[place] != step:
         return {}

@@ -1,4 +1,4 @@
-"""Which number a loop has given to each step of its run, and schedules that count by them."""
+"""Step numbers that a loop has given to the steps of its run, and schedules for them."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ __all__ = ["Numbered", "Numbers"]
 
 
 class Numbers:
-    """Steps of a run and the numbers that ``track`` gave them; as they are, while it gave none.
+    """Steps of a run and the numbers from ``track``; the steps themselves without numbers.
 
     Examples
     --------
@@ -26,9 +26,11 @@ class Numbers:
     def __init__(self) -> None:
         self._spans: list[_Span] = []
         self._shift = self._first = 0
+        self._pace = _Pace()
 
     def give(self, step: int, number: int) -> None:
         """Call a step of the run so; steps come in their order, the last one perhaps again."""
+        self._pace = self._pace.at(step, number)
         self._drop(step)
         self._shift = shift = number - step
         last = self._spans[-1] if self._spans else None
@@ -38,23 +40,35 @@ class Numbers:
             self._spans.append(_Span(step, step + 1, shift))
 
     def expected(self, step: int) -> int:
-        """The number of a step that may not have been tracked yet: they go on by one."""
+        """Return the expected number of a step that may be untracked: numbers grow by one."""
         given = self.given(step)
         return step + self._shift if given is None else given
 
+    def possible(self, step: int) -> tuple[int, ...]:
+        """Return the numbers that a step may have: that it was given, or those it may be given.
+
+        A loop may count its updates, whether it tracks each of them or not, or how often it has
+        tracked. Schedules are asked before it tells.
+        """
+        given = self.given(step)
+        if given is not None:
+            return (given,)
+        by_updates, by_tracks = self.expected(step), self._pace.next_number(step)
+        return (by_updates,) if by_tracks in (None, by_updates) else (by_updates, by_tracks)
+
     def given(self, step: int) -> int | None:
-        """The number of a step; None for one that was not tracked where others were."""
+        """Return the number of a step; None if it was not tracked though others were."""
         if not self._spans:
             return step
         span = self._spans[bisect_right(self._spans, step, key=lambda one: one.start) - 1]
         return step + span.shift if span.start <= step < span.stop else None
 
     def of(self, step: int) -> int | None:
-        """The number of a step; None, too, for what is forgotten."""
+        """Return the number of a step; None if forgotten."""
         return self.given(step) if step >= self._first else None
 
     def step_of(self, number: int) -> int:
-        """The last step of that number."""
+        """Return the last step with that number."""
         found = (
             number - span.shift
             for span in reversed(self._spans)
@@ -63,7 +77,7 @@ class Numbers:
         return next(found, number - self._shift)
 
     def forget(self, before: int) -> None:
-        """Have no number any more for the steps before that one."""
+        """Forget the numbers of the steps before that one."""
         self._first = before
         earlier, last = self._spans[:-1], self._spans[-1:]  # which says that numbers were given
         self._spans = [*(span for span in earlier if span.stop > before), *last]
@@ -76,9 +90,34 @@ class Numbers:
                 self._spans.pop()
 
 
+@dataclass(frozen=True, slots=True)
+class _Pace:
+    """Number of steps between two tracked ones, and the difference of their numbers."""
+
+    step: int = -1
+    number: int = 0
+    """Step and number of the last tracked one."""
+    steps: int = 0
+    """0 as long as it is not known, or where the last two differ."""
+    numbers: int = 1
+
+    def at(self, step: int, number: int) -> _Pace:
+        """Return the pace once a step is tracked."""
+        if self.step < 0 or step <= self.step:
+            return _Pace(step, number, self.steps, self.numbers)
+        steps, numbers = step - self.step, number - self.number
+        is_steady = self.steps in (0, steps)
+        return _Pace(step, number, steps if is_steady else 0, numbers)
+
+    def next_number(self, step: int) -> int | None:
+        """Return the number of a step if it is tracked next; None where it is too early for it."""
+        is_early = step - self.step < self.steps
+        return None if self.step < 0 or is_early else self.number + self.numbers
+
+
 @dataclass(slots=True)
 class _Span:
-    """Steps whose numbers go on by one."""
+    """Steps with consecutive numbers."""
 
     start: int
     stop: int
@@ -87,13 +126,13 @@ class _Span:
 
 @dataclass(frozen=True, slots=True)
 class Numbered:
-    """A schedule that is asked for the loop's own number of a step."""
+    """Schedule that is called with the loop's own step numbers."""
 
     schedule: Schedule
     numbers: Numbers
 
     def __call__(self, step: int) -> bool:
-        return self.schedule(self.numbers.expected(step))
+        return any(self.schedule(number) for number in self.numbers.possible(step))
 
     @property
     def stream(self) -> str:

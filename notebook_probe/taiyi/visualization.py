@@ -11,18 +11,18 @@ import xarray as xr
 from notebook_probe.run.mirror.loggers import read_logger
 from notebook_probe.taiyi.monitor import Monitor
 
-__all__ = ["Logger", "Visualization"]
+__all__ = ["MonitorLogger", "Visualization"]
 
 
-class Logger(Protocol):
-    """What W&B and its likes are."""
+class MonitorLogger(Protocol):
+    """Interface of W&B and similar loggers."""
 
     def log(self, values: dict[str, Any], /, *, step: int = ...) -> Any:
         """Keep some values of a step."""
 
 
 class Visualization:
-    """Hands what a monitor measures to a logger, as Taiyi's Visualization does.
+    """Send a monitor's measurements to a logger, as Taiyi's Visualization does.
 
     Parameters
     ----------
@@ -42,7 +42,7 @@ class Visualization:
     >>> vis.show(step)  # doctest: +SKIP
     """
 
-    def __init__(self, monitor: Monitor, logger: Logger) -> None:
+    def __init__(self, monitor: Monitor, logger: MonitorLogger) -> None:
         self._taker = read_logger(logger, ["log"], "Visualization")
         self.monitor, self.vis = monitor, logger
         self._waiting: list[tuple[int, dict[str, Any]]] = []
@@ -94,7 +94,7 @@ class Visualization:
 
 
 def _drawn(value: Any) -> Any:
-    """A number as it is, the history of a vector as a picture; None where there is nothing."""
+    """Return a number itself, or a picture of a vector's history; None if it is empty."""
     if not isinstance(value, xr.DataArray):
         return value
     if value.shape[1] == 1:

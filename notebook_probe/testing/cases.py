@@ -26,12 +26,12 @@ class Case:
     shape: tuple[int, ...]
 
     def made(self) -> nn.Module:
-        """The same model each time."""
+        """Return the same model each time."""
         torch.manual_seed(0)
         return self.build()
 
     def batch(self, seed: int) -> Tensor:
-        """The same normal batch for the same seed."""
+        """Return the same normal batch for the same seed."""
         return torch.randn(self.shape, generator=torch.Generator().manual_seed(seed))
 
 
@@ -71,11 +71,11 @@ CASES = {
     "recurrent": Case(Recurrent, (4, 5, 6)),
     "attention": Case(Attentive, (4, 5, 8)),
 }
-"""What `QuantitySuite` trains, by name."""
+"""Models that `QuantitySuite` trains, by name."""
 
 
 def train(model: nn.Module, batches: Iterable[Tensor], run: Run | None = None) -> None:
-    """A loop with micro-batches, a gradient scaler and clipping; ``run`` is told all it can be."""
+    """Train with micro-batches, a gradient scaler and clipping; ``run`` gets all reports."""
     loader = batches if run is None else run.batches(batches)
     torch.manual_seed(1)  # of dropout
     optimizer = torch.optim.AdamW(model.parameters(), lr=1e-2, fused=False)

@@ -1,4 +1,4 @@
-"""What holds for every quantity, whoever wrote it."""
+"""Tests that apply to every quantity, also users' own."""
 
 from __future__ import annotations
 
@@ -39,19 +39,19 @@ UNUSUAL: dict[str, Callable[[Tensor], Tensor]] = {
     "tiny": lambda x: x * 1e-38,
     "one sample": lambda x: x[:1],
 }
-"""What becomes of an ordinary batch; a quantity answers with a number or a missing value."""
+"""Changes to an ordinary batch; a quantity must return a number or a missing value."""
 
 
 @dataclass(frozen=True, slots=True)
 class Trained:
-    """What came of a training in which everything was attached."""
+    """Result of a training with everything attached."""
 
     weights: dict[str, Tensor]
     probes: tuple[ProbeStatus, ...]
     live: xr.Dataset
-    """As the run had it at its end."""
+    """Data of the run at its end."""
     stored: xr.Dataset
-    """As it is read from the record."""
+    """Data read from the record."""
     n_alive: int
     """Activations that were still there after the last step."""
 
@@ -62,13 +62,13 @@ class QuantitySuite:
     Attributes
     ----------
     quantities : sequence of Quantity, function or str
-        What is tested, all of them in one training.
+        Quantities to test, all of them in one training.
     cases : mapping of str to Case
         The models that are trained; each quantity has to give a number in one of them.
     places : sequence of str
-        Where it is attached, as far as it fits: paths and globs.
+        Places to attach them, as far as they fit: paths and globs.
     steps : int
-        How many are trained.
+        Number of training steps.
 
     Examples
     --------
@@ -142,7 +142,7 @@ class QuantitySuite:
     @classmethod
     @cache
     def _trained(cls) -> dict[str, Trained]:
-        """What came of training each case; once for all tests that ask."""
+        """Train each case, once for all tests."""
         return {name: cls._train(case) for name, case in cls.cases.items()}
 
     @classmethod
@@ -153,6 +153,7 @@ class QuantitySuite:
         with cls._watched(model, case) as run:
             train(model, map(case.batch, range(cls.steps)), run)
             probes = run.status().probes
+            # Cycles would keep outputs alive, which is no fault of the quantity.
             gc.collect()
             n_alive = sum(not output.expired() for output in outputs)
             run.close()
@@ -162,7 +163,7 @@ class QuantitySuite:
     @classmethod
     @contextmanager
     def _watched(cls, model: nn.Module, case: Case) -> Iterator[Run]:
-        """A run with every quantity wherever it fits, and a record that does not stay."""
+        """Yield a run with every quantity attached wherever it fits, and a temporary record."""
         model_map, chosen = ModelMap(model), cls._all()
         probes = {
             place: [q for q in chosen if _belongs(q, place) and not misfit(model_map, place, q)]
@@ -177,7 +178,7 @@ class QuantitySuite:
 
 
 def _belongs(quantity: Quantity, place: str) -> bool:
-    """Targets are those of the model's output: within it they are compared with nothing."""
+    """Return whether it fits: targets belong to the model's output and are useless elsewhere."""
     return not place or not quantity.is_of_batch
 
 
@@ -195,7 +196,7 @@ def _check_no_errors(probes: Iterable[ProbeStatus], case: str) -> None:
 
 
 def _remember(kept: list[StorageWeakRef]) -> Callable[..., None]:
-    """A hook that tells whose memory an output is, without holding it."""
+    """Return a hook that compares an output's memory, without keeping the output."""
 
     def hook(module: nn.Module, args: Any, output: Any) -> None:
         if isinstance(output, Tensor):

@@ -1,4 +1,4 @@
-"""Series in memory, for rules to be asked about."""
+"""Series in memory, for testing rules."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from notebook_probe.record.format.source import Floats, LevelView, Steps, Variab
 __all__ = ["StreamInMemory", "Tables", "filled"]
 
 Tables: TypeAlias = Mapping[str, npt.ArrayLike]
-"""By quantity the values of one module, (row,), or of several, (row, module)."""
+"""Values by quantity, of one module, (row,), or of several, (row, module)."""
 
 
 def filled(tables: Tables) -> dict[str, Floats]:

@@ -1,4 +1,4 @@
-"""What holds for every alert rule, whoever wrote it."""
+"""Tests that apply to every alert rule, also users' own."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from notebook_probe.testing.rows import StreamInMemory, Tables, filled
 __all__ = ["RuleSuite"]
 
 UNUSUAL = (math.nan, math.inf, -math.inf, 0.0, -1.0, 3e38, 1e-45)
-"""What a series may hold; a rule answers, and does not raise."""
+"""Unusual values of a series, for which a rule must not raise."""
 
 LENGTHS = (0, 1, 2, 40, 300)
 PIECES = (1, 7)
@@ -31,11 +31,11 @@ class RuleSuite:
     ----------
     rules : sequence of Rule or str
     fires, silent : mapping of str to sequence of Tables
-        By the name of a rule: series, as ``{quantity: values}``, in which it has to say something,
-        and others, best just short of its thresholds, in which nothing is wrong. Values are of one
-        module, (row,), or of several, (row, module), one row each step.
+        By the name of a rule: series, as ``{quantity: values}``, in which it has to report
+        something, and others, best just short of its thresholds, in which nothing is wrong. Values
+        are of one module, (row,), or of several, (row, module), one row each step.
     logged : sequence of str
-        What the loop logs, beside the quantities.
+        Logged scalars, in addition to the quantities.
 
     Examples
     --------
@@ -142,7 +142,7 @@ class RuleSuite:
 def _alerts_of(
     rule: Rule, tables: Mapping[str, Floats], size: int = 0, earlier: Sequence[Alert] = ()
 ) -> list[Alert]:
-    """What a rule says of rows that come ``size`` at a time, or all at once."""
+    """Return the alerts of a rule over rows that arrive ``size`` at a time, or all at once."""
     n_rows, n_modules = next(iter(tables.values())).shape
     rows = StreamInMemory(tables, tuple(f"layer{i}" for i in range(n_modules)), 0)
     found: list[Alert] = []

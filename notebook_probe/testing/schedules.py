@@ -1,4 +1,4 @@
-"""What holds for every schedule, whoever wrote it."""
+"""Tests that apply to every schedule, also users' own."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ from notebook_probe.schedules import (
 __all__ = ["ScheduleSuite"]
 
 FAR = 2**40
-"""A step that nobody trains; a schedule answers all the same."""
+"""A step beyond any training, which a schedule must still answer."""
 
 
 class ScheduleSuite:
@@ -36,7 +36,7 @@ class ScheduleSuite:
     ----------
     schedules : sequence of Schedule, callable, str or int
     steps : int
-        How far they are asked; each has to be due in one of these steps.
+        Number of steps; each schedule has to be due in one of them.
 
     Examples
     --------
@@ -114,7 +114,7 @@ class ScheduleSuite:
 
     @classmethod
     def _due(cls, one: Schedule, twice: bool = False) -> list[int]:
-        """The due steps of a run that is armed anew, whose work is done at once."""
+        """Return the due steps of a newly armed run, whose work is done at once."""
         armed, found = bound(one, UNBOUND), []
         for step in range(cls.steps):
             if twice:

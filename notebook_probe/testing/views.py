@@ -1,4 +1,4 @@
-"""What holds for every view, whoever wrote it."""
+"""Tests that apply to every view, also users' own."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ from notebook_probe.testing.cases import CASES, Case, train
 __all__ = ["ViewSuite"]
 
 WIDTHS = (240, 1000)
-"""Of a narrow cell and a wide one, in CSS pixels."""
+"""Widths of a narrow cell and a wide one, in CSS pixels."""
 
 
 class ViewSuite:
@@ -35,9 +35,9 @@ class ViewSuite:
     case : Case
         The model that is trained; each view has to draw something of it.
     probes : sequence of str
-        What is measured meanwhile: presets, as for `watch`.
+        Presets to measure, as for `watch`.
     steps : int
-        How many are trained.
+        Number of training steps.
 
     Examples
     --------
@@ -121,7 +121,7 @@ class ViewSuite:
     @classmethod
     @contextmanager
     def _trained(cls, *batches: Tensor) -> Iterator[Run]:
-        """A run of these batches, else of the usual ones, whose record does not stay."""
+        """Yield a run of these or the usual batches, with a temporary record."""
         model = cls.case.made()
         with TemporaryDirectory() as folder, watch(model, store=folder, probes=cls.probes) as run:
             train(model, batches or map(cls.case.batch, range(cls.steps)), run)
@@ -141,7 +141,7 @@ def _draw_into(frames: list[object], view: View, run: Run, selection: PanelSelec
 
 
 def _selection(run: Run) -> PanelSelection:
-    """What a panel begins with, and lines."""
+    """Return the initial selection of a panel, with lines."""
     fresh = fresh_selection(run)
     return fresh.with_series(*((row.name, fresh.home) for row in run.modules if row.n_own_params))
 

@@ -5,6 +5,13 @@ Nothing here is needed to watch a model: a loop of your own stays as it is.
 
 from notebook_probe.train.checkpoints.callback import Checkpoints
 from notebook_probe.train.checkpoints.index import Checkpoint
+from notebook_probe.train.collector.optimizer_series import (
+    OPTIMIZER_GLOBAL_STEP,
+    OPTIMIZER_GRADS_L2_COLLECTOR,
+    OPTIMIZER_GRADS_L2NORM,
+    TRAINER_LOG_STEP_SIZE_L2_COLLECTOR,
+    TRAINER_LOG_STEP_SIZE_L2NORM,
+)
 from notebook_probe.train.data.batch import Batch
 from notebook_probe.train.data.dataset import DataError, Dataset
 from notebook_probe.train.loop.loop import Loop
@@ -12,6 +19,11 @@ from notebook_probe.train.trainer.losses import add_loss, get_losses
 from notebook_probe.train.trainer.trainer import Trainer
 
 __all__ = [
+    "OPTIMIZER_GLOBAL_STEP",
+    "OPTIMIZER_GRADS_L2NORM",
+    "OPTIMIZER_GRADS_L2_COLLECTOR",
+    "TRAINER_LOG_STEP_SIZE_L2NORM",
+    "TRAINER_LOG_STEP_SIZE_L2_COLLECTOR",
     "Batch",
     "Checkpoint",
     "Checkpoints",

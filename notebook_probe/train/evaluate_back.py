@@ -1,4 +1,4 @@
-"""What an earlier state looks like, without training on from it."""
+"""Evaluation of an earlier state, without training from it."""
 
 from __future__ import annotations
 
@@ -21,18 +21,18 @@ __all__ = ["evaluate_back"]
 
 
 def evaluate_back(run: Run, found: Checkpoint, request: EvaluateAt) -> str:
-    """Measure in a checkpoint what an evaluation can; returns what was done, in words.
+    """Evaluate in a checkpoint; return what was done, in words.
 
     Raises
     ------
     ProbeError
         There is no batch to measure on, or nothing that an evaluation could tell.
     """
-    if run.kept_batch is None:
+    if run.controls.kept_batch is None:
         raise ProbeError(
             "evaluate on what? run.probe_batch(inputs, targets, loss_fn) keeps a batch"
         )
-    model_map = ModelMap(run.watched_model)
+    model_map = ModelMap(run.controls.model)
     wanted = _of_evaluations(_probes(run, request.preset, model_map), model_map)
     if not wanted:
         what = request.preset or "what is attached"
@@ -44,7 +44,7 @@ def evaluate_back(run: Run, found: Checkpoint, request: EvaluateAt) -> str:
 
 def _probes(run: Run, preset: str, model_map: ModelMap) -> Iterable[Probe]:
     if not preset:
-        return run.wanted_probes
+        return run.controls.wanted_probes
     return Attachment.resolved(partial(resolve_presets, probes=preset), model_map).probes
 
 

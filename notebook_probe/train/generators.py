@@ -16,23 +16,28 @@ __all__ = ["generator_states", "same_generators", "set_generators"]
 def generator_states() -> dict[str, Any]:
     """States of torch's, Python's and numpy's generators, as ``weights_only=True`` reads them.
 
-    numpy's only where numpy was imported, an accelerator's only where it was used.
+    numpy's only where numpy was imported, an accelerator's only where it was used. The words of a
+    generator are one tensor: a checkpoint copies them at once, not one by one.
     """
-    states: dict[str, Any] = {"torch": torch.get_rng_state(), "python": random.getstate()}
+    version, words, gauss = random.getstate()
+    states: dict[str, Any] = {
+        "torch": torch.get_rng_state(),
+        "python": (version, torch.tensor(words, device="cpu"), gauss),
+    }
     if torch.cuda.is_available() and torch.cuda.is_initialized():
         states["cuda"] = torch.cuda.get_rng_state_all()
     numpy = sys.modules.get("numpy")
     if numpy is not None:
         kind, keys, *rest = numpy.random.get_state()
-        states["numpy"] = [kind, keys.tolist(), *rest]
+        states["numpy"] = [kind, torch.from_numpy(keys.astype("int64")), *rest]
     return states
 
 
 def set_generators(states: Mapping[str, Any]) -> None:
-    """Put back what `generator_states` gave."""
+    """Put back what `generator_states` gave, also where the words are lists, as they once were."""
     torch.set_rng_state(states["torch"])
     version, words, gauss = states["python"]
-    random.setstate((version, tuple(words), gauss))
+    random.setstate((version, tuple(torch.as_tensor(words, device="cpu").tolist()), gauss))
     if "cuda" in states and torch.cuda.is_available():
         torch.cuda.set_rng_state_all(states["cuda"])
     if "numpy" in states:
@@ -44,7 +49,7 @@ def set_generators(states: Mapping[str, Any]) -> None:
 
 @contextmanager
 def same_generators() -> Iterator[None]:
-    """Whatever is drawn inside, the generators are afterwards what they were before."""
+    """Restore the generators after the context, whatever is drawn inside."""
     states = generator_states()
     try:
         yield

@@ -44,7 +44,7 @@ def recompute(
     Parameters
     ----------
     run : Run
-        Watches the model; of a training that is over, one that goes on with its record.
+        Watches the model; of a training that is over, one that continues its record.
     checkpoints : path, URL, store or list of Checkpoint
         A folder means those from which the one saved last comes; ``loop.checkpoints`` is a list.
     quantity : str, Quantity, function or a list of these
@@ -84,10 +84,10 @@ def recompute(
     listed = _listed(checkpoints)
     steps = sorted({one.step for one, _ in listed})
     batches = _batches(run, data)
-    forward = Forward(run.watched_model, None, labels_first=False)
-    model = run.watched_model
+    forward = Forward(run.controls.model, None, labels_first=False)
+    model = run.controls.model
     own = {name: value.detach().clone() for name, value in model.named_parameters()}
-    run.settle()
+    run.controls.settle()
     with run.attach(where, quantity, Steps(steps), phase="eval") as handle:
         try:
             for one, state in listed:
@@ -134,9 +134,9 @@ def _put_back(model: nn.Module, own: dict[str, Tensor]) -> None:
 
 
 def _batches(run: Run, data: Iterable[Any] | None) -> Callable[[], Iterator[Batch]]:
-    """What gives the batches, once for each checkpoint, where the model is."""
+    """Return a function that yields the batches, once per checkpoint, on the model's device."""
     if data is None:
-        kept = run.kept_batch
+        kept = run.controls.kept_batch
         if kept is None:
             raise ValueError(
                 "recompute: of which data? give batches, or keep one by run.probe_batch before"
@@ -144,6 +144,6 @@ def _batches(run: Run, data: Iterable[Any] | None) -> Callable[[], Iterator[Batc
         args, kwargs = kept
         return lambda: iter([Batch(None, args, (), kwargs)])
     items = list(data) if isinstance(data, Iterator) else data
-    parameter = next(run.watched_model.parameters(), None)
+    parameter = next(run.controls.model.parameters(), None)
     device = torch.device("cpu") if parameter is None else parameter.device
     return lambda: (read_item(item).to(device) for item in items)

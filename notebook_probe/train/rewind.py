@@ -1,37 +1,42 @@
-"""Back to a step that was trained before, equal bit for bit, to go on from there."""
+"""Going back to a step trained before, equal bit for bit, to continue from there."""
 
 from __future__ import annotations
 
 import math
 import warnings
 from collections.abc import Callable, Mapping
-from typing import Any, Protocol
+from typing import Any, Protocol, TypeAlias
 
 import numpy as np
 
 from notebook_probe.errors import ReplayWarning, TrainingStopped
+from notebook_probe.run.actions.source_actions import hand_over_panel
 from notebook_probe.run.run import Run
 from notebook_probe.run.settings.settings import Settings
-from notebook_probe.train.checkpoints.contents import Training
+from notebook_probe.train.checkpoints.contents import SavedTraining
 from notebook_probe.train.checkpoints.kept import Kept
 from notebook_probe.train.set_again import SetAgain
 
-__all__ = ["Replayed", "rewind"]
+__all__ = ["RewoundTraining", "rewind"]
+
+Replay: TypeAlias = Callable[[int, Callable[[int], None]], None]
+"""Trains the steps up to one again; before each of them its second argument is called."""
 
 
-class Replayed(Training, Protocol):
-    """A loop that can train steps again."""
+class RewoundTraining(SavedTraining, Protocol):
+    """A loop that can go back."""
 
     kept: Kept
+    recording: Any  # what records its steps; None records nothing
 
-    def detach(self) -> None: ...
-    def replay(self, data: Any, step: int, at_boundary: Callable[[int], None]) -> None: ...
     def on_step(self, call: Any, name: str = "", priority: float = 0) -> Any: ...
     def watch(self, **options: Any) -> Run: ...
 
 
-def rewind(loop: Replayed, data: Any, step: int, options: Mapping[str, Any]) -> Run | None:
-    """Bring a loop back to a step; the run that goes on there as a branch, if there was a record.
+def rewind(
+    loop: RewoundTraining, replay: Replay, step: int, options: Mapping[str, Any]
+) -> Run | None:
+    """Bring a loop back to a step; return the run that continues as a branch, if recorded.
 
     See `Loop.rewind`.
     """
@@ -39,46 +44,61 @@ def rewind(loop: Replayed, data: Any, step: int, options: Mapping[str, Any]) -> 
     recorded = {} if before is None else _losses(before)
     if before is None and options:
         raise ValueError(f"rewind({', '.join(options)}): nothing has been recorded to go on with")
-    _check(loop, step)
+    _check(loop, step, 1 + max(recorded, default=-1))
     again = _set_again(before)
     if before is not None:
         before.close()
-    loop.detach()
+    recording = loop.recording
+    try:
+        loop.recording = None
+        _replay(loop, replay, step, recorded, again)
+        return None if before is None else _branch(loop, before, step, options)
+    finally:
+        if loop.recording is None:  # interrupted before the branch: rewind can be called again
+            loop.recording = recording
+
+
+def _replay(
+    loop: RewoundTraining, replay: Replay, step: int, recorded: Mapping[int, float], again: SetAgain
+) -> None:
     again.knobs_at(loop.kept.load_before(step).step)
     compared = _Compared(recorded)
     hook = loop.on_step(compared, "rewind", -math.inf)
     try:
-        loop.replay(data, step, again)
+        replay(step, again)
     finally:
         hook.remove()
     again.warn()
     compared.warn()
     if loop.n_updates != step:
         raise TrainingStopped(f"rewind({step}) was stopped at step {loop.n_updates}")
-    if before is None:
-        return None
-    run = loop.watch(store=before.location, resume=f"branch({step})", **options)
-    for knob in before.settings.knobs.values():
-        run.settings.add(knob)
-    run.goes_on(before)
-    run.take_panel(before)
+
+
+def _branch(loop: RewoundTraining, before: Run, step: int, options: Mapping[str, Any]) -> Run:
+    """Record what follows as a branch, with the knobs and the panel of the run before."""
+    run = loop.watch(store=before.location, step=step, branch=True, **options)
+    for knob in before.controls.settings.knobs.values():
+        run.controls.settings.add(knob)
+    run.controls.continue_branch(before.controls, before)
+    hand_over_panel(before, run)
     return run
 
 
 def _set_again(run: Run | None) -> SetAgain:
     if run is None:
         return SetAgain(Settings(list), ())
-    return SetAgain(run.settings.unnoted(), run.events)
+    return SetAgain(run.controls.settings.unnoted(), run.events)
 
 
-def _check(loop: Replayed, step: Any) -> None:
-    if not isinstance(step, int) or isinstance(step, bool) or not 0 <= step <= loop.n_updates:
-        raise ValueError(f"rewind({step!r}): a step from 0 to {loop.n_updates} is expected")
+def _check(loop: RewoundTraining, step: Any, n_recorded: int) -> None:
+    most = max(loop.n_updates, n_recorded)  # after an interrupt the loop may be at less
+    if not isinstance(step, int) or isinstance(step, bool) or not 0 <= step <= most:
+        raise ValueError(f"rewind({step!r}): a step from 0 to {most} is expected")
     loop.kept.before(step)
 
 
 def _losses(run: Run) -> dict[int, float]:
-    """What was recorded of each step, on the branch that is shown."""
+    """Return the recorded loss of each step, on the shown branch."""
     if not run.closed:
         run.flush()
     if "loss" not in run.data:
@@ -88,7 +108,7 @@ def _losses(run: Run) -> dict[int, float]:
 
 
 class _Compared:
-    """Compares what is trained again with what was recorded, as the record keeps it."""
+    """Comparison of repeated steps with their recorded losses, as rounded in the record."""
 
     def __init__(self, recorded: Mapping[int, float]) -> None:
         self._recorded = recorded

@@ -1,4 +1,4 @@
-"""What was set by hand while steps were trained, set again as they are trained again."""
+"""Settings changed by hand, repeated when their steps are trained again."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ GOES_BACK = frozenset({"branch", "truncate", "resume"})
 
 
 class SetAgain:
-    """Sets at each boundary what was set there before.
+    """Repeat at each boundary the settings that were made there before.
 
     Parameters
     ----------
@@ -35,14 +35,14 @@ class SetAgain:
         self._failed = ""
 
     def knobs_at(self, step: int) -> None:
-        """Have the user's knobs as they were at a state, which no checkpoint knows of."""
+        """Set the user's knobs to their values at a state, which no checkpoint has."""
         for name in self._settings.knobs:
             value = self._value_at(name, step)
             if value is not None:
                 self._apply(step, Set(name, value))
 
     def __call__(self, step: int) -> None:
-        """Set what was set before this step; once, as the end of an epoch comes by here twice."""
+        """Repeat the settings before this step; once, as the end of an epoch comes here twice."""
         if step > self._done:
             self._done = step
             for at, detail in self._sets:
@@ -50,7 +50,7 @@ class SetAgain:
                     self._apply(step, _request(detail))
 
     def warn(self) -> None:
-        """Say what could not be set again."""
+        """Warn about settings that could not be repeated."""
         if self._failed:
             warnings.warn(
                 f"what was set by hand could not be set again: {self._failed}; from there on the "
@@ -60,7 +60,7 @@ class SetAgain:
             )
 
     def _value_at(self, name: str, step: int) -> Any:
-        """What was set last before, or what it was before it was set first; None if unknown."""
+        """Return the value set last before, or before the first change; None if unknown."""
         own = [(at, detail) for at, detail in self._sets if detail["name"] == name]
         earlier = [detail["to"] for at, detail in own if at < step]
         later = [detail["from"] for at, detail in own if at >= step]
@@ -75,7 +75,7 @@ class SetAgain:
 
 
 def _request(detail: Mapping[str, Any]) -> Set | Release:
-    """What an event says was asked for."""
+    """Return the request in an event."""
     name, group = detail["name"], detail["group"]
     if detail.get("release"):
         return Release(name, group)
@@ -87,7 +87,7 @@ def _words(request: Set | Release) -> str:
 
 
 def _sets(events: Iterable[Event]) -> list[tuple[int, dict[str, Any]]]:
-    """What was set before which steps, on the branch that was trained last."""
+    """Return the settings and their steps, on the branch that was trained last."""
     sets: list[tuple[int, dict[str, Any]]] = []
     for event in events:
         if event.kind in GOES_BACK:

@@ -116,8 +116,10 @@ def early(ratios: list[float], *losses: float) -> dict[str, Any]:
     return {"update_ratio": table, "loss": [[loss] * 4 for loss in (2.0, *losses)]}
 
 
-def lost(rms: float, n: int, largest: float = 1.0) -> dict[str, Any]:
-    return {"grad_rms": [[rms, largest]] * n}
+def lost(rms: float, n: int, largest: float = 1.0, off: float = 0.0) -> dict[str, Any]:
+    """A layer without a gradient, and another; a share ``off`` of its input is silent."""
+    silent = [[0.0, off]] * n
+    return {"grad_rms": [[rms, largest]] * n, "silent_input_fraction": silent}
 
 
 def surprised(rms: float, loss: float) -> dict[str, Any]:

@@ -11,6 +11,7 @@ import numpy as np
 import pytest
 
 from notebook_probe.alerts import RULES, Rule, find_alerts
+from notebook_probe.alerts.builtin.facts import FACTS
 from notebook_probe.record.format.loss_names import NAMED_LOSSES
 from notebook_probe.testing import RuleSuite
 from notebook_probe.testing.rows import StreamInMemory, filled
@@ -38,6 +39,10 @@ from tests.alerts.series import (
 GROWING = [15.0] * 50 + [18.1] * 50
 
 FIRES: dict[str, list[dict[str, Any]]] = {
+    "weights_shrink": [{"weight_norm": [[2.0] * 3] * 10 + [[0.19, 0.19, 2.0]] * 3}],
+    "every_gradient_zero": [{"grad_norm": [[0.0, 0.0]] * 10, "loss": [[2.0, np.nan]] * 10}],
+    "nothing_to_learn": [{"grad_norm": [0.0] * 20, "loss": [0.0] * 20}],
+    "updates_skipped": [{"skipped": [1.0] * 40}],
     "nonfinite_output": [{"nonfinite_fraction": [[0.0, 0.0], [0.0, 1e-6]]}],
     "nonfinite_gradient": [{"grad_norm": [1.0, np.inf]}, {"grad_norm": [1.0, np.nan]}],
     "nonfinite_loss": [{"loss": [1.0, -np.inf]}, {"loss": [np.nan]}],
@@ -46,7 +51,8 @@ FIRES: dict[str, list[dict[str, Any]]] = {
         explodes(0.051, 10.1, 10.1),
         {"grad_norm": [3.0, 4.0, 401.0, 1e9], "update_ratio": [0.1, 0.1, 1.01, 9.0]},
     ],
-    "vanishing_gradient": [lost(9.9e-9, 10), lost(0.0, 10, 1e-6)],
+    "vanishing_gradient": [lost(9.9e-9, 10), lost(0.0, 10, 1e-6, off=0.7)],
+    "idle_gradient": [lost(0.0, 51)],
     "vanishing_with_depth": [deep(-0.301, 15, 10), deep(-0.81, 6, 10)],
     "always_clipped": [clipped([0.19] * 37 + [1.0] * 3, 4.9e-4)],
     "gradient_too_long": [{"clip_coefficient": [0.9e-8] * 10}],
@@ -56,12 +62,11 @@ FIRES: dict[str, list[dict[str, Any]]] = {
         {"silent_input_fraction": [0.1] * 9 + [0.901] * 3},
     ],
     "rank_collapse": [
-        ranks(3, (20.0, 64), (1.37, 64), (1.1, 30)),
-        ranks(3, (9.0, 64), (1.0, 10)),
-        ranks(3, (20.0, 64), (1.01, 64), (1.0, 1)),  # nothing has been learned yet
+        ranks(61, (20.0, 64), (1.37, 64), (1.1, 30)),
+        ranks(61, (9.0, 64), (1.0, 10)),
     ],
     "batchnorm_mismatch": [
-        running([0.501] * 25, [0.0] * 25),
+        running([0.501] * 66, [0.0] * 66),
         running([0.1] * 25, [0.78 - 0.002 * row for row in range(25)]),
         running([0.1] * 25, [9.0 - 0.04 * row for row in range(25)]),
     ],
@@ -86,13 +91,17 @@ FIRES: dict[str, list[dict[str, Any]]] = {
     "lr_low": [
         unmoved(0.99e-6, 2.1e-3, 10),
         {
-            "update_ratio": [[1e-3] * 2] * 300 + [[0.0] * 2] * 30,
-            "grad_norm": [[1.0] * 2] * 330,
-            "weight_norm": [[2.0] * 2] * 330,
+            "update_ratio": [[1e-3] * 2] * 300 + [[0.0] * 2] * 50,
+            "grad_norm": [[1.0] * 2] * 350,
+            "weight_norm": [[2.0] * 2] * 350,
         },
     ],
     "diverging_loss": [{"loss": [2.0, 2.0, 20.1, 20.2]}, {"loss": [2.3, 17.2, 5e4, 1e7]}],
-    "loss_spike": [{"loss": [1.0, 1.2, 1.0] * 7 + [1.51]}],
+    "loss_spike": [
+        {"loss": [1.0, 1.2, 1.0] * 7 + [1.51]},
+        {"loss": [2.0] * 10 + [0.1, 0.12] * 60 + [0.31]},  # a tenth of what was learned
+        {"loss": [-1.0] * 10 + [-3.0, -2.9] * 60 + [-2.0]},
+    ],
     "adam_spike_ahead": [surprised(5.01, 1.01)],
     "one_sided_gan": [
         adversaries([1.4, *[0.049] * 20], 3.0),
@@ -104,6 +113,21 @@ FIRES: dict[str, list[dict[str, Any]]] = {
 }
 
 SILENT: dict[str, list[dict[str, Any]]] = {
+    "weights_shrink": [
+        {"weight_norm": [[2.0] * 3] * 10 + [[0.21, 0.19, 0.21]] * 9},
+        {"weight_norm": [[2.0] * 3] * 10 + [[0.19, 2.0, 2.0]] * 9},
+        {"weight_norm": [0.0] * 30},
+    ],
+    "every_gradient_zero": [
+        {"grad_norm": [[0.0, 0.0]] * 9, "loss": [[2.0, np.nan]] * 9},
+        {"grad_norm": [[0.0, 1e-30]] * 20, "loss": [[2.0, np.nan]] * 20},
+        {"grad_norm": [1.0] * 10 + [0.0] * 20, "loss": [1.0] * 10 + [0.0] * 20},  # all is learned
+    ],
+    "nothing_to_learn": [
+        {"grad_norm": [1.0] * 10 + [0.0] * 20, "loss": [1.0] * 10 + [0.0] * 20},
+        {"grad_norm": [0.0] * 20, "loss": [1.0] * 20},
+    ],
+    "updates_skipped": [{"skipped": [1.0] * 12 + [0.0] * 60}, {"skipped": [1.0, 0.0] * 60}],
     "nonfinite_output": [{"nonfinite_fraction": [0.0] * 3}],
     "nonfinite_gradient": [{"grad_norm": [0.0, 3e38]}],
     "nonfinite_loss": [{"loss": [0.0, -3e38]}],
@@ -119,8 +143,10 @@ SILENT: dict[str, list[dict[str, Any]]] = {
     "vanishing_gradient": [
         {"grad_rms": [[9e-9, 1.0]] * 9 + [[1.01e-8, 1.0]] + [[9e-9, 1.0]]},
         lost(9e-9, 20, 8e-5),
+        lost(0.0, 40),  # the boxes of a detector, without a positive sample so far
         {"grad_rms": [1e-30] * 20},
     ],
+    "idle_gradient": [lost(0.0, 50), lost(1e-30, 90), {"grad_rms": [0.0] * 90}],
     "vanishing_with_depth": [
         deep(-0.31, 14, 9),
         deep(-0.29, 20, 20),
@@ -142,18 +168,20 @@ SILENT: dict[str, list[dict[str, Any]]] = {
         {"silent_input_fraction": [0.4] * 3 + [0.899] * 20},  # a network prunes itself as it learns
     ],
     "rank_collapse": [
-        ranks(9, (20.0, 64), (1.39, 64), (15.0, 64)),
+        ranks(61, (20.0, 64), (1.39, 64), (15.0, 64)),
+        ranks(60, (9.0, 64), (1.0, 10)),  # an encoder that has not learned yet
         rising([1.0, 1.01, 1.02, 1.04, 1.08, 1.16, 1.3]),
         rising([np.nan, 1.01, 1.02, 1.05, 1.2]),  # an adapter that begins at zero
-        ranks(9, (3.1, 64), (3.0, 64), (1.2, 64), (2.5, 10)),  # four inputs bound all that follows
-        ranks(3, (20.0, 64), (1.0, 1)),
+        ranks(61, (3.1, 64), (3.0, 64), (1.2, 64), (2.5, 10)),  # four inputs bound all that follows
+        ranks(61, (20.0, 64), (1.0, 1)),
         learned((20.0, 64), (1.01, 64), (1.0, 1)),  # one output needs one direction
         learned((20.0, 64), (1.0, 64), (1.0, 4)),  # nor do four need more
         ranks(9, (1.01, 64)),  # nothing tells what came in
     ],
     "batchnorm_mismatch": [
         running([0.499] * 70, [0.499] * 70),
-        running([0.501] * 24 + [0.0] * 3, [0.0] * 27),
+        running([0.501] * 63 + [0.0] * 3, [0.0] * 66),
+        running([9 * 0.98**row for row in range(70)], [0.0] * 70),  # a new one, momentum 0.02
         running([0.1] * 70, [1 - 0.01 * 1.013**row for row in range(70)]),  # as of 0.01 per step
         running([0.1] * 70, [9 * 0.98**row for row in range(70)]),
     ],
@@ -185,7 +213,7 @@ SILENT: dict[str, list[dict[str, Any]]] = {
     ],
     "lr_low": [
         unmoved(0.99e-6, 1.9e-3, 12),
-        unmoved(0.0, 1.0, 29),
+        unmoved(0.0, 1.0, 49),
         {
             "update_ratio": [[0.0] * 3] * 50,
             "grad_norm": [[0.0, 0.0, 1.0]] * 50,
@@ -223,6 +251,9 @@ SILENT: dict[str, list[dict[str, Any]]] = {
         {"loss": [1.0, 1.02, 1.0] * 7 + [1.2]},
         {"loss": [1.0, 1.2, 1.0] * 6 + [99.0]},
         {"loss": [5.0, *[1.0] * 99, 5.9]},
+        {"loss": [1.0] * 10 + [1e-4] * 110 + [1e-3]},  # nothing is left to learn
+        {"loss": [0.01] * 10 + [0.3, 0.2] * 60 + [4.0]},  # of an agent that meets rewards
+        {"loss": [0.1, -0.1] * 40 + [4.0]},  # a policy's
     ],
     "adam_spike_ahead": [
         surprised(4.99, 1.01),
@@ -275,7 +306,7 @@ SILENT: dict[str, list[dict[str, Any]]] = {
 
 class TestBuiltIn(RuleSuite):
     rules = tuple(FIRES)
-    logged = tuple(NAMED_LOSSES)
+    logged = (*NAMED_LOSSES, "skipped")
     fires = FIRES
     silent = SILENT
 
@@ -289,6 +320,7 @@ def test_there_are_series_for_every_built_in_rule_that_is_about_series() -> None
         "trained_in_evaluation_mode",
         "uncleared_gradients",
         "untrained_adapter",
+        *FACTS,
     }
     assert built_in - asked == FIRES.keys() == SILENT.keys()
 

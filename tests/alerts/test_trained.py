@@ -10,6 +10,7 @@ from torch import nn
 
 import notebook_probe as nbp
 from notebook_probe.alerts import RULES, Cause
+from notebook_probe.alerts.builtin.facts import FACTS
 from notebook_probe.run.attach.presets import presets
 from tests.alerts.trainings import HEALTHY, ILL, deep, run_it
 
@@ -17,7 +18,8 @@ from tests.alerts.trainings import HEALTHY, ILL, deep, run_it
 @pytest.mark.parametrize("rule", ILL)
 def test_a_rule_fires_on_a_training_that_goes_wrong(rule: str, tmp_path: Path) -> None:
     ill, _ = ILL[rule]
-    alerts = run_it(ill, tmp_path / "ill.zarr").alerts.of(rule)
+    run = run_it(ill, tmp_path / "ill.zarr")
+    alerts = (run.remarks if RULES[rule].severity == "remark" else run.alerts).of(rule)
     assert len(alerts) >= 1
     assert all("nan" not in alert.text for alert in alerts if not rule.startswith("nonfinite"))
 
@@ -39,7 +41,8 @@ def test_the_preset_of_the_alerts_feeds_every_rule_and_is_silent_on_what_goes_we
     rules = [run.rules[name] for name in run.rules]
     needed = {quantity for rule in rules for quantity in rule.quantities}
     asked = {name for row in presets["alerts"].rows for name in row.names}
-    assert needed == asked | {"loss", "loss_d", "loss_g"}
+    of_facts = {"step_time"}
+    assert needed | of_facts == asked | {"loss", "loss_d", "loss_g", "skipped"}
 
 
 def test_a_rate_that_jumps_is_told_as_one_cause_and_where_each_thing_began(tmp_path: Path) -> None:
@@ -60,13 +63,14 @@ def test_a_rate_that_jumps_is_told_as_one_cause_and_where_each_thing_began(tmp_p
         run.log(loss=loss)
     run.close()
     assert [(depth, one.alert.step, one.alert.rule, one.where) for depth, one in lines(run)] == [
-        (0, 25, "loss_spike", "at the model"),
-        (1, 26, "diverging_loss", "at the model"),
-        (1, 26, "exploding_gradient", "began at 8, seen in 6 and 3 more"),  # from the last layer on
-        (2, 27, "early_divergence", "at the model"),
-        (3, 27, "nonfinite_loss", "at the model"),
-        (4, 27, "nonfinite_gradient", "began at 8, seen in 6 and 3 more"),
-        (5, 28, "nonfinite_output", "began at 0, seen in 1 and 7 more"),  # of weights that are none
+        (0, 24, "rate_jump", "at the model"),
+        (1, 25, "loss_spike", "at the model"),
+        (2, 26, "diverging_loss", "at the model"),
+        (2, 26, "exploding_gradient", "began at 8, seen in 6 and 3 more"),  # from the last layer on
+        (3, 27, "early_divergence", "at the model"),
+        (4, 27, "nonfinite_loss", "at the model"),
+        (5, 27, "nonfinite_gradient", "began at 8, seen in 6 and 3 more"),
+        (6, 28, "nonfinite_output", "began at 0, seen in 1 and 7 more"),  # of weights that are none
     ]
     assert nbp.open_run(run.location).alerts.causes == run.alerts.causes
 
@@ -85,6 +89,12 @@ def test_there_is_a_training_for_every_rule() -> None:
         "trained_in_evaluation_mode",
         "uncleared_gradients",
         "untrained_adapter",
+        *FACTS,
     }  # tests/run/test_alerts.py, tests/run/health
     of_two_models = {"one_sided_gan", "generator_behind"}  # tests/alerts/test_adversaries.py
-    assert built_in == {*ILL, *asked_of_the_run, *of_two_models}
+    of_series = {
+        "every_gradient_zero",
+        "nothing_to_learn",
+        "updates_skipped",
+    }  # tests/alerts/test_conformance.py, tests/run/facts
+    assert built_in == {*ILL, *asked_of_the_run, *of_two_models, *of_series}

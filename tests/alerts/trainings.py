@@ -101,6 +101,22 @@ class AttentionNet(nn.Module):
         return self.head((rows + mixed).mean(1))
 
 
+class WithBoxes(nn.Module):
+    """Classifies, and has a head for boxes, of which no sample is positive."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.body, self.classes, self.boxes = (
+            nn.Linear(64, 32),
+            nn.Linear(32, 10),
+            nn.Linear(32, 4),
+        )
+
+    def forward(self, x: Tensor) -> Tensor:
+        found = self.body(x).relu()
+        return self.classes(found) + 0.0 * self.boxes(found).sum()
+
+
 def attention_net(scale: float = 1.0) -> nn.Module:
     return AttentionNet(scale)
 
@@ -118,6 +134,10 @@ class Half(nn.Module):
 
 def sgd(lr: float) -> Callable[[nn.Module], Optimizer]:
     return lambda model: SGD(model.parameters(), lr=lr)
+
+
+def decayed(weight_decay: float) -> Callable[[nn.Module], Optimizer]:
+    return lambda model: SGD(model.parameters(), lr=0.1, weight_decay=weight_decay)
 
 
 def adam(lr: float) -> Callable[[nn.Module], Optimizer]:
@@ -190,6 +210,7 @@ SLOPES: dict[str, Any] = {**at_all("grad_norm"), **of_the_model("grad_depth_slop
 CLIPPING = {**at_all("update_ratio"), **of_the_model("clip_coefficient")}
 WAITING = of_the_model("data_wait_share")
 RANKS = at_all("effective_rank", "effective_rank_share")
+LOST = at_all("grad_rms", "silent_input_fraction")
 SILENCE = at_all("silent_input_fraction")
 SURPRISE = at_all("adam_update_rms")
 TID: dict[Any, Any] = {nn.BatchNorm1d: ["bn_mean_tid", "bn_var_tid"]}
@@ -218,8 +239,16 @@ ILL: dict[str, tuple[Training, Training]] = {
         Training(HE, sgd(0.02), probes=RATES),
     ),
     "vanishing_gradient": (
-        Training(SIGMOID, n_steps=12, probes=at_all("grad_rms")),
-        Training(HE, n_steps=12, probes=at_all("grad_rms")),
+        Training(SIGMOID, n_steps=12, probes=LOST),
+        Training(HE, n_steps=12, probes=LOST),
+    ),
+    "weights_shrink": (
+        Training(optimizer=decayed(0.5), n_steps=60, probes=at_all("weight_norm")),
+        Training(optimizer=decayed(1e-3), n_steps=60, probes=at_all("weight_norm")),
+    ),
+    "idle_gradient": (
+        Training(WithBoxes, n_steps=60, probes=at_all("grad_rms")),
+        Training(HE, n_steps=60, probes=at_all("grad_rms")),
     ),
     "vanishing_with_depth": (
         Training(SIGMOID, n_steps=12, probes=SLOPES),
@@ -242,12 +271,12 @@ ILL: dict[str, tuple[Training, Training]] = {
         Training(lambda: Functional(0.0), n_steps=5, probes=SILENCE),
     ),
     "rank_collapse": (
-        Training(BARE, sgd(1e-4), n_steps=4, probes=RANKS),
-        Training(NORMALISED, sgd(1e-4), n_steps=4, probes=RANKS),
+        Training(BARE, sgd(1e-4), n_steps=64, probes=RANKS),
+        Training(NORMALISED, sgd(1e-4), n_steps=64, probes=RANKS),
     ),
     "batchnorm_mismatch": (
-        Training(WITH_NORM, data=lambda: batches(2), n_steps=60, probes=TID),
-        Training(WITH_NORM, data=lambda: batches(64), n_steps=60, probes=TID),
+        Training(WITH_NORM, data=lambda: batches(2), n_steps=80, probes=TID),
+        Training(WITH_NORM, data=lambda: batches(64), n_steps=80, probes=TID),
     ),
     "attention_collapse": (
         Training(lambda: attention_net(60.0), sgd(0.01), n_steps=60, probes=ATTENTION),

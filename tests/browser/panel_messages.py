@@ -218,6 +218,7 @@ def status_message(**changes: Any) -> StatusMessage:
         "nbytes": 3_200_000,
         "flushed_age_s": 0.41,
         "dropped_rows": 0,
+        "device": "cpu",
     }
     return {**status, **changes}  # type: ignore[typeddict-item]
 

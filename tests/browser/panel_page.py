@@ -20,13 +20,10 @@ from tests.browser.panel_messages import (
     selection_message,
     status_message,
 )
+from tests.browser.panel_parts import PARTS
 
 SCREENSHOTS = Path(__file__).parents[2] / "build" / "screenshots"
 THEMES = Path(sys.prefix) / "share/jupyter/lab/themes/@jupyterlab"
-
-MODULES = re.findall(r"^const (\$[\w$]+) = ", esm(), re.MULTILINE)
-"""Everything the panel is made of, so that a test can call one part with known numbers."""
-PARTS = f"export const $parts = {{ {', '.join(f'...{module}' for module in MODULES)} }};"
 
 # The module of the panel, once for all panels of a page.
 LOAD = """
@@ -169,7 +166,11 @@ class PanelPage:
 
     def call(self, function: str, *arguments: Any) -> Any:
         """What one function of the panel returns."""
-        return self.page.evaluate("([name, given]) => parts[name](...given)", [function, arguments])
+        return self.evaluate("([name, given]) => parts[name](...given)", [function, arguments])
+
+    def evaluate(self, source: str, given: Any = None) -> Any:
+        """What an expression is on this page, or a function that is called with ``given``."""
+        return self.page.evaluate(source, given)
 
     def x_of_step(self, canvas: Locator, step: float) -> float:
         """Where a step lies on a linear axis, in CSS pixels of the canvas."""
@@ -227,7 +228,7 @@ def theme_variables(theme: str) -> str:
 
 
 def one_page(browser: Browser) -> Iterator[PanelPage]:
-    """One page for all tests of a file: opening one takes longer than most of them."""
+    """One page for many tests: opening one takes longer than most of them."""
     page = browser.new_page()
     page.set_default_timeout(PATIENCE_S * 1000)
     yield PanelPage(page)

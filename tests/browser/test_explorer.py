@@ -11,8 +11,6 @@ import notebook_probe as nbp
 from tests.browser.explorer_page import PICTURES, Panel, plain
 from tests.browser.lab import ROOT, LabServer, OpenNotebook
 
-pytestmark = pytest.mark.browser
-
 QUICKSTART = ROOT / "notebooks" / "quickstart.ipynb"
 BEFORE, PANEL, TRAINING, FLUSH = (0, 1, 2), 3, 4, 5
 MEASURED = ("conv1", "bn1", "conv2", "bn2", "conv3", "bn3", "head")  # rows of the heat map

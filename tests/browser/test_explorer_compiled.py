@@ -10,7 +10,7 @@ import notebook_probe as nbp
 from tests.browser.explorer_page import PICTURES, Panel
 from tests.browser.lab import LabServer, OpenNotebook
 
-pytestmark = [pytest.mark.browser, pytest.mark.stories]
+pytestmark = pytest.mark.stories
 
 WATCH, TRAINING, FLUSH = 1, 2, 3
 EVERY = 5
@@ -24,7 +24,7 @@ import notebook_probe as nbp
 torch.manual_seed(0)
 torch.set_num_threads(1)
 
-class Net(nn.Module):
+class Regression(nn.Module):
     def __init__(self):
         super().__init__()
         self.body, self.act, self.head = nn.Linear(8, 16), nn.ReLU(), nn.Linear(16, 1)
@@ -32,7 +32,7 @@ class Net(nn.Module):
     def forward(self, x):
         return self.head(self.act(self.body(x)))
 
-model = Net()
+model = Regression()
 model.compile(backend="eager")
 optimizer = torch.optim.SGD(model.parameters(), lr=0.01)
 

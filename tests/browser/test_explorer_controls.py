@@ -10,7 +10,7 @@ import notebook_probe as nbp
 from tests.browser.explorer_page import MODEL, PICTURES, Panel, errors_of, watch
 from tests.browser.lab import LabServer, OpenNotebook
 
-pytestmark = [pytest.mark.browser, pytest.mark.stories]
+pytestmark = pytest.mark.stories
 
 WATCH, TRAINING, AFTER = 1, 2, 3
 

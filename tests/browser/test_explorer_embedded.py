@@ -2,13 +2,10 @@
 
 from __future__ import annotations
 
-import pytest
 from playwright.sync_api import expect
 
 from tests.browser.explorer_page import MODEL, PICTURES, Panel
 from tests.browser.lab import OpenNotebook
-
-pytestmark = pytest.mark.browser
 
 BOX = """
 import ipywidgets

@@ -14,7 +14,7 @@ from playwright.sync_api import Browser, Locator, Page, expect
 from tests.browser.explorer_page import PICTURES
 from tests.browser.lab import PATIENCE_S, LabServer, Notebook
 
-pytestmark = [pytest.mark.browser, pytest.mark.stories]
+pytestmark = pytest.mark.stories
 
 TRAIN = """
 import torch

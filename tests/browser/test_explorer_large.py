@@ -9,7 +9,7 @@ import notebook_probe as nbp
 from tests.browser.explorer_page import PICTURES, Panel, errors_of
 from tests.browser.lab import LabServer, OpenNotebook
 
-pytestmark = [pytest.mark.browser, pytest.mark.stories]
+pytestmark = pytest.mark.stories
 
 GPT = """
 import time

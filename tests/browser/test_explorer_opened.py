@@ -9,7 +9,7 @@ import notebook_probe as nbp
 from tests.browser.explorer_page import MODEL, PICTURES, Panel, watch
 from tests.browser.lab import LabServer, OpenNotebook
 
-pytestmark = [pytest.mark.browser, pytest.mark.stories]
+pytestmark = pytest.mark.stories
 
 UNTIL_ENOUGH = """
 from pathlib import Path

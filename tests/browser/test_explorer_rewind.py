@@ -8,7 +8,7 @@ from playwright.sync_api import expect
 from tests.browser.explorer_page import PICTURES, Panel
 from tests.browser.lab import LabServer, OpenNotebook
 
-pytestmark = [pytest.mark.browser, pytest.mark.stories]
+pytestmark = pytest.mark.stories
 
 LOOP = """
 import time

@@ -8,8 +8,6 @@ from playwright.sync_api import expect
 from tests.browser.lab import LabServer, OpenNotebook
 from tests.kernel.environments import KERNELS, interpreter
 
-pytestmark = pytest.mark.browser
-
 SETUP = '''
 import threading, time
 import anywidget, ipykernel

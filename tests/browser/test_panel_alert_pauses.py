@@ -25,11 +25,6 @@ def shown(bare: PanelPage, width: int = 880, theme: str = "light") -> PanelPage:
     return bare
 
 
-@pytest.fixture
-def panel(bare: PanelPage) -> PanelPage:
-    return shown(bare)
-
-
 def breaks(*on: tuple[int, str, bool], live: bool = True) -> dict[str, Any]:
     rows = [
         {

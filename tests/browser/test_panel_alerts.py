@@ -13,11 +13,14 @@ from tests.browser import panel_messages as kernel
 from tests.browser.panel_page import PanelPage
 
 
-@pytest.fixture
-def panel(bare: PanelPage) -> Iterator[PanelPage]:
-    bare.show(880)
-    gpt.say_all(bare)
-    yield bare
+def shown(bare: PanelPage) -> PanelPage:
+    gpt.say_all(bare.show(880))
+    return bare
+
+
+@pytest.fixture(autouse=True)
+def _no_error(bare: PanelPage) -> Iterator[None]:
+    yield
     assert bare.errors == []
     expect(bare.page.locator(".nbp-trouble")).to_be_hidden()
 

@@ -13,8 +13,6 @@ from tests.browser.panel_messages import (
 )
 from tests.browser.panel_page import PanelPage
 
-pytestmark = pytest.mark.browser
-
 LASTING = StatusMessage.__optional_keys__ - {"scalar"}
 
 

@@ -81,11 +81,6 @@ def shown(bare: PanelPage, width: int = 880, theme: str = "light") -> PanelPage:
     return bare
 
 
-@pytest.fixture
-def panel(bare: PanelPage) -> PanelPage:
-    return shown(bare)
-
-
 def opened(panel: PanelPage) -> Locator:
     panel.action("breaks").click()
     return panel.page.get_by_role("dialog", name="Pause when")

@@ -24,11 +24,6 @@ from tests.browser.compare_messages import (
 from tests.browser.panel_page import PanelPage, introduce
 
 
-@pytest.fixture
-def panel(bare: PanelPage) -> PanelPage:
-    return introduce(bare.show(880))
-
-
 @pytest.mark.parametrize(("width", "theme"), [(880, "light"), (1280, "dark"), (640, "light")])
 def test_lines_of_other_runs_stand_beside_in_the_same_colour_named_by_run(
     bare: PanelPage, width: int, theme: str

@@ -100,7 +100,6 @@ class Kernel:
         self.page.page.evaluate("([message, texts]) => deliver(message, texts)", [message, texts])
 
 
-@pytest.mark.browser
 @pytest.mark.stories
 def test_two_runs_of_a_large_model_part_where_one_layer_was_trained_faster(
     bare: PanelPage, tmp_path: Path

@@ -15,8 +15,6 @@ from tests.browser.panel_messages import (
 )
 from tests.browser.panel_page import PanelPage, introduce
 
-pytestmark = pytest.mark.browser
-
 LR = {"name": "lr", "value": 0.003, "low": 0.0, "high": None, "log": True, "groups": []}
 
 
@@ -217,6 +215,13 @@ def test_the_foot_says_where_the_record_is_and_what_was_lost(shown: PanelPage) -
     shown.say(status_message(dropped_rows=1234, flushed_age_s=None))
     expect(foot).to_contain_text("not flushed yet · 1\u202f234 dropped")
     expect(foot.locator(".nbp-place .nbp-bad")).to_have_text(" · 1\u202f234 dropped")
+
+
+def test_the_foot_names_the_accelerator_that_the_model_is_on(shown: PanelPage) -> None:
+    facts = shown.page.locator(".nbp-facts")
+    expect(facts).to_have_text("3.2\u202fMB · flushed 0.4\u202fs ago")
+    shown.say(status_message(device="cuda:0, NVIDIA H100"))
+    expect(facts).to_have_text("cuda:0, NVIDIA H100 · 3.2\u202fMB · flushed 0.4\u202fs ago")
 
 
 def test_the_foot_of_a_record_that_grows_elsewhere_says_how_old_the_picture_is(

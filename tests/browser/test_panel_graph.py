@@ -25,11 +25,8 @@ from tests.browser.graph_messages import (
 )
 from tests.browser.panel_page import PanelPage, introduce
 
-pytestmark = pytest.mark.browser
 
-
-@pytest.fixture
-def panel(bare: PanelPage) -> PanelPage:
+def shown(bare: PanelPage) -> PanelPage:
     return show_graph(bare, resnet18())
 
 

@@ -19,8 +19,6 @@ from tests.browser.graph_messages import box
 from tests.browser.lab import PATIENCE_S, OpenNotebook
 from tests.browser.panel_page import PanelPage
 
-pytestmark = pytest.mark.browser
-
 
 class Block(nn.Module):
     def __init__(self, width: int) -> None:

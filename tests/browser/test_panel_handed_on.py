@@ -20,8 +20,6 @@ from tests.browser.lab import PATIENCE_S
 from tests.browser.panel_page import PanelPage
 from tests.explorer.parts.test_history import branched
 
-pytestmark = pytest.mark.browser
-
 HOSTILE = "</script><script>hacked=1</script><img src=x onerror=hacked=1>"
 N_STEPS = 610
 LAST = N_STEPS - 1

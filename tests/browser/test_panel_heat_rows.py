@@ -2,20 +2,10 @@
 
 from __future__ import annotations
 
-import pytest
 from playwright.sync_api import Locator, expect
 
 from tests.browser import panel_messages as kernel
 from tests.browser.panel_page import PanelPage
-
-
-@pytest.fixture
-def panel(bare: PanelPage) -> PanelPage:
-    bare.show(880)
-    bare.say(kernel.model_message())
-    bare.say(kernel.status_message())
-    bare.say(kernel.selection_message(home="grad_norm"))
-    return bare
 
 
 def choice(panel: PanelPage, value: str) -> Locator:

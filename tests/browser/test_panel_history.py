@@ -25,11 +25,6 @@ def shown(bare: PanelPage, width: int = 880, theme: str = "light") -> PanelPage:
     return bare
 
 
-@pytest.fixture
-def panel(bare: PanelPage) -> PanelPage:
-    return shown(bare)
-
-
 def diamonds(panel: PanelPage) -> Locator:
     return panel.page.locator(".nbp-diamond")
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import numpy as np
-import pytest
 from playwright.sync_api import Locator, expect
 
 import notebook_probe as nbp
@@ -14,8 +13,7 @@ from tests.browser.test_panel_looks import Kernel, opened, run, show
 __all__ = ["run"]
 
 
-@pytest.fixture
-def panel(bare: PanelPage) -> PanelPage:
+def shown(bare: PanelPage) -> PanelPage:
     """Lines with a square for each look; a step of them is 10 pixels and more."""
     show(bare, 880)
     bare.say(kernel.selection_message(series=[("head", "grad_norm")]))

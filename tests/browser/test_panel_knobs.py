@@ -42,12 +42,11 @@ def knobs(*rows: Any, hint: Any = None, last: Any = None) -> dict[str, Any]:
     return {"v": 1, "type": "knobs", "knobs": list(rows), "hint": hint, "last": last}
 
 
-@pytest.fixture
-def panel(bare: PanelPage) -> PanelPage:
-    return shown(bare, knobs(DROPOUT, LR))
+def shown(bare: PanelPage) -> PanelPage:
+    return shown_with(bare, knobs(DROPOUT, LR))
 
 
-def shown(bare: PanelPage, message: Any, width: int = 880, theme: str = "light") -> PanelPage:
+def shown_with(bare: PanelPage, message: Any, width: int = 880, theme: str = "light") -> PanelPage:
     bare.show(width, theme)
     bare.say(kernel.model_message())
     bare.say(kernel.status_message())
@@ -264,7 +263,7 @@ def test_it_fits_into_a_panel_of_every_width(bare: PanelPage, width: int, theme:
     scheduled = [group("7 weights, decay 0.1", 3e-3), group("13 biases and norms", 3e-3)]
     last = {"step": 640, "text": "lr 0.01 → 0.003"}
     rows = (rate(3e-3, 3e-3, details=scheduled), DROPOUT, HEAT, DECAY)
-    panel = shown(bare, knobs(*rows, hint=hint, last=last), width, theme)
+    panel = shown_with(bare, knobs(*rows, hint=hint, last=last), width, theme)
     if not panel.action("knobs").is_visible():
         pytest.skip("behind another button at this width")
     dialog = opened(panel)

@@ -20,8 +20,6 @@ from tests.browser.panel_messages import (
 )
 from tests.browser.panel_page import RENDER, PanelPage, introduce
 
-pytestmark = pytest.mark.browser
-
 SAID = {
     "hello": from_view.Hello,
     "visible": from_view.Visible,
@@ -221,6 +219,26 @@ def test_a_silent_kernel_is_named_after_three_seconds(still: PanelPage) -> None:
     still.action("pause").click()
     clock.run_for(4000)  # but an answer to a click is due
     expect(route).to_have_text("kernel busy or restarted")
+
+
+def test_an_idle_kernel_is_not_called_silent_as_soon_as_something_is_clicked(
+    still: PanelPage,
+) -> None:
+    """It has said nothing for long, as it had nothing to say."""
+    still.wait_sent("visible")
+    clock, route, word = still.page.clock, still.page.locator(".nbp-route"), ".nbp-state"
+    still.say(status_message(state="idle"))
+    clock.run_for(60_000)
+    still.row("head.fc1").click()  # which may need no answer
+    clock.run_for(10_000)
+    expect(route).to_have_text("")
+    still.action("pause").click()
+    clock.run_for(2000)
+    expect(route).to_have_text("")
+    expect(still.page.locator(word)).to_have_text("idle")
+    still.say(status_message(state="idle"))
+    clock.run_for(10_000)
+    expect(still.page.locator(word)).to_have_text("idle")
 
 
 @pytest.mark.parametrize("state", ["waiting", "training", "paused"])

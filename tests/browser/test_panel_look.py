@@ -22,8 +22,6 @@ from tests.browser.panel_messages import (
 )
 from tests.browser.panel_page import PanelPage
 
-pytestmark = pytest.mark.browser
-
 SERIES = [
     ("stem.conv1", "grad_norm"),
     ("block.conv3", "grad_norm"),

@@ -12,7 +12,7 @@ from torch import Tensor, nn
 
 import notebook_probe as nbp
 from notebook_probe.explorer.messages.selection import PanelSelection
-from notebook_probe.explorer.parts.looks import Looks
+from notebook_probe.explorer.parts.looks import LooksPart
 from notebook_probe.explorer.parts.part import Seen
 from tests.browser import panel_messages as kernel
 from tests.browser.alert_messages import alert, alerts_message
@@ -54,7 +54,7 @@ class Kernel:
     """Answers what the panel asks of looks, as the kernel's part of it does."""
 
     def __init__(self, bare: PanelPage, run: nbp.Run) -> None:
-        self.page, self.part = bare, Looks(run, None)
+        self.page, self.part = bare, LooksPart(run, None)
         self._n_answered = 0
 
     def tells(self, **changes: Any) -> None:
@@ -79,8 +79,7 @@ MODULES = [
 ]
 
 
-@pytest.fixture
-def panel(bare: PanelPage) -> PanelPage:
+def shown(bare: PanelPage) -> PanelPage:
     show(bare, 880)
     return bare
 

@@ -3,30 +3,20 @@
 from __future__ import annotations
 
 import fnmatch
-from collections.abc import Iterator
 from itertools import pairwise
 
 import matplotlib
 import numpy as np
 import pytest
-from playwright.sync_api import Browser
 
 from tests.browser.panel_messages import DIGITS, lines_message
-from tests.browser.panel_page import PanelPage, one_page
-
-pytestmark = pytest.mark.browser
+from tests.browser.panel_page import PanelPage
+from tests.browser.panel_parts import PanelParts
 
 THIN = "\u202f"
 
 
-@pytest.fixture(scope="module")
-def parts(browser: Browser) -> Iterator[PanelPage]:
-    """Shown once: these tests only call functions."""
-    for panel in one_page(browser):
-        yield panel.show()
-
-
-def test_numbers_have_three_significant_digits_and_thin_spaces(parts: PanelPage) -> None:
+def test_numbers_have_three_significant_digits_and_thin_spaces(parts: PanelParts) -> None:
     expected = {
         0.2134: "0.213",
         0.00934: "0.00934",
@@ -39,8 +29,8 @@ def test_numbers_have_three_significant_digits_and_thin_spaces(parts: PanelPage)
         0: "0",
     }
     assert {value: parts.call("significant", value) for value in expected} == expected
-    assert parts.page.evaluate("parts.significant(NaN)") == "NaN"
-    assert parts.page.evaluate("parts.significant(-Infinity)") == "−∞"
+    assert parts.evaluate("parts.significant(NaN)") == "NaN"
+    assert parts.evaluate("parts.significant(-Infinity)") == "−∞"
     assert parts.call("grouped", 1240) == f"1{THIN}240"
     assert parts.call("counted", 18496) == f"18.5{THIN}k"
     assert parts.call("counted", 4160) == f"4{THIN}160"
@@ -49,11 +39,11 @@ def test_numbers_have_three_significant_digits_and_thin_spaces(parts: PanelPage)
     assert parts.call("exact", 0.5, "nat") == f"0.5{THIN}nat"
 
 
-def test_a_line_and_its_average_are_placed_on_the_same_axes(parts: PanelPage) -> None:
+def test_a_line_and_its_average_are_placed_on_the_same_axes(parts: PanelParts) -> None:
     message, buffers = lines_message(
         {("a", "norm"): ([100, 101, 102], [1.0, 100.0, 0.0])}, x0=100.0, smooth=0.5
     )
-    [one] = parts.page.evaluate(
+    [one] = parts.evaluate(
         """([message, floats]) => {
           const bytes = (numbers) => Float32Array.from(numbers).buffer;
           const frame = parts.decodeLines(message, [new DataView(bytes(floats))]);
@@ -65,14 +55,14 @@ def test_a_line_and_its_average_are_placed_on_the_same_axes(parts: PanelPage) ->
     assert one == [[[100, 101, 102], ["0", "2", "-Infinity"]], [[100, 102], ["0", "NaN"]], 1]
 
 
-def test_the_slider_goes_from_no_average_to_one_of_a_thousand_values(parts: PanelPage) -> None:
+def test_the_slider_goes_from_no_average_to_one_of_a_thousand_values(parts: PanelParts) -> None:
     weights = [parts.call("weightAt", place / 10) for place in range(31)]
     assert weights[0] == 0
     assert [weights[place] for place in (10, 20, 30)] == [0.9, 0.99, 0.999]
     assert all(low < high for low, high in pairwise(weights))
 
 
-def test_it_is_said_which_average_is_drawn_until_it_is_the_chosen_one(parts: PanelPage) -> None:
+def test_it_is_said_which_average_is_drawn_until_it_is_the_chosen_one(parts: PanelParts) -> None:
     def said(drawn: float, averaged: float, chosen: float) -> str:
         lines = {"smooth": drawn, "averaged": averaged}
         return str(parts.call("averageText", {"lines": lines, "selection": {"smooth": chosen}}))
@@ -82,7 +72,7 @@ def test_it_is_said_which_average_is_drawn_until_it_is_the_chosen_one(parts: Pan
     assert said(0.9, 1.0, 0.99) == "still the average of weight 0.9"
 
 
-def test_linear_axes_end_at_whole_ticks(parts: PanelPage) -> None:
+def test_linear_axes_end_at_whole_ticks(parts: PanelParts) -> None:
     axis = parts.call("linearTicks", 0.13, 0.87, 5)
     assert (axis["low"], axis["high"]) == pytest.approx((0.0, 1.0))
     assert [tick["label"] for tick in axis["ticks"]] == ["0.0", "0.2", "0.4", "0.6", "0.8", "1.0"]
@@ -90,7 +80,7 @@ def test_linear_axes_end_at_whole_ticks(parts: PanelPage) -> None:
     assert constant["low"] < 3 < constant["high"]
 
 
-def test_log_axes_end_at_one_two_or_five_and_label_the_decades(parts: PanelPage) -> None:
+def test_log_axes_end_at_one_two_or_five_and_label_the_decades(parts: PanelParts) -> None:
     axis = parts.call("logTicks", 0.00034, 0.71, 5)
     assert (axis["low"], axis["high"]) == pytest.approx((2e-4, 1.0))
     assert [tick["label"] for tick in axis["ticks"]] == ["0.001", "0.01", "0.1", "1"]
@@ -105,24 +95,24 @@ def test_log_axes_end_at_one_two_or_five_and_label_the_decades(parts: PanelPage)
     ]
 
 
-def test_a_scale_and_its_inverse_agree(parts: PanelPage) -> None:
+def test_a_scale_and_its_inverse_agree(parts: PanelParts) -> None:
     for log in ("true", "false"):
-        back = parts.page.evaluate(
+        back = parts.evaluate(
             f"""() => {{ const s = parts.valueScale(0.01, 70, {log}, 200, 10, 4);
             return [0.02, 1, 66].map((v) => s.value(s.place(v))); }}"""
         )
         assert back == pytest.approx([0.02, 1, 66])
 
 
-def test_the_step_axis_grows_in_quarter_ticks_and_is_exact_when_zoomed(parts: PanelPage) -> None:
+def test_the_step_axis_grows_in_quarter_ticks_and_is_exact_when_zoomed(parts: PanelParts) -> None:
     ends = [
-        parts.page.evaluate(f"parts.stepScale(0, {high}, {zoomed}, false, 0, 100).high")
+        parts.evaluate(f"parts.stepScale(0, {high}, {zoomed}, false, 0, 100).high")
         for high, zoomed in [(1201, "false"), (1240, "false"), (1250, "false"), (1240, "true")]
     ]
     assert ends == [1250, 1250, 1250, 1240]
 
 
-def test_labels_keep_their_order_and_their_distance(parts: PanelPage) -> None:
+def test_labels_keep_their_order_and_their_distance(parts: PanelParts) -> None:
     wanted = [50.0, 52.0, 51.0, 199.0, 198.0]
     placed = np.array(parts.call("spread", wanted, 14, 0, 200))
     assert np.diff(np.sort(placed)).min() >= 14 - 1e-9
@@ -131,31 +121,31 @@ def test_labels_keep_their_order_and_their_distance(parts: PanelPage) -> None:
     assert parts.call("spread", [20.0, 80.0], 14, 0, 200) == [20, 80]
 
 
-def test_a_long_name_keeps_its_numbers_and_its_end(parts: PanelPage) -> None:
+def test_a_long_name_keeps_its_numbers_and_its_end(parts: PanelParts) -> None:
     name = "encoder.layers.10.self_attn.out_proj · grad_norm"
 
     def short(letters: int) -> str:
         script = "([name, n]) => parts.shortName(name, (text) => text.length <= n)"
-        found: str = parts.page.evaluate(script, [name, letters])
+        found: str = parts.evaluate(script, [name, letters])
         return found
 
     assert short(60) == name
     assert short(42) == "e.layers.10.self_attn.out_proj · grad_norm"
     assert short(34) == "e.l.10.s.out_proj · grad_norm"
     assert short(24) == "e.l.10.s.out_proj · gra…"
-    assert parts.page.evaluate("parts.shortName('a.out_proj', (t) => t.length < 6)") == "…proj"
-    numbered = parts.page.evaluate("parts.shortName('layer3.1.conv2', (t) => t.length < 12)")
+    assert parts.evaluate("parts.shortName('a.out_proj', (t) => t.length < 6)") == "…proj"
+    numbered = parts.evaluate("parts.shortName('layer3.1.conv2', (t) => t.length < 12)")
     assert numbered == "l3.1.conv2"
 
 
-def test_a_search_is_a_glob_else_a_class_else_a_part_of_a_name(parts: PanelPage) -> None:
+def test_a_search_is_a_glob_else_a_class_else_a_part_of_a_name(parts: PanelParts) -> None:
     paths = [path for path, *_ in DIGITS]
 
     def search(query: str) -> list[str]:
         script = """([model, query]) => parts.searchModules(
           parts.indexModules(model).modules, query).map((row) => row.path)"""
         model = {"modules": DIGITS, "entries": [], "kinds": []}
-        found: list[str] = parts.page.evaluate(script, [model, query])
+        found: list[str] = parts.evaluate(script, [model, query])
         return found
 
     for glob in ("*.conv*", "block.*", "head.fc?", "*[23]", "(root)*"):
@@ -166,18 +156,19 @@ def test_a_search_is_a_glob_else_a_class_else_a_part_of_a_name(parts: PanelPage)
     assert search("nothing") == []
 
 
-def test_the_heat_colours_are_viridis(parts: PanelPage) -> None:
+def test_the_heat_colours_are_viridis(parts: PanelParts) -> None:
     viridis = matplotlib.colormaps["viridis"]
     for share in np.linspace(0, 1, 23):
         expected = np.array(viridis(share)[:3]) * 255
         assert np.abs(np.array(parts.call("viridis", float(share))) - expected).max() <= 4
 
 
-def test_series_colours_stand_out_from_any_ground(parts: PanelPage) -> None:
+def test_series_colours_stand_out_from_any_ground(bare: PanelPage) -> None:
+    panel = bare.show()  # a canvas knows what a color of CSS is in numbers
     for ground in ([255, 255, 255], [17, 20, 23], [33, 33, 33], [128, 128, 128]):
         for index in range(9):
-            css = parts.call("seriesColour", index, ground, 4.5)
-            rgb = parts.call("rgbOf", css)
+            css = panel.call("seriesColour", index, ground, 4.5)
+            rgb = panel.call("rgbOf", css)
             assert contrast(rgb, ground) >= (4.5 if ground[0] != 128 else 3.9)
 
 
@@ -193,13 +184,13 @@ def contrast(one: list[int], other: list[int]) -> float:
     return (high + 0.05) / (low + 0.05)
 
 
-def test_there_are_no_halves_of_a_step_on_its_axis(parts: PanelPage) -> None:
-    labels = parts.page.evaluate(
+def test_there_are_no_halves_of_a_step_on_its_axis(parts: PanelParts) -> None:
+    labels = parts.evaluate(
         "parts.stepScale(12, 15, true, false, 0, 100).ticks.map((tick) => tick.label)"
     )
     assert labels == ["12", "13", "14", "15"]
     seconds = "{ label: String, least: 1e-9 }"
-    time = parts.page.evaluate(
+    time = parts.evaluate(
         f"parts.stepScale(0, 2, true, false, 0, 100, {seconds}).ticks.map((tick) => tick.value)"
     )
     assert time == [0, 0.5, 1, 1.5, 2]

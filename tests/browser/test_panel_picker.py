@@ -69,7 +69,7 @@ def built_in() -> Any:
     return {**message, "quantities": rows}
 
 
-def shown(bare: PanelPage, message: Any, width: int = 880, theme: str = "light") -> PanelPage:
+def shown_with(bare: PanelPage, message: Any, width: int = 880, theme: str = "light") -> PanelPage:
     bare.show(width, theme)
     bare.say(message)
     known = {"n_measured": 64, "step_s": 0.023, "budget": None, "presets": PRESETS}
@@ -78,9 +78,8 @@ def shown(bare: PanelPage, message: Any, width: int = 880, theme: str = "light")
     return bare
 
 
-@pytest.fixture
-def panel(bare: PanelPage) -> PanelPage:
-    panel = shown(bare, own_catalogue())
+def shown(bare: PanelPage) -> PanelPage:
+    panel = shown_with(bare, own_catalogue())
     panel.row("stem.conv1").click()
     panel.page.locator("[data-role=quantity]").click()
     return panel
@@ -163,7 +162,7 @@ def test_what_is_not_there_is_told_with_what_comes_near(panel: PanelPage) -> Non
 
 
 def test_among_all_that_is_built_in_dropped_is_near_dead_fraction(bare: PanelPage) -> None:
-    panel = shown(bare, built_in())
+    panel = shown_with(bare, built_in())
     panel.page.locator("[data-role=quantity]").click()
     search(panel).fill("dead_fractions")
     expect(panel.page.locator(".nbp-pick-side > p")).to_contain_text("near: dead_fraction")
@@ -205,7 +204,7 @@ def test_the_key_q_opens_it_and_a_preset_is_attached_by_a_click(panel: PanelPage
 @pytest.mark.parametrize("width", [640, 880, 1280])
 @pytest.mark.parametrize("theme", ["light", "dark"])
 def test_it_fits_into_a_panel_of_every_width(bare: PanelPage, width: int, theme: str) -> None:
-    panel = shown(bare, built_in(), width, theme)
+    panel = shown_with(bare, built_in(), width, theme)
     if width >= 740:
         panel.row("block.conv3").click()
     panel.root.focus()
@@ -228,7 +227,7 @@ def test_of_a_long_path_the_end_stands_in_what_fits_it_and_no_question_is_cut(
     path = "encoder.layers.11.self_attention.out_proj"
     message = built_in()
     modules = [("(root)", "Net", 10, 0, -1), (path, "Linear", 10, 10, 0)]
-    panel = shown(bare, {**message, "modules": modules, "entries": [], "kinds": []}, width)
+    panel = shown_with(bare, {**message, "modules": modules, "entries": [], "kinds": []}, width)
     if width < 740:
         panel.action("modules").click()
     panel.row(path).click()

@@ -20,8 +20,6 @@ from tests.browser.panel_messages import (
 )
 from tests.browser.panel_page import PanelPage
 
-pytestmark = pytest.mark.browser
-
 DEEP = [
     (f"blocks.{block}.{part}", "Linear", 100, 100, -1)
     for block in range(8)

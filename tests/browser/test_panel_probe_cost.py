@@ -50,11 +50,6 @@ def shown(bare: PanelPage, width: int = 880, theme: str = "light") -> PanelPage:
     return bare
 
 
-@pytest.fixture
-def panel(bare: PanelPage) -> PanelPage:
-    return shown(bare)
-
-
 def opened(panel: PanelPage, action: str) -> Locator:
     if panel.action("words").is_visible():  # where the panel is narrow
         panel.action("words").click()

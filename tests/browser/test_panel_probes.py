@@ -19,8 +19,6 @@ from tests.browser.panel_messages import (
 )
 from tests.browser.panel_page import PanelPage
 
-pytestmark = pytest.mark.browser
-
 NOTE = "the model is compiled and its calls run no hooks"
 COMPILED = {"kind": "compiled", "reason": NOTE, "probes": [0, 1, 2, 3, 4]}
 NOT_CALLED = {"kind": "silent", "reason": "not called by any training forward yet", "probes": [5]}

@@ -27,11 +27,6 @@ from tests.browser.compare_messages import (
 from tests.browser.panel_page import PanelPage, introduce
 
 
-@pytest.fixture
-def panel(bare: PanelPage) -> PanelPage:
-    return introduce(bare.show(880))
-
-
 def wait_in_sight(panel: PanelPage, chip: Locator) -> None:
     """Wait until a chip stands on the line of chips that is seen."""
     panel.page.wait_for_function(

@@ -63,11 +63,6 @@ def shown(bare: PanelPage, width: int = 880, theme: str = "light") -> PanelPage:
     return bare
 
 
-@pytest.fixture
-def panel(bare: PanelPage) -> PanelPage:
-    return shown(bare)
-
-
 def back(panel: PanelPage, step: int = 300) -> Locator:
     panel.page.locator(f'.nbp-diamond[data-step="{step}"]').click()
     return panel.page.get_by_role("dialog", name=f"Back to step {step}")

@@ -20,11 +20,6 @@ from tests.browser.compare_messages import (
 from tests.browser.panel_page import PanelPage, introduce
 
 
-@pytest.fixture
-def panel(bare: PanelPage) -> PanelPage:
-    return introduce(bare.show(880))
-
-
 def test_the_name_opens_the_runs_of_the_folder_newest_first(panel: PanelPage) -> None:
     opened(panel)
     panel.wait_sent("list_runs")

@@ -22,8 +22,6 @@ from tests.browser.panel_messages import (
 from tests.browser.panel_page import PanelPage
 from tests.summary.conftest import Small, a_loop, images
 
-pytestmark = pytest.mark.browser
-
 WIDTH = 880
 
 

@@ -19,8 +19,6 @@ from tests.browser.panel_messages import (
 )
 from tests.browser.panel_page import PanelPage
 
-pytestmark = pytest.mark.browser
-
 
 @pytest.fixture
 def shown(bare: PanelPage) -> PanelPage:

@@ -28,8 +28,6 @@ from tests.browser.panel_messages import (
 from tests.browser.panel_page import PanelPage
 from tests.browser.test_panel_look import FAINT
 
-pytestmark = pytest.mark.browser
-
 COUNTING = """export default { draw(element, data) {
   element.textContent = `${data.n}: ${data.inside.values.constructor.name}
     ${data.inside.values.join(" ")} (${data.inside.values.shape})`;

@@ -27,8 +27,6 @@ from tests.browser.panel_page import PanelPage
 from tests.explorer.draw.test_vectors import BINS, Histograms, Ragged, source_of
 from tests.explorer.fakes import FakeStream
 
-pytestmark = pytest.mark.browser
-
 STEPS = 1240
 PATHS = [path for path, _, _, own, _ in DIGITS if own][:6]
 RED = (255, 42, 85)

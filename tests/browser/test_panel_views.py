@@ -22,8 +22,6 @@ from tests.browser.panel_messages import (
 )
 from tests.browser.panel_page import PanelPage
 
-pytestmark = pytest.mark.browser
-
 RED = (255, 42, 85)
 CONV1 = ("stem.conv1", "grad_norm")
 FC1 = ("head.fc1", "grad_norm")

@@ -14,8 +14,6 @@ from tests.browser.explorer_page import PICTURES
 from tests.browser.lab import PATIENCE_S, OpenNotebook
 from tests.browser.table_page import TablePage
 
-pytestmark = pytest.mark.browser
-
 HOSTILE = "<img src=x onerror=alert(1)>"
 TOLD: list[tuple[str, int, dict[str, Any]]] = [
     ("wide", 1200, {"config.lr": 0.1, "eval.accuracy": 0.91, "config.optimizer": "SGD"}),

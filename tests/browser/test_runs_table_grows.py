@@ -20,8 +20,6 @@ from notebook_probe.lineage.table import LineageTable
 from tests.browser.lab import PATIENCE_S
 from tests.browser.table_page import TablePage
 
-pytestmark = pytest.mark.browser
-
 TRAINS = """
 import sys
 import torch

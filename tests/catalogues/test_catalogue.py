@@ -326,3 +326,8 @@ def test_the_same_question_again_has_the_runs_that_have_begun_since(
         assert second["name"] == "b"
         assert found.sort("config.lr").asked_again is not None
         assert found.where("config.lr", 1).asked_again is None, "what was chosen by hand stays"
+
+
+def test_a_folder_is_no_catalogue_and_the_message_says_what_is(tmp_path: Path) -> None:
+    with pytest.raises(nbp.errors.CatalogueError, match=r"that is a folder, .*catalogue\.sqlite"):
+        nbp.catalogue(tmp_path)

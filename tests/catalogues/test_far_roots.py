@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 
 import notebook_probe as nbp
-from notebook_probe.catalogues.finding.place import Place
+from notebook_probe.catalogues.finding.place import RecordLocation
 from notebook_probe.home import home
 from notebook_probe.record import RecordWriter
 from notebook_probe.record.store.location import Location, RemoteStore
@@ -72,7 +72,7 @@ def test_a_bucket_that_does_not_answer_is_told_and_keeps_nothing_away(tmp_path: 
 
 
 def test_a_store_that_cannot_be_asked_has_not_lost_its_records() -> None:
-    assert not Place("nothing://like/this").is_gone()
+    assert not RecordLocation("nothing://like/this").is_gone()
 
 
 def test_a_record_in_memory_is_followed_by_its_lease() -> None:

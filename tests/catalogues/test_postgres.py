@@ -10,6 +10,7 @@ from typing import Any
 import pytest
 
 import notebook_probe as nbp
+from notebook_probe.catalogues.finding.place import own_host
 from notebook_probe.catalogues.index import Index
 from notebook_probe.catalogues.index.database import open_database
 from notebook_probe.errors import MissingExtraError
@@ -47,8 +48,12 @@ def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
 @pytest.fixture
 def database(server: str) -> str:
     with nbp.catalogue(server) as cat:
-        cat._index.clear()
+        forget_all(cat._index)
     return server
+
+
+def forget_all(index: Index) -> None:
+    index.replace([one.id for one in index.known().values()], ())
 
 
 def several(folder: Path) -> None:
@@ -79,7 +84,7 @@ def test_every_question_has_the_same_answer_on_both(database: str, tmp_path: Pat
 def test_every_operator_by_hand(database: str) -> None:
     index = Index(open_database(database))
     check_answers(index)
-    index.clear()
+    forget_all(index)
     index.close()
 
 
@@ -100,14 +105,14 @@ def test_what_changes_and_goes_is_followed(database: str, tmp_path: Path) -> Non
 def test_folders_of_another_machine_are_left_to_it(
     database: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    where = "notebook_probe.catalogues"
     recorded(tmp_path / "mine.zarr")
     shared = recorded(tmp_path / "shared.zarr")
     with monkeypatch.context() as patch:
-        for module in ("finding.place", "refreshing", "held"):
-            patch.setattr(f"{where}.{module}.own_host", lambda: "far away")
+        patch.setattr("socket.gethostname", lambda: "far away")
+        own_host.cache_clear()
         with nbp.catalogue(database) as there:
             assert len(there.runs()) == 2
+    own_host.cache_clear()
     shutil.rmtree(tmp_path / "mine.zarr")
     with nbp.catalogue(database) as here:
         assert sorted(here.runs()["run"]) == [str(tmp_path / "mine.zarr"), str(shared)]

@@ -11,10 +11,14 @@ import sys
 import zipfile
 from pathlib import Path
 
+import numpy as np
 import pytest
 
 import notebook_probe as nbp
+from notebook_probe.alerts.alert import ALERT
 from notebook_probe.home import HOME
+from notebook_probe.record import RecordWriter
+from notebook_probe.record.format.source import Variable
 from tests.command_line.conftest import Said, train
 
 ASK = [sys.executable, "-m", "notebook_probe"]
@@ -81,6 +85,60 @@ def test_two_runs_are_compared_by_settings_results_and_modules(said: Said) -> No
     told = json.loads(said("compare", "slow", "fast", "--quantity", "grad_norm", "--json")[1])
     assert told["differing"]["config.lr"] == [1e-4, 1e-2]
     assert {one["module"] for one in told["parting"]["modules"]} <= {"0", "2"}
+
+
+def recorded(place: Path, norms: dict[str, list[float]]) -> str:
+    """A record of one module, of which these quantities are measured."""
+    with RecordWriter(place, title=place.stem, modules=[]) as writer:
+        stream = writer.stream("every_1")
+        stream.extend(["m"], [Variable(name) for name in norms])
+        for step, row in enumerate(zip(*norms.values(), strict=True)):
+            stream.record(step, 1000 * step, np.array(row, np.float32)[:, None])
+    return str(place)
+
+
+def test_all_usual_quantities_are_asked_and_the_earliest_is_told(
+    said: Said, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv(HOME, str(tmp_path / "home"))
+    calm = {"grad_norm": [1.0] * 40, "weight_norm": [1.0] * 40}
+    wild = {"grad_norm": [1.0] * 40, "weight_norm": [1.0] * 12 + [9.0] * 28}
+    one, other = recorded(tmp_path / "calm.zarr", calm), recorded(tmp_path / "wild.zarr", wild)
+    out = said("compare", one, other)[1].splitlines()
+    assert "Parts from calm at step 12: m · weight_norm ×9.0" in out
+    assert out[-1] == "compared by weight_norm, grad_norm"
+    told = json.loads(said("compare", one, other, "--json")[1])["parting"]
+    assert told["text"] in out
+    assert [one["quantity"] for one in told["asked"]] == ["weight_norm", "grad_norm"]
+    assert told["modules"] == [
+        {
+            "module": "m",
+            "step": 12,
+            "there": "×9.0",
+            "now": "×9.0",
+            "rows": 28,
+            "rows_wanted": 10,
+        }
+    ]
+    same = said("compare", one, one)[1].splitlines()
+    assert same[-2:] == ["They stay within ×2 at m", "compared by grad_norm, weight_norm"]
+
+
+def test_a_run_as_an_object_has_the_sentences_that_its_text_has(
+    said: Said, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv(HOME, str(tmp_path / "home"))
+    place = recorded(tmp_path / "lost.zarr", {"nonfinite_fraction": [0.0] * 5 + [0.5] * 15})
+    found = nbp.open_run(place).find_alerts()
+    with RecordWriter(tmp_path / "lost.zarr", title="lost", modules=[], resume=True) as writer:
+        for alert in found:
+            writer.event(alert.step, ALERT, alert.text, alert.detail)
+    assert found
+    told = json.loads(said("show", place, "--json")[1])["found"]
+    assert [(one["rule"], one["step"], one["text"]) for one in told] == [
+        (one.rule, one.step, one.text) for one in nbp.open_run(place).alerts
+    ]
+    assert told[0]["modules"] == ["m"]
 
 
 def test_runs_that_nobody_named_are_called_as_their_table_calls_them(

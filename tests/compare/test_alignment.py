@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from typing import Any
 
 import numpy as np
@@ -11,6 +12,7 @@ from hypothesis import strategies as st
 
 from notebook_probe.compare import RunAxis, align
 from notebook_probe.errors import UnknownNameError
+from notebook_probe.record.format.source import Event
 from tests.compare.made import made
 from tests.record.build import LAW
 
@@ -122,6 +124,18 @@ def test_a_loss_is_found_by_its_usual_name_and_nan_is_none() -> None:
 def test_what_each_axis_reads(by: str, options: Any, wanted: list[float]) -> None:
     places = RunAxis(made("a", {"m": [1.0] * 3}, **options), by).places
     assert places.at([0, 1, 2]).tolist() == wanted
+
+
+@pytest.mark.parametrize("first", [0, 3])
+def test_samples_of_a_step_that_change_are_counted_from_the_step_of_the_change(first: int) -> None:
+    """Four a step, then eight from step 10 on, then two from step 15 on."""
+    run = made("a", {"m": [1.0] * 20})
+    run.events = tuple(
+        Event(step, 0, "samples", "", json.dumps({"per_step": per_step}))
+        for step, per_step in ((first, 4), (10, 8), (15, 2))
+    )
+    places = RunAxis(run, "samples").places
+    assert places.at([0, 1, 10, 12, 15, 20]).tolist() == [0, 4, 40, 56, 80, 90]
 
 
 def test_the_last_epoch_is_taken_for_as_long_as_the_one_before() -> None:

@@ -8,6 +8,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from notebook_probe.compare import PartingSearch, RatioGrid, parting
+from notebook_probe.compare.members import Members
+from notebook_probe.compare.row_pairs import row_pairs
 from notebook_probe.errors import UnknownNameError
 from tests.compare.made import Made, made
 from tests.record.build import LAW
@@ -273,3 +275,69 @@ def test_runs_of_one_name_are_told_apart_by_their_places() -> None:
     found = parting(runs[0], runs[1], "norm")
     assert (found.this, found.others) == ("first", ("second",))
     assert found.text.startswith("Parts from second at step 0")
+
+
+def rare(values: list[float], name: str = "this") -> Made:
+    """A run that is measured at every 20th step, as a budget makes it."""
+    return made(name, {"m": values}, steps=range(0, 20 * len(values), 20))
+
+
+def test_of_rows_far_from_each_other_three_are_enough_to_part() -> None:
+    other = rare([1.0] * 20, "other")
+    found = parting(rare([1.0] * 13 + [5.0] * 7), other, "norm")
+    assert [(one.step, one.n_rows, one.n_wanted) for one in found] == [(260, 7, 3)]
+    wild = parting(rare([1.0] * 13 + [1e8] + [1.0] * 6), other, "norm")
+    assert wild.text == "They stay within ×2 at m", "a single wild row is none"
+
+
+@pytest.mark.parametrize("n_rows", [1, 2])
+def test_nobody_is_told_to_stay_while_the_last_rows_are_apart(n_rows: int) -> None:
+    other = rare([1.0] * 20, "other")
+    found = parting(rare([1.0] * (20 - n_rows) + [50.0] * n_rows), other, "norm")
+    assert list(found) == []
+    assert found.within == ()
+    assert [(one.module, one.n_rows) for one in found.lately] == [("m", n_rows)]
+    since = 20 * (20 - n_rows)
+    assert found.text.startswith(f"Apart from other since step {since}: m · norm ×")
+    assert found.text.endswith(f", in {n_rows} of 3 rows that are wanted")
+    assert repr(found).splitlines()[1].endswith(f", in {n_rows} of 3 rows")
+
+
+@pytest.mark.parametrize("lost", [np.nan, np.inf])
+@pytest.mark.parametrize("n_rows", [1, 2, 7])
+@pytest.mark.parametrize("gap", [1, 20])
+def test_a_run_that_ends_without_finite_values_always_parts(
+    lost: float, n_rows: int, gap: int
+) -> None:
+    steps = range(0, 20 * gap, gap)
+    values = [1.0] * (20 - n_rows) + [lost] * n_rows
+    found = parting(
+        made("this", {"m": values}, steps=steps),
+        made("other", {"m": [1.0] * 20}, steps=steps),
+        "norm",
+    )
+    assert [one.module for one in found] == ["m"]
+    assert abs(found[0].step - gap * (20 - n_rows)) <= gap * 2
+    assert found.text.endswith("m · norm ×∞")
+
+
+def test_runs_that_are_both_lost_at_the_end_stay_together() -> None:
+    values = [1.0] * 15 + [np.nan] * 5
+    assert parting(rare(values), rare(values, "other"), "norm").text == "They stay within ×2 at m"
+
+
+def test_a_value_that_is_lost_and_comes_back_parts_nothing() -> None:
+    values = [1.0] * 10 + [np.nan] + [1.0] * 9
+    assert list(parting(rare(values), rare([1.0] * 20, "other"), "norm")) == []
+
+
+@pytest.mark.parametrize(("gap", "stands"), [(10, True), (40, True), (41, False), (80, False)])
+def test_a_value_stands_over_four_usual_distances_and_no_more(gap: int, stands: bool) -> None:
+    """This run is measured at every tenth step, and once after a longer gap."""
+    steps = [*range(0, 101, 10), *range(100 + gap, 300, 10)]
+    this = made("this", {"m": np.ones(len(steps))}, steps=steps)
+    within = 100 + gap - 1
+    other = made("other", {"m": np.ones(4)}, steps=[0, 50, within, 250])
+    (pairs,) = row_pairs(this, Members(this, [other], "step"), "norm", ["m"])
+    known = dict(zip(pairs.steps.tolist(), ~np.isnan(pairs.this[0]), strict=True))
+    assert known == {0: True, 50: True, within: stands, 250: True}

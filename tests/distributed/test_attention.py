@@ -48,7 +48,7 @@ def watched(rank: int, folder: Path, axis: int) -> tuple[list[float], str, int]:
     with nbp.watch(model, store=folder / f"{rank}.zarr", probes=probes) as run:
         model(table()).backward()
         optimizer.step()
-        run.settle()
+        run.controls.settle()
         status = run.status()
     [*probe] = status.probes
     found = run.series("", "attn_head_entropy").values[0] if probe and probe[0].n_values else []

@@ -14,7 +14,7 @@ from torch.nn.parallel import DistributedDataParallel
 
 import notebook_probe as nbp
 from notebook_probe.experiment import train, train_from_params
-from notebook_probe.experiment.places import Place
+from notebook_probe.experiment.places import ExperimentFolder
 from notebook_probe.experiment.saving.units import read_units
 from notebook_probe.home import HOME
 from tests.distributed.pair import Pair
@@ -84,7 +84,7 @@ def test_two_processes_train_one_experiment_and_go_on_with_it(
         "step_00000003.pt",
         "step_00000006.pt",
     ]
-    units = read_units(Place(folder.parent, exp_id="pair"))
+    units = read_units(ExperimentFolder(folder.parent, exp_id="pair"))
     assert [unit.step for unit in units] == [*range(UNITS + 1)]
     assert [unit.id for unit in units[:4]] == first[0][0][:4]
     job = nbp.open_run(folder / "record.zarr")

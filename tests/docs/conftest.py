@@ -1,5 +1,5 @@
-"""Programs are begun once for all pages."""
+"""Programs are begun once for all pages, and so is the pretended accelerator."""
 
-from tests.run.conftest import programs
+from tests.run.conftest import accelerator, programs
 
-__all__ = ["programs"]
+__all__ = ["accelerator", "programs"]

@@ -38,6 +38,11 @@ assert sum(event.kind == "sample" for event in record.events) == 2
 assert few.series("head", "effective_rank").size == len(loader)  # times(20) of twenty
 assert few.series("body.0", "grad_norm").step.values.tolist() == [0, 10]
 """,
+    "measure": """
+assert run.series("body.0", "linear_probe_accuracy").step.values.tolist() == [0]
+assert run.series("", "label_entropy").size == 20
+assert run.status().errors == ()
+""",
     "own_quantity": """
 assert run.series("body.1", "top_share").size == 16 and run.status().errors == ()
 assert float(run.series("head", "norm_spread")[-1]) >= 1.0
@@ -56,6 +61,12 @@ assert chosen.value.startswith("largest at step")
 explorer.step = slider.value = 7
 assert (explorer.step, slider.value) == (7, 7) and "at step 7:" in chosen.value
 assert against_depth(run).axes
+""",
+    "reading": """
+from pathlib import Path
+assert run.data.sizes["step"] == record.data.sizes["step"] == len(loader)
+assert Path("run.nc").exists() and Path("run.html").stat().st_size > 100_000
+assert study.sizes["run"] == 1
 """,
     "reinforcement_learning": """
 rewards, sure = run.series("", "reward"), run.series("policy", "prediction_entropy")

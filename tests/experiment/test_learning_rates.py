@@ -110,3 +110,10 @@ def test_a_rate_in_a_tensor_stays_there() -> None:
     LearningRate(optimizer, line).step()
     assert optimizer.param_groups[0]["lr"] is held
     assert held.item() == 0.5
+
+
+def test_a_key_that_the_function_does_not_take_is_named_with_close_ones() -> None:
+    optimizer = torch.optim.SGD([torch.zeros(1)], lr=1.0)
+    with pytest.raises(TypeError, match="exponential_decay takes no 'decay_step'; close: 'd"):
+        LearningRate(optimizer, exponential_decay, decay_step=3)
+    LearningRate(optimizer, lambda global_step, **any_other: 0.1, decay_step=3)

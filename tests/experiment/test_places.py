@@ -6,18 +6,17 @@ from typing import Any
 
 import pytest
 
-from notebook_probe.experiment.params.door import read
-from notebook_probe.experiment.params.load import LoadParams
-from notebook_probe.experiment.params.save import SaveParams
-from notebook_probe.experiment.places import Place
+from notebook_probe.experiment.params.base import read
+from notebook_probe.experiment.params.storage import LoadParams, SaveParams
+from notebook_probe.experiment.places import ExperimentFolder
 
 NAMES: dict[str, Any] = {
     "host": "lab", "port": 27017, "dbname": "vision", "collname": "nets", "exp_id": "first"
 }  # fmt: skip
 
 
-def of(**given: Any) -> Place:
-    return Place.of(read(SaveParams, given, "save_params"))
+def of(**given: Any) -> ExperimentFolder:
+    return ExperimentFolder.of(read(SaveParams, given, "save_params"))
 
 
 def test_an_experiment_is_a_folder_below_its_server_and_collection(
@@ -53,10 +52,12 @@ def test_a_name_that_is_no_folder_is_refused(tmp_path: Path, name: str, given: s
     with pytest.raises(ValueError, match=name):
         of(**{"exp_id": "first", name: given})
     with pytest.raises(ValueError, match=name):
-        Place(tmp_path).elsewhere(SimpleNamespace(**{**dict.fromkeys(NAMES), name: given}))
+        ExperimentFolder(tmp_path).elsewhere(
+            SimpleNamespace(**{**dict.fromkeys(NAMES), name: given})
+        )
 
 
 def test_without_an_exp_id_there_is_no_folder() -> None:
     save = SimpleNamespace(**{**dict.fromkeys(NAMES), "cache_dir": None})
     with pytest.raises(ValueError, match="exp_id is missing"):
-        _ = Place.of(save).record
+        _ = ExperimentFolder.of(save).record

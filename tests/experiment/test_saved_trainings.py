@@ -10,7 +10,7 @@ from torch import Tensor, nn
 
 import notebook_probe as nbp
 from notebook_probe.experiment import train
-from notebook_probe.experiment.building.training import Training
+from notebook_probe.experiment.building.training import TrainedModel
 from notebook_probe.experiment.validation import mean_dict
 from tests.experiment.digits import BATCH, accuracy, digits, network, params, same, weights
 
@@ -24,7 +24,7 @@ SAVED: dict[str, Any] = {
 }
 
 
-def built(n_units: int = 15, **other: Any) -> tuple[Training, ...]:
+def built(n_units: int = 15, **other: Any) -> tuple[TrainedModel, ...]:
     given = {
         "save_params": SAVED,
         "train_params": {"num_steps": n_units, "targets": {"func": accuracy}, **DATA},
@@ -112,7 +112,7 @@ def test_what_was_trained_before_a_stop_is_kept_and_gone_on_from() -> None:
 def test_several_models_are_saved_in_places_of_their_own_and_go_on_by_themselves() -> None:
     models = [{"func": network, "width": width, "prefix": f"w{width}"} for width in (4, 8)]
 
-    def several(*n_units: int) -> tuple[Training, ...]:
+    def several(*n_units: int) -> tuple[TrainedModel, ...]:
         trains = [{"num_steps": n, **DATA} for n in n_units]
         return built(model_params=models, train_params=trains)
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import pytest
 
 from notebook_probe.explorer.draw import heat as heat
@@ -15,6 +17,12 @@ from tests.explorer.talk import Talk
 def _only_the_plots_of_the_panel(monkeypatch: pytest.MonkeyPatch) -> None:
     plots = {name: VIEWS[name] for name in VIEWS if VIEWS[name].every_refresh}
     monkeypatch.setattr(VIEWS, "_members", plots)
+
+
+@pytest.fixture
+def folder(tmp_path: Path) -> Path:
+    """Where runs are recorded next to each other; it does not exist yet."""
+    return tmp_path / "runs"
 
 
 @pytest.fixture

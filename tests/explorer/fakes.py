@@ -207,7 +207,7 @@ class FakeControls:
         self.n_asked_probes += 1
         return self.attached
 
-    def catalogue(self) -> Sequence[QuantityInfo]:
+    def attachable(self) -> Sequence[QuantityInfo]:
         self.n_asked_catalogue += 1
         return [
             QuantityInfo(name, f"About {name}.", ("grad",), "1", cost_us=cost)
@@ -235,7 +235,7 @@ class FakeControls:
         return ["nonfinite_loss", "loss_spike"]
 
     restores = ""
-    left = None
+    parent = None
 
     def rule_names(self) -> Sequence[str]:
         return ["dead_units", *self.severe_rules()]

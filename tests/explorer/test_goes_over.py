@@ -32,7 +32,7 @@ def view_of(loop: Loop) -> tuple[Panel, View]:
     run = loop.run
     assert run is not None
     panel = run._open_panel()
-    view = View(run, run)
+    view = View(run, run.controls)
     view._conversation = panel._session
     view.says("hello", view="x")
     return panel, view
@@ -86,7 +86,7 @@ def test_a_click_on_a_held_loop_in_the_background_is_answered_across_the_branch(
     assert first is not None
     first.pause_when(step=10)
     training = loop.start(data, epochs=3)
-    wait_for(lambda: first.status_head().state == "paused")
+    wait_for(lambda: first.controls.status_head().state == "paused")
 
     def kept() -> list[int]:
         view.looks()
@@ -100,7 +100,7 @@ def test_a_click_on_a_held_loop_in_the_background_is_answered_across_the_branch(
 
     def held_on_branch() -> bool:
         run = loop.run
-        return run not in (None, first) and run.status_head().state == "paused"
+        return run not in (None, first) and run.controls.status_head().state == "paused"
 
     wait_for(held_on_branch)
     panel.refresh()
@@ -148,7 +148,7 @@ def test_a_loop_in_a_blocking_cell_says_why_it_cannot_go_back(tmp_path: Path) ->
 def test_a_bare_loop_has_no_strip_and_no_way(tmp_path: Path) -> None:
     model = torch.nn.Linear(3, 2)
     run = nbp.watch(model, store=tmp_path / "run.zarr", probes=None)
-    view = View(run, run)
+    view = View(run, run.controls)
     view.looks()
     assert view.heard["history"]["checkpoints"] == []
     assert view.heard["history"]["way"] is None
@@ -168,7 +168,7 @@ def test_an_open_widget_goes_over_by_its_own_thread(tmp_path: Path) -> None:
     wait_for(lambda: panel._session._source is run)
     assert run.explorer is explorer
     assert panel._session.looked_at["home"] == "weight_norm"
-    assert run.is_shown
+    assert run.controls.is_shown
     explorer.close()
-    assert not run.is_shown
+    assert not run.controls.is_shown
     run.close()

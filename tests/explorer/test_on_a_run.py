@@ -30,7 +30,7 @@ pytestmark = pytest.mark.filterwarnings("ignore:.torch.jit.script_method. is dep
 batch = floats(5, 4)
 
 
-class Net(nn.Module):
+class ThreeCalls(nn.Module):
     """A cell that is called three times, and a head."""
 
     def __init__(self) -> None:
@@ -83,12 +83,12 @@ class View:
 
 
 @pytest.fixture
-def model() -> Net:
-    return Net()
+def model() -> ThreeCalls:
+    return ThreeCalls()
 
 
 @pytest.fixture
-def run(model: Net, tmp_path: Path) -> Iterator[nbp.Run]:
+def run(model: ThreeCalls, tmp_path: Path) -> Iterator[nbp.Run]:
     run = nbp.watch(model, store=tmp_path / "run.zarr", probes=None)
     yield run
     run.close()
@@ -96,26 +96,26 @@ def run(model: Net, tmp_path: Path) -> Iterator[nbp.Run]:
 
 @pytest.mark.slow
 def test_a_compiled_model_is_told_loudly_until_a_click_has_brought_the_first_value(
-    model: Net, run: nbp.Run, monkeypatch: pytest.MonkeyPatch
+    model: ThreeCalls, run: nbp.Run, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("notebook_probe.explorer.messages.throttled.EVERY_S", 0.0)
     monkeypatch.setattr("notebook_probe.explorer.messages.throttled.SHARE", math.inf)
     run.attach("cell", "output_mean", "every(2)")
     run.attach("head", "weight_norm")
     model.compile(backend="eager")
-    view, optimizer = View(run, run), sgd(model)
+    view, optimizer = View(run, run.controls), sgd(model)
     view.looks()
     assert view.silent("waiting") == ["output_mean at cell", "weight_norm at head"]
     for step in range(3):
         train_step(model, optimizer, batch(step))
     status = view.looks()
     assert view.silent("compiled") == ["output_mean at cell"]
-    assert status["recorded"].keys() == {"weight_norm", "calls"}, "of which there were none"
+    assert status["recorded"].keys() == {"weight_norm"}, "calls that cannot be seen have no number"
 
     view.says("compiled", id="1", steps="eager")
     for step in range(3, 7):
         train_step(model, optimizer, batch(step))
-    run.settle()
+    run.controls.settle()
     status = view.looks()
     [ticket] = status["tickets"]
     assert (ticket["state"], ticket["text"]) == ("applied", "probed steps run eagerly")
@@ -126,14 +126,14 @@ def test_a_compiled_model_is_told_loudly_until_a_click_has_brought_the_first_val
 
 
 def test_everything_a_run_can_hold_has_its_row_or_is_left_out_in_words(
-    model: Net, run: nbp.Run
+    model: ThreeCalls, run: nbp.Run
 ) -> None:
     run.attach("cell", "output_std", per_call=True)
     run.attach("", "output_std", per_call=True)
     run.attach("head.weight", "weight_norm", "every(2)")
     run.attach("head", "output_histogram")
     run.attach("head", "output_mean", phase="eval")
-    view, optimizer = View(run, run), sgd(model)
+    view, optimizer = View(run, run.controls), sgd(model)
     for step in range(4):
         train_step(model, optimizer, batch(step))
         model.eval()
@@ -143,7 +143,7 @@ def test_everything_a_run_can_hold_has_its_row_or_is_left_out_in_words(
     model.add_module("late", nn.Linear(2, 2))
     run.attach("late", "weight_norm")
     train_step(model, optimizer, batch(9))
-    run.settle()
+    run.controls.settle()
     status = view.looks()
     assert status["problems"] == []
     assert status["vectors"] == {"output_histogram": "bars"}
@@ -166,7 +166,7 @@ def test_everything_a_run_can_hold_has_its_row_or_is_left_out_in_words(
 
 
 def test_images_are_listed_with_what_is_not_drawn_as_a_line(
-    model: Net, run: nbp.Run, tmp_path: Path
+    model: ThreeCalls, run: nbp.Run, tmp_path: Path
 ) -> None:
     def gram(output: Tensor) -> Tensor:
         """Inner products of the samples' outputs."""
@@ -181,7 +181,7 @@ def test_images_are_listed_with_what_is_not_drawn_as_a_line(
 
 
 @pytest.mark.slow
-def test_files_leave_vectors_out(model: Net, run: nbp.Run, tmp_path: Path) -> None:
+def test_files_leave_vectors_out(model: ThreeCalls, run: nbp.Run, tmp_path: Path) -> None:
     run.attach("head", "output_histogram")
     run.attach("cell", "output_std", per_call=True)
     optimizer = sgd(model)
@@ -201,13 +201,13 @@ def test_files_leave_vectors_out(model: Net, run: nbp.Run, tmp_path: Path) -> No
 
 
 @pytest.mark.slow
-def test_scalars_of_any_name_are_shown_and_taken_away(model: Net, run: nbp.Run) -> None:
+def test_scalars_of_any_name_are_shown_and_taken_away(model: ThreeCalls, run: nbp.Run) -> None:
     names = ["loss", "train/loss", "../x", "</script>", "a · b", "50 %"]
     optimizer = sgd(model)
     for step in range(3):
         train_step(model, optimizer, batch(step))
         run.log({name: float(place) for place, name in enumerate(names)})
-    run.settle()
+    run.controls.settle()
     run.close()
     for source in (run, nbp.open_run(run.location)):
         view = View(source, None)
@@ -235,7 +235,7 @@ def test_scalars_of_any_name_are_shown_and_taken_away(model: Net, run: nbp.Run) 
 def test_what_the_loop_logs_is_drawn_though_its_name_is_no_word_and_beside_update_ratios(
     tmp_path: Path,
 ) -> None:
-    model = Net()
+    model = ThreeCalls()
     with nbp.watch(model, store=tmp_path) as run:
         view, optimizer = View(run, run._controls()), sgd(model)
         for step in range(3):
@@ -252,7 +252,7 @@ def test_what_the_loop_logs_is_drawn_though_its_name_is_no_word_and_beside_updat
 
 
 def test_a_usual_value_is_told_by_a_run_and_by_its_record(tmp_path: Path) -> None:
-    model = Net()
+    model = ThreeCalls()
     with nbp.watch(model, store=tmp_path) as run:
         train_step(model, sgd(model), batch(0))
         view = View(run, run._controls())

@@ -19,7 +19,7 @@ from notebook_probe.explorer.runs_table.answers import Answers
 from notebook_probe.explorer.runs_table.arriving import Arriving
 from notebook_probe.explorer.runs_table.asked import asked
 from notebook_probe.explorer.runs_table.filtering import filtered
-from notebook_probe.explorer.runs_table.following import Following
+from notebook_probe.explorer.runs_table.following import RowsToRead
 from notebook_probe.explorer.runs_table.open_rows import OpenRows
 from notebook_probe.explorer.runs_table.reading import Records
 from notebook_probe.lineage.row import row_of
@@ -208,7 +208,7 @@ def test_a_silent_run_is_read_again_after_a_while_and_others_only_when_they_have
             return changed
 
     rows = [{"run": "a", "state": "running"}, {"run": "b", "state": "finished"}]
-    following = Following(rows, lambda _: {"state": "idle"}, Never(), lambda: now[0])
+    following = RowsToRead(rows, lambda _: {"state": "idle"}, Never(), lambda: now[0])
     assert following.news() == {}
     now[0] = 61.0
     assert following.news() == {0: {"state": "idle"}}

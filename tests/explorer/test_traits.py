@@ -17,7 +17,7 @@ from tests.explorer.fakes import FakeControls, FakeSource, FakeStream
 
 
 @pytest.fixture
-def panel() -> Iterator[Panel]:
+def recorded_panel() -> Iterator[Panel]:
     stream = FakeStream("every_1", ["fc1", "fc2"], ["grad_norm", "weight_norm"])
     stream.append(range(20), grad_norm=1.0, weight_norm=2.0)
     with Panel(FakeSource(stream), FakeControls()) as panel:
@@ -67,8 +67,8 @@ def clicks(explorer: Explorer, **chosen: Any) -> None:
     explorer._handle_custom_msg(selection | chosen, [])
 
 
-def test_what_is_chosen_in_the_panel_arrives_at_the_traits(panel: Panel) -> None:
-    explorer = panel.explorer
+def test_what_is_chosen_in_the_panel_arrives_at_the_traits(recorded_panel: Panel) -> None:
+    explorer = recorded_panel.explorer
     noted = {name: Noted(explorer, name) for name in ("home", "series", "window")}
     clicks(explorer, home="weight_norm", series=[["fc1", "weight_norm"]], window=[3, 9])
     noted["home"].waits_for("weight_norm")
@@ -76,23 +76,23 @@ def test_what_is_chosen_in_the_panel_arrives_at_the_traits(panel: Panel) -> None
     noted["window"].waits_for((3.0, 9.0))
 
 
-def test_what_a_trait_is_set_to_is_what_the_panel_shows(panel: Panel) -> None:
-    explorer = panel.explorer
+def test_what_a_trait_is_set_to_is_what_the_panel_shows(recorded_panel: Panel) -> None:
+    explorer = recorded_panel.explorer
     explorer.home = "weight_norm"
     explorer.series = [("fc2", "grad_norm")]
     explorer.window = (2, 7)
     explorer.step = 5
-    looked_at = panel._session.look()
+    looked_at = recorded_panel._session.look()
     assert (looked_at.home, looked_at.series) == ("weight_norm", (("fc2", "grad_norm"),))
     assert looked_at.window == (2.0, 7.0)
-    assert panel._session.looked_at["step"] == 5
+    assert recorded_panel._session.looked_at["step"] == 5
 
 
-def test_rows_and_folds_of_the_heat_map_are_traits_too(panel: Panel) -> None:
-    explorer = panel.explorer
+def test_rows_and_folds_of_the_heat_map_are_traits_too(recorded_panel: Panel) -> None:
+    explorer = recorded_panel.explorer
     explorer.rows = ["fc2", "fc2"]
     explorer.folds = ["fc1"]
-    looked_at = panel._session.look()
+    looked_at = recorded_panel._session.look()
     assert (looked_at.rows, looked_at.folds) == (("fc2",), ("fc1",))
     noted = Noted(explorer, "rows")
     clicks(explorer, rows=["fc1"], folds=[])
@@ -100,39 +100,39 @@ def test_rows_and_folds_of_the_heat_map_are_traits_too(panel: Panel) -> None:
 
 
 def test_the_whole_model_is_written_as_everywhere_and_may_be_of_what_is_logged_later(
-    panel: Panel,
+    recorded_panel: Panel,
 ) -> None:
-    panel.explorer.series = [("", "loss"), ("", "los")]
-    assert panel._session.look().series == (("(root)", "loss"), ("(root)", "los"))
-    assert panel.explorer.series == (("(root)", "loss"), ("(root)", "los"))
-    panel._session._source.finished = True  # type: ignore[misc]
+    recorded_panel.explorer.series = [("", "loss"), ("", "los")]
+    assert recorded_panel._session.look().series == (("(root)", "loss"), ("(root)", "los"))
+    assert recorded_panel.explorer.series == (("(root)", "loss"), ("(root)", "los"))
+    recorded_panel._session._source.finished = True  # type: ignore[misc]
     with pytest.raises(UnknownNameError, match="no quantity 'accuracy' here"):
-        panel.explorer.series = [("", "accuracy")]
+        recorded_panel.explorer.series = [("", "accuracy")]
 
 
 def test_a_trait_that_was_set_is_not_set_back_by_a_refresh_that_was_under_way(
-    panel: Panel,
+    recorded_panel: Panel,
 ) -> None:
-    explorer = panel.explorer
+    explorer = recorded_panel.explorer
     clicks(explorer, home="grad_norm")
-    panel.refresh()
-    before = panel._session.looked_at
+    recorded_panel.refresh()
+    before = recorded_panel._session.looked_at
     explorer.home = "weight_norm"
     explorer.follow(**before)
     assert explorer.home == "weight_norm"
     explorer.home = "grad_norm"
-    assert panel._session.looked_at["home"] == "grad_norm"
+    assert recorded_panel._session.looked_at["home"] == "grad_norm"
 
 
-def test_the_step_under_the_pointer_is_a_trait(panel: Panel) -> None:
-    explorer = panel.explorer
+def test_the_step_under_the_pointer_is_a_trait(recorded_panel: Panel) -> None:
+    explorer = recorded_panel.explorer
     noted = Noted(explorer, "step")
     explorer._handle_custom_msg({"v": 1, "type": "pointed", "step": 7}, [])
     noted.waits_for(7)
 
 
-def test_two_widgets_can_be_linked_through_a_trait(panel: Panel) -> None:
-    explorer, at = panel.explorer, ipywidgets.IntSlider(max=19)
+def test_two_widgets_can_be_linked_through_a_trait(recorded_panel: Panel) -> None:
+    explorer, at = recorded_panel.explorer, ipywidgets.IntSlider(max=19)
     ipywidgets.link((explorer, "step"), (at, "value"))
     at.value = 4
     assert explorer.step == 4
@@ -145,9 +145,9 @@ def test_two_widgets_can_be_linked_through_a_trait(panel: Panel) -> None:
     at.close()
 
 
-def test_the_explorer_stands_among_other_widgets(panel: Panel) -> None:
-    box = ipywidgets.VBox([panel.explorer])
-    assert box.children == (panel.explorer,)
+def test_the_explorer_stands_among_other_widgets(recorded_panel: Panel) -> None:
+    box = ipywidgets.VBox([recorded_panel.explorer])
+    assert box.children == (recorded_panel.explorer,)
     box.layout.close()
     box.close()
 
@@ -167,20 +167,20 @@ def test_the_explorer_stands_among_other_widgets(panel: Panel) -> None:
     ],
 )
 def test_what_cannot_be_looked_at_is_refused_and_changes_nothing(
-    panel: Panel, name: str, value: object, error: type[Exception], text: str
+    recorded_panel: Panel, name: str, value: object, error: type[Exception], text: str
 ) -> None:
-    explorer = panel.explorer
-    before = panel._session.looked_at
+    explorer = recorded_panel.explorer
+    before = recorded_panel._session.looked_at
     with pytest.raises(error, match=text):
         setattr(explorer, name, value)
     assert getattr(explorer, name) == explorer.trait_defaults(name)
-    assert panel._session.looked_at == before
+    assert recorded_panel._session.looked_at == before
 
 
 def test_an_observer_that_fails_is_a_line_in_the_panel_and_the_panel_goes_on(
-    panel: Panel,
+    recorded_panel: Panel,
 ) -> None:
-    explorer = panel.explorer
+    explorer = recorded_panel.explorer
 
     def fails(change: Any) -> None:
         raise RuntimeError("no plot")
@@ -190,20 +190,20 @@ def test_an_observer_that_fails_is_a_line_in_the_panel_and_the_panel_goes_on(
     clicks(explorer, home="weight_norm")
     explorer._handle_custom_msg({"v": 1, "type": "pointed", "step": 3}, [])
     noted.waits_for(3)
-    assert "no plot" in str(panel._session._problems.rows())
+    assert "no plot" in str(recorded_panel._session._problems.rows())
 
 
-def test_a_closed_explorer_can_still_be_read_and_set(panel: Panel) -> None:
-    explorer = panel.explorer
+def test_a_closed_explorer_can_still_be_read_and_set(recorded_panel: Panel) -> None:
+    explorer = recorded_panel.explorer
     explorer.close()
     assert explorer.closed
     explorer.step = 3
     assert repr(explorer) == "<Explorer of 'fake', closed>"
-    assert panel.explorer is not explorer
+    assert recorded_panel.explorer is not explorer
 
 
-def test_an_alert_is_shown_by_the_traits(panel: Panel) -> None:
-    explorer = panel.explorer
+def test_an_alert_is_shown_by_the_traits(recorded_panel: Panel) -> None:
+    explorer = recorded_panel.explorer
     explorer.series = (("fc2", "weight_norm"),)
     explorer.home = "weight_norm"
     explorer.window = (0.0, 4.0)
@@ -216,9 +216,9 @@ def test_an_alert_is_shown_by_the_traits(panel: Panel) -> None:
 
 
 def test_an_alert_within_the_window_leaves_it_and_what_one_module_has_leaves_the_home(
-    panel: Panel,
+    recorded_panel: Panel,
 ) -> None:
-    explorer = panel.explorer
+    explorer = recorded_panel.explorer
     explorer.home = "weight_norm"
     explorer.window = (0.0, 15.0)
     logged = FakeStream("log", ["(root)"], ["loss"])
@@ -233,7 +233,7 @@ def test_an_alert_within_the_window_leaves_it_and_what_one_module_has_leaves_the
     assert explorer.window == (0.0, 15.0)
 
 
-def test_an_alert_of_which_nothing_is_recorded_any_more_is_not_shown(panel: Panel) -> None:
-    explorer = panel.explorer
+def test_an_alert_of_which_nothing_is_recorded_any_more_is_not_shown(recorded_panel: Panel) -> None:
+    explorer = recorded_panel.explorer
     with pytest.raises(UnknownNameError, match=r"grad_rms: not recorded any more where low_grad"):
         explorer.show_alert(Alert("low_grad", 12, "low", ("fc1",), ("grad_rms",)))

@@ -57,13 +57,13 @@ def run(tmp_path: Path) -> Iterator[nbp.Run]:
 
 
 @pytest.fixture
-def panel(run: nbp.Run) -> Panel:
-    return Panel(run, run)
+def live_panel(run: nbp.Run) -> Panel:
+    return Panel(run, run.controls)
 
 
 @pytest.fixture
-def explorer(panel: Panel) -> Iterator[Explorer]:
-    explorer = Explorer(panel, "run")
+def explorer(live_panel: Panel) -> Iterator[Explorer]:
+    explorer = Explorer(live_panel, "run")
     yield explorer
     explorer.close()
 
@@ -78,11 +78,13 @@ CLICKS: dict[str, dict[str, Any]] = {
 
 @pytest.mark.parametrize("kind", CLICKS)
 def test_a_click_is_queued_within_a_few_calls_however_much_is_marked(
-    kind: str, run: nbp.Run, panel: Panel, explorer: Explorer
+    kind: str, run: nbp.Run, live_panel: Panel, explorer: Explorer
 ) -> None:
     def tells() -> list[Any]:
         sent: list[Any] = []
-        panel._session.publish(lambda message, _: sent.append(message), "", run.status_head())
+        live_panel._session.publish(
+            lambda message, _: sent.append(message), "", run.controls.status_head()
+        )
         return sent
 
     explorer._handle_custom_msg({"v": 1, "type": "hello", "view": "x"}, [])
@@ -96,22 +98,22 @@ def test_a_click_is_queued_within_a_few_calls_however_much_is_marked(
 
 
 def test_a_click_does_not_wait_for_a_status_that_is_being_made(
-    run: nbp.Run, panel: Panel, explorer: Explorer, monkeypatch: pytest.MonkeyPatch
+    run: nbp.Run, live_panel: Panel, explorer: Explorer, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     looking, clicked = threading.Event(), threading.Event()
-    probes = run.probes
+    probes = run.controls.probes
 
     def slow() -> Any:
         looking.set()
         assert clicked.wait(60)
         return probes()
 
-    monkeypatch.setattr(run, "probes", slow)
+    monkeypatch.setattr(run.controls, "probes", slow)
     explorer._handle_custom_msg({"v": 1, "type": "hello", "view": "x"}, [])
     sent: list[Any] = []
     refresh = threading.Thread(
-        target=panel._session.publish,
-        args=(lambda message, _: sent.append(message), "", run.status_head()),
+        target=live_panel._session.publish,
+        args=(lambda message, _: sent.append(message), "", run.controls.status_head()),
     )
     refresh.start()
     assert looking.wait(60)
@@ -124,7 +126,7 @@ def test_a_click_does_not_wait_for_a_status_that_is_being_made(
 
 
 def test_probes_are_not_looked_at_while_nobody_sees_the_panel(
-    run: nbp.Run, panel: Panel, explorer: Explorer, monkeypatch: pytest.MonkeyPatch
+    run: nbp.Run, live_panel: Panel, explorer: Explorer, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     looks: list[int] = []
 
@@ -132,10 +134,10 @@ def test_probes_are_not_looked_at_while_nobody_sees_the_panel(
         looks.append(1)
         return []
 
-    monkeypatch.setattr(run, "probes", counted)
+    monkeypatch.setattr(run.controls, "probes", counted)
 
     def tells() -> None:
-        panel._session.publish(lambda *_: None, "", run.status_head())
+        live_panel._session.publish(lambda *_: None, "", run.controls.status_head())
 
     tells()
     assert looks == []
@@ -150,13 +152,13 @@ def test_probes_are_not_looked_at_while_nobody_sees_the_panel(
 
 
 def test_a_click_is_answered_in_its_own_thread_and_what_is_queued_wakes_nobody(
-    panel: Panel, explorer: Explorer, monkeypatch: pytest.MonkeyPatch
+    live_panel: Panel, explorer: Explorer, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     sent: list[Any] = []
     woken: list[str] = []
-    monkeypatch.setattr(panel, "_widget", explorer)
+    monkeypatch.setattr(live_panel, "_widget", explorer)
     monkeypatch.setattr(explorer, "send", lambda message, _: sent.append(message))
-    monkeypatch.setattr(panel, "_wake", lambda: woken.append("woken"))
+    monkeypatch.setattr(live_panel, "_wake", lambda: woken.append("woken"))
     explorer._handle_custom_msg({"v": 1, "type": "control", "id": "1", "action": "pause"}, [])
     [answer] = sent
     assert (answer["type"], answer["id"], answer["state"]) == ("ticket", "1", "queued")

@@ -13,12 +13,12 @@ from matplotlib.text import Text
 from notebook_probe.compare import group, parting
 from notebook_probe.compare import ratio as ratio_of
 from notebook_probe.errors import UnknownNameError
-from notebook_probe.figures import Look, compared, ratio
+from notebook_probe.figures import LineOptions, compared, ratio
 from notebook_probe.figures.style import RUN_DASHES, colour, encoded, lighter
 from tests.compare.made import Made, made
 
 LOSS = ("", "loss")
-PLAIN = Look(log_y=False)
+PLAIN = LineOptions(log_y=False)
 
 
 def texts(figure: Figure) -> list[str]:
@@ -113,7 +113,7 @@ def test_what_this_run_lacks_is_an_error(runs: list[Made]) -> None:
 def test_a_smoothed_line_stands_on_its_values_and_what_is_lost_is_marked() -> None:
     loss = np.r_[np.exp(np.sin(np.arange(300))), np.nan]
     run, other = made("a", logged={"loss": loss}), made("b", logged={"loss": loss})
-    axes = compared(run, other, [LOSS], look=Look(smooth=0.9)).axes[0]
+    axes = compared(run, other, [LOSS], look=LineOptions(smooth=0.9)).axes[0]
     drawn = [line for line in axes.lines if to_hex(line.get_color()) == to_hex(colour(0))]
     assert np.ptp(np.asarray(drawn[1].get_ydata())) < np.ptp(np.asarray(drawn[0].get_ydata()))
     assert np.ptp(curve(axes, lighter(colour(0)))[1]) < 1.5

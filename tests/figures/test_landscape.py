@@ -14,7 +14,7 @@ from matplotlib.figure import Figure
 from matplotlib.text import Annotation
 
 from notebook_probe.figures import landscape
-from notebook_probe.figures.landscape.levels import Levels
+from notebook_probe.figures.landscape.levels import ContourLevels
 from notebook_probe.figures.landscape.surface import _between
 
 KINDS = ("contour", "surface")
@@ -77,7 +77,7 @@ def test_a_random_plane_has_no_path() -> None:
 @pytest.mark.parametrize(("scale", "is_log"), [(0.1, False), (1e4, True), (1e30, True)])
 def test_levels_are_of_equal_ratios_where_losses_span_decades(scale: float, is_log: bool) -> None:
     losses = dataset(scale).loss.values
-    levels = Levels.of(losses)
+    levels = ContourLevels.of(losses)
     assert isinstance(levels.norm, LogNorm) == is_log
     assert (levels.filled[0], levels.filled[-1]) == (losses.min(), losses.max())
     steps = np.diff(np.log(levels.filled) if is_log else levels.filled)
@@ -87,7 +87,7 @@ def test_levels_are_of_equal_ratios_where_losses_span_decades(scale: float, is_l
 
 
 def test_negative_losses_are_drawn_by_differences() -> None:
-    assert not Levels.of(np.array([[-1.0, 100.0]])).is_log
+    assert not ContourLevels.of(np.array([[-1.0, 100.0]])).is_log
 
 
 @pytest.mark.parametrize("shift", [0.0, 1.38, 5432.1, -70.0])

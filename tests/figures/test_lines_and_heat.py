@@ -15,7 +15,7 @@ from matplotlib.figure import Figure
 from matplotlib.text import Text
 
 from notebook_probe.errors import UnknownNameError
-from notebook_probe.figures import Look, heat, lines, overview
+from notebook_probe.figures import LineOptions, heat, lines, overview
 from notebook_probe.figures.style import LOST_COLOUR, OKABE_ITO, colour, encoded
 from notebook_probe.record.format.missing import MEASURED_NAN
 from notebook_probe.record.format.source import Event
@@ -25,7 +25,7 @@ A, B = ("a", "norm"), ("b", "norm")
 
 
 @pytest.fixture
-def source() -> FakeSource:
+def gappy_source() -> FakeSource:
     values = np.exp(np.random.default_rng(0).normal(size=(30, 2))).astype(np.float32)
     values[:5, 1] = np.nan
     values[20, 0] = MEASURED_NAN
@@ -51,9 +51,9 @@ def values_of(source: FakeSource, module: int) -> np.ndarray:
     return np.asarray(source.streams["every_1"].values("norm")[:, module])
 
 
-def test_lines_show_every_finite_value_and_mark_the_others(source: FakeSource) -> None:
-    axes = lines(source, [A, B]).axes[0]
-    values = values_of(source, 0)
+def test_lines_show_every_finite_value_and_mark_the_others(gappy_source: FakeSource) -> None:
+    axes = lines(gappy_source, [A, B]).axes[0]
+    values = values_of(gappy_source, 0)
     finite = np.isfinite(values)
     x, y = curve(axes, 0)
     np.testing.assert_array_equal(x, np.flatnonzero(finite))
@@ -64,15 +64,15 @@ def test_lines_show_every_finite_value_and_mark_the_others(source: FakeSource) -
     assert axes.get_yscale() == "log"
 
 
-def test_lines_are_labelled_directly_in_their_colour(source: FakeSource) -> None:
-    figure = lines(source, [A, B], colours={A: 4, B: 2})
+def test_lines_are_labelled_directly_in_their_colour(gappy_source: FakeSource) -> None:
+    figure = lines(gappy_source, [A, B], colours={A: 4, B: 2})
     labels = {text.get_text(): text for text in figure.findobj(Text)}
     assert to_hex(labels["a · norm"].get_color()) == to_hex(colour(4))
     assert to_hex(labels["b · norm"].get_color()) == to_hex(colour(2))
     assert figure.axes[0].get_legend() is None
 
 
-def test_many_labels_do_not_touch(source: FakeSource) -> None:
+def test_many_labels_do_not_touch(gappy_source: FakeSource) -> None:
     names = [f"m{place}" for place in range(8)]
     stream = FakeStream("s", names, ["norm"])
     stream.append(range(3), norm=1.0)
@@ -84,9 +84,9 @@ def test_many_labels_do_not_touch(source: FakeSource) -> None:
     assert all(low.y1 <= high.y0 + 1 for low, high in pairwise(boxes))
 
 
-def test_smoothing_is_the_debiased_average_of_the_plotted_scale(source: FakeSource) -> None:
-    axes = lines(source, [B], look=Look(smooth=0.5)).axes[0]
-    logs = np.log10(values_of(source, 1)[5:].astype(np.float64))
+def test_smoothing_is_the_debiased_average_of_the_plotted_scale(gappy_source: FakeSource) -> None:
+    axes = lines(gappy_source, [B], look=LineOptions(smooth=0.5)).axes[0]
+    logs = np.log10(values_of(gappy_source, 1)[5:].astype(np.float64))
     weights = [0.5 ** np.arange(k + 1)[::-1] for k in range(len(logs))]
     expected = [10 ** np.average(logs[: k + 1], weights=w) for k, w in enumerate(weights)]
     np.testing.assert_allclose(curve(axes, 0)[1], expected)
@@ -105,7 +105,7 @@ def test_a_picture_shows_the_average_of_every_value_in_a_window_as_in_the_whole(
     for value in values[:, 0].tolist():
         total, mass = weight * total + value, weight * mass + 1
         expected.append(total / mass)
-    look = Look(smooth=weight, log_y=False)
+    look = LineOptions(smooth=weight, log_y=False)
     for window in (None, (30_100.0, 30_300.0)):
         x, y = averaged(lines(FakeSource(stream), [A], window=window, look=look).axes[0])
         np.testing.assert_allclose(y, np.array(expected)[x.astype(int)], rtol=1e-5)
@@ -121,7 +121,7 @@ def averaged(axes: Axes) -> tuple[np.ndarray, np.ndarray]:
     return np.asarray(thickest.get_xdata()), np.asarray(thickest.get_ydata())
 
 
-def test_a_long_series_keeps_its_extremes(source: FakeSource) -> None:
+def test_a_long_series_keeps_its_extremes(gappy_source: FakeSource) -> None:
     values = np.random.default_rng(1).random((50_000, 1)) + 1
     values[[17, 33_333], 0] = [0.5, 9.0]
     stream = FakeStream("s", ["a"], ["norm"])
@@ -131,9 +131,9 @@ def test_a_long_series_keeps_its_extremes(source: FakeSource) -> None:
     assert (y.min(), y.max()) == (0.5, 9.0)
 
 
-def test_time_and_window_choose_the_same_rows(source: FakeSource) -> None:
-    look = Look(x_axis="time", log_y=False)
-    x, _ = curve(lines(source, [B], window=(10, 14), look=look).axes[0], 0)
+def test_time_and_window_choose_the_same_rows(gappy_source: FakeSource) -> None:
+    look = LineOptions(x_axis="time", log_y=False)
+    x, _ = curve(lines(gappy_source, [B], window=(10, 14), look=look).axes[0], 0)
     np.testing.assert_allclose(x, np.arange(10, 15) / 10)
 
 
@@ -171,18 +171,20 @@ def test_numbers_are_told_apart_where_there_is_room_for_them(level: float) -> No
     assert (len({*told}) == len(told)) == (level < 2)
 
 
-def test_a_picture_counts_the_steps_that_are_completed(source: FakeSource) -> None:
-    assert "norm   step 30" in texts(overview(source, "norm"))
+def test_a_picture_counts_the_steps_that_are_completed(gappy_source: FakeSource) -> None:
+    assert "norm   step 30" in texts(overview(gappy_source, "norm"))
 
 
-def test_heat_has_a_row_per_module_and_tells_the_three_kinds_of_cells(source: FakeSource) -> None:
-    figure = heat(source, "norm")
+def test_heat_has_a_row_per_module_and_tells_the_three_kinds_of_cells(
+    gappy_source: FakeSource,
+) -> None:
+    figure = heat(gappy_source, "norm")
     axes, bar = figure.axes
     cells, lost = (image.get_array() for image in axes.images)
     assert cells is not None
     assert lost is not None
     assert cells.shape == (2, 30)
-    np.testing.assert_allclose(cells[0, :20], values_of(source, 0)[:20])
+    np.testing.assert_allclose(cells[0, :20], values_of(gappy_source, 0)[:20])
     assert np.ma.getmaskarray(cells)[1, :5].all()
     assert (~np.ma.getmaskarray(lost)).nonzero()[0].tolist() == [0]
     assert [label.get_text() for label in axes.get_yticklabels()] == ["a", "b"]
@@ -209,15 +211,15 @@ def test_of_thousands_of_rows_only_those_with_a_name_have_a_tick() -> None:
     assert axes.get_yticks().tolist() == [row + 0.5 for row in range(0, 3000, 75)]
 
 
-def test_a_wrong_name_lists_the_close_ones(source: FakeSource) -> None:
+def test_a_wrong_name_lists_the_close_ones(gappy_source: FakeSource) -> None:
     with pytest.raises(UnknownNameError, match="close: 'norm'"):
-        heat(source, "nrom")
+        heat(gappy_source, "nrom")
     with pytest.raises(UnknownNameError, match="close: 'norm'"):
-        lines(source, [("a", "nrom")])
+        lines(gappy_source, [("a", "nrom")])
 
 
-def test_the_overview_has_both_on_one_axis(source: FakeSource) -> None:
-    figure = overview(source, "norm", [A])
+def test_the_overview_has_both_on_one_axis(gappy_source: FakeSource) -> None:
+    figure = overview(gappy_source, "norm", [A])
     top, _, bottom = figure.axes
     assert top.get_xlim() == bottom.get_xlim() == (0, 30)
     assert top.get_position().x0 == bottom.get_position().x0

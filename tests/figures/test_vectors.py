@@ -17,7 +17,7 @@ from tests.explorer.fakes import FakeSource, FakeStream
 
 
 @pytest.fixture
-def source() -> FakeSource:
+def histogram_source() -> FakeSource:
     """Two modules, ten steps, of one of which nothing is finite in step 7 and later."""
     counts = np.zeros((10, 2, 6))
     counts[:, 0, 1:4] = [10, 20, 10]
@@ -46,9 +46,9 @@ def words(figure: Figure, axes: int) -> list[str]:
 
 
 def test_histograms_are_shares_of_their_step_with_larger_elements_above(
-    source: FakeSource,
+    histogram_source: FakeSource,
 ) -> None:
-    figure = vectors(source, "histogram")
+    figure = vectors(histogram_source, "histogram")
     first, second = cells(figure, 0), cells(figure, 1)
     # of -1, 0, 1 and what is not finite; the bins that no module fills are left out
     np.testing.assert_allclose(first[:, 3], [0, 0.25, 0.5, 0.25])
@@ -63,9 +63,9 @@ def test_histograms_are_shares_of_their_step_with_larger_elements_above(
 
 @pytest.mark.parametrize("step", [None, 4])
 def test_the_vector_at_a_step_stands_beside_each_picture(
-    source: FakeSource, step: int | None
+    histogram_source: FakeSource, step: int | None
 ) -> None:
-    figure = vectors(source, "histogram", step=step)
+    figure = vectors(histogram_source, "histogram", step=step)
     lengths = np.array([length for _, length in bars(figure)]).reshape(2, -1)
     at = 9 if step is None else step
     counts = np.array([4.0 if at >= 7 else 0.0, 5, at + 1, 0])
@@ -76,8 +76,10 @@ def test_the_vector_at_a_step_stands_beside_each_picture(
     assert len(figure.axes[0].lines) == (step is not None)
 
 
-def test_an_enlarged_module_is_tall_and_its_elements_have_names(source: FakeSource) -> None:
-    figure = vectors(source, "histogram", enlarged="b")
+def test_an_enlarged_module_is_tall_and_its_elements_have_names(
+    histogram_source: FakeSource,
+) -> None:
+    figure = vectors(histogram_source, "histogram", enlarged="b")
     first, second = (image.get_extent() for image in figure.axes[0].images)
     assert second[2] - second[3] > 5 * (first[2] - first[3])
     assert words(figure, 1) == ["-1", "0", "1", "not finite"]
@@ -113,10 +115,10 @@ def test_sixty_modules_stand_in_one_picture() -> None:
     assert len(shown) > 30
 
 
-def test_what_is_not_there_is_refused_in_words(source: FakeSource) -> None:
+def test_what_is_not_there_is_refused_in_words(histogram_source: FakeSource) -> None:
     with pytest.raises(UnknownNameError, match=r"no vector of 'histogramm' .* close: 'histogram'"):
-        vectors(source, "histogramm")
+        vectors(histogram_source, "histogramm")
     with pytest.raises(UnknownNameError, match="no histogram of 'c' is there"):
-        vectors(source, "histogram", enlarged="c")
+        vectors(histogram_source, "histogram", enlarged="c")
     with pytest.raises(ValueError, match="step=10: shown are 0 to 9"):
-        vectors(source, "histogram", step=10)
+        vectors(histogram_source, "histogram", step=10)

@@ -10,9 +10,8 @@ import torch
 from torch import nn
 
 import notebook_probe as nbp
-from tests.kernel.environments import interpreter
+from tests.kernel.environments import COLAB, interpreter
 from tests.kernel.front_end import FrontEnd, Message
-from tools.kernel_envs import COLAB
 
 pytestmark = pytest.mark.kernels
 

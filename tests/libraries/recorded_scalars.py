@@ -29,9 +29,9 @@ def stop_at(run: nbp.Run, step: int) -> None:
     pressed: list[threading.Thread] = []
 
     def press() -> None:
-        if run.open_step >= step and not pressed:
-            pressed.append(threading.Thread(target=run.put, args=(Control("stop"),)))
+        if run.controls.open_step >= step and not pressed:
+            pressed.append(threading.Thread(target=run.controls.put, args=(Control("stop"),)))
             pressed[0].start()
             pressed[0].join()
 
-    run.each_boundary(press)
+    run.controls.each_boundary(press)

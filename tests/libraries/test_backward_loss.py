@@ -72,7 +72,7 @@ def fit(module: Told, *callbacks: Any, **options: Any) -> None:
 
 
 def loss_of(run: nbp.Run) -> dict[int, float]:
-    run.settle()
+    run.controls.settle()
     return scalars(run, BACKWARD_LOSS)
 
 

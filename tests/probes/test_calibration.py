@@ -13,7 +13,13 @@ from torch import nn
 from notebook_probe.probes import calibration
 from notebook_probe.probes.calibration import LEAST_S, MOST_S, USUAL_S, calibrate
 from notebook_probe.probes.step import calling
-from notebook_probe.probes.step.calling import Beside, Sample, is_known, keep, seconds_of_a_call
+from notebook_probe.probes.step.calling import (
+    CallSample,
+    HookOverhead,
+    is_known,
+    keep,
+    seconds_of_a_call,
+)
 from notebook_probe.quantities.reduce.features import Moment
 
 OF_AUTOGRAD: tuple[Moment, ...] = "backward", "entry", "accumulated"
@@ -53,23 +59,23 @@ def refuse(*network: object) -> NoReturn:
     [(0.0, 1e-5), (2e-5, 1e-5), (3e-5, 1.5e-5), (4e-5, 2e-5), (1.0, 2e-5), (math.inf, 2e-5)],
 )
 def test_the_longer_others_have_worked_the_more_a_call_takes(after: float, seconds: float) -> None:
-    beside = Beside(Sample(2e-5, 1e-5), Sample(4e-5, 2e-5))
+    beside = HookOverhead(CallSample(2e-5, 1e-5), CallSample(4e-5, 2e-5))
     keep(beside, beside)
     assert seconds_of_a_call("forward", after) == pytest.approx(seconds, rel=1e-12)
     assert seconds_of_a_call("forward") == 2e-5, "who does not know comes after much else"
 
 
 def test_samples_in_the_wrong_order_are_no_line() -> None:
-    beside = Beside(Sample(4e-5, 1e-5), Sample(2e-5, 2e-5))
+    beside = HookOverhead(CallSample(4e-5, 1e-5), CallSample(2e-5, 2e-5))
     assert {beside.at(after) for after in (1e-5, 2e-5, 3e-5, 4e-5)} <= {1e-5, 2e-5}
 
 
 def test_several_threads_measure_it_once(monkeypatch: pytest.MonkeyPatch) -> None:
     measured: list[int] = []
 
-    def measure(*network: object) -> tuple[Sample, Sample]:
+    def measure(*network: object) -> tuple[CallSample, CallSample]:
         measured.append(1)
-        return Sample(1e-6, 1e-5), Sample(1e-6, 2e-5)
+        return CallSample(1e-6, 1e-5), CallSample(1e-6, 2e-5)
 
     monkeypatch.setattr(calibration, "_measured", measure)
     threads = [threading.Thread(target=calibrate) for _ in range(4)]

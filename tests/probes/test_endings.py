@@ -189,7 +189,7 @@ def test_a_model_may_go_while_somebody_still_looks_at_its_record(watch: Watch) -
     images = floats(4, 1, 6, 6)
     run = nbp.watch(model, store=watch(made(mlp)).location + "-of-its-own")
     looks: list[int] = []
-    run.each_boundary(lambda: looks.append(run.data.sizes["step"]))
+    run.controls.each_boundary(lambda: looks.append(run.data.sizes["step"]))
     for step in range(3):
         train_step(model, SGD(model.parameters(), lr=0.1), images(step))
     parts = [weakref.ref(part) for part in (*model.modules(), *model.parameters())]
@@ -234,7 +234,7 @@ def test_hooks_that_somebody_clears_end_the_series_and_the_run_says_so(watch: Wa
                 module._forward_pre_hooks.clear()
 
     run, diary = play(mlp, plain_loop(after, steps=8), runs)
-    run.settle()
+    run.controls.settle()
     expected, data = diary.expected(), run.data.load()
     for name in ("0.weight", "2.bias"):
         for quantity in PARAMETER:

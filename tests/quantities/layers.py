@@ -189,7 +189,7 @@ def recorded(quantities: Iterable[str], store: Path) -> dict[str, dict[str, Any]
     fitting = {path: [q for q in wanted if not misfit(model_map, path, q)] for path in paths}
     with nbp.watch(zoo, store=store, probes=fitting) as run:
         train(zoo)
-        run.settle()
+        run.controls.settle()
         errors = [(probe.quantity, probe.error) for probe in run.status().probes if probe.n_errors]
         assert not errors, errors
     data = run.data.load()

@@ -67,10 +67,8 @@ def entropy_rank(rows: Array) -> float:
 
 def silent(rows: Array) -> float | None:
     """Of data, as all of these layers are given."""
-    live = rows[:, (rows != 0).any(0)]
-    if len(rows) < 32 or (live.size and (live != 0).mean() < 0.25):
-        return None
-    return 1 - live.shape[1] / rows.shape[1]
+    share = 1 - (rows != 0).any(0).mean()
+    return float(share) if len(rows) >= 32 and share in (0, 1) else None
 
 
 def saturation(rows: Array) -> float:

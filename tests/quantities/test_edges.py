@@ -56,7 +56,7 @@ def test_no_step_has_a_size_relative_to_a_weight_of_zero_and_the_status_says_so(
     optimizer = sgd(model, lr=1.0)
     model(torch.tensor([[3.0, 4.0]])).sum().backward()
     optimizer.step()
-    run.settle()
+    run.controls.settle()
     [status] = run.probes()
     assert status.note == "all of the weight is zero, so that no step has a size relative to it"
     model(torch.tensor([[3.0, 4.0]])).sum().backward()  # the gradients add up: the step is doubled
@@ -142,6 +142,8 @@ def test_times_are_what_was_told() -> None:
         "data_wait_share": ([(0.05, 0.2), (0.05, 0.3)], 0.2),
         "samples_per_second": ([(BatchRows(32), 0.5), (BatchRows(16), 0.25)], 64.0),
         "peak_memory": ([(5e8,), (7e8,), (6e8,)], 7e8),
+        "device_memory": ([(5e8,), (7e8,), (6e8,)], 6e8),
+        "device_utilization": ([(0.5,), (0.7,)], 0.7),
     }
     for name, (told, expected) in steps.items():
         window = quantities[name]()

@@ -113,7 +113,8 @@ assert not any(name.startswith("notebook_probe") for name in sys.modules)
 @pytest.mark.slow
 def test_importing_the_record_and_its_tables_imports_no_torch_and_no_widgets() -> None:
     code = """
-import sys, notebook_probe.record, notebook_probe.lineage.pictured, notebook_probe.lineage.view
+import sys, notebook_probe.record
+import notebook_probe.lineage.default_columns, notebook_probe.lineage.view
 import notebook_probe.lineage.dataset_graph, notebook_probe.opened
 found = {"torch", "IPython", "ipywidgets", "ipykernel", "matplotlib"} & set(sys.modules)
 assert not found, found
@@ -191,8 +192,8 @@ def test_an_empty_record_can_be_read(tmp_path: Path) -> None:
     assert dict(record.streams) == {}
     assert record.events == ()
     assert record.data.sizes == {"module": 0, "step": 0}
-    assert record.cube.shape == (0, 0, 0)
-    assert record.tree.children == {}
+    assert record.to_xarray("cube").shape == (0, 0, 0)
+    assert record.to_xarray("tree").children == {}
     assert [row.name for row in record.modules] == [ROOT, "conv1", "conv2", "fc"]
 
 

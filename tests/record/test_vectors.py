@@ -5,7 +5,6 @@ from __future__ import annotations
 import math
 import subprocess
 import sys
-from collections.abc import Iterator
 from pathlib import Path
 
 import numpy as np
@@ -16,7 +15,6 @@ from notebook_probe.errors import UnknownNameError
 from notebook_probe.record import (
     ROOT,
     RecordWriter,
-    Source,
     open_record,
 )
 from notebook_probe.record.format.missing import NOT_MEASURED
@@ -27,22 +25,19 @@ from notebook_probe.record.write.streams import stream as stream_module
 from tests.record.build import BINS, COUNTS, GRAD, fill, fill_vectors, new_writer
 
 
-@pytest.fixture
-def writer(tmp_path: Path) -> Iterator[RecordWriter]:
+def begin_record(writer: RecordWriter) -> None:
     """Numbers of conv1 and fc at every step; vectors of fc and the root at steps 4, 6, ..., 14."""
-    with new_writer(tmp_path / "a.zarr") as writer:
-        numbers = writer.stream("every_1", "every(1)")
-        numbers.extend(["conv1", "fc"], [GRAD])
-        fill(numbers, range(12))
-        histograms = writer.stream("every_2", "every(2)", BINS)
-        histograms.extend(["fc", ""], [COUNTS])
-        for step in range(4, 16, 2):
-            fill_vectors(histograms, range(step, step + 1))
-        yield writer
+    numbers = writer.stream("every_1", "every(1)")
+    numbers.extend(["conv1", "fc"], [GRAD])
+    fill(numbers, range(12))
+    histograms = writer.stream("every_2", "every(2)", BINS)
+    histograms.extend(["fc", ""], [COUNTS])
+    for step in range(4, 16, 2):
+        fill_vectors(histograms, range(step, step + 1))
 
 
 @pytest.fixture(params=["live", "half on disk", "on disk alone", "opened"])
-def source(
+def recorded(
     writer: RecordWriter, request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch
 ) -> RecordedSource | OpenedRecord:
     if request.param == "live":
@@ -67,8 +62,8 @@ def expected(module: str) -> Floats:
     return out
 
 
-def test_data_has_the_axis_as_third_dimension(source: RecordedSource | OpenedRecord) -> None:
-    data = source.data
+def test_data_has_the_axis_as_third_dimension(recorded: RecordedSource | OpenedRecord) -> None:
+    data = recorded.data
     assert data.counts.dims == ("module", "step", "bin")
     assert data.counts.dtype == np.float32
     assert data.grad_norm.dims == ("module", "step")
@@ -98,45 +93,47 @@ def test_data_has_the_axis_as_third_dimension(source: RecordedSource | OpenedRec
     ],
 )
 def test_any_selection_is_that_of_the_loaded(
-    source: RecordedSource | OpenedRecord, key: dict[str, object]
+    recorded: RecordedSource | OpenedRecord, key: dict[str, object]
 ) -> None:
-    loaded = source.data.counts.load().sel(key)
-    assert np.array_equal(source.data.counts.sel(key), loaded, equal_nan=True)
+    loaded = recorded.data.counts.load().sel(key)
+    assert np.array_equal(recorded.data.counts.sel(key), loaded, equal_nan=True)
 
 
-def test_a_series_has_the_vectors_that_were_measured(source: RecordedSource | OpenedRecord) -> None:
-    series = source.series("fc", "counts")
+def test_a_series_has_the_vectors_that_were_measured(
+    recorded: RecordedSource | OpenedRecord,
+) -> None:
+    series = recorded.series("fc", "counts")
     assert series.dims == ("step", "bin")
     assert series.step.values.tolist() == [*range(4, 16, 2)]
     assert np.array_equal(series, expected("fc")[4::2])
-    assert source.series("", "counts").shape == (6, 3)
-    assert source.series("fc", "grad_norm").dims == ("step",)
+    assert recorded.series("", "counts").shape == (6, 3)
+    assert recorded.series("fc", "grad_norm").dims == ("step",)
     with pytest.raises(UnknownNameError, match="no quantity 'count' is recorded; close: 'counts'"):
-        source.series("fc", "count")
+        recorded.series("fc", "count")
 
 
-def test_the_tree_has_them_below_their_group(source: RecordedSource | OpenedRecord) -> None:
-    node = source.tree["hist/every_2"].to_dataset()
+def test_the_tree_has_them_below_their_group(recorded: RecordedSource | OpenedRecord) -> None:
+    node = recorded.to_xarray("tree")["hist/every_2"].to_dataset()
     assert node.counts.dims == ("step", "module", "bin")
     assert node.module.values.tolist()[:2] == ["fc", ROOT]
     assert node.counts.sel(step=6, module=ROOT, bin=0.0).item() == 106 + 1 / 1024
-    assert source.tree["every_1"].to_dataset().sizes == {"step": 12, "module": 2}
+    assert recorded.to_xarray("tree")["every_1"].to_dataset().sizes == {"step": 12, "module": 2}
 
 
-def test_numbers_do_not_notice(source: RecordedSource | OpenedRecord) -> None:
-    assert set(source.streams) == {"every_1"}
-    assert [variable.name for variable in source.streams["every_1"].variables] == ["grad_norm"]
-    assert source.cube.dims == ("module", "quantity", "step")
-    assert source.cube["quantity"].values.tolist() == ["grad_norm"]
-    assert not set(BINS.coords) & set(source.cube.coords)
-    plain: Source = source
-    assert plain.cube.sel(quantity="grad_norm", module="conv1", step=3).item() == 3
+def test_numbers_do_not_notice(recorded: RecordedSource | OpenedRecord) -> None:
+    assert set(recorded.streams) == {"every_1"}
+    assert [variable.name for variable in recorded.streams["every_1"].variables] == ["grad_norm"]
+    assert recorded.to_xarray("cube").dims == ("module", "quantity", "step")
+    assert recorded.to_xarray("cube")["quantity"].values.tolist() == ["grad_norm"]
+    assert not set(BINS.coords) & set(recorded.to_xarray("cube").coords)
+    cube = recorded.to_xarray("cube")
+    assert cube.sel(quantity="grad_norm", module="conv1", step=3).item() == 3
 
 
 def test_a_view_of_vectors_is_read_by_rows_and_modules(
-    source: RecordedSource | OpenedRecord,
+    recorded: RecordedSource | OpenedRecord,
 ) -> None:
-    view = source.vectors["hist/every_2"]
+    view = recorded.vectors["hist/every_2"]
     assert (view.name, view.axis) == ("every_2", BINS)
     assert view.steps(0, 6).tolist() == [*range(4, 16, 2)]
     both = view.values("counts", 1, 3, [ROOT, "fc"])

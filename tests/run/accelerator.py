@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from concurrent.futures import ProcessPoolExecutor
+from functools import cache
 from typing import Any
 
 import torch
@@ -18,7 +19,17 @@ from torch.utils.backend_registration import _setup_privateuseone_for_python_bac
 
 from tests.forks import process_context
 
-__all__ = ["NAME", "Accelerator", "OnDevice", "copies", "host", "moved", "on_device", "waits"]
+__all__ = [
+    "NAME",
+    "Accelerator",
+    "OnDevice",
+    "copies",
+    "host",
+    "kernels",
+    "moved",
+    "on_device",
+    "waits",
+]
 
 NAME = "pretended"
 PATIENCE_S = 120.0
@@ -29,8 +40,15 @@ waits: list[str] = []
 copies: list[int] = []
 """Every copy to the host, in elements."""
 
+kernels: list[str] = []
+"""Every operation that would launch a kernel: all but views, and memory that is only given out."""
+
+WITHOUT_KERNEL = {"aten::empty", "aten::empty_strided", "aten::empty_like", "aten::new_empty",
+                  "aten::detach", "aten::_unsafe_view"}  # fmt: skip
+
 WAITING = {"aten::_local_scalar_dense", "aten::nonzero", "aten::masked_select", "aten::equal",
-           "aten::is_nonzero", "aten::unique_consecutive", "aten::_unique2"}  # fmt: skip
+           "aten::is_nonzero", "aten::unique_consecutive", "aten::_unique2", "aten::bincount",
+           "aten::repeat_interleave", "aten::_linalg_check_errors"}  # fmt: skip
 
 
 class OnDevice(Tensor):
@@ -62,9 +80,15 @@ class OnDevice(Tensor):
     ) -> Any:
         name = function.overloadpacket._qualified_op_name
         kwargs = {**(kwargs or {})}
+        if name in ("aten::index", "aten::index_put_") and _has_mask(args[1]):
+            waits.append(f"{name} by a mask")  # whose size only the device knows
+        if _comes_from_host(name, args, kwargs):
+            waits.append(f"{name} from the host")  # memory that is not pinned is waited for
         if name in WAITING:
             waits.append(name)
             return function(*tree_map(_inner, args), **tree_map(_inner, kwargs))
+        if name not in WITHOUT_KERNEL and not _is_view(function):
+            kernels.append(name)
         to_host = name == "aten::_to_copy" and str(kwargs.get("device")) == "cpu"
         if name == "aten::copy_" and not isinstance(args[0], OnDevice):
             to_host = True
@@ -80,6 +104,31 @@ class OnDevice(Tensor):
         if "out" in kwargs and kwargs["out"] is not None:
             return kwargs["out"]
         return tree_map(lambda one: OnDevice(one) if isinstance(one, Tensor) else one, found)
+
+
+def _has_mask(indices: Any) -> bool:
+    return any(isinstance(one, Tensor) and one.dtype is torch.bool for one in indices)
+
+
+def _comes_from_host(name: str, args: Any, kwargs: dict[str, Any]) -> bool:
+    """Tell whether elements are copied from the host; a single number goes along with a kernel."""
+    if kwargs.get("non_blocking") or (name == "aten::copy_" and len(args) > 2 and args[2]):
+        return False
+    if name in ("aten::index", "aten::index_put_"):
+        indices = (one for one in args[1] if isinstance(one, Tensor))
+        return any(not isinstance(one, OnDevice) for one in indices)
+    if name == "aten::copy_":
+        source = args[1]
+        return isinstance(args[0], OnDevice) and not isinstance(source, OnDevice)
+    is_moved = name == "aten::_to_copy" and getattr(kwargs.get("device"), "type", "cpu") == NAME
+    return is_moved and not isinstance(args[0], OnDevice)
+
+
+@cache
+def _is_view(function: Any) -> bool:
+    """Tell whether what an operation returns is what it was given, seen otherwise."""
+    aliases = [one.alias_info for one in function._schema.returns]
+    return any(one is not None and not one.is_write for one in aliases)
 
 
 def _inner(value: Any) -> Any:
@@ -145,4 +194,5 @@ def _empty_strided(size: Any, stride: Any, *, dtype: Any = None, **_: Any) -> Te
 def _forgetful(function: Callable[..., Any], arguments: Any) -> Any:
     waits.clear()
     copies.clear()
+    kernels.clear()
     return function(*arguments)

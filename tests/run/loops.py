@@ -27,7 +27,7 @@ def wait_until(condition: Callable[[], bool]) -> None:
 
 def applied(run: nbp.Run, request: Request) -> Ticket:
     """Put a request and wait until the training thread has seen it."""
-    ticket = run.put(request)
+    ticket = run.controls.put(request)
     wait_until(lambda: ticket.state != "queued")
     return ticket
 
@@ -58,7 +58,7 @@ class Training:
         return "done"
 
     def end(self) -> None:
-        self.run.put(Control("stop"))
+        self.run.controls.put(Control("stop"))
         self.background.wait(PATIENCE_S)
 
 

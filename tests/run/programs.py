@@ -39,7 +39,11 @@ exec(compile(text, "<program>", "exec"))
 
 
 class Ended(NamedTuple):
-    """How a program ended, and what it said on stderr."""
+    """How a program ended, and what it said on stderr.
+
+    Without the folder of the interpreter, whose name is nothing that a program says: a virtual
+    environment may lie in a folder that is called like the package.
+    """
 
     code: int
     stderr: str
@@ -67,7 +71,8 @@ class Programs:
         asked.write(json.dumps(beginning) + "\n")
         asked.flush()
         assert select.select([answer], [], [], PATIENCE_S)[0], "the program does not end"
-        return Ended(int(answer.readline()), self._told.read_text())
+        code = int(answer.readline())
+        return Ended(code, self._told.read_text().replace(sys.prefix, ""))
 
     def end(self) -> None:
         """Let the process go, and with it a program that hangs."""

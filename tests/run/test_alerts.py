@@ -74,7 +74,7 @@ def events_of(run: nbp.Run | nbp.OpenedRun, kind: str) -> list[tuple[int, str, A
 def test_a_rule_that_is_edited_is_an_event_of_the_record(watch: Watch, model: nn.Module) -> None:
     run, optimizer = watch(model), sgd(model)
     train(model, optimizer, BATCH, range(3))
-    run.settle()
+    run.controls.settle()
     ticket = run.edit_rule("dead_units", most=0.3, rows=2)
     assert (ticket.state, ticket.text) == ("applied", "dead_units: most 0.6 → 0.3, rows 1 → 2")
     assert run.edit_rule("dead_units", most=0.3).text == "dead_units is so already"
@@ -105,7 +105,7 @@ def test_an_edited_rule_holds_for_the_rows_to_come(watch: Watch, model: nn.Modul
     )
     train(model, optimizer, BATCH, range(10))
     assert not run.alerts.of("test_heavy")
-    step = run.open_step
+    step = run.controls.open_step
     assert run.edit_rule("test_heavy", most=0.0).state == "queued"
     train(model, optimizer, BATCH, range(10, 20))
     found = run.alerts.of("test_heavy")
@@ -122,7 +122,7 @@ def test_an_edit_that_cannot_be_is_refused(watch: Watch, model: nn.Module) -> No
         run.edit_rule("dead_units", mots=0.3)
     with pytest.raises(RuleError, match="rows=0; an integer from 1"):
         run.edit_rule("dead_units", rows=0)
-    ticket = run.put(EditRule("dead_units", {"rows": 0}))
+    ticket = run.controls.put(EditRule("dead_units", {"rows": 0}))
     train(model, sgd(model), BATCH, range(2))
     assert (ticket.state, run.rules["dead_units"].rows) == ("refused", 1)
     assert "an integer from 1" in ticket.text
@@ -153,7 +153,7 @@ def test_rules_are_asked_on_the_writers_thread(watch: Watch, model: nn.Module) -
 
     run = watch(model)
     train(model, sgd(model), BATCH, range(30))
-    run.settle()
+    run.controls.settle()
     run.flush()
     assert threads == {"notebook_probe record"}
     run.close()
@@ -203,7 +203,7 @@ def test_what_was_found_at_steps_that_are_taken_back_is_found_again(
     first.close()
     assert {alert.step for alert in first.alerts} == {10}
     repaired = made(mlp)
-    again = watch(repaired, store=first.location, resume=5)
+    again = watch(repaired, store=first.location, step=5)
     train(repaired, sgd(repaired), BATCH, range(5, 15))
     assert again.alerts == nbp.Alerts()
     break_weights(repaired)
@@ -281,7 +281,7 @@ def test_a_module_that_is_never_called_is_told_to_who_asked_for_it(
     assert notes["spare"] == "not called by any training forward yet"
 
 
-def test_a_preset_of_a_model_that_is_not_called_at_all_is_told(watch: Watch) -> None:
+def test_a_preset_of_a_model_that_trains_without_being_called_is_a_remark(watch: Watch) -> None:
     model, other = made(Spare), made(Spare)
     run, optimizer = watch(model), sgd(model)
     for _ in range(2):
@@ -289,7 +289,7 @@ def test_a_preset_of_a_model_that_is_not_called_at_all_is_told(watch: Watch) -> 
             for own, copied in zip(model.parameters(), other.parameters(), strict=True):
                 own.grad = torch.ones_like(copied)
             optimizer.step()
-        found = run.alerts.of("stale_probe")
+        found = run.remarks.of("stale_probe")
     (alert,) = found
     assert "spare" in alert.modules
 

@@ -148,10 +148,10 @@ def test_keep_bits_rounds_it(watch: Watch) -> None:
 def test_detaching_and_clicks_know_it(watch: Watch) -> None:
     model = made(mlp)
     run = watch(model, probes=None)
-    run.put(Attach(("0",), "InputSndNorm"))
+    run.controls.put(Attach(("0",), "InputSndNorm"))
     train(model, sgd(model), batch, range(2))
     assert [probe.quantity for probe in run.probes()] == ["input_norm"]
-    ticket = run.put(Detach(("0",), "InputSndNorm"))
+    ticket = run.controls.put(Detach(("0",), "InputSndNorm"))
     train(model, sgd(model), batch, range(1))
     assert (ticket.state, run.probes()) == ("applied", [])
 

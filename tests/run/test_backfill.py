@@ -172,7 +172,7 @@ def test_quantities_of_several_steps_take_no_old_checkpoint_in(watch: Watch) -> 
             with run.at_step(1):
                 model(batch(9))
         train_step(model.train(), sgd(model), batch(step))
-    run.settle()
+    run.controls.settle()
     assert not run.status().errors
     seen = run.series("0", "eval_calls_seen")
     assert seen.step.values.tolist() == [1, 3]

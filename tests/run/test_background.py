@@ -78,7 +78,7 @@ def test_nothing_trains_any_more_once_stop_has_ended_it(watch: Watch, model: nn.
     run = watch(model, probes=None)
     loop = Training(run, model)
     wait_until(lambda: loop.n_steps > 2)
-    run.put(Control("stop"))
+    run.controls.put(Control("stop"))
     loop.background.wait(PATIENCE_S)
     assert run.status().state == "idle"
 
@@ -88,7 +88,7 @@ def test_stop_is_no_error_of_a_background_training(watch: Watch, model: nn.Modul
     loop = Training(run, model)
     wait_until(lambda: loop.n_steps > 2)
     assert run.status().background
-    run.put(Control("stop"))
+    run.controls.put(Control("stop"))
     assert loop.background.wait(PATIENCE_S) is None
     assert loop.background.stopped
     assert loop.background.error is None
@@ -256,12 +256,12 @@ def test_settle_leaves_the_step_of_another_thread_alone(
 
     wait = begun()
     assert between.wait(PATIENCE_S)
-    run.settle()
+    run.controls.settle()
     run.attach("0", "weight_norm")
     run.log(seen=1.0)
     go_on.set()
     wait(PATIENCE_S)
-    run.settle()
+    run.controls.settle()
     assert run.series("", "seen").step.values.tolist() == [0]
     assert run.status().step == 2
     assert run.series("0", "weight_norm").step.values.tolist() == [1]
@@ -274,10 +274,10 @@ def test_a_storm_of_changes_from_another_thread_loses_no_step(
     with training(run, model) as loop:
         for cycle in range(40):
             handle = run.attach("*", ["input_norm", "output_std"])
-            run.put(Attach(("0",), "grad_norm", f"every({1 + cycle % 3})"))
+            run.controls.put(Attach(("0",), "grad_norm", f"every({1 + cycle % 3})"))
             run.data.sizes  # noqa: B018
             handle.remove()
-            run.put(Detach(("0",)))
+            run.controls.put(Detach(("0",)))
         wait_until(lambda: loop.n_steps > 5)
     steps = run.series("2", "output_norm").step.values.tolist()
     assert steps == list(range(len(steps)))

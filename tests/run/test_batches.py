@@ -217,7 +217,7 @@ def test_the_status_knows_what_was_logged_and_is_too_little_yet(
             model(torch.ones(2, 5)).sum().backward()
             run.log(loss=step)
             run.step()
-        run.settle()
+        run.controls.settle()
         (probe,) = run.status().probes
     assert probe.note == "loss was not logged often enough yet"
 
@@ -230,9 +230,10 @@ def test_a_value_of_the_whole_step_belongs_to_the_model(model: nn.Module, tmp_pa
             run.attach("2.bias", mean_target)
         run.attach("", squared_loss)
         optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
-        run.log(loss=3.0)  # before any step is open
         for step in range(3):
             model(torch.ones(2, 5)).sum().backward()
+            if step == 0:
+                run.log(loss=3.0)
             optimizer.step()
             if step == 0:
                 with pytest.warns(nbp.ReplacedWarning, match="step 0 has a value"):
@@ -263,7 +264,7 @@ def test_a_run_is_stopped_at_the_first_word_of_the_next_step(
             run.batch(targets=y)
             F.cross_entropy(model(x), y).backward()
             optimizer.step()
-        run.put(Control("stop"))
+        run.controls.put(Control("stop"))
         with pytest.raises(TrainingStopped, match="stopped before step 1"):
             run.batch(targets=y)
 

@@ -47,7 +47,7 @@ def test_stop_loses_no_batch_where_the_loop_passes_the_boundary(
     loop = Loop(run, model, with_boundary)
     for _ in range(4):
         loop.step()
-    run.put(Control("stop"))
+    run.controls.put(Control("stop"))
     with pytest.raises(nbp.TrainingStopped, match="stopped before step 4"):
         loop()
     assert (loop.updates, loop.drawn - loop.updates) == (4, lost)
@@ -61,7 +61,7 @@ def test_pause_and_step_hold_it_with_no_batch_in_hand(
     with_boundary: bool, drawn: int, watch: Watch, model: nn.Module
 ) -> None:
     run = watch(model, probes={"0": ["output_norm"]})
-    run.put(Control("pause"))
+    run.controls.put(Control("pause"))
     loop = Loop(run, model, with_boundary)
     background = run.train_in_background(loop)
     first = held_at(run)
@@ -72,9 +72,9 @@ def test_pause_and_step_hold_it_with_no_batch_in_hand(
         wait_until(lambda taken=taken: loop.updates == taken + 1)  # type: ignore[misc]
         assert held_at(run) == first + taken + 1
     applied(run, Attach(("1",), "output_mean"))
-    run.put(Control("resume"))
+    run.controls.put(Control("resume"))
     wait_until(lambda: loop.updates > 8)
-    run.put(Control("stop"))
+    run.controls.put(Control("stop"))
     background.wait(PATIENCE_S)
     assert background.stopped
     assert loop.drawn - loop.updates == drawn
@@ -86,10 +86,10 @@ def test_what_is_requested_acts_at_the_boundary(watch: Watch, model: nn.Module) 
     run = watch(model, probes=None)
     loop = Loop(run, model)
     loop.step()
-    ticket = run.put(Attach(("0",), "output_mean"))
+    ticket = run.controls.put(Attach(("0",), "output_mean"))
     run.boundary()
     assert (ticket.state, ticket.applied_step) == ("applied", 1)
-    again = run.put(Attach(("0",), "output_norm"))
+    again = run.controls.put(Attach(("0",), "output_norm"))
     run.boundary()
     assert again.state == "queued", "the gate is passed once per step"
     loop.step()
@@ -113,7 +113,7 @@ def test_numbers_are_the_same_with_and_without(watch: Watch, model: nn.Module) -
 def test_amid_micro_batches_it_does_nothing(watch: Watch, model: nn.Module) -> None:
     run = watch(model, probes={"0": ["output_norm"]})
     optimizer = sgd(model)
-    run.put(Control("stop"))
+    run.controls.put(Control("stop"))
     for step in range(3):
         for micro in range(2):
             if (step, micro) == (0, 0):
@@ -122,7 +122,7 @@ def test_amid_micro_batches_it_does_nothing(watch: Watch, model: nn.Module) -> N
             run.boundary()
             model(batch(micro)).square().mean().backward()
             if (step, micro) == (1, 0):
-                stop = run.put(Control("stop"))
+                stop = run.controls.put(Control("stop"))
                 run.boundary()
                 assert stop.state == "queued"
         optimizer.step()
@@ -186,7 +186,7 @@ def test_the_wait_for_a_batch_is_part_of_the_step_that_it_is_for(
     assert run.series("", "step_time").values.tolist() == pytest.approx([4.0] * 4)
     assert run.series("", "data_wait_share").values.tolist() == pytest.approx([0.25] * 4)
     clock.now += 1000.0
-    run.settle()
+    run.controls.settle()
     train_step(model, optimizer, batch(0))
-    run.settle()
+    run.controls.settle()
     assert float(run.series("", "step_time")[-1]) == pytest.approx(3.0), "a pause is no step's"

@@ -72,7 +72,7 @@ def test_rows_that_cannot_be_made_are_counted(
     with monkeypatch.context() as patched:
         patched.setattr(Row, "record", no_memory)
         train(model, sgd(model), batch, range(7))
-        run.settle()
+        run.controls.settle()
     assert run.status().dropped_rows == 7
     with pytest.warns(RecordWarning, match="7 rows were lost: step 6: MemoryError: Unable"):
         run.close()
@@ -104,7 +104,7 @@ def test_a_flush_that_takes_long_warns_and_goes_on(
 
     monkeypatch.setattr(Flusher, "_commit", slow)
     train(model, sgd(model), batch, range(3))
-    run.settle()
+    run.controls.settle()
     with pytest.warns(RecordWarning, match=r"3 rows in memory; writing takes longer than 0\.1"):
         run._parts.writer.flush_or_raise(0.1)
     go_on.set()

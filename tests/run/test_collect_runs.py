@@ -13,7 +13,7 @@ import torch
 from torch import Tensor, nn
 
 import notebook_probe as nbp
-from notebook_probe.errors import QuantityError
+from notebook_probe.errors import QuantityError, ReplacedWarning
 from tests.models import floats, loss_of, made, sgd, train, train_step
 from tests.probes.parity import differing, everything
 from tests.run.conftest import Watch
@@ -76,7 +76,7 @@ def test_outside_of_a_watched_model_it_does_nothing(watch: Watch) -> None:
     other(batch(0))
     loss.backward()
     optimizer.step()
-    run.settle()
+    run.controls.settle()
     assert set(run.data.data_vars) == {"openness", "hidden_size"}
     np.testing.assert_allclose(
         column(run, "first", "openness"), gate(model, "first").kept, rtol=1e-6
@@ -203,16 +203,18 @@ def test_a_run_that_goes_on_with_its_record_takes_the_same_names(watch: Watch) -
     assert second.data.step.values.tolist() == [0, 1, 2, 3]
 
 
-def test_a_scalar_of_the_same_name_as_what_the_root_tells_is_one_series(watch: Watch) -> None:
-    """Logged by the loop and told by the model: the later word of a step stands."""
+def test_a_logged_number_of_the_same_name_as_what_the_root_tells_has_a_series_of_its_own(
+    watch: Watch,
+) -> None:
     model = made(Telling)
     run = watch(model, probes=None)
     optimizer = sgd(model)
     for step in range(2):
         train_step(model, optimizer, batch(step))
-        if step:
-            run.log(told=5.0)
-    assert column(run, "", "told") == [1.0, 5.0]
+    with pytest.warns(ReplacedWarning, match="'logged_told', as in run.series"):
+        run.log(told=5.0)
+    assert column(run, "", "told") == [1.0, 1.0]
+    assert run.series("", "logged_told").values.tolist() == [5.0]
 
 
 def test_what_is_told_keeps_no_graph_alive(watch: Watch) -> None:

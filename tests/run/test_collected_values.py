@@ -69,7 +69,7 @@ def test_a_value_without_a_value_is_a_gap_and_breaks_nothing(watch: Watch) -> No
     model = made(Says)
     run = watch(model, probes={"linear": ["output_norm"]})
     step_of(model, "value", torch.tensor(1.0, device="meta"))
-    run.settle()
+    run.controls.settle()
     assert len(run.series("linear", "output_norm")) == 1
     assert np.isnan(run.data.to_array().sel(module="(root)")).all()
 
@@ -104,7 +104,7 @@ def test_a_name_that_is_taken_or_impossible_is_refused_and_training_can_go_on(
     with pytest.raises(nbp.QuantityError, match=r"collect|name"):
         model(batch(0), name, 2.0)
     step_of(model, "fine", 3.0)
-    run.settle()
+    run.controls.settle()
     assert run.series("", "fine").values.tolist() == [1.0, 3.0]
     assert run.series("linear", "calls").values[0] == 1
     assert len(run.series("linear", "weight_norm")) == 2

@@ -38,7 +38,7 @@ def test_pause_holds_the_training_and_resume_lets_it_go(watch: Watch, model: nn.
         assert step == ticket.applied_step
         assert run.data.step.values.tolist() == list(range(step)), "the step before is complete"
         callbacks: list[int] = []
-        remove = run.each_boundary(lambda: callbacks.append(loop.n_steps))
+        remove = run.controls.each_boundary(lambda: callbacks.append(loop.n_steps))
         wait_until(lambda: len(callbacks) > 3)
         remove()
         assert set(callbacks) == {step}, "no step while it is paused"
@@ -51,11 +51,11 @@ def test_each_step_request_takes_exactly_one_step(
     by_hand: bool, watch: Watch, model: nn.Module
 ) -> None:
     run = watch(model, probes={"0": ["output_norm"]})
-    run.put(Control("pause"))
+    run.controls.put(Control("pause"))
     with training(run, model, by_hand):
         first = held_at(run)
         for taken in range(1, 4):
-            ticket = run.put(Control("step"))
+            ticket = run.controls.put(Control("step"))
             wait_until(lambda ticket=ticket: ticket.state == "applied")  # type: ignore[misc]
             wait_until(lambda taken=taken: run.status().step >= first + taken)  # type: ignore[misc]
             assert held_at(run) == first + taken
@@ -76,7 +76,7 @@ def test_stop_ends_the_loop_at_a_boundary(watch: Watch, model: nn.Module) -> Non
         for step in range(MANY):
             train_step(model, optimizer, batch(step))
             if step == 4:
-                run.put(Control("stop"))
+                run.controls.put(Control("stop"))
 
     with pytest.raises(TrainingStopped, match="stopped before step 5; everything recorded is kept"):
         loop()
@@ -89,7 +89,7 @@ def test_stop_ends_the_loop_at_a_boundary(watch: Watch, model: nn.Module) -> Non
 def test_stop_passes_through_except_exception(watch: Watch, model: nn.Module) -> None:
     run = watch(model, probes=None)
     optimizer = sgd(model)
-    run.put(Control("stop"))
+    run.controls.put(Control("stop"))
 
     def careless() -> None:
         with suppress(Exception):  # skips whatever is wrong with a batch
@@ -101,7 +101,7 @@ def test_stop_passes_through_except_exception(watch: Watch, model: nn.Module) ->
 
 def test_stop_ends_a_pause_too(watch: Watch, model: nn.Module) -> None:
     run = watch(model, probes=None)
-    run.put(Control("pause"))
+    run.controls.put(Control("pause"))
     loop = Training(run, model)
     held_at(run)
     loop.end()
@@ -115,7 +115,7 @@ def test_the_interrupt_button_ends_a_pause(watch: Watch, model: nn.Module) -> No
     run = watch(model, probes={"0": ["output_norm"]})
     optimizer = sgd(model)
     train_step(model, optimizer, batch(0))
-    run.put(Control("pause"))
+    run.controls.put(Control("pause"))
 
     def press() -> None:
         held_at(run)
@@ -153,14 +153,14 @@ def test_a_request_without_a_place_is_applied_where_it_fits(watch: Watch, model:
     run = watch(model, probes=None)
     with training(run, model):
         assert applied(run, Attach(None, "weight_norm")).text == "weight_norm at 2 modules"
-        refused = run.put(Attach(None, "bn_mean_tid"))
+        refused = run.controls.put(Attach(None, "bn_mean_tid"))
         wait_until(lambda: refused.state == "refused")
         assert "keeps no running mean" in refused.text
 
 
 def test_requests_are_applied_while_paused(watch: Watch, model: nn.Module) -> None:
     run = watch(model, probes=None)
-    run.put(Control("pause"))
+    run.controls.put(Control("pause"))
     with training(run, model):
         step = held_at(run)
         assert applied(run, Attach(("0",), "output_mean")).applied_step == step
@@ -183,7 +183,7 @@ def test_a_request_that_cannot_be_done_is_refused_in_words(
     request_: Request, text: str, watch: Watch, model: nn.Module
 ) -> None:
     run = watch(model, probes={"0": ["output_norm"]})
-    ticket = run.put(request_)
+    ticket = run.controls.put(request_)
     train_step(model, sgd(model), batch(0))
     assert ticket.state == "refused"
     assert text in ticket.text
@@ -199,7 +199,7 @@ def test_a_request_that_fails_in_any_way_does_not_end_the_training(
         raise ImportError("a plugin that is half installed")
 
     monkeypatch.setattr("notebook_probe.registry.entry_points", broken_plugin)
-    ticket = run.put(Attach(("0",), "from_a_plugin"))
+    ticket = run.controls.put(Attach(("0",), "from_a_plugin"))
     train_step(model, sgd(model), batch(0))
     assert (ticket.state, ticket.text) == (
         "refused",
@@ -217,7 +217,7 @@ def test_what_is_attached_already_is_refused_in_words_and_what_is_new_of_it_is_n
         Attach(("0", "2"), "weight_norm", "every 2"),
         Attach(("0",), "weight_norm", "every(3)"),
     ]
-    tickets = [run.put(one) for one in asked]
+    tickets = [run.controls.put(one) for one in asked]
     train_step(model, sgd(model), batch(0))
     assert [one.state for one in tickets] == ["applied", "refused", "applied", "applied"]
     assert tickets[1].text == "weight_norm at 1 module: attached already, every(2)"
@@ -230,8 +230,8 @@ def test_a_request_is_queued_at_the_step_that_the_status_tells(
     run, optimizer = watch(model, probes=None), sgd(model)
     for step in range(3):
         train_step(model, optimizer, batch(step))
-    run.settle()
-    ticket = run.put(Attach(("0",), "weight_norm"))
+    run.controls.settle()
+    ticket = run.controls.put(Attach(("0",), "weight_norm"))
     assert ticket.queued_step == run.status().step == 3
     train_step(model, optimizer, batch(3))
     assert ticket.applied_step == 3
@@ -242,10 +242,10 @@ def test_what_waits_when_a_run_closes_is_refused_and_so_is_what_comes_later(
 ) -> None:
     run = watch(model)
     train_step(model, sgd(model), batch(0))
-    waiting = run.put(Control("pause"))
+    waiting = run.controls.put(Control("pause"))
     assert waiting.state == "queued"
     run.close()
-    late = run.put(Control("stop"))
+    late = run.controls.put(Control("stop"))
     for ticket in (waiting, late):
         assert (ticket.state, ticket.text) == ("refused", "the run is closed")
 
@@ -253,7 +253,7 @@ def test_what_waits_when_a_run_closes_is_refused_and_so_is_what_comes_later(
 def test_closing_a_paused_run_lets_the_training_go(watch: Watch, model: nn.Module) -> None:
     run = watch(model, probes={"0": ["output_norm"]})
     optimizer = sgd(model)
-    run.put(Control("pause"))
+    run.controls.put(Control("pause"))
 
     def loop() -> int:
         for step in range(5):
@@ -280,7 +280,7 @@ def test_closing_while_another_thread_trains_disturbs_neither(
         wait_until(lambda loop=loop, seen=seen: loop.n_steps > seen + 2)  # type: ignore[misc]
         assert loop.background.error is None
         again = watch(model, probes=None)
-        again.put(Control("stop"))
+        again.controls.put(Control("stop"))
         loop.background.wait(PATIENCE_S)
         again.close()
         steps = nbp.open_run(run.location).series("0", "output_norm").step.values
@@ -293,7 +293,7 @@ def test_a_callback_that_raises_is_shown_and_stops_nothing(watch: Watch, model: 
     def broken() -> None:
         raise RuntimeError("a panel's trouble")
 
-    run.each_boundary(broken)
+    run.controls.each_boundary(broken)
     train_step(model, sgd(model), batch(0))
     assert run.status().problem == "RuntimeError: a panel's trouble"
 
@@ -304,7 +304,7 @@ def test_a_callback_is_called_at_every_boundary_on_the_training_thread(
     run = watch(model, probes=None)
     optimizer = sgd(model)
     seen: list[int] = []
-    remove = run.each_boundary(lambda: seen.append(threading.get_ident()))
+    remove = run.controls.each_boundary(lambda: seen.append(threading.get_ident()))
     for step in range(3):
         train_step(model, optimizer, batch(step))
     remove()
@@ -318,15 +318,15 @@ def test_what_is_attached_as_the_training_is_stopped_sees_a_part_that_is_called_
 ) -> None:
     run, optimizer = watch(model, probes=None), sgd(model)
     train_step(model, optimizer, batch(0))
-    run.put(Attach(("0",), "output_norm"))
-    run.put(Control("stop"))
+    run.controls.put(Attach(("0",), "output_norm"))
+    run.controls.put(Control("stop"))
     with pytest.raises(TrainingStopped):
         model(batch(1))
     part = model.get_submodule("0")
     output = part(batch(1))
     output.sum().backward()
     optimizer.step()
-    run.settle()
+    run.controls.settle()
     (value,) = run.series("0", "output_norm").values.tolist()
     assert value == pytest.approx(norm_of(output))
 
@@ -336,7 +336,9 @@ def test_who_waits_for_an_answer_is_told_when_it_is_there_and_when_training_is_h
 ) -> None:
     run = watch(model, probes=None)
     told: list[bool] = []
-    remove = run.each_news(lambda: told.append(run.status_head().state == "paused"))
+    remove = run.controls.each_news(
+        lambda: told.append(run.controls.status_head().state == "paused")
+    )
     with training(run, model) as loop:
         wait_until(lambda: loop.n_steps > 3)
         assert told == [], "nothing is asked of the training while nobody waits"

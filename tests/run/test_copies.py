@@ -128,7 +128,7 @@ from notebook_probe.run.attach.requests import Control
 model, held = build(), build()
 run, held_run = nbp.watch(model, store=STORES[0]), nbp.watch(held, store=STORES[1])
 train(held, 5)
-held_run.put(Control("pause"))
+held_run.controls.put(Control("pause"))
 held_run.train_in_background(lambda: train(held, 5))
 enough = threading.Event()
 

@@ -92,7 +92,7 @@ def test_training_is_the_same_with_and_without_a_watcher(watch: Watch) -> None:
         given = [floats(5, 4)(step).cuda() for step in STEPS]
         train(model, SGD(model.parameters(), lr=0.1, momentum=0.9), given)
         if run is not None:
-            run.settle()
+            run.controls.settle()
         ends.append([value.detach().cpu() for value in model.parameters()])
     assert all(map(torch.equal, *ends))
 

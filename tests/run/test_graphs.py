@@ -51,7 +51,7 @@ def test_a_request_is_answered_by_the_graph_of_the_next_step(watch: Watch) -> No
     model = made(mlp)
     run, optimizer = watch(model, sgd(model)), sgd(model)
     train(model, optimizer, batch, range(2))
-    ticket = run.put(BuildGraph())
+    ticket = run.controls.put(BuildGraph())
     train(model, optimizer, batch, range(2, 5))
     assert (ticket.state, ticket.applied_step) == ("applied", 2)
     assert ticket.text == (
@@ -68,7 +68,7 @@ def test_the_batch_that_is_kept_is_taken_at_once(watch: Watch) -> None:
     model = made(mlp)
     run, optimizer = watch(model, sgd(model)), sgd(model)
     run.probe_batch(torch.ones(7, 4), torch.ones(7, 2), mean_square)
-    ticket = run.put(BuildGraph())
+    ticket = run.controls.put(BuildGraph())
     train(model, optimizer, batch, range(1))
     assert ticket.text == "Sequential: exported, 3 operators of 3 modules"
     assert run.graph().nodes[-1].shape == (7, 2)
@@ -77,21 +77,21 @@ def test_the_batch_that_is_kept_is_taken_at_once(watch: Watch) -> None:
 def test_a_loop_that_ends_after_the_step_has_its_graph(watch: Watch) -> None:
     model = made(mlp)
     run, optimizer = watch(model, sgd(model)), sgd(model)
-    run.put(BuildGraph())
+    run.controls.put(BuildGraph())
     train(model, optimizer, batch, range(2))
-    run.settle()
+    run.controls.settle()
     assert run.graph().how == "exported"
 
 
 def test_a_model_that_is_never_called_itself_has_the_tree(watch: Watch) -> None:
     model = made(mlp)
     run, optimizer = watch(model, sgd(model)), sgd(model)
-    run.put(BuildGraph())
+    run.controls.put(BuildGraph())
     for step in range(3):
         optimizer.zero_grad()
         model[2](model[1](model[0](batch(step)))).square().mean().backward()
         optimizer.step()
-    run.settle()
+    run.controls.settle()
     graph = run.graph()
     assert graph.how == "tree"
     assert "the model itself was not called in step 0 and the next" in graph.why
@@ -124,7 +124,7 @@ def test_who_waits_for_a_training_that_ends_builds_it_itself(watch: Watch) -> No
 
     thread = Thread(target=trained)
     thread.start()
-    wait_until(lambda: run.open_step == 1)
+    wait_until(lambda: run.controls.open_step == 1)
     Timer(0.05, leave.set).start()
     assert run.graph(torch.ones(3, 4)).nodes[-1].shape == (3, 2)
     thread.join()
@@ -156,10 +156,10 @@ def test_weights_and_every_recorded_number_are_equal_bit_for_bit(watch: Watch, m
         run, optimizer = watch(model, sgd(model)), sgd(model)
         train(model, optimizer, batch, range(3))
         if with_graph:
-            run.put(BuildGraph())
+            run.controls.put(BuildGraph())
             run.graph(torch.ones(2, 4))  # while the last step is not closed
         train(model, optimizer, batch, range(3, 6))
-        run.settle()
+        run.controls.settle()
         return model, run
 
     (plain, without), (model, run) = trained(False), trained(True)
@@ -207,4 +207,5 @@ class Unmoved:
     def apply(self, request: Request, step: int) -> str:
         return ""
 
-    def change(self, step: int) -> None: ...
+    def change(self, step: int) -> bool:
+        return False

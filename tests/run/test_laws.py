@@ -62,6 +62,10 @@ class Recorded(RuleBasedStateMachine):
         self.wanted: set[Key] = set()
         self.values: dict[tuple[str, str], dict[int, float]] = {}
         self.logged: dict[int, float] = {}
+        self.early: set[int] = set()
+        """Steps of which a number was logged before they were open."""
+        self.has_logged = False
+        """One was logged since the last update, of the step that it ended."""
         self.validated: dict[int, float] = {}
 
     def teardown(self) -> None:
@@ -106,7 +110,7 @@ class Recorded(RuleBasedStateMachine):
                 value = float(outputs[place].mean())
             self.values.setdefault((place, quantity), {})[self.step] = value
         self.step += 1
-        self.is_open = True
+        self.is_open, self.has_logged = True, False
 
     @rule(seed=st.integers(0, 99), inference=st.booleans())
     def evaluate(self, seed: int, inference: bool) -> None:
@@ -117,8 +121,16 @@ class Recorded(RuleBasedStateMachine):
 
     @rule(value=st.floats(-1e3, 1e3, width=32))
     def log(self, value: float) -> None:
-        """A scalar belongs to the open step, or to the next where none is open."""
+        """A scalar belongs to the open step, or to the next where none is open.
+
+        To the next also where the open step has one from before it was open, or since its update.
+        """
         step = self.step - 1 if self.is_open else self.step
+        if self.is_open and (self.has_logged or step in self.early):
+            step = self.step
+        self.has_logged |= self.is_open
+        if step == self.step:
+            self.early.add(step)
         with warnings.catch_warnings():
             if step in self.logged:
                 warnings.simplefilter("ignore", nbp.ReplacedWarning)
@@ -136,7 +148,7 @@ class Recorded(RuleBasedStateMachine):
 
     @rule()
     def settle(self) -> None:
-        self.run.settle()
+        self.run.controls.settle()
         self.is_open = False
 
     @invariant()

@@ -20,6 +20,8 @@ import notebook_probe as nbp
 from notebook_probe.errors import (
     ClosedRunError,
 )
+from notebook_probe.probes.reading.closed_steps import ClosedSteps
+from notebook_probe.probes.step.frame import StepFrame
 from notebook_probe.record import RecordWriter
 from tests.models import CASES, floats, made, mlp, sgd, train, train_step
 from tests.run.conftest import Watch
@@ -239,6 +241,44 @@ def test_closing_waits_for_the_end_that_a_dropped_model_has_begun(
     may_end.set()
     closer.join(PATIENCE_S)
     assert order == ["ended", "closed"]
+
+
+@pytest.mark.parametrize("flushes", [False, True])
+def test_reading_waits_until_the_last_step_of_a_dropped_model_is_recorded(
+    flushes: bool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """It is neither open nor recorded for a moment: a function that trains may return its run."""
+    closed, may_record = threading.Event(), threading.Event()
+    publish = ClosedSteps.publish
+
+    def slowly(steps: ClosedSteps, frame: StepFrame) -> None:
+        if frame.step == 2:
+            closed.set()
+            may_record.wait(PATIENCE_S)
+        publish(steps, frame)
+
+    monkeypatch.setattr(ClosedSteps, "publish", slowly)
+
+    def trained() -> nbp.Run:
+        model = made(mlp)
+        run = nbp.watch(model, store=tmp_path / "r.zarr")
+        train(model, sgd(model), batch, range(3))
+        return run
+
+    run, found = trained(), list[int]()
+
+    def read() -> None:
+        if flushes:
+            run.flush()
+        found.append(run.data.sizes["step"])
+
+    wait_until(closed.is_set)
+    reader = threading.Thread(target=read)
+    reader.start()
+    reader.join(0.1)  # comes back at once where nobody waits
+    may_record.set()
+    reader.join(PATIENCE_S)
+    assert found == [3]
 
 
 def test_a_dropped_layer_that_was_watched_alone_is_freed(tmp_path: Path) -> None:

@@ -67,10 +67,10 @@ def test_a_log_before_an_evaluation_in_a_later_cell_takes_nothing_from_its_probe
     run.attach("", "output_norm", phase="eval")
     train_step(model, sgd(model), batch(0))
     run.log(val_loss=1.0, phase="eval")
-    run.settle()
+    run.controls.settle()
     with torch.no_grad():
         model.eval()(batch(9))
-    run.settle()
+    run.controls.settle()
     run.log(val_accuracy=0.5, phase="eval")
     with pytest.warns(nbp.ReplacedWarning, match="log.val_loss.: step 1 has a value"):
         run.log(val_loss=2.0, phase="eval")
@@ -100,17 +100,17 @@ def test_a_number_that_is_replaced_is_warned_of_once_for_each_name(watch: Watch)
     run = watch(model, probes=None)
     optimizer = sgd(model)
     run.log(val_loss=3.0)
-    train_step(model, optimizer, batch(0))
     with pytest.warns(nbp.ReplacedWarning, match=r"run.log\(val_loss=..., phase='eval'\)") as seen:
         run.log(val_loss=2.0)
     assert seen[0].filename == __file__
     with warnings.catch_warnings():
         warnings.simplefilter("error")
-        run.log(val_loss=1.0, loss=1.0)
-        train_step(model, optimizer, batch(1))
+        run.log(val_loss=1.0)
+        train_step(model, optimizer, batch(0))
         run.log(loss=1.0, val_loss=1.0)
+        run.log(loss=2.0)  # of the step to come
     with pytest.warns(nbp.ReplacedWarning, match=r"log\(loss\): step 1"):
-        run.log(loss=2.0, val_loss=2.0)
+        run.log(loss=3.0, val_loss=2.0)
 
 
 def test_the_advice_can_be_typed_whatever_the_name(watch: Watch) -> None:

@@ -25,7 +25,7 @@ def logging(watch: Watch, steps: Iterable[Mapping[str, float]]) -> nbp.Run:
         run.log({name: value for name, value in numbers.items() if name != "val_loss"})
         if "val_loss" in numbers:
             run.log(val_loss=numbers["val_loss"], loss=100.0, phase="eval")
-    run.settle()
+    run.controls.settle()
     return run
 
 

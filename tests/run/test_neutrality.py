@@ -58,7 +58,7 @@ def come_and_go(run: nbp.Run, step: int) -> None:
 
 
 def settle(run: nbp.Run, step: int) -> None:
-    run.settle()
+    run.controls.settle()
 
 
 def close_halfway(run: nbp.Run, step: int) -> None:

@@ -68,8 +68,8 @@ def test_what_an_optimizer_does_on_a_device_is_measured_without_waiting_for_it(
     assert found["waited"] == (0, 0)
 
 
-def test_the_norms_of_all_gradients_on_a_device_are_taken_in_one_go(
+def test_the_norms_of_all_gradients_on_a_device_and_of_all_updates_are_taken_in_one_go(
     accelerator: Accelerator, tmp_path: Path
 ) -> None:
     found = accelerator.run(train_on_device, tmp_path / "device")
-    assert found["together"] == 3, "once in each step"
+    assert found["together"] == 2 * 3, "twice in each step"

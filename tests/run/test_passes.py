@@ -17,7 +17,7 @@ from torch.utils.data import DataLoader, IterableDataset, TensorDataset
 import notebook_probe as nbp
 from notebook_probe.compare import RunAxis
 from notebook_probe.errors import UnknownNameError
-from notebook_probe.run.loop.passes import EVERY_ONE, Passes, samples_per_batch
+from notebook_probe.run.loop.passes import EVERY_ONE, DataPasses, samples_per_batch
 from notebook_probe.train import Loop, Trainer
 from tests.record.build import LAW
 from tests.run.conftest import Watch
@@ -127,7 +127,7 @@ def test_what_a_loader_does_not_tell_is_not_noted(begun: Any) -> None:
 
 def test_a_pass_that_an_error_left_open_keeps_no_later_one_from_being_noted() -> None:
     notes = Notebook()
-    passes = Passes(notes, lambda: notes.step)
+    passes = DataPasses(notes, lambda: notes.step)
     left = passes.begin([0])
     left.draw()
     for epoch in range(2):
@@ -144,7 +144,7 @@ def test_a_pass_that_an_error_left_open_keeps_no_later_one_from_being_noted() ->
 
 def test_of_many_passes_few_are_noted_and_the_others_lie_evenly_between() -> None:
     notes = Notebook()
-    passes = Passes(notes, lambda: notes.step)
+    passes = DataPasses(notes, lambda: notes.step)
     n = 40 * EVERY_ONE
     for _ in range(n):
         one = passes.begin([0])
@@ -165,7 +165,7 @@ def test_after_each_pass_as_many_samples_are_noted_as_were_drawn(
 ) -> None:
     """Passes of ``n`` samples in batches of ``size``, ``every`` so many of which make a step."""
     notes = Notebook()
-    passes = Passes(notes, lambda: notes.step)
+    passes = DataPasses(notes, lambda: notes.step)
     ends, drawn = [0], [0]
     for n, size, every in given_passes:
         one, n_batches = passes.begin(loader(n, size)), -(-n // size)

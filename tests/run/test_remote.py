@@ -29,7 +29,7 @@ def test_a_watched_model_is_recorded_to_a_store(
     with watch(model, store=store) as run:
         assert capsys.readouterr().out == f"recording to {store}\n"
         train(model, sgd(model), batch, range(3))
-        run.settle()
+        run.controls.settle()
         run.flush()
         assert nbp.open_run(store).data.sizes["step"] == 3
         assert run.status().problem == ""

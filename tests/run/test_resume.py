@@ -14,6 +14,7 @@ from torch import nn
 from torch.optim import Optimizer
 
 import notebook_probe as nbp
+from notebook_probe.record.format.resume import resume_at
 from tests.models import floats, made, mlp, sgd, train, train_step
 from tests.run.conftest import Watch
 
@@ -21,10 +22,10 @@ batch = floats(5, 4)
 PROBES: dict[str, Any] = {"0": ["weight_norm", "output_norm"]}
 
 
-def trained(folder: Path, steps: range, resume: Any = None) -> list[float]:
+def trained(folder: Path, steps: range, **where: Any) -> list[float]:
     """Train a new model for these steps; returns its true weight norms, step by step."""
     model, norms = made(mlp), []
-    with nbp.watch(model, store=folder, probes=PROBES, resume=resume):
+    with nbp.watch(model, store=folder, probes=PROBES, **where):
         optimizer = sgd(model, lr=0.01 * (1 + steps.start))
         for step in steps:
             norms.append(float(model.get_parameter("0.weight").detach().double().norm()))
@@ -35,7 +36,7 @@ def trained(folder: Path, steps: range, resume: Any = None) -> list[float]:
 def test_the_first_step_after_resuming_is_the_one_that_was_given(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    old, new = trained(tmp_path, range(10)), trained(tmp_path, range(4, 7), resume=4)
+    old, new = trained(tmp_path, range(10)), trained(tmp_path, range(4, 7), step=4)
     assert capsys.readouterr().out.splitlines()[1] == f"continuing {tmp_path} at step 4"
     series = nbp.open_run(tmp_path).series("0", "weight_norm")
     assert series.step.values.tolist() == [*range(7)]
@@ -46,7 +47,7 @@ def test_a_branch_shows_the_new_history_and_keeps_the_old(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     old = trained(tmp_path, range(10))
-    new = trained(tmp_path, range(4, 7), resume="branch(4)")
+    new = trained(tmp_path, range(4, 7), step=4, branch=True)
     assert capsys.readouterr().out.splitlines()[1] == (
         f"continuing {tmp_path} at step 4 on branch 2"
     )
@@ -58,32 +59,32 @@ def test_a_branch_shows_the_new_history_and_keeps_the_old(
 def test_a_live_run_on_a_branch_shows_its_open_step_too(watch: Watch, tmp_path: Path) -> None:
     trained(tmp_path / "0.zarr", range(10))
     model = made(mlp)
-    run = watch(model, store=tmp_path / "0.zarr", resume="branch(4)", probes=PROBES)
+    run = watch(model, store=tmp_path / "0.zarr", step=4, branch=True, probes=PROBES)
     train(model, sgd(model), batch, range(2))
     assert run.status().step == 6
     assert run.data.step.values.tolist() == [*range(6)]
-    assert run.tree["every_1"].step.values.tolist() == [*range(10)]
-    assert run.tree["every_1.r2"].step.values.tolist() == [4, 5]
+    assert run.to_xarray("tree")["every_1"].step.values.tolist() == [*range(10)]
+    assert run.to_xarray("tree")["every_1.r2"].step.values.tolist() == [4, 5]
 
 
 def test_a_run_on_a_branch_knows_the_line_that_an_earlier_process_left(
     watch: Watch, tmp_path: Path
 ) -> None:
     old = trained(tmp_path / "0.zarr", range(10))
-    run = watch(made(mlp), store=tmp_path / "0.zarr", resume="branch(4)", probes=PROBES)
-    assert run.left is not None
-    assert run.left is run.left
-    [stream] = [one for one in run.left.streams.values() if "0" in one.modules]
+    run = watch(made(mlp), store=tmp_path / "0.zarr", step=4, branch=True, probes=PROBES)
+    assert run.parent is not None
+    assert run.parent is run.parent
+    [stream] = [one for one in run.parent.streams.values() if "0" in one.modules]
     norms = stream.values("weight_norm", 0, None, ["0"])
     np.testing.assert_allclose(norms[:, 0], old, rtol=1e-6)
     first = watch(made(mlp), store=tmp_path / "1.zarr", probes=PROBES)
-    assert first.left is None
+    assert first.parent is None
 
 
 def test_a_record_of_a_run_that_begins_later_begins_there(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    trained(tmp_path, range(1000, 1003), resume=1000)
+    trained(tmp_path, range(1000, 1003), step=1000)
     assert capsys.readouterr().out == f"recording to {tmp_path} from step 1000 on\n"
     assert nbp.open_run(tmp_path).data.step.values.tolist() == [1000, 1001, 1002]
 
@@ -97,7 +98,7 @@ def test_events_tell_when_it_went_on_and_with_which_probes(tmp_path: Path) -> No
         train_step(model, sgd(model), batch(1))
         handle.remove()
         train_step(model, sgd(model), batch(2))
-    trained(tmp_path, range(2, 3), resume=2)
+    trained(tmp_path, range(2, 3), step=2)
     record = nbp.open_run(tmp_path)
     assert [(event.step, event.kind) for event in record.all_events] == [
         (3, "resume"),
@@ -111,11 +112,11 @@ def test_events_tell_when_it_went_on_and_with_which_probes(tmp_path: Path) -> No
 
 
 def test_marks_are_those_of_the_line_that_is_looked_at(tmp_path: Path) -> None:
-    def noted(resume: Any, steps: range) -> list[str]:
+    def noted(steps: range, **where: Any) -> list[str]:
         model = made(mlp)
-        with nbp.watch(model, store=tmp_path, probes=None, resume=resume) as run:
+        with nbp.watch(model, store=tmp_path, probes=None, **where) as run:
             optimizer = sgd(model)
-            words = [f"{step} of {resume}" for step in steps]
+            words = [f"{step} of {where}" for step in steps]
             for step, word in zip(steps, words, strict=True):
                 run.note("word", word)
                 train_step(model, optimizer, batch(step))
@@ -128,9 +129,9 @@ def test_marks_are_those_of_the_line_that_is_looked_at(tmp_path: Path) -> None:
         record = nbp.open_run(tmp_path, branch=branch)
         return [event.text for event in record.events if event.kind == "word"]
 
-    first = noted(None, range(4))
-    second = noted("branch(2)", range(2, 6))
-    third = noted("branch(3)", range(3, 4))
+    first = noted(range(4))
+    second = noted(range(2, 6), step=2, branch=True)
+    third = noted(range(3, 4), step=3, branch=True)
     assert words(1) == first
     assert words(2) == first[:2] + second
     assert words() == words(3) == [*first[:2], *second[:1], *third]
@@ -151,10 +152,51 @@ def test_what_was_evaluated_at_the_end_is_not_evaluated_again(watch: Watch, tmp_
         assert run.data.step.values.tolist() == [0]
 
 
-@pytest.mark.parametrize("resume", [True, 3, "branch", "branch(3)"])
-def test_a_resumption_needs_a_store(resume: Any) -> None:
-    with pytest.raises(ValueError, match=r"resume=.* of which record\? give its store"):
-        nbp.watch(made(mlp), resume=resume)
+@pytest.mark.parametrize(
+    ("where", "said"),
+    [
+        ({"resume": True}, "resume=True"),
+        ({"step": 3}, "step=3"),
+        ({"branch": True}, "branch=True"),
+        ({"resume": True, "step": 3, "branch": True}, "step=3, branch=True"),
+    ],
+)
+def test_a_resumption_needs_a_store(where: dict[str, Any], said: str) -> None:
+    with pytest.raises(ValueError, match=rf"^{said} of which record\? give its store"):
+        nbp.watch(made(mlp), **where)
+
+
+@pytest.mark.parametrize(
+    ("given", "new"),
+    [
+        ("branch(7)", "resume=True, step=7, branch=True"),
+        ("branch", "resume=True, branch=True"),
+    ],
+)
+def test_an_earlier_spelling_is_refused_with_the_new_one(given: Any, new: str) -> None:
+    with pytest.raises(TypeError, match=rf"a step is expected; write {new}$"):
+        nbp.watch(made(mlp), store="never.zarr", resume=given)
+
+
+@pytest.mark.parametrize(
+    ("where", "said"),
+    [
+        ({"step": -1}, "step=-1: a step from 0"),
+        ({"step": True}, "step=True: a whole number"),
+        ({"step": 1.0}, r"step=1\.0: a whole number"),
+        ({"branch": 3}, "branch=3: True or False is expected; step= says where"),
+        ({"resume": "must"}, "resume='must': None, True, False or a step is expected$"),
+        ({"resume": False, "branch": True}, "resume=False and branch=True: a branch continues"),
+    ],
+)
+def test_what_says_no_place_to_continue_is_refused(where: dict[str, Any], said: str) -> None:
+    with pytest.raises((TypeError, ValueError), match=f"^{said}"):
+        nbp.watch(made(mlp), store="never.zarr", **where)
+
+
+def test_a_new_record_that_must_not_exist_begins_at_the_step(tmp_path: Path) -> None:
+    trained(tmp_path, range(5, 7), resume=False, step=5)
+    assert nbp.open_run(tmp_path).data.step.values.tolist() == [5, 6]
 
 
 def test_the_differences_of_another_model_are_named(watch: Watch, tmp_path: Path) -> None:
@@ -206,3 +248,9 @@ def test_the_page_about_going_on_runs_as_it_is_printed(
     assert record.series("", "test_accuracy").values.tolist() == [0.5]
     assert record.series("1", "eval_zero_fraction").step.values.tolist() == [6]
     assert record.series("0", "rank").values.tolist() == [4, 4, 3]
+
+
+def test_a_number_is_short_for_the_step() -> None:
+    assert resume_at(300) == resume_at(None, step=300)
+    with pytest.raises(TypeError, match="resume=300"):
+        resume_at(300, step=200)

@@ -232,7 +232,7 @@ def test_functional_use_of_a_weight_is_a_gap_that_says_so(watch: Watch) -> None:
     model = made(Functional)
     run = watch(model)
     train_step(model, sgd(model), batch(0))
-    run.settle()
+    run.controls.settle()
     assert len(run.series("fc", "grad_norm")) == 1
     notes = {probe.quantity: probe.note for probe in run.probes()}
     assert notes["output_norm"] == "not called by any training forward yet"

@@ -278,7 +278,7 @@ def test_a_value_beyond_single_precision_is_infinite_and_no_warning(watch: Watch
     model = made(CASES["mlp"].build)
     run = watch(model, probes={"0": [huge, "output_norm"]})
     train_step(model, sgd(model), CASES["mlp"].batch(0))
-    run.settle()
+    run.controls.settle()
     assert float(run.series("0", "test_huge")[0]) == math.inf
     assert len(run.series("0", "output_norm")) == 1
     assert run.status().problem == ""

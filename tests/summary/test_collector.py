@@ -15,7 +15,7 @@ from torch.utils.data import DataLoader, IterableDataset
 
 import notebook_probe as nbp
 from notebook_probe.errors import RecordWarning, RecordWriteError
-from notebook_probe.summary.budget import Budget
+from notebook_probe.summary.budget import ByteCounter
 from notebook_probe.summary.items.input_images import InputImageItem
 from notebook_probe.summary.moment import Moment
 from notebook_probe.train import Checkpoints, Dataset, Loop
@@ -166,7 +166,7 @@ def test_a_stream_ends_with_the_first_block_that_has_no_room_and_the_others_go_o
 def test_what_a_stream_takes_is_what_the_rule_says(
     most: int | None, free: int, blocks: list[int]
 ) -> None:
-    budget = Budget(most, lambda: free)
+    budget = ByteCounter(most, lambda: free)
     used, has_ended, expected = 0, False, []
     for block in blocks:
         size = block + 16

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 import notebook_probe as nbp
-from notebook_probe.summary.settings import Settings
+from notebook_probe.summary.settings import CollectorSettings
 
 SWITCHES = (
     *("collect_metric", "collect_graph", "collect_train_lineage", "collect_eval_lineage"),
@@ -15,8 +15,8 @@ SWITCHES = (
 )
 
 
-def read(tmp_path: Path, **options: Any) -> Settings:
-    return Settings.read(str(tmp_path / "summary"), **options)
+def read(tmp_path: Path, **options: Any) -> CollectorSettings:
+    return CollectorSettings.read(str(tmp_path / "summary"), **options)
 
 
 def test_all_is_on_by_default(tmp_path: Path) -> None:
@@ -103,15 +103,15 @@ def test_an_unknown_key_names_what_comes_near(tmp_path: Path) -> None:
 
 
 def test_a_folder_is_made_and_a_file_refused(tmp_path: Path) -> None:
-    settings = Settings.read(str(tmp_path / "a" / "b"))
+    settings = CollectorSettings.read(str(tmp_path / "a" / "b"))
     assert settings.summary_dir.is_dir()
     (tmp_path / "file").touch()
     with pytest.raises(NotADirectoryError, match="is a file"):
-        Settings.read(str(tmp_path / "file"))
+        CollectorSettings.read(str(tmp_path / "file"))
     with pytest.raises(TypeError, match="summary_dir"):
-        Settings.read(tmp_path)  # type: ignore[arg-type]
+        CollectorSettings.read(tmp_path)  # type: ignore[arg-type]
     with pytest.raises(ValueError, match="summary_dir"):
-        Settings.read(" ")
+        CollectorSettings.read(" ")
 
 
 def test_the_collector_takes_the_nine_arguments_by_place(tmp_path: Path) -> None:

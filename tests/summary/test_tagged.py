@@ -214,3 +214,17 @@ def test_a_file_where_the_folder_of_exports_should_be_is_no_end_of_a_training(
     with pytest.warns(RecordWarning, match="a tensor was not exported"):
         run = trained(one, spoil, 40)
     assert len(steps_of(run, "out_tensor")) == 40
+
+
+@pytest.mark.parametrize("value", [3.0, 0.0, -2.5])
+def test_the_histogram_of_a_constant_has_edges_half_a_unit_on_either_side(
+    value: float, collector: Collect
+) -> None:
+    """As numpy has it: every element in one bin."""
+    given = torch.full((108,), value)
+    run = trained(collector(collect_freq=1), lambda x, out: histogram("same", given), n=1)
+    edges, counts = run.series("", "same_histogram").values[0]
+    oracle, at = np.histogram(given.numpy(), 108 // 10 + 1, (value - 0.5, value + 0.5))
+    np.testing.assert_allclose(edges[: len(at)], at, rtol=1e-6)
+    np.testing.assert_array_equal(counts[: len(oracle)], oracle)
+    assert counts[: len(oracle)].sum() == 108

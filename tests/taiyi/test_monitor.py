@@ -12,6 +12,7 @@ import torch
 from torch import Tensor, nn
 
 import notebook_probe as nbp
+from notebook_probe.errors import RecordWarning
 from notebook_probe.taiyi import Monitor, cal_cov_matrix, cal_eig
 from tests.models import equal, made
 from tests.taiyi.loops import Net, batch, norms, train
@@ -272,3 +273,56 @@ def test_the_output_outlives_the_run_and_the_model(monitored: Monitored) -> None
     assert [*after["InputMean"]] == [3, 4, 5]
     monitor.clean_mem()
     assert monitor.get_output() == {"head": {"WeightNorm": {}, "InputMean": {}}}
+
+
+@pytest.mark.parametrize("schedule", ["linear(2,0)", "linear(1,0)", "linear(3,1)"])
+@pytest.mark.parametrize("every", [1, 4, 10])
+def test_a_loop_that_counts_its_calls_of_track_has_its_schedules_by_that_count(
+    net: Net, monitored: Monitored, every: int, schedule: str
+) -> None:
+    monitor = monitored(net, {"body.first": [["WeightNorm", schedule]]})
+    optimizer = torch.optim.SGD(net.parameters(), lr=0.1)
+    tracked: list[int] = []
+    for step in range(6 * every):
+        net(batch(step)).square().mean().backward()
+        if step % every == 0:
+            monitor.track(len(tracked))
+            tracked.append(step)
+        optimizer.step()
+    interval, offset = map(int, schedule[7:-1].split(","))
+    due = range(offset, 6, interval)
+    wanted = norms(net.weights)
+    assert monitor.get_output()["body.first"]["WeightNorm"] == {
+        number: pytest.approx(wanted[tracked[number]], rel=1e-6) for number in due
+    }
+
+
+def test_a_due_number_that_nobody_could_expect_is_told_of_once(
+    net: Net, monitored: Monitored
+) -> None:
+    monitor = monitored(net, {"body.first": [["WeightNorm", "linear(100,50)"]]})
+    train(net, monitor, range(3))
+    with pytest.warns(RecordWarning, match=r"track\(50\): .* was not measured"):
+        train(net, monitor, [50])
+    train(net, monitor, [51, 250])
+
+
+def test_a_negative_number_is_refused(net: Net, monitored: Monitored) -> None:
+    with pytest.raises(ValueError, match=r"track\(-1\): a number from 0 is expected"):
+        monitored(net, {"head": ["WeightNorm"]}).track(-1)
+
+
+def test_a_loop_that_updates_nothing_is_told_why_there_is_no_output(
+    net: Net, monitored: Monitored
+) -> None:
+    """As in Taiyi's README, which has no optimizer."""
+    monitor = monitored(net, {"head": ["WeightNorm"]})
+    net(batch(0)).square().mean().backward()
+    monitor.track(0)
+    net(batch(1)).square().mean().backward()
+    with pytest.warns(RecordWarning, match=r"track\(1\): no optimizer .* monitor\.run\.step\(\)"):
+        monitor.track(1)
+    net(batch(2)).square().mean().backward()
+    monitor.track(2)
+    with pytest.warns(RecordWarning, match=r"get_output\(\): no optimizer"):
+        assert monitor.get_output() == {"head": {"WeightNorm": {}}}

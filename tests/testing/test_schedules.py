@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from itertools import count
 from typing import Any
 
 import pytest
@@ -50,14 +49,25 @@ class TestTimes(ScheduleSuite):
     steps = 300
 
 
+class Ticks:
+    """A clock that can be copied, which itertools.count() cannot from Python 3.14 on."""
+
+    def __init__(self) -> None:
+        self._seconds = -1
+
+    def __call__(self) -> int:
+        self._seconds += 1
+        return self._seconds
+
+
 class TestSeconds(ScheduleSuite):
     """A second passes with every look at the clock."""
 
     schedules = (
-        Seconds(0, count().__next__),
-        Seconds(3, count().__next__),
-        Seconds(4, count().__next__) | Every(10),
-        include_first(Seconds(5, count().__next__)),
+        Seconds(0, Ticks()),
+        Seconds(3, Ticks()),
+        Seconds(4, Ticks()) | Every(10),
+        include_first(Seconds(5, Ticks())),
     )
 
 

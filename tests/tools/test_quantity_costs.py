@@ -18,7 +18,7 @@ from benchmarks.quantities.saved import Saved
 from benchmarks.quantities.stage import Stage, played
 from benchmarks.workloads import WORKLOADS, Workload
 from notebook_probe.quantities import as_quantity
-from notebook_probe.quantities.define.costs import Cell, Measured, read_costs
+from notebook_probe.quantities.define.costs import Cell, MeasuredCost, read_costs
 from notebook_probe.run.attach.presets import presets
 from notebook_probe.schedules import Every, schedule
 from tools.quantity_costs import costs_page
@@ -56,7 +56,7 @@ def small() -> Workload:
 )
 def test_a_quantity_gets_what_it_needs_and_is_measured(name: str) -> None:
     cell = of_quantity(as_quantity(name), small)
-    assert isinstance(cell, Measured), cell
+    assert isinstance(cell, MeasuredCost), cell
     assert cell.us > 0 < cell.percent
 
 
@@ -75,7 +75,7 @@ def test_what_a_workload_does_not_have_is_said(name: str, reason: str) -> None:
 
 
 def test_a_preset_is_measured_with_its_schedules() -> None:
-    assert isinstance(of_preset("activations", small), Measured)
+    assert isinstance(of_preset("activations", small), MeasuredCost)
     assert of_preset("batchnorm", small) == "it fits no module"
 
 
@@ -91,11 +91,11 @@ def test_the_kinds_of_steps_of_a_preset_are_weighed_by_how_often_they_come() -> 
 
 def test_own_time_is_held_against_the_step_without_it() -> None:
     parts = [(0.9, Own(own_s=0.0, bare_s=0.010)), (0.1, Own(own_s=0.005, bare_s=0.010))]
-    assert in_all(parts) == Measured(us=500.0, percent=5.0)
+    assert in_all(parts) == MeasuredCost(us=500.0, percent=5.0)
 
 
 def test_parts_of_a_measurement_come_together_in_a_file(tmp_path: Path) -> None:
-    file, some = tmp_path / "costs.json", Measured(1.0, 2.0)
+    file, some = tmp_path / "costs.json", MeasuredCost(1.0, 2.0)
     Saved(file).put("quantities", "lr", "MLP", some)
     Saved(file).put("presets", "default", "MLP", "why not")
     Saved(file).put("quantities", "lr", "small GPT", "too small")
@@ -121,7 +121,7 @@ def test_what_is_in_the_file_is_measured_again_only_when_asked_to(
 ) -> None:
     monkeypatch.setitem(WORKLOADS, "MLP", small)
     file = str(tmp_path / "costs.json")
-    old: Cell = Measured(12345.0, 0.5)
+    old: Cell = MeasuredCost(12345.0, 0.5)
     Saved(Path(file)).put("quantities", "weight_norm", "MLP", old)
     options = ["--workloads", "MLP", "--kinds", "quantities", "--save", file]
     run_benchmark("--names", "weight_[nr]*m*", *options)
@@ -129,7 +129,7 @@ def test_what_is_in_the_file_is_measured_again_only_when_asked_to(
     assert "12345" in shown.replace("1.23e+04", "12345")
     saved = Saved(Path(file))
     assert saved.get("quantities", "weight_norm", "MLP") == old
-    assert isinstance(saved.get("quantities", "weight_rms", "MLP"), Measured)
+    assert isinstance(saved.get("quantities", "weight_rms", "MLP"), MeasuredCost)
     run_benchmark("--names", "weight_norm", "--again", *options)
     assert Saved(Path(file)).get("quantities", "weight_norm", "MLP") not in (old, None)
 

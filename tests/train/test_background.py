@@ -9,6 +9,7 @@ import pytest
 import notebook_probe as nbp
 from notebook_probe.run.background import Background
 from notebook_probe.train import Dataset, Loop
+from notebook_probe.train.loop.runner import LoopRunner
 from tests.train.conftest import a_loop, batches
 
 Watched = Callable[..., nbp.Run]
@@ -51,13 +52,13 @@ def test_a_stop_before_the_thread_has_begun_lets_no_batch_be_drawn(
     is_watched: bool, watched: Watched, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     may_begin = threading.Event()
-    train = Loop._run
+    train = LoopRunner.run
 
     def late(*args: Any) -> Any:
         assert may_begin.wait(30)
         return train(*args)
 
-    monkeypatch.setattr(Loop, "_run", late)
+    monkeypatch.setattr(LoopRunner, "run", late)
     stops: list[Callable[[Loop, Background], None]] = [
         lambda loop, training: loop.stop("a mistake"),
         lambda loop, training: training.stop(),

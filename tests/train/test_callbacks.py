@@ -3,6 +3,7 @@
 import copy
 import math
 from collections.abc import Callable, Iterator
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -13,7 +14,8 @@ from hypothesis import strategies as st
 from torch import nn
 
 from notebook_probe.errors import HookError, ScheduleError
-from notebook_probe.train import Dataset, Loop
+from notebook_probe.schedules import Times
+from notebook_probe.train import Checkpoints, Dataset, Loop
 from notebook_probe.train.callbacks import (
     AccumulateByEpoch,
     EarlyStopping,
@@ -47,6 +49,22 @@ def test_evaluations_come_after_epochs_or_every_few_steps() -> None:
     assert seen == [
         ("val_loss", 2), ("eval_loss", 3), ("val_loss", 4), ("val_loss", 6), ("eval_loss", 6)
     ]  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    ("every", "updates"),
+    [(3, [3, 6]), ("every(3, 1)", [1, 4, 7]), (Times(2), [4, 7]), ("between(2, 4)", [2, 3])],
+)
+def test_schedules_count_the_updates_completed_wherever_one_is_taken(
+    every: Any, updates: list[int], tmp_path: Path
+) -> None:
+    loop, evaluated, called = a_loop(), [], []
+    loop.eval_every(batches(1), every)
+    loop.at(every, lambda loop, metrics: called.append(loop.n_updates))
+    loop.add(Checkpoints(tmp_path, every))
+    loop.on_eval(lambda loop, metrics: evaluated.append(loop.n_updates))
+    loop.run_steps(batches(7), 7)
+    assert evaluated == called == [one.step for one in loop.checkpoints] == updates
 
 
 def stopping(values: list[float], **options: Any) -> tuple[EarlyStopping, Loop]:
@@ -283,7 +301,7 @@ def test_a_hook_of_a_schedule_is_removed_whole() -> None:
     loop.run_steps(Dataset(batches(5)), 3)
     hook.remove()
     loop.run_steps(Dataset(batches(5)), 3)
-    assert seen == [0, 2, 3]
+    assert seen == [1, 3]
 
 
 def test_what_is_no_schedule_or_function_is_refused() -> None:

@@ -13,6 +13,7 @@ from torch.utils.data import DataLoader, RandomSampler, TensorDataset, WeightedR
 from torch.utils.data import Dataset as TorchDataset
 
 from notebook_probe.train import DataError, Dataset, Loop
+from notebook_probe.train.data.dataset import for_evaluation
 from notebook_probe.train.generators import generator_states, set_generators
 from tests.train.conftest import a_loop, batches
 
@@ -221,3 +222,68 @@ def test_a_state_of_its_own_is_used_and_no_batch_drawn() -> None:
 def test_a_loader_of_tensors_can_be_the_data() -> None:
     data = Dataset(DataLoader(TensorDataset(torch.ones(6, 3), torch.zeros(6)), 2))
     assert (data.length, len(list(data)), data.position) == (3, 3, 3)
+
+
+class Augmented(TorchDataset[tuple[torch.Tensor, torch.Tensor]]):
+    """Noise of a worker's own generator."""
+
+    def __len__(self) -> int:
+        return 8
+
+    def __getitem__(self, i: int) -> tuple[torch.Tensor, torch.Tensor]:
+        return torch.tensor([float(i)]) + torch.randn(1), torch.zeros(1)
+
+
+def with_workers(persistent: bool = True) -> DataLoader[Any]:
+    return DataLoader(Augmented(), 2, shuffle=True, num_workers=1, persistent_workers=persistent)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("persistent", [False, True])
+@pytest.mark.parametrize("first", [0, 3])
+def test_data_of_workers_goes_on_in_its_second_pass(persistent: bool, first: int) -> None:
+    torch.manual_seed(3)
+    whole = Dataset(with_workers(persistent))
+    list(whole)
+    whole.reset()
+    for _ in range(first):
+        next(whole)
+    state, generators = whole.state_dict(), generator_states()
+    expected = [batch.inputs[0] for batch in whole]
+    torch.manual_seed(99)
+    again = Dataset(with_workers(persistent))
+    again.load_state_dict(state)
+    set_generators(generators)
+    found = [batch.inputs[0] for batch in again]
+    assert len(found) == 4 - first
+    assert all(torch.equal(a, b) for a, b in zip(found, expected, strict=True))
+
+
+def test_each_pass_of_a_training_begins_with_new_workers_and_an_evaluation_keeps_them() -> None:
+    class Source(DataLoader[Any]):
+        """Starts nothing: its workers are its iterators."""
+
+        def _get_iterator(self) -> Any:
+            return Workers()
+
+    class Workers:
+        def __iter__(self) -> Any:
+            return self
+
+        def __next__(self) -> Any:
+            raise StopIteration
+
+        def _reset(self, loader: object) -> None: ...
+
+    def changes_workers(data: Dataset) -> bool:
+        list(data)
+        before = data.source._iterator  # type: ignore[attr-defined]
+        data.reset()
+        list(data)
+        return data.source._iterator is not before  # type: ignore[attr-defined]
+
+    def source() -> Source:
+        return Source(Augmented(), num_workers=1, persistent_workers=True)
+
+    assert changes_workers(Dataset(source()))
+    assert not changes_workers(for_evaluation(source()))

@@ -10,7 +10,7 @@ import torch
 from torch import nn
 from torch.optim.lr_scheduler import ReduceLROnPlateau
 
-from notebook_probe.errors import DuplicateNameError
+from notebook_probe.errors import DuplicateNameError, ScheduleError
 from notebook_probe.train import Loop
 from tests.train.conftest import a_loop, batches, small_model, trainer
 
@@ -90,3 +90,13 @@ def test_what_a_loop_cannot_take_is_refused_before_anything_is_touched(
         call(loop)
     assert loop.run_epochs(batches(1), np.int64(1)) is not None  # type: ignore[arg-type]
     assert loop.loop_step == 1
+
+
+def test_numbers_of_steps_and_contexts_of_another_kind_say_what_is_expected() -> None:
+    loop = a_loop()
+    with pytest.raises(TypeError, match=r"every_n_steps.* a whole number is expected first"):
+        loop.every_n_steps(print, 10)  # type: ignore[arg-type]
+    with pytest.raises(ScheduleError, match="times"):
+        loop.eval_every(batches(1), "tims(5)")
+    with pytest.raises(TypeError, match=r"set_context\(5\): a dict of hyperparameters"):
+        loop.trainer.set_context(5)  # type: ignore[arg-type]

@@ -43,7 +43,7 @@ def test_the_status_knows_epoch_and_last_step(watched: Watched) -> None:
     run = watched(loop)
 
     def look(loop: Loop, metrics: Any) -> None:
-        head = run.status_head()
+        head = run.controls.status_head()
         seen.append((head.epoch, head.end_step))
 
     loop.on_step(look)

@@ -4,6 +4,7 @@ import math
 import os
 import signal
 from collections.abc import Callable, Iterator
+from contextlib import nullcontext
 from functools import partial
 from typing import Any
 
@@ -53,12 +54,34 @@ def test_steps_go_on_with_the_same_data() -> None:
         loop.run_steps(data, 3)
 
 
+@pytest.mark.parametrize("error", [KeyboardInterrupt, MemoryError])
+def test_a_step_that_raised_is_done_with_its_own_batches_by_the_next_run_of_the_loop(
+    error: type[BaseException],
+) -> None:
+    data, loop = batches(5), a_loop(accumulate=2)
+    seen: list[int] = []
+    order = {id(x): n for n, (x, _) in enumerate(data)}
+
+    def note(module: nn.Module, args: tuple[torch.Tensor]) -> None:
+        seen.append(order[id(args[0])])
+        if seen == [0, 1, 2]:
+            raise error
+
+    loop.trainer.model.register_forward_pre_hook(note)
+    with pytest.raises(error):
+        loop.run_epochs(data, 1)
+    loop.run_epochs(data, 1)
+    assert seen == [0, 1, 2, 2, 3, 4]
+    assert loop.loop_step == 3
+
+
 @pytest.mark.parametrize("n", [0, -1])
 def test_no_steps_touch_nothing(n: int) -> None:
     loop, data = a_loop(), Dataset(batches(2))
     trace = traced(loop)
     assert loop.run_steps(data, n) is None
-    assert loop.run_epochs(data, n) is None
+    with pytest.warns(match="nothing is trained") if n < 0 else nullcontext():
+        assert loop.run_epochs(data, n) is None
     assert (trace, data.position) == ([], 0)
 
 
@@ -73,7 +96,8 @@ def test_data_that_ends_early_closes_and_does_not_end() -> None:
 def test_empty_epochs_end_without_metrics() -> None:
     loop = a_loop()
     trace = traced(loop)
-    assert loop.run_epochs([], 2) is None  # which on_end gets, too
+    with pytest.warns(match=r"run_epochs\(data, 2\): nothing is trained; the data has no batch"):
+        assert loop.run_epochs([], 2) is None  # which on_end gets, too
     assert trace == ["start 0..0", "end 0", "close"]
 
 
@@ -301,3 +325,16 @@ def test_the_median_is_the_upper_one() -> None:
     loop.train_step_durations.extend([4.0, 1.0, 3.0, 2.0])
     assert loop.median_train_step_duration() == 3.0
     assert [*loop.train_step_durations] == [4.0, 1.0, 3.0, 2.0]
+
+
+def test_metrics_are_attributes_and_show_as_names_and_numbers() -> None:
+    loop = a_loop(loss_fn=lambda prediction, label: prediction.sum() * 0 + 0.123456)
+    metrics = loop.run_steps(batches(1), 1)
+    assert metrics is not None
+    assert float(metrics.loss) == float(metrics["loss"]) == pytest.approx(0.123456)
+    assert repr(metrics) == "Metrics(loss=0.1235, loss_moving=0.1235, fn_loss_moving=0.1235)"
+    found = loop.eval(batches(1))
+    assert repr(found) == "Metrics(loss=0.1235, fn_loss=0.1235)"
+    assert loop.last_metrics.eval_loss == found.loss
+    with pytest.raises(AttributeError, match="no metric 'los'; there are: loss, fn_loss"):
+        print(found.los)

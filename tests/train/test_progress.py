@@ -79,7 +79,7 @@ def test_a_notebook_has_a_bar_unless_it_shows_the_panel(
     loop = a_loop()
     run = watched(loop)
     loop.run_epochs(batches(2), 1)
-    remove = run.each_boundary(lambda: None)  # as the panel does
+    remove = run.controls.each_boundary(lambda: None)  # as the panel does
     loop.run_epochs(batches(2), 1)
     remove()
     assert len(bars) == 1

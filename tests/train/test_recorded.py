@@ -66,7 +66,7 @@ def test_targets_reach_quantities_and_waiting_is_measured(watched: Watched) -> N
 def test_stop_in_the_panel_draws_no_batch_that_is_not_trained(watched: Watched) -> None:
     loop, data = a_loop(), Dataset(batches(8))
     run = watched(loop)
-    loop.on_step(lambda loop, m: run.put(Control("stop")) if loop.loop_step == 2 else None)
+    loop.on_step(lambda loop, m: run.controls.put(Control("stop")) if loop.loop_step == 2 else None)
     loop.run_epochs(data, 1)
     assert (loop.stopped, loop.loop_step, data.position) == (True, 3, 3)
     assert run.data["loss"]["step"].values.tolist() == [0, 1, 2]

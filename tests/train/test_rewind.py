@@ -129,7 +129,7 @@ def test_what_was_set_by_hand_is_set_again_before_the_same_steps(
         )
         if loop.loop_step in BY_HAND:
             first.set(*BY_HAND[loop.loop_step])
-            first.put(Set("p", 2.0))  # refused at the boundary
+            first.controls.put(Set("p", 2.0))  # refused at the boundary
 
     hook = loop.on_step(set_by_hand)
     loop.run_epochs(data, EPOCHS)
@@ -173,7 +173,7 @@ def test_a_rate_is_held_scaled_and_released_before_the_same_steps(
             lambda v: v.clone() if isinstance(v, torch.Tensor) else v, loop.trainer.state_dict()
         )
         if loop.loop_step in HELD:
-            run.put(HELD[loop.loop_step])
+            run.controls.put(HELD[loop.loop_step])
 
     hook = loop.on_step(by_hand)
     loop.run_epochs(data, EPOCHS)

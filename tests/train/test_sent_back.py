@@ -43,7 +43,7 @@ def ask_at(loop: Loop, step: int, request: Request) -> list[Ticket]:
     def put(loop: Loop, metrics: Any) -> None:
         if loop.n_updates == step and not tickets:
             assert loop.run is not None
-            tickets.append(loop.run.put(request))
+            tickets.append(loop.run.controls.put(request))
 
     loop.on_step(put, priority=200)
     return tickets
@@ -99,20 +99,20 @@ def test_a_held_loop_goes_back_in_the_cell_that_trains_and_is_held_again_where_a
     def pump() -> None:
         """As a panel is called while the loop is held."""
         run = run_of(loop)
-        if run.status_head().state != "paused":
+        if run.controls.status_head().state != "paused":
             return
-        held.append(run.open_step)
+        held.append(run.controls.open_step)
         if run is first:
-            tickets.append(run.put(GoBack(6, hold_at=7)))
+            tickets.append(run.controls.put(GoBack(6, hold_at=7)))
         else:
             run.resume()
 
     def follow(run: nbp.Run | None) -> None:
         if run not in (None, first):
-            run.each_boundary(pump)
+            run.controls.each_boundary(pump)
 
     tickets: list[Ticket] = []
-    first.each_boundary(pump)
+    first.controls.each_boundary(pump)
     loop.on_start(lambda loop, data: follow(loop.run))
     loop.run_epochs(data, EPOCHS)
     run = run_of(loop)
@@ -139,23 +139,23 @@ def test_held_before_an_update_it_goes_back_at_once_and_all_is_as_it_was(
             first.pause_when("0", "grad_norm", "> 0", before="update")
 
     def pump() -> None:
-        if first.status_head().state == "paused" and not tickets:
-            assert first.status_head().amid
-            tickets.append(first.put(EvaluateAt(3)))
-            tickets.append(first.put(GoBack(6)))
+        if first.controls.status_head().state == "paused" and not tickets:
+            assert first.controls.status_head().amid
+            tickets.append(first.controls.put(EvaluateAt(3)))
+            tickets.append(first.controls.put(GoBack(6)))
 
     def follow(run: nbp.Run | None) -> None:
         """What holds goes on along the branch."""
         if run is not None and run is not first:
-            run.each_boundary(partial(let_go, run))
+            run.controls.each_boundary(partial(let_go, run))
 
     def let_go(run: nbp.Run) -> None:
-        if run.status_head().state == "paused":
+        if run.controls.status_head().state == "paused":
             run.resume()
 
     loop.on_step(arm)
     loop.on_start(lambda loop, data: follow(loop.run))
-    first.each_boundary(pump)
+    first.controls.each_boundary(pump)
     if in_background:
         loop.start(data, steps=STEPS).wait()
     else:
@@ -183,11 +183,11 @@ def test_held_by_an_exception_it_goes_back_instead_of_raising_it(tmp_path: Path)
             raise FloatingPointError("once")
 
     def pump() -> None:
-        if first.status_head().state == "paused" and asked:
-            tickets.append(first.put(asked.pop(0)))
+        if first.controls.status_head().state == "paused" and asked:
+            tickets.append(first.controls.put(asked.pop(0)))
 
     loop.on_step(raise_once)
-    first.each_boundary(pump)
+    first.controls.each_boundary(pump)
     loop.run_steps(data, STEPS)
     run = run_of(loop)
     assert [one.state for one in tickets] == ["refused", "applied"]
@@ -207,11 +207,11 @@ def test_what_raises_outside_the_loop_is_raised_as_ever(tmp_path: Path) -> None:
         raise FloatingPointError("after it")
 
     def pump() -> None:
-        if run.status_head().state == "paused":
-            tickets.append(run.put(GoBack(3)))
+        if run.controls.status_head().state == "paused":
+            tickets.append(run.controls.put(GoBack(3)))
             run.resume()
 
-    run.each_boundary(pump)
+    run.controls.each_boundary(pump)
     with pytest.raises(FloatingPointError, match="after it"):
         run.train_in_background(train).wait()
     assert tickets[0].state == "refused"
@@ -285,7 +285,7 @@ def test_a_loop_in_a_blocking_cell_is_not_sent_back(tmp_path: Path) -> None:
 def test_a_bare_loop_has_no_way_back(tmp_path: Path) -> None:
     model = small_model()
     run = nbp.watch(model, store=tmp_path / "run.zarr", **QUIET)
-    assert run.restores == ""
+    assert run.controls.restores == ""
     ticket = run._parts.put_between_steps(GoBack(3))
     assert ticket.text == "this loop keeps no states that it could go back to"
     run.close()
@@ -342,7 +342,7 @@ def test_waiting_for_a_step_and_stop_follow_the_loop_onto_the_branch(tmp_path: P
     training = loop.start(data, epochs=1000)
     training.wait(60, step=40)
     assert run_of(loop) is not first
-    assert run_of(loop).status_head().background
+    assert run_of(loop).controls.status_head().background
     training.stop()
     training.wait(60)
     assert training.stopped is False  # the loop returns by itself

@@ -130,7 +130,7 @@ def test_none_goes_back_while_others_train() -> None:
 
     def back(loop: Loop, metrics: Any) -> None:
         with pytest.raises(ProbeError) as raised:
-            loop.check_back(0)
+            loop._rewinding.check_back(0)
         refused.append(str(raised.value))
 
     first.on_step(back)

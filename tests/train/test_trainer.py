@@ -10,10 +10,11 @@ import pytest
 import torch
 from hypothesis import given
 from hypothesis import strategies as st
-from torch import nn
+from torch import Tensor, nn
 from torch.utils.checkpoint import checkpoint
 
 import notebook_probe as nbp
+from notebook_probe import DataCollector, train
 from notebook_probe.errors import NonFiniteGradientError
 from notebook_probe.train import Trainer, add_loss, get_losses
 from notebook_probe.train.metrics.averages import MovingAverage
@@ -394,3 +395,49 @@ def test_a_collector_in_the_context_is_given_what_the_optimizer_does() -> None:
     for batch in batches(3):
         ours.train_step([batch])
     assert np.allclose(collector.get_series_values("optimizer_grads_l2norm"), norms, rtol=1e-6)
+
+
+def test_batches_that_are_evaluated_one_by_one_add_up_to_an_evaluation() -> None:
+    def accuracy(prediction: Tensor, label: Tensor) -> Tensor:
+        return (prediction.argmax(1) == label).double().mean()
+
+    ours, data = trainer(eval_metrics={"accuracy": accuracy}), batches(3)
+    data[-1] = (data[-1][0][:2], data[-1][1][:2])  # which weighs less
+    whole = ours.eval(data)
+    ours.reset_eval_metrics()
+    found = [ours.eval_step(batch) for batch in data]
+    assert found[-1] == pytest.approx(whole)
+    assert found[0] == pytest.approx(ours.eval(data[:1]))
+    assert ours.eval_step(data[1]) == pytest.approx(ours.eval(data[:2])), "it goes on"
+    assert ours.model.training
+
+
+def test_a_model_with_a_keyword_for_it_is_told_the_kind_of_its_batch() -> None:
+    seen: list[Any] = []
+
+    class Told(nn.Linear):
+        def forward(self, x: Tensor, *, spec: Any = "none") -> Tensor:
+            seen.append(spec)
+            return super().forward(x)
+
+    class Spectrum(nn.Linear):
+        def forward(self, spec: Tensor) -> Tensor:
+            return super().forward(spec)
+
+    (x, y), *_ = batches(1)
+    for model in (Told(3, 2), Spectrum(3, 2)):
+        ours = trainer(model)
+        ours.train_step([("first", [x], [y])])
+        ours.eval([(x, y)])
+    assert seen == ["first", None]
+
+
+def test_the_keys_and_names_of_what_an_optimizer_does_are_public() -> None:
+    collector = DataCollector().collect_all()
+    ours = trainer(context={train.OPTIMIZER_GRADS_L2_COLLECTOR: collector})
+    collector.attach_to_executor(ours.training)
+    ours.train_step(batches(1))
+    assert collector.get_all_series_names() == [
+        train.OPTIMIZER_GRADS_L2NORM,
+        train.OPTIMIZER_GLOBAL_STEP,
+    ]

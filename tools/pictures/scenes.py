@@ -15,13 +15,13 @@ MOVING = "the head moves most"
 CATCH_UP = "the running statistics catch up with those of the batches"
 FADING = "the signal fades with depth until the weights have grown"
 VANISHING = "gradients vanish towards the input until the weights have grown"
-COLLAPSING = "the heads come to look at few keys"
-OVERFLOW = "numbers overflow at step 6, and are NaN from then on"
-PER_CHANNEL = "a row of colours per channel"
+COLLAPSING = "the heads attend to fewer and fewer keys"
+OVERFLOW = "numbers overflow at step 6, and are NaN after that"
+PER_CHANNEL = "a row of colors per channel"
 PER_QUANTILE = "a line per quantile"
 FALLING = "in falling order, on a log axis"
-EQUAL_BINS = "colours are densities: of all values the share per unit"
-BINS = "colours are counts on a log scale, from large negative numbers over zero to large ones"
+EQUAL_BINS = "colors are densities: the share of all values per unit"
+BINS = "colors are counts on a log scale, from large negative numbers over zero to large ones"
 
 HEAD, NORMS = Shown(("head",)), Shown(("norm", "layernorm"))
 RELUS = Shown(("relu1", "relu2", "relu3"))
@@ -35,24 +35,24 @@ def _all(names: str, shown: Shown | None = None) -> dict[str, Shown]:
 
 SCENES = {
     "reader": Scene(
-        f"{READER}, AdamW, one cycle of the rate",
+        f"{READER}, AdamW, one cycle of the learning rate",
         reader.training(160, lr=5e-3),
         {
             **_all("accuracy logit_logsumexp", HEAD),
-            "confidence": Shown(("head",), told="from a guess among ten to near certainty"),
-            "ece": Shown(("head",), told="at first it is right more often than it is sure"),
+            "confidence": Shown(("head",), told="from guessing among ten to near certainty"),
+            "ece": Shown(("head",), told="at first its accuracy is higher than its confidence"),
             "prediction_entropy": Shown(
-                ("head",), marks={"ln 10": math.log(10)}, told="from a guess to near certainty"
+                ("head",), marks={"ln 10": math.log(10)}, told="from guessing to near certainty"
             ),
             "train_eval_gap": Shown(told="it widens once the training set is fitted"),
-            "saturated_fraction": Shown(told="more outputs of the tanh come to its bounds"),
+            "saturated_fraction": Shown(told="more outputs of the tanh reach its bounds"),
             **_all("distance_from_init layer_rotation feature_drift", Shown(told=MOVING)),
             "cka_to_reference": Shown(
                 told="the convolution keeps its features, attention does not"
             ),
-            **_all("sign_flips sign_flip_count", Shown(told="signs settle as the rate falls")),
+            **_all("sign_flips sign_flip_count", Shown(told="signs settle while the rate falls")),
             **_all("log_step_size update_norm", Shown(told="steps follow the learning rate")),
-            "moment_ratio": Shown(told="gradients agree at first, and are noise in the end"),
+            "moment_ratio": Shown(told="gradients agree at first, and are noise at the end"),
             "bn_mean_tid": Shown(marks={"0.5": 0.5}, told=CATCH_UP),
             "bn_var_tid": Shown(told=CATCH_UP),
             **_all("norm_gain_rms norm_bias_rms", NORMS),
@@ -83,8 +83,8 @@ SCENES = {
             "loss_landscape_2d": Shown(
                 ("",), told="the weights at the last step are in the middle"
             ),
-            "lr": Shown(("",), told="up for a third of the steps, then down"),
-            "momentum": Shown(("",), told="down while the rate goes up, and back"),
+            "lr": Shown(("",), told="rising for a third of the steps, then falling"),
+            "momentum": Shown(("",), told="falling while the learning rate rises, and back"),
             "update_ratio": Shown(
                 marks={"rule of thumb": 1e-3}, told="relative steps follow the learning rate"
             ),
@@ -97,7 +97,7 @@ SCENES = {
         every={**EVERY, "backward": 20},
     ),
     "attention": Scene(
-        f"{READER}; the rate is far too high for attention",
+        f"{READER}; the learning rate is far too high for attention",
         reader.training(120, lr=0.06),
         {
             **_all(
@@ -130,29 +130,29 @@ SCENES = {
                 ("",), marks={"2 / lr": 2 / dense.EDGE_RATE}, told="it rises to 2 / lr and stays"
             ),
             "alpha_step": Shown(
-                ("",), marks={"minimum of the parabola": 0.0}, told="between points are 40 updates"
+                ("",), marks={"minimum of the parabola": 0.0}, told="one point every 40 updates"
             ),
             "hessian_trace": Shown(("",)),
             "sam_sharpness": Shown(("",)),
             "path_shares": Shown(("",)),
             "loss_landscape_path": Shown(
-                ("",), told="the model is in the middle, and began at the upper right"
+                ("",), told="the model is in the middle, and started at the upper right"
             ),
         },
         every={"backward": 40},
     ),
     "half": Scene(
-        "a deep network in float16 autocast with a gradient scaler that begins too high",
+        "a deep network in float16 autocast with a gradient scaler that starts too high",
         dense.half,
         {
             "amp_scale": Shown(
-                log=True, told="halved by an overflow, doubled after 12 steps without"
+                log=True, told="halved by an overflow, doubled after 12 steps without one"
             ),
             **_all("amp_skipped range_headroom_bits output_grad_headroom_bits underflow_fraction"),
         },
     ),
     "diverging": Scene(
-        "least squares by two linear layers, the learning rate beyond stability",
+        "least squares with two linear layers, the learning rate above the stability limit",
         dense.diverging,
         {
             **_all(
@@ -165,7 +165,7 @@ SCENES = {
         ("linear1", "linear2"),
     ),
     "deep": Scene(
-        "eight tanh layers whose first weights are too small",
+        "eight tanh layers whose initial weights are too small",
         dense.deep,
         {
             **_all("input_norm input_std input_rms", Shown(told=FADING)),
@@ -195,7 +195,7 @@ SCENES = {
             "neural_collapse_nc1": Shown(("linear1", "linear2", "linear3")),
             "linear_probe_accuracy": Shown(
                 ("linear1", "linear2", "linear3"),
-                told="deeper layers come to know the classes best",
+                told="deeper layers separate the classes best",
             ),
             **_all("effective_rank effective_rank_share participation_ratio saturation"),
             **_all("sample_effective_rank input_cov_condition input_cov_condition_100"),
@@ -210,7 +210,7 @@ SCENES = {
         dense.micro_batches,
         {
             "gradient_noise_scale": Shown(
-                log=True, told="noise gains on the gradient as it learns"
+                log=True, told="noise grows relative to the gradient as it learns"
             ),
             "gsnr": Shown(log=True),
             **_all("norm_test inner_product_test orthogonality_test", Shown(marks={"1": 1.0})),
@@ -220,17 +220,17 @@ SCENES = {
         every={"parameters": 2},
     ),
     "experts": Scene(
-        "a mixture of eight experts, whose loss asks for balance from step 50 on",
+        "a mixture of eight experts, with a balance term in the loss from step 50 on",
         dense.experts,
         {"router_load_entropy": Shown(("router",))},
         every={"activations": 2},
         events={"balance in the loss": 50},
     ),
     "slow_loader": Scene(
-        "a dense network; at the end the loader takes 50 ms for a batch",
+        "a dense network; at the end the loader takes 50 ms per batch",
         dense.slow_loader,
         {
-            **_all("samples_per_second step_time peak_memory"),
+            **_all("samples_per_second step_time peak_memory device_memory device_utilization"),
             "data_wait_share": Shown(log=False, marks={"0.3": 0.3}),
             "n_sampled": Shown(("linear1", "linear3")),
             "n_output_rows": Shown(("linear1",)),
@@ -239,22 +239,22 @@ SCENES = {
         events={"batch 32 to 256": 50, "slow loader": 100},
     ),
     "spoilt_data": Scene(
-        "the last 20 of 960 labels are wrong; for two epochs the data are sorted by class, in "
-        "the end each image is there twice",
+        "the last 20 of 960 labels are wrong; for two epochs the data are sorted by class, at "
+        "the end each image occurs twice",
         dense.spoilt_data,
         {
             "label_entropy": Shown(
-                marks={"ln 10": math.log(10)}, told="sorted, a batch has one or two classes"
+                marks={"ln 10": math.log(10)}, told="if sorted, a batch has one or two classes"
             ),
             "loss_spike_score": Shown(marks={"6": 6.0}),
             "duplicate_fraction": WHOLE,
             "forgetting_events": Shown(
-                ("linear2",), told="sorted, a class is lost while another is seen"
+                ("linear2",), told="if sorted, a class is forgotten while another is trained"
             ),
             "el2n": Shown(("linear2",)),
             "sample_loss_quantiles": Shown(told=PER_QUANTILE),
             "worst_sample_losses": Shown(told="a line for each of the eight"),
-            "worst_samples": Shown(told="the wrong labels, from 940 on, come back again and again"),
+            "worst_samples": Shown(told="the wrong labels, from 940 on, recur"),
         },
         events={"sorted": 90, "shuffled": 120, "twice": 150},
     ),

@@ -40,7 +40,7 @@ def clipped_graph(planted: bool) -> Training:
 
 @HERE.add(
     "adapters_not_in_the_optimizer",
-    ("untrained_adapter", "lr_low", "stale_probe"),
+    ("untrained_adapter", "not_in_optimizer", "cut_off", "lr_low", "stale_probe"),
     follows=("exploding_gradient",),
 )
 def adapted_gpt(planted: bool) -> Training:
@@ -62,7 +62,7 @@ def adapted_gpt(planted: bool) -> Training:
 
 @HERE.add(
     "branch_cut_off",
-    ("stale_probe", "vanishing_gradient", "lr_low", "untrained_adapter"),
+    ("stale_probe", "vanishing_gradient", "lr_low", "untrained_adapter", "cut_off"),
 )
 def two_towers(planted: bool) -> Training:
     """Wines by two halves of their measurements, in a loop that logs nothing."""

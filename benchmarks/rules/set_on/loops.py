@@ -53,7 +53,7 @@ def lora_digits(planted: bool) -> Training:
 
 @HERE.add(
     "head_replaced_too_late",
-    ("lr_low", "untrained_adapter", "stale_probe"),
+    ("lr_low", "untrained_adapter", "not_in_optimizer", "cut_off", "stale_probe"),
     follows=("exploding_gradient",),
 )
 def new_head(planted: bool) -> Training:

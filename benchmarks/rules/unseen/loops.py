@@ -25,7 +25,14 @@ from benchmarks.rules.training import Training, fit
 __all__ = ["HERE"]
 
 HERE = Recipes("unseen")
-LEFT_OUT = ("untrained_adapter", "vanishing_gradient", "lr_low", "stale_probe")
+LEFT_OUT = (
+    "untrained_adapter",
+    "not_in_optimizer",
+    "cut_off",
+    "vanishing_gradient",
+    "lr_low",
+    "stale_probe",
+)
 
 
 @HERE.add("clipped_at_0.0001", ("always_clipped",), follows=("lr_low",))

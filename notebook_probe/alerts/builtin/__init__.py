@@ -3,6 +3,8 @@
 from notebook_probe.alerts.builtin import (
     adversaries,
     attention,
+    execution,
+    facts,
     gradients,
     layers,
     numbers,
@@ -10,4 +12,14 @@ from notebook_probe.alerts.builtin import (
     training,
 )
 
-__all__ = ["adversaries", "attention", "gradients", "layers", "numbers", "probes", "training"]
+__all__ = [
+    "adversaries",
+    "attention",
+    "execution",
+    "facts",
+    "gradients",
+    "layers",
+    "numbers",
+    "probes",
+    "training",
+]

@@ -29,11 +29,11 @@ def one_sided_gan(
 ) -> Any:
     """A discriminator that has won: its loss is nearly 0, and the generator has lost.
 
-    The loss of one that knows nothing is between 1 and 2, or half of that, be it of cross
+    The loss of a discriminator that knows nothing is between 1 and 2, or half of that, for cross
     entropies, squares or hinges; in trainings that went well none was below 0.15 at any step. A
-    critic's, which has no end, is below 0 while it is ahead. What the generator loses is large, or,
-    where it is the log of how surely it was found out, below 0 and near it: never further than the
-    discriminator's own loss, of which it is a part that has changed its sign.
+    critic's loss is unbounded and negative while it is ahead. The generator's loss is large, or, if
+    it is the log of the probability of being detected, negative and near 0: never further than the
+    discriminator's own loss, of which it is a part with the opposite sign.
     """
     has_won = (loss_d >= 0) & (loss_d < most)
     was_open = highest_before(loss_d, window) > least
@@ -63,10 +63,10 @@ def generator_behind(
 ) -> Any:
     """A generator that hardly moves, while its discriminator learns to tell what it makes.
 
-    Of a run of the generator in which both losses are logged. Both are compared with what they were
-    first, in the first ``window`` rows; two layers of three change by so little, where 0.1 % is
+    For a run of the generator in which both losses are logged. Both are compared with their first
+    values, in the first ``window`` rows; two layers of three change by so little, where 0.1 % is
     usual and generators that learned had no less. A discriminator that runs ahead of a generator
-    that moves is often caught.
+    that moves is often caught up with.
     """
     ratio = within_most(update_ratio)
     of_d, of_g = (_of_first(one) for one in (loss_d, loss_g))

@@ -1,4 +1,4 @@
-"""Gradients that explode or vanish, and what clipping makes of them."""
+"""Rules for gradients that explode or vanish, and for the effects of clipping."""
 
 from __future__ import annotations
 
@@ -13,6 +13,7 @@ __all__ = [
     "always_clipped",
     "exploding_gradient",
     "gradient_too_long",
+    "idle_gradient",
     "vanishing_gradient",
     "vanishing_with_depth",
 ]
@@ -83,15 +84,40 @@ def exploding_gradient(
         "early_divergence",
     ),
 )
-def vanishing_gradient(grad_rms: Doubles, least: float = 1e-8, share: float = 1e-4) -> Any:
-    """A gradient so small that float16 and Adam's epsilon lose it, beside others that are not.
+def vanishing_gradient(
+    grad_rms: Doubles,
+    silent_input_fraction: Doubles,
+    least: float = 1e-8,
+    share: float = 1e-4,
+    silent: float = 0.6,
+) -> Any:
+    """A gradient so small that float16 and Adam's epsilon lose it, unlike other gradients.
 
-    Where nothing is left to learn all are small. A layer behind one that began at zero has no
-    gradient in the first step or two.
+    At the end of a training all are small. A layer behind one that was initialized to zero has no
+    gradient in the first step or two. A gradient of exactly zero has not vanished on its way:
+    the loss has no work for the layer, as for the boxes of a detector without a positive sample.
+    It counts where a layer gets ``silent`` or more of its input from units that are off.
     """
     largest = np.fmax.reduce(grad_rms, axis=1, keepdims=True)
-    is_lost = (grad_rms < least) & (grad_rms < share * largest)
+    is_off = np.fmax.reduce(silent_input_fraction, axis=1, keepdims=True) > silent
+    is_lost = (grad_rms < least) & (grad_rms < share * largest) & ((grad_rms > 0) | is_off)
     return is_lost, {"largest": np.broadcast_to(largest, grad_rms.shape)}
+
+
+@rule(
+    says=(
+        "its gradient has been exactly zero since step {since}: no sample gave the loss anything "
+        "to learn here, as for a head without a positive sample or an expert without a token"
+    ),
+    steps=50,
+    rows=3,
+    severity="remark",
+    explained_by=("output_grad_rms", "zero_fraction"),
+    flow="backward",
+)
+def idle_gradient(grad_rms: Doubles) -> Any:
+    """A gradient of exactly zero where other layers have one; it may be intended."""
+    return (grad_rms == 0) & (np.fmax.reduce(grad_rms, axis=1, keepdims=True) > 0)
 
 
 @rule(
@@ -110,8 +136,8 @@ def vanishing_with_depth(
 ) -> Any:
     """Gradients that shrink from layer to layer on their way back, and by far in all.
 
-    A few layers as torch initialises them lose 0.4 decades each and learn well: 1.6 in all was the
-    most among trainings that did. Those that did not had lost 5 and more.
+    A few layers with torch's initialization lose 0.4 decades each and learn well: 1.6 in all was
+    the most among trainings that did. Those that did not had lost 5 and more.
     """
     slope = np.fmin.reduce(grad_depth_slope, axis=1)
     n = np.count_nonzero(grad_norm > 0, axis=1)
@@ -171,10 +197,10 @@ def always_clipped(
     ),
 )
 def gradient_too_long(clip_coefficient: Doubles, least: float = 1e-8) -> Any:
-    """A gradient of which clipping leaves nothing but its direction, from the first step on.
+    """A gradient of which clipping leaves only its direction, from the first step on.
 
-    Nothing else shows that: clipped gradients and steps are as long as ever, and the loss falls,
-    though from a million million. Losses that are summed over large images come to 1e-6 and learn.
+    Nothing else shows that: clipped gradients and steps have their usual size, and the loss falls,
+    though from a million million. Losses summed over large images are 1e-6 and learn.
     """
     left = np.fmin.reduce(clip_coefficient, axis=1)
     return left < least, {"left": left}

@@ -1,4 +1,4 @@
-"""What becomes of single layers: units that are dead, directions that are gone, statistics."""
+"""Rules for single layers: dead units, lost directions, batch statistics."""
 
 from __future__ import annotations
 
@@ -8,6 +8,7 @@ import numpy as np
 
 from notebook_probe.alerts.rolling import Doubles, mean_before, of_most, rows_before
 from notebook_probe.alerts.rule import rule
+from notebook_probe.record.format.source import Steps
 
 __all__ = ["batchnorm_mismatch", "dead_units", "large_outputs", "rank_collapse", "silent_inputs"]
 
@@ -57,8 +58,8 @@ def large_outputs(
 def dead_units(dead_fraction: Doubles, most: float = 0.6) -> Any:
     """Units that are below zero for every sample.
 
-    Where a network learns, more than half of a layer's may die and nothing is wrong: 17 of 32 did
-    in a network of one input, which needs no more.
+    In a network that learns, more than half of a layer's units may die and nothing is wrong: 17 of
+    32 did in a network of one input, which needs no more.
     """
     return dead_fraction > most
 
@@ -85,9 +86,9 @@ def silent_inputs(
 ) -> Any:
     """Channels of a layer's input that are zero for every sample.
 
-    More than ``most`` of them in the first rows are a mistake in the data or the initialisation.
-    Units that fall silent while a network learns, as those of a recurrent ReLU do, come to 0.81
-    where nothing is wrong: later on it takes nearly all of them.
+    More than ``most`` of them in the first rows are a mistake in the data or the initialization.
+    Units that become silent while a network learns, as in a recurrent ReLU, reached 0.81 where
+    nothing was wrong: later on nearly all of them are needed for an alert.
     """
     is_first = (np.arange(len(silent_input_fraction)) < window)[:, None]
     return silent_input_fraction > np.where(is_first, most, later)
@@ -99,6 +100,7 @@ def silent_inputs(
         "they are nearly the same for every input"
     ),
     rows=3,
+    steps=60,
     tells=("possible",),
     source="https://arxiv.org/abs/2210.02885",
     explained_by=("output_std", "output_cov_eigs", "participation_ratio"),
@@ -119,13 +121,14 @@ def rank_collapse(
     width: float = 5.0,
     window: int = 3,
 ) -> Any:
-    """Outputs that lie in few directions, and come to no more.
+    """Outputs in few directions, whose number does not grow.
 
     A layer can have as many as the richest layer before it had, so that none is blamed for what is
-    lost in the data, and needs no more than the narrowest behind it can hold, itself alone in the
-    first ``window`` rows, when nothing was learned that could do with less; of fewer than ``width``
-    one may be all there is to say. Adapters that begin at zero, and the last layers of deep
-    networks, begin with one and win more within some rows.
+    lost in the data, and needs no more than the narrowest layer behind it can have, itself alone in
+    the first ``window`` rows, when nothing was learned that could do with less; with fewer than
+    ``width``, one may be enough. Adapters that are initialized to zero, and the last layers of deep
+    networks, start with one and gain more within some rows; an encoder for a sequence needs 50
+    steps and more until its outputs differ.
     """
     given = np.fmax.accumulate(effective_rank, axis=1)
     held = effective_rank / effective_rank_share
@@ -143,7 +146,7 @@ def rank_collapse(
 @rule(
     says=(
         "batch means are {mean:.2f} running deviations from the running mean, and deviations "
-        "{spread:.2f} from the running one, on average over {window:.0f} rows: evaluation sees "
+        "{spread:.2f} from the running one, on average over {recent:.0f} rows: evaluation sees "
         "other numbers than training; larger batches, or a momentum that follows faster"
     ),
     steps=20,
@@ -156,21 +159,30 @@ def rank_collapse(
 def batchnorm_mismatch(
     bn_mean_tid: Doubles,
     bn_var_tid: Doubles,
+    *,
+    at: Steps,
     most: float = 0.5,
     nearer: float = 1.05,
-    window: int = 5,
+    back: float = 40,
+    of_then: float = 0.85,
+    recent: int = 5,
+    window: int = 45,
 ) -> Any:
-    """Running statistics that are not those of the batches.
+    """Running statistics that differ from those of the batches.
 
-    Means are compared in units of the running deviation, which begins as 1 whatever the data's is:
-    until it has come to that, the deviation itself tells. It begins far from small activations in
-    every training: what counts is one that does not come ``nearer`` over the rows looked at, where
-    a momentum of 0.1 comes to half as far within a few steps, and one of 0.01 by a tenth.
+    Means are compared in units of the running deviation, which starts as 1 for any data: until it
+    has adapted, the deviation itself is compared. It starts far from small activations in every
+    training: only one that does not come ``nearer`` over the last rows counts, as a momentum of 0.1
+    halves the distance within a few steps, and one of 0.01 reduces it by a tenth. Means start far
+    as well: only those count that were hardly farther ``back`` steps before, as a momentum of 0.01
+    brings them to three quarters meanwhile.
     """
-    mean, spread = (mean_before(one, window) for one in (bn_mean_tid, bn_var_tid))
-    before = rows_before(bn_var_tid, int(window) - 1)
+    mean, spread = (mean_before(one, int(recent)) for one in (bn_mean_tid, bn_var_tid))
+    before = rows_before(bn_var_tid, int(recent) - 1)
+    then = np.searchsorted(at, at - back, side="right") - 1
+    mean_then = np.where((then >= 0)[:, None], mean[then], np.nan)
     # As shares of the running deviation, where that is the larger one.
     share, share_before = 1 - bn_var_tid, 1 - before
     follows = (nearer * bn_var_tid < before) | ((share > nearer * share_before) & (before < 1))
-    is_off = (mean > most) | ((spread > most) & ~follows)
+    is_off = ((mean > most) & (mean > of_then * mean_then)) | ((spread > most) & ~follows)
     return is_off, {"mean": mean, "spread": spread}

@@ -1,6 +1,6 @@
-"""What no series tells of, so that the run itself is asked: what lies still, what is forgotten.
+"""Rules without series, which query the run itself: unchanged parameters, forgotten calls.
 
-Their conditions are never called; what they say of themselves tells what the rule is about.
+Their conditions are never called; their docstrings describe the rules.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ stale_probe = Rule(
 
 
 def _is_left_as_it_was() -> None:
-    """An adapter, or a layer that nothing reaches: there to be trained, and left as it was."""
+    """An adapter that is trainable, but unchanged."""
 
 
 untrained_adapter = Rule(
@@ -82,7 +82,7 @@ evaluated_in_training_mode = Rule(
 
 
 def _drops_nothing_in_training() -> None:
-    """Updates that come of calls in evaluation mode, in which dropout is off."""
+    """Updates that result from calls in evaluation mode, in which dropout is off."""
 
 
 trained_in_evaluation_mode = Rule(

@@ -14,9 +14,11 @@ from notebook_probe.alerts.rolling import (
     median,
     of_most,
     over_median,
+    steps_since,
     within_most,
 )
 from notebook_probe.alerts.rule import rule
+from notebook_probe.record.format.source import Steps
 
 __all__ = [
     "adam_spike_ahead",
@@ -53,9 +55,9 @@ def lr_high(
     """Steps that are large for most layers, and whose gradients do not lead on.
 
     Healthy trainings have steps of 1 to 7 % over so many steps, with cosines from -0.6 to 1; at
-    more than a tenth those that went astray had none above 0.26, and small networks that learn from
-    all of their data in each step had 0.9 and more. Gradients of zeros agree with nothing; where no
-    cosine is measured nothing is said.
+    more than a tenth those that diverged had none above 0.26, and small networks that learn from
+    all of their data in each step had 0.9 and more. Gradients of zeros agree with nothing; without
+    a cosine nothing is reported.
     """
     ratio = mean_before(of_most(update_ratio)[:, None], window)
     usual = median(grad_cosine, axis=1)[:, None]
@@ -83,10 +85,10 @@ def early_divergence(
 ) -> Any:
     """Steps that are large for most layers, and a loss above its first, in 3 of the last 10 rows.
 
-    Of the first rows alone, ``window`` of them. Two layers of three must change so much: weights
-    that begin at zero, as the second matrix of LoRA, gains and small heads do for some steps where
-    nothing is wrong. Adam with a rate of 0.01 begins above 10 % in small layers, while its loss
-    falls. Among healthy trainings none had more than 2 such rows.
+    Applies to the first ``window`` rows only. Two layers of three must change so much: weights that
+    are initialized to zero, such as the second matrix of LoRA, gains and small heads, do for some
+    steps where nothing is wrong. Adam with a rate of 0.01 starts above 10 % in small layers, while
+    its loss falls. Among healthy trainings none had more than 2 such rows.
     """
     ratio, now = of_most(update_ratio), np.fmax.reduce(loss, axis=1)
     start = np.full(len(now), first_known(now))
@@ -112,16 +114,20 @@ def lr_low(
     update_ratio: Doubles,
     grad_norm: Doubles,
     weight_norm: Doubles,
+    *,
+    at: Steps,
     least: float = 1e-6,
     share: float = 1e-3,
+    still: float = 40,
     window: int = 200,
 ) -> Any:
     """Layers that hardly change though their gradients are no trifle.
 
     One that has not from the first row on, nor gets into motion as in a warmup, in the first
-    ``window`` rows; later, as schedules end near 0, all of them, when no step has changed any for
-    20 rows. The gradient is at least ``share`` of the weight: a small one vanishes, or has nothing
-    left to learn. One weight that does not move at all has none, the gradient being that of a bias.
+    ``window`` rows; later, as schedules end near 0, all of them, when no measured step has changed
+    any for ``still`` steps. The gradient is at least ``share`` of the weight: a small one vanishes,
+    or has nothing left to learn. One weight that does not move at all has none, the gradient being
+    that of a bias.
     """
     matters = grad_norm > share * weight_norm
     row = np.arange(len(update_ratio))
@@ -129,7 +135,7 @@ def lr_low(
     starts = update_ratio > 1.5 * largest[row // 2]
     never = (update_ratio > 0) & (largest < least) & ~starts & (row < window)[:, None]
     moved = np.fmax.reduce(update_ratio, axis=1, keepdims=True)
-    is_still = (moved == 0) & (highest_before(moved, 20) == 0) & (row >= 20)[:, None]
+    is_still = (steps_since(moved[:, 0] > 0, at) >= still)[:, None]
     in_most = 3 * matters.sum(axis=1) >= 2 * np.isfinite(grad_norm).sum(axis=1)
     return matters & (never | (is_still & in_most[:, None]))
 
@@ -200,11 +206,11 @@ def hardly_trains(
 def diverging_loss(
     loss: Doubles, times: float = 10.0, apart: float = 5.0, recent: int = 50, window: int = 500
 ) -> Any:
-    """A loss that rises to many times what it was, as it may in the very first steps.
+    """A loss that rises to many times its usual value, as it may in the very first steps.
 
-    Each row must exceed the ``window`` before it, so that noise about a small loss is none, nor the
-    waves of one that has converged; and be ``apart`` deviations above it, of the logarithm: a loss
-    that is summed over episodes goes up and down tenfold, and rises as they grow longer.
+    Each row must exceed the ``window`` before it, so that noise about a small loss does not count,
+    nor the waves of a converged one; and be ``apart`` deviations above it, of the logarithm: a loss
+    that is summed over episodes varies tenfold, and rises as they grow longer.
     """
     factor = over_median(loss, int(recent), times, least=2, apart=apart)
     return (factor > times) & (loss > highest_before(loss, window)), {"factor": factor}
@@ -217,7 +223,6 @@ def diverging_loss(
     ),
     again=100,
     tells=("factor",),
-    severity="severe",
     explained_by=("grad_norm", "sample_loss_quantiles", "update_ratio"),
     consequence_of=(
         "adam_spike_ahead",
@@ -227,20 +232,38 @@ def diverging_loss(
         "lr_high",
     ),
 )
-def loss_spike(loss: Doubles, times: float = 2.5, rise: float = 0.2, window: int = 100) -> Any:
+def loss_spike(
+    loss: Doubles,
+    *,
+    first: Doubles,
+    times: float = 2.5,
+    rise: float = 0.2,
+    lost: float = 0.1,
+    risen: float = 0.5,
+    window: int = 100,
+) -> Any:
     """A loss far above its usual value, the median, and far above the highest before it.
 
-    The spread of small batches has a long tail, which deviations of all of them know nothing of:
-    healthy trainings came to 15 of these, and to twice the highest. A fifth more than it is asked
-    for as well, so that a loss that has hardly moved has no spikes.
+    The spread of small batches has a long tail, which deviations of all of them do not show:
+    healthy trainings reached 15 of these, and twice the highest. A rise by a fifth is required as
+    well, so that a loss that has hardly moved has no spikes.
+
+    The spike takes back ``lost`` of what was learned, the fall of the usual loss below its first
+    rows: of a loss that has come to 1e-4 no spike to 1e-3 matters. Losses of agents are no measure
+    of what was learned: they change their sign, or rise with the rewards, to ``risen`` above their
+    first rows and more.
     """
     highest = highest_before(loss, window)
     factor = np.full(loss.shape, np.nan)
     for row, column in np.argwhere(loss - highest > rise * np.abs(highest)):
         before = loss[max(0, row - int(window)) : row, column]
-        if np.count_nonzero(np.isfinite(before)) >= 20:
-            usual = median(before, axis=0)
-            factor[row, column] = (loss[row, column] - usual) / (highest[row, column] - usual)
+        known = before[np.isfinite(before)]
+        if len(known) < 20 or known.min() < 0 < known.max():
+            continue
+        usual, start = median(known, axis=0), first[row, column]
+        far = loss[row, column] - usual
+        if far > lost * (start - usual) and usual - start <= risen * abs(start):
+            factor[row, column] = far / (highest[row, column] - usual)
     return factor > times, {"factor": factor}
 
 
@@ -267,10 +290,10 @@ def adam_spike_ahead(
 ) -> Any:
     """Gradients that Adam's second moment has not seen the like of, and no longer a falling loss.
 
-    The paper has 2.3, of one weight. Single weights come to 6 where nothing follows, and all of
-    them to 4 where the loss falls faster than before, or has nearly converged, and to 4.7 at a rare
-    batch: what counts is the sudden change of the usual weight; before spikes that were made it was
-    5 and more. Sudden is what is ``apart`` deviations of the logarithm away, too.
+    The paper has 2.3, for one weight. Single weights reach 6 where nothing follows, and all of them
+    4 where the loss falls faster than before, or has nearly converged, and 4.7 at a rare batch: the
+    sudden change of the usual weight counts; before spikes that were provoked it was 5 and more. A
+    change is sudden if it is ``apart`` deviations of the logarithm away, too.
     """
     rms = median(adam_update_rms, axis=1)
     now = np.fmax.reduce(loss, axis=1)[:, None]
@@ -291,10 +314,10 @@ def loader_bound(data_wait_share: Doubles, most: float = 0.3, window: int = 50) 
 
 
 def _norm(parts: Doubles) -> Doubles:
-    """That of all modules of a row together; NaN is left out."""
+    """The norm over all modules of each row; NaN is left out."""
     return np.sqrt(np.nansum(np.square(parts), axis=1))
 
 
 def _decade(ratio: Doubles) -> Doubles:
-    """By which power of ten a rate has to change to bring a relative step to the usual 1e-3."""
+    """The power of ten by which a rate has to change for a relative step of 1e-3."""
     return np.asarray(10.0 ** np.round(np.log10(1e-3 / ratio)), np.float64)

@@ -1,4 +1,4 @@
-"""Whether less or more of a number is better, by what it is called."""
+"""Direction of improvement of a number, from its name."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ _WORD = re.compile(r"[A-Za-z]+\d*")
 
 
 def is_better(name: str) -> str:
-    """``"min"``, ``"max"``, or empty where nothing is known: nobody guesses.
+    """Return ``"min"``, ``"max"``, or empty if unknown: nothing is guessed.
 
     Examples
     --------

@@ -15,7 +15,7 @@ from notebook_probe.catalogues.documents.best import is_better
 from notebook_probe.errors import RecordFormatError, RecordWarning
 from notebook_probe.lineage.progress import begun_ms, state_of
 from notebook_probe.lineage.row import EVAL, kept_of
-from notebook_probe.record.format.loss_names import loss_name
+from notebook_probe.record.format.loss_names import BACKWARD_LOSS, loss_name
 from notebook_probe.record.format.schema import EVALUATION, FORMAT_VERSION, UNWRITTEN_OF
 from notebook_probe.record.format.summary import Scalar, Summary
 from notebook_probe.record.read.reader import OpenedRecord
@@ -28,8 +28,10 @@ __all__ = ["Document", "rank_of", "read_document"]
 
 MOST_BYTES = 1 << 28
 TOLD = re.compile(r"(eval|val|valid|validation|test|dev)(?![a-z])")
-"""How names begin that tell by themselves of an evaluation."""
+"""Prefix of names that identify an evaluation."""
 RANK = re.compile(r"(.+)[/\\]rank_(\d{5})", re.DOTALL)
+LONGEST_NAME = 1000
+"""Characters of a title that are believed."""
 NOT_STREAMS = ("pyramid/", "events/", "modules/")
 
 Row = Mapping[str, Any]
@@ -37,18 +39,18 @@ Row = Mapping[str, Any]
 
 @dataclass(frozen=True, slots=True)
 class Document:
-    """What is known of a run: its row, and whether that can change while the record does not."""
+    """Known facts of a run, and whether they can change while the record does not."""
 
     row: Row
 
     @property
     def may_end(self) -> bool:
-        """Whether its writer may die, which changes no file."""
+        """True if its writer may die, which changes no file."""
         return self.row["state"] == "running"
 
 
 def rank_of(place: str) -> tuple[str, int] | None:
-    """The place of a job and which of its ranks lies here; None for a record by itself.
+    """Return a job's location and the rank stored here; None for a separate record.
 
     Examples
     --------
@@ -62,7 +64,7 @@ def rank_of(place: str) -> tuple[str, int] | None:
 
 
 def read_document(location: Location) -> Document:
-    """Read the record that is there.
+    """Read the record at a location.
 
     Raises
     ------
@@ -84,7 +86,7 @@ def read_document(location: Location) -> Document:
 
 
 def _root(location: Location) -> dict[str, Any]:
-    """The commit record."""
+    """Return the commit record."""
     folder = local_path(location)
     try:
         if folder is not None and (folder / ROOT_KEY).is_file():
@@ -117,7 +119,7 @@ def _n_rows(root: Mapping[str, Any]) -> int:
 
 
 def _slowly(location: Location) -> Summary:
-    """From the rows, where the record has no summary of them."""
+    """Compute the summary from the rows, if the record has none."""
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", RecordWarning)  # of parts; who opens it is warned
         return summarised(OpenedRecord(location))
@@ -133,7 +135,7 @@ def _row(location: Location, attrs: Row, summary: Summary, state: str) -> dict[s
     return {
         "run": place,
         "run_id": str(attrs.get("run_id", "")),
-        "name": str(attrs.get("title", folder.stem if folder else location)),
+        "name": str(attrs.get("title", folder.stem if folder else location))[:LONGEST_NAME],
         "state": state,
         **({} if own is None else {"rank": own[1]}),
         "steps": summary.steps,
@@ -144,7 +146,7 @@ def _row(location: Location, attrs: Row, summary: Summary, state: str) -> dict[s
         "size_bytes": summary.size_bytes,
         "updated": _date(summary.updated_ms) if summary.updated_ms else None,
         **_loss(summary.scalars),
-        **dict(_numbers(summary.scalars)),
+        **dict(_numbers(_own_scalars(summary.scalars))),
         **dict(_numbers({_of_state(name): one for name, one in summary.states.items()})),
         **{f"{EVAL}.{x.removeprefix(EVALUATION)}": one.last for x, one in summary.states.items()},
         **kept_of(attrs),
@@ -152,15 +154,21 @@ def _row(location: Location, attrs: Row, summary: Summary, state: str) -> dict[s
 
 
 def _loss(scalars: Mapping[str, Scalar]) -> dict[str, float | None]:
-    """Under the names that the lineage of a run has for them."""
+    """Return the loss under the names that the lineage of a run uses."""
     loss = scalars.get(loss_name(scalars))
     if loss is None:
         return {}
     return {"loss.first": loss.first, "loss.last": loss.last, "loss.best": _known(loss.low)}
 
 
+def _own_scalars(scalars: Mapping[str, Scalar]) -> dict[str, Scalar]:
+    """Return the scalars without `backward_loss` if the loop logs a loss."""
+    twice = set() if loss_name(scalars) == BACKWARD_LOSS else {BACKWARD_LOSS}
+    return {name: one for name, one in scalars.items() if name not in twice}
+
+
 def _numbers(scalars: Mapping[str, Scalar]) -> Iterator[tuple[str, float | None]]:
-    """What is asked for most comes first: of columns that tell the same a table shows that."""
+    """Yield the numbers, the most wanted first: a table shows the first of equal columns."""
     for name, one in scalars.items():
         better = is_better(name)
         if better:
@@ -172,7 +180,7 @@ def _numbers(scalars: Mapping[str, Scalar]) -> Iterator[tuple[str, float | None]
 
 
 def _of_state(name: str) -> str:
-    """An evaluation's name, which is not that of a number of the steps."""
+    """Return the name of an evaluation, distinct from a number of the steps."""
     return name if TOLD.match(name) else f"{EVALUATION}{name}"
 
 

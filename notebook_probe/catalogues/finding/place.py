@@ -13,21 +13,21 @@ from notebook_probe.record.store.location import ROOT_KEY, Location, RemoteStore
 from notebook_probe.record.store.remote import engine_of
 from notebook_probe.record.store.remote.engine import top_of
 
-__all__ = ["Place", "own_host"]
+__all__ = ["RecordLocation", "own_host"]
 
 MARKS = "marks/"
-"""What is said of a run from outside lies there."""
+"""Prefix of the keys that readers add to a run."""
 
 
 @lru_cache(maxsize=1)
 def own_host() -> str:
-    """The name of this machine, to tell its folders from those of others."""
+    """Return the name of this machine, to tell its folders from those of others."""
     return socket.gethostname()
 
 
 @dataclass(frozen=True)
-class Place:
-    """One record's.
+class RecordLocation:
+    """Location of one record.
 
     Attributes
     ----------
@@ -43,35 +43,35 @@ class Place:
 
     @cached_property
     def name(self) -> str:
-        """As it is known in an index: the path or the URL."""
+        """Name in an index: the path or the URL."""
         return str(self.location if self._folder is None else self._folder)
 
     @cached_property
     def host(self) -> str:
-        """The machine that has it; empty for a store that all of them reach."""
+        """The machine that has it; empty for a store that all machines reach."""
         return "" if self._folder is None else own_host()
 
     def mark(self) -> str:
-        """What is another when the record is; empty where there is none, and of what just changed.
+        """Return a text that changes with the record; empty if there is none, or it just changed.
 
-        A commit, and a word that somebody keeps with the record, is a rename in its folder, which
-        changes the folder's time: one look for each of thousands of records.
+        A commit, and a mark of a reader, is a rename in the record's folder, which changes the
+        folder's time: one system call for each of thousands of records.
 
         Raises
         ------
         OSError, ProbeError
-            It cannot be told, as the place cannot be reached.
+            The place cannot be reached.
         """
         if self._folder is None:
             return self._remote_mark()
         return folder_mark(self.name)
 
     def is_settled(self, mark: str, seen_s: float) -> bool:
-        """Whether the record had this mark for so long that no other change can have the same."""
+        """Return whether the mark is old enough that no later change can have the same one."""
         return self._folder is None or is_settled(mark, seen_s)
 
     def is_gone(self) -> bool:
-        """Whether there is surely no record; where that cannot be told, it is not."""
+        """Return whether there is certainly no record; False if unknown."""
         try:
             if self._folder is None:
                 return not self._remote_mark()

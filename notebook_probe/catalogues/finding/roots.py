@@ -1,4 +1,4 @@
-"""Records below a folder or the URL of a store: of ranks, of hosts, of whoever writes there."""
+"""Records below a folder or the URL of a store: of ranks, of hosts, of any writer."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
-from notebook_probe.catalogues.finding.place import Place
+from notebook_probe.catalogues.finding.place import RecordLocation
 from notebook_probe.record.store.location import (
     ROOT_KEY,
     Location,
@@ -27,7 +27,7 @@ DEEPEST = 8
 AT_ONCE = 8
 
 
-def below(root: Location) -> list[Place]:
+def below(root: Location) -> list[RecordLocation]:
     """Every place below a root that looks like a record's; nothing inside of a record is looked at.
 
     Raises
@@ -40,7 +40,7 @@ def below(root: Location) -> list[Place]:
         return _in_store(root if isinstance(root, RemoteStore) else RemoteStore(root))
     if not folder.is_dir():
         raise FileNotFoundError(f"there is no folder {folder}")
-    return [Place(str(path)) for path in _in_folder(folder.resolve())]
+    return [RecordLocation(str(path)) for path in _in_folder(folder.resolve())]
 
 
 def _in_folder(root: Path) -> Iterator[Path]:
@@ -53,16 +53,16 @@ def _in_folder(root: Path) -> Iterator[Path]:
         yield from (Path(above, name) for name in files if name.endswith(PACKED))
 
 
-def _in_store(root: RemoteStore) -> list[Place]:
-    """Level by level; every prefix that has a root of its own is a record."""
-    found: list[Place] = []
+def _in_store(root: RemoteStore) -> list[RecordLocation]:
+    """Return the records below a prefix, found level by level."""
+    found: list[RecordLocation] = []
     level = [root]
     with ThreadPoolExecutor(AT_ONCE) as pool:
         for _ in range(DEEPEST):
             deeper: list[RemoteStore] = []
             for place, names in zip(level, pool.map(_names, level), strict=True):
                 if ROOT_KEY in names:
-                    found.append(Place(place if place.options else str(place.store)))
+                    found.append(RecordLocation(place if place.options else str(place.store)))
                 else:
                     folders = (one.rstrip("/") for one in names if one.endswith("/"))
                     kept = (one for one in folders if one and not one.startswith("."))

@@ -1,4 +1,4 @@
-"""What tells of a folder that something in it has changed, at the cost of one look."""
+"""Change detection of a folder, at the cost of one system call."""
 
 from __future__ import annotations
 
@@ -7,16 +7,16 @@ import os
 __all__ = ["folder_mark", "is_settled"]
 
 SETTLED_S = 2.0
-"""What changed within so long of being seen may change once more without a later time."""
+"""Seconds within which a second change may have the same time stamp."""
 
 
 def folder_mark(folder: str) -> str:
-    """What is another when anything in a folder was made, renamed or removed; empty for none.
+    """Return a mark that changes when anything in a folder is made, renamed or removed.
 
     Raises
     ------
     OSError
-        It cannot be told.
+        The system call failed.
     """
     try:
         found = os.stat(folder)  # noqa: PTH116  thousands at once, and a Path costs as much again
@@ -26,6 +26,6 @@ def folder_mark(folder: str) -> str:
 
 
 def is_settled(mark: str, seen_s: float) -> bool:
-    """Whether a folder had its mark for so long, when it was seen, that none after has the same."""
+    """Return whether a folder's mark was old enough when seen that none after has the same."""
     changed_ns = mark.partition(".")[0]
     return bool(changed_ns) and seen_s - int(changed_ns) / 1e9 > SETTLED_S

@@ -1,9 +1,9 @@
-"""An index of rows in a database; it can be lost, and is made anew from the records.
+"""An index of rows in a database; disposable, as it is rebuilt from the records.
 
 ::
 
     rows ─▶ one text of JSON each ─┐
-          └▶ an entry per value ───┴─▶ SQLite or PostgreSQL ─▶ those that a condition lets through
+          └▶ an entry per value ───┴─▶ SQLite or PostgreSQL ─▶ rows that meet a condition
 """
 
 from notebook_probe.catalogues.index.database import open_database

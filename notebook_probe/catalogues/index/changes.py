@@ -6,20 +6,20 @@ import json
 from collections.abc import Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from notebook_probe.catalogues.query.laid import Laid
-from notebook_probe.catalogues.query.laid import entries as entries_of
+from notebook_probe.catalogues.query.flattened import Laid
+from notebook_probe.catalogues.query.flattened import entries as entries_of
 
 if TYPE_CHECKING:
     from sqlalchemy import Connection
 
-__all__ = ["Put", "forget", "generation_of", "keep", "next_generation"]
+__all__ = ["Put", "forget", "forget_whole", "generation_of", "keep", "next_generation"]
 
 Row = Mapping[str, Any]
 Key = tuple[str, str]
 
 
 class Put(NamedTuple):
-    """What is to be kept of a place."""
+    """Row to store for a location."""
 
     host: str
     place: str
@@ -29,7 +29,7 @@ class Put(NamedTuple):
 
 
 def generation_of(connection: Connection) -> int:
-    """The number of the last change."""
+    """Return the number of the last change."""
     from sqlalchemy import select
 
     from notebook_probe.catalogues.index.tables import schema
@@ -38,7 +38,7 @@ def generation_of(connection: Connection) -> int:
 
 
 def next_generation(connection: Connection) -> int:
-    """The number of the change that begins; others wait here until it is done."""
+    """Return the number of a new change; other changes wait until it is done."""
     from sqlalchemy import update
 
     from notebook_probe.catalogues.index.tables import schema
@@ -48,9 +48,9 @@ def next_generation(connection: Connection) -> int:
 
 
 def keep(connection: Connection, some: Sequence[Put], generation: int) -> dict[Key, int]:
-    """Keep rows in place of those of their places; their ids by host and place.
+    """Replace the rows of these locations; return their ids by host and location.
 
-    Of the entries only those are written that are others than before.
+    Only changed entries are written.
     """
     before = _rows_of(connection, some)
     _put_rows(connection, some, generation)
@@ -79,8 +79,18 @@ def forget(connection: Connection, ids: Sequence[int]) -> None:
     connection.execute(delete(runs).where(runs.c.id.in_(ids)))
 
 
+def forget_whole(connection: Connection, ids: Sequence[int]) -> None:
+    """Delete the rows of these ids with all their entries, whatever the rows contain."""
+    from sqlalchemy import delete
+
+    from notebook_probe.catalogues.index.tables import entries, runs
+
+    connection.execute(delete(entries).where(entries.c.run.in_(ids)))
+    connection.execute(delete(runs).where(runs.c.id.in_(ids)))
+
+
 def _laid(row: Row) -> dict[tuple[str, int], Laid]:
-    """The entries of a row, by field and place among several."""
+    """Return the entries of a row, by field and place among several."""
     found: dict[tuple[str, int], Laid] = {}
     last, n = "", 0
     for field, one in entries_of(row):
@@ -92,7 +102,7 @@ def _laid(row: Row) -> dict[tuple[str, int], Laid]:
 def _rows_of(
     connection: Connection, some: Sequence[Put], with_row: bool = True
 ) -> dict[Key, tuple[int, str]]:
-    """Ids and rows that are there of these places."""
+    """Return ids and existing rows of these locations."""
     from sqlalchemy import literal, select
 
     from notebook_probe.catalogues.index.tables import runs
@@ -146,7 +156,7 @@ def _delete_entries(connection: Connection, gone: Sequence[tuple[int, str, int]]
 
 
 def _insert_entries(connection: Connection, new: Sequence[tuple[Any, ...]]) -> None:
-    """By the driver itself: they are of the columns' own types, and many."""
+    """Insert through the driver itself: the values have the columns' types, and are many."""
     from notebook_probe.catalogues.index.tables import entries
 
     columns = entries.c.keys()

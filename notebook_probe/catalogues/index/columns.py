@@ -1,4 +1,4 @@
-"""How a condition asks the tables of an index."""
+"""SQL expressions of a condition on the tables of an index."""
 
 from __future__ import annotations
 

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
 from notebook_probe.catalogues.index.changes import (
     Put,
     forget,
+    forget_whole,
     generation_of,
     keep,
     next_generation,
@@ -29,7 +30,7 @@ T = TypeVar("T")
 
 
 class Known(NamedTuple):
-    """What an index has of a place."""
+    """Entry of an index about a location."""
 
     id: int
     mark: str
@@ -38,36 +39,42 @@ class Known(NamedTuple):
 
 
 @dataclass(frozen=True)
-class _Seen:
-    """What a database of this generation has."""
+class _Generation:
+    """Contents of the database at one generation."""
 
     generation: int
     known: dict[tuple[str, str], Known]
 
     @cached_property
     def by_id(self) -> dict[int, tuple[str, Known]]:
-        """Hosts and what is known."""
+        """Hosts and entries by id."""
         return {one.id: (host, one) for (host, _), one in self.known.items()}
 
 
 class Index:
     """The rows of one database; several processes may write it at once.
 
-    What it knows is kept in memory for as long as the database is of the same generation.
+    Known entries are kept in memory while the database is of the same generation.
     """
 
     def __init__(self, engine: Engine) -> None:
         self._engine = engine
-        self._seen = _Seen(-1, {})
+        self._seen = _Generation(-1, {})
         self._read: dict[int, tuple[int, Row]] = {}
 
+    @property
+    def name(self) -> str:
+        """The place of the database, without a password."""
+        return self._engine.url.render_as_string()
+
     def known(self) -> Mapping[tuple[str, str], Known]:
-        """By host and place."""
+        """Return the entries by host and location."""
         with self._engine.connect() as connection:
             return self._look(connection).known
 
     def put(self, new: Iterable[Put]) -> None:
-        """Keep these, in place of what was known of their places."""
+        """Store these rows, replacing those of their locations."""
+        # In one order, so that two processes never wait for each other's rows.
         for some in _batches(sorted(new, key=lambda one: (one.host, one.place))):
             with self._change() as (connection, generation):
                 ids = keep(connection, some, generation)
@@ -87,15 +94,13 @@ class Index:
             left = {key: one for key, one in self._seen.known.items() if one.id not in gone}
             self._has_changed(generation, left)
 
-    def clear(self) -> None:
-        """Forget all."""
-        from sqlalchemy import delete
-
-        from notebook_probe.catalogues.index.tables import entries, runs
-
-        with self._change() as (connection, _):
-            connection.execute(delete(runs))
-            connection.execute(delete(entries))
+    def replace(self, gone: Iterable[int], new: Iterable[Put]) -> None:
+        """Replace rows by others in one transaction, so that no reader sees a part of them."""
+        with self._change() as (connection, generation):
+            for ids in _batches(sorted(gone)):
+                forget_whole(connection, ids)
+            for some in _batches(sorted(new, key=lambda one: (one.host, one.place))):
+                keep(connection, some, generation)
 
     def rows(self, asked: Condition) -> list[tuple[str, Row]]:
         """Hosts and rows that may meet a condition: none that does is missing."""
@@ -110,13 +115,14 @@ class Index:
             found: Iterable[int] = known
             if sql is not None:
                 wanted = select(runs.c.id).where(sql.expression)
+                # A row that was added since is left out: it is read at the next look.
                 found = [n for n in connection.execute(wanted).scalars() if n in known]
             found = sorted(found)
             self._read_new(connection, [known[n][1] for n in found])
         return [(known[n][0], self._read[n][1]) for n in found if n in self._read]
 
     def fields(self) -> set[str]:
-        """Names that any row has, as they lie in the index."""
+        """Return the names that any row has, as stored in the index."""
         from sqlalchemy import select
 
         from notebook_probe.catalogues.index.tables import entries
@@ -125,12 +131,12 @@ class Index:
             return set(connection.execute(select(entries.c.field).distinct()).scalars())
 
     def close(self) -> None:
-        """Let go of the database."""
+        """Close the database."""
         self._engine.dispose()
 
     @contextmanager
     def _change(self) -> Iterator[tuple[Connection, int]]:
-        """A change and its number; others are waited for, for as long as they get on."""
+        """Start a change and yield its number, after waiting for other changes in progress."""
         from sqlalchemy.exc import OperationalError
 
         with self._engine.connect() as connection:
@@ -146,8 +152,8 @@ class Index:
             yield connection, generation
             connection.commit()
 
-    def _look(self, connection: Connection) -> _Seen:
-        """What is known, read again where anybody has changed it."""
+    def _look(self, connection: Connection) -> _Generation:
+        """Return the known entries, read again if another process has changed them."""
         from sqlalchemy import select
 
         from notebook_probe.catalogues.index.tables import runs
@@ -162,13 +168,13 @@ class Index:
                 (host, place): Known(n, mark, bool(may_end), written)
                 for host, place, n, mark, may_end, written in connection.execute(wanted)
             }
-            seen = self._seen = _Seen(generation, known)
+            seen = self._seen = _Generation(generation, known)
         return seen
 
     def _has_changed(self, generation: int, known: dict[tuple[str, str], Known]) -> None:
-        """Take in a change of our own, unless others have changed something before it."""
+        """Take in our own change, unless other processes have changed something before it."""
         if generation == self._seen.generation + 1:
-            self._seen = _Seen(generation, known)
+            self._seen = _Generation(generation, known)
 
     def _read_new(self, connection: Connection, wanted: Sequence[Known]) -> None:
         """Read the rows that are others than at the last look."""

@@ -1,6 +1,6 @@
-"""The tables of an index, the same in every database; all begin alike, so that others stay apart.
+"""Tables of an index, the same in every database; a common prefix avoids name clashes.
 
-What lies in an entry says `notebook_probe.catalogues.query.laid`.
+The contents of an entry are described in `notebook_probe.catalogues.query.flattened`.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ from sqlalchemy import (
 __all__ = ["VERSION", "entries", "metadata", "runs", "schema"]
 
 VERSION = 2
-"""Of these tables; those of an older one are made anew."""
+"""Version of these tables; older ones are rebuilt."""
 
 metadata = MetaData()
 

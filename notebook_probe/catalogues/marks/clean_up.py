@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from html import escape
 from typing import Any
 
-from notebook_probe.catalogues.marks.own import StaysError
+from notebook_probe.catalogues.marks.record_files import StaysError
 from notebook_probe.catalogues.marks.removal import Removal, planned
 from notebook_probe.tabular import html_table, text_table
 
@@ -19,7 +19,7 @@ HEAD = ("run", "name", "size", "age", "checkpoints")
 
 @dataclass(frozen=True, slots=True)
 class Deleted:
-    """What became of a clean-up.
+    """Result of a clean-up.
 
     Attributes
     ----------
@@ -28,7 +28,7 @@ class Deleted:
     stays : mapping of str to str
         Places of the others, and why each is still there.
     nbytes : int
-        What was freed.
+        Freed bytes.
     """
 
     gone: tuple[str, ...]
@@ -41,12 +41,12 @@ class Deleted:
 
 @dataclass(frozen=True, slots=True, repr=False)
 class CleanUp:
-    """What would be deleted of the runs that were asked for, and why others would stay.
+    """Runs that would be deleted, and the reasons why others would stay.
 
-    Nothing is deleted before `delete`. Then a run goes if its folder, or its packed file, still
-    holds its record and nothing else, and nobody writes it, a job with all its ranks or not at all;
-    its checkpoints go if its record tells of them, their folder's list has them and nobody has
-    written them since.
+    Nothing is deleted before `delete`. Then a run is deleted if its folder, or its packed file,
+    still contains its record and nothing else, and no process writes it, a job with all its ranks
+    or not at all; its checkpoints are deleted if its record and their folder's list have them and
+    they were not written since.
 
     Attributes
     ----------
@@ -61,16 +61,16 @@ class CleanUp:
 
     @property
     def nbytes(self) -> int:
-        """What would be freed."""
+        """Bytes that would be freed."""
         return sum(one.nbytes for one in self.runs)
 
     def delete(self) -> Deleted:
-        """Delete what is shown, but what has changed since.
+        """Delete what is shown, except what has changed since.
 
         Returns
         -------
         Deleted
-            What is gone, and what stayed and why.
+            Deleted runs, and kept ones with the reason.
 
         Examples
         --------
@@ -102,7 +102,7 @@ class CleanUp:
 
 
 def clean_up(rows: Iterable[Mapping[str, Any]]) -> CleanUp:
-    """What would be deleted of the runs of these rows: ``run``, ``run_id`` and ``state``."""
+    """Return what would be deleted of these rows: ``run``, ``run_id`` and ``state``."""
     runs: list[Removal] = []
     stays: dict[str, str] = {}
     for row in rows:
@@ -128,7 +128,7 @@ def size(nbytes: float) -> str:
 
 
 def age(seconds: float) -> str:
-    """How long ago, as people say it.
+    """Return a duration in words, such as ``"2 h"``.
 
     Examples
     --------

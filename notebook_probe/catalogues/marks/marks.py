@@ -1,4 +1,4 @@
-"""What somebody says of a run: tags, a note, that it is put aside."""
+"""Marks on a run: tags, a note, and whether it is archived."""
 
 from __future__ import annotations
 
@@ -10,14 +10,14 @@ from typing import Any
 __all__ = ["MOST_CHARACTERS", "Marks"]
 
 MOST_CHARACTERS = 10_000
-"""Of a note."""
+"""Maximum characters of a note."""
 MOST_TAGS = 1000
 LONGEST_TAG = 100
 
 
 @dataclass(frozen=True, slots=True)
 class Marks:
-    """Of one run; a change gives another.
+    """Marks on one run; frozen.
 
     Examples
     --------
@@ -30,7 +30,7 @@ class Marks:
     archived: bool = False
 
     def tagged(self, tags: Iterable[str]) -> Marks:
-        """With these tags, too.
+        """Return the marks with these tags, too.
 
         Raises
         ------
@@ -44,12 +44,12 @@ class Marks:
         return replace(self, tags=whole)
 
     def untagged(self, tags: Iterable[str]) -> Marks:
-        """Without these tags; one that it has not is as good as gone."""
+        """Return the marks without these tags; missing ones are ignored."""
         gone = {*tags}
         return replace(self, tags=tuple(one for one in self.tags if one not in gone))
 
     def noted(self, note: str) -> Marks:
-        """With this note in the place of the one before.
+        """Return the marks with this note, replacing the one before.
 
         Raises
         ------
@@ -63,21 +63,21 @@ class Marks:
         return replace(self, note=note)
 
     def put_aside(self, archived: bool) -> Marks:
-        """Left out of tables, or in them again."""
+        """Return the marks with this archived flag."""
         return replace(self, archived=bool(archived))
 
     def plain(self) -> dict[str, Any]:
-        """As JSON has it."""
+        """Return plain values for JSON."""
         return {"tags": [*self.tags], "note": self.note, "archived": self.archived}
 
     def text(self) -> bytes:
-        """The metadata of a zarr group that tells them."""
+        """Return the metadata of the zarr group with these marks."""
         group = {"zarr_format": 3, "node_type": "group", "attributes": self.plain()}
         return json.dumps(group).encode()
 
     @classmethod
     def parsed(cls, content: bytes | None) -> Marks:
-        """From `text`; what is damaged or of others says nothing."""
+        """Parse the result of `text`; damaged or foreign content counts as empty."""
         try:
             found = json.loads(content or b"{}")["attributes"]
             tags = [one for one in found.get("tags", []) if isinstance(one, str)]

@@ -1,4 +1,4 @@
-"""The checkpoints of a run: those that its record tells of, and that nobody wrote since."""
+"""The checkpoints of a run: those in its record that were not written since."""
 
 from __future__ import annotations
 
@@ -14,19 +14,19 @@ from notebook_probe.record.format.notes import CHECKPOINT
 from notebook_probe.record.format.source import Event
 from notebook_probe.record.read.reader import OpenedRecord
 
-__all__ = ["Checkpoints", "own_checkpoints", "remove_folders"]
+__all__ = ["OwnCheckpointFiles", "own_checkpoints", "remove_folders"]
 
 LIST = "checkpoints.json"
-"""In each folder of checkpoints: which there are."""
+"""List of checkpoints, in each folder of checkpoints."""
 RECORD = "record.zarr"
 FOLDERS = ("checkpoints", "recent")
-"""What an experiment has: the record, and its folders of checkpoints beside it."""
+"""Folders of checkpoints that an experiment has next to its record."""
 MOST_BYTES = 2**26
 SLACK_S = 2.0
-"""Between the end of a file and the event that tells of it, by clocks of a network's disks."""
+"""Seconds between the end of a file and its event, by clocks of network disks."""
 
 
-class Checkpoints(NamedTuple):
+class OwnCheckpointFiles(NamedTuple):
     """Files that are of this run alone, and why others are left where they are."""
 
     files: tuple[Path, ...]
@@ -34,8 +34,8 @@ class Checkpoints(NamedTuple):
     left: tuple[str, ...]
 
 
-def own_checkpoints(record: OpenedRecord) -> Checkpoints:
-    """Those that the record tells of, that the list of their folder has, and nobody wrote since."""
+def own_checkpoints(record: OpenedRecord) -> OwnCheckpointFiles:
+    """Return checkpoints that record and folder list, and that were not written since."""
     files: dict[Path, int] = {}
     left: dict[str, str] = {}
     for path, detail, event in _told(record):
@@ -47,13 +47,13 @@ def own_checkpoints(record: OpenedRecord) -> Checkpoints:
     for path in files:
         left.pop(str(path), None)  # saved twice, and the later one lies there
     told = tuple(f"{path}: {why}" for path, why in left.items())
-    return Checkpoints(tuple(files), sum(files.values()), told)
+    return OwnCheckpointFiles(tuple(files), sum(files.values()), told)
 
 
 def remove_folders(checkpoints: Iterable[Path], place: Path) -> None:
     """Remove folders in which these checkpoints, or the record at a place, have left nothing.
 
-    A list of checkpoints that are gone is nothing. Of an experiment its own folder goes, too.
+    A list of missing checkpoints counts as empty. Of an experiment its own folder is removed, too.
     """
     is_experiment = place.name == RECORD
     beside = [place.parent / name for name in FOLDERS] if is_experiment else []
@@ -76,7 +76,10 @@ def _told(record: OpenedRecord) -> Iterator[tuple[Path, Any, Event]]:
         if event.kind == CHECKPOINT:
             with suppress(ValueError, LookupError, TypeError, RecursionError):
                 detail = json.loads(event.detail)
-                yield Path(str(detail["path"])), detail, event
+                path = str(detail["path"])
+                # On Windows merely to look at a share sends its host the user's credentials.
+                if not path.startswith(("\\\\", "//")) and "\0" not in path:
+                    yield Path(path), detail, event
 
 
 def _why_not(path: Path, detail: Any, event: Event) -> str:

@@ -1,4 +1,4 @@
-"""What a run lies in: a record in a folder, one of each rank of a job, or a packed one."""
+"""Parts of a run: a record in a folder, one for each rank of a job, or a packed one."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
 
-from notebook_probe.catalogues.marks.own import (
+from notebook_probe.catalogues.marks.record_files import (
     StaysError,
     check_packed,
     opened,
@@ -22,18 +22,18 @@ from notebook_probe.record.store.lock import LOCK_NAME, Lock
 from notebook_probe.record.store.noted import forget_place
 from notebook_probe.record.store.zipped import is_zip
 
-__all__ = ["Part", "parts_of"]
+__all__ = ["RecordPart", "parts_of"]
 
 
 @dataclass(frozen=True, slots=True)
-class Part:
+class RecordPart:
     """One record: a folder, or a packed file."""
 
     path: Path
     run_id: str
 
     def opened(self) -> OpenedRecord:
-        """The record, which is still that of the run.
+        """Open the record and check that it still is that of the run.
 
         Raises
         ------
@@ -42,7 +42,7 @@ class Part:
         return opened(self.path, self.run_id)
 
     def files(self) -> tuple[Path, ...]:
-        """All of it.
+        """Return all files of the record.
 
         Raises
         ------
@@ -56,12 +56,12 @@ class Part:
 
     @contextmanager
     def alone(self) -> Iterator[None]:
-        """Until nobody else may write it; a packed record nobody writes.
+        """Prevent writing by others inside the context; a packed record is never written.
 
         Raises
         ------
         StaysError
-            Somebody does, or it is another run's now.
+            A process does, or it is another run's now.
         """
         self.opened()  # before the lock, which must not appear in others' folders
         if is_zip(self.path):
@@ -77,7 +77,7 @@ class Part:
             lock.release()
 
     def remove(self, files: tuple[Path, ...]) -> None:
-        """These files, the root first, after which there is no record with holes in it."""
+        """Remove these files, the root first, so that no incomplete record is left."""
         for path in sorted(files, key=lambda path: path != self.path / ROOT_KEY):
             if path != self.path / LOCK_NAME:
                 path.unlink(missing_ok=True)
@@ -91,8 +91,8 @@ class Part:
         forget_place(str(self.path))
 
 
-def parts_of(place: Path, run_id: str) -> tuple[Part, ...]:
-    """The records of a run; of a job that of each rank, the first of which has this id.
+def parts_of(place: Path, run_id: str) -> tuple[RecordPart, ...]:
+    """Return the records of a run; for a job, of each rank, the first of which has this id.
 
     Raises
     ------
@@ -101,11 +101,11 @@ def parts_of(place: Path, run_id: str) -> tuple[Part, ...]:
     """
     ranks = own_ranks(place)
     if not ranks:
-        return (Part(place, run_id),)
+        return (RecordPart(place, run_id),)
     first, *others = ranks.values()
     try:
         ids = [str(OpenedRecord(path).attrs.get("run_id") or "") for path in others]
     except (ProbeError, OSError) as error:
         raise StaysError(f"no record that can be read: {error}") from error
     pairs = zip((first, *others), (run_id, *ids), strict=True)
-    return tuple(Part(path, one) for path, one in pairs)
+    return tuple(RecordPart(path, one) for path, one in pairs)

@@ -1,4 +1,4 @@
-"""What of one run would be removed, and its removal, under the lock of each of its records."""
+"""Plan and removal of one run, with each of its records locked."""
 
 from __future__ import annotations
 
@@ -9,9 +9,9 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from notebook_probe.catalogues.marks.own import StaysError
 from notebook_probe.catalogues.marks.own_checkpoints import own_checkpoints, remove_folders
-from notebook_probe.catalogues.marks.parts import Part, parts_of
+from notebook_probe.catalogues.marks.parts import RecordPart, parts_of
+from notebook_probe.catalogues.marks.record_files import StaysError
 from notebook_probe.record.store.location import ROOT_KEY, local_path
 
 __all__ = ["Removal", "planned"]
@@ -19,28 +19,28 @@ __all__ = ["Removal", "planned"]
 
 @dataclass(frozen=True, slots=True)
 class Removal:
-    """One run, as it would be removed.
+    """One run that can be removed.
 
     Attributes
     ----------
     run, name : str
-    parts : tuple of Part
-        The records that it lies in, one but of a job.
+    parts : tuple of RecordPart
+        Records of the run, one except for a job.
     nbytes : int
-        Of the record and its checkpoints.
+        Bytes of the record and its checkpoints.
     age_s : float
         Since its last commit.
     checkpoints : tuple of str
         Files that would go with it.
     left : tuple of str
-        Checkpoints that it tells of and that would stay, and why.
+        Checkpoints in its record that would stay, and why.
     """
 
     run: str
     name: str
     nbytes: int
     age_s: float
-    parts: tuple[Part, ...]
+    parts: tuple[RecordPart, ...]
     checkpoints: tuple[str, ...] = ()
     left: tuple[str, ...] = ()
 
@@ -50,7 +50,7 @@ class Removal:
         Raises
         ------
         StaysError
-            It is written now, or has become something else since; what is gone is said.
+            It is being written now, or has changed since; deleted files are listed.
         """
         place = _place(self.run)
         with ExitStack() as locks:
@@ -68,14 +68,14 @@ class Removal:
             except OSError as error:
                 raise StaysError(f"it could not be removed whole: {error}") from error
 
-    def _agreed(self, part: Part) -> tuple[Path, ...]:
-        """Those that were shown; what was saved since was not."""
+    def _agreed(self, part: RecordPart) -> tuple[Path, ...]:
+        """Return the files that were shown; files saved since are kept."""
         found = own_checkpoints(part.opened()).files
         return tuple(path for path in found if str(path) in self.checkpoints)
 
 
 def planned(row: Mapping[str, Any]) -> Removal:
-    """What would be removed of the run of a row.
+    """Return what would be removed of a row's run.
 
     Raises
     ------
@@ -100,7 +100,7 @@ def planned(row: Mapping[str, Any]) -> Removal:
     )
 
 
-def _root(part: Part) -> Path:
+def _root(part: RecordPart) -> Path:
     return part.path / ROOT_KEY if part.path.is_dir() else part.path
 
 

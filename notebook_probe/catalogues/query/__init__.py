@@ -1,4 +1,4 @@
-"""What is asked of runs: a condition, from text, a dict or a function; of a row, and as SQL.
+"""Conditions on runs, from text, a dict or a function; evaluated on a row, and as SQL.
 
 ::
 
@@ -9,14 +9,14 @@
 Nothing is evaluated as code, and nothing here imports SQLAlchemy: columns bring their operators.
 """
 
-from notebook_probe.catalogues.query.condition import Columns, Condition, Row, Sql
+from notebook_probe.catalogues.query.condition import Condition, IndexTables, Row, Sql
 from notebook_probe.catalogues.query.fields import field_named
-from notebook_probe.catalogues.query.laid import Laid, entries, field_key, laid
+from notebook_probe.catalogues.query.flattened import Laid, entries, field_key, laid
 from notebook_probe.catalogues.query.where import Where, condition
 
 __all__ = [
-    "Columns",
     "Condition",
+    "IndexTables",
     "Laid",
     "Row",
     "Sql",

@@ -6,15 +6,15 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
-from notebook_probe.catalogues.query.condition import Columns, Condition, Row, Sql
+from notebook_probe.catalogues.query.condition import Condition, IndexTables, Row, Sql
 from notebook_probe.errors import QueryError
 
-__all__ = ["Asked"]
+__all__ = ["FunctionCondition"]
 
 
 @dataclass(frozen=True, slots=True)
-class Asked(Condition):
-    """What a function of a row says; no database is asked."""
+class FunctionCondition(Condition):
+    """Condition by a function of a row, without SQL."""
 
     function: Callable[[Row], Any]
 
@@ -34,5 +34,5 @@ class Asked(Condition):
                 f"{type(error).__name__}: {error}; row.get(field) is None where a run has no value"
             ) from error
 
-    def sql(self, columns: Columns) -> Sql | None:
+    def sql(self, columns: IndexTables) -> Sql | None:
         return None

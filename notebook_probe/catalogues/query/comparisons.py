@@ -5,9 +5,9 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any
 
-from notebook_probe.catalogues.query.condition import Columns, Condition, Row, Sql, Test
+from notebook_probe.catalogues.query.condition import Condition, IndexTables, Row, Sql, Test
 from notebook_probe.catalogues.query.fields import written
-from notebook_probe.catalogues.query.laid import (
+from notebook_probe.catalogues.query.flattened import (
     ELEMENTS,
     EXACT_BELOW,
     LONG_LIST,
@@ -22,7 +22,7 @@ from notebook_probe.errors import QueryError
 __all__ = ["Among", "Compared", "Has", "IsMissing", "IsNan"]
 
 MOST_LISTED = 200
-"""Of values that a database is asked for at once."""
+"""Maximum values in one SQL list."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,7 +40,7 @@ class _OfField(Condition):
 
 @dataclass(frozen=True, slots=True)
 class Compared(_OfField):
-    """``field < value``; a run without the field is not, but for ``!=``."""
+    """``field < value``; a run without the field does not match, except for ``!=``."""
 
     sign: str
     value: Any
@@ -59,7 +59,7 @@ class Compared(_OfField):
             return is_one_kind and ORDERS[self.sign](value, self.value)
         return same(value, self.value) is (self.sign == "==")
 
-    def sql(self, columns: Columns) -> Sql | None:
+    def sql(self, columns: IndexTables) -> Sql | None:
         exact = _is_exact(self.value)
         found = columns.any(self._key, _compares(self.sign, self.value))
         if self.sign != "!=":
@@ -80,7 +80,7 @@ class Among(_OfField):
         value = row.get(self.field)
         return any(same(value, one) for one in self.values)
 
-    def sql(self, columns: Columns) -> Sql | None:
+    def sql(self, columns: IndexTables) -> Sql | None:
         if len(self.values) > MOST_LISTED:
             return Sql(columns.any(self._key, None), False)
         return Sql(columns.any(self._key, _one_of(self.values)), all(map(_is_exact, self.values)))
@@ -101,7 +101,7 @@ class Has(_OfField):
             return isinstance(self.value, str) and self.value in found
         return isinstance(found, list | tuple) and any(same(one, self.value) for one in found)
 
-    def sql(self, columns: Columns) -> Sql | None:
+    def sql(self, columns: IndexTables) -> Sql | None:
         in_list = columns.any(self._key + ELEMENTS, _one_of((self.value,)))
         return Sql(in_list | columns.any(self._key, _of_kind("text", LONG_LIST)), False)
 
@@ -116,7 +116,7 @@ class IsMissing(_OfField):
     def matches(self, row: Row) -> bool:
         return row.get(self.field) is None
 
-    def sql(self, columns: Columns) -> Sql | None:
+    def sql(self, columns: IndexTables) -> Sql | None:
         return Sql(~columns.any(self._key, None), True)
 
 
@@ -130,7 +130,7 @@ class IsNan(_OfField):
     def matches(self, row: Row) -> bool:
         return kind_of(row.get(self.field)) == "nan"
 
-    def sql(self, columns: Columns) -> Sql | None:
+    def sql(self, columns: IndexTables) -> Sql | None:
         return Sql(columns.any(self._key, _of_kind("nan")), True)
 
 
@@ -138,7 +138,7 @@ class IsNan(_OfField):
 
 
 def _is_exact(value: Any) -> bool:
-    """Whether it lies in an index whole: no other value lies there as the same."""
+    """Return whether an index stores it exactly: no other value is stored as the same."""
     kind = kind_of(value)
     if kind == "text":
         return len(as_key(value)) < MOST_BYTES
@@ -146,7 +146,7 @@ def _is_exact(value: Any) -> bool:
 
 
 def _compares(sign: str, value: Any) -> Test:
-    """What an entry has to pass that compares so; what was cut or rounded may have become equal."""
+    """Return an entry's test for a comparison; values cut or rounded may have become equal."""
     if sign not in ORDERS:
         return _one_of((value,))
     order = ORDERS[sign if _is_exact(value) else f"{sign[0]}="]
@@ -164,7 +164,7 @@ def _compares(sign: str, value: Any) -> Test:
 
 
 def _one_of(values: tuple[Any, ...]) -> Test:
-    """What an entry has to pass that may be one of these."""
+    """Return an entry's test for being one of these."""
 
     def of(*kinds: str) -> list[Any]:
         return [one for one in values if kind_of(one) in kinds]

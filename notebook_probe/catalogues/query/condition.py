@@ -1,4 +1,4 @@
-"""What every condition can do, and what is known of it as SQL."""
+"""Interface of conditions, and their SQL."""
 
 from __future__ import annotations
 
@@ -12,13 +12,13 @@ from notebook_probe.errors import UnknownNameError, near
 if TYPE_CHECKING:
     from sqlalchemy import ColumnElement
 
-__all__ = ["Columns", "Condition", "Row", "Sql", "Test"]
+__all__ = ["Condition", "IndexTables", "Row", "Sql", "Test"]
 
 Row: TypeAlias = Mapping[str, Any]
 """A run as names with dots and plain values; None is as good as not there."""
 
 Test: TypeAlias = "Callable[[Any], ColumnElement[bool]]"
-"""Of an entry, an object with the columns ``kind``, ``number`` and ``text`` of `laid`."""
+"""Test of an entry, an object with the columns ``kind``, ``number`` and ``text`` of `laid`."""
 
 
 class Sql(NamedTuple):
@@ -26,18 +26,18 @@ class Sql(NamedTuple):
 
     expression: ColumnElement[bool]
     exact: bool
-    """Whether just those rows match; else others are among them, and `matches` tells which."""
+    """True if only matching rows are selected; else `matches` has to filter them."""
 
 
-class Columns(Protocol):
+class IndexTables(Protocol):
     """The tables of an index, as conditions ask them."""
 
     def any(self, field: str, test: Test | None) -> ColumnElement[bool]:
-        """That a run has an entry of this field that passes; any entry of it without a test."""
+        """Return SQL for a run with an entry of this field that passes the test, or any entry."""
 
 
 class Condition(ABC):
-    """Something that a run meets or not; a frozen value, whose text reads back as itself."""
+    """Condition on a run; a frozen value, whose text parses back to itself."""
 
     __slots__ = ()
 
@@ -48,11 +48,11 @@ class Condition(ABC):
 
     @abstractmethod
     def matches(self, row: Row) -> bool:
-        """Whether the run of this row meets it."""
+        """Return whether the run of this row meets the condition."""
 
     @abstractmethod
-    def sql(self, columns: Columns) -> Sql | None:
-        """What a database can say of it; None where that is nothing: every row is to be asked."""
+    def sql(self, columns: IndexTables) -> Sql | None:
+        """Return the condition as SQL; None if it has none, and every row has to be checked."""
 
     def check(self, known: Collection[str]) -> None:
         """Refuse a field that no run has, which is most often a slip; of no runs, none.
@@ -60,7 +60,7 @@ class Condition(ABC):
         Raises
         ------
         UnknownNameError
-            With the names that are close.
+            The message has the close names.
         """
         for field in sorted(self.fields - {*known}) if known else ():
             names = sorted({*known, *map(asked_as, known)})

@@ -20,7 +20,7 @@ OPERATORS = (*SIGNS, "$in")
 
 
 def from_dict(where: Mapping[Any, Any]) -> Condition:
-    """What a dict asks: all of it.
+    """Return the conjunction of a dict's conditions.
 
     Raises
     ------

@@ -1,4 +1,4 @@
-"""The names of what is asked of runs, and how they are written in a text."""
+"""Names of fields in conditions, and their spelling in a text."""
 
 from __future__ import annotations
 
@@ -15,11 +15,11 @@ KEYWORDS = frozenset(
     ["and", "or", "not", "in", "is", "has", "missing", "nan", "inf", "true", "false", "none"]
 )
 NAME = re.compile(r"[^\W\d][\w./:@+-]*")
-"""What needs no backticks."""
+"""Names that need no backticks."""
 
 
 def field_named(name: object) -> str:
-    """The field of a row that a name means.
+    """Return the field of a row for a name.
 
     Raises
     ------
@@ -38,7 +38,7 @@ def field_named(name: object) -> str:
 
 
 def asked_as(field: str) -> str:
-    """The other name that a field may be asked by; itself where it has none.
+    """Return the other name of a field; the field itself if it has none.
 
     Examples
     --------
@@ -51,7 +51,7 @@ def asked_as(field: str) -> str:
 
 
 def written(field: str) -> str:
-    """A field as it is typed.
+    """Return a field as it is typed.
 
     Examples
     --------

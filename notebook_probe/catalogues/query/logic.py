@@ -8,16 +8,16 @@ from functools import reduce
 from operator import and_, or_
 from typing import Any
 
-from notebook_probe.catalogues.query.condition import Columns, Condition, Row, Sql
+from notebook_probe.catalogues.query.condition import Condition, IndexTables, Row, Sql
 
-__all__ = ["AllOf", "AnyOf", "Not", "all_of", "any_of"]
+__all__ = ["AllConditions", "AnyCondition", "Not", "all_of", "any_of"]
 
 MOST_IN_SQL = 100
-"""Parts of one condition; a database is asked no more at once."""
+"""Maximum parts of one condition in SQL."""
 
 
 @dataclass(frozen=True, slots=True)
-class AllOf(Condition):
+class AllConditions(Condition):
     """``a and b``; of no parts it is what every run meets."""
 
     parts: tuple[Condition, ...]
@@ -27,19 +27,19 @@ class AllOf(Condition):
         return _fields(self.parts)
 
     def __str__(self) -> str:
-        return " and ".join(_inside(one, AnyOf) for one in self.parts)
+        return " and ".join(_inside(one, AnyCondition) for one in self.parts)
 
     def matches(self, row: Row) -> bool:
         return all(one.matches(row) for one in self.parts)
 
-    def sql(self, columns: Columns) -> Sql | None:
+    def sql(self, columns: IndexTables) -> Sql | None:
         found = [one.sql(columns) for one in self.parts[:MOST_IN_SQL]]
         known = [one for one in found if one is not None]
         return _together(and_, known, len(known) == len(self.parts)) if known else None
 
 
 @dataclass(frozen=True, slots=True)
-class AnyOf(Condition):
+class AnyCondition(Condition):
     """``a or b``."""
 
     parts: tuple[Condition, ...]
@@ -54,7 +54,7 @@ class AnyOf(Condition):
     def matches(self, row: Row) -> bool:
         return any(one.matches(row) for one in self.parts)
 
-    def sql(self, columns: Columns) -> Sql | None:
+    def sql(self, columns: IndexTables) -> Sql | None:
         if len(self.parts) > MOST_IN_SQL:
             return None
         found = [one.sql(columns) for one in self.parts]
@@ -73,27 +73,29 @@ class Not(Condition):
         return self.part.fields
 
     def __str__(self) -> str:
-        return f"not {_inside(self.part, AllOf, AnyOf)}"
+        return f"not {_inside(self.part, AllConditions, AnyCondition)}"
 
     def matches(self, row: Row) -> bool:
         return not self.part.matches(row)
 
-    def sql(self, columns: Columns) -> Sql | None:
+    def sql(self, columns: IndexTables) -> Sql | None:
         found = self.part.sql(columns)
         return Sql(~found.expression, True) if found is not None and found.exact else None
 
 
 def all_of(parts: Iterable[Condition]) -> Condition:
-    """Of one part that part; those of parts that are such themselves are taken out of them."""
-    return _joined(AllOf, parts)
+    """Return the conjunction, flattened; one part is returned itself."""
+    return _joined(AllConditions, parts)
 
 
 def any_of(parts: Iterable[Condition]) -> Condition:
-    """Of one part that part; those of parts that are such themselves are taken out of them."""
-    return _joined(AnyOf, parts)
+    """Return the disjunction, flattened; one part is returned itself."""
+    return _joined(AnyCondition, parts)
 
 
-def _joined(whole: type[AllOf] | type[AnyOf], parts: Iterable[Condition]) -> Condition:
+def _joined(
+    whole: type[AllConditions] | type[AnyCondition], parts: Iterable[Condition]
+) -> Condition:
     flat: list[Condition] = []
     for one in parts:
         flat += one.parts if isinstance(one, whole) else [one]

@@ -1,4 +1,4 @@
-"""A condition from the text that somebody typed.
+"""Parser of a condition's text.
 
 ::
 
@@ -31,7 +31,7 @@ CONSTANTS = {"true": True, "false": False, "inf": float("inf")}
 
 
 def parse(text: str) -> Condition:
-    """The condition that a text says; of an empty one what every run meets.
+    """Return the condition of a text; every run meets an empty one.
 
     Raises
     ------

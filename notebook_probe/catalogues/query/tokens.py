@@ -30,11 +30,11 @@ INSTEAD = {
     "<>": "!=",
     "!": "not",
 }
-"""What other languages write."""
+"""Operators of other languages, and ours."""
 ESCAPED = re.compile(r"\\(?:u([0-9a-fA-F]{4})|(.))", re.DOTALL)
 ESCAPES = {"\\": "\\", "'": "'", '"': '"', "n": "\n", "r": "\r", "t": "\t"}
 SHOWN = 24
-"""Characters round a place in a text."""
+"""Characters around an error that a message shows."""
 
 
 class Token(NamedTuple):
@@ -46,7 +46,7 @@ class Token(NamedTuple):
 
 
 class Wrong:
-    """Makes errors of one text: what was given, where, and what is allowed."""
+    """Errors in one text: what was given, where, and what is allowed."""
 
     def __init__(self, text: str) -> None:
         self.text = text
@@ -59,7 +59,7 @@ class Wrong:
 
 
 def tokens(text: str) -> Iterator[Token]:
-    """The words of a text, and its end.
+    """Yield the words of a text, and its end.
 
     Raises
     ------

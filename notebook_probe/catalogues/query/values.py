@@ -1,4 +1,4 @@
-"""What a field is compared with: numbers with numbers, text with text, bools with bools."""
+"""Values in conditions: numbers compare with numbers, text with text, bools with bools."""
 
 from __future__ import annotations
 
@@ -20,12 +20,12 @@ ORDERS: dict[str, Callable[[Any, Any], bool]] = {
 }
 DEEPEST = 50
 MOST_BITS = 10_000
-"""Of a whole number; Python writes none that is much longer."""
+"""Maximum bits of a whole number; Python writes none that is much longer."""
 ESCAPES = {"\\": "\\\\", "'": "\\'", "\n": "\\n", "\r": "\\r", "\t": "\\t"}
 
 
 def kind_of(value: object) -> Kind:
-    """What it can be compared with."""
+    """Return the kind of a value, which it can be compared with."""
     if isinstance(value, bool):
         return "bool"
     if isinstance(value, int | float):
@@ -36,12 +36,12 @@ def kind_of(value: object) -> Kind:
 
 
 def is_nan(value: object) -> bool:
-    """Whether it is a number that is none."""
+    """Return whether a value is a float NaN."""
     return isinstance(value, float) and math.isnan(value)
 
 
 def same(one: object, other: object) -> bool:
-    """Whether two values are equal and of one kind; nothing is the same as NaN.
+    """Return whether two values are equal and of one kind; nothing equals NaN.
 
     Examples
     --------
@@ -57,7 +57,7 @@ def same(one: object, other: object) -> bool:
 
 
 def parsed(value: Any, place: str, depth: int = 0) -> Any:
-    """A value to compare with, as plain Python: lists are tuples, numpy's numbers numbers.
+    """Return a value to compare with, as plain Python: lists are tuples, numpy's numbers numbers.
 
     Raises
     ------
@@ -83,7 +83,7 @@ def parsed(value: Any, place: str, depth: int = 0) -> Any:
 
 
 def told(value: Any) -> str:
-    r"""A value as it is typed; it reads back as itself.
+    r"""Return a value as it is typed; the text parses back to it.
 
     Examples
     --------

@@ -1,11 +1,11 @@
-"""The condition that a user means, however it is said."""
+"""Conditions in any form that users give."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from typing import Any, TypeAlias
 
-from notebook_probe.catalogues.query.asked import Asked
+from notebook_probe.catalogues.query.asked import FunctionCondition
 from notebook_probe.catalogues.query.condition import Condition, Row
 from notebook_probe.catalogues.query.dicts import from_dict
 from notebook_probe.catalogues.query.logic import all_of
@@ -19,7 +19,7 @@ Where: TypeAlias = str | Mapping[str, Any] | Callable[[Row], Any] | Condition | 
 
 
 def condition(where: Where) -> Condition:
-    """What a run has to meet.
+    """Return the condition that a run has to meet.
 
     Parameters
     ----------
@@ -37,7 +37,7 @@ def condition(where: Where) -> Condition:
     Raises
     ------
     QueryError
-        What was given, where in it, and what is allowed.
+        Invalid text, its place, and what is allowed.
 
     Examples
     --------
@@ -56,5 +56,5 @@ def condition(where: Where) -> Condition:
     if isinstance(where, Mapping):
         return from_dict(where)
     if callable(where):
-        return Asked(where)
+        return FunctionCondition(where)
     raise QueryError(f"where={where!r}"[:200] + "; text, a dict, a function of a row or None")

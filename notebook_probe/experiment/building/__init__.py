@@ -1,4 +1,4 @@
-"""From parameters to what can be trained: data, model, loss, optimizer, validations, a loop.
+"""Building of a training: data, model, loss, optimizer, validations, a loop.
 
 ::
 

@@ -10,7 +10,7 @@ from typing import Any
 import torch
 
 from notebook_probe.experiment.building.data import Placed, make_data
-from notebook_probe.experiment.building.loss import Loss
+from notebook_probe.experiment.building.loss import ExperimentLoss
 from notebook_probe.experiment.building.model import log_devices, make_model, seed_all, trained
 from notebook_probe.experiment.building.optimizer import (
     make_optimizer,
@@ -20,12 +20,12 @@ from notebook_probe.experiment.building.optimizer import (
 from notebook_probe.experiment.building.results import targets_of
 from notebook_probe.experiment.building.stream import Stream
 from notebook_probe.experiment.building.trainer import UnitTrainer
-from notebook_probe.experiment.building.training import Training
+from notebook_probe.experiment.building.training import TrainedModel
 from notebook_probe.experiment.params.functions import Origins
 from notebook_probe.experiment.params.plain import plain
 from notebook_probe.experiment.params.several import Params
-from notebook_probe.experiment.params.validation import ValidationParams
-from notebook_probe.experiment.places import Place
+from notebook_probe.experiment.params.training import ValidationParams
+from notebook_probe.experiment.places import ExperimentFolder
 from notebook_probe.experiment.saving import Saver
 from notebook_probe.experiment.validation import Validation
 from notebook_probe.record.format.notes import CONFIG, written_notes
@@ -37,7 +37,7 @@ __all__ = ["build", "make_validation", "recorded"]
 
 def build(
     several: Sequence[Params], *, log_device_placement: bool = False, skip_check: bool = False
-) -> tuple[Training, ...]:
+) -> tuple[TrainedModel, ...]:
     """Make every model with all that trains it; one stream of data for all.
 
     Raises
@@ -66,7 +66,7 @@ def build(
 
 
 def recorded(params: Params, origins: Origins) -> dict[str, Any]:
-    """What is kept of the parameters in a record: ``config["model"]["depth"]``.
+    """Return the parameters as stored in a record: ``config["model"]["depth"]``.
 
     Raises
     ------
@@ -91,7 +91,7 @@ def recorded(params: Params, origins: Origins) -> dict[str, Any]:
 def make_validation(
     name: str, params: ValidationParams, device: torch.device | None = None
 ) -> Validation:
-    """One validation with its data."""
+    """Return one validation with its data."""
     targets, loop = params.targets, params.valid_loop
     where = f"validation_params[{name!r}]['data_params']"
     return Validation(
@@ -113,7 +113,7 @@ def _with_defaults(params: Params) -> Params:
     )
 
 
-def _made(params: Params, config: dict[str, Any], stream: Stream, *, alone: bool) -> Training:
+def _made(params: Params, config: dict[str, Any], stream: Stream, *, alone: bool) -> TrainedModel:
     seed_all(params.model.seed)
     data = stream.reader()
     model, cfg = make_model(params.model, stream.first)
@@ -121,7 +121,11 @@ def _made(params: Params, config: dict[str, Any], stream: Stream, *, alone: bool
         params.optimizer, params.learning_rate, trained(model, params.model.trainable_scopes)
     )
     generators = generator_states()
-    loss, targets, train_loop = Loss(params.loss), params.train.targets, params.train.train_loop
+    loss, targets, train_loop = (
+        ExperimentLoss(params.loss),
+        params.train.targets,
+        params.train.train_loop,
+    )
     trainer = UnitTrainer(
         model,
         loss,
@@ -135,8 +139,8 @@ def _made(params: Params, config: dict[str, Any], stream: Stream, *, alone: bool
     )
     loop = Loop(trainer, check_finite=False, progress=None if alone else False)
     loop.add(rate)
-    place = Place.of(params.save)
-    return Training(
+    place = ExperimentFolder.of(params.save)
+    return TrainedModel(
         params,
         model,
         trainer,
@@ -155,7 +159,7 @@ def _made(params: Params, config: dict[str, Any], stream: Stream, *, alone: bool
 
 
 def _with_cfg(config: dict[str, Any], cfg: Any) -> dict[str, Any]:
-    """The config with what the function of the model has told of it."""
+    """Return the config with the cfg that the model's function has returned."""
     if cfg is None:
         return config
     config["model"]["cfg"] = plain(cfg, "model_params: cfg", Origins(skip_check=True))

@@ -25,7 +25,7 @@ class Accepts(NamedTuple):
 
 
 def accepted(function: Callable[..., Any], **offered: Any) -> dict[str, Any]:
-    """Of what is offered, what the function takes.
+    """Return those of the offered arguments that the function takes.
 
     Examples
     --------
@@ -39,7 +39,7 @@ def accepted(function: Callable[..., Any], **offered: Any) -> dict[str, Any]:
 
 
 def accepts(function: Callable[..., Any]) -> Accepts:
-    """What a function takes by name; all of what cannot be read."""
+    """Return the arguments that a function takes by name; all if its signature is unreadable."""
     try:
         given = inspect.signature(function).parameters.values()
     except (TypeError, ValueError):
@@ -52,7 +52,7 @@ def accepts(function: Callable[..., Any]) -> Accepts:
 
 
 def placed(batch: Mapping[str, Any], device: torch.device | None) -> dict[str, Any]:
-    """A batch with tensors in the place of arrays, on the device."""
+    """Return a batch with arrays as tensors, on the device."""
     tensors = {name: _tensor(value) for name, value in batch.items()}
     return tensors if device is None else moved(tensors, device)
 
@@ -66,7 +66,7 @@ def _tensor(value: Any) -> Any:
 def arguments(
     model: nn.Module, batch: Mapping[str, Any], targets: tuple[str, ...] = ("labels",)
 ) -> tuple[tuple[Any, ...], dict[str, Any]]:
-    """What a model is called with: the values of a batch that its ``forward`` names.
+    """Return the arguments for a model: the values of a batch that its ``forward`` names.
 
     One that names none of them gets the only value that is no target; where there are several, the
     batch as it is.
@@ -98,6 +98,6 @@ def _takes(kind: Any) -> Accepts:
 def call_model(
     model: nn.Module, batch: Mapping[str, Any], targets: tuple[str, ...] = ("labels",)
 ) -> Any:
-    """What the model makes of a batch, by `arguments`."""
+    """Call the model on a batch, with `arguments`."""
     positional, named = arguments(model, batch, targets)
     return model(*positional, **named)

@@ -9,7 +9,8 @@ import torch
 
 from notebook_probe.errors import ParamError
 from notebook_probe.experiment.building.calling import placed
-from notebook_probe.experiment.params.train import DataParams
+from notebook_probe.experiment.params.training import DataParams
+from notebook_probe.train.data.dataset import begin_again
 
 __all__ = ["Placed", "make_data"]
 
@@ -32,7 +33,7 @@ def make_data(params: DataParams, where: str, size: int | None = None) -> Iterab
 
 
 class Placed:
-    """Data with its tensors on a device; all else is that of the data.
+    """Data with its tensors on a device, otherwise unchanged.
 
     Parameters
     ----------
@@ -44,6 +45,7 @@ class Placed:
         self._data, self._device = data, device
 
     def __iter__(self) -> Iterator[dict[str, Any]]:
+        begin_again(self._data)
         return (placed(batch, self._device) for batch in self._data)
 
     def __len__(self) -> int:

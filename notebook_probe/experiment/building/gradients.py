@@ -17,14 +17,14 @@ Pairs = Sequence[tuple[Tensor, Tensor]]
 
 @runtime_checkable
 class AppliesGradients(Protocol):
-    """What tfutils takes for an optimizer."""
+    """Interface of optimizers in tfutils."""
 
     def compute_gradients(self, loss: Tensor) -> Iterable[tuple[Tensor | None, Tensor]]: ...
     def apply_gradients(self, pairs: Pairs) -> Any: ...
 
 
 class ByGradients(Optimizer):
-    """One of them as torch's schedulers, checkpoints and probes take it.
+    """A tfutils optimizer, for torch's schedulers, checkpoints and probes.
 
     Its ``lr``, if it has one, is that of the unit before each update; its ``state_dict``, if it
     has one, is in checkpoints.
@@ -43,7 +43,7 @@ class ByGradients(Optimizer):
         self.made = made
 
     def compute_gradients(self, loss: Tensor) -> None:
-        """Add the gradients of a loss to those of the minibatches before."""
+        """Add the gradients of a loss to those of earlier minibatches."""
         for gradient, parameter in self.made.compute_gradients(loss):
             if gradient is None:
                 continue

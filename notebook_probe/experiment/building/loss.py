@@ -10,10 +10,10 @@ from torch import Tensor
 from torch.nn import functional as F
 
 from notebook_probe.errors import ParamError, UnknownNameError, near
-from notebook_probe.experiment.params.loss import LossParams
+from notebook_probe.experiment.params.model import LossParams
 from notebook_probe.train.trainer.losses import drop_losses
 
-__all__ = ["Loss", "cross_entropy_per_case"]
+__all__ = ["ExperimentLoss", "cross_entropy_per_case"]
 
 
 def cross_entropy_per_case(outputs: Tensor, labels: Tensor) -> Tensor:
@@ -21,7 +21,7 @@ def cross_entropy_per_case(outputs: Tensor, labels: Tensor) -> Tensor:
     return F.cross_entropy(outputs, labels, reduction="none")
 
 
-class Loss:
+class ExperimentLoss:
     """``loss_func(outputs, *targets, **kwargs)``, and what makes one number of it.
 
     Parameters
@@ -30,7 +30,7 @@ class Loss:
 
     Examples
     --------
-    >>> loss = Loss(LossParams(loss_func=F.mse_loss, pred_targets=("y",)))
+    >>> loss = ExperimentLoss(LossParams(loss_func=F.mse_loss, pred_targets=("y",)))
     >>> loss(torch.zeros(2), {"y": torch.full((2,), 3.0)})
     tensor(9.)
     """
@@ -40,7 +40,7 @@ class Loss:
         self._function = params.loss_func or cross_entropy_per_case
 
     def targets(self, batch: Mapping[str, Any]) -> list[Any]:
-        """What is to be predicted of a batch."""
+        """Return the targets of the predictions for a batch."""
         names = self._params.pred_targets
         for name in names:
             if name not in batch:
@@ -50,7 +50,7 @@ class Loss:
         return [batch[name] for name in names]
 
     def __call__(self, outputs: Any, batch: Mapping[str, Any]) -> Tensor:
-        """The loss; whatever is not one number yet, the trainer averages."""
+        """Return the loss; the trainer averages it unless it is one number."""
         params = self._params
         loss = self._function(outputs, *self.targets(batch), **params.loss_func_kwargs)
         if params.is_averaged:
@@ -65,5 +65,5 @@ class Loss:
 
     @torch.no_grad()
     def as_target(self, inputs: Mapping[str, Any], output: Any) -> dict[str, Any]:
-        """What a validation asks for where nothing else was said."""
+        """Return the default result of a validation."""
         return {"loss": self(output, inputs).mean()}

@@ -41,7 +41,7 @@ def seed_all(seed: int) -> None:
 
 
 def make_model(params: ModelParams, first: Callable[[], Mapping[str, Any]]) -> Made:
-    """Call the function with what it takes of the first batch, ``train`` and ``seed``.
+    """Call the model's function with the accepted ones of first batch, ``train`` and ``seed``.
 
     Raises
     ------
@@ -63,7 +63,7 @@ def make_model(params: ModelParams, first: Callable[[], Mapping[str, Any]]) -> M
 
 
 def trained(model: nn.Module, scopes: tuple[str, ...] | None) -> list[tuple[str, Tensor]]:
-    """The parameters that are trained, with their names.
+    """Return the trained parameters, with their names.
 
     Raises
     ------

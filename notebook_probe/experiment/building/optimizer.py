@@ -13,13 +13,12 @@ from notebook_probe.errors import ParamError
 from notebook_probe.experiment.building.gradients import AppliesGradients, ByGradients
 from notebook_probe.experiment.learning_rates import LearningRate, exponential_decay
 from notebook_probe.experiment.optimizers import ClipOptimizer
-from notebook_probe.experiment.params.learning_rate import LearningRateParams
-from notebook_probe.experiment.params.optimizer import OptimizerParams
+from notebook_probe.experiment.params.model import LearningRateParams, OptimizerParams
 
 __all__ = ["DEFAULT_OPTIMIZER", "make_optimizer", "with_default_optimizer", "with_default_rate"]
 
 DEFAULT_OPTIMIZER = {"optimizer_class": torch.optim.SGD, "momentum": 0.9}
-"""What `ClipOptimizer` is given where nothing is said."""
+"""Default arguments of `ClipOptimizer`."""
 
 SET_ELSEWHERE = {
     "lr": "learning_rate_params",
@@ -38,14 +37,14 @@ def with_default_optimizer(params: OptimizerParams) -> OptimizerParams:
 
 
 def with_default_rate(params: LearningRateParams) -> LearningRateParams:
-    """An exponential decay where no function is named."""
+    """Return the parameters, with an exponential decay if no function is given."""
     return params.model_copy(update={"func": params.func or exponential_decay})
 
 
 def make_optimizer(
     params: OptimizerParams, rates: LearningRateParams, parameters: Sequence[tuple[str, Tensor]]
 ) -> tuple[Optimizer, LearningRate]:
-    """Both, with defaults that were filled in.
+    """Return optimizer and learning rate, with defaults filled in.
 
     Raises
     ------

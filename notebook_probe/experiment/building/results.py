@@ -1,4 +1,4 @@
-"""What is told of a unit beside its loss."""
+"""Results of a unit in addition to its loss."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ def targets_of(func: Callable[..., Any], rest: Mapping[str, Any]) -> Targets:
 
 
 def checked(found: Any, where: str) -> dict[str, Any]:
-    """What a function of the user's gave, if it can be told of a unit."""
+    """Return the result of a user's function, if it is valid."""
     if not isinstance(found, Mapping):
         raise ParamError(f"{where} gave {type(found).__name__}; a dict is expected")
     taken = [name for name in RESERVED if name in found]
@@ -40,7 +40,7 @@ def checked(found: Any, where: str) -> dict[str, Any]:
 
 
 def merged(of_minibatches: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
-    """Those of minibatches as of one batch: numbers averaged, arrays one after the other.
+    """Merge results of minibatches as if of one batch: numbers averaged, arrays concatenated.
 
     Examples
     --------

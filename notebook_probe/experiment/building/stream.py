@@ -14,7 +14,7 @@ __all__ = ["Reader", "Stream"]
 Item = Mapping[str, Any]
 
 
-class _Drawn(NamedTuple):
+class _DrawnBatch(NamedTuple):
     """A batch, and where the data was before it."""
 
     item: Item
@@ -22,14 +22,14 @@ class _Drawn(NamedTuple):
 
 
 class Stream:
-    """One pass over the data after the other; every reader gets every batch.
+    """Repeated passes over the data; every reader gets every batch.
 
     What all have read is forgotten.
 
     Parameters
     ----------
     source : iterable of dicts
-        Begun anew where it ends.
+        Restarted where it ends.
 
     Examples
     --------
@@ -41,39 +41,39 @@ class Stream:
 
     def __init__(self, source: Iterable[Any]) -> None:
         self._data = Dataset(source)
-        self._waiting: deque[_Drawn] = deque()
+        self._waiting: deque[_DrawnBatch] = deque()
         self._n_drawn = 0
         self._readers: list[Reader] = []
 
     @property
     def samples_per_batch(self) -> float | None:
-        """On average over a pass; None where the source does not tell."""
+        """Average over a pass; None if the source does not say."""
         return self._data.samples_per_batch
 
     def reader(self) -> Reader:
-        """One more that reads from the beginning."""
+        """Return one more reader, from the beginning."""
         self._readers.append(Reader(self))
         return self._readers[-1]
 
     def first(self) -> Item:
-        """The batch that comes first, which stays to be read."""
+        """Return the first batch, which remains to be read."""
         return self.at(0)
 
     def at(self, number: int) -> Item:
-        """The batch of a number, counted from the very first."""
+        """Return the batch with this number, counted from the very first."""
         while number >= self._n_drawn:
             self._waiting.append(self._draw())
             self._n_drawn += 1
         return self._waiting[number - self._n_drawn].item
 
     def forget(self) -> None:
-        """Keep only what somebody has still to read."""
+        """Keep only batches that some reader has not read yet."""
         least = min((one.number for one in self._readers if not one.closed), default=self._n_drawn)
         while self._waiting and self._n_drawn - len(self._waiting) < least:
             self._waiting.popleft()
 
     def state(self, number: int) -> dict[str, Any]:
-        """Where the data was before the batch of a number."""
+        """Return the state of the data before the batch of this number."""
         behind = self._n_drawn - number
         data = self._waiting[-behind].before if behind > 0 else self._data.state_dict()
         return {"number": number, "data": dict(data)}
@@ -92,7 +92,7 @@ class Stream:
         for one in self._readers:
             one.number = (one.begun_at or first)["number"]
 
-    def _draw(self) -> _Drawn:
+    def _draw(self) -> _DrawnBatch:
         # A single reader is never behind but of the very first.
         may_wait = len(self._readers) > 1 or not self._n_drawn
         before = self._data.state_dict() if may_wait else {}
@@ -107,11 +107,11 @@ class Stream:
                 "train_params['data_params']: a batch is expected to be a dict, such as "
                 "{'images': ..., 'labels': ...}"
             )
-        return _Drawn(batch.keywords, before)
+        return _DrawnBatch(batch.keywords, before)
 
 
 class Reader:
-    """Reads a stream; its place is its own.
+    """Reader of a stream, with its own place in it.
 
     Parameters
     ----------
@@ -128,7 +128,7 @@ class Reader:
 
     @property
     def samples_per_batch(self) -> float | None:
-        """On average over a pass."""
+        """Average over a pass."""
         return self._stream.samples_per_batch
 
     def __iter__(self) -> Iterator[Item]:
@@ -147,9 +147,9 @@ class Reader:
         self._stream.forget()
 
     def state_dict(self) -> dict[str, Any]:
-        """Where it is."""
+        """Return the position."""
         return self._stream.state(self.number)
 
     def load_state_dict(self, state: Mapping[str, Any]) -> None:
-        """Go on from `state_dict`."""
+        """Continue from `state_dict`."""
         self._stream.go_on(self, state)

@@ -12,10 +12,11 @@ from torch.optim import Optimizer
 from notebook_probe.errors import NoChangeError, ParamError, TrainingError
 from notebook_probe.experiment.building.calling import arguments, placed
 from notebook_probe.experiment.building.gradients import ByGradients
-from notebook_probe.experiment.building.loss import Loss
+from notebook_probe.experiment.building.loss import ExperimentLoss
 from notebook_probe.experiment.building.results import Targets, checked, merged
 from notebook_probe.train.data.batch import Batch
 from notebook_probe.train.metrics.averages import Value
+from notebook_probe.train.metrics.metrics import Metrics
 from notebook_probe.train.trainer.listener import Scheduler
 from notebook_probe.train.trainer.trainer import Trainer
 
@@ -26,19 +27,19 @@ TrainLoop = Callable[..., Mapping[str, Any]]
 
 
 class UnitTrainer(Trainer):
-    """Trains on batches that are dicts, each unit by a function of the user's if there is one.
+    """Trainer for batches that are dicts, with an optional user's function per unit.
 
     Parameters
     ----------
     model : nn.Module
-    loss : Loss
+    loss : ExperimentLoss
     pred_targets : names
         Keys of a batch that the model is not given unless it names them.
     optimizer : Optimizer
     scheduler : Scheduler
     num_minibatches : int
     targets : callable, optional
-        ``targets(inputs, output)``, a dict of what is told of a unit.
+        ``targets(inputs, output)``, a dict of the results of a unit.
     train_loop : callable, optional
         ``train_loop(step, batches, num_minibatches=k)``, which calls ``step`` once.
     device : device, optional
@@ -46,13 +47,13 @@ class UnitTrainer(Trainer):
     Attributes
     ----------
     results : dict
-        What is told of the last unit.
+        Results of the last unit.
     """
 
     def __init__(
         self,
         model: nn.Module,
-        loss: Loss,
+        loss: ExperimentLoss,
         pred_targets: tuple[str, ...],
         optimizer: Optimizer,
         scheduler: Scheduler,
@@ -69,7 +70,7 @@ class UnitTrainer(Trainer):
         self.results: dict[str, Any] = {}
         self._of_minibatches: list[dict[str, Any]] = []
 
-    def train_step(self, group: Iterable[Any]) -> dict[str, Value] | None:
+    def train_step(self, group: Iterable[Any]) -> Metrics[Value] | None:
         """Train one unit.
 
         Raises
@@ -80,14 +81,15 @@ class UnitTrainer(Trainer):
         batches = [placed(item.keywords, self._where) for item in group]
         if self._train_loop is None:
             return self._step(batches)
-        done: list[dict[str, Value] | None] = []
+        done: list[Metrics[Value] | None] = []
 
         def step(batches: Iterable[Mapping[str, Any]]) -> dict[str, Any]:
             if done:
                 raise TrainingError("train_loop['func'] called step twice; a unit is one update")
             metrics = self._step([placed(batch, self._where) for batch in batches])
             done.append(metrics)
-            return {"loss": (metrics or {}).get("loss"), **self.results}
+            loss = None if metrics is None else metrics["loss"]
+            return {"loss": loss, **self.results}
 
         found = self._train_loop(step, batches, num_minibatches=len(batches))
         if not done:
@@ -98,19 +100,19 @@ class UnitTrainer(Trainer):
         return self._told(done[0], found)
 
     def item(self, batch: Mapping[str, Any]) -> Batch:
-        """A batch as the engine takes it: what the model gets, what the loss needs."""
+        """Return a batch in the engine's form: the model's inputs, the loss's values."""
         positional, named = arguments(self.model, batch, self._pred_targets)
         targets = self._loss.targets(batch)  # the first is what accuracies are measured by
         return Batch(None, positional, (targets[0] if targets else None, batch), named)
 
-    def _step(self, batches: Sequence[Mapping[str, Any]]) -> dict[str, Value] | None:
+    def _step(self, batches: Sequence[Mapping[str, Any]]) -> Metrics[Value] | None:
         self._of_minibatches = []
         metrics = super().train_step([self.item(batch) for batch in batches])
         self.results = merged(self._of_minibatches) if self._of_minibatches else {}
         return metrics
 
-    def _told(self, metrics: dict[str, Value] | None, found: Any) -> dict[str, Value] | None:
-        """What the user's function says of the unit counts."""
+    def _told(self, metrics: Metrics[Value] | None, found: Any) -> Metrics[Value] | None:
+        """Return the metrics, with the results of the user's function."""
         if metrics is None:
             return None
         if not isinstance(found, Mapping) or "loss" not in found:
@@ -119,7 +121,7 @@ class UnitTrainer(Trainer):
         self.results = checked(others, "train_loop['func']")
         loss = found["loss"]
         value = loss.detach().float().mean().item() if isinstance(loss, Tensor) else float(loss)
-        return {**metrics, "loss": value}
+        return Metrics({**metrics, "loss": value})
 
     def _differentiate(self, loss: Tensor) -> None:
         if isinstance(self.optimizer, ByGradients):

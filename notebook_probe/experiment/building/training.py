@@ -1,4 +1,4 @@
-"""What can be trained: everything of one model, made and not begun."""
+"""A training with everything of one model, built and not started."""
 
 from __future__ import annotations
 
@@ -10,20 +10,20 @@ from typing import Any
 from torch import nn
 
 from notebook_probe.experiment.building.calling import call_model
-from notebook_probe.experiment.building.loss import Loss
+from notebook_probe.experiment.building.loss import ExperimentLoss
 from notebook_probe.experiment.building.stream import Reader
 from notebook_probe.experiment.building.trainer import UnitTrainer
 from notebook_probe.experiment.params.several import Params
-from notebook_probe.experiment.places import Place
+from notebook_probe.experiment.places import ExperimentFolder
 from notebook_probe.experiment.saving import Saver
 from notebook_probe.experiment.validation import Validation
 from notebook_probe.train.loop.loop import Loop
 
-__all__ = ["Training"]
+__all__ = ["TrainedModel"]
 
 
 @dataclass(frozen=True)
-class Training:
+class TrainedModel:
     """One of the models of an experiment, ready to be trained.
 
     Attributes
@@ -36,9 +36,9 @@ class Training:
         Trains it; hooks may be added.
     data : Reader
         Of the batches, which all models share.
-    loss : Loss
+    loss : ExperimentLoss
     validations : tuple of Validation
-    place : Place or None
+    place : ExperimentFolder or None
         Where it is saved.
     saver : Saver
     config : dict
@@ -52,20 +52,20 @@ class Training:
     trainer: UnitTrainer
     loop: Loop
     data: Reader
-    loss: Loss
+    loss: ExperimentLoss
     validations: tuple[Validation, ...]
-    place: Place
+    place: ExperimentFolder
     saver: Saver
     config: Mapping[str, Any]
     generators: Mapping[str, Any]
 
     @property
     def prefix(self) -> str:
-        """What the model is called among several."""
+        """Name of the model among several."""
         return self.params.prefix
 
     def validate(self) -> dict[str, dict[str, Any]]:
-        """Run every validation on the model as it is; the result of each."""
+        """Run every validation on the present model; return the result of each."""
         call = partial(call_model, targets=self.params.loss.pred_targets)
         return {
             one.name: one.run(self.model, self.loss.as_target, call) for one in self.validations

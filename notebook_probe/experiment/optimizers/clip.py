@@ -91,6 +91,11 @@ class ClipOptimizer(Wrapper):
         for name, value in (("clip", clip), ("print_global_norm", print_global_norm)):
             if not isinstance(value, bool):
                 raise TypeError(f"{name}={value!r}; allowed: True, False")
+        if args and (args[0] is None or isinstance(args[0], bool)):
+            raise TypeError(
+                f"ClipOptimizer(optimizer_class, {args[0]!r}, ...): parameters come second; clip "
+                f"and names are keywords, as in ClipOptimizer(SGD, params, clip=True)"
+            )
         self._clip = Clip(clipping_method, clipping_value, on_nonfinite)
         self._clips, self._prints = clip, print_global_norm
         names = {
@@ -106,7 +111,7 @@ class ClipOptimizer(Wrapper):
 
     @property
     def clips(self) -> bool:
-        """Whether it clips."""
+        """True if it clips."""
         return self._clips
 
     def prepare(self) -> bool:
@@ -115,7 +120,7 @@ class ClipOptimizer(Wrapper):
 
     @torch.no_grad()
     def clip_gradients(self) -> bool:
-        """Clip what is in ``.grad`` now; False where such an update is to be left out."""
+        """Clip the gradients in ``.grad``; return False if such an update is to be skipped."""
         gradients = [*map(_elements, self._with_gradients())]
         if self._prints:
             print(f"global norm of the gradients: {global_norm(gradients):g}")
@@ -126,7 +131,7 @@ class ClipOptimizer(Wrapper):
 
 
 def _elements(parameter: Tensor) -> Tensor:
-    """The gradient itself, of a sparse one the values that it has, of a complex one its parts."""
+    """Return the gradient, the values of a sparse one, the real view of a complex one."""
     gradient = parameter.grad
     assert gradient is not None
     if gradient.is_sparse:

@@ -1,4 +1,4 @@
-"""How gradients are clipped: each element, or all together."""
+"""Clipping of gradients: each element, or all together."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ ClippingMethod: TypeAlias = Literal["value", "norm"]
 def global_norm(gradients: Sequence[Tensor]) -> float:
     """``sqrt(Σ g²)`` over all elements of all gradients; 0 of none.
 
-    In float32 or wider, and anew in float64 where that is not finite: finite gradients have a
+    In float32 or wider, and again in float64 where that is not finite: finite gradients have a
     finite norm.
 
     Examples
@@ -41,7 +41,7 @@ def _at_least(value: Tensor, dtype: torch.dtype) -> Tensor:
 
 
 def _norm(gradients: Sequence[Tensor]) -> Tensor:
-    """As `torch.nn.utils.get_total_norm`, which older torches lack."""
+    """Return `torch.nn.utils.get_total_norm`, which older torches lack."""
     first = gradients[0].device
     norms = [torch.linalg.vector_norm(value).to(first) for value in gradients]
     return torch.linalg.vector_norm(torch.stack(norms))

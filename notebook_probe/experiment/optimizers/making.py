@@ -16,7 +16,7 @@ __all__ = ["OptimizerClass", "make"]
 OptimizerClass: TypeAlias = "Callable[..., Optimizer]"
 
 Row: TypeAlias = "tuple[list[Any], dict[str, Any]]"
-"""What one class is called with."""
+"""Arguments of one class."""
 
 
 def make(
@@ -85,7 +85,7 @@ def _one(given: OptimizerClass, row: Row, chosen: Chosen) -> Optimizer:
 
 
 def _with_parameters(given: OptimizerClass, row: Row) -> Row:
-    """What a class of torch's is called with, which takes no module for its parameters."""
+    """Return the arguments of a torch class, which takes no module for its parameters."""
     if isinstance(given, type) and issubclass(given, Wrapper):
         return row
     params, args, kwargs = _taken(row)
@@ -98,7 +98,7 @@ def _with_chosen(row: Row, chosen: Chosen) -> Row:
 
 
 def _taken(row: Row) -> tuple[Any, list[Any], dict[str, Any]]:
-    """The parameters, and the other arguments."""
+    """Return the parameters, and the other arguments."""
     args, kwargs = [*row[0]], dict(row[1])
     if "params" in kwargs:
         return kwargs.pop("params"), args, kwargs
@@ -108,7 +108,7 @@ def _taken(row: Row) -> tuple[Any, list[Any], dict[str, Any]]:
 
 
 def _rows(n: int, args: Sequence[Any], kwargs: Mapping[str, Any]) -> list[Row]:
-    """What each of n classes is called with."""
+    """Return the arguments of each of n classes."""
     positional = [_spread(n, f"argument {i}", value) for i, value in enumerate(args)]
     named = {name: _spread(n, name, value) for name, value in kwargs.items()}
     return [
@@ -118,7 +118,7 @@ def _rows(n: int, args: Sequence[Any], kwargs: Mapping[str, Any]) -> list[Row]:
 
 
 def _spread(n: int, what: str, value: Any) -> list[Any]:
-    """One for each class: of a list its items, else the same for all."""
+    """Return one value per class: the items of a list, else the same for all."""
     if not isinstance(value, list):
         return [value] * n
     if len(value) != n:

@@ -17,7 +17,7 @@ __all__ = ["MinibatchOptimizer", "num_minibatches"]
 
 
 def num_minibatches(batch_size: int, minibatch_size: int) -> int:
-    """How many minibatches make a batch, ``batch_size / minibatch_size``.
+    """Return the number of minibatches of a batch, ``batch_size / minibatch_size``.
 
     Raises
     ------
@@ -133,7 +133,7 @@ class MinibatchOptimizer(Wrapper):
             self._sums = []
 
     def zero_grad(self, set_to_none: bool = True) -> None:
-        """Clear the gradients, and what was taken in."""
+        """Clear the gradients, and the accumulated ones."""
         super().zero_grad(set_to_none)
         self._forget()
 
@@ -154,7 +154,7 @@ class MinibatchOptimizer(Wrapper):
         return loss
 
     def __getstate__(self) -> dict[str, Any]:
-        """A copy begins a group of its own."""
+        """Return the state for a copy, which starts a new group."""
         own = {"_sums": [], "_of": [], "_n_taken": 0, "_n_expected": 0, "_is_left_out": False}
         return {**super().__getstate__(), **own}
 

@@ -1,4 +1,4 @@
-"""Which parameters are trained, by their names."""
+"""Selection of trained parameters, by their names."""
 
 from __future__ import annotations
 
@@ -13,13 +13,13 @@ __all__ = ["Chosen", "Group", "Names", "Params", "groups_of"]
 Group: TypeAlias = "dict[str, Any]"
 
 Params: TypeAlias = "nn.Module | Iterable[Any]"
-"""As torch's optimizers take them, or a module, whose parameters come with their names."""
+"""Parameters as torch's optimizers take them, or a module, whose parameters have names."""
 
 Names: TypeAlias = "str | Sequence[str] | None"
 
 
 def groups_of(params: Params) -> list[Group]:
-    """Groups as torch's optimizers take them, each with a list of parameters.
+    """Return groups as torch's optimizers take them, each with a list of parameters.
 
     Examples
     --------
@@ -40,7 +40,7 @@ def _listed(params: Any) -> list[Any]:
 
 
 class Chosen:
-    """Which of the parameters are trained.
+    """Selection of the trained parameters.
 
     Parameters
     ----------
@@ -66,11 +66,11 @@ class Chosen:
 
     @property
     def is_all(self) -> bool:
-        """Nothing was said: whatever is given is trained."""
+        """True if nothing was selected: all parameters are trained."""
         return all(rule.texts is None for rule in self._rules)
 
     def among(self, groups: Sequence[Group]) -> list[Group]:
-        """The groups with what is trained of them, as torch takes it, those with nothing left out.
+        """Return the groups with the trained parameters only, without empty groups.
 
         Raises
         ------

@@ -1,4 +1,4 @@
-"""States of several optimizers as that of one, in torch's own form."""
+"""States of several optimizers as one, in torch's own form."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ State: TypeAlias = "dict[str, Any]"
 
 
 def joined(states: Sequence[State]) -> State:
-    """One state with all groups; parameters are counted through."""
+    """Return one state with all groups; parameters are numbered consecutively."""
     if len(states) == 1:
         return states[0]
     groups: list[State] = []
@@ -27,7 +27,7 @@ def joined(states: Sequence[State]) -> State:
 
 
 def split(state: Mapping[str, Any], n_groups: Sequence[int]) -> list[State]:
-    """The states that were joined, by how many groups each has.
+    """Split a joined state, by the number of groups of each optimizer.
 
     Raises
     ------

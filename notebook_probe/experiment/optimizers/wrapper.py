@@ -25,7 +25,7 @@ HOOKS = (
     "_optimizer_load_state_dict_pre_hooks",
     "_optimizer_load_state_dict_post_hooks",
 )
-"""Where torch's own methods put the hooks that are registered."""
+"""Attributes in which torch's own methods store registered hooks."""
 
 
 class Wrapper(Optimizer):
@@ -57,14 +57,14 @@ class Wrapper(Optimizer):
 
     @property
     def param_groups(self) -> list[dict[str, Any]]:  # type: ignore[override]
-        """Those of the optimizers inside, themselves."""
+        """Groups of the optimizers inside, uncopied."""
         if len(self.optimizers) == 1:
             return self.optimizer.param_groups
         return [group for one in self.optimizers for group in one.param_groups]
 
     @property
     def state(self) -> defaultdict[Tensor, Any]:  # type: ignore[override]
-        """That of the optimizer inside, itself; of several what they have together."""
+        """State of the optimizer inside, uncopied; of several, merged."""
         if len(self.optimizers) == 1:
             return self.optimizer.state
         return defaultdict(
@@ -73,7 +73,7 @@ class Wrapper(Optimizer):
 
     @property
     def defaults(self) -> dict[str, Any]:  # type: ignore[override]
-        """Of the optimizer inside; of several those that all have, of the first."""
+        """Defaults of the optimizer inside; of several, the common ones with the first's values."""
         rest = self.optimizers[1:]
         first = self.optimizer.defaults
         return first if not rest else {
@@ -81,7 +81,7 @@ class Wrapper(Optimizer):
         }  # fmt: skip
 
     def add_param_group(self, param_group: dict[str, Any]) -> None:
-        """Have the optimizer inside train another group, of several the last."""
+        """Add a group to the optimizer inside, of several to the last."""
         self.optimizers[-1].add_param_group(param_group)
 
     def zero_grad(self, set_to_none: bool = True) -> None:
@@ -90,7 +90,7 @@ class Wrapper(Optimizer):
             one.zero_grad(set_to_none)
 
     def state_dict(self) -> dict[str, Any]:
-        """As torch has it, whatever stands around the optimizer; of several joined into one."""
+        """Return the state in torch's form, whatever wraps the optimizer; of several, joined."""
         for before in self._optimizer_state_dict_pre_hooks.values():
             before(self)
         state = joined([one.state_dict() for one in self.optimizers])
@@ -99,7 +99,7 @@ class Wrapper(Optimizer):
         return state
 
     def load_state_dict(self, state_dict: Mapping[str, Any]) -> None:
-        """Go on from `state_dict`, or from that of the optimizer inside."""
+        """Continue from `state_dict`, or from the state of the optimizer inside."""
         state = dict(state_dict)
         for before in self._optimizer_load_state_dict_pre_hooks.values():
             state = before(self, state) or state
@@ -114,7 +114,7 @@ class Wrapper(Optimizer):
         return f"{type(self).__name__}({inside})"
 
     def __getstate__(self) -> dict[str, Any]:
-        """As torch's, without hooks, and without what a scheduler puts in the place of `step`."""
+        """Return torch's state, without hooks and a scheduler's replacement of `step`."""
         return {name: value for name, value in vars(self).items() if name not in (*HOOKS, "step")}
 
     def __setstate__(self, state: dict[str, Any]) -> None:
@@ -128,7 +128,7 @@ class Wrapper(Optimizer):
     # ---------------------------------------------------------------- a step
 
     def step(self, closure: Closure | None = None) -> Any:
-        """One update, unless the gradients are such that it is left out.
+        """Update once, unless the gradients cause a skip.
 
         Parameters
         ----------
@@ -148,11 +148,11 @@ class Wrapper(Optimizer):
         return loss
 
     def prepare(self) -> bool:
-        """Make the gradients ready, of what is inside too; False where the update is left out."""
+        """Prepare the gradients, also of optimizers inside; return False to skip the update."""
         return all(one.prepare() for one in self.inside())
 
     def apply(self, closure: Closure | None = None) -> Any:
-        """Update the parameters by the gradients as they are."""
+        """Update the parameters by the present gradients."""
         loss = None
         for one in self.optimizers:
             if isinstance(one, Wrapper):
@@ -162,7 +162,7 @@ class Wrapper(Optimizer):
         return loss
 
     def inside(self) -> Iterator[Wrapper]:
-        """The optimizers that stand around others themselves."""
+        """Return the optimizers inside that are wrappers themselves."""
         return (one for one in self.optimizers if isinstance(one, Wrapper))
 
     def parameters(self) -> Iterator[Tensor]:
@@ -170,7 +170,7 @@ class Wrapper(Optimizer):
         return (value for group in self.param_groups for value in group["params"])
 
     def step_begins(self) -> None:
-        """Call the hooks that were registered, also on what is inside."""
+        """Call the registered hooks for the start of a step, also of optimizers inside."""
         for hook in self._optimizer_step_pre_hooks.values():
             if hook(self, (self,), {}) is not None:
                 raise TypeError(
@@ -181,7 +181,7 @@ class Wrapper(Optimizer):
             one.step_begins()
 
     def step_ended(self) -> None:
-        """Call the hooks that were registered, also on what is inside."""
+        """Call the registered hooks for the end of a step, also of optimizers inside."""
         for one in self.inside():
             one.step_ended()
         for hook in self._optimizer_step_post_hooks.values():

@@ -19,7 +19,7 @@ log = logging.getLogger(__name__)
 
 
 class Origins:
-    """Tells of functions their module, name, and the version of the package or state of git.
+    """Origin of functions: module, name, and the version of the package or state of git.
 
     Parameters
     ----------
@@ -38,7 +38,7 @@ class Origins:
         self._states: dict[Path, dict[str, Any]] = {}
 
     def of(self, function: Callable[..., Any]) -> dict[str, Any]:
-        """Where a function, a class, or the class of a callable object comes from."""
+        """Return the origin of a function, a class, or the class of a callable object."""
         named = inspect.unwrap(function) if hasattr(function, "__wrapped__") else function
         if not hasattr(named, "__qualname__"):
             named = type(named)
@@ -47,7 +47,7 @@ class Origins:
         return told if self._skip_check else {**told, **self._version(module)}
 
     def of_partial(self, function: partial[Any]) -> dict[str, Any]:
-        """The same of one of which some arguments are given; these are left to the caller."""
+        """Return the origin of a partial function; its own arguments are left to the caller."""
         return {**self.of(function.func), "args": function.args, "kwargs": function.keywords}
 
     def _version(self, module: str) -> dict[str, Any]:
@@ -77,6 +77,6 @@ def _version_of(package: str) -> str | None:
 
 
 def _folder_of(module: str) -> Path:
-    """Where the file is; of a notebook's cells the folder that one is in."""
+    """Return the folder of a module's file; for a notebook's cells the working directory."""
     file = getattr(sys.modules.get(module), "__file__", None)
     return Path(file).resolve().parent if file else Path.cwd()

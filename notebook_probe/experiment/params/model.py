@@ -1,20 +1,20 @@
-"""Which network is trained, where, and what of it."""
+"""Parameters of what is trained, and how: model, loss, optimizer and learning rate."""
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from typing import Annotated, Any
+from collections.abc import Callable, Mapping
+from typing import Annotated, Any, ClassVar
 
 import torch
 from pydantic import BeforeValidator, Field
 
-from notebook_probe.experiment.params.door import Name, Whole, WithRest
+from notebook_probe.experiment.params.base import Given, Name, Names, NamesOrNone, Whole, WithRest
 
-__all__ = ["ModelParams"]
+__all__ = ["LearningRateParams", "LossParams", "ModelParams", "OptimizerParams"]
 
 
 def _device(value: Any) -> Any:
-    """One device; of tfutils' list of devices the only one."""
+    """Return one device; of tfutils' list of devices the only one."""
     if isinstance(value, list | tuple):
         if len(value) != 1:
             raise ValueError("one device for a model is expected")
@@ -25,12 +25,6 @@ def _device(value: Any) -> Any:
         return torch.device(value)
     except (RuntimeError, TypeError) as error:
         raise ValueError(f"no device: {error}") from None
-
-
-def _names(value: Any) -> Any:
-    return (
-        (value,) if isinstance(value, str) else tuple(value) if isinstance(value, list) else value
-    )
 
 
 class ModelParams(WithRest):
@@ -53,4 +47,62 @@ class ModelParams(WithRest):
     seed: Annotated[Whole, Field(ge=0, lt=2**32)] = 0
     prefix: Name | None = None
     devices: Annotated[torch.device | None, BeforeValidator(_device)] = None
-    trainable_scopes: Annotated[tuple[str, ...] | None, BeforeValidator(_names)] = None
+    trainable_scopes: NamesOrNone = None
+
+
+class LossParams(Given):
+    """``loss_func(outputs, *[inputs[key] for key in pred_targets], **loss_func_kwargs)``.
+
+    Parameters
+    ----------
+    pred_targets : names
+        Keys of the batch.
+    loss_func : callable, optional
+        By default the cross entropy of each case.
+    loss_func_kwargs, agg_func_kwargs : dict
+    agg_func : callable or None, optional
+        ``agg_func(loss, **agg_func_kwargs)``. Left out, the loss is averaged and the terms that
+        the model adds by `add_loss` are added; with None it is the loss as returned.
+    """
+
+    deprecated: ClassVar[Mapping[str, str]] = {
+        "loss_per_case_func": "loss_func",
+        "targets": "pred_targets",
+    }
+
+    pred_targets: Names = ("labels",)
+    loss_func: Callable[..., Any] | None = None
+    loss_func_kwargs: dict[str, Any] = Field(default_factory=dict)
+    agg_func: Callable[..., Any] | None = None
+    agg_func_kwargs: dict[str, Any] = Field(default_factory=dict)
+
+    @property
+    def is_averaged(self) -> bool:
+        """True if no aggregation of the losses of cases was given."""
+        return "agg_func" not in self.model_fields_set
+
+
+class OptimizerParams(WithRest):
+    """``optimizer(parameters, lr=..., **rest)`` makes it.
+
+    Parameters
+    ----------
+    optimizer : class, optional
+        By default clipped stochastic gradient descent with a momentum of 0.9.
+    """
+
+    deprecated: ClassVar[Mapping[str, str]] = {"func": "optimizer"}
+
+    optimizer: Callable[..., Any] | None = None
+
+
+class LearningRateParams(WithRest):
+    """``func(global_step, **rest)`` is the rate of the update after so many updates.
+
+    Parameters
+    ----------
+    func : callable, optional
+        By default an exponential decay.
+    """
+
+    func: Callable[..., Any] | None = None

@@ -15,14 +15,14 @@ import torch
 from torch import Tensor
 
 from notebook_probe.errors import ParamError
-from notebook_probe.experiment.params.door import Given
+from notebook_probe.experiment.params.base import Given
 from notebook_probe.experiment.params.functions import Origins
 
 __all__ = ["plain"]
 
 
 def plain(value: Any, where: str, origins: Origins) -> Any:
-    """A value as JSON can hold it.
+    """Return a value in JSON types.
 
     Numbers of numpy and of tensors are numbers, their arrays lists of lists; keys are text, and
     NaN and infinity are, too.
@@ -86,6 +86,6 @@ def _key(key: Any, where: str) -> str:
 
 
 def _builtin(value: int | float | str) -> Any:
-    """The value of a subclass as the builtin that it is."""
+    """Return the value of a subclass as its builtin type."""
     kind = next(kind for kind in (int, float, str) if isinstance(value, kind))
     return kind(value)

@@ -8,22 +8,26 @@ from dataclasses import dataclass, field, replace
 from typing import Any
 
 from notebook_probe.errors import ParamError
-from notebook_probe.experiment.params.door import read
-from notebook_probe.experiment.params.learning_rate import LearningRateParams
-from notebook_probe.experiment.params.load import LoadParams
-from notebook_probe.experiment.params.loss import LossParams
-from notebook_probe.experiment.params.model import ModelParams
-from notebook_probe.experiment.params.optimizer import OptimizerParams
-from notebook_probe.experiment.params.save import SaveParams
-from notebook_probe.experiment.params.train import TrainParams
-from notebook_probe.experiment.params.validation import ValidationParams, read_validations
+from notebook_probe.experiment.params.base import read
+from notebook_probe.experiment.params.model import (
+    LearningRateParams,
+    LossParams,
+    ModelParams,
+    OptimizerParams,
+)
+from notebook_probe.experiment.params.storage import LoadParams, SaveParams
+from notebook_probe.experiment.params.training import (
+    TrainParams,
+    ValidationParams,
+    read_validations,
+)
 
 __all__ = ["Params", "read_all", "spread"]
 
 
 @dataclass(frozen=True)
 class Params:
-    """Everything that one model is trained by."""
+    """All parameters of one model."""
 
     prefix: str
     save: SaveParams
@@ -37,7 +41,7 @@ class Params:
 
 
 def read_all(**given: Any) -> tuple[Params, ...]:
-    """One `Params` for each model, of ``save_params=``, ``model_params=`` and so on.
+    """Parse one `Params` for each model, from ``save_params=``, ``model_params=`` and so on.
 
     Raises
     ------
@@ -51,7 +55,7 @@ def read_all(**given: Any) -> tuple[Params, ...]:
 
 
 def spread(given: Mapping[str, Any]) -> list[dict[str, Any]]:
-    """The dicts of each model: lists of one are for all.
+    """Return the dicts of each model; lists of one apply to all.
 
     Examples
     --------
@@ -89,7 +93,7 @@ def _one(given: Mapping[str, Any], i: int) -> Params:
 
 
 def _prefixed(several: list[Params]) -> list[Params]:
-    """Give each of those that would be saved in one place a place of its own."""
+    """Return parameters with separate locations for models that would share one."""
     taken = Counter(one.prefix for one in several)
     if len(taken) < len(several):
         twice = [prefix for prefix, n in taken.items() if n > 1]

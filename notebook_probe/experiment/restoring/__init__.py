@@ -1,4 +1,4 @@
-"""From where a training goes on: five rules, the first that applies.
+"""Start of a training: five rules, of which the first that applies counts.
 
 ::
 

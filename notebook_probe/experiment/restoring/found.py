@@ -7,8 +7,8 @@ from dataclasses import dataclass
 from typing import Any, Protocol
 
 from notebook_probe.catalogues.query import condition
-from notebook_probe.experiment.places import LocationParams, Place
-from notebook_probe.experiment.saving.units import Unit, newest, read_config, read_units
+from notebook_probe.experiment.places import ExperimentFolder, LocationParams
+from notebook_probe.experiment.saving.units import SavedUnit, newest, read_config, read_units
 from notebook_probe.record.format.notes import flattened
 
 __all__ = ["FILE", "FRESH", "OTHER", "OWN", "UNWANTED", "Found", "Looking", "find"]
@@ -18,7 +18,7 @@ UNWANTED, OWN, FILE, OTHER, FRESH = 1, 2, 3, 4, 5
 
 
 class Looking(LocationParams, Protocol):
-    """Where to look."""
+    """Parameters of the search for a checkpoint."""
 
     @property
     def do_restore(self) -> bool: ...
@@ -30,14 +30,14 @@ class Looking(LocationParams, Protocol):
 
 @dataclass(frozen=True, slots=True)
 class Found:
-    """What a rule says: a file, and of which experiment it is, as far as that is known."""
+    """Result of a rule: a file, and its experiment, as far as that is known."""
 
     rule: int
     path: str = ""
-    place: Place | None = None
+    place: ExperimentFolder | None = None
 
 
-def find(place: Place, load: Looking | None, *, is_saving: bool) -> Found:
+def find(place: ExperimentFolder, load: Looking | None, *, is_saving: bool) -> Found:
     """Follow the rules.
 
     Raises
@@ -65,8 +65,8 @@ def find(place: Place, load: Looking | None, *, is_saving: bool) -> Found:
     return Found(FRESH)
 
 
-def _matching(asked: Place, query: Mapping[str, Any] | None) -> Found:
-    """The unit saved last of those that have a checkpoint and are meant."""
+def _matching(asked: ExperimentFolder, query: Mapping[str, Any] | None) -> Found:
+    """Return the last saved unit that has a checkpoint and matches."""
     wanted = dict(query or {})
     if asked.exp_id is not None:
         wanted.setdefault("exp_id", asked.exp_id)
@@ -83,8 +83,8 @@ def _matching(asked: Place, query: Mapping[str, Any] | None) -> Found:
     return Found(OTHER, unit.checkpoint, place)
 
 
-def _experiments(asked: Place, exp_id: object) -> Iterator[Place]:
-    """Those of the collection; of one that is named, it alone is read."""
+def _experiments(asked: ExperimentFolder, exp_id: object) -> Iterator[ExperimentFolder]:
+    """Yield the experiments of the collection; of a named one, only that."""
     folder = asked.kept_in
     names = sorted(one.name for one in folder.iterdir() if one.is_dir()) if folder.is_dir() else []
     for name in names:
@@ -92,8 +92,8 @@ def _experiments(asked: Place, exp_id: object) -> Iterator[Place]:
             yield asked.named(name)
 
 
-def _with_params(place: Place) -> Iterator[tuple[Unit, dict[str, Any]]]:
-    """Units with a checkpoint, each with all that may be asked of it."""
+def _with_params(place: ExperimentFolder) -> Iterator[tuple[SavedUnit, dict[str, Any]]]:
+    """Yield units with a checkpoint, each with all fields for a query."""
     units = [unit for unit in read_units(place) if unit.saved_filters]
     params = dict(flattened(read_config(place))) if units else {}
     known = {f"config.{name}": value for name, value in params.items()}

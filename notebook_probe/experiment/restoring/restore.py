@@ -1,4 +1,4 @@
-"""Loading what was found, whole or in part."""
+"""Loading of a checkpoint, whole or in part."""
 
 from __future__ import annotations
 
@@ -9,10 +9,9 @@ from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from typing import Any, Protocol, TypeAlias
 
-from notebook_probe.experiment.places import Place
+from notebook_probe.experiment.places import ExperimentFolder
 from notebook_probe.experiment.restoring.found import OWN, Found, Looking, find
 from notebook_probe.experiment.saving.units import checkpoints, read_config, read_units
-from notebook_probe.record.format.resume import ResumeLike
 from notebook_probe.record.store.location import ROOT_KEY
 from notebook_probe.run.begin.ranks import own_rank, rank_name
 from notebook_probe.train.checkpoints.contents import differences
@@ -28,7 +27,7 @@ Wanted: TypeAlias = (
 
 
 class Loading(Looking, Protocol):
-    """Where to look, and what to take."""
+    """Parameters of the search for a checkpoint, and of its use."""
 
     @property
     def to_restore(self) -> Wanted: ...
@@ -44,7 +43,7 @@ class Loading(Looking, Protocol):
 
 @dataclass(frozen=True, slots=True)
 class Restored:
-    """What was loaded.
+    """Result of loading.
 
     Attributes
     ----------
@@ -60,8 +59,9 @@ class Restored:
         Of the unit that was loaded; empty where no experiment is known.
     config : dict
         The parameters of its experiment.
-    resume : None, int or str
-        How the record of the own place goes on, as `notebook_probe.watch` takes it.
+    resume : dict
+        Arguments of `notebook_probe.watch` by which the record of the own place continues, or a new
+        one begins, at `step`, so that its steps are those of units.
     """
 
     rule: int
@@ -70,26 +70,28 @@ class Restored:
     left: str = ""
     record_id: str = ""
     config: Mapping[str, Any] = field(default_factory=dict)
-    resume: ResumeLike = None
+    resume: Mapping[str, Any] = field(default_factory=dict)
 
     @property
     def was_loaded(self) -> bool:
-        """Whether there was anything to go on from."""
+        """True if a checkpoint was loaded."""
         return bool(self.path)
 
 
-def restore(loop: Loop, place: Place, load: Loading | None, *, is_saving: bool) -> Restored:
+def restore(
+    loop: Loop, place: ExperimentFolder, load: Loading | None, *, is_saving: bool
+) -> Restored:
     """Load by the first rule that applies, before the loop runs.
 
     1. ``do_restore=False``: nothing. 2. The place has a checkpoint: the one saved last, whole. 3.
     ``from_ckpt``: that file. 4. Another place is named: the newest there that ``query`` means. 5.
     Nothing.
 
-    By rule 2 a training goes on as if it had never stopped; ``strict=False`` takes what fits; what
-    is damaged is left for the one saved before it, unless ``fall_back`` is False. By
-    rules 3 and 4 it takes weights, those of ``to_restore`` under the names of ``load_param_dict``,
-    with ``restore_global_step`` the number of updates, and what the optimizer has kept where all
-    fits; data and generators are those of the new training.
+    By rule 2 a training continues as if it had never stopped; ``strict=False`` takes what fits;
+    what is damaged is left for the one saved before it, unless ``fall_back`` is False. By rules 3
+    and 4 it takes weights, those of ``to_restore`` under the names of ``load_param_dict``, with
+    ``restore_global_step`` the number of updates, and what the optimizer has kept where all fits;
+    data and generators are those of the new training.
 
     Parameters
     ----------
@@ -108,7 +110,7 @@ def restore(loop: Loop, place: Place, load: Loading | None, *, is_saving: bool) 
     Warns
     -----
     UserWarning
-        The one saved last is damaged; from which it goes on instead.
+        The one saved last is damaged; names the one that is used instead.
     """
     found = find(place, load, is_saving=is_saving)
     if found.rule == OWN:
@@ -125,7 +127,7 @@ def restore(loop: Loop, place: Place, load: Loading | None, *, is_saving: bool) 
         left,
         _record_id(found),
         {} if found.place is None else read_config(found.place),
-        _resume(place, found.rule, step) if is_saving else None,
+        _resume(place, found.rule, step) if is_saving else {},
     )
 
 
@@ -143,8 +145,10 @@ def _load(loop: Loop, found: Found, load: Loading | None) -> str:
     )
 
 
-def _load_own(loop: Loop, place: Place, newest: Found, load: Loading | None) -> tuple[Found, str]:
-    """The newest of the place itself, or what comes before as far as that is damaged."""
+def _load_own(
+    loop: Loop, place: ExperimentFolder, newest: Found, load: Loading | None
+) -> tuple[Found, str]:
+    """Load the newest checkpoint of the place, or the one before if it is damaged."""
     for folder in (place.checkpoints, place.recent):
         loop.kept.store(folder)  # each leaves what was saved later
     strict = load is None or load.strict
@@ -179,7 +183,7 @@ def _state(path: str) -> dict[str, Any]:
 
 
 def _named(wanted: Wanted, names: list[str]) -> Collection[str] | re.Pattern[str] | None:
-    """What a function of all names chooses; the rest as it is."""
+    """Return the names that a function chooses; anything else unchanged."""
     if isinstance(wanted, re.Pattern) or not callable(wanted):
         return wanted
     return list(wanted(names))
@@ -192,10 +196,13 @@ def _record_id(found: Found) -> str:
     return next((one.id for one in units if one.checkpoint == found.path), "")
 
 
-def _resume(place: Place, rule: int, step: int) -> ResumeLike:
-    """The own record goes on; a training that begins anew leaves what is there as a branch."""
+def _resume(place: ExperimentFolder, rule: int, step: int) -> Mapping[str, Any]:
+    """Return how the record continues; a new training leaves existing rows as a branch.
+
+    A new record begins at the restored step, which may be that of another experiment.
+    """
     rank = own_rank()
     own = place.record if rank is None else place.record / rank_name(rank)
     if not (own / ROOT_KEY).exists():
-        return None
-    return step if rule == OWN else f"branch({step})"
+        return {"step": step} if step else {}
+    return {"step": step, "branch": rule != OWN}

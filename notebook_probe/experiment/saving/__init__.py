@@ -1,4 +1,4 @@
-"""Which units are saved, and how.
+"""Saving of units: which, and how.
 
 ::
 
@@ -7,6 +7,6 @@
 """
 
 from notebook_probe.experiment.saving.saver import Saver
-from notebook_probe.experiment.saving.units import Unit, read_units
+from notebook_probe.experiment.saving.units import SavedUnit, read_units
 
-__all__ = ["Saver", "Unit", "read_units"]
+__all__ = ["SavedUnit", "Saver", "read_units"]

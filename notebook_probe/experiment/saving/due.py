@@ -1,11 +1,11 @@
-"""What of a unit is saved."""
+"""Contents to save for a unit."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
 from typing import Protocol
 
-__all__ = ["Due", "Frequencies", "due"]
+__all__ = ["DueContents", "Frequencies", "due"]
 
 
 class Frequencies(Protocol):
@@ -22,8 +22,8 @@ class Frequencies(Protocol):
 
 
 @dataclass(frozen=True, slots=True)
-class Due:
-    """What is due at a unit.
+class DueContents:
+    """Contents due at a unit.
 
     Attributes
     ----------
@@ -42,8 +42,8 @@ class Due:
         return self.permanent or self.recent
 
 
-def due(frequencies: Frequencies, k: int) -> Due:
-    """What is due when ``k`` > 0 updates are done: a record, however many frequencies meet.
+def due(frequencies: Frequencies, k: int) -> DueContents:
+    """Return what is due after ``k`` > 0 updates: one record, however many frequencies meet.
 
     Examples
     --------
@@ -52,13 +52,13 @@ def due(frequencies: Frequencies, k: int) -> Due:
     ...     save_metrics_freq=5, save_valid_freq=None, save_filters_freq=12, cache_filters_freq=6
     ... )
     >>> due(every, 6), due(every, 12).recent, due(every, 7).record
-    (Due(record=True, permanent=False, recent=True), False, False)
+    (DueContents(record=True, permanent=False, recent=True), False, False)
     """
     permanent = _meets(frequencies.save_filters_freq, k)
     recent = _meets(frequencies.cache_filters_freq, k)
     others = (frequencies.save_metrics_freq, frequencies.save_valid_freq)
     record = permanent or recent or any(_meets(every, k) for every in others)
-    return Due(record, permanent, recent and not permanent)
+    return DueContents(record, permanent, recent and not permanent)
 
 
 def _meets(every: int | None, k: int) -> bool:

@@ -1,4 +1,4 @@
-"""What a function of the user's has found, as it can be recorded."""
+"""Results of a user's function, in recordable form."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ __all__ = ["Results", "read_results"]
 
 @dataclass(frozen=True, slots=True)
 class Results:
-    """Results by what becomes of them.
+    """Results by the way they are recorded.
 
     Attributes
     ----------
@@ -34,7 +34,7 @@ class Results:
 
 
 def read_results(given: Mapping[str, Any], whole: Collection[str], prefix: str = "") -> Results:
-    """Numbers as they are, arrays averaged or whole, the rest as plain values.
+    """Sort results: numbers unchanged, arrays averaged or whole, the rest as plain values.
 
     Parameters
     ----------
@@ -91,7 +91,7 @@ def _n_elements(value: Any) -> int:
 
 
 def _mean(value: Any) -> Any:
-    """Of float32 at least; a tensor stays where it is."""
+    """Return the mean in at least float32; a tensor stays on its device."""
     if _n_elements(value) == 0:
         return float("nan")
     if isinstance(value, Tensor):
@@ -102,7 +102,7 @@ def _mean(value: Any) -> Any:
 
 
 def _plain(name: str, value: Any) -> Any:
-    """Lists of text, of dicts, and the like, which JSON can hold."""
+    """Return lists of text, dicts and similar values in JSON types."""
     if isinstance(value, Mapping):
         return {str(key): _plain(f"{name}[{key!r}]", one) for key, one in value.items()}
     if isinstance(value, list | tuple):

@@ -9,8 +9,8 @@ from pathlib import Path
 from typing import Any, Protocol
 
 from notebook_probe.errors import RecordWriteError
-from notebook_probe.experiment.places import Place
-from notebook_probe.experiment.saving.due import Due, Frequencies, due
+from notebook_probe.experiment.places import ExperimentFolder
+from notebook_probe.experiment.saving.due import DueContents, Frequencies, due
 from notebook_probe.experiment.saving.results import Results, read_results
 from notebook_probe.experiment.saving.units import SECONDS, run_id
 from notebook_probe.record.format.notes import UNIT
@@ -23,7 +23,7 @@ __all__ = ["Saver", "Saving"]
 
 
 class Saving(Frequencies, Protocol):
-    """What is to be saved."""
+    """Parameters of saving."""
 
     @property
     def cache_max_num(self) -> int | None: ...
@@ -36,7 +36,7 @@ class Saving(Frequencies, Protocol):
 
 
 class Saver:
-    """Saves the units that are due, when it is told of each.
+    """Save the units that are due; called for each unit.
 
     A unit that is saved is a number in the record, the seconds since the one before, with its step,
     or an event outside of any step: at state 0, and where training ended. Where a checkpoint or a
@@ -47,7 +47,7 @@ class Saver:
     ----------
     params : Saving
         With ``do_save=False`` nothing is written.
-    place : Place
+    place : ExperimentFolder
 
     Attributes
     ----------
@@ -55,7 +55,7 @@ class Saver:
         Of the units that were saved, in order.
     """
 
-    def __init__(self, params: Saving, place: Place) -> None:
+    def __init__(self, params: Saving, place: ExperimentFolder) -> None:
         self._params, self._place = params, place
         self.record_ids: list[str] = []
         self._run_id = ""
@@ -79,10 +79,10 @@ class Saver:
                 loop.kept.store(folder).begin()
         if loop.n_updates == 0 and self._params.save_initial_filters and not was_loaded:
             self._tell(loop)
-            self._save(loop, Due(record=True, permanent=True))
+            self._save(loop, DueContents(record=True, permanent=True))
 
     def unit(self, loop: Loop, metrics: Mapping[str, Any]) -> None:
-        """A unit is done; the last to be told of it, as what is saved closes its step.
+        """Save a complete unit if it is due; called last, as saving closes its step.
 
         Raises
         ------
@@ -97,7 +97,7 @@ class Saver:
             self._save(loop, wanted)
 
     def results(self, loop: Loop, results: Mapping[str, Any]) -> None:
-        """Record what was found of the batch of this unit.
+        """Record the results of this unit's batch.
 
         Raises
         ------
@@ -128,7 +128,7 @@ class Saver:
         if self._params.do_save and loop.n_updates == 0:
             if not self.record_ids:  # else state 0 is saved already
                 self._tell(loop)
-            self._save(loop, Due(record=True))
+            self._save(loop, DueContents(record=True))
 
     def end(self, loop: Loop) -> None:
         """Close what is not saved yet by a last unit, and wait until all is written.
@@ -152,7 +152,7 @@ class Saver:
     def _folders(self) -> tuple[Path, Path]:
         return self._place.checkpoints, self._place.recent
 
-    def _save(self, loop: Loop, wanted: Due) -> None:
+    def _save(self, loop: Loop, wanted: DueContents) -> None:
         if wanted.checkpoint:
             loop.kept.wait()  # whoever is killed from here on has lost this one at most
         if wanted.checkpoint or self._is_validated:
@@ -167,14 +167,14 @@ class Saver:
             loop.kept.save(self._place.recent, keep, background=True)
 
     def _next(self, loop: Loop) -> float:
-        """One more unit is saved; the seconds since the one before."""
+        """Count one more saved unit; return the seconds since the one before."""
         now = time.perf_counter()
         seconds, self._since, self._saved = now - self._since, now, loop.n_updates
         self.record_ids.append(f"{self._run_id}:{loop.n_updates}")
         return seconds
 
     def _tell(self, loop: Loop) -> None:
-        """Of one more unit, outside of any step."""
+        """Record one more saved unit, outside of any step."""
         k, seconds, run = loop.n_updates, self._next(loop), _open(loop)
         if run is not None:
             run.note(UNIT, f"unit {k} is saved", unit=k, **{SECONDS: seconds})
@@ -186,7 +186,7 @@ def _open(loop: Loop) -> Run | None:
 
 
 def _keep(run: Run, found: Results, k: int) -> None:
-    """What is no number: arrays as such, the rest in an event."""
+    """Record results that are no numbers: arrays as such, the rest in an event."""
     for name, array in found.arrays.items():
         run.log_array(name, array)
     if found.others:
@@ -194,9 +194,9 @@ def _keep(run: Run, found: Results, k: int) -> None:
 
 
 def _flush(loop: Loop) -> None:
-    """Have what was recorded on the disk, the step that is done included."""
+    """Write the recorded rows to the disk, including the present step."""
     run = _open(loop)
     if run is not None:
-        run.settle()
+        run.controls.settle()
         with suppress(RecordWriteError):  # its status says so; rows wait to be written
             run.flush()

@@ -8,7 +8,7 @@ from dataclasses import asdict, dataclass, field
 from typing import Any
 
 from notebook_probe.errors import RecordFormatError
-from notebook_probe.experiment.places import Place
+from notebook_probe.experiment.places import ExperimentFolder
 from notebook_probe.opened import OpenedRun, open_run
 from notebook_probe.record.format.notes import UNIT
 from notebook_probe.record.read.ranks import rank_folders
@@ -16,17 +16,17 @@ from notebook_probe.run.run import Run
 from notebook_probe.train.checkpoints.index import Checkpoint
 from notebook_probe.train.checkpoints.store import CheckpointStore
 
-__all__ = ["SECONDS", "Unit", "checkpoints", "newest", "read_config", "read_units", "run_id"]
+__all__ = ["SECONDS", "SavedUnit", "checkpoints", "newest", "read_config", "read_units", "run_id"]
 
 SECONDS = "unit_seconds"
-"""What is recorded with the step of each unit that is saved: the seconds since the one before."""
+"""Name of the seconds since the unit before, recorded with the step of each saved unit."""
 
 VALID = "valid_"
 
 
 @dataclass(frozen=True, slots=True)
-class Unit:
-    """One unit that was saved.
+class SavedUnit:
+    """One saved unit.
 
     Attributes
     ----------
@@ -57,27 +57,27 @@ class Unit:
     validation: Mapping[str, Any] = field(default_factory=dict)
 
     def fields(self) -> dict[str, Any]:
-        """By name, as they are asked for; results stand beside the others."""
+        """Return the fields by name for queries, together with the results."""
         own = asdict(self)
         return {**own, **own.pop("validation")}
 
 
-def run_id(run: Run | OpenedRun | None, place: Place) -> str:
-    """By which units are told apart; where nothing records them, their experiment is named."""
+def run_id(run: Run | OpenedRun | None, place: ExperimentFolder) -> str:
+    """Return the id of the units' run; without a record, the name of the experiment."""
     return str(place.exp_id if run is None else run.snapshot().attrs["run_id"])
 
 
-def read_units(place: Place) -> list[Unit]:
-    """All units of an experiment that were saved, by step; those without a record are told, too.
+def read_units(place: ExperimentFolder) -> list[SavedUnit]:
+    """Read all saved units of an experiment, by step, including those without a record.
 
     Raises
     ------
     RecordFormatError, CheckpointError
-        What lies there is no record, or no list of checkpoints.
+        The file is no record, or no list of checkpoints.
 
     Examples
     --------
-    >>> read_units(Place(Path("experiments"), exp_id="first"))[-1].step  # doctest: +SKIP
+    >>> read_units(ExperimentFolder(Path("experiments"), exp_id="first"))[-1].step  # doctest: +SKIP
     3000
     """
     run = _opened(place)
@@ -85,7 +85,7 @@ def read_units(place: Place) -> list[Unit]:
     whose = run_id(run, place)
     kept = {one.step: one for one in checkpoints(place)}  # of a step the one saved last
     return [
-        Unit(
+        SavedUnit(
             f"{whose}:{step}",
             place.exp_id or "",
             step,
@@ -99,19 +99,19 @@ def read_units(place: Place) -> list[Unit]:
     ]
 
 
-def newest(place: Place) -> Checkpoint | None:
-    """The checkpoint that was saved last, of those that stay and those that give way."""
+def newest(place: ExperimentFolder) -> Checkpoint | None:
+    """Return the last saved checkpoint, permanent or recent."""
     saved = checkpoints(place)
     return saved[-1] if saved else None
 
 
-def read_config(place: Place) -> dict[str, Any]:
-    """The parameters that the experiment was begun with; empty without a record."""
+def read_config(place: ExperimentFolder) -> dict[str, Any]:
+    """Read the parameters of the experiment; empty without a record."""
     run = _opened(place)
     return {} if run is None else run.config
 
 
-def checkpoints(place: Place) -> list[Checkpoint]:
+def checkpoints(place: ExperimentFolder) -> list[Checkpoint]:
     """All that are kept, by the time saved; in one folder the order is known without a clock."""
     lists = [CheckpointStore(one).saved() for one in (place.checkpoints, place.recent)]
     found: list[Checkpoint] = []
@@ -121,8 +121,8 @@ def checkpoints(place: Place) -> list[Checkpoint]:
     return found
 
 
-def _opened(place: Place) -> OpenedRun | None:
-    """The record; of an experiment of several processes that of the first, which saves for all."""
+def _opened(place: ExperimentFolder) -> OpenedRun | None:
+    """Open the record; of several processes, the record of the first, which saves for all."""
     if not place.record.exists():
         return None
     try:
@@ -141,14 +141,14 @@ def _numbers(run: OpenedRun, name: str) -> dict[int, float]:
 
 
 def _seconds(run: OpenedRun) -> dict[int, float]:
-    """Since the unit before, by unit: with its step, or in an event where it was outside of any."""
+    """Return the seconds since the unit before, by unit, from its step or an event."""
     trained = {step + 1: value for step, value in _numbers(run, SECONDS).items()}
     others = {told["unit"]: told[SECONDS] for told in _told(run) if SECONDS in told}
     return {**trained, **others}
 
 
 def _results(run: OpenedRun) -> dict[int, dict[str, Any]]:
-    """What validations found, by unit."""
+    """Return the results of validations, by unit."""
     found: dict[int, dict[str, Any]] = {}
     for name in (str(name) for name in run.data if str(name).startswith(VALID)):
         for step, value in _numbers(run, name).items():

@@ -1,4 +1,4 @@
-"""Configurations of many trainings: listed, run on this machine, gone on with, told in a table.
+"""Configurations of many trainings: listed, run on this machine, continued, shown in a table.
 
 ::
 

@@ -1,4 +1,4 @@
-"""One configuration trained, here or in a process of its own; its folder tells what happened."""
+"""One configuration trained, here or in a separate process; its folder has the outcome."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ Function: TypeAlias = Callable[[Configuration], Any]
 
 
 def train_alone(function: Function, configuration: Configuration) -> None:
-    """The whole life of a process; what is printed goes into the folder."""
+    """Run a whole process; its output goes into the folder."""
     folder = Path(configuration.folder)
     with (folder / OUTPUT).open("w", encoding="utf-8", buffering=1) as output:
         for stream in (1, 2):
@@ -54,7 +54,7 @@ def trained(function: Function, configuration: Configuration) -> Outcome:
 
 
 def finished(returned: Any) -> Outcome:
-    """What a function returned: numbers by name, or where its record is; else nothing is kept."""
+    """Return the outcome of a function: numbers by name, or the location of its record."""
     if isinstance(returned, Mapping):
         return Outcome(FINISHED, plain(returned))
     if isinstance(returned, str | os.PathLike):

@@ -1,4 +1,4 @@
-"""One configuration: plain nested dicts, and a name that is the same tomorrow."""
+"""One configuration: plain nested dicts, and a stable name."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ class Configuration(Mapping[str, Any]):
     chosen : mapping of str to value
         What differs among those of a sweep, by names with dots.
     id : str
-        Of what it says, whoever makes it and whenever.
+        Hash of its content, which does not depend on who makes it or when.
     folder : str
         Where a training may write; records there are found by the sweep. Empty before it runs.
 
@@ -56,7 +56,7 @@ class Configuration(Mapping[str, Any]):
 
     @property
     def name(self) -> str:
-        """What differs, in few words."""
+        """Differences from the base, in few words."""
         ends = [path.rpartition(".")[2] for path in self.chosen]
         paths = self.chosen if len({*ends}) < len(ends) else ends
         pairs = zip(paths, self.chosen.values(), strict=True)
@@ -64,7 +64,7 @@ class Configuration(Mapping[str, Any]):
 
 
 def configured(base: Mapping[str, Any], chosen: Mapping[str, Any]) -> Configuration:
-    """The base with these values in it; neither is changed.
+    """Return a copy of the base with these values; neither is changed.
 
     Raises
     ------
@@ -93,7 +93,7 @@ def _put(params: dict[str, Any], path: str, value: Any) -> None:
 
 
 def _told(value: Any, *, strict: bool) -> Any:
-    """As JSON; functions and classes by where they are, other objects of a base by their class."""
+    """Return a value as JSON; functions and classes by location, other objects by class."""
     if value is None or isinstance(value, bool | int | str):
         return value
     if isinstance(value, float):

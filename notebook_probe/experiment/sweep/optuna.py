@@ -1,4 +1,4 @@
-"""The space and the configurations of a sweep for Optuna, which chooses what is tried next.
+"""A sweep's space and configurations for Optuna, which chooses what is tried next.
 
 ::
 
@@ -27,11 +27,11 @@ from notebook_probe.experiment.sweep.sweeps import FOLDER, Sweep
 __all__ = ["configuration", "enqueue", "objective"]
 
 PLAIN = (bool, int, float, str, type(None))
-"""What Optuna keeps of a choice; of others it is told the place in their list."""
+"""Types of choices that Optuna stores; others are passed as places in their list."""
 
 
 def configuration(trial: Trial, sweep: Sweep) -> Configuration:
-    """The configuration of a trial, each value as Optuna suggests it.
+    """Return the configuration of a trial, with values that Optuna suggests.
 
     Raises
     ------
@@ -45,7 +45,7 @@ def configuration(trial: Trial, sweep: Sweep) -> Configuration:
 def objective(
     function: Function, sweep: Sweep, result: str = "value", folder: str | os.PathLike[str] = FOLDER
 ) -> Callable[[Trial], float]:
-    """What a study optimizes: one number of what the function returns.
+    """Return the objective of a study: one number of what the function returns.
 
     Parameters
     ----------
@@ -69,7 +69,7 @@ def objective(
 
 
 def enqueue(study: Study, sweep: Sweep) -> None:
-    """Have a study try the configurations of the sweep first, in their order."""
+    """Add the configurations of the sweep to a study, to be tried first and in their order."""
     for one in sweep:
         told = {path: _told(sweep.space[path], value) for path, value in one.chosen.items()}
         study.enqueue_trial(told, user_attrs={"sweep_id": one.id})

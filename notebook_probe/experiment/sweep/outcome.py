@@ -1,4 +1,4 @@
-"""What became of one configuration, as its folder tells it."""
+"""Outcome of one configuration, in its folder."""
 
 from __future__ import annotations
 
@@ -23,12 +23,12 @@ __all__ = [
 FINISHED, FAILED = "finished", "failed"
 OUTCOME = "outcome.json"
 OUTPUT = "output.txt"
-"""What a training has printed."""
+"""File with the output of a training."""
 
 
 @dataclass(frozen=True)
 class Outcome:
-    """How one training ended.
+    """Outcome of one training.
 
     Attributes
     ----------
@@ -53,7 +53,7 @@ class Outcome:
 
 
 def read_outcome(folder: Path) -> Outcome | None:
-    """The one in a folder; None where there is none that can be read."""
+    """Return the outcome in a folder; None if it cannot be read."""
     try:
         found = json.loads((folder / OUTCOME).read_text(encoding="utf-8"))
         return Outcome(**found)
@@ -62,7 +62,7 @@ def read_outcome(folder: Path) -> Outcome | None:
 
 
 def write_outcome(folder: Path, outcome: Outcome) -> None:
-    """Put it in a folder, whole or not at all."""
+    """Write an outcome to a folder, atomically."""
     folder.mkdir(parents=True, exist_ok=True)
     partial = folder / f"{OUTCOME}.partial"
     partial.write_text(json.dumps(asdict(outcome)), encoding="utf-8")
@@ -70,12 +70,12 @@ def write_outcome(folder: Path, outcome: Outcome) -> None:
 
 
 def forget_outcome(folder: Path) -> None:
-    """It is to be trained again."""
+    """Delete the outcome, so that it is trained again."""
     (folder / OUTCOME).unlink(missing_ok=True)
 
 
 def plain(value: Any) -> Any:
-    """As JSON has it; of what it has not, the text."""
+    """Return a value as JSON; other objects become text."""
     if isinstance(value, Mapping):
         return {str(key): plain(one) for key, one in value.items()}
     if isinstance(value, list | tuple):

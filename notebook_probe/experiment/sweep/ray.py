@@ -32,12 +32,12 @@ CHOSEN = "chosen"
 
 
 def listed(sweep: Sweep) -> dict[str, Any]:
-    """A ``param_space`` of exactly the configurations of the sweep, each tried once."""
+    """Return a ``param_space`` of exactly the sweep's configurations, each tried once."""
     return {CHOSEN: tune.grid_search([dict(one.chosen) for one in sweep])}
 
 
 def param_space(sweep: Sweep) -> dict[str, Any]:
-    """The space itself, for a search algorithm of Ray's: lists are grids, the rest is drawn.
+    """Return the space for a search algorithm of Ray's: lists are grids, the rest is drawn.
 
     Raises
     ------
@@ -48,7 +48,7 @@ def param_space(sweep: Sweep) -> dict[str, Any]:
 
 
 def trainable(function: Function, sweep: Sweep) -> Callable[[Mapping[str, Any]], None]:
-    """What a Tuner runs: the function with a configuration, whose numbers are reported.
+    """Return a function for a Tuner: it trains a configuration and reports its numbers.
 
     Parameters
     ----------

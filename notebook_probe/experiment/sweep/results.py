@@ -18,7 +18,7 @@ WAITING = "waiting"
 
 
 class SweepResults(Lineage):
-    """A table of runs, with what was chosen in each and how it ended.
+    """Table of runs, with the chosen values and the outcome of each.
 
     Attributes
     ----------
@@ -32,12 +32,12 @@ class SweepResults(Lineage):
         return {name: str(told) for name, told in failed if told}
 
     def shown(self) -> list[str]:
-        """A traceback is no cell."""
+        """Return the columns, without tracebacks."""
         return [one for one in super().shown() if one != "traceback"]
 
 
 def results_of(configurations: Iterable[Configuration], folder: Path) -> SweepResults:
-    """What became of each so far."""
+    """Return the outcomes so far."""
     return SweepResults.of(_row(one, folder / one.id) for one in configurations)
 
 
@@ -62,7 +62,7 @@ def _row(configuration: Configuration, folder: Path) -> dict[str, Any]:
 
 
 def _records(folder: Path, outcome: Outcome | None) -> Iterator[str]:
-    """Where the function said, else what lies in its folder."""
+    """Yield the record that the function returned, or the records in its folder."""
     if outcome is not None and outcome.record:
         yield outcome.record
     yield from (str(one) for one in sorted(folder.rglob("*.zarr")))

@@ -19,13 +19,13 @@ __all__ = ["Ended", "check_can_be_sent", "run_all"]
 Ended: TypeAlias = Callable[[Configuration, Outcome], None]
 
 PATIENCE_S = 5.0
-"""For a process that was asked to end."""
+"""Seconds to wait for a process to end on request."""
 
 
 def run_all(
     function: Function, configurations: Sequence[Configuration], processes: int, ended: Ended
 ) -> None:
-    """Train all, so many at a time; ``ended`` is told of each.
+    """Train all, so many at a time; ``ended`` is called with each.
 
     Raises
     ------
@@ -52,7 +52,7 @@ def run_all(
 
 
 def check_can_be_sent(function: Function) -> None:
-    """Whether another process finds the function.
+    """Check that another process finds the function.
 
     Raises
     ------
@@ -88,7 +88,7 @@ def _begun(function: Function, configuration: Configuration) -> SpawnProcess:
 
 
 def _outcome(process: SpawnProcess, configuration: Configuration) -> Outcome:
-    """What it has written; a process that was killed has written nothing."""
+    """Read the outcome of a process; a killed one has written none."""
     process.join()
     folder = Path(configuration.folder)
     found = read_outcome(folder)

@@ -1,4 +1,4 @@
-"""What a value is drawn from, as frozen values."""
+"""Distributions of values, as frozen values."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ __all__ = [
 
 
 class Distribution(Protocol):
-    """Something that values are drawn from."""
+    """Distribution of a value."""
 
     def sample(self, generator: np.random.Generator) -> Any: ...
 
@@ -138,7 +138,7 @@ def choice(*values: Any) -> Choice:
 
 
 def drawn_from(given: Sequence[Any] | Distribution, path: str) -> Distribution:
-    """What a value of a space is drawn from.
+    """Return the distribution of a space's value.
 
     Raises
     ------

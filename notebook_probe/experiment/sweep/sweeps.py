@@ -22,7 +22,7 @@ __all__ = ["Sweep", "sweep"]
 
 FOLDER = "sweep"
 DRAWS_EACH = 100
-"""How often one is drawn until it is another than all before."""
+"""Maximum draws until one differs from all before."""
 
 
 @dataclass(frozen=True, repr=False)
@@ -32,9 +32,9 @@ class Sweep(Sequence[Configuration]):
     Attributes
     ----------
     space : mapping of str to values or distribution
-        As it was given.
+        The given one.
     base : mapping
-        As it was given.
+        The given one.
     configurations : tuple of Configuration
     """
 
@@ -64,7 +64,7 @@ class Sweep(Sequence[Configuration]):
     ) -> SweepResults:
         """Train each configuration that has not finished, in processes on this machine.
 
-        Started again it goes on: what has finished in this folder is left out, what has failed or
+        Started again it continues: what has finished in this folder is left out, what has failed or
         was interrupted is trained again. One that fails, or is killed, ends no other. Ctrl-C ends
         the processes that were begun here, and nothing else.
 
@@ -106,11 +106,11 @@ class Sweep(Sequence[Configuration]):
         return self.results(folder)
 
     def results(self, folder: str | os.PathLike[str] = FOLDER) -> SweepResults:
-        """What became of each so far, without training any."""
+        """Return the outcomes so far, without training."""
         return results_of(self, Path(folder))
 
     def _left(self, folder: Path) -> Iterator[Configuration]:
-        """Those that have not finished, each with an empty outcome."""
+        """Yield the unfinished configurations, each with its old outcome removed."""
         for one in self:
             own = folder.absolute() / one.id
             found = read_outcome(own)
@@ -122,7 +122,7 @@ class Sweep(Sequence[Configuration]):
 
 
 class _Told:
-    """Says of each that has ended how."""
+    """Report of each ended training."""
 
     def __init__(self, n_before: int, n: int) -> None:
         self._n_ended, self._n = n_before, n
@@ -142,7 +142,7 @@ def sweep(
     n: int | None = None,
     seed: int = 0,
 ) -> Sweep:
-    """Configurations over a space: all combinations of lists, or so many drawn at random.
+    """Return configurations over a space: all combinations of lists, or random draws.
 
     Parameters
     ----------
@@ -168,7 +168,7 @@ def sweep(
     Raises
     ------
     ValueError, TypeError
-        The kind is neither, ``n`` is missing, or a part of the space has no values.
+        The kind is neither, ``n`` is missing, or the space, or a part of it, has no values.
 
     Examples
     --------
@@ -176,6 +176,10 @@ def sweep(
     >>> [one.name for one in found], found[0]["model_params"]
     (['depth 2, lr 0.1', 'depth 3, lr 0.1'], {'width': 8, 'depth': 2})
     """
+    if not space:
+        raise ValueError(
+            f"sweep({space!r}): a space has at least one name, such as {{'lr': [0.1]}}"
+        )
     if kind not in ("grid", "random"):
         raise ValueError(f"kind={kind!r}: 'grid' or 'random'")
     if n is not None and n < 1:
@@ -200,7 +204,7 @@ def _grid(space: Mapping[str, Any]) -> Iterator[dict[str, Any]]:
 
 
 def _drawn(space: Mapping[str, Any], n: int, seed: int) -> Iterator[dict[str, Any]]:
-    """Each name from a stream of its own, so that another name changes none of its values."""
+    """Yield draws, with a separate stream per name, so that names do not affect each other."""
     parts = {path: drawn_from(given, path) for path, given in space.items()}
     streams = {path: np.random.default_rng([seed, *path.encode()]) for path in parts}
     draws = ({path: one.sample(streams[path]) for path, one in parts.items()} for _ in iter(int, 1))

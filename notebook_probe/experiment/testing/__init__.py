@@ -1,4 +1,4 @@
-"""Tests of trained models: found again, loaded, validated once, written beside.
+"""Tests of trained models: found again, loaded, validated once, saved with the models.
 
 ::
 

@@ -6,13 +6,13 @@ from collections.abc import Sequence
 from typing import Any
 
 from notebook_probe.experiment.building.calling import call_model
-from notebook_probe.experiment.building.loss import Loss
+from notebook_probe.experiment.building.loss import ExperimentLoss
 from notebook_probe.experiment.building.model import log_devices
-from notebook_probe.experiment.params.door import check_flags
+from notebook_probe.experiment.params.base import check_flags
 from notebook_probe.experiment.params.functions import Origins
-from notebook_probe.experiment.params.loss import LossParams
+from notebook_probe.experiment.params.model import LossParams
 from notebook_probe.experiment.params.plain import plain
-from notebook_probe.experiment.places import Place
+from notebook_probe.experiment.places import ExperimentFolder
 from notebook_probe.experiment.testing.loaded import Loaded, load
 from notebook_probe.experiment.testing.params import TestParams, read_tests
 from notebook_probe.experiment.testing.writing import TestRecord
@@ -53,7 +53,7 @@ def test_from_params(
     save_params : dict, optional
         Where the results are written, by default nowhere: one record, whose config says in
         ``validates`` what was tested. With ``save_intermediate_freq`` the results of batch 0 and of
-        every so many after it are kept in a record of their own, and their ids stand in the
+        every so many after it are kept in a separate record, and their ids are in the
         result under ``"intermediate_steps"``.
     dont_run : bool
         Only load, and return what `notebook_probe.experiment.test` takes.
@@ -131,7 +131,7 @@ vars(test_from_params)["__test__"] = vars(test)["__test__"] = False  # pytest wo
 def _result(one: Loaded, validation: Validation, record: TestRecord | None) -> dict[str, Any]:
     save = one.params.save
     every = None if save is None else save.save_intermediate_freq
-    default = Loss(LossParams()).as_target
+    default = ExperimentLoss(LossParams()).as_target
     if record is None or every is None:
         return validation.run(one.model, default, call_model)
     with record.batches(validation.name, every) as batches:
@@ -143,7 +143,7 @@ def _record(one: Loaded) -> TestRecord | None:
     save = one.params.save
     if save is None or not save.do_save:
         return None
-    return TestRecord(Place.of(save), one.model, one.config, one.step, save.save_to_gfs)
+    return TestRecord(ExperimentFolder.of(save), one.model, one.config, one.step, save.save_to_gfs)
 
 
 def _config(params: TestParams, origins: Origins) -> dict[str, Any]:

@@ -14,7 +14,7 @@ from notebook_probe.experiment.building.build import make_validation
 from notebook_probe.experiment.building.calling import accepts, placed
 from notebook_probe.experiment.building.model import make_model, seed_all
 from notebook_probe.experiment.params.model import ModelParams
-from notebook_probe.experiment.places import Place
+from notebook_probe.experiment.places import ExperimentFolder
 from notebook_probe.experiment.restoring import restore
 from notebook_probe.experiment.restoring.found import Found, find
 from notebook_probe.experiment.saving.units import read_config, read_units
@@ -55,12 +55,12 @@ class Loaded:
 
     @property
     def prefix(self) -> str:
-        """What the model is called among several."""
+        """Name of the model among several."""
         return self.params.prefix
 
 
 def load(params: TestParams, config: Mapping[str, Any]) -> Loaded:
-    """Find the newest unit that is meant, and load it into a model made anew.
+    """Find the newest matching unit, and load it into a newly made model.
 
     Parameters
     ----------
@@ -93,14 +93,18 @@ def load(params: TestParams, config: Mapping[str, Any]) -> Loaded:
     return Loaded(params, model, validations, step, record_id, known)
 
 
-def _place(params: TestParams) -> Place:
-    """What ``load_params`` leave out is as in ``save_params``, if these are given."""
-    own = Place(home() / "experiments") if params.save is None else Place.of(params.save)
+def _place(params: TestParams) -> ExperimentFolder:
+    """Return the location; names missing in ``load_params`` are those of ``save_params``."""
+    own = (
+        ExperimentFolder(home() / "experiments")
+        if params.save is None
+        else ExperimentFolder.of(params.save)
+    )
     return own.elsewhere(params.load)
 
 
 def _as_trained(params: ModelParams, recorded: Mapping[str, Any]) -> ModelParams:
-    """With the seed and cfg of the training, and ``train=False``, where the function takes them."""
+    """Return the parameters with the training's seed and cfg, and ``train=False``, if taken."""
     takes = accepts(params.func)
     rest = dict(params.rest)
     if "train" in takes.names or takes.any_other:
@@ -115,8 +119,8 @@ def _first_batch(validation: Validation, device: torch.device | None) -> Mapping
     return placed(next(iter(validation.data)), device)
 
 
-def _restore(params: TestParams, model: nn.Module, place: Place, found: Found) -> int:
-    """Load what was found, and nothing that has been saved since."""
+def _restore(params: TestParams, model: nn.Module, place: ExperimentFolder, found: Found) -> int:
+    """Load the checkpoint that was found, and none that was saved since."""
     optimizer = torch.optim.SGD(model.parameters(), lr=0.0)  # never steps
     loop = Loop(Trainer(model, None, optimizer), progress=False)
     pinned = params.load.model_copy(update={"from_ckpt": found.path, "restore_global_step": True})

@@ -1,4 +1,4 @@
-"""What tests are given, one for each model."""
+"""Parameters of tests, one for each model."""
 
 from __future__ import annotations
 
@@ -8,19 +8,18 @@ from dataclasses import dataclass
 from typing import Any
 
 from notebook_probe.errors import ParamError
-from notebook_probe.experiment.params.door import read
-from notebook_probe.experiment.params.load import LoadParams
+from notebook_probe.experiment.params.base import read
 from notebook_probe.experiment.params.model import ModelParams
-from notebook_probe.experiment.params.save import SaveParams
 from notebook_probe.experiment.params.several import spread
-from notebook_probe.experiment.params.validation import ValidationParams, read_validations
+from notebook_probe.experiment.params.storage import LoadParams, SaveParams
+from notebook_probe.experiment.params.training import ValidationParams, read_validations
 
 __all__ = ["TestParams", "read_tests"]
 
 
 @dataclass(frozen=True)
 class TestParams:
-    """Everything that one model is tested by."""
+    """All parameters of the test of one model."""
 
     __test__ = False  # pytest would collect it
 
@@ -32,7 +31,7 @@ class TestParams:
 
 
 def read_tests(**given: Any) -> tuple[TestParams, ...]:
-    """One for each model, of ``load_params=`` and so on; what is a list is for each.
+    """Parse one for each model, from ``load_params=`` and so on; a list has one for each.
 
     Raises
     ------

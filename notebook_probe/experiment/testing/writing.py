@@ -1,4 +1,4 @@
-"""What is written of a test, beside the units of experiments."""
+"""Record of a test, separate from the units of experiments."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from urllib.parse import quote
 
 from torch import nn
 
-from notebook_probe.experiment.places import Place
+from notebook_probe.experiment.places import ExperimentFolder
 from notebook_probe.experiment.saving.results import Results, read_results
 from notebook_probe.run.run import Run
 from notebook_probe.run.watch import watch
@@ -19,15 +19,15 @@ from notebook_probe.run.watch import watch
 __all__ = ["BatchRecord", "TestRecord"]
 
 RESULTS = "results"
-"""Kind of the event that has what is no number."""
+"""Kind of the event with results that are no numbers."""
 
 
 class TestRecord:
-    """A folder of a test's own, ``tests/<n>`` where its experiment lies.
+    """Folder of a test, ``tests/<n>`` in that of its experiment.
 
     Parameters
     ----------
-    place : Place
+    place : ExperimentFolder
     model : nn.Module
     config : dict
         What the test is of, ``validates`` among it.
@@ -41,7 +41,7 @@ class TestRecord:
 
     def __init__(
         self,
-        place: Place,
+        place: ExperimentFolder,
         model: nn.Module,
         config: Mapping[str, Any],
         step: int,
@@ -52,19 +52,19 @@ class TestRecord:
 
     @contextmanager
     def batches(self, name: str, every: int) -> Iterator[BatchRecord]:
-        """A record of one validation, whose steps are its batches."""
+        """Yield a record of one validation, whose steps are its batches."""
         store = self._folder / f"{quote(name, safe='')}.zarr"
         config = {**self._config, "batches_of": name}
         with watch(self._model, store=store, probes=None, resume=False, config=config) as run:
             yield BatchRecord(run, name, every, self._whole)
 
     def write(self, results: Mapping[str, Mapping[str, Any]]) -> str:
-        """The results of all validations; the id of their record."""
+        """Record the results of all validations; return the id of their record."""
         with watch(
             self._model,
             store=self._folder / "record.zarr",
             probes=None,
-            resume=self._step,
+            step=self._step,
             config=self._config,
         ) as run:
             for name, result in results.items():
@@ -97,7 +97,7 @@ class BatchRecord:
         self.ids: list[str] = []
 
     def keep(self, i: int, result: Mapping[str, Any]) -> None:
-        """Told of each batch, from 0."""
+        """Record the result of a batch, numbered from 0."""
         if i % self._every == 0:
             found = read_results(result, self._whole, f"valid_{self._name}_")
             self._run.log(found.numbers)
@@ -118,7 +118,7 @@ def _id(run: Run) -> str:
 
 
 def _new_folder(tests: Path) -> Path:
-    """The first that is free, also where other processes test at the same time."""
+    """Return the first free folder, also while other processes test."""
     tests.mkdir(parents=True, exist_ok=True)
     for n in count():
         folder = tests / str(n)

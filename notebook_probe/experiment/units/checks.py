@@ -1,4 +1,4 @@
-"""Whether the loss of a unit lets a training go on."""
+"""Check of a unit's loss."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ __all__ = ["check_loss"]
 
 
 def check_loss(unit: int, loss: float, threshold: float) -> None:
-    """Raise for NaN, and for what is above the threshold; minus infinity is not.
+    """Raise for NaN, and above the threshold; not for minus infinity.
 
     Raises
     ------

@@ -1,4 +1,4 @@
-"""Training what was built: one model, or several in turn."""
+"""Training of built models: one, or several in turn."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from collections.abc import Iterator, Sequence
 from contextlib import ExitStack, contextmanager
 
 from notebook_probe.errors import HookError
-from notebook_probe.experiment.building.training import Training
+from notebook_probe.experiment.building.training import TrainedModel
 from notebook_probe.experiment.restoring import restore
 from notebook_probe.experiment.units.unit import Unit
 from notebook_probe.train.loop.together import run_together
@@ -17,8 +17,8 @@ __all__ = ["train_units"]
 log = logging.getLogger(__name__)
 
 
-def train_units(trainings: Sequence[Training]) -> dict[str, list[str]]:
-    """Train every model to its last unit; ids of what was saved of each.
+def train_units(trainings: Sequence[TrainedModel]) -> dict[str, list[str]]:
+    """Train every model to its last unit; return the ids of the saved units of each.
 
     Raises
     ------
@@ -44,7 +44,7 @@ def train_units(trainings: Sequence[Training]) -> dict[str, list[str]]:
 
 
 @contextmanager
-def _begun(training: Training) -> Iterator[Unit | None]:
+def _begun(training: TrainedModel) -> Iterator[Unit | None]:
     """Restored and recorded while it is trained; None where nothing is left to be trained."""
     loop, params = training.loop, training.params
     restored = restore(loop, training.place, params.load, is_saving=True)
@@ -57,7 +57,7 @@ def _begun(training: Training) -> Iterator[Unit | None]:
     if params.save.do_save:
         loop.watch(
             store=training.place.record,
-            resume=restored.resume,
+            **restored.resume,
             config=training.config,
             name=params.save.exp_id,
         )

@@ -1,4 +1,4 @@
-"""What belongs to a unit beside the update itself, as one part of a loop."""
+"""Work of a unit in addition to the update, as one callback of a loop."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from typing import Any
 
-from notebook_probe.experiment.building.training import Training
+from notebook_probe.experiment.building.training import TrainedModel
 from notebook_probe.experiment.units.checks import check_loss
 from notebook_probe.train.generators import set_generators
 from notebook_probe.train.loop.loop import Loop
@@ -17,13 +17,13 @@ __all__ = ["Unit"]
 
 
 class Unit:
-    """Checks the loss, validates and saves, in this order.
+    """Check the loss, validate and save, in this order.
 
     Parameters
     ----------
-    training : Training
+    training : TrainedModel
     was_loaded : bool
-        It goes on from a state that was saved.
+        It continues from a saved state.
 
     Attributes
     ----------
@@ -33,7 +33,7 @@ class Unit:
 
     name = "unit"
 
-    def __init__(self, training: Training, was_loaded: bool) -> None:
+    def __init__(self, training: TrainedModel, was_loaded: bool) -> None:
         self.prefix, self.saver = training.prefix, training.saver
         self.turn = Turn(
             training.loop, training.data, training.params.train.num_steps, training.prefix
@@ -42,7 +42,7 @@ class Unit:
         self._training, self._was_loaded = training, was_loaded
 
     def on_start(self, loop: Loop, data: Any) -> None:
-        """The state before training."""
+        """Handle the state before training."""
         with self._keeping():
             if not self._was_loaded:
                 set_generators(self._training.generators)
@@ -51,7 +51,7 @@ class Unit:
                 self._validate(loop)
 
     def on_step(self, loop: Loop, metrics: Mapping[str, Value]) -> None:
-        """An update is done."""
+        """Handle an update."""
         with self._keeping():
             k, params = loop.n_updates, self._training.params
             self.saver.results(loop, self._training.trainer.results)
@@ -67,7 +67,7 @@ class Unit:
 
     @contextmanager
     def _keeping(self) -> Iterator[None]:
-        """Keep an error as it is, which the loop tells as one of a hook."""
+        """Keep the original error, which the loop reports as one of a hook."""
         try:
             yield
         except Exception as error:

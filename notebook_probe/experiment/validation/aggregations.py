@@ -15,7 +15,7 @@ from torch import Tensor
 __all__ = ["append", "mean_dict", "online_agg", "reduce_mean", "reduce_mean_dict"]
 
 VALIDATION_STEP = "validation_step"
-"""Of what is under this key the least and the largest are told."""
+"""Key whose least and largest values are reported."""
 
 
 def append(agg: list[Any] | None, result: Any, i: int) -> list[Any]:
@@ -51,18 +51,33 @@ def reduce_mean_dict(
 ) -> dict[str, Any]:
     """`reduce_mean` of every key.
 
+    Raises
+    ------
+    ValueError
+        A batch has other keys than those before it.
+
     Examples
     --------
     >>> reduce_mean_dict({"loss": 1.0}, {"loss": 4.0}, 1)
     {'loss': 2.5}
     """
+    if agg is not None and agg.keys() != result.keys():
+        raise ValueError(
+            f"reduce_mean_dict: batch {i} has {', '.join(map(repr, result))}, and those before it "
+            f"{', '.join(map(repr, agg))}; every batch has the same keys"
+        )
     return {key: reduce_mean(None if agg is None else agg[key], result[key], i) for key in result}
 
 
 def online_agg(
     agg: dict[str, list[float]] | None, result: Mapping[str, Any], i: int
 ) -> dict[str, list[float]]:
-    """For every key the list of the means of the batches.
+    """Return for every key the list of the batches' means.
+
+    Raises
+    ------
+    ValueError
+        A batch has a key that those before it have not.
 
     Examples
     --------
@@ -71,12 +86,17 @@ def online_agg(
     """
     kept: dict[str, list[float]] = {key: [] for key in result} if agg is None else agg
     for key, value in result.items():
+        if key not in kept:
+            raise ValueError(
+                f"online_agg: batch {i} has {key!r}, and those before it "
+                f"{', '.join(map(repr, kept))}; every batch has the same keys"
+            )
         kept[key].append(float(np.mean(_in_float64(value))))
     return kept
 
 
 def mean_dict(results: Sequence[Mapping[str, Any]] | Mapping[str, Iterable[Any]]) -> dict[str, Any]:
-    """For every key the mean over all elements of all batches.
+    """Return for every key the mean over all elements of all batches.
 
     Of ``"validation_step"`` the least and the largest, as ``[min, max]``.
 
@@ -100,6 +120,12 @@ def mean_dict(results: Sequence[Mapping[str, Any]] | Mapping[str, Iterable[Any]]
     if isinstance(results, Mapping):
         columns = {key: [*values] for key, values in results.items()}
     else:
+        for i, result in enumerate(results):
+            if result.keys() != results[0].keys():
+                raise ValueError(
+                    f"mean_dict: batch {i} has {', '.join(map(repr, result))}, and the first "
+                    f"{', '.join(map(repr, results[0]))}; every batch has the same keys"
+                )
         columns = {key: [result[key] for result in results] for key in results[0]}
     return {key: _aggregated(key, values) for key, values in columns.items()}
 
@@ -113,7 +139,7 @@ def _aggregated(key: str, values: Sequence[Any]) -> Any:
 
 
 def _in_float64(value: Any) -> Any:
-    """A number, or an array of what has several."""
+    """Return a number, or an array for several."""
     found = np.asarray(_on_host(value), dtype=np.float64)
     return found if found.ndim else float(found)
 

@@ -10,6 +10,7 @@ from typing import Any, TypeAlias
 from torch import nn
 
 from notebook_probe.experiment.validation.aggregations import append
+from notebook_probe.train.data.dataset import begin_again
 from notebook_probe.train.data.loader_generators import loader_generators, set_loader_generators
 from notebook_probe.train.trainer.evaluation import evaluating
 
@@ -30,10 +31,10 @@ Call: TypeAlias = Callable[[nn.Module, Any], Any]
 """A model with a batch: what it gives."""
 
 Targets: TypeAlias = Callable[[Any, Any], Mapping[str, Any]]
-"""Of a batch and what the model gives: what is to be known."""
+"""Function of a batch and the model's output that returns results."""
 
 BatchStep: TypeAlias = Callable[[Any], Mapping[str, Any]]
-"""Of a batch: what is to be known."""
+"""Function of a batch that returns results."""
 
 ValidLoop: TypeAlias = Callable[[BatchStep, Iterator[Any]], Mapping[str, Any]]
 OnlineAgg: TypeAlias = Callable[[Any, Mapping[str, Any], int], Any]
@@ -41,13 +42,13 @@ Agg: TypeAlias = Callable[[Any], Any]
 
 
 def call_whole(model: nn.Module, batch: Any) -> Any:
-    """Call the model with the batch as it is."""
+    """Call the model with the whole batch."""
     return model(batch)
 
 
 @contextmanager
 def same_loader_generators(data: Any) -> Iterator[None]:
-    """A loader that trains, too, shuffles afterwards as if it had not been gone through."""
+    """Restore a loader's generators after the context, so that training shuffles as without it."""
     states = loader_generators(data)
     try:
         yield
@@ -67,7 +68,7 @@ class Validation:
     ----------
     name : str
     data : iterable of batches
-        Gone through from its beginning, and anew where it ends before `num_steps`.
+        Gone through from its beginning, and again where it ends before `num_steps`.
     targets : callable, optional
         ``targets(inputs, output)``, a dict; by default those that `run` is given.
     num_steps : int, optional
@@ -109,7 +110,7 @@ class Validation:
 
     @property
     def steps(self) -> int:
-        """How many batches a run takes."""
+        """Number of batches in a run."""
         if self.num_steps is None:
             return self._of_data()
         n = self.num_steps
@@ -130,7 +131,7 @@ class Validation:
         ----------
         model : nn.Module
         default_targets : callable, optional
-            Where there are none of its own: the loss.
+            Used if it has none: the loss.
         call : callable
             ``call(model, batch)``; by default the model is called with the batch.
         on_batch : callable, optional
@@ -170,9 +171,10 @@ class Validation:
             yield dict(result)
 
     def _batches(self) -> Iterator[Any]:
-        """As many as are asked for."""
+        """Yield the required number of batches."""
         while True:
             n = 0
+            begin_again(self.data)
             for batch in self.data:
                 yield batch
                 n += 1

@@ -1,4 +1,4 @@
-"""What a view shows of a source: rows read, thinned to the pixels, and sent.
+"""Frames of the panel's views: rows are read, thinned to pixels and sent.
 
-Entered by the panel's session alone; it knows messages and the record's views, no run.
+Used by the panel's session only; depends on the messages and the record's views, not on runs.
 """

@@ -1,4 +1,4 @@
-"""One registered view of one panel: drawn in a thread of its own, at its own pace."""
+"""One registered view of one panel, drawn in its own thread and at its own pace."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from functools import partial
 from typing import TypeAlias
 
-from notebook_probe.explorer.draw.failure import Failure
+from notebook_probe.explorer.draw.failure import LastFailure
 from notebook_probe.explorer.draw.pace import Pace
 from notebook_probe.explorer.draw.view import Painter, View
 from notebook_probe.explorer.draw.worker import Worker
@@ -16,10 +16,10 @@ from notebook_probe.explorer.messages.selection import PanelSelection
 from notebook_probe.explorer.messages.wire import Frame, ViewRow
 from notebook_probe.record.format.source import Source
 
-__all__ = ["HALTED", "Drawing", "Moment", "Room", "Show"]
+__all__ = ["HALTED", "Drawing", "PanelState", "Room", "Show"]
 
 HALTED = ("paused", "finished", "failed")
-"""Nothing is trained that a drawing could hold up."""
+"""Run states in which no training can be delayed by a drawing."""
 
 Room: TypeAlias = tuple[int, float]
 """Width in CSS pixels, pixels of the screen per CSS pixel."""
@@ -28,14 +28,14 @@ Run: TypeAlias = Callable[[Callable[[], None]], None]
 
 
 @dataclass(frozen=True, slots=True)
-class Moment:
-    """What there is to draw at one refresh of the panel."""
+class PanelState:
+    """State of the panel at one refresh."""
 
     revision: int
     selection: PanelSelection
     state: str
     n_hellos: int
-    """Changes when somebody has come who has seen nothing yet."""
+    """Number that changes when a new view has connected."""
 
     @property
     def halted(self) -> bool:
@@ -43,14 +43,14 @@ class Moment:
 
 
 class Drawing:
-    """Draws when there is something new and its pace allows it; `offer` is called at each refresh.
+    """Draw a view when there is something new and its pace allows it; see `offer`.
 
     Parameters
     ----------
     clock : callable
         Seconds, for its pace.
     run : callable, optional
-        Runs a task; a thread of its own unless given.
+        Runs a task; default: in a new thread.
     """
 
     def __init__(
@@ -69,30 +69,32 @@ class Drawing:
         self._busy = self._closed = False
         self._revision = -1
         self._chosen: object = None
-        self._failure = Failure()
+        self._failure = LastFailure()
 
-    def offer(self, moment: Moment, room: Room, n_views: int, show: Show) -> None:
+    def offer(self, moment: PanelState, room: Room, n_views: int, show: Show) -> None:
         """Draw this moment, if it is time; returns at once.
 
         Parameters
         ----------
         n_views : int
-            How many share what drawing may take.
+            Number of views that share the time for drawing.
         show : callable
             Brings the frame to the panel.
         """
         chosen = (moment.selection, room, moment.n_hellos)
         if chosen == self._chosen:
+            # A growing run is drawn at the view's pace, a click at once.
             rested = moment.halted or self._pace.rested(n_views)
             if moment.revision == self._revision or not rested:
                 return
+        # The next refresh offers a newer moment anyway, so that none is queued.
         if self._busy:
             return
         self._busy, self._chosen, self._revision = True, chosen, moment.revision
         self._run(partial(self._draw, moment.selection, room, show))
 
     def row(self, folded: bool, halted: bool, n_views: int) -> ViewRow:
-        """What stands above it."""
+        """Return the header row of the view."""
         cost_s = self._pace.cost_s
         known = cost_s is not None and not halted
         return {
@@ -112,13 +114,14 @@ class Drawing:
         self._worker.close()
 
     def _draw(self, selection: PanelSelection, room: Room, show: Show) -> None:
+        # CPU time: a drawing that waits for the GIL of a training does not slow it down.
         begun_s = time.thread_time()
         try:
             self._painter = self._painter or self.view.painter()
             frame = self._painter.frame(self._source, selection, *room)
             if frame is not None and not self._closed:
                 show(self.view.name, frame)
-            self._failure = Failure()
+            self._failure = LastFailure()
         except BaseException as error:  # anybody's code, in a thread that has to live on
             self._failure = self._failure.followed_by(error)
         finally:

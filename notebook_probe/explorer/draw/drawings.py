@@ -1,4 +1,4 @@
-"""The registered views of one panel: which there are, which are folded, what is said of them."""
+"""The registered views of one panel: their list, folds and header rows."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import time
 from collections.abc import Callable, Iterator, Mapping
 from typing import Any
 
-from notebook_probe.explorer.draw.drawing import Drawing, Moment, Room, Run, Show
+from notebook_probe.explorer.draw.drawing import Drawing, PanelState, Room, Run, Show
 from notebook_probe.explorer.draw.view import VIEWS
 from notebook_probe.explorer.messages.wire import VERSION, EsmMessage, ViewsMessage
 from notebook_probe.record.format.source import Source
@@ -20,7 +20,7 @@ class Drawings:
     Parameters
     ----------
     clock, run
-        As in `Drawing`.
+        See `Drawing`.
     """
 
     def __init__(
@@ -37,11 +37,11 @@ class Drawings:
         self._n_hellos = 0
 
     def fold(self, name: str, folded: bool) -> None:
-        """Show a view by its name alone, and do not draw it; or again as it is."""
+        """Fold a view, so that only its name is shown and it is not drawn; or unfold it."""
         self._folded = self._folded | {name} if folded else self._folded - {name}
 
-    def news(self, moment: Moment) -> Iterator[Mapping[str, Any]]:
-        """What a panel does not know of them: what stands above each, and their ES modules."""
+    def news(self, moment: PanelState) -> Iterator[Mapping[str, Any]]:
+        """Yield the messages that views do not have yet: header rows and ES modules."""
         self._renew()
         if moment.n_hellos != self._n_hellos:
             self._n_hellos, self._sent_rows, self._known = moment.n_hellos, None, {}
@@ -57,13 +57,13 @@ class Drawings:
                 yield EsmMessage(v=VERSION, type="esm", view=name, text=drawing.view.esm)
         self._known = {**self._drawings}
 
-    def draw(self, moment: Moment, room: Callable[[str], Room | None], show: Show) -> None:
-        """Draw what is due of those that somebody looks at.
+    def draw(self, moment: PanelState, room: Callable[[str], Room | None], show: Show) -> None:
+        """Draw the visible views that are due.
 
         Parameters
         ----------
         room : callable
-            Where a view is shown; None while it is not.
+            Size of a view on the screen; None while it is hidden.
         """
         unfolded = self._unfolded
         for drawing in unfolded:
@@ -81,7 +81,7 @@ class Drawings:
         return [one for name, one in self._drawings.items() if name not in self._folded]
 
     def _renew(self) -> None:
-        """Take in what was registered since, also in place of another."""
+        """Add the views registered since the last call; one with the same name is replaced."""
         for view in VIEWS.values():
             known = self._drawings.get(view.name)
             if view.every_refresh or (known is not None and known.view is view):

@@ -18,7 +18,7 @@ _NAME = re.compile(r"(\w+)\[([^\]]+)\]")
 
 
 def read_name(name: str) -> tuple[str, str] | None:
-    """The quantity and the key of an element; None for the name of a whole quantity.
+    """Return the quantity and the key of an element; None for the name of a whole quantity.
 
     Examples
     --------
@@ -30,7 +30,7 @@ def read_name(name: str) -> tuple[str, str] | None:
 
 
 def element_key(axis: Axis | None, index: int) -> str:
-    """What an element is called: by its coordinate where it has one.
+    """Return the name of an element: its coordinate if it has one, else its index.
 
     Examples
     --------

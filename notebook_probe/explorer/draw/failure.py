@@ -1,4 +1,4 @@
-"""What went wrong in somebody's view, as it is shown in its place."""
+"""Errors of a user's view, shown in its place."""
 
 from __future__ import annotations
 
@@ -8,29 +8,29 @@ from pathlib import Path
 
 from notebook_probe.errors import ProbeError
 
-__all__ = ["Failure"]
+__all__ = ["LastFailure"]
 
 HERE = Path(__file__).parent
 
 
 @dataclass(frozen=True, slots=True)
-class Failure:
-    """The last exception in words; without one there is no text."""
+class LastFailure:
+    """Text of the last exception; empty if there was none."""
 
     text: str = ""
     where: str = ""
     """Line of the view that raised it."""
     count: int = 0
-    """In a row."""
+    """Consecutive failures."""
 
-    def followed_by(self, error: BaseException) -> Failure:
-        """The next one."""
+    def followed_by(self, error: BaseException) -> LastFailure:
+        """Return the failure after this one, with the count of failures in a row."""
         named = str(error) if isinstance(error, ProbeError) else f"{type(error).__name__}: {error}"
-        return Failure(named, _line(error), self.count + 1)
+        return LastFailure(named, _line(error), self.count + 1)
 
 
 def _line(error: BaseException) -> str:
-    """The line in what we called; what it called in turn is left out."""
+    """Return the first line below our own call; deeper calls are left out."""
     frames = traceback.extract_tb(error.__traceback__)
     ours = [place for place, one in enumerate(frames) if Path(one.filename).parent == HERE]
     called = frames[ours[-1] + 1 :] if ours else frames

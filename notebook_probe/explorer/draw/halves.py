@@ -9,7 +9,7 @@ __all__ = ["halves"]
 
 
 def halves(values: npt.NDArray[np.floating]) -> npt.NDArray[np.uint16]:
-    """The upper halves of float32: eight bits of precision, a third digit, in half the bytes."""
+    """Return the upper halves of float32: 8 bits of precision, a third digit, half the bytes."""
     bits = values.astype("<f4").view("<u4")
     rounded = np.where(np.isfinite(values), bits + np.uint32(0x8000), bits)
     return (rounded >> 16).astype("<u2")

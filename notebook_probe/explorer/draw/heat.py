@@ -27,7 +27,7 @@ Window: TypeAlias = tuple[float, float] | None
 
 @panel_plot("heat")
 class Heat:
-    """Keeps the reductions of the quantities looked at last and reads only what they gain."""
+    """Heat maps; keeps the reductions of the last quantities and reads only new rows."""
 
     def __init__(self) -> None:
         self._grids: OrderedDict[tuple[str, int, Window], HeatGrid] = OrderedDict()
@@ -84,7 +84,7 @@ class Heat:
 def n_columns(n_modules: int, width: int) -> int:
     """Columns of a heat map ``width`` pixels wide, fewer where the frame would swell.
 
-    In steps of 50, so that a panel whose width or rows change by little keeps its reductions.
+    Steps of 50, so that a panel whose width or rows change a little keeps its reductions.
 
     Examples
     --------

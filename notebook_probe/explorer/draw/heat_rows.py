@@ -1,4 +1,4 @@
-"""Which rows a heat map has: those of a selection, and one for all that is folded."""
+"""Rows of a heat map: those of a selection, and one for each folded module."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ NONFINITE, ABSENT = 2, 1
 
 
 def within(grid: Grid, places: Sequence[str]) -> Grid:
-    """The rows that are, or lie below, one of these; all where none is named, or has values."""
+    """Return the rows at or below these places; all rows if there are none or none has values."""
     if not places or ROOT in places:
         return grid
     wanted = {*places}
@@ -34,7 +34,7 @@ def within(grid: Grid, places: Sequence[str]) -> Grid:
 
 
 def folded(grid: Grid, folds: Sequence[str]) -> Grid:
-    """One row for each folded module and all that lies below it, the others as they are.
+    """Merge each folded module and everything below it into one row; keep the other rows.
 
     It has the mean of their means and the largest of their largest; a cell is not measured where
     none of them is, and not finite where one of them is not.
@@ -61,14 +61,14 @@ def folded(grid: Grid, folds: Sequence[str]) -> Grid:
 
 
 def ratio_rows(found: Ratio, places: Sequence[str], folds: Sequence[str]) -> Ratio:
-    """The same of how far runs are apart."""
+    """Select and fold the rows of the ratio of two runs."""
     cells = Grid(found.modules, found.first, found.size, found.apart, found.apart, found.state)
     grid = folded(within(cells, places), folds)
     return replace(found, modules=grid.modules, apart=grid.mean, state=grid.state)
 
 
 def _nearest(entry: str, wanted: set[str]) -> str:
-    """The nearest of these that an entry is, or lies below; empty for none."""
+    """Return the nearest of these that an entry is, or is below of; empty if there is none."""
     while entry and entry not in wanted:
         entry = entry.rpartition("[")[0] if entry.endswith("]") else entry.rpartition(".")[0]
     return entry

@@ -1,4 +1,4 @@
-"""What of a frame is new to views that have painted the one before."""
+"""Parts of a frame that are new to views which have painted the frame before."""
 
 from __future__ import annotations
 
@@ -14,26 +14,26 @@ ALWAYS = {"v", "type", "seq"}
 
 
 class Increments:
-    """Keeps the last frame of each kind, and leaves out of the next what is as it was there.
+    """Keep the last frame of each kind, and remove from the next one what has not changed.
 
-    A run grows at its end: of every row of numbers the front mostly stays. What is left out is
-    found by comparing bytes, so a view that puts it back has exactly the frame that was drawn.
+    A run grows at its end, so the front of every row of numbers mostly stays the same. Bytes are
+    compared, so a view that puts the removed part back has exactly the frame that was drawn.
     """
 
     def __init__(self) -> None:
         self._last: dict[str, Frame] = {}
 
     def forget(self) -> None:
-        """A view has come that has no frame: the next ones are whole."""
+        """Send whole frames next: a new view has none."""
         self._last.clear()
 
     def of(self, kind: str, frame: Frame, goes_on: bool) -> Frame:
-        """The frame, or what is new in it, with ``base`` and ``kept``.
+        """Return the frame, or only what is new in it, with ``base`` and ``kept``.
 
         Parameters
         ----------
         frame : Frame
-            Its message has its ``seq``; without a ``layout`` it is sent as it is.
+            Its message has its ``seq``; a frame without ``layout`` is returned unchanged.
         goes_on : bool
             The views have the last frame of this kind.
         """
@@ -55,6 +55,7 @@ def _news(frame: Frame, before: Frame) -> Frame:
             front = _shared(rows, known[number]) if number < len(known) else 0
             kept[-1].append(front)
             tails.append(rows[:, front:].tobytes())
+    # Nothing in common: the whole frame is shorter than the frame with its bookkeeping.
     if not any(map(any, kept)):
         return frame
     said = {
@@ -73,7 +74,7 @@ def _groups(layout: Layout, buffers: list[memoryview], place: int) -> list[Bytes
 
 
 def _rows(groups: list[tuple[int, int]], buffer: memoryview) -> list[Bytes]:
-    """The rows of each group, (row, byte)."""
+    """Return the rows of each group, (row, byte)."""
     numbers, start, found = np.frombuffer(buffer, np.uint8), 0, []
     for n_rows, size in groups:
         stop = start + n_rows * size
@@ -83,7 +84,7 @@ def _rows(groups: list[tuple[int, int]], buffer: memoryview) -> list[Bytes]:
 
 
 def _shared(rows: Bytes, known: Bytes) -> int:
-    """How many bytes at the front of every row are as they were."""
+    """Count the bytes at the front of every row that have not changed."""
     if len(rows) != len(known):
         return 0
     width = min(rows.shape[1], known.shape[1])

@@ -12,7 +12,7 @@ __all__ = ["Maps", "maps_of"]
 
 MOST_MAPS = 256
 MOST_NUMBERS = 2**18
-"""Of one tensor that are sent: 1 MB."""
+"""Maximum numbers of one tensor that are sent: 1 MB."""
 MOST_SIDE = 512
 
 Floats = npt.NDArray[np.float32]
@@ -20,17 +20,17 @@ Floats = npt.NDArray[np.float32]
 
 @dataclass(frozen=True, slots=True)
 class Maps:
-    """Some maps of one size.
+    """Maps of equal size.
 
     Attributes
     ----------
     values : (map, row, column)
     places : list of int
-        Which channel, head or filter each is.
+        Channel, head or filter of each map.
     n_samples : int
-        To choose from; 0 for what has no batch.
+        To choose from; 0 for tensors without a batch axis.
     note : str
-        What is not as it was, in words.
+        Note on values that were reduced or left out.
     """
 
     values: Floats
@@ -43,16 +43,16 @@ OF_BATCH = ("input", "output", "grad_output", "attention")
 
 
 def maps_of(tensor: str, array: Floats, sample: int = 0, places: list[int] | None = None) -> Maps:
-    """The maps of one sample of what has a batch, of all of anything else.
+    """Return the maps of one sample, or of the whole tensor if it has no batch axis.
 
     Parameters
     ----------
     tensor : str
-        What it is: ``"output"``, ``"weight"``, ...
+        Name of the tensor: ``"output"``, ``"weight"``, ...
     array : numpy.ndarray
-        What was kept of it.
+        Stored part of the tensor.
     sample : int
-        Of those kept; the last when there are fewer.
+        Index among the stored samples; the last one if there are fewer.
     places : list of int, optional
         The maps to take; those with the largest norms by default, when there are too many.
 

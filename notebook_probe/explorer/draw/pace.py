@@ -1,4 +1,4 @@
-"""How often a view is drawn: the dearer, the rarer."""
+"""Pace of a view: the more expensive a drawing, the less often it is made."""
 
 from __future__ import annotations
 
@@ -10,12 +10,12 @@ from statistics import median_low
 __all__ = ["Pace"]
 
 SHARE = 0.03
-"""Of one core, for all views together that are drawn at their own pace."""
+"""Share of one core for all views together that are drawn at their own pace."""
 SHORTEST_S = 0.5
 REMEMBERED = 3
-"""One drawing among so many that was slow for once does not count."""
+"""Number of drawings in the median, so that a single slow one does not count."""
 SECOND_AFTER_S = 2.0
-"""At most: the first drawing reads fonts and loads modules, and says little of the others."""
+"""Maximum rest after the first drawing, which loads fonts and modules and is untypical."""
 
 
 class Pace:
@@ -36,13 +36,13 @@ class Pace:
         self._drawn_s = 0.0
 
     def drew(self, cost_s: float) -> None:
-        """A drawing has ended that took so much of a core."""
+        """Note that a drawing has ended, with its share of a core."""
         self._costs.append(cost_s)
         self._drawn_s = self._clock()
 
     @property
     def cost_s(self) -> float | None:
-        """What a drawing takes; None before the first."""
+        """Seconds that a drawing takes; None before the first."""
         return median_low(self._costs) if self._costs else None
 
     def rest_s(self, n_views: int = 1) -> float:
@@ -51,5 +51,5 @@ class Pace:
         return rest_s if len(self._costs) > 1 else min(rest_s, SECOND_AFTER_S)
 
     def rested(self, n_views: int = 1) -> bool:
-        """Whether it may be drawn again."""
+        """Return whether the view may be drawn again."""
         return not self._costs or self._clock() - self._drawn_s >= self.rest_s(n_views)

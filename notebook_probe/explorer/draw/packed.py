@@ -1,4 +1,4 @@
-"""What a view hands to its ES module, as JSON with the arrays taken out into binary buffers."""
+"""Values for an ES module: JSON, with the arrays as binary buffers."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ SENT_AS = {"bool": "uint8", "float16": "float32", "int64": "float64", "uint64": 
 
 
 def packed(values: Mapping[Any, Any]) -> tuple[Any, list[ArrayPlace], list[memoryview]]:
-    """The values without their arrays, where these were, and the arrays' numbers.
+    """Return the values without their arrays, the arrays' paths, and their numbers.
 
     Examples
     --------
@@ -29,7 +29,7 @@ def packed(values: Mapping[Any, Any]) -> tuple[Any, list[ArrayPlace], list[memor
     Raises
     ------
     ViewError
-        A value that is neither an array nor JSON.
+        A value is neither an array nor JSON.
     """
     places: list[ArrayPlace] = []
     buffers: list[memoryview] = []

@@ -16,10 +16,10 @@ DPI = 96
 
 
 def png(figure: Figure, width: int, pixel_ratio: float = 1.0) -> tuple[bytes, int]:
-    """The figure drawn ``width`` CSS pixels wide, and its height, in the figure's own ratio.
+    """Return the figure drawn ``width`` CSS pixels wide, and its height, in its own ratio.
 
-    As in a window that is resized, texts and lines keep their size. The figure is given back as
-    it was; one of pyplot's is not kept open there.
+    Texts and lines keep their size, as in a resized window. The figure is returned unchanged; a
+    pyplot figure is closed.
     """
     across, down = figure.get_size_inches()
     height = max(1, round(width * down / across))

@@ -1,4 +1,4 @@
-"""What a user's view returned, as a frame: a picture, values for its ES module, or nothing."""
+"""Frame of the result of a user's view: a picture, values for its ES module, or nothing."""
 
 from __future__ import annotations
 
@@ -17,12 +17,12 @@ __all__ = ["frame_of"]
 
 
 def frame_of(returned: object, name: str, esm: str, width: int, pixel_ratio: float) -> Frame:
-    """The message that brings it to the panel.
+    """Return the message that shows it in the panel.
 
     Raises
     ------
     ViewError
-        It is neither a Figure, nor a dict with a module to draw it, nor None.
+        It is not a Figure, a dict with a module to draw it, or None.
     """
     message: DrawnFrame = {"v": VERSION, "type": "drawn", "seq": 0, "view": name, "form": "nothing"}
     if returned is None:
@@ -40,7 +40,7 @@ def frame_of(returned: object, name: str, esm: str, width: int, pixel_ratio: flo
 
 
 def _is_figure(returned: object) -> TypeGuard[Figure]:
-    """Who returns one has loaded matplotlib; nobody else needs it."""
+    """Return whether this is a matplotlib figure, without importing matplotlib."""
     loaded = sys.modules.get("matplotlib.figure")
     return loaded is not None and isinstance(returned, loaded.Figure)
 

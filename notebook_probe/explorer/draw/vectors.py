@@ -13,7 +13,7 @@ from notebook_probe.explorer.draw.view import panel_plot
 from notebook_probe.explorer.messages.axis_entries import axis_order
 from notebook_probe.explorer.messages.glyphs import glyph_of
 from notebook_probe.explorer.messages.selection import PanelSelection
-from notebook_probe.explorer.messages.vector_frames import VectorRow, VectorsFrame
+from notebook_probe.explorer.messages.vector_frames import VectorFrameRow, VectorsFrame
 from notebook_probe.explorer.messages.wire import VERSION, Frame
 from notebook_probe.record.format.source import Source
 from notebook_probe.record.views.thinning import vector_pictures as pictures
@@ -23,7 +23,7 @@ __all__ = ["Vectors"]
 
 @panel_plot("vectors")
 class Vectors:
-    """What is sent of them."""
+    """Frames of the vector view."""
 
     def __init__(self) -> None:
         self._reader = pictures.VectorReader()
@@ -72,10 +72,10 @@ def _frame(found: pictures.VectorPictures, selection: PanelSelection) -> Frame:
     return message, [memoryview(halves(cells).tobytes()), memoryview(last.tobytes())]
 
 
-def _told(row: pictures.VectorRow) -> VectorRow:
+def _told(row: pictures.VectorRow) -> VectorFrameRow:
     return {"module": row.module, "n": len(row.elements), "scale": row.scale}
 
 
 def _finite(values: Sequence[float] | pictures.Cells) -> list[float | None]:
-    """JSON has neither NaN nor infinity."""
+    """JSON has no NaN and no infinity."""
     return [float(value) if np.isfinite(value) else None for value in values]

@@ -1,4 +1,4 @@
-"""What a panel draws, found by name: the plots of its own, and the views that users register."""
+"""Registry of views: the panel's own plots, and views registered by users."""
 
 from __future__ import annotations
 
@@ -32,45 +32,47 @@ __all__ = [
 ]
 
 Draw: TypeAlias = Callable[[Source, PanelSelection], object]
-"""Returns a matplotlib ``Figure``, a dict for an ES module, or None."""
+"""Function that returns a matplotlib ``Figure``, a dict for an ES module, or None."""
 
 
 class Painter(Protocol):
-    """Makes the frames of one view for one panel; it may keep caches, for it lives as long."""
+    """Make the frames of one view for one panel; may keep caches, as it lives as long."""
 
     def frame(
         self, source: Source, selection: PanelSelection, width: int, pixel_ratio: float = 1.0
     ) -> Frame | None:
-        """What to draw now; None when there is nothing to send.
+        """Return the frame to draw now; None if there is nothing to send.
 
         Parameters
         ----------
         width : int
-            Room on the screen, in CSS pixels.
+            Width on the screen, in CSS pixels.
         pixel_ratio : float
-            Pixels of the screen per CSS pixel, for who paints pixels here.
+            Screen pixels per CSS pixel, for views that paint pixels.
         """
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class View(ABC):
-    """One way of looking at a source, as it is registered."""
+    """A registered view of a source."""
 
     every_refresh: ClassVar[bool]
-    """Drawn at every refresh of the panel, so its cost must not grow with the run; else in a
-    thread of its own, at its own pace."""
+    """True for a view that is drawn at every refresh, so its cost must not grow with the run.
+
+    Others are drawn in a thread, at their own pace.
+    """
 
     name: str
     origin: str
-    """Module and name of what was registered: a cell that was run again defines the same."""
+    """Module and name of the registered object; a cell that is run again defines the same."""
     summary: str
-    """One line on what it shows; empty when nothing is said."""
+    """One line on what the view shows; may be empty."""
     esm: str
     """ES module that draws its data in the browser; empty where that knows how."""
 
     @abstractmethod
     def painter(self) -> Painter:
-        """A new one, for one panel."""
+        """Return a new painter, for one panel."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -86,17 +88,17 @@ class PanelPlot(View):
 
 @dataclass(frozen=True, slots=True, eq=False)
 class OwnView(View):
-    """A view that somebody registered with `view`; called, it draws."""
+    """A view registered with `view`; calling it draws it."""
 
     every_refresh: ClassVar[bool] = False
     make: Callable[[], Draw]
-    """Makes what draws, for each panel."""
+    """Factory of the drawing function, called once per panel."""
 
     def painter(self) -> Painter:
         return _Drawn(self, self.make())
 
     def __call__(self, source: Source, selection: PanelSelection | None = None) -> object:
-        """What it shows of a run, without a panel; as a fresh panel chooses unless told."""
+        """Draw the view of a run without a panel, by default as a new panel would."""
         return self.make()(source, selection or fresh_selection(source))
 
 
@@ -113,7 +115,7 @@ class _Drawn:
 
 
 def fresh_selection(source: Source) -> PanelSelection:
-    """What a panel shows before anything is chosen."""
+    """Return the selection of a new panel."""
     streams = source.streams.values()
     recorded = {v.name: s.modules for s in streams for v in s.variables}
     logged = [v.name for s in streams for v in s.variables if is_of_loop(v)]
@@ -121,12 +123,12 @@ def fresh_selection(source: Source) -> PanelSelection:
 
 
 def _defined_again(old: View, new: View) -> bool:
-    """Whether a cell was run twice."""
+    """Return whether both come from the same cell, run twice."""
     return old.origin == new.origin
 
 
 class Views(Registry[View]):
-    """What other packages announce is checked like the rest."""
+    """Registry of views; those that other packages announce are checked like the rest."""
 
     def add(self, name: str, member: View, aliases: Sequence[str] = ()) -> None:
         if not isinstance(member, View):
@@ -135,7 +137,7 @@ class Views(Registry[View]):
 
 
 VIEWS = Views("view", "notebook_probe.views", same=_defined_again)
-"""Everything that panels draw."""
+"""Registry of everything that panels draw."""
 
 Plot = TypeVar("Plot", bound=Callable[[], Painter])
 
@@ -151,12 +153,12 @@ def panel_plot(name: str) -> Callable[[Plot], Plot]:
 
 
 def view(name: str, *, esm: str | Path = "") -> Callable[[Draw | type], OwnView]:
-    """Draw something of your own in every panel, live: a figure, or by a small ES module.
+    """Draw a custom view in every panel, live: a figure, or by a small ES module.
 
-    The function is called with the run (or opened record) and with what is chosen in the panel,
-    in a thread of its own: at most about 3 % of a core while training runs, at once when something
-    is chosen and when training pauses, and not while nobody sees it. An exception is shown in its
-    place. Run the cell again and the new function takes the place of the old one.
+    The function is called with the run (or opened record) and the panel's selection, in a separate
+    thread: with at most about 3 % of a core while training runs, at once when the selection changes
+    and when training pauses, and not while the view is hidden. An exception is shown in its place.
+    Run the cell again, and the new function replaces the old one.
 
     Parameters
     ----------

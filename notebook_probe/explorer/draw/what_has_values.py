@@ -1,4 +1,4 @@
-"""Which series have a value, found without reading a run again and again."""
+"""Search for series that have a value, reading each row of a run once."""
 
 from __future__ import annotations
 
@@ -9,15 +9,15 @@ from notebook_probe.record.format.missing import measured
 from notebook_probe.record.format.schema import EVALUATION, is_of_loop
 from notebook_probe.record.format.source import Source, StreamView, Variable
 
-__all__ = ["COUNTS", "Recorded"]
+__all__ = ["COUNTS", "RecordedModules"]
 
 COUNTS = ("calls", "eval_calls", "accumulations")
-"""Recorded beside what was asked for, of as many modules: listed last."""
+"""Quantities recorded along with the requested ones, for as many modules: listed last."""
 VALUES_PER_LOOK = 2**22
 """Most values read of a quantity at a time: a long record is looked through in several looks."""
 
 
-class Recorded:
+class RecordedModules:
     """The modules with at least one value of each quantity.
 
     A series is looked for until its first value; most have one in the first row or in the last.
@@ -31,7 +31,7 @@ class Recorded:
         """The scalars that the loop logs, those of the training first; replaced, never changed."""
 
     def look(self, source: Source) -> None:
-        """Bring ``modules`` up to date with what the source holds."""
+        """Bring ``modules`` up to date with the source."""
         news = False
         for name, stream in source.streams.items():
             for variable in stream.variables:
@@ -58,7 +58,7 @@ class Recorded:
 
 
 class _Search:
-    """How far a quantity of one stream has been looked through, and what was found."""
+    """Search for one quantity of one stream: rows read so far and modules found."""
 
     def __init__(self, variable: Variable) -> None:
         self.quantity = variable.name
@@ -69,7 +69,7 @@ class _Search:
         self._n_seen = 0
 
     def look(self, stream: StreamView) -> bool:
-        """Whether another module was found."""
+        """Read the new rows, and return whether another module was found."""
         n_rows = stream.n_rows  # before the modules: these may only be more than the rows have
         modules = stream.modules
         self._missing += modules[self._n_modules :]
@@ -94,5 +94,5 @@ class _Search:
 
 
 def _rank(search: _Search) -> int:
-    """What was measured comes first, then what the loop logs, then counts."""
+    """Sort key: measured quantities first, then what the loop logs, then counts."""
     return 2 if search.quantity in COUNTS else int(search.is_logged)

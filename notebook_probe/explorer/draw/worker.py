@@ -1,4 +1,4 @@
-"""A thread that does what it is given, one thing after the other."""
+"""A thread that runs the given tasks one after the other."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ Tasks: TypeAlias = "SimpleQueue[Callable[[], None] | None]"
 
 
 class Worker:
-    """Begins with its first task; ends when it is closed, or with who holds it.
+    """A thread that starts with its first task and ends when closed or garbage collected.
 
     It keeps no program from ending. Tasks do not raise.
     """
@@ -26,6 +26,8 @@ class Worker:
 
     def do(self, task: Callable[[], None]) -> None:
         if self._end is None:
+            # The thread gets the queue only: with a reference to self it would keep the worker
+            # alive.
             Thread(target=_work, args=(self._tasks,), name=self._name, daemon=True).start()
             self._end = weakref.finalize(self, self._tasks.put, None)
         self._tasks.put(task)

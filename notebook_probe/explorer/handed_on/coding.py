@@ -1,6 +1,7 @@
 """A message and its buffers as few bytes: what the browser's ``js/link/saved/pieces.js`` reads.
 
-Of float32 the bytes of equal rank stand together, exponents with exponents, which deflates well.
+The bytes of equal rank of all float32 numbers are stored together, exponents with exponents, which
+deflates well.
 """
 
 from __future__ import annotations
@@ -30,7 +31,7 @@ def coded(
     Parameters
     ----------
     kept : sequence of int
-        Of each buffer `RAW`, `FIVE_DIGITS` or `EXACT`.
+        `RAW`, `FIVE_DIGITS` or `EXACT` for each buffer.
     """
     parts = [_planes(bytes(one), n) for one, n in zip(buffers, kept, strict=True)]
     told = {

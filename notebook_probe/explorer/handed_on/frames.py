@@ -16,7 +16,7 @@ from notebook_probe.explorer.handed_on.coding import EXACT, FIVE_DIGITS, RAW, co
 from notebook_probe.explorer.messages.selection import PanelSelection, Series
 from notebook_probe.explorer.messages.wire import VERSION, Frame
 from notebook_probe.explorer.parts.graph import shown_graph
-from notebook_probe.explorer.parts.looks import LookRow, Looks
+from notebook_probe.explorer.parts.looks import LookRow, LooksPart
 from notebook_probe.graph.recorded import recorded_graph
 from notebook_probe.record.format.source import Source
 
@@ -26,19 +26,19 @@ N_COLUMNS = 600
 
 
 class SavedFrames:
-    """Keeps the reductions, so that the frames of a run that grows read only what is new."""
+    """Frames for a saved panel; keeps the reductions and reads only new rows."""
 
     def __init__(self, source: Source) -> None:
         self._source = source
         self._heats: dict[tuple[str, int], Heat] = {}
         self._vectors: dict[str, Vectors] = {}
         self._lines = Lines()
-        self._looks = Looks(source, None)
+        self._looks = LooksPart(source, None)
 
     def heat(
         self, quantity: str, selection: PanelSelection, n_columns: int = N_COLUMNS
     ) -> bytes | None:
-        """The heat map of a quantity, over all steps; None where there is no value."""
+        """Return the heat map of a quantity over all steps; None if there is no value."""
         painter = self._heats.setdefault((quantity, n_columns), Heat())
         frame = painter.frame(self._source, whole(selection, quantity), n_columns)
         if frame is None:
@@ -48,13 +48,13 @@ class SavedFrames:
         return coded({**message, "at": steps}, buffers, [FIVE_DIGITS, RAW, FIVE_DIGITS])
 
     def vectors(self, quantity: str, selection: PanelSelection) -> bytes | None:
-        """The vectors of a quantity, likewise."""
+        """Return the vectors of a quantity over all steps; None if there is no value."""
         painter = self._vectors.setdefault(quantity, Vectors())
         frame = painter.frame(self._source, whole(selection, quantity), N_COLUMNS)
         return None if frame is None else coded(*frame, [RAW, EXACT])
 
     def lines(self, series: list[Series], selection: PanelSelection) -> Frame:
-        """The recorded values of some series, and their averages, thinned as in the panel."""
+        """Return the recorded values of some series, and their averages, thinned for the panel."""
         return whole_lines(self._lines, self._source, series, whole(selection, ""))
 
     def kept_looks(self) -> list[LookRow]:
@@ -62,7 +62,7 @@ class SavedFrames:
         return self._looks.rows()
 
     def look(self, module: str, step: int) -> bytes | None:
-        """The first sample of a look; None where it cannot be read."""
+        """Return the first sample of a look; None where it cannot be read."""
         self._looks.hear(
             {
                 "v": VERSION,
@@ -78,7 +78,7 @@ class SavedFrames:
         return None if message["error"] else coded(message, buffers, [FIVE_DIGITS])
 
     def graph(self) -> bytes | None:
-        """The graph of the network; None where none is recorded, or it is damaged."""
+        """Return the graph of the network; None where none is recorded, or it is damaged."""
         try:
             graph = recorded_graph(self._source.events)
         except RecordFormatError:
@@ -98,7 +98,7 @@ class SavedFrames:
         return {"steps": longest.steps(0, n_rows)[rows].tolist(), "seconds": seconds.tolist()}
 
     def _measured_steps(self, quantity: str, frame: Mapping[str, Any]) -> list[int]:
-        """Of each column the last step that was measured; -1 for none."""
+        """Return the last measured step of each column; -1 where there is none."""
         streams = self._source.streams.values()
         held = [s.steps() for s in streams if any(one.name == quantity for one in s.variables)]
         first, last, columns = (frame[key] for key in ("first_step", "last_step", "columns"))
@@ -119,7 +119,7 @@ def alone(selection: PanelSelection) -> PanelSelection:
 def whole_lines(
     painter: Lines, source: Source, series: Sequence[Series], selection: PanelSelection
 ) -> Frame:
-    """The frame of some series, whose averages are of all their steps."""
+    """Return the frame of some series, with averages over all their steps."""
     wanted = selection.looking_at("series", [*series]).looking_at("x_axis", "step")
     message, buffers = painter.frame(source, wanted, N_COLUMNS)
     while message["averaged"] < 1:  # of a long run, a part at a time
@@ -128,5 +128,5 @@ def whole_lines(
 
 
 def whole(selection: PanelSelection, home: str) -> PanelSelection:
-    """The same of all steps, with another quantity in the heat map."""
+    """Return the selection of all steps, with another quantity in the heat map."""
     return replace(alone(selection), home=home, window=None)

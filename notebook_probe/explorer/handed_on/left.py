@@ -1,4 +1,4 @@
-"""What is handed on of the history: the checkpoints, and the line that was left for a branch."""
+"""History of a saved panel: the checkpoints, and the parent branch."""
 
 from __future__ import annotations
 
@@ -11,9 +11,9 @@ from notebook_probe.explorer.handed_on.coding import EXACT, FIVE_DIGITS, RAW, co
 from notebook_probe.explorer.handed_on.frames import N_COLUMNS, whole, whole_lines
 from notebook_probe.explorer.messages.selection import PanelSelection, Series
 from notebook_probe.explorer.messages.wire import VERSION
-from notebook_probe.explorer.parts.history import History
-from notebook_probe.explorer.parts.left import alerts_of, named, since
+from notebook_probe.explorer.parts.history import CheckpointHistory
 from notebook_probe.explorer.parts.left_line import left_of, starts_of
+from notebook_probe.explorer.parts.parent_branch import alerts_of, named, since
 from notebook_probe.explorer.parts.part import Seen
 from notebook_probe.record.format.source import Source
 from notebook_probe.run.controls import Controls
@@ -26,16 +26,16 @@ class SavedLeft:
 
     def __init__(self, source: Source, controls: Controls | None) -> None:
         self._source, self._controls = source, controls
-        self._history = History(source, controls)
+        self._history = CheckpointHistory(source, controls)
 
     def messages(self, seen: Seen) -> Iterator[Mapping[str, Any]]:
-        """The strip, and the alerts of the line that was left."""
+        """Yield the history, and the alerts of the parent branch."""
         history = {**(self._history.state(seen) or {}), "way": None}
         yield {"v": VERSION, "type": "history", **history}
         yield {"v": VERSION, "type": "left", **alerts_of(self._left, self._source)}
 
     def heat(self, quantity: str, selection: PanelSelection) -> bytes | None:
-        """Its heat map of a quantity; None without one."""
+        """Return the heat map of the parent branch; None if there is no parent branch."""
         left = self._left
         if left is None:
             return None
@@ -43,7 +43,7 @@ class SavedLeft:
         return None if frame is None else coded(*frame, [FIVE_DIGITS, RAW, FIVE_DIGITS])
 
     def lines(self, series: Sequence[Series], selection: PanelSelection) -> bytes | None:
-        """Its series from the branch on; None without a line that was left."""
+        """Return the lines of the parent branch; None if there is no parent branch."""
         left = self._left
         if left is None:
             return None

@@ -1,4 +1,4 @@
-"""What is handed on: messages, front end and as many frames as there is room for, in one text."""
+"""Saved panel: messages, front end and as many frames as fit, in one text."""
 
 from __future__ import annotations
 
@@ -15,12 +15,12 @@ from typing import Any, Literal, TypeAlias
 import numpy as np
 
 from notebook_probe.explorer.assets import css, esm
-from notebook_probe.explorer.draw.what_has_values import COUNTS, Recorded
+from notebook_probe.explorer.draw.what_has_values import COUNTS, RecordedModules
 from notebook_probe.explorer.handed_on.coding import EXACT, coded
 from notebook_probe.explorer.handed_on.frames import SavedFrames, alone
 from notebook_probe.explorer.handed_on.left import SavedLeft
 from notebook_probe.explorer.messages.alert_rows import AlertMessages
-from notebook_probe.explorer.messages.catalogue import Catalogue
+from notebook_probe.explorer.messages.catalogue import PanelCatalogue
 from notebook_probe.explorer.messages.defaults import HOMES
 from notebook_probe.explorer.messages.model_message import ModelMessages
 from notebook_probe.explorer.messages.opened_status import OpenedStatus
@@ -37,13 +37,13 @@ from notebook_probe.run.health.status import StatusHead
 __all__ = ["GRAPH", "MOST_BYTES", "Looked", "Package", "Packer", "Place"]
 
 MOST_BYTES = 2_000_000
-"""Of everything that is handed on together."""
+"""Maximum size of a saved panel."""
 COARSER = (300, 150, 75, 36)
 """Columns of the home quantity, where there is no room for more."""
 GRAPH = "the graph of the network"
 LEFT = "the line that was left for a branch"
 SPARE = 20_000
-"""For what stands around the package: a page, the names that were left out."""
+"""Bytes reserved for the page around the package and the names that were left out."""
 
 Place: TypeAlias = Literal["file", "notebook"]
 Message: TypeAlias = Mapping[str, Any]
@@ -52,7 +52,7 @@ Make: TypeAlias = Callable[[], bytes | None]
 
 @dataclass(frozen=True, slots=True)
 class Looked:
-    """What is, and was, looked at in a panel."""
+    """The present and former selection of a panel."""
 
     selection: PanelSelection
     homes: Sequence[str] = ()
@@ -68,14 +68,14 @@ class Package:
 
 
 class Packer:
-    """Packs a source again and again, reading only what it has gained.
+    """Pack a source repeatedly, reading only new rows.
 
     Parameters
     ----------
     source : Source
         A run or an opened record.
     controls : Controls, optional
-        The live run's side for requests, which knows what was left for a branch.
+        The live run's side for requests, which knows the parent branch.
 
     Attributes
     ----------
@@ -86,7 +86,7 @@ class Packer:
         self.source = source
         self._frames = SavedFrames(source)
         self._left = SavedLeft(source, controls)
-        self._recorded = Recorded()
+        self._recorded = RecordedModules()
         self._opened = OpenedStatus(source)
         self._lock = threading.Lock()  # a user and the refresher may pack at once
 
@@ -98,12 +98,12 @@ class Packer:
         beside: int = 0,
         most_bytes: int = MOST_BYTES,
     ) -> Package:
-        """Everything in at most ``most_bytes``; into a file goes what was not looked at, too.
+        """Pack at most ``most_bytes``; a file also gets what was not looked at.
 
         Parameters
         ----------
         beside : int
-            Bytes that stand beside it, such as a picture, and count as well.
+            Bytes that are stored next to the package, such as a picture, and count as well.
         """
         with self._lock:
             return self._package(looked, head, place, beside, most_bytes)
@@ -135,7 +135,7 @@ class Packer:
         return Package(_packed([*first, kept, saved], box.pieces), tuple(box.left_out))
 
     def _put_coarser(self, box: _Box, selection: PanelSelection) -> None:
-        """What is looked at in fewer columns, since without it there is no heat map at all."""
+        """Pack the present heat map in fewer columns, so that there is at least a coarse one."""
         home = selection.home
         for n_columns in COARSER:
             make = partial(self._frames.heat, home, selection, n_columns)
@@ -147,8 +147,8 @@ class Packer:
     def _messages(
         self, selection: PanelSelection, head: StatusHead, lines: Frame
     ) -> Iterator[Message]:
-        """What a kernel says to a view that has just come."""
-        catalogue = Catalogue(self.source, None)
+        """Yield the messages that a kernel sends to a new view."""
+        catalogue = PanelCatalogue(self.source, None)
         yield ModelMessages(self.source, None, catalogue).message(()) or {}
         nothing = ProbeRows([], [], [], [])
         recorded = self._recorded
@@ -163,7 +163,7 @@ class Packer:
     def _saved(
         self, selection: PanelSelection, place: Place, beside: int, most_bytes: int, box: _Box
     ) -> Message:
-        """What the line below the bar says, and what is needed to answer without a kernel."""
+        """Return the message with the text below the bar, and what a saved panel needs."""
         self._opened.head()
         return {
             "v": VERSION,
@@ -180,7 +180,7 @@ class Packer:
         }
 
     def _series(self, selection: PanelSelection) -> list[Series]:
-        """Those that are drawn, that were, and what the loop logs."""
+        """Return the series that are drawn, were drawn, or are logged by the loop."""
         logged = [(ROOT, name) for name in self._recorded.logged]
         return [*dict.fromkeys([*selection.series, *logged, *selection.colours])]
 
@@ -206,7 +206,7 @@ class Packer:
 
 
 class _Box:
-    """Pieces, as long as there is room."""
+    """Pieces that are packed as long as there is room."""
 
     def __init__(self, room: int) -> None:
         self._room = room
@@ -215,13 +215,13 @@ class _Box:
         self.n_bytes = 0
 
     def take(self, content: bytes) -> bool:
-        """Whether there is room for it."""
+        """Reserve room for a content; return whether there is enough."""
         fits = len(content) <= self._room - self.n_bytes
         self.n_bytes += len(content) if fits else 0
         return fits
 
     def put(self, kind: str, key: str, words: str, make: Make) -> bool:
-        """Whether it is handed on; what is not is named, unless there is nothing of it."""
+        """Pack a piece and return whether it fits; one that does not fit is listed by name."""
         content = make()
         if content is None:
             return False
@@ -239,7 +239,7 @@ class _Box:
 
 
 def _packed(first: Sequence[Message], pieces: Iterable[tuple[str, str, bytes]]) -> str:
-    """Length of a head, the head, which says what lies where, and everything else behind it."""
+    """Return the length of the head, the head with all offsets, then the contents."""
     code, style = _front_end()
     places: list[tuple[str, str, int, int]] = []
     contents = [code, style]
@@ -261,12 +261,12 @@ def _packed(first: Sequence[Message], pieces: Iterable[tuple[str, str, bytes]]) 
 
 @cache
 def _front_end() -> tuple[bytes, bytes]:
-    """The panel's own code and style, deflated."""
+    """Return the panel's own code and style, deflated."""
     return zlib.compress(esm().encode(), 9), zlib.compress(css().encode(), 9)
 
 
 def _scalar(lines: Frame, logged: Sequence[str]) -> dict[str, Any]:
-    """The first line that is logged, for the bar: its name, last value, and those before."""
+    """Return the first logged scalar, for the bar: its name, last value, and those before."""
     message, [numbers] = lines
     found = (
         one for one in message["series"] if one["module"] == ROOT and one["quantity"] in logged

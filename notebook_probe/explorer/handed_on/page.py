@@ -17,8 +17,11 @@ POLICY = (
     "default-src 'none'; script-src 'sha256-{digest}' blob:; style-src 'unsafe-inline'; "
     "img-src data: blob:; base-uri 'none'; form-action 'none'"
 )
-"""Nothing is fetched. The one script that stands in the page unpacks the panel's code, which it
-runs as a blob; the panel places its elements by their style."""
+"""Policy of the saved page: it fetches nothing.
+
+The one script in the page unpacks the panel's code and runs it as a blob; the panel places its
+elements by their style.
+"""
 
 OPEN = """
 const el = document.getElementById("panel");
@@ -43,7 +46,7 @@ body {{ max-width: 1280px; margin: 16px auto; padding: 0 16px; font: 14px/1.5 sa
 <noscript><style>#picture {{ display: block !important; }}</style></noscript>
 </head>
 <body>
-<div id="panel"><noscript>{title}: as it was last. With scripts it is a panel.</noscript></div>
+<div id="panel"><noscript>{title}: the last picture. With scripts it is a panel.</noscript></div>
 {picture}
 <script type="text/plain" id="package">{package}</script>
 <script type="module">{script}</script>
@@ -73,23 +76,23 @@ const watcher = new IntersectionObserver(async (entries) => {{
 watcher.observe(el);
 </script>
 """
-"""Opened when it is seen, and not where the panel itself has been alive in this page. What stands
-above it is the picture, and the widget, which a front end may not find any more."""
+"""Opened when visible, unless the panel itself has been alive in this page. Above it are the
+picture, and the widget, which a front end may no longer find."""
 
 
 WAITING = """\
 <p class="nbp-handed-on">The panel of <b>{title}</b> is back when the running cell ends. Its \
-kernel answers nothing before; what is trained goes on, and is recorded.</p>
+kernel answers nothing before; training continues, and is recorded.</p>
 """
 
 
 def fragment(package: str, widget: str) -> str:
-    """The panel as an output of a notebook, for readers that run scripts.
+    """Return the panel as an output of a notebook, for readers that run scripts.
 
     Parameters
     ----------
     package : str
-        As in `page`.
+        See `page`.
     widget : str
         Id of the panel's widget.
     """
@@ -98,10 +101,10 @@ def fragment(package: str, widget: str) -> str:
 
 
 def waiting(title: str) -> str:
-    """What stands below a panel that cannot be asked for before the running cell ends.
+    """Return the text below a panel that cannot load before the running cell ends.
 
-    As an output of the notebook: hidden while the panel is there, and read by who loads the page
-    again meanwhile.
+    As an output of the notebook, it is hidden while the panel exists, and shown when the page is
+    loaded again meanwhile.
 
     Parameters
     ----------
@@ -112,12 +115,12 @@ def waiting(title: str) -> str:
 
 
 def page(package: str, title: str, png: bytes) -> str:
-    """The file's text.
+    """Return the file's text.
 
     Parameters
     ----------
     package : str
-        Base64, as `Package` has it: no name of the record stands in the page as it is.
+        Base64 text from `Package`: no name of the record is in the page unencoded.
     title : str
         Any text; it is escaped.
     png : bytes
@@ -136,12 +139,12 @@ def page(package: str, title: str, png: bytes) -> str:
 
 @cache
 def loader() -> str:
-    """The script that opens a package; ``openPackage(text, element)``."""
+    """Return the script that opens a package; ``openPackage(text, element)``."""
     source = files(assets.__package__) / "js" / "link" / "saved" / "loader.js"
     return source.read_text(encoding="utf-8").replace("export async", "async")
 
 
 def _picture(png: bytes) -> str:
-    """Always there, so that the script finds it."""
+    """Return the picture's element; an empty one is included too, for the script."""
     source = f"data:image/png;base64,{base64.b64encode(png).decode()}" if png else "data:,"
-    return f'<img id="picture" hidden alt="The panel as it was last" src="{source}">'
+    return f'<img id="picture" hidden alt="The last picture of the panel" src="{source}">'

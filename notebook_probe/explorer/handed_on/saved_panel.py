@@ -1,4 +1,4 @@
-"""The panel in a saved notebook: handed to its views, and an output of its own."""
+"""The panel in a saved notebook: passed to its views, and stored as an output."""
 
 from __future__ import annotations
 
@@ -16,22 +16,24 @@ from notebook_probe.run.health.status import StatusHead
 __all__ = ["SavedPanel"]
 
 MOST_BYTES = 700_000
-"""Of one package. A notebook holds two, in its metadata for front ends with widgets and in an
-output for the others, two pictures, and the widget's own code where it was run without a front end:
-2 MB together."""
+"""Maximum size of one package.
+
+A notebook has two, in its metadata for front ends with widgets and in an output for the others, two
+pictures, and the widget's own code where it was run without a front end: 2 MB together.
+"""
 
 
 class SavedPanel:
-    """What the views keep for a notebook that is opened again, and an output below the picture.
+    """Saved copy of a panel: kept by the views, and as an output below the picture.
 
-    The views get it with every picture, the output when training rests: it is for who reads the
+    The views get it with every picture, the output gets it when training rests, for readers of the
     notebook elsewhere. Both get it again in a cell, since a notebook runner keeps nothing else.
 
     Parameters
     ----------
     packer : Packer
     hand_over : callable
-        Takes each package.
+        Receives each package.
     """
 
     def __init__(self, packer: Packer, hand_over: Callable[[str], None]) -> None:
@@ -45,7 +47,7 @@ class SavedPanel:
         self._lock = threading.Lock()
 
     def pack_with(self, packer: Packer) -> None:
-        """From now on what another one packs, in the same place."""
+        """Use another packer from now on, in the same place."""
         with self._lock:
             self._packer, self._key = packer, None
 
@@ -57,13 +59,13 @@ class SavedPanel:
             self._published = None
 
     def wait(self, title: str) -> None:
-        """Until there is more, have it say that the panel of a page loaded again has to wait."""
+        """Show, until there is a package, that the panel of a reloaded page has to wait."""
         if self._placed:
             bundle = {"text/html": waiting(title), "text/plain": ""}
             update_display(bundle, raw=True, display_id=self._id)
 
     def take(self, looked: Looked, head: StatusHead, widget: str) -> None:
-        """Pack what is looked at and hand it over, unless it is that already."""
+        """Pack the selection and pass it on, unless this package exists already."""
         with self._lock:
             if not self._placed or not looked.selection.home:
                 return

@@ -1,58 +1,115 @@
 /** Elements without markup strings: a module called "<img onerror=…>" is shown, never run. */
 
-/** `element("button", { class: "x", "data-action": "attach" }, "Attach", child)` */
+/**
+ * `element("button", { class: "x", "data-action": "attach" }, "Attach", child)`
+ * @template {keyof HTMLElementTagNameMap} Tag
+ * @param {Tag} tag
+ * @param {Record<string, string | number>} [attributes]
+ * @param {...(Node | string)} children
+ */
 export function element(tag, attributes = {}, ...children) {
   const node = document.createElement(tag);
-  for (const [name, value] of Object.entries(attributes)) node.setAttribute(name, value);
+  for (const [name, value] of Object.entries(attributes)) node.setAttribute(name, String(value));
   node.append(...children);
   return node;
 }
 
-/** Set text only when it changed, so that a selection or a screen reader is not disturbed. */
+/**
+ * What draws on a canvas.
+ * @param {HTMLCanvasElement | OffscreenCanvas} canvas
+ * @returns {CanvasRenderingContext2D}
+ */
+export function penOf(canvas) {
+  const pen = /** @type {CanvasRenderingContext2D | null} */ (canvas.getContext("2d"));
+  if (!pen) throw new Error("this browser gives no canvas to draw on");
+  return pen;
+}
+
+/**
+ * Set text only when it changed, so that a selection or a screen reader is not disturbed.
+ * @param {Element} node
+ * @param {string} text
+ */
 export function setText(node, text) {
   if (node.textContent !== text) node.textContent = text;
 }
 
-/** Set an attribute only when it changed; null removes it. */
+/**
+ * Set an attribute only when it changed; null removes it.
+ * @param {Element} node
+ * @param {string} name
+ * @param {string | number | boolean | null} value
+ */
 export function setAttribute(node, name, value) {
   if (value === null) node.removeAttribute(name);
-  else if (node.getAttribute(name) !== String(value)) node.setAttribute(name, value);
+  else if (node.getAttribute(name) !== String(value)) node.setAttribute(name, String(value));
 }
 
-/** Put nodes in place of others only where they differ: what is pressed or focused then stays. */
+/**
+ * Put nodes in place of others only where they differ: what is pressed or focused then stays.
+ * @param {Element} node
+ * @param {Element[]} children
+ */
 export function setChildren(node, children) {
   const same = node.children.length === children.length && children.every((one, k) => one === node.children[k]);
   if (!same) node.replaceChildren(...children);
 }
 
+/**
+ * @param {HTMLElement} node
+ * @param {boolean} hidden
+ */
 export function setHidden(node, hidden) {
   if (node.hidden !== hidden) node.hidden = hidden;
 }
 
-/** Grey a button and say why: it stays focusable, so that the reason can be read. */
+/**
+ * Grey a button and say why: it stays focusable, so that the reason can be read.
+ * @param {Element} button
+ * @param {string | null | undefined} reason
+ * @param {string} [title]
+ */
 export function setGreyed(button, reason, title = "") {
   setAttribute(button, "aria-disabled", reason ? "true" : null);
   setAttribute(button, "title", reason || title || null);
 }
 
+/** @param {Element} button */
 export function isGreyed(button) {
   return button.getAttribute("aria-disabled") === "true";
 }
 
-/** The clipboard needs https; without it the text is marked, ready for the copy key. */
+/**
+ * The clipboard needs https; without it the text is marked, ready for the copy key.
+ * @param {HTMLElement} node
+ * @param {Element} button
+ */
 export function copyText(node, button) {
-  if (node.select) {
+  if (isField(node)) {
     node.focus();
     node.select();
-  } else getSelection().selectAllChildren(node);
+  } else getSelection()?.selectAllChildren(node);
   if (!navigator.clipboard) return;
-  navigator.clipboard.writeText(node.value ?? node.textContent).then(
+  navigator.clipboard.writeText(isField(node) ? node.value : (node.textContent ?? "")).then(
     () => setText(button, "Copied"),
     () => setText(button, "Press Ctrl+C"),
   );
 }
 
-/** A function that runs at most once per `wait` ms: at once when it may, else with the last state. */
+/**
+ * @param {HTMLElement} node
+ * @returns {node is HTMLInputElement | HTMLTextAreaElement}
+ */
+function isField(node) {
+  return node instanceof HTMLInputElement || node instanceof HTMLTextAreaElement;
+}
+
+/**
+ * A function that runs at most once per `wait` ms: at once when it may, else with the last state.
+ * @param {number} wait
+ * @param {() => void} run
+ * @param {AbortSignal} signal
+ */
 export function throttled(wait, run, signal) {
   let timer = 0;
   let last = -Infinity;

@@ -38,7 +38,7 @@ export function counted(n) {
 export function bytes(n) {
   const [scale, unit] =
     n >= 1e9 ? [1e9, "GB"] : n >= 1e6 ? [1e6, "MB"] : n >= 1e3 ? [1e3, "kB"] : [1, "B"];
-  return `${significant(n / scale, 2 + (n >= 1e8))}${THIN_SPACE}${unit}`;
+  return `${significant(n / scale, n >= 1e8 ? 3 : 2)}${THIN_SPACE}${unit}`;
 }
 
 export function duration(seconds) {

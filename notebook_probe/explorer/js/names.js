@@ -4,7 +4,11 @@ const LEADING_PART = /(?<=^|\.)([a-z_])\w*?[a-z_](\d*)(?=\.)/i;
 
 export const ROOT = "(root)";
 
-/** "conv1 · grad_norm", the name of a series everywhere; of the whole model "loss". */
+/**
+ * "conv1 · grad_norm", the name of a series everywhere; of the whole model "loss".
+ * @param {string} module
+ * @param {string} quantity
+ */
 export function seriesName(module, quantity) {
   return module === ROOT ? quantity : `${module} · ${quantity}`;
 }
@@ -12,6 +16,7 @@ export function seriesName(module, quantity) {
 /**
  * "encoder.layer4.0.attn.proj" -> "e.layer4.0.attn.proj" -> "e.l4.0.attn.proj" until it fits:
  * leading parts give way first, numbers and the end stay.
+ * @param {string} text
  */
 export function shortName(text, fits) {
   let short = text;
@@ -24,19 +29,25 @@ export function shortName(text, fits) {
 }
 
 // Of a series the module says more than the quantity, of a path its end more than its beginning.
+/** @param {string} text */
 function headOf(text, fits) {
   let keep = text.length - 1;
   while (keep > 1 && !fits(`${text.slice(0, keep)}…`)) keep -= 1;
   return `${text.slice(0, keep).replace(/[.\s·]+$/, "")}…`;
 }
 
+/** @param {string} text */
 function tailOf(text, fits) {
   let cut = 1;
   while (cut < text.length && !fits(`…${text.slice(cut)}`)) cut += 1;
   return `…${text.slice(cut).replace(/^[.\s·]+/, "")}`;
 }
 
-/** What draws a vector or an image, as the panel does not: one of notebook_probe.figures. */
+/**
+ * What draws a vector or an image, as the panel does not: one of notebook_probe.figures.
+ * @param {string} module
+ * @param {string} quantity
+ */
 export function vectorCode(module, quantity) {
   const name = module === ROOT ? "" : module;
   return `vector(run.series("${name}", "${quantity}"))`;

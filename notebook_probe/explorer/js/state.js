@@ -4,6 +4,7 @@ import { ratioFrame } from "./parts/compare/ratio_frame.js";
 import { indexProbes } from "./probes.js";
 import { indexModules } from "./tree/modules.js";
 
+/** @type {PanelSelection} */
 export const EMPTY_SELECTION = {
   home: "",
   series: [],
@@ -23,6 +24,7 @@ export const EMPTY_SELECTION = {
   grouped: false,
 };
 
+/** @type {Omit<ModelMessage, "v" | "type">} */
 const EMPTY_MODEL = {
   name: "",
   location: "",
@@ -33,6 +35,7 @@ const EMPTY_MODEL = {
   quantities: [],
 };
 
+/** @type {Status} */
 const EMPTY_STATUS = {
   state: "waiting",
   step: 0,
@@ -55,12 +58,16 @@ const EMPTY_STATUS = {
   tickets: [],
   can: {},
   record: "",
+  device: "",
   nbytes: 0,
   flushed_age_s: null,
   dropped_rows: 0,
 };
 
-/** What each part of the panel knows, until the kernel says more. */
+/**
+ * What each part of the panel knows, until the kernel says more.
+ * @type {PartMessages}
+ */
 const EMPTY_PARTS = {
   knobs: { knobs: [], hint: null, last: null },
   rules: { rules: [], trial: null },
@@ -81,7 +88,9 @@ const EMPTY_PARTS = {
   breaks: { live: false, rows: [], held: null, traceback: "", severe: [], rules: [], trial: null },
 };
 
+/** @returns {PanelState} */
 export function createState() {
+  /** @type {Map<Topic, Array<() => void>>} */
   const subscribers = new Map();
   return {
     model: { ...EMPTY_MODEL, ...indexModules(EMPTY_MODEL) },
@@ -134,8 +143,7 @@ export function createState() {
     /** Pixels kept free left of both plots, so that their step axes stand above each other. */
     gutter: 52,
     on(topic, subscriber) {
-      if (!subscribers.has(topic)) subscribers.set(topic, []);
-      subscribers.get(topic).push(subscriber);
+      subscribers.set(topic, [...(subscribers.get(topic) ?? []), subscriber]);
     },
     emit(topic) {
       for (const subscriber of subscribers.get(topic) ?? []) subscriber();
@@ -148,51 +156,82 @@ export function measured({ recorded, logged }) {
   return Object.keys(recorded).filter((quantity) => !logged.includes(quantity));
 }
 
-/** Whether the lines, or the colours of the heat map, are logarithmic: as chosen, else as the frame is. */
+/**
+ * Whether the lines, or the colours of the heat map, are logarithmic: as chosen, else as the frame is.
+ * @param {Pick<PanelState, "selection" | "lines">} state
+ */
 export function isLogY({ selection, lines }) {
   return selection.log_y ?? lines?.log_y ?? true;
 }
 
+/** @param {PanelState} state */
 export function isLogHeat(state) {
   return !ratioFrame(state) && (state.selection.log_heat ?? state.heat?.log ?? true);
 }
 
-/** The frame that the heat map shows: values of this run, or their ratio to another's. */
+/**
+ * The frame that the heat map shows: values of this run, or their ratio to another's.
+ * @param {PanelState} state
+ */
 export function heatFrame(state) {
   return ratioFrame(state) ?? state.heat;
 }
 
-/** Units of a quantity, "1" where it has none. */
+/**
+ * Units of a quantity, "1" where it has none.
+ * @param {string} quantity
+ */
 export function unitsOf(model, quantity) {
   return model.quantities.find((one) => one.name === quantity)?.units || "1";
 }
 
-/** What a quantity is like where all is well, null where nothing is said of it. */
+/**
+ * What a quantity is like where all is well, null where nothing is said of it.
+ * @param {string} quantity
+ */
 export function usualOf(model, quantity) {
   return model.quantities.find((one) => one.name === quantity)?.usual ?? null;
 }
 
-/** Recorded, or listed, as a vector or an image: what is not recorded yet is no number either. */
+/**
+ * Recorded, or listed, as a vector or an image: what is not recorded yet is no number either.
+ * @param {Pick<PanelState, "model" | "status">} state
+ * @param {string} quantity
+ */
 export function isVector({ model, status }, quantity) {
   const listed = model.quantities.find((one) => one.name === quantity);
   return quantity in status.vectors || (listed ?? { value: "number" }).value !== "number";
 }
 
-/** What stands above the lines: the frame of the home quantity, numbers or vectors. */
+/**
+ * What stands above the lines: the frame of the home quantity, numbers or vectors.
+ * @param {PanelState} state
+ */
 export function homeFrame(state) {
   return showsVectors(state) ? state.vectors : heatFrame(state);
 }
 
-/** Whether the home quantity is a vector that the panel draws. */
+/**
+ * Whether the home quantity is a vector that the panel draws.
+ * @param {Pick<PanelState, "status" | "selection" | "vectors">} state
+ */
 export function showsVectors({ status, selection, vectors }) {
   return Boolean(status.vectors[selection.home]) || vectors?.quantity === selection.home;
 }
 
+/**
+ * @param {PanelSelection} selection
+ * @param {string} module
+ * @param {string} quantity
+ */
 export function hasSeries(selection, module, quantity) {
   return selection.series.some(([path, name]) => path === module && name === quantity);
 }
 
-/** Of what a panel without a kernel has no numbers; "" where there is a kernel. */
+/**
+ * Of what a panel without a kernel has no numbers; "" where there is a kernel.
+ * @param {Pick<PanelState, "parts">} state
+ */
 export function whyNotSaved({ parts }, name) {
   return parts.saved ? `${name} was not saved with the ${parts.saved.place}` : "";
 }

@@ -1,4 +1,4 @@
-"""What passes between the kernel and the views of a panel: read, checked and made here.
+"""Messages between the kernel and the views of a panel: parsed, checked and made here.
 
-Entered by everything in the explorer; it draws nothing and opens nothing.
+Used by everything in the explorer; draws nothing and opens nothing.
 """

@@ -1,4 +1,4 @@
-"""The alerts of a source as a panel gets them: each once, and which of them came of which."""
+"""The alerts of a source for a panel: each once, with their causes."""
 
 from __future__ import annotations
 
@@ -7,6 +7,7 @@ from typing import Literal, TypedDict
 
 from notebook_probe.alerts.alert import ALERT, Alert, alert_of
 from notebook_probe.alerts.causes import Cause, causes
+from notebook_probe.alerts.rule import Severity
 from notebook_probe.explorer.messages.wire import VERSION
 from notebook_probe.record.format.source import Event
 
@@ -17,33 +18,33 @@ MOST = 200
 
 
 class AlertRow(TypedDict):
-    """What a rule has found, once."""
+    """One finding of a rule."""
 
     number: int
     """Counted from 0 in the order in which they were found."""
     rule: str
     step: int
     modules: list[str]
-    """Where, the one at which it began first."""
+    """Affected modules; the one where it started is first."""
     quantities: list[str]
-    """What its condition is about."""
+    """Quantities in the rule's condition."""
     view: str
     """Name of the view that explains it."""
     text: str
     """A sentence with the place and the numbers."""
-    severity: Literal["warning", "severe"]
+    severity: Severity
 
 
 class AlertsMessage(TypedDict):
-    """Alerts, as they are found."""
+    """New alerts."""
 
     v: int
     type: Literal["alerts"]
     whole: bool
-    """These are all there are, as a new view needs them; else they come after those before."""
+    """True if these are all alerts, as a new view needs them; else they follow earlier ones."""
     rows: list[AlertRow]
     findings: list[FindingRow]
-    """Of the newest alerts, all anew: each cause, and what came of it behind it."""
+    """Causes among the newest alerts, each followed by its effects; sent in full."""
 
 
 class FindingRow(TypedDict):
@@ -52,17 +53,17 @@ class FindingRow(TypedDict):
     first: int
     """Number of the first alert."""
     modules: list[str]
-    """Of all of them."""
+    """Modules of all its alerts."""
     where: str
-    """In words: ``"began at b, seen in a"``, ``"at a"``."""
+    """Place in words: ``"began at b, seen in a"``, ``"at a"``."""
     sentence: str
-    """Of the first one, without the place."""
+    """Sentence of the first alert, without the place."""
     cause: int | None
     """Number of the alert that all began with; None for a cause."""
 
 
 class AlertMessages:
-    """Says which alerts have come since the last message, and what has come of what."""
+    """Messages about new alerts, and which alert caused which."""
 
     def __init__(self) -> None:
         self._n_seen = 0
@@ -70,11 +71,11 @@ class AlertMessages:
         self._n_sent: int | None = None
 
     def forget(self) -> None:
-        """A view has come that knows none."""
+        """Send all alerts next: a new view has none."""
         self._n_sent = None
 
     def message(self, events: Sequence[Event]) -> AlertsMessage | None:
-        """The alerts that the views do not know; None when there are none."""
+        """Return the alerts that the views do not know; None when there are none."""
         if len(events) < self._n_seen:  # another branch of the record is read now
             self._n_seen, self._alerts, self._n_sent = 0, [], None
         new = [event for event in events[self._n_seen :] if event.kind == ALERT]
@@ -108,7 +109,7 @@ def _row(number: int, alert: Alert) -> AlertRow:
 
 
 def _findings(alerts: Iterable[Alert], first: int) -> Iterator[FindingRow]:
-    """Causes by their steps, each followed by all that came of it."""
+    """Yield causes by their steps, each followed by its effects."""
     numbers = {id(alert): number for number, alert in enumerate(alerts, first)}
 
     def row(one: Cause, cause: Cause | None) -> FindingRow:

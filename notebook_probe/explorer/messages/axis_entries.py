@@ -14,12 +14,12 @@ _CALL = re.compile(r"(.+)\[(\d+)\]", re.DOTALL)
 
 
 def is_call(entry: str) -> bool:
-    """Tell whether an entry is a single call of a module, as ``cell[0]``."""
+    """Return whether an entry is a single call of a module, such as ``cell[0]``."""
     return _CALL.fullmatch(entry) is not None
 
 
 def owner_of(entry: str, modules: Collection[str]) -> str:
-    """The module that an entry belongs to: the nearest one its name begins with.
+    """Return the module of an entry: the nearest one with which its name starts.
 
     Examples
     --------
@@ -56,7 +56,7 @@ def in_order(modules: Sequence[str], names: Iterable[str]) -> list[str]:
 
 
 def axis_order(source: Source) -> list[str]:
-    """Everything that a source may have values of, in the order of rows on the screen."""
+    """Return every entry that a source may have values of, in the order of rows on the screen."""
     streams = source.streams.values()
     names = (name for stream in streams for name in stream.modules)
     return in_order([row.name for row in source.modules], names)

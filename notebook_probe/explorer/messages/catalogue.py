@@ -12,15 +12,15 @@ from notebook_probe.record.format.source import Source
 from notebook_probe.run.controls import Controls
 from notebook_probe.run.health.status import QuantityInfo
 
-__all__ = ["Catalogue"]
+__all__ = ["PanelCatalogue"]
 
 
-class Catalogue:
-    """Of a live run what can be attached, asked for once a second; of a record what it holds."""
+class PanelCatalogue:
+    """Catalogue of quantities: attachable to a live run (read once a second), or recorded."""
 
     def __init__(self, source: Source, controls: Controls | None) -> None:
         self._source = source
-        self._rows = Throttled(self._recorded if controls is None else controls.catalogue)
+        self._rows = Throttled(self._recorded if controls is None else controls.attachable)
         self._arrays = Throttled(lambda: [*source.blobs])
         self._costed: Sequence[QuantityInfo] = ()
         self._costs: dict[str, float] = {}
@@ -47,7 +47,7 @@ class Catalogue:
         return vector_glyphs(self._source) | arrays
 
     def is_vector(self, quantity: str) -> bool:
-        """Whether a quantity is a vector or an image, also before anything is recorded of it."""
+        """Return whether a quantity is a vector or an image, also before anything is recorded."""
         listed = (row.value != "number" for row in self.rows if row.name == quantity)
         return quantity in self.vectors or any(listed)
 

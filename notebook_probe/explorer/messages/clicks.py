@@ -52,12 +52,12 @@ class _Click:
     control: str
     ticket: Ticket
     applied: bool = False
-    """Its being applied has been noticed here."""
+    """True once the application of the click was noticed here."""
     told: tuple[str, str] = ("", "")
-    """The state that the views have heard of, and its text."""
+    """The state that the views know, and its text."""
 
     def row(self) -> TicketRow:
-        """What became of it."""
+        """Return the state of the click."""
         return {
             "id": self.id,
             "state": self.ticket.state,
@@ -68,11 +68,11 @@ class _Click:
 
     @property
     def is_news(self) -> bool:
-        """The views have heard of something else so far."""
+        """True if the views know a different state."""
         return self.told != (self.ticket.state, self.ticket.text)
 
     def message(self) -> TicketMessage:
-        """The same, for the views."""
+        """Return the state as a message, and note that the views know it."""
         row = self.row()
         self.told = row["state"], row["text"]
         return {"v": VERSION, "type": "ticket", **row}
@@ -99,7 +99,7 @@ class Clicks:
         self._greyed: Mapping[str, str] = MappingProxyType({})
 
     def follow(self, before: Clicks) -> None:
-        """Tell, too, what became of the clicks on another run, which this one goes on with."""
+        """Continue with the clicks of another run's session, and report their results too."""
         self._arrived, self._clicks = before._arrived, before._clicks
 
     def put(self, click: Click) -> TicketMessage:
@@ -117,7 +117,7 @@ class Clicks:
         return message
 
     def look(self, greyed: Mapping[str, str]) -> None:
-        """Take in what was clicked, and what cannot act from now on."""
+        """Take in new clicks, and which controls are disabled now."""
         self._greyed = greyed
         while not self._arrived.empty():
             click = self._arrived.get_nowait()
@@ -134,16 +134,16 @@ class Clicks:
         return [request for request in requests if isinstance(request, Attach)]
 
     def news(self) -> list[TicketMessage]:
-        """Those of which the views have heard something else so far."""
+        """Return the clicks whose state has changed since the views were last informed."""
         return [click.message() for click in self._clicks if click.is_news]
 
     def rows(self) -> list[TicketRow]:
-        """The newest last."""
+        """Return the rows of all clicks, the newest last."""
         return [click.row() for click in self._clicks]
 
 
 def _missing(request: Request) -> str:
-    """What a click has left out; an empty schedule, every step elsewhere, was not meant so."""
+    """Return what a click lacks; an empty schedule would otherwise mean every step."""
     empty = isinstance(request, Attach) and not request.schedule.strip()
     return "say when to measure, such as every(10)" if empty else ""
 
@@ -179,4 +179,4 @@ REQUESTS: dict[str, Callable[[Any], Request]] = {
     "compiled": _compiled,
     "budget": _budget,
 }
-"""Type of a message to what it asks of the run; parts have more."""
+"""Request of each message type; parts add more."""

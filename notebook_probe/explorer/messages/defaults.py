@@ -1,4 +1,4 @@
-"""What a panel shows before anybody has chosen; each thing is chosen once."""
+"""Defaults of a panel until the user chooses; each is set once."""
 
 from __future__ import annotations
 
@@ -6,28 +6,28 @@ from collections.abc import Collection, Mapping, Sequence
 from dataclasses import replace
 
 from notebook_probe.explorer.messages.selection import PanelSelection, Series
-from notebook_probe.record.format.loss_names import loss_name
+from notebook_probe.record.format.loss_names import BACKWARD_LOSS, loss_name
 from notebook_probe.record.format.source import ROOT
 
 __all__ = ["RATE", "Defaults", "default_home", "default_series"]
 
 HOMES = ("update_ratio", "grad_norm", "output_std")
-"""Is the rate right, do the gradients arrive, does the signal: the first that compares modules."""
+"""Preferred quantities: is the rate right, do gradients arrive, does the signal arrive?"""
 
 MOST_SERIES = 3
 RATE = "lr"
-"""Stands in the bar, and would press every other line to the edge of its axis."""
+"""The rate is in the bar, and would squeeze every other line at the edge of its axis."""
 
 
 def default_home(recorded: Mapping[str, Sequence[str]], others: Collection[str] = ()) -> str:
-    """The quantity to open with, "" before there is one.
+    """Return the quantity to open with, "" if there is none yet.
 
     Parameters
     ----------
     recorded : mapping of str to sequence of str
         Quantity to the modules that have a value.
     others : collection of str
-        Those that say nothing about modules: what the loop logs, counts of calls.
+        Quantities that are not about modules: logged scalars, counts of calls.
 
     Examples
     --------
@@ -42,7 +42,7 @@ def default_home(recorded: Mapping[str, Sequence[str]], others: Collection[str] 
 
 
 def default_series(logged: Sequence[str]) -> list[Series]:
-    """The logged scalars in the order in which they are worth a line.
+    """Return the logged scalars in the order of their importance.
 
     Examples
     --------
@@ -50,17 +50,20 @@ def default_series(logged: Sequence[str]) -> list[Series]:
     [('(root)', 'loss'), ('(root)', 'accuracy')]
     >>> default_series(["accuracy", "backward_loss"])
     [('(root)', 'backward_loss'), ('(root)', 'accuracy')]
+    >>> default_series(["backward_loss", "loss"])
+    [('(root)', 'loss')]
     """
     loss = loss_name(logged)
-    names = sorted((name for name in logged if name != RATE), key=lambda name: name != loss)
+    left_out = {RATE} if loss == BACKWARD_LOSS else {RATE, BACKWARD_LOSS}
+    names = sorted((name for name in logged if name not in left_out), key=lambda name: name != loss)
     return [(ROOT, name) for name in names]
 
 
 class Defaults:
-    """Fills what is open: a home quantity, and up to three lines of what is logged.
+    """Default selection: a quantity for the heat map, and up to three logged lines.
 
-    A line is offered once, so that what is taken away stays away; once somebody has chosen lines,
-    or a quantity, that is left alone.
+    A line is offered once, so that it stays away once removed. What the user has chosen, lines or a
+    quantity, is not changed.
     """
 
     def __init__(self) -> None:
@@ -68,7 +71,7 @@ class Defaults:
         self._offered: list[Series] = []
 
     def chosen(self, before: PanelSelection, after: PanelSelection) -> None:
-        """Somebody has chosen something."""
+        """Note what the user has chosen."""
         self._home_is_open &= after.home == before.home
         self.lines_are_open &= after.series == before.series
 
@@ -79,7 +82,7 @@ class Defaults:
         logged: Sequence[str],
         counts: Collection[str],
     ) -> PanelSelection:
-        """The selection with what is known by now in the open places."""
+        """Return the selection, with defaults where the user has not chosen."""
         home = default_home(recorded, [*logged, *counts]) if self._home_is_open else ""
         if home:
             self._home_is_open = False

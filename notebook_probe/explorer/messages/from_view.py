@@ -34,7 +34,7 @@ class Hello(TypedDict):
 
 
 class Visible(TypedDict):
-    """Whether anybody sees a view."""
+    """Visibility of a view."""
 
     v: int
     type: Literal["visible"]
@@ -44,13 +44,13 @@ class Visible(TypedDict):
 
 
 class Viewport(TypedDict):
-    """How wide the drawings of a view are; sent when that changes."""
+    """Widths of a view's plots; sent when they change."""
 
     v: int
     type: Literal["viewport"]
     view: str
     widths: dict[str, int]
-    """CSS pixels of everything that is shown, by its name; what is folded has none."""
+    """CSS width of each visible plot, by name; folded plots are missing."""
     pixel_ratio: float
     """Pixels of the screen per CSS pixel."""
 
@@ -106,7 +106,7 @@ class CompiledClick(TypedDict):
 
 
 class BudgetClick(TypedDict):
-    """What watching may cost, in per cent of step time; None measures every due step."""
+    """Budget of watching, in per cent of step time; None measures every due step."""
 
     v: int
     type: Literal["budget"]
@@ -140,7 +140,7 @@ class Pointed(TypedDict):
 
 
 Click: TypeAlias = AttachClick | DetachClick | ControlClick | CompiledClick | BudgetClick
-"""What asks something of the run; answered with a ticket of the same ``id``."""
+"""A request to the run, answered with a ticket of the same ``id``."""
 
 FromView: TypeAlias = (
     Hello | Visible | Viewport | Ack | SelectionMessage | Click | FoldClick | ExportClick | Pointed

@@ -9,7 +9,7 @@ __all__ = ["glyph_of", "vector_glyphs"]
 
 
 def glyph_of(quantity: str, has_axis: bool) -> Glyph:
-    """Bars for what has an axis and for channels, dashes for heads, else a curve.
+    """Bars for vectors with an axis and for channels, dashes for heads, else a curve.
 
     Examples
     --------
@@ -22,7 +22,7 @@ def glyph_of(quantity: str, has_axis: bool) -> Glyph:
 
 
 def vector_glyphs(source: Source) -> dict[str, Glyph]:
-    """The recorded vectors with their signs."""
+    """Return the glyphs of the recorded vectors."""
     shared = {one.name for view in source.vectors.values() for one in view.variables}
     every = (one.name for view in source.elements.values() for one in view.variables)
     return {name: glyph_of(name, name in shared) for name in every}

@@ -1,4 +1,4 @@
-"""What a panel looks at, as the traits of its widget say it: checked before it is taken."""
+"""Check of values that are set at the widget's traits."""
 
 from __future__ import annotations
 
@@ -23,16 +23,16 @@ def check(name: str, value: Any, source: Source, listed: Iterable[str]) -> Any:
         ``"home"``, ``"series"``, ``"window"``, ``"step"``, ``"rows"``, ``"folds"``, or about other
         runs ``"others"``, ``"aligned"``, ``"grouped"``, ``"apart"``.
     source : Source
-        Whose modules and quantities there are.
+        Source with the modules and quantities.
     listed : iterable of str
         Quantities that can be attached, recorded or not.
 
     Raises
     ------
     UnknownNameError
-        A quantity or a module that is not there; the message lists close ones.
+        An unknown quantity or module; the message lists close ones.
     ValueError
-        A window or a step that cannot be, more other runs than can be told apart.
+        An invalid window or step, or more other runs than can be distinguished.
     """
     return CHECKS[name](value, source, listed)
 
@@ -66,7 +66,7 @@ def _rows(rows: Iterable[str], source: Source, listed: Iterable[str]) -> tuple[s
 
 
 def _place(module: str, known: Sequence[str]) -> str:
-    """As module axes write it: the whole model is ``""`` elsewhere."""
+    """Return a module's name on the module axis, where the whole model is not ``""``."""
     place = module or ROOT
     if place not in known:
         raise UnknownNameError(f"no module {module!r} here; {near(module, known)}")

@@ -1,11 +1,11 @@
-"""What a panel tells its views about the model: its places, the quantities, and what fits where."""
+"""Message about the model: its modules, the quantities, and which fit where."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 
 from notebook_probe.explorer.messages.axis_entries import axis_order, in_order, is_call, owner_of
-from notebook_probe.explorer.messages.catalogue import Catalogue
+from notebook_probe.explorer.messages.catalogue import PanelCatalogue
 from notebook_probe.explorer.messages.wire import VERSION, ModelMessage, QuantityRow
 from notebook_probe.record.format.source import ModuleRow, Source
 from notebook_probe.run.attach.requests import CALL_KIND, PARAMETER_KIND, Fitting
@@ -18,9 +18,11 @@ _NOTHING = Fitting({}, {})
 
 
 class ModelMessages:
-    """Says what is being looked at, when a view does not know it yet."""
+    """Messages about the model, sent when a view does not have them yet."""
 
-    def __init__(self, source: Source, controls: Controls | None, catalogue: Catalogue) -> None:
+    def __init__(
+        self, source: Source, controls: Controls | None, catalogue: PanelCatalogue
+    ) -> None:
         self._source, self._controls, self._catalogue = source, controls, catalogue
         self._key: object = None
         self._entries_key: object = None
@@ -29,11 +31,11 @@ class ModelMessages:
         self._fitting = _NOTHING
 
     def forget(self) -> None:
-        """A view has come that knows nothing."""
+        """Send the whole model next: a new view has nothing."""
         self._key = None
 
     def message(self, attached: Sequence[tuple[str, str, str]]) -> ModelMessage | None:
-        """The module table and the quantities; None when the views have them already.
+        """Return the module table and the quantities; None when the views have them already.
 
         Parameters
         ----------
@@ -62,7 +64,7 @@ class ModelMessages:
         }
 
     def _entries_now(self, attached: Sequence[tuple[str, str, str]]) -> list[tuple[str, str]]:
-        """What is no module, but has a place on the module axis or a probe; and its module."""
+        """Return entries that are not modules but have values or a probe, each with its module."""
         streams = [stream.modules for stream in self._source.streams.values()]
         key = (self._source.modules, streams, attached)
         if key != self._entries_key:
@@ -77,7 +79,7 @@ class ModelMessages:
         return self._entries
 
     def _fitting_now(self, names: Sequence[str]) -> Fitting:
-        """What fits where; worked out once per change of the modules or the quantities."""
+        """Return what fits where; computed once per change of the modules or the quantities."""
         key = (self._source.modules, names)
         if self._controls is not None and key != self._fitting_key:
             self._fitting_key, self._fitting = key, self._controls.fitting()

@@ -1,4 +1,4 @@
-"""The status of a record that nobody here is writing."""
+"""Status of an opened record."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ MEASURE_S = 10.0
 
 
 class OpenedStatus:
-    """Status of a source without controls, worked out again when there is something new."""
+    """Status of a source without controls, computed again when there is something new."""
 
     def __init__(self, source: Source) -> None:
         self._source = source
@@ -36,15 +36,15 @@ class OpenedStatus:
 
     @property
     def last_ms(self) -> float:
-        """When the last row was recorded, in milliseconds since 1970; 0 before the first."""
+        """Time of the last recorded row, in milliseconds since 1970; 0 before the first."""
         return 1000.0 * self._last_s
 
     def recent(self, name: str) -> list[float]:
-        """The last values of a scalar that the loop logged."""
+        """Return the last values of a scalar that the loop logged."""
         return self._logged.get(name, [])
 
     def head(self) -> StatusHead:
-        """What can be known of a run from its record."""
+        """Return what the record says about the state of its run."""
         revision = self._source.revision
         if revision != self._revision:
             self._revision = revision
@@ -69,7 +69,7 @@ class OpenedStatus:
         return "training" if time.time() - self._last_s < QUIET_S else "idle"
 
     def _age_s(self) -> float:
-        """How old the picture is: since the last row, by this machine's clock; NaN of an end."""
+        """Return the seconds since the last row, by the local clock; NaN for a finished run."""
         if self._source.finished or not self._last_s:
             return math.nan
         return max(0.0, time.time() - self._last_s)
@@ -94,9 +94,9 @@ class OpenedStatus:
 
 
 def _folder_bytes(folder: Path) -> int:
-    """Room that the files below a folder take; 0 when the record lies somewhere else.
+    """Return the bytes that the files below a folder occupy; 0 if the record is not local.
 
-    A chunk that is being written to is as long as it will be, and takes only what it holds.
+    A chunk that is being written to has its final length already; only its used blocks count.
     """
     if not folder.is_dir():
         return 0

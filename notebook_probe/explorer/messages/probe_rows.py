@@ -1,4 +1,4 @@
-"""What a panel lists of the probes: where they are, when they fired, why not, what they cost."""
+"""Rows about the probes: where they are, when they fired, why not, and their cost."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ class ProbeRows:
     problems: list[ProblemRow]
 
     def places_of(self, quantity: str) -> list[str]:
-        """The modules at which a quantity is attached."""
+        """Return the modules at which a quantity is attached."""
         return [module for module, name, _ in self.attached if name == quantity]
 
 
@@ -53,7 +53,7 @@ def rounded(cost: float) -> float:
 
 
 def _silent_rows(probes: Sequence[ProbeStatus]) -> list[SilentRow]:
-    """The reasons why probes have no value, each with the places of its probes in the list."""
+    """Return the reasons for missing values, each with the indices of its probes."""
     groups: dict[tuple[SilenceKind, str], list[int]] = {}
     for place, probe in enumerate(probes):
         if probe.note:

@@ -1,4 +1,4 @@
-"""What the views show: one frozen value, shared by every view of a panel."""
+"""Selection of a panel: one frozen value, shared by all its views."""
 
 from __future__ import annotations
 
@@ -15,13 +15,16 @@ Series: TypeAlias = tuple[str, str]
 """(module, quantity)."""
 
 N_COLOURS = 7
-"""Distinguishable colours; the dash pattern changes after them."""
+"""Distinguishable colors; the dash pattern changes after them."""
 
 MOST_SMOOTH = 0.999
-"""Of a thousand values each average is made; more would hide a run."""
+"""Maximum weight: an average over a thousand values; more would hide a run."""
+
+N_ROWS = 10
+"""Rows on end of runs that part, as long as nobody has chosen a number."""
 
 MOST_OTHERS = 4
-"""Runs that can be told apart beside one, by their dashes."""
+"""Number of other runs that their dashes can distinguish."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,7 +46,7 @@ class PanelSelection:
     log_heat: bool | None = None
     cells: Literal["max", "mean"] = "max"
     log_y: bool | None = None
-    """None, as in `log_heat`: by what is drawn, linear for shares and what changes its sign."""
+    """Scale of the y axis; None chooses: linear for shares and for values of both signs."""
     log_x: bool = False
     smooth: float = 0.9
     x_axis: Literal["step", "time"] = "step"
@@ -52,14 +55,14 @@ class PanelSelection:
     others: tuple[str, ...] = ()
     """Locations of the runs that are compared with this one."""
     ratio_to: str = ""
-    """Which of them the heat map is divided by; empty for this run's own values."""
+    """Run by which the heat map is divided; empty for this run's own values."""
     aligned: Alignment = "step"
-    apart: tuple[float, int] = (2.0, 10)
-    """Two runs part where their ratio is beyond the factor for so many rows."""
+    apart: tuple[float, int] = (2.0, N_ROWS)
+    """Two runs part where their ratio is beyond the factor for so many rows on end."""
     grouped: bool = False
     """The others are drawn as a group: their mean, and how far they lie apart."""
     colours: Mapping[Series, int] = field(default_factory=lambda: MappingProxyType({}))
-    """Every colour ever given out here, those of series no longer on_screen included."""
+    """Every color ever assigned in this panel, including series no longer on the screen."""
 
     @property
     def divided_by(self) -> tuple[str, ...]:
@@ -69,15 +72,15 @@ class PanelSelection:
         return self.others if self.grouped else (self.ratio_to,)
 
     def with_series(self, *added: Series) -> PanelSelection:
-        """Draw these too; one that is on_screen already stays as it is."""
+        """Draw these series too; one that is on the screen already is not changed."""
         return self._drawing([*self.series, *added])
 
     def without(self, *removed: Series) -> PanelSelection:
-        """Stop drawing these; their colours stay theirs while others are free."""
+        """Stop drawing these; their colors stay reserved while others are free."""
         return self._drawing([one for one in self.series if one not in removed])
 
     def chosen(self, message: SelectionMessage) -> PanelSelection:
-        """The selection a view asks for, keeping the colours given out here."""
+        """Return the selection a view requests, with the colors assigned here."""
         first, last = message["window"] or (0.0, 0.0)
         others = tuple(dict.fromkeys(message["others"]))[:MOST_OTHERS]
         factor, n_rows = message["apart"]
@@ -101,19 +104,25 @@ class PanelSelection:
         )
 
     def looking_at(self, name: str, value: Any) -> PanelSelection:
-        """The selection with one of what the traits say changed."""
+        """Return the selection with one trait changed."""
         if name == "series":
             return self._drawing(value)
         changed = replace(self, **{name: value})
         gone = changed.ratio_to not in changed.others
         return replace(changed, ratio_to="") if gone else changed
 
+    @property
+    def parted_by(self) -> tuple[float, int | None]:
+        """The same, without a number of rows that nobody has chosen: steps are counted then."""
+        factor, n_rows = self.apart
+        return factor, None if n_rows == N_ROWS else n_rows
+
     def colour(self, series: Series) -> int:
-        """Index of the colour of a on_screen series."""
+        """Index of the color of a series on the screen."""
         return self.colours[series]
 
     def message(self) -> SelectionMessage:
-        """What the views are told."""
+        """Return the message with the selection."""
         return {
             "v": VERSION,
             "type": "selection",
@@ -146,7 +155,7 @@ class PanelSelection:
 
 
 def _free(colours: Mapping[Series, int], on_screen: Sequence[int]) -> int:
-    """A colour nobody ever had, while there is one; then the first that is not on the screen."""
+    """Return a color that was never used; if there is none, the first not on the screen."""
     bound = set(colours.values())
     unused = next((index for index in range(N_COLOURS) if index not in bound), None)
     if unused is not None:
@@ -155,6 +164,6 @@ def _free(colours: Mapping[Series, int], on_screen: Sequence[int]) -> int:
 
 
 def _bound_to(colours: Mapping[Series, int], series: Series, index: int) -> dict[Series, int]:
-    """The bindings with ``index`` moved to ``series`` from one that is no longer drawn."""
+    """Return the bindings with ``index`` moved to ``series`` from a removed series."""
     others = {other: bound for other, bound in colours.items() if bound != index}
     return {**others, series: index}

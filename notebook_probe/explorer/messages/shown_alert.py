@@ -1,4 +1,4 @@
-"""Where an alert is, as the traits of the widget say it."""
+"""Values of the widget's traits that show an alert."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ __all__ = ["showing"]
 def showing(
     alert: Alert, recorded: Mapping[str, Sequence[str]], selection: PanelSelection
 ) -> dict[str, object]:
-    """The traits that show it: its series beside those that are drawn, and its step.
+    """Return the traits that show it: its series in addition to the others, and its step.
 
     The heat map is of the first of its quantities that two modules have; the window is moved only
     where the step is outside.
@@ -27,7 +27,7 @@ def showing(
     Raises
     ------
     UnknownNameError
-        Nothing of what it is about is recorded any more.
+        Nothing that the alert refers to is recorded any more.
     """
     there = [name for name in alert.quantities if recorded.get(name)]
     series = _series(alert, there, recorded)
@@ -43,7 +43,7 @@ def showing(
 def _series(
     alert: Alert, quantities: Sequence[str], recorded: Mapping[str, Sequence[str]]
 ) -> list[tuple[str, str]]:
-    """Those of the first module that has any."""
+    """Return the series of the first module that has any."""
     for module in alert.modules:
         found = [(module, name) for name in quantities if module in recorded[name]]
         if found:
@@ -52,7 +52,7 @@ def _series(
 
 
 def _window_with(step: int, window: tuple[float, float] | None) -> tuple[float, float] | None:
-    """The window; where the step is outside, one as wide about it."""
+    """Return the window; if the step is outside, an equally wide one around it."""
     if window is None or window[0] <= step <= window[1]:
         return window
     width = window[1] - window[0]

@@ -1,4 +1,4 @@
-"""How a run is doing, as a panel tells its views: complete to a new one, then what has changed."""
+"""Status of a run, sent to a new view in full, then only the changes."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from collections import OrderedDict, deque
 from collections.abc import Callable, Mapping, Sequence
 from typing import TypeAlias, cast
 
-from notebook_probe.explorer.messages.catalogue import Catalogue
+from notebook_probe.explorer.messages.catalogue import PanelCatalogue
 from notebook_probe.explorer.messages.defaults import RATE, default_series
 from notebook_probe.explorer.messages.probe_rows import ProbeRows
 from notebook_probe.explorer.messages.wire import VERSION, ProblemRow, StatusMessage, TicketRow
@@ -31,7 +31,7 @@ def _nothing(_: str) -> Sequence[float]:
 
 
 class StatusMessages:
-    """Puts a status together and says what of it is new.
+    """Put the status together and find what is new in it.
 
     Parameters
     ----------
@@ -40,7 +40,10 @@ class StatusMessages:
     """
 
     def __init__(
-        self, catalogue: Catalogue, live: bool, recent: Callable[[str], Sequence[float]] = _nothing
+        self,
+        catalogue: PanelCatalogue,
+        live: bool,
+        recent: Callable[[str], Sequence[float]] = _nothing,
     ) -> None:
         self._catalogue, self._live, self._recorded = catalogue, live, recent
         self._recent: dict[str, deque[float | None]] = {}
@@ -49,7 +52,7 @@ class StatusMessages:
         self._sent_s = 0.0
 
     def forget(self) -> None:
-        """A view has come that knows nothing: the next message is complete."""
+        """Send the complete status next: a new view has nothing."""
         self._sent = None
 
     def message(
@@ -63,14 +66,14 @@ class StatusMessages:
         greyed: Mapping[str, str],
         problems: list[ProblemRow],
     ) -> StatusMessage | None:
-        """The status; None when the views know it and have got one just now.
+        """Return the status; None if the views have it and got one recently.
 
         Parameters
         ----------
         greyed : mapping of str to str
             Control to the reason why it cannot act; empty where it can.
         problems : list
-            Those of the panel itself.
+            Problems of the panel itself.
         """
         own = [_problem_row(head.problem)] if head.problem else []
         message: StatusMessage = {
@@ -97,6 +100,7 @@ class StatusMessages:
             "tickets": tickets,
             "can": {**greyed},
             "record": head.location,
+            "device": head.device,
             "nbytes": head.nbytes,
             "flushed_age_s": _finite(head.flushed_age_s),
             "dropped_rows": head.dropped_rows,
@@ -107,7 +111,7 @@ class StatusMessages:
         return self._news(message)
 
     def _news(self, message: StatusMessage) -> StatusMessage | None:
-        """What a view does not know."""
+        """Return the parts of the status that a view does not have."""
         before = self._sent
         if before is not None:
             aged: StatusMessage = {**message, "flushed_age_s": before["flushed_age_s"]}
@@ -123,16 +127,16 @@ class StatusMessages:
         return cast("StatusMessage", news)
 
     def _is_awaited(self, message: StatusMessage) -> bool:
-        """A view of a live run takes a kernel that is silent for long to be busy or gone.
+        """Return whether to send an unchanged status: views take a silent kernel to be busy.
 
-        That of a record which grows elsewhere says how old its picture is.
+        The status of a record that grows elsewhere says how old the picture is.
         """
         told = message["flushed_age_s"] is not None
         awaited = message["state"] in EXPECTING if self._live else told
         return awaited and time.monotonic() - self._sent_s > SILENCE_S
 
     def _scalar(self, head: StatusHead) -> Scalar | None:
-        """The first scalar the user logs, with what it has been at the last refreshes."""
+        """Return the first scalar the user logs, with its values at the last refreshes."""
         if not head.scalars:
             return None
         name = next((name for _, name in default_series([*head.scalars])), RATE)
@@ -148,9 +152,9 @@ class StatusMessages:
 
 
 class PanelProblems:
-    """What went wrong inside the panel itself: nobody sees a print in a callback.
+    """Problems inside the panel: a print in a callback is visible nowhere.
 
-    The last few, the same one counted instead of repeated; from any thread.
+    Keeps the last few and counts repetitions; may be called from any thread.
     """
 
     def __init__(self) -> None:
@@ -171,7 +175,7 @@ class PanelProblems:
 
 
 def _problem_row(text: str, count: int = 1) -> ProblemRow:
-    """A problem that is no probe's."""
+    """Return the row of a problem without a probe."""
     return {"module": "", "quantity": "", "text": text, "count": count, "disabled": False}
 
 

@@ -1,4 +1,4 @@
-"""A value that is dear to make: made seldom, and again at once when something has happened."""
+"""An expensive value: made seldom, and again at once when something has happened."""
 
 from __future__ import annotations
 
@@ -10,13 +10,13 @@ __all__ = ["Throttled"]
 
 EVERY_S = 1.0
 SHARE = 0.01
-"""Of a core, that making it may take while it is looked at."""
+"""Share of a core that making the value may take."""
 
 T = TypeVar("T")
 
 
 class Throttled(Generic[T]):
-    """Makes a value at most once a second, and less often where it takes long.
+    """Make a value at most once a second, and less often if that takes long.
 
     Examples
     --------
@@ -35,7 +35,7 @@ class Throttled(Generic[T]):
         self._due_s = 0.0
 
     def value(self) -> T:
-        """The last one, or a new one when it is time."""
+        """Return the last value, or a new one when it is time."""
         if not self._made or time.monotonic() >= self._due_s:
             begun_s = time.thread_time()
             self._made = [self._make()]
@@ -44,5 +44,5 @@ class Throttled(Generic[T]):
         return self._made[0]
 
     def expire(self) -> None:
-        """Have the next look make it anew."""
+        """Make the value again at the next call."""
         self._made.clear()

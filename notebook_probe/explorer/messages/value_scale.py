@@ -1,4 +1,4 @@
-"""On which scale a quantity is read: shares and cosines linearly, sizes by their logarithm."""
+"""Scale of a quantity: linear for shares and cosines, logarithmic for sizes."""
 
 from __future__ import annotations
 
@@ -13,17 +13,17 @@ __all__ = ["bounded", "settled", "shares"]
 
 
 def bounded(source: Source) -> frozenset[str]:
-    """The recorded quantities that are."""
+    """Return the recorded quantities with bounds."""
     return frozenset(one.name for one in _variables(source) if is_bounded(one))
 
 
 def shares(source: Source) -> frozenset[str]:
-    """The recorded quantities that are shares."""
+    """Return the recorded quantities that are shares."""
     return frozenset(one.name for one in _variables(source) if is_share(one))
 
 
 def settled(source: Source, selection: PanelSelection) -> PanelSelection:
-    """The selection with scales for what is drawn, where nobody chose them."""
+    """Return the selection, with scales chosen from the data where the user has not chosen."""
     log_heat, log_y, linear = selection.log_heat, selection.log_y, bounded(source)
     if log_heat is None:
         log_heat = selection.home not in linear

@@ -6,20 +6,20 @@ from typing import Literal, TypeAlias, TypedDict
 
 from notebook_probe.record.views.thinning.colour_scale import ColourMap
 
-__all__ = ["Glyph", "VectorRow", "VectorsFrame"]
+__all__ = ["Glyph", "VectorFrameRow", "VectorsFrame"]
 
 Glyph: TypeAlias = Literal["bars", "curve", "dashes", ""]
-"""Sign of a vector: of bins or channels, of a spectrum, of heads; none of what is not drawn."""
+"""Sign of a vector: bins or channels, a spectrum, heads; none if it is not drawn."""
 
 
-class VectorRow(TypedDict):
-    """One module's vectors in the frame."""
+class VectorFrameRow(TypedDict):
+    """Vectors of one module in the frame."""
 
     module: str
     n: int
-    """Elements; they follow those of the row before."""
+    """Number of elements; they follow those of the row before."""
     scale: float
-    """What the coordinates along the axis are to be multiplied by."""
+    """Factor for the coordinates along the axis."""
 
 
 class VectorsFrame(TypedDict):
@@ -36,22 +36,24 @@ class VectorsFrame(TypedDict):
     layout: list[list[tuple[int, int]]]
     """`Layout` of `wire`."""
     quantity: str
-    rows: list[VectorRow]
+    rows: list[VectorFrameRow]
     columns: int
     first_step: int
     last_step: int
     keys: list[str]
-    """What each element is called in the name of its series; empty where rows differ in length, and
-    elements are called by their numbers, or where an element is no series."""
+    """Names of the elements' series.
+
+    Empty if rows differ in length, so that elements are numbered, or if an element is no series.
+    """
     at: list[float | None]
     """Coordinates of the elements along the axis, as far as there are any."""
     low_edges: list[float | None]
-    """Of bins; empty for what is no histogram."""
+    """Lower edges of bins; empty unless this is a histogram."""
     high_edges: list[float | None]
     n_lanes: int
-    """Last elements of each row that count what is not finite."""
+    """Number of last elements per row that count non-finite values."""
     has_series: bool
-    """Whether an element can be drawn as a line."""
+    """True if an element can be drawn as a line."""
     glyph: Glyph
     low: float | None
     high: float | None

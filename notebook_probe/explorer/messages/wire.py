@@ -44,23 +44,23 @@ __all__ = [
 VERSION = 1
 
 Alignment: TypeAlias = Literal["step", "time", "samples", "epochs", "loss"]
-"""What is the same in two runs where they are compared."""
+"""Axis on which runs are aligned."""
 
 Frame: TypeAlias = tuple[Mapping[str, Any], list[memoryview]]
 """A message that draws something (its ``seq`` is stamped when it is sent) and its buffers."""
 
 Layout: TypeAlias = list[list[tuple[int, int]]]
-"""Of each buffer of a frame its groups of rows, one after the other: how many, bytes of each.
+"""Row groups of each buffer of a frame, one after the other: number of rows, bytes per row.
 
-What stands at the front of all rows of a group, and fields, may be left out where they are as in
-the frame before. Such a frame has ``base``, the ``seq`` of that one; ``kept``, for each group the
-bytes of each row that are not sent; and one buffer with the rest of all rows, in their order. A
-view that has another frame says ``hello`` again.
+Bytes at the front of all rows of a group, and fields, may be left out if they have not changed
+since the last frame. Such a frame has ``base``, the ``seq`` of that frame; ``kept``, for each group
+the bytes of each row that are not sent; and one buffer with the rest of all rows, in their order. A
+view that has another frame sends ``hello`` again.
 """
 
 
 class QuantityRow(TypedDict):
-    """One line of the quantity list."""
+    """Row of the quantity list."""
 
     name: str
     summary: str
@@ -73,15 +73,15 @@ class QuantityRow(TypedDict):
     formula: str
     aliases: list[str]
     every_step: bool
-    """It costs the same however rarely it is due."""
+    """True if its cost does not depend on how often it is due."""
     usual: float | None
-    """What it is like where all is well; None where that depends on the model."""
+    """Usual value in a healthy training; None if that depends on the model."""
     misfits: list[str]
-    """For each kind of place why it cannot be measured there, in words; "" where it can."""
+    """For each kind of place the reason why it cannot be measured there; "" if it can."""
 
 
 class ModelMessage(TypedDict):
-    """What is being looked at; sent on hello and when the module table or catalogue changes."""
+    """The model; sent on hello and when the module table or the catalogue changes."""
 
     v: int
     type: Literal["model"]
@@ -101,7 +101,7 @@ class ModelMessage(TypedDict):
 
 
 class TicketRow(TypedDict):
-    """What became of one click."""
+    """State of one click."""
 
     id: str
     state: Literal["queued", "applied", "refused"]
@@ -111,14 +111,14 @@ class TicketRow(TypedDict):
 
 
 class TicketMessage(TicketRow):
-    """One click is queued, refused or applied: sent at once, before the status that has it too."""
+    """State of one click, sent at once, before the status that contains it too."""
 
     v: int
     type: Literal["ticket"]
 
 
 class ProblemRow(TypedDict):
-    """One probe error or a problem of the writer, in words."""
+    """An error of a probe or a problem of the writer, in words."""
 
     module: str
     quantity: str
@@ -138,14 +138,14 @@ class SilentRow(TypedDict):
 
 
 Tally: TypeAlias = tuple[int, float, float]
-"""Of one probe: step of the last value or -1, microseconds per step, per cent of step time."""
+"""Last step of a probe's values or -1, microseconds per step, per cent of step time."""
 
 
 class StatusMessage(TypedDict):
     """The top bar, the marks of the tree and the foot; a few times a second.
 
-    All but ``state`` and ``step`` is left out of a status in which it is what it was in the one
-    before, so a view keeps the last it got.
+    A status omits everything but ``state`` and ``step`` that has not changed since the one before,
+    so a view keeps the last values it got.
     """
 
     v: int
@@ -155,16 +155,16 @@ class StatusMessage(TypedDict):
     end_step: int
     """The step at which training will end; -1 when it is not known."""
     epoch: int
-    """That of the training loop; -1 when it is not known."""
+    """Epoch of the training loop; -1 if unknown."""
     seconds_left: float | None
     rate: float | None
     cost_percent: float | None
     budget: str
-    """What is done to keep the cost inside a budget, in words; empty without one."""
+    """Steps taken to keep the cost inside the budget, in words; empty without a budget."""
     progress: str
-    """What is being measured now and takes a while, in words; mostly empty."""
+    """Slow measurement in progress, in words; mostly empty."""
     route: str
-    """How clicks are answered: own subshell, pump, after the cell, no kernel."""
+    """Way in which clicks are answered: own subshell, pump, after the cell, no kernel."""
     scalar: NotRequired[tuple[str, float | None, list[float | None]]]
     """Name, last value and up to 90 recent values, of 4 digits, of the user's first logged scalar
     (`loss`, where there is one); None where it is NaN or infinite, which JSON cannot say."""
@@ -173,12 +173,12 @@ class StatusMessage(TypedDict):
     recorded: dict[str, list[str]]
     """Quantity -> modules that have at least one value, in definition order."""
     logged: list[str]
-    """Those of them that the loop logs, of the model as a whole."""
+    """Recorded quantities that the loop logs, for the model as a whole."""
     tallies: list[Tally]
-    """One for each of ``attached``."""
+    """One tally per element of ``attached``."""
     silent: list[SilentRow]
     costs: dict[str, float]
-    """Quantity -> microseconds per step of one probe of it here; only of those that have fired."""
+    """Microseconds per step of one probe of each quantity; only quantities that have fired."""
     vectors: dict[str, Glyph]
     """Quantities whose values are vectors or other arrays, and their signs."""
     problems: list[ProblemRow]
@@ -188,40 +188,42 @@ class StatusMessage(TypedDict):
     """Control -> "" when it can act now, else the reason it is greyed."""
     record: str
     """Location, as shown in the foot."""
+    device: str
+    """Device of the model, such as ``cuda:0, NVIDIA H100``; empty if unknown."""
     nbytes: int
     flushed_age_s: float | None
     dropped_rows: int
 
 
 class SelectionMessage(TypedDict):
-    """The shared choice of what to draw; sent by the kernel on every change, and by a view."""
+    """The shared selection; sent by the kernel on every change, and by a view."""
 
     v: int
     type: Literal["selection"]
     home: str
     """Quantity of the heat map; "" before anything is recorded."""
     series: list[tuple[str, str]]
-    """(module, quantity) drawn as lines, in the order of their colours."""
+    """(module, quantity) drawn as lines, in the order of their colors."""
     window: tuple[float, float] | None
     """Step range both views show; None for everything."""
     log_heat: bool | None
-    """None: as fits what is drawn."""
+    """Log scale of the heat map; None chooses."""
     cells: Literal["max", "mean"]
-    """What a cell of several steps shows: the largest value keeps a spike, the mean the level."""
+    """Value of a cell with several steps: the largest keeps a spike, the mean the level."""
     log_y: bool | None
-    """None: as fits what is drawn."""
+    """Log scale of the lines; None chooses."""
     log_x: bool
     smooth: float
     """0 (none) to 0.999: weight of the debiased exponential average, in the plotted scale."""
     x_axis: Literal["step", "time"]
     rows: list[str]
-    """The heat map has those that are, or lie below, one of these; all of them where empty."""
+    """The heat map has the rows at or below these; all rows if empty."""
     folds: list[str]
-    """One row of the heat map stands for each of these and all that lies below it."""
+    """Modules that are folded: one row for the module and everything below it."""
     others: list[str]
     """Locations of the runs that are compared with this one."""
     ratio_to: str
-    """Which of them the heat map is divided by; empty for the values of this run."""
+    """Run by which the heat map is divided; empty for the values of this run."""
     aligned: Alignment
     apart: tuple[float, int]
     """Factor beyond which, and rows for which, two runs have parted."""
@@ -230,17 +232,17 @@ class SelectionMessage(TypedDict):
 
 
 class LineSeries(TypedDict):
-    """Where one series lies in the buffer: n x values, n y values, then those of its average."""
+    """Place of a series in the buffer: n x values, n y values, then those of its average."""
 
     module: str
     quantity: str
     colour: int
-    """Index bound to the series for good: Okabe-Ito colour = index % 7, dash = index // 7."""
+    """Permanent index of the series: Okabe-Ito color = index % 7, dash = index // 7."""
     n: int
     n_average: int
-    """Points of its average, which is taken of every recorded value and thinned on its own."""
+    """Points of its average, computed from every recorded value and thinned separately."""
     offset: int
-    """In float32 elements from the start of the buffer."""
+    """Offset in the buffer, in float32 elements."""
     n_rows: int
     """Recorded points in the window before thinning; n == n_rows means nothing was thinned."""
     first_step: int
@@ -248,7 +250,7 @@ class LineSeries(TypedDict):
     last_value: float | None
     n_nonfinite: int
     weight: float
-    """Of its average: as chosen, at most 1 - 10 / n of n recorded values."""
+    """Weight of its average: as chosen, at most 1 - 10 / n for n recorded values."""
     marks: list[float]
     """x (relative to x0) of recorded values that are NaN or infinite."""
 
@@ -264,13 +266,12 @@ class LinesFrame(TypedDict):
     smooth: float
     """Weight of the averages, as chosen."""
     log_y: bool
-    """Of its values, unless the selection says otherwise."""
+    """Log scale of the values, unless the selection says otherwise."""
     averaged: float
     """Share of the recorded values that are in the averages; below 1 there is more to come."""
     series: list[LineSeries]
     events: list[tuple[float, str, str]]
-    """(x relative to x0, kind, text): where a probe was attached, training paused, and so on;
-    alerts have messages of their own."""
+    """(x relative to x0, kind, text) of an attached probe, a pause, and so on; alerts excluded."""
     # buffers[0]: float32
 
 
@@ -293,29 +294,29 @@ class HeatFrame(TypedDict):
     """Column c covers steps first + c*(last+1-first)/columns up to the next column's."""
     low: float | None
     high: float | None
-    """Ends of the colours; None without a finite value (without a positive one when ``log``)."""
+    """Ends of the colors; None without a finite value (without a positive one when ``log``)."""
     lowest: float | None
     highest: float | None
-    """Of the finite values: what lies beyond the colours has those of their ends."""
+    """Largest finite value; values beyond the color scale have the color of its end."""
     log: bool
-    """Whether the colours are logarithmic, unless the selection says otherwise."""
+    """Log scale of the colors, unless the selection says otherwise."""
     colours: ColourMap
 
 
 class ViewRow(TypedDict):
-    """One registered view: what stands above it."""
+    """Header of one registered view."""
 
     name: str
     summary: str
     folded: bool
     cost_s: float | None
-    """Of a core, for one drawing; None before the first."""
+    """CPU seconds of one drawing; None before the first."""
     every_s: float | None
     """Seconds from one drawing to the next; None while training rests, which draws at once."""
     error: str
-    """In place of the picture; empty when the last drawing went well."""
+    """Error text in place of the picture; empty if the last drawing succeeded."""
     where: str
-    """Line of the error, and what stands there; empty for one that has no line."""
+    """Line of the error and its text; empty for an error without a line."""
     n_errors: int
     """Failures in a row."""
 
@@ -339,7 +340,7 @@ class EsmMessage(TypedDict):
 
 
 class ArrayPlace(TypedDict):
-    """Where an array was in ``data``; its numbers are the buffer of the same place in the list."""
+    """Path of an array in ``data``; its numbers are in the buffer of the same index."""
 
     path: list[str | int]
     dtype: str
@@ -347,7 +348,7 @@ class ArrayPlace(TypedDict):
 
 
 class DrawnFrame(TypedDict):
-    """A registered view as it was drawn: a PNG in buffers[0], data for its module, or nothing."""
+    """Frame of a registered view: a PNG in buffers[0], data for its module, or nothing."""
 
     v: int
     type: Literal["drawn"]
@@ -355,7 +356,7 @@ class DrawnFrame(TypedDict):
     view: str
     form: Literal["image", "data", "nothing"]
     width: NotRequired[int]
-    """Of the image, in CSS pixels."""
+    """Width of the image, in CSS pixels."""
     height: NotRequired[int]
     data: NotRequired[Any]
     arrays: NotRequired[list[ArrayPlace]]
@@ -371,4 +372,4 @@ class Exported(TypedDict):
     text: NotRequired[str]
     error: NotRequired[str]
     note: NotRequired[str]
-    """What was saved, where the name of the file does not say it all."""
+    """Description of the saved content, if the file name is not enough."""

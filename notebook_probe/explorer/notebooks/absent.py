@@ -1,4 +1,4 @@
-"""Where no panel can be shown: whether that is an error, and what is said if it is none."""
+"""Environments without a notebook: whether that is an error, and the message if not."""
 
 from __future__ import annotations
 
@@ -10,15 +10,15 @@ KERNELS = {"ipykernel", "marimo"}
 
 
 def in_a_notebook() -> bool:
-    """Whether something that runs notebooks is loaded; asked where the panel's packages lack.
+    """Return whether a notebook kernel is loaded; used when the panel's packages are missing.
 
-    In a script nobody could see a panel, so that one that cannot be made must not end a training.
+    A script cannot show a panel, and a panel that cannot be made must not end a training.
     """
     return not KERNELS.isdisjoint(sys.modules)
 
 
 def say_no_notebook(name: str) -> None:
-    """One line in the place of a panel."""
+    """Print a line in place of the panel."""
     print(
         f"{name}: there is no notebook here to show a panel in; "
         '.to_html("run.html") writes it into a file'

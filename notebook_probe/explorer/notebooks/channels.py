@@ -9,14 +9,14 @@ from typing import Any
 import zmq
 from jupyter_client.client import KernelClient
 
-from notebook_probe.explorer.notebooks.way import Way
+from notebook_probe.explorer.notebooks.way import MessageWay
 
 __all__ = ["JupyterWay", "Wanted", "client", "create_subshell"]
 
 CONTROL_TIMEOUT_S = 5.0
 
 
-class JupyterWay(Way):
+class JupyterWay(MessageWay):
     """A way on which a kernel that speaks the Jupyter protocol answers."""
 
     answers = True
@@ -30,7 +30,7 @@ class JupyterWay(Way):
 
 @functools.cache
 def client() -> KernelClient:
-    """A front end of this very kernel, so that the public protocol can be spoken with it."""
+    """Return a client of this kernel, to talk to it by the public protocol."""
     from ipykernel.connect import get_connection_file
 
     own = KernelClient(context=zmq.Context.instance())
@@ -39,7 +39,7 @@ def client() -> KernelClient:
 
 
 def create_subshell() -> str:
-    """The id of a new subshell of this kernel; RuntimeError where it has none."""
+    """Return the id of a new subshell of this kernel; RuntimeError if it has none."""
     features = _ask_control("kernel_info_request").get("supported_features", [])
     if "kernel subshells" not in features:
         raise RuntimeError("this kernel has no subshells")
@@ -47,7 +47,7 @@ def create_subshell() -> str:
 
 
 def _ask_control(request: str) -> dict[str, Any]:
-    """The content of the control thread's reply; it answers while the main thread is busy."""
+    """Return the control thread's reply; it answers while the main thread is busy."""
     own = client()
     with own.connect_control() as socket:
         own.session.send(socket, request)
@@ -58,16 +58,16 @@ def _ask_control(request: str) -> dict[str, Any]:
 
 
 ARRIVALS = {"kernel_info_request", "comm_info_request"}
-"""What a page asks that is loaded again, before it can ask for its widgets."""
+"""Requests of a reloaded page before it can ask for its widgets."""
 
 CONTROL = "jupyter.widget.control"
 """The comm on which it then asks for the state of all widgets."""
 
 
 class Wanted:
-    """Which messages are ours to answer: of carried comms, and of a page that is loaded again.
+    """Messages for us to answer: of carried comms, and of a page that is loaded again.
 
-    Without the latter a page that is loaded while a cell blocks shows no widget until it ends.
+    Without the latter, a page loaded while a cell blocks shows no widget until the cell ends.
 
     Parameters
     ----------

@@ -14,7 +14,7 @@ from traitlets import TraitError
 from notebook_probe.explorer.notebooks.notebook import CellEnded, Shown
 from notebook_probe.explorer.notebooks.pump import Pump
 from notebook_probe.explorer.notebooks.subshell import AskedByComm, Readdressed
-from notebook_probe.explorer.notebooks.way import Way
+from notebook_probe.explorer.notebooks.way import MessageWay
 
 __all__ = ["JupyterNotebook"]
 
@@ -68,9 +68,9 @@ class JupyterNotebook:
         return remove
 
 
-def _choose(kernel: Any) -> Way:
-    """The first way that this kernel has everything for."""
+def _choose(kernel: Any) -> MessageWay:
+    """Return the first way that this kernel supports."""
     for way in (AskedByComm, Readdressed, Pump):
         with suppress(*UNSUITED):
             return way(kernel)
-    return Way("after the cell")
+    return MessageWay("after the cell")

@@ -1,8 +1,8 @@
-"""A marimo notebook, found by what it has loaded: the package itself knows nothing of marimo.
+"""A marimo notebook, found among the loaded modules; the package never imports marimo.
 
-A marimo kernel has one thread. What its page says waits in two queues of the same order: one for
-everything, one for what widgets say. The panel's messages are read ahead of the second at a step
-boundary; when their turn comes in the ordinary way, as many are let pass.
+A marimo kernel has one thread. Messages of its page wait in two queues with the same order: one
+for everything, one for widgets. The panel's messages are read early, from the second queue, at a
+step boundary; when their turn comes in the ordinary way, the same number is skipped.
 """
 
 from __future__ import annotations
@@ -18,7 +18,8 @@ from contextlib import suppress
 from typing import TYPE_CHECKING, Any
 
 from notebook_probe.explorer.notebooks.notebook import CellEnded, Shown
-from notebook_probe.explorer.notebooks.way import PUMP_INTERVAL_S, Way, uninterrupted
+from notebook_probe.explorer.notebooks.way import PUMP_INTERVAL_S, MessageWay
+from notebook_probe.uninterrupted import uninterrupted
 
 if TYPE_CHECKING:  # Colab has none
     from comm.base_comm import BaseComm
@@ -33,7 +34,7 @@ UNSUITED = (AttributeError, KeyError, TypeError, ValueError)
 
 
 def marimo_kernel() -> Any:
-    """The marimo kernel that runs this thread, None elsewhere; a server may have several."""
+    """Return the marimo kernel of this thread, None elsewhere; a server may have several."""
     contexts = sys.modules.get("marimo._runtime.context.types")
     context = None if contexts is None else contexts.safe_get_context()
     return getattr(context, "_kernel", None)  # a script that is run has none
@@ -69,7 +70,7 @@ class MarimoNotebook:
         return remove
 
     def follows(self) -> bool:
-        """Tell whether a cell of this kernel runs here, and see to it that its end is told."""
+        """Return whether a cell of this kernel runs here, and arrange to be notified of its end."""
         if threading.get_ident() != self._thread:
             return False
         running = self._context.execution_context
@@ -98,13 +99,13 @@ class MarimoNotebook:
         for callback in tuple(self._callbacks):
             callback(error)
 
-    def _choose(self) -> Way:
+    def _choose(self) -> MessageWay:
         with suppress(*UNSUITED):
             return ReadAhead(self._kernel, self.follows)
-        return Way("after the cell")
+        return MessageWay("after the cell")
 
 
-class ReadAhead(Way):
+class ReadAhead(MessageWay):
     """Our messages are answered between two steps, before it is their turn."""
 
     answers = True
@@ -114,6 +115,8 @@ class ReadAhead(Way):
         commands = sys.modules["marimo._runtime.commands"]
         self._command, self._message = commands.ModelCommand, commands.ModelCustomMessage
         self._put, self._may_pump = kernel.enqueue_control_request, may_pump
+        # marimo has no public access to its queue of messages; the closure of its enqueue function
+        # has.
         cells = dict(zip(self._put.__code__.co_freevars, self._put.__closure__, strict=True))
         self._waiting = _Ahead(cells["set_ui_element_queue"].cell_contents)
         self._answers: dict[str, Callable[[Any], None]] = {}
@@ -152,7 +155,7 @@ class ReadAhead(Way):
 
 
 class _Ahead:
-    """Reads a queue ahead of its owner, who gets everything in its order all the same."""
+    """Read a queue ahead of its owner, which still gets everything in its order."""
 
     def __init__(self, waiting: Any) -> None:
         self._is_empty, self._take = waiting.empty, waiting.get_nowait
@@ -162,7 +165,8 @@ class _Ahead:
 
     def news(self) -> list[Any]:
         found = []
-        with uninterrupted(), suppress(queue.Empty):
+        # An interrupt between the two lines would lose a message of marimo's own.
+        with uninterrupted, suppress(queue.Empty):
             while not self._is_empty():
                 found.append(self._take())
                 self._seen.append(found[-1])

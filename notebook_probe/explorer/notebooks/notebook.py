@@ -1,11 +1,11 @@
-"""What a panel needs of the notebook that it is shown in, and what is there without one."""
+"""Interface between a panel and its notebook, and the stand-in for scripts without one."""
 
 from __future__ import annotations
 
 from collections.abc import Callable
 from typing import Any, Protocol, TypeAlias
 
-from notebook_probe.explorer.notebooks.way import Way
+from notebook_probe.explorer.notebooks.way import MessageWay
 
 __all__ = ["CellEnded", "NoNotebook", "Notebook", "Shown"]
 
@@ -19,10 +19,10 @@ class Shown(Protocol):
 
 
 class Notebook(Protocol):
-    """Cells that run one after the other, and what they show."""
+    """A notebook: cells that run one after the other, and their outputs."""
 
-    way: Way
-    """How clicks are answered while a cell runs."""
+    way: MessageWay
+    """Way in which clicks are answered while a cell runs."""
 
     @property
     def cell(self) -> str:
@@ -31,7 +31,7 @@ class Notebook(Protocol):
 
     @property
     def execution(self) -> int:
-        """Which execution of a cell this is; later ones have higher numbers."""
+        """Number of the cell's execution; later ones have higher numbers."""
         ...
 
     def display(self, widget: Shown) -> None:
@@ -50,7 +50,7 @@ class NoNotebook:
     execution = 0
 
     def __init__(self) -> None:
-        self.way = Way("no kernel")
+        self.way = MessageWay("no kernel")
 
     def display(self, widget: Shown) -> None: ...
 

@@ -11,13 +11,14 @@ from typing import Any
 import zmq
 
 from notebook_probe.explorer.notebooks.channels import JupyterWay, Wanted, client
-from notebook_probe.explorer.notebooks.way import PUMP_INTERVAL_S, uninterrupted
+from notebook_probe.explorer.notebooks.way import PUMP_INTERVAL_S
+from notebook_probe.uninterrupted import uninterrupted
 
 __all__ = ["Pump"]
 
 
 class Pump(JupyterWay):
-    """What we answer is picked out of the waiting ones, and handled between two steps."""
+    """Pick our messages out of the waiting ones, and handle them between two steps."""
 
     def __init__(self, kernel: Any) -> None:
         super().__init__("pump")
@@ -39,8 +40,9 @@ class Pump(JupyterWay):
     def _take_one(self) -> tuple[list[bytes], dict[str, Any]] | None:
         """Take the first message of a carried comm; everything else stays, in its order."""
         first = None
-        with uninterrupted():
+        with uninterrupted:
             self._kernel.shell_stream.flush(zmq.POLLIN)  # moves what has arrived into the queue
+            # Once around: every other message goes back, so that their order stays.
             for _ in range(self._queue.qsize()):
                 entry = self._queue.get_nowait()
                 frames = entry[2][0] if entry[2] else []
@@ -54,6 +56,7 @@ class Pump(JupyterWay):
     def _handle(self, identities: list[bytes], message: dict[str, Any]) -> None:
         """Do as the kernel does, but let an interrupt through to the cell."""
         kernel = self._kernel
+        # The cell's own parent, to be restored: output is attributed by it.
         cell, cell_identities = kernel.get_parent("shell"), self._identities["shell"]
         message["content"] = kernel.session.unpack(message["content"])
         kernel.set_parent(identities, message, channel="shell")
@@ -64,6 +67,7 @@ class Pump(JupyterWay):
             kernel.shell_stream.flush(zmq.POLLOUT)  # the loop that sends replies is blocked
         finally:
             self._publish("idle")
+            # Output of the cell that goes on must not appear under the panel's message.
             kernel.set_parent(cell_identities, cell, channel="shell")
 
     def _publish(self, state: str) -> None:
@@ -73,7 +77,8 @@ class Pump(JupyterWay):
 
 
 def _finish(handling: Any) -> None:
-    """Run a handler to its end, be it a coroutine: those of ours await nothing."""
+    """Run a handler to its end, also a coroutine: our handlers await nothing."""
     if inspect.isawaitable(handling):
+        # One send runs it to the end, without an event loop, which is busy with the cell.
         with suppress(StopIteration):
             handling.__await__().send(None)

@@ -1,4 +1,4 @@
-"""Ways through a kernel subshell of our own, which ipykernel has from 7.1 on."""
+"""Ways through a separate kernel subshell, which ipykernel has from 7.1 on."""
 
 from __future__ import annotations
 
@@ -23,6 +23,7 @@ class Readdressed(JupyterWay):
         self._deliver = kernel.shell_channel_thread_main
         loop, stream = kernel.shell_channel_thread.io_loop, kernel.shell_stream
         self._subshell_id = create_subshell()
+        # In the thread that owns the stream: zmq sockets must not be used from two threads.
         loop.add_callback(stream.on_recv, self._receive, copy=False)
 
     def _receive(self, frames: list[zmq.Frame]) -> Any:
@@ -30,6 +31,7 @@ class Readdressed(JupyterWay):
         found = self._wanted.among(frames)
         if found is not None:
             identities, message = found
+            # A reloaded page may name a subshell that exists no more.
             message["header"]["subshell_id"] = self._subshell_id
             head = self._wanted.session.serialize(message, identities)
             frames = [zmq.Frame(part) for part in head] + frames[len(head) :]
@@ -42,6 +44,7 @@ class AskedByComm(Readdressed):
     def __init__(self, kernel: Any) -> None:
         from ipykernel.comm.comm import BaseComm as KernelComm
 
+        # AttributeError in versions before: then `_choose` tries the next way.
         _ = KernelComm._reply_subshell_for
         super().__init__(kernel)
 

@@ -1,23 +1,20 @@
-"""How the messages of a panel are answered while a cell blocks the kernel: at least not at all."""
+"""Ways to answer a panel's messages while a cell blocks the kernel. This one: not at all."""
 
 from __future__ import annotations
 
-import signal
-import threading
-from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
+from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:  # Colab has none
     from comm.base_comm import BaseComm
 
-__all__ = ["PUMP_INTERVAL_S", "Way", "uninterrupted"]
+__all__ = ["PUMP_INTERVAL_S", "MessageWay"]
 
 PUMP_INTERVAL_S = 0.02
 
 
-class Way:
-    """The way of last resort: messages wait for the end of the cell, or nobody sends any."""
+class MessageWay:
+    """The last resort: messages wait for the end of the cell, or no messages are sent."""
 
     answers = False
     """Messages are answered while a cell blocks."""
@@ -37,19 +34,3 @@ class Way:
 
     def tell_myself(self, comm_id: str, content: Mapping[str, Any]) -> None:
         """Send a comm a custom message as a front end does."""
-
-
-@contextmanager
-def uninterrupted() -> Iterator[None]:
-    """Hold an interrupt back to the end of the block; other threads than the main get none."""
-    if threading.current_thread() is not threading.main_thread():
-        yield
-        return
-    held = []
-    before = signal.signal(signal.SIGINT, lambda number, _frame: held.append(number))
-    try:
-        yield
-    finally:
-        signal.signal(signal.SIGINT, before)
-    if held:
-        signal.raise_signal(signal.SIGINT)

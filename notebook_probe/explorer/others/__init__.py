@@ -1,6 +1,6 @@
-"""Other runs beside the one of a panel: found, and read in a thread of their own.
+"""Other runs compared with the panel's run: found, and read in a separate thread.
 
 ::
 
-    folder, path, URL ─▶ shelf: opened records, and a row of each ─▶ what of them is drawn
+    folder, path, URL ─▶ shelf: opened records, and a row of each ─▶ lines and frames
 """

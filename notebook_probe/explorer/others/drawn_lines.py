@@ -1,4 +1,4 @@
-"""The series of other runs, as they are drawn beside those of one: smoothed, over its steps."""
+"""Series of other runs as they are overlaid: smoothed, over the steps of this run."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from typing import Any, TypedDict
 import numpy as np
 
 from notebook_probe.compare import Alignment, RunAxis
-from notebook_probe.compare.axes import Run
+from notebook_probe.compare.axes import ComparedRun
 from notebook_probe.compare.band import band_of
 from notebook_probe.compare.tables import Doubles
 from notebook_probe.explorer.draw.lines.lines import Lines
@@ -38,16 +38,16 @@ class Drawn:
     """One series over the steps of this run."""
 
     steps: Doubles
-    """Of this run; not whole where the other stands between two of them."""
+    """Steps of this run; fractional where the other run's step is between two of them."""
     values: Doubles
     low: Doubles | None = None
-    """Of a group: the smallest and the largest of its runs."""
+    """Smallest value among the runs of a group; `high` is the largest."""
     high: Doubles | None = None
     n_runs: int = 1
 
 
 class BesideLine(TypedDict):
-    """Where one series of another run lies in the buffer: n x, n y; of a group n low, n high."""
+    """Place of another run's series in the buffer: n x, n y; for a group n low, n high."""
 
     run: str
     """Location; empty for a group."""
@@ -56,7 +56,7 @@ class BesideLine(TypedDict):
     n: int
     """0 where it is not recorded there."""
     offset: int
-    """In float32 elements."""
+    """Offset in the buffer, in float32 elements."""
     n_runs: int
     banded: bool
 
@@ -72,14 +72,14 @@ class BesideFrame(TypedDict):
 
 
 class DrawnLines:
-    """Keeps the series of one other run and reads only what they gain."""
+    """Series of one other run; reads only new rows."""
 
     def __init__(self, record: Source) -> None:
         self._record = record
         self._painter = Lines()
 
     def read(self, selection: PanelSelection, alignment: Alignment) -> dict[Series, Drawn]:
-        """The series that are drawn, those that are recorded there."""
+        """Return the selected series that are recorded there."""
         window = window_there(selection.window, alignment)
         asked = replace(selection, window=window, x_axis="step", log_x=False)
         message, buffer = self._drawn(asked)
@@ -97,7 +97,7 @@ class DrawnLines:
         return found
 
     def _drawn(self, selection: PanelSelection) -> tuple[Mapping[str, Any], memoryview]:
-        """The frame with the averages of every value."""
+        """Return the frame, with averages over every value."""
         while True:
             message, [buffer] = self._painter.frame(self._record, selection, WIDTH)
             if message["averaged"] >= 1.0:
@@ -105,7 +105,7 @@ class DrawnLines:
 
 
 def grouped(runs: Sequence[Mapping[Series, Drawn]], *, log: bool) -> dict[Series, Drawn]:
-    """Each series as the mean of the runs that have it, at even places, with their extremes."""
+    """Return each series as the mean of its runs, at even positions, with their extremes."""
     found = {}
     for series in dict.fromkeys(one for run in runs for one in run):
         held = [run[series] for run in runs if series in run]
@@ -121,9 +121,9 @@ def grouped(runs: Sequence[Mapping[Series, Drawn]], *, log: bool) -> dict[Series
 
 
 def beside_frame(
-    source: Run, selection: PanelSelection, lines: Mapping[str, Mapping[Series, Drawn]]
+    source: ComparedRun, selection: PanelSelection, lines: Mapping[str, Mapping[Series, Drawn]]
 ) -> Frame:
-    """The message and its buffer; ``lines`` by the location of their run, "" for a group."""
+    """Return the message and its buffer; ``lines`` by the location of their run, "" for a group."""
     clock = RunAxis(source, "time") if selection.x_axis == "time" else None
     found_x = [one.steps for found in lines.values() for one in found.values()]
     x0 = float(min((steps[0] for steps in found_x), default=0.0)) if clock is None else 0.0
@@ -167,7 +167,7 @@ def beside_frame(
 def window_there(
     window: tuple[float, float] | None, alignment: Alignment
 ) -> tuple[float, float] | None:
-    """The window in steps of the other run; open where that has not come so far."""
+    """Return the window in steps of the other run; open at an end that it has not reached."""
     if window is None:
         return None
     low, high = alignment.steps_there(window).tolist()

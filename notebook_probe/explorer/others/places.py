@@ -1,4 +1,4 @@
-"""Where other runs lie: the records of a folder, and what a path or a URL names."""
+"""Locations of other runs: the records of a folder, and what a path or a URL names."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ __all__ = ["first_record", "neighbours", "resolved", "stamp"]
 
 
 def resolved(location: str) -> str:
-    """The same text for every way to write the same place.
+    """Return the normalized location: one text for every spelling.
 
     Examples
     --------
@@ -25,7 +25,9 @@ def resolved(location: str) -> str:
 
 
 def neighbours(location: str) -> list[str]:
-    """The records in the folder of a local record, written as it is, those changed last first.
+    """Return the records in the folder of a local record, the last changed first.
+
+    The paths are written as the given one is.
 
     Raises
     ------
@@ -41,14 +43,14 @@ def neighbours(location: str) -> list[str]:
 
 
 def first_record(location: str) -> Location:
-    """Where the record is; of a distributed job that of its first rank."""
+    """Return the location of a record; for a distributed job, that of its first rank."""
     path = local_path(location)
     place: Location = location if path is None else path.expanduser()
     return next(iter(rank_folders(place).values()), place)
 
 
 def stamp(location: str) -> int:
-    """Another one whenever a local record has got another commit; 0 elsewhere."""
+    """Return a number that changes with each commit of a local record; 0 elsewhere."""
     path = local_path(location)
     return 0 if path is None else _changed_ns(path.expanduser())
 

@@ -1,4 +1,4 @@
-"""One run of a list in a row: when it was begun, how far it came, its loss, what it differs in."""
+"""Row of a run in a list: its start, steps, loss, and what it differs in."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from typing import TypedDict
 
 import numpy as np
 
-from notebook_probe.compare.axes import Run
+from notebook_probe.compare.axes import ComparedRun
 from notebook_probe.errors import ProbeError
 from notebook_probe.lineage.progress import begun_ms, n_steps, scalar_of
 from notebook_probe.record.format.source import Source
@@ -14,31 +14,31 @@ from notebook_probe.record.format.source import Source
 __all__ = ["RunRow", "run_row", "unread_row"]
 
 N_POINTS = 54
-"""Of the line of the loss, which is as wide in pixels."""
+"""Points of the loss line, which is as wide in pixels."""
 
 
 class RunRow(TypedDict):
-    """One record."""
+    """Row of one record."""
 
     run: str
-    """Its location, by which it is chosen."""
+    """Location of the run, by which it is chosen."""
     name: str
     begun_ms: int
-    """Since 1970; 0 where the record does not say."""
+    """Start in milliseconds since 1970; 0 if the record does not say."""
     steps: int
     finished: bool
     scalar: str
-    """Of which scalar the line is; empty where none was logged."""
+    """Scalar that the line shows; empty if none was logged."""
     line: list[float | None]
     last: float | None
-    """Of the line; None where it is NaN or infinite."""
+    """Last value of the line; None if NaN or infinite."""
     differs: str
     problem: str
-    """Why it cannot be read; the rest says nothing then."""
+    """Reason why the record cannot be read; the other fields are empty then."""
 
 
 def unread_row(location: str, name: str, problem: str = "") -> RunRow:
-    """Of a record that is not read yet, or cannot be."""
+    """Return the row of a record that is not read yet, or cannot be."""
     return {
         "run": location,
         "name": name,
@@ -53,8 +53,8 @@ def unread_row(location: str, name: str, problem: str = "") -> RunRow:
     }
 
 
-def run_row(location: str, name: str, run: Run, differs: str, problem: str = "") -> RunRow:
-    """Of one that can be read; a few numbers of it are read, and no more."""
+def run_row(location: str, name: str, run: ComparedRun, differs: str, problem: str = "") -> RunRow:
+    """Return the row of a record, reading only a few of its numbers."""
     scalar = scalar_of(run)
     line, last = line_of(run, scalar) if scalar else ([], None)
     return {
@@ -72,7 +72,7 @@ def run_row(location: str, name: str, run: Run, differs: str, problem: str = "")
 
 
 def line_of(source: Source, scalar: str) -> tuple[list[float | None], float | None]:
-    """The scalar in few points of its rows, and its last value; None for what is not finite."""
+    """Return a few points of a scalar, and its last value; None where it is not finite."""
     try:
         found = source.thinned("", scalar, n_points=N_POINTS)
     except ProbeError:  # it has a column, and no value in it

@@ -1,4 +1,4 @@
-"""The runs that may be compared with one: opened in a thread of their own, a row of each."""
+"""The runs that may be compared with one: opened in a separate thread, a row of each."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, replace
 
 from notebook_probe.compare import differences
-from notebook_probe.compare.axes import Run
+from notebook_probe.compare.axes import ComparedRun
 from notebook_probe.explorer.draw.worker import Worker
 from notebook_probe.explorer.others.places import first_record, neighbours, resolved, stamp
 from notebook_probe.explorer.others.run_row import RunRow, run_row, unread_row
@@ -18,13 +18,13 @@ from notebook_probe.record.store.location import local_path, stem
 __all__ = ["Other", "Shelf", "Task"]
 
 MOST_LISTED = 100
-"""Records of a folder that are read; of those changed longest ago only their number is told."""
+"""Maximum records of a folder that are read; older ones are only counted."""
 
 Task = Callable[[], None]
 
 
 class Other(OpenedRecord):
-    """A record beside; what of it is left out stands in its row, and is no warning of the cell."""
+    """Another run's record; warnings about it are shown in its row, not in the cell."""
 
     def _warn(self) -> None:
         pass
@@ -36,34 +36,34 @@ class _Entry:
     row: RunRow
     record: OpenedRecord | None = None
     stamp: int = -1
-    """Of the commit that the row tells of."""
+    """Stamp of the commit that the row was read from."""
 
 
 class Shelf:
-    """Reads in a thread of its own: a folder may lie on a disk that is slow, or gone.
+    """Read other runs in a thread: a folder may be on a disk that is slow or missing.
 
-    `look` and `keep` return at once; `rows` and `opened` say what is known by now.
+    `look` and `keep` return at once; `rows` and `opened` return what is known by now.
 
     Parameters
     ----------
     source : Source
-        The run that the others stand beside.
+        The run that the others are compared with.
     run : callable, optional
-        Runs a task; a thread of its own unless given.
+        Runs a task; default: in a new thread.
 
     Attributes
     ----------
     listed : bool
-        The folder has been read since the last `look`.
+        The folder was read since the last `look`.
     problem : str
-        Why there is no list.
+        Reason why there is no list.
     n_left_out : int
         Records of the folder that are not listed.
     own : RunRow or None
         The run itself; None before the first `look`.
     """
 
-    def __init__(self, source: Run, run: Callable[[Task], None] | None = None) -> None:
+    def __init__(self, source: ComparedRun, run: Callable[[Task], None] | None = None) -> None:
         self._source = source
         self._worker = Worker("notebook_probe runs")
         self.do = run or self._worker.do
@@ -78,7 +78,7 @@ class Shelf:
 
     @property
     def folder(self) -> str:
-        """The folder whose records are listed; empty where the run lies elsewhere."""
+        """Folder whose records are listed; empty if the run is not local."""
         path = local_path(self._source.location)
         return "" if path is None else path.parent.name or str(path.parent)
 
@@ -89,24 +89,24 @@ class Shelf:
             self.do(self._look)
 
     def keep(self, others: Sequence[str]) -> None:
-        """Have these opened, wherever they are."""
+        """Keep these runs open, wherever they are."""
         if tuple(others) != self._kept:
             self._kept = tuple(others)
             self.do(lambda: self._read_all(others))
 
     def rows(self) -> list[RunRow]:
-        """What is known of each, those begun last first."""
+        """Return the rows of all runs, the last started first."""
         with self._lock:
             entries = list(self._entries.values())
         return [one.row for one in sorted(entries, key=_begun, reverse=True)]
 
     def opened(self, location: str) -> OpenedRecord | None:
-        """The record of one that could be read; in this thread alone may it be read on."""
+        """Return the record of a run that could be read; only this thread may read it further."""
         entry = self._entries.get(resolved(location))
         return entry.record if entry else None
 
     def row(self, location: str) -> RunRow | None:
-        """What is known of one."""
+        """Return the row of one run."""
         entry = self._entries.get(resolved(location))
         return entry.row if entry else None
 
@@ -151,7 +151,7 @@ class Shelf:
             self._entries[key] = changed
 
     def _read(self, entry: _Entry) -> _Entry:
-        """The entry as its record is now; a row with the reason where it cannot be read."""
+        """Return the entry from its present record; with the reason if it cannot be read."""
         location, name = entry.location, stem(entry.location)
         now = stamp(location)
         if entry.record is not None and now and now == entry.stamp:
@@ -159,7 +159,7 @@ class Shelf:
         try:
             record = entry.record or Other(first_record(location))
             if UNWRITTEN_OF in record.attrs:
-                raise ValueError("rows that another record lacks: its next writer takes them in")
+                raise ValueError("rows for another record: its next writer adds them")
             _ = record.revision  # looks for a newer commit
             problem = "; ".join(map(str, record.problems))
             differs = differences(self._source, record).text

@@ -1,4 +1,4 @@
-"""What a panel can beyond looking and attaching: one capability a file, `part` what they share.
+"""Further capabilities of a panel: one per file; `part` is what they share.
 
 ::
 

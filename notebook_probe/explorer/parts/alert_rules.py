@@ -17,22 +17,22 @@ from notebook_probe.record.format.source import Source
 from notebook_probe.run.attach.requests import EditRule, Request
 from notebook_probe.run.controls import Controls
 
-__all__ = ["AlertRules", "EditRuleClick", "RuleRow", "Trial", "TryRule"]
+__all__ = ["AlertRules", "EditRuleClick", "RuleRow", "RuleTrial", "TryRule"]
 
 
 class RuleRow(TypedDict):
-    """One rule."""
+    """Row of one rule."""
 
     name: str
     summary: str
     severity: Severity
     explained_by: list[str]
     thresholds: dict[str, float | None]
-    """None for one that is infinite."""
+    """Thresholds; None for an infinite one."""
     rows: int
     steps: int
     state: str
-    """"on", "waits for ...", "off: ..."; empty in a record that nobody watches."""
+    """"on", "waits for ...", "off: ..."; empty in a record that is not being watched."""
 
 
 class TryRule(TypedDict):
@@ -44,16 +44,16 @@ class TryRule(TypedDict):
     numbers: dict[str, float]
 
 
-class Trial(TypedDict):
+class RuleTrial(TypedDict):
     """The answer."""
 
     rule: str
     numbers: dict[str, float]
     steps: list[int]
-    """Of what it would have said: the first few."""
+    """First few steps at which it would have reported."""
     n: int
     problem: str
-    """Why it cannot be told; empty where it can."""
+    """Reason why this cannot be determined; empty if it can."""
 
 
 class EditRuleClick(TypedDict):
@@ -74,7 +74,7 @@ def _edit(click: EditRuleClick) -> Request:
 
 
 class AlertRules(Part):
-    """What is looked for; of an opened record those that are known here, which watch nothing."""
+    """Rules that are watched; for an opened record the known rules, which watch nothing."""
 
     name: ClassVar = "rules"
     clicks: ClassVar = {"edit_rule": Click(EditRuleClick, _edit)}
@@ -87,7 +87,7 @@ class AlertRules(Part):
         self._states = Throttled(self._states_now)
         self._worker = Worker("notebook_probe trial")
         self._asked: TryRule | None = None
-        self._trial: Trial | None = None
+        self._trial: RuleTrial | None = None
 
     def state(self, seen: Seen) -> Mapping[str, Any]:
         rules = [*RULES.values()] if self._controls is None else [*self._controls.rules.values()]
@@ -99,7 +99,7 @@ class AlertRules(Part):
         return {"rules": rows, "trial": self._trial}
 
     def hear(self, message: TryRule) -> None:
-        """Ask the rule about all that is recorded, in a thread of its own; the newest counts."""
+        """Try a rule on everything recorded, in a thread; only the newest request counts."""
         self._asked = message
         self._worker.do(lambda: self._try(message))
 

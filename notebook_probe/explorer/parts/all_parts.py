@@ -11,10 +11,10 @@ from notebook_probe.explorer.parts.alert_rules import AlertRules
 from notebook_probe.explorer.parts.breaks import Breaks
 from notebook_probe.explorer.parts.compare import Compare
 from notebook_probe.explorer.parts.graph import NetworkGraph
-from notebook_probe.explorer.parts.history import History
+from notebook_probe.explorer.parts.history import CheckpointHistory
 from notebook_probe.explorer.parts.knobs import Knobs
-from notebook_probe.explorer.parts.left import Left
-from notebook_probe.explorer.parts.looks import Looks
+from notebook_probe.explorer.parts.looks import LooksPart
+from notebook_probe.explorer.parts.parent_branch import ParentBranch
 from notebook_probe.explorer.parts.part import Click, Part, Seen
 from notebook_probe.explorer.parts.probes import Probes
 from notebook_probe.record.format.source import Source
@@ -27,9 +27,9 @@ PARTS: tuple[type[Part], ...] = (
     Knobs,
     Probes,
     AlertRules,
-    Looks,
-    History,
-    Left,
+    LooksPart,
+    CheckpointHistory,
+    ParentBranch,
     Compare,
     NetworkGraph,
 )
@@ -50,7 +50,7 @@ class AllParts:
     source : Source
     controls : Controls or None
     failed : callable
-        Told of an exception and where it was: a part that fails does not stop the others.
+        Called with an exception and its place: a part that fails does not stop the others.
     """
 
     def __init__(
@@ -69,13 +69,13 @@ class AllParts:
         return {kind: part.hear for part in self._parts for kind in part.heard}
 
     def forget(self) -> None:
-        """A view has come that knows nothing."""
+        """Send everything next: a new view has nothing."""
         self._sent.clear()
         for part in self._parts:
             part.forget()
 
     def news(self, seen: Seen) -> Iterator[Frame]:
-        """The messages that the views do not know yet, each with its buffers."""
+        """Yield the messages that the views do not have yet, each with its buffers."""
         for part in self._parts:
             try:
                 state, frames = part.state(seen), part.frames()

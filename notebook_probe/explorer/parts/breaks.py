@@ -1,4 +1,4 @@
-"""What training is held by: listed, armed, edited and tried on what is recorded, in the panel."""
+"""Breakpoints: listed, armed, edited and tried on recorded data, in the panel."""
 
 from __future__ import annotations
 
@@ -17,11 +17,11 @@ from notebook_probe.run.breakpoints.comparison import Comparison
 from notebook_probe.run.breakpoints.conditions import (
     SEVERE,
     AtStep,
-    Condition,
     OnAlert,
     OnError,
     OnNan,
     OnSeries,
+    PauseCondition,
 )
 from notebook_probe.run.breakpoints.requests import Break, BreakpointInfo, EditBreak, Unbreak
 from notebook_probe.run.breakpoints.series_track import would_pause
@@ -29,9 +29,9 @@ from notebook_probe.run.breakpoints.series_track import would_pause
 __all__ = [
     "BreakClick",
     "BreakRow",
+    "BreakpointTrial",
     "Breaks",
     "EditBreakClick",
-    "Trial",
     "TryBreak",
     "UnbreakClick",
 ]
@@ -46,41 +46,41 @@ MOST_STEPS = 12
 
 
 class BreakRow(TypedDict):
-    """One breakpoint."""
+    """Row of one breakpoint."""
 
     id: int
     kind: str
     text: str
     number: float | None
-    """The one that can be edited."""
+    """Threshold that can be edited."""
     armed: bool
     holds: bool
     last_step: int
-    """Where it held last; -1 if it never did."""
+    """Step of the last pause; -1 if there was none."""
     module: str
     quantity: str
     sign: str
     rules: list[str]
-    """Of an alert: the rules, or "severe"."""
+    """Rules of an alert breakpoint, or "severe"."""
     note: str
 
 
-class Trial(TypedDict):
-    """What a series that is being asked for is now, and where it would have paused."""
+class BreakpointTrial(TypedDict):
+    """Present value of a requested series, and where it would have paused."""
 
     module: str
     quantity: str
     now: float | None
     usual: float | None
-    """Its median."""
+    """Median of the series."""
     steps: list[int]
     """The first few."""
     n_steps: int | None
-    """How many; None as long as no number is asked for."""
+    """Number of steps that would pause; None until a number is typed."""
 
 
 class BreakClick(TypedDict):
-    """Hold the training by one more condition; what its kind does not have is left empty."""
+    """Add a breakpoint; fields that its kind does not have are empty."""
 
     v: int
     type: Literal["break"]
@@ -92,7 +92,7 @@ class BreakClick(TypedDict):
     number: float
     for_rows: int
     rules: list[str]
-    """None of them means every severe one."""
+    """Rules; an empty list means every severe one."""
     before: Before
 
 
@@ -117,7 +117,7 @@ class UnbreakClick(TypedDict):
 
 
 class TryBreak(TypedDict):
-    """A series that is being asked for; an empty quantity when none is any more."""
+    """Request to try a series; an empty quantity ends the trial."""
 
     v: int
     type: Literal["try_break"]
@@ -125,20 +125,20 @@ class TryBreak(TypedDict):
     quantity: str
     sign: Sign
     number: float | None
-    """None until one is typed: the series says what it is now, and usually."""
+    """None until one is typed; until then the present and the usual value are reported."""
     for_rows: int
 
 
 @dataclass(frozen=True, slots=True)
-class _Asked:
-    """A series that is asked for, and what of it would pause, once that is known."""
+class _RequestedSeries:
+    """A requested series and its condition, once known."""
 
     module: str
     quantity: str
     condition: OnSeries | None
 
 
-def _condition(click: BreakClick) -> Condition:
+def _condition(click: BreakClick) -> PauseCondition:
     if click["kind"] == "step":
         return AtStep(int(click["number"]))
     if click["kind"] == "alert":
@@ -153,13 +153,13 @@ def _condition(click: BreakClick) -> Condition:
     )
 
 
-def _asked(message: TryBreak) -> _Asked:
+def _asked(message: TryBreak) -> _RequestedSeries:
     module, quantity, number = message["module"], message["quantity"], message["number"]
     if number is None:
-        return _Asked(module, quantity, None)
+        return _RequestedSeries(module, quantity, None)
     comparison = Comparison(message["sign"], number)
     condition = OnSeries(module, quantity, comparison, max(1, message["for_rows"]))
-    return _Asked(module, quantity, condition)
+    return _RequestedSeries(module, quantity, condition)
 
 
 def _break(click: BreakClick) -> Request:
@@ -185,12 +185,12 @@ class Breaks(Part):
     }
     heard: ClassVar = {"try_break": TryBreak}
 
-    _asked: _Asked | None = None
-    _trial: tuple[_Asked, int, float, Trial] | None = None
-    """Of what at which revision, when, and what came of it."""
+    _asked: _RequestedSeries | None = None
+    _trial: tuple[_RequestedSeries, int, float, BreakpointTrial] | None = None
+    """Request, revision, time and result of the last trial."""
 
     def hear(self, message: Any) -> None:
-        """Take in what is being asked for."""
+        """Take in a request to try a series."""
         self._asked = None
         if message["quantity"]:
             self._asked = _asked(message)
@@ -212,7 +212,7 @@ class Breaks(Part):
             "trial": self._tried(),
         }
 
-    def _tried(self) -> Trial | None:
+    def _tried(self) -> BreakpointTrial | None:
         asked, last, revision = self._asked, self._trial, self._source.revision
         if asked is None:
             return None
@@ -224,7 +224,7 @@ class Breaks(Part):
         self._trial = asked, revision, time.monotonic(), found
         return found
 
-    def _read(self, asked: _Asked) -> Trial:
+    def _read(self, asked: _RequestedSeries) -> BreakpointTrial:
         try:
             series = self._source.series(asked.module, asked.quantity)
         except (KeyError, ValueError):  # nothing is recorded of it yet

@@ -1,13 +1,13 @@
-"""Compare: which other runs there are, and what of them is drawn beside this one."""
+"""Compare: the other runs, and those that are overlaid on this one."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
 from typing import Any, ClassVar, Literal, TypedDict, cast
 
-from notebook_probe.compare.axes import Run
+from notebook_probe.compare.axes import ComparedRun
 from notebook_probe.explorer.messages.wire import Frame
-from notebook_probe.explorer.others.beside import Beside
+from notebook_probe.explorer.others.overlay import RunOverlay
 from notebook_probe.explorer.others.shelf import Shelf
 from notebook_probe.explorer.parts.part import Part, Seen
 from notebook_probe.record.format.source import Source
@@ -24,16 +24,16 @@ class ListRuns(TypedDict):
 
 
 class Compare(Part):
-    """The runs that there are, and those that are compared; chosen in the panel's selection."""
+    """Runs that can be compared and runs that are; chosen in the panel's selection."""
 
     name: ClassVar = "compare"
     heard: ClassVar = {"list_runs": ListRuns}
 
     def __init__(self, source: Source, controls: Controls | None) -> None:
         super().__init__(source, controls)
-        run = cast("Run", source)  # every source that is shown has a snapshot
+        run = cast("ComparedRun", source)  # every source that is shown has a snapshot
         self._shelf = Shelf(run)
-        self._beside = Beside(run, self._shelf)
+        self._beside = RunOverlay(run, self._shelf)
 
     def state(self, seen: Seen) -> Mapping[str, Any]:
         shelf = self._shelf

@@ -18,8 +18,8 @@ from notebook_probe.run.controls import Controls
 __all__ = ["BuildGraphClick", "NetworkGraph", "ShowGraph", "shown_graph"]
 
 NOT_BUILT = (
-    "The graph of the network is not built yet. It takes one call of the network beside the "
-    "training, between two steps, and changes nothing of it."
+    "The graph of the network is not built yet. It takes one extra call of the network, "
+    "between two steps, and does not change the training."
 )
 NOT_RECORDED = "This record has no graph of its network: run.graph(inputs) records one."
 
@@ -45,7 +45,7 @@ def _build(click: BuildGraphClick) -> Request:
 
 
 class NetworkGraph(Part):
-    """Which graph the record has; all of it for the views that ask, which is once for each."""
+    """Graph of the network: its outline, and all of it for each view that requests it."""
 
     name: ClassVar = "graph"
     clicks: ClassVar = {"build_graph": Click(BuildGraphClick, _build)}
@@ -77,7 +77,7 @@ class NetworkGraph(Part):
         return [] if graph is None else [(shown_graph(graph, self._revision), [])]
 
     def _look(self) -> None:
-        """Number the graphs by the events that hold them."""
+        """Find the number of the newest graph, counted by its event."""
         events = self._source.events
         for place in range(self._n_events, len(events)):
             if events[place].kind == MODEL_GRAPH:
@@ -86,7 +86,7 @@ class NetworkGraph(Part):
 
 
 def shown_graph(graph: Graph, revision: int) -> dict[str, Any]:
-    """The message for a view: a row for each node, edge and module."""
+    """Return the message for a view: a row for each node, edge and module."""
     return {
         "v": VERSION,
         "type": "shown_graph",

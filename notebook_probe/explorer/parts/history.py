@@ -1,9 +1,11 @@
-"""Where the training can go back to: the checkpoints that its loop keeps, and the way there."""
+"""History: the checkpoints that the training can go back to, and how."""
 
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Mapping
+import os
+from collections.abc import Callable, Iterable, Mapping
+from functools import partial
 from pathlib import Path
 from typing import Any, ClassVar, Literal, TypedDict
 
@@ -13,52 +15,63 @@ from notebook_probe.explorer.parts.left_line import left_events, left_of, starts
 from notebook_probe.explorer.parts.part import Click, Part, Seen
 from notebook_probe.record.format.notes import CHECKPOINT
 from notebook_probe.record.format.source import Event, Source
+from notebook_probe.record.store.location import local_path
 from notebook_probe.run.attach.requests import Request
 from notebook_probe.run.controls import Controls
 from notebook_probe.run.going_back.requests import EvaluateAt, GoBack
 from notebook_probe.run.going_back.way_back import MUST_BE_FREE
 from notebook_probe.run.health.status import StatusHead
 
-__all__ = ["AMID", "CheckpointRow", "EvaluateClick", "History", "LeftLine", "RewindClick", "Way"]
+__all__ = [
+    "AMID",
+    "CheckpointHistory",
+    "CheckpointRow",
+    "EvaluateClick",
+    "LeftLine",
+    "RewindClick",
+    "WayBackInfo",
+]
 
+LONGEST_PATH = 4096
+"""Characters of a path; no system has longer ones."""
 
 AMID = (
-    "The training is held in the midst of a step: Rewind acts at once, "
-    "only evaluate it waits until the training goes on"
+    "The training is paused in the middle of a step: Rewind acts at once, "
+    "only evaluate it waits until the training continues"
 )
 
 
 class CheckpointRow(TypedDict):
-    """One checkpoint."""
+    """Row of one checkpoint."""
 
     step: int
     nbytes: int
     path: str
     loss: float | None
     time_ms: int
-    """When it was written, since 1970."""
+    """Time of writing, in milliseconds since 1970."""
     gone: bool
-    """There is no file any more."""
+    """True if the file was removed."""
 
 
 class LeftLine(TypedDict):
-    """What was trained before, from where this branch begins."""
+    """The parent branch: what was trained before, from the start of this branch."""
 
     to: int
-    """So many updates were complete when it was left."""
+    """Number of completed updates at its end."""
     checkpoints: list[CheckpointRow]
     n_alerts: int
 
 
-class Way(TypedDict):
+class WayBackInfo(TypedDict):
     """The way back of a loop that has one."""
 
     restores: str
-    """What is as it was, in words."""
+    """Restored state, in words."""
     why_not: str
-    """Why it cannot be gone now; empty where it can."""
+    """Reason why going back is impossible now; empty if it is possible."""
     waits: str
-    """What an evaluation waits for; empty where it acts at the next step."""
+    """Reason why an evaluation has to wait; empty if it acts at the next step."""
 
 
 class RewindClick(TypedDict):
@@ -94,7 +107,7 @@ def _evaluate(click: EvaluateClick) -> Request:
     return EvaluateAt(click["step"], click["preset"])
 
 
-class History(Part):
+class CheckpointHistory(Part):
     """The checkpoints of the branch that is trained; a loop of one's own has none, and no strip."""
 
     name: ClassVar = "history"
@@ -106,6 +119,7 @@ class History(Part):
     def __init__(self, source: Source, controls: Controls | None) -> None:
         super().__init__(source, controls)
         self._lines = Throttled(self._lines_now)
+        self._is_gone = partial(_is_gone, source.location, controls is not None)
         self._n_events = -1
 
     def state(self, seen: Seen) -> Mapping[str, Any] | None:
@@ -115,7 +129,7 @@ class History(Part):
             self._lines.expire()
         return {**self._lines.value(), "way": self._way(seen.head)}
 
-    def _way(self, head: StatusHead) -> Way | None:
+    def _way(self, head: StatusHead) -> WayBackInfo | None:
         restores = "" if self._controls is None else self._controls.restores
         if not restores:
             return None
@@ -127,7 +141,7 @@ class History(Part):
         events = self._source.events
         starts = starts_of(self._source)
         return {
-            "checkpoints": _rows(events),
+            "checkpoints": _rows(events, self._is_gone),
             "branch": len(starts),
             "fork": starts[-1] if len(starts) > 1 else None,
             "left": self._left(),
@@ -140,7 +154,7 @@ class History(Part):
         others = left_events(left, self._source)
         return {
             "to": _n_steps(left),
-            "checkpoints": _rows(others),
+            "checkpoints": _rows(others, self._is_gone),
             "n_alerts": sum(event.kind == ALERT for event in others),
         }
 
@@ -150,24 +164,50 @@ def _n_steps(source: Source) -> int:
     return max((int(one.steps(n - 1, n)[0]) + 1 for one, n in rows if n), default=0)
 
 
-def _rows(events: Iterable[Event]) -> list[CheckpointRow]:
+def _rows(events: Iterable[Event], is_gone: Callable[[str], bool]) -> list[CheckpointRow]:
     saved = (event for event in events if event.kind == CHECKPOINT)
-    rows = {row["step"]: row for row in map(_row, saved)}  # one saved again is the later one
+    found = (_row(event, is_gone) for event in saved)
+    rows = {row["step"]: row for row in found if row is not None}  # one saved again is the later
     return [rows[step] for step in sorted(rows)]
 
 
-def _row(event: Event) -> CheckpointRow:
-    told = json.loads(event.detail)
-    return {
-        "step": told["step"],
-        "nbytes": told["bytes"],
-        "path": told["path"],
-        "loss": told.get("loss"),
-        "time_ms": event.time_ms,
-        "gone": _is_gone(told["path"]),
-    }
+def _row(event: Event, is_gone: Callable[[str], bool]) -> CheckpointRow | None:
+    """Return the checkpoint that an event describes; None if the event is damaged."""
+    try:
+        told = json.loads(event.detail)
+        path, loss = str(told["path"])[:LONGEST_PATH], told.get("loss")
+        return {
+            "step": _count(told["step"]),
+            "nbytes": _count(told["bytes"]),
+            "path": path,
+            "loss": None if loss is None else float(loss),
+            "time_ms": event.time_ms,
+            "gone": is_gone(path),
+        }
+    except (AttributeError, KeyError, OverflowError, RecursionError, TypeError, ValueError):
+        return None
 
 
-def _is_gone(path: str) -> bool:
-    """Of a file of this machine; of another place nobody asks."""
-    return "://" not in path and not Path(path).exists()
+def _count(number: object) -> int:
+    if isinstance(number, bool) or not isinstance(number, int) or not 0 <= number < 2**53:
+        raise ValueError(f"{number!r:.80} is no count")
+    return number
+
+
+def _is_gone(location: str, is_live: bool, path: str) -> bool:
+    r"""Return whether the file of a checkpoint is missing; False if it may not be looked up.
+
+    The path is a claim of the record. On Windows, looking for ``\\host\share`` sends that host the
+    user's name and a hash of the password. So a share is never looked for, and what an opened
+    record names only in the folder in which the record lies. A live run saves where it likes.
+    """
+    if "://" in path or path.startswith(("\\\\", "//")):
+        return False
+    if is_live:
+        return not Path(path).exists()
+    place = local_path(location)
+    if place is None:
+        return False
+    folder = place.absolute().parent
+    found = Path(os.path.normpath(folder / path))
+    return found.is_relative_to(folder) and not found.exists()

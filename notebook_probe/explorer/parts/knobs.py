@@ -21,7 +21,7 @@ RATE = "lr"
 
 
 class GroupRow(TypedDict):
-    """One parameter group."""
+    """Row of one parameter group."""
 
     text: str
     scheduled: float | None
@@ -29,29 +29,29 @@ class GroupRow(TypedDict):
 
 
 class KnobRow(TypedDict):
-    """One thing that can be set."""
+    """Row of one setting."""
 
     name: str
     value: float | None
-    """None where it cannot be read, and where the groups of the optimizers differ."""
+    """None if it cannot be read, or if the groups of the optimizers differ."""
     low: float | None
     high: float | None
     log: bool
     groups: list[float | None]
-    """Of an option of the optimizers, its value in each group; None where a group has none."""
+    """Value of an optimizer option in each group; None for groups without it."""
     of: str
     details: list[GroupRow]
 
 
 class LastChange(TypedDict):
-    """What was set of the learning rate last."""
+    """Last change of the learning rate."""
 
     step: int
     text: str
 
 
 class SetClick(TypedDict):
-    """Set one of them, in all groups or in one."""
+    """Set a value, in all groups or in one."""
 
     v: int
     type: Literal["set"]
@@ -63,7 +63,7 @@ class SetClick(TypedDict):
 
 
 class ScaleClick(TypedDict):
-    """Multiply one of them in every group."""
+    """Multiply a value in every group."""
 
     v: int
     type: Literal["scale"]
@@ -95,7 +95,7 @@ def _release(click: ReleaseClick) -> Request:
 
 
 class Knobs(Part):
-    """What can be set while it trains; an opened record has none."""
+    """Settings that can be changed during training; an opened record has none."""
 
     name: ClassVar = "knobs"
     clicks: ClassVar = {
@@ -129,7 +129,7 @@ class Knobs(Part):
         self._n_events = len(events)
 
     def _hint_now(self) -> RateHint | None:
-        """Of the steps that were done with the rate as it is now."""
+        """Return the hint for the steps since the last change of the rate."""
         return rate_hint(self._source, -1 if self._last is None else self._last["step"])
 
 

@@ -16,11 +16,11 @@ from notebook_probe.record.views.looks import MOST_LOOKS, Look, looks_of
 from notebook_probe.run.attach.requests import LookAt, Request
 from notebook_probe.run.controls import Controls
 
-__all__ = ["LookBlock", "LookClick", "LookRow", "Looks", "ShowLook"]
+__all__ = ["LookBlock", "LookClick", "LookRow", "LooksPart", "ShowLook"]
 
 
 class LookRow(TypedDict):
-    """One that is kept."""
+    """Row of one stored look."""
 
     module: str
     step: int
@@ -45,20 +45,20 @@ class ShowLook(TypedDict):
     module: str
     step: int
     other: int
-    """Step of a second one of the same module, beside it; -1 for none."""
+    """Step of a second look at the same module, shown next to it; -1 for none."""
     sample: int
 
 
 class LookBlock(TypedDict):
-    """One tensor, as ``n`` maps in the buffer."""
+    """Maps of one tensor: ``n`` of them in the buffer."""
 
     tensor: str
     places: list[int]
-    """Which channel, head or filter each map is."""
+    """Channel, head or filter of each map."""
     height: int
     width: int
     offset: int
-    """In float32 elements from the start of the buffer."""
+    """Offset in the buffer, in float32 elements."""
     other: NotRequired[int]
     """Offset of the same maps of the other look."""
     n_samples: int
@@ -71,8 +71,8 @@ def _look(click: LookClick) -> Request:
     return LookAt(click["module"])
 
 
-class Looks(Part):
-    """What is kept, what is being looked at, and the maps of those that a view asks for."""
+class LooksPart(Part):
+    """Stored looks, the selected one, and the maps that views request."""
 
     name: ClassVar = "looks"
     clicks: ClassVar = {"look": Click(LookClick, _look)}
@@ -161,6 +161,6 @@ def _blocks(
 
 
 def _same(maps: Maps, tensor: str, other: Look, sample: int) -> np.ndarray[Any, Any] | None:
-    """The same maps of another look; None where they are of another size."""
+    """Return the same maps of another look; None if their size differs."""
     found = maps_of(tensor, other.tensor(tensor).values, sample, maps.places).values
     return found if found.shape == maps.values.shape else None

@@ -1,4 +1,4 @@
-"""One capability of a panel: what its views are told of it, and what they may ask."""
+"""Base class of a panel's capabilities: their state, and the clicks they handle."""
 
 from __future__ import annotations
 
@@ -22,21 +22,21 @@ class Click:
     """A message from a view that asks something of the run, and is answered with a ticket."""
 
     shape: type
-    """Its typed dictionary."""
+    """Typed dictionary of the message."""
     request: Callable[[Any], Request]
-    """What a message of this shape asks for."""
+    """Function that turns a message of this shape into a request."""
 
 
 @dataclass(frozen=True, slots=True)
 class Seen:
-    """What there is to see at one refresh."""
+    """State of the panel that a part needs at one refresh."""
 
     head: StatusHead
     selection: PanelSelection
 
 
 class Part(ABC):
-    """One capability; it lives as long as its panel.
+    """Base class of a panel's capabilities; one object per panel.
 
     Parameters
     ----------
@@ -49,9 +49,9 @@ class Part(ABC):
     name : str
         Type of the message in which its state goes to the views, and of their ``state.parts``.
     clicks : mapping of str to Click
-        Type of a message to what it asks of the run.
+        Type of a message to its request to the run.
     heard : mapping of str to type
-        Type of a message to its typed dictionary: those that `hear` takes in.
+        Type of a message to its typed dictionary: the messages that `hear` accepts.
     """
 
     name: ClassVar[str]
@@ -63,18 +63,18 @@ class Part(ABC):
 
     @abstractmethod
     def state(self, seen: Seen) -> Mapping[str, Any] | None:
-        """All that a view has to know now, as JSON has it; None where there is nothing to say.
+        """Return all that a view has to know, as JSON; None if there is nothing to say.
 
-        Asked at each refresh, on its thread; it is sent when it is another than before.
+        Called at each refresh, on its thread; the state is sent when it has changed.
         """
 
     def frames(self) -> Sequence[Frame]:
-        """Messages with buffers that were asked for, each to be sent once."""
+        """Return messages with buffers that views requested, each to be sent once."""
         return ()
 
     def forget(self) -> None:  # noqa: B027  most parts send no frames of their own accord
-        """A view has come that knows nothing: what was sent once is to be sent again."""
+        """Send everything again: a new view has nothing."""
 
     def hear(self, message: Any) -> None:
         """Take in one of the messages in `heard`, on the thread of the refresher."""
-        raise NotImplementedError(f"{type(self).__name__} hears nothing: {message!r}")
+        raise NotImplementedError(f"{type(self).__name__} handles no message: {message!r}")

@@ -1,4 +1,4 @@
-"""What watching costs and what would cost less; schedules edited, and presets, by a click."""
+"""Cost of watching and how to reduce it; schedules edited, and presets, by a click."""
 
 from __future__ import annotations
 
@@ -15,8 +15,8 @@ from notebook_probe.run.controls import Controls
 __all__ = ["PresetClick", "Probes", "RescheduleClick"]
 
 
-class PresetRow(TypedDict):
-    """What can be attached under one name."""
+class PresetEntry(TypedDict):
+    """Row of one preset."""
 
     name: str
     about: str
@@ -24,7 +24,7 @@ class PresetRow(TypedDict):
 
 
 class RescheduleClick(TypedDict):
-    """Another schedule for what is attached; no places means all of them."""
+    """Change the schedule of something attached; an empty list of places means all."""
 
     v: int
     type: Literal["reschedule"]
@@ -79,7 +79,7 @@ class Probes(Part):
             "flight": seen.head.flight,
         }
 
-    def _presets_now(self) -> list[PresetRow]:
+    def _presets_now(self) -> list[PresetEntry]:
         assert self._controls is not None
         return [
             {"name": one.name, "about": one.about, "percent": one.percent}

@@ -1,4 +1,4 @@
-"""Whether the learning rate fits: what the updates are to the weights, against what is common."""
+"""Hint for the learning rate: size of the updates against the weights, and what is usual."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ N_ROWS = 10
 
 
 class RateHint(TypedDict):
-    """What is usual among the layers, and the factor of the rate that brings it to `common`."""
+    """The usual ratio among the layers, and the factor of the rate that brings it to `common`."""
 
     ratio: float
     common: float
@@ -25,7 +25,7 @@ class RateHint(TypedDict):
 
 
 def rate_hint(source: Source, after: int) -> RateHint | None:
-    """The hint; None while the ratio is not measured, or within a factor of 3 of the common one.
+    """Return the hint; None if the ratio is not measured, or within a factor 3 of the usual one.
 
     Parameters
     ----------
@@ -41,13 +41,13 @@ def rate_hint(source: Source, after: int) -> RateHint | None:
 
 
 def _common(source: Source) -> float | None:
-    """What the quantity calls its usual value."""
+    """Return the usual value of the quantity."""
     variables = (one for stream in source.streams.values() for one in stream.variables)
     return next((one.usual for one in variables if one.name == QUANTITY), None)
 
 
 def _ratio_now(source: Source, after: int) -> float | None:
-    """The median over the layers of their last few ratios."""
+    """Return the median over the layers of their last few ratios."""
     found = [
         last
         for stream in source.streams.values()
@@ -58,7 +58,7 @@ def _ratio_now(source: Source, after: int) -> float | None:
 
 
 def _last(stream: StreamView, after: int) -> list[float]:
-    """Of each layer of a stream the median of its last rows."""
+    """Return the median of the last rows of each layer."""
     start = max(0, stream.n_rows - N_ROWS)
     rows = stream.steps(start) > after
     values = stream.values(QUANTITY, start)[rows]

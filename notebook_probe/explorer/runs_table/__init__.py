@@ -6,9 +6,9 @@ It is given plain JSON and the functions that open and read runs::
                               ─▶ reading.py: of a record its row, the line of its loss, its alerts
                               ─▶ following.py: of runs that grow what is new
                               ─▶ arriving.py: runs that begin, and what else is told otherwise
-    open_rows.py: the rows, each at its place, and the message that tells of some of them
+    open_rows.py: the rows, each at its place, and the message with some of them
 
-What it takes to read is done in threads of its own; a view asks for what is in sight alone.
+Reading is done in separate threads; a view requests only visible rows.
 """
 
 from notebook_probe.explorer.runs_table.box import runs_box

@@ -1,4 +1,4 @@
-"""What the views of a table ask, and what they are answered; knows messages, not widgets."""
+"""The answers to the views of a table, in terms of messages, not of widgets."""
 
 from __future__ import annotations
 
@@ -9,9 +9,9 @@ from typing import Any, TypeAlias
 
 from notebook_probe.explorer.draw.worker import Worker
 from notebook_probe.explorer.runs_table.arriving import Arriving, AskAgain
-from notebook_probe.explorer.runs_table.asked import Asked, asked
+from notebook_probe.explorer.runs_table.asked import TableRequest, asked
 from notebook_probe.explorer.runs_table.filtering import Condition, filtered
-from notebook_probe.explorer.runs_table.following import Following, ReadRow
+from notebook_probe.explorer.runs_table.following import ReadRow, RowsToRead
 from notebook_probe.explorer.runs_table.open_rows import OpenRows
 from notebook_probe.explorer.runs_table.reading import Records, looked_at
 from notebook_probe.lineage.view import columns_of
@@ -19,22 +19,22 @@ from notebook_probe.lineage.view import columns_of
 __all__ = ["Answers", "Send"]
 
 GROWN_S = 1.0
-"""Between two looks at runs that grow."""
+"""Seconds between two reads of growing runs."""
 
 Row = Mapping[str, Any]
 Send: TypeAlias = Callable[[Mapping[str, Any]], None]
 
 
 class Answers:
-    """Answers the views of one table, each question in a thread that nothing else waits for.
+    """Answer the views of one table, each request in a thread that nothing else waits for.
 
-    Records are read in one thread, newest question first; what needs none in another, so that
-    typing waits for no disk.
+    Records are read in one thread, newest request first; other requests are answered in a second
+    one, so that typing waits for no disk.
 
     Parameters
     ----------
     open_rows : OpenRows
-        What the views show.
+        Rows that the views show.
     condition : callable
         Reads the text of a condition.
     read_row : callable
@@ -42,7 +42,7 @@ class Answers:
     send : callable
         Sends a message to all views.
     again : callable, optional
-        Gives the rows that there are now.
+        Returns the present rows.
     """
 
     def __init__(
@@ -59,11 +59,11 @@ class Answers:
         self._thinking = Worker("notebook_probe filter of runs")
         self._telling = Lock()  # what is told of rows reaches views in the order of their changes
         self._records = Records()
-        self._following = Following(self._rows, read_row, self._records)
+        self._following = RowsToRead(self._rows, read_row, self._records)
         self._arriving = Arriving(again)
         self._changed: dict[int, None] = {}
         self._in_sight: list[int] = []
-        self._answering: dict[str, Callable[[Asked], None]] = {
+        self._answering: dict[str, Callable[[TableRequest], None]] = {
             "hello": lambda _: self._reading.do(self._greet),
             "look": lambda _: self._reading.do(self._look),
             "lines": self._on_lines,
@@ -72,7 +72,7 @@ class Answers:
         }
 
     def receive(self, content: object) -> None:
-        """Take in a message from a view and return at once; what is none is not answered."""
+        """Take in a message from a view and return at once; an invalid one is not answered."""
         message = asked(content, len(self._rows))
         if message is not None:
             self._answering[message["type"]](message)
@@ -84,7 +84,7 @@ class Answers:
 
     # ------------------------------------------------------------------- in a thread of their own
 
-    def _filter(self, message: Asked) -> None:
+    def _filter(self, message: TableRequest) -> None:
         found = filtered(message["text"], [*self._rows], self._condition)
         self._send(
             {
@@ -97,7 +97,7 @@ class Answers:
             }
         )
 
-    def _give(self, message: Asked) -> None:
+    def _give(self, message: TableRequest) -> None:
         with self._telling:
             self._open.given(message["names"])
             columns = columns_of(self._open.table(), message["names"])
@@ -106,7 +106,7 @@ class Answers:
     # ------------------------------------------------------------------- in the thread of records
 
     def _greet(self) -> None:
-        """A view has come that knows the table as it was at first."""
+        """Bring a new view up to date: it has only the initial table."""
         self._tell(sorted(self._changed))
         self._rest()
 
@@ -126,7 +126,7 @@ class Answers:
         self._rest()
 
     def _at_its_place(self, at: int, row: Row) -> Row:
-        """What its record tells; that of a job's first rank lies elsewhere than the job."""
+        """Return the row with what its record says; keep the location of a distributed job."""
         return {**self._rows[at], **row, "run": self._rows[at].get("run")}
 
     def _tell(self, places: list[int]) -> None:
@@ -134,12 +134,12 @@ class Answers:
             self._send(self._open.message(places))
 
     def _rest(self) -> None:
-        """Say how long it is until there may be more to tell."""
+        """Report the seconds until there may be more rows."""
         rest_s = GROWN_S if self._following.n else self._arriving.rest_s
         self._send({"type": "looked", "again_s": rest_s, "problem": self._arriving.problem})
 
-    def _on_lines(self, message: Asked) -> None:
-        """Those that were asked for before and are in sight no more are not read."""
+    def _on_lines(self, message: TableRequest) -> None:
+        """Read these lines; those requested before and no longer in sight are not read."""
         self._in_sight = message["runs"]
         self._reading.do(self._read_next)
 

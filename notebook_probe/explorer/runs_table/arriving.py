@@ -1,4 +1,4 @@
-"""Runs that begin while a table is open, and rows that are told otherwise: asked for again."""
+"""Runs that start while a table is open, and rows that change: queried repeatedly."""
 
 from __future__ import annotations
 
@@ -9,30 +9,30 @@ from typing import Any, TypeAlias
 __all__ = ["Arriving", "AskAgain"]
 
 REST_S = 2.0
-"""Between two questions, at least."""
+"""Least seconds between two queries."""
 
 PART = 0.05
-"""Of the time, at most, that questions take: of a long table they are asked less often."""
+"""Maximum share of time for queries: a long table is queried less often."""
 
 Row = Mapping[str, Any]
 AskAgain: TypeAlias = Callable[[], Iterable[Row]]
-"""The rows as they are now; a row that is as before is the same object, where that is known."""
+"""Query for the present rows; an unchanged row is the same object, if that is known."""
 
 
 class Arriving:
-    """Asks again, at a pace that costs little; for one thread.
+    """Query for new runs, at a pace that costs little; for one thread.
 
     Parameters
     ----------
     again : callable, optional
-        Without one nothing arrives.
+        The query; without it nothing arrives.
 
     Attributes
     ----------
     rest_s : float
-        Until it is worth asking again; 0 where it never is.
+        Seconds until the next query; 0 if there is none.
     problem : str
-        Why the last question was not answered.
+        Reason why the last query failed.
     """
 
     def __init__(self, again: AskAgain | None, clock: Callable[[], float] = time.monotonic) -> None:

@@ -1,10 +1,10 @@
-"""What a view asks, checked at the door."""
+"""Requests of a view, parsed and checked."""
 
 from __future__ import annotations
 
 from typing import Any, TypedDict
 
-__all__ = ["Asked", "asked"]
+__all__ = ["TableRequest", "asked"]
 
 KINDS = ("hello", "look", "lines", "columns", "filter")
 LONGEST = 2000
@@ -13,7 +13,7 @@ MOST = 1000
 """Rows or columns in one message."""
 
 
-class Asked(TypedDict):
+class TableRequest(TypedDict):
     """A question of one view; what a kind does not have is empty."""
 
     type: str
@@ -23,8 +23,8 @@ class Asked(TypedDict):
     runs: list[int]
 
 
-def asked(content: Any, n_rows: int) -> Asked | None:
-    """The question, or None where it is none.
+def asked(content: Any, n_rows: int) -> TableRequest | None:
+    """Parse a request; None if it is invalid.
 
     Examples
     --------

@@ -26,16 +26,16 @@ def runs_box(
     read_row: ReadRow,
     again: AskAgain | None = None,
 ) -> VBox:
-    """The table, and below it the Explorer of the chosen run with the ticked ones beside it.
+    """Return the table, with the Explorer of the chosen run below it and the ticked runs overlaid.
 
     Parameters
     ----------
     table : LineageTable
         The runs.
     explorer_of : callable
-        The Explorer of the run that is at a place.
+        The Explorer of the run at a location.
     condition, read_row, again : callable
-        As `RunsTable` has them.
+        As in `RunsTable`.
     """
     rows = RunsTable(table, condition, read_row, again)
     box = VBox([rows])
@@ -56,7 +56,7 @@ def runs_box(
             overlay(rows)
 
     def overlay(_: object) -> None:
-        """Bring the Explorer's others to what is ticked."""
+        """Set the Explorer's other runs to the ticked ones."""
         for explorer in box.children[1:]:
             try:
                 explorer.others = rows.others
@@ -64,7 +64,7 @@ def runs_box(
                 rows.set(said=str(error))
 
     def unticked_there(change: Any) -> None:
-        """The list of runs in the Explorer has ticks of its own."""
+        """Copy ticks from the Explorer's own list of runs."""
         if change.owner in box.children:
             rows.set(others=change.new)
 

@@ -1,4 +1,4 @@
-"""Which rows of a table a typed text means: a condition, else words."""
+"""Rows of a table that a typed text selects: a condition, else words."""
 
 from __future__ import annotations
 
@@ -13,15 +13,15 @@ __all__ = ["Condition", "Filtered", "filtered"]
 
 Row = Mapping[str, Any]
 Condition = Callable[[str], Callable[[Row], bool]]
-"""Reads the text of a condition; raises ValueError or ProbeError for what is none."""
+"""Parser of a condition; raises ValueError or ProbeError for an invalid text."""
 
 MEANT = re.compile(r"[<>=!'\"]")
-"""What nobody types who looks for words."""
+"""Characters that occur in conditions, not in searches for words."""
 
 
 @dataclass(frozen=True, slots=True)
 class Filtered:
-    """What became of a text.
+    """Result of a typed text.
 
     Attributes
     ----------
@@ -30,7 +30,7 @@ class Filtered:
     rows : tuple of int
         Places of the rows that fulfil a condition.
     problem : str
-        Why a condition cannot be read.
+        Reason why a condition cannot be parsed.
     """
 
     kind: str
@@ -39,7 +39,7 @@ class Filtered:
 
 
 def filtered(text: str, rows: Iterable[Row], condition: Condition) -> Filtered:
-    """The rows that a condition is true of, or that it is words, or what is wrong with it.
+    """Return the rows that fulfil a condition, or that it is words, or what is wrong with it.
 
     Examples
     --------

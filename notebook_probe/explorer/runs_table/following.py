@@ -8,13 +8,13 @@ from typing import Any
 
 from notebook_probe.explorer.runs_table.reading import Records
 
-__all__ = ["GROWING", "Following", "ReadRow"]
+__all__ = ["GROWING", "ReadRow", "RowsToRead"]
 
 GROWING = ("running",)
 """States of a run that may tell more."""
 
 QUIET_S = 60.0
-"""What has not changed for so long is read again: of a writer that has died no file tells."""
+"""Seconds after which an unchanged record is read again: a dead writer changes no file."""
 
 ENDED = ("finished", "killed")
 
@@ -23,13 +23,13 @@ ReadRow = Callable[[Any], Row]
 """The row of an opened record."""
 
 
-class Following:
-    """Which rows are to be read again; for one thread.
+class RowsToRead:
+    """Rows that have to be read again; for one thread.
 
     Parameters
     ----------
     rows : sequence of mapping
-        As they were when the table was made.
+        Initial rows of the table.
     read : callable
         The row of an opened record.
     records : Records
@@ -49,17 +49,17 @@ class Following:
 
     @property
     def n(self) -> int:
-        """How many there are that may tell more."""
+        """Number of runs that may still grow."""
         return len(self._read_s)
 
     def told(self, at: int) -> None:
-        """A row is as somebody else has just told it."""
+        """Note that a row is up to date."""
         self._read_s.pop(at, None)
         if self._rows[at].get("state") in GROWING:
             self._read_s[at] = self._clock()
 
     def news(self) -> dict[int, Row]:
-        """The rows that are others now, by their places."""
+        """Return the changed rows, by their places."""
         found = {}
         for at, read_s in [*self._read_s.items()]:
             place = str(self._rows[at].get("run") or "")

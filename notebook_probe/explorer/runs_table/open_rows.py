@@ -14,20 +14,20 @@ Row = Mapping[str, Any]
 
 
 class OpenRows:
-    """What is known of each run, what it is called, and which columns there are.
+    """Known rows of the runs, their labels, and the columns.
 
     Parameters
     ----------
     table : LineageTable
-        As it was opened.
+        The table as opened.
 
     Attributes
     ----------
     rows : list of dict
     view : TableView
-        What is shown at first.
+        Initial view.
     standard : list of str
-        Columns that are shown while nobody picks any: those in which runs differ.
+        Columns shown by default: those in which runs differ.
     """
 
     def __init__(self, table: LineageTable) -> None:
@@ -41,15 +41,15 @@ class OpenRows:
         self._places = {run: at for at, run in enumerate(self.view["runs"])}
 
     def given(self, names: Iterable[str]) -> None:
-        """Some view has these columns from now on."""
+        """Note that some view has these columns from now on."""
         self._given |= dict.fromkeys(names)
 
     def table(self) -> LineageTable:
-        """As they are now."""
+        """Return the current rows as a table."""
         return LineageTable.of(self.rows)
 
     def take_in(self, told: Iterable[Row]) -> list[int]:
-        """Places of rows that are others now, or called otherwise, and of those that came."""
+        """Merge rows; return the places of rows that are new, changed or relabeled."""
         found: dict[int, None] = {}
         n = len(self.rows)
         for row in told:
@@ -70,7 +70,7 @@ class OpenRows:
         return sorted(found)
 
     def message(self, places: list[int]) -> dict[str, Any]:
-        """What views are told of some rows."""
+        """Return the message with some rows."""
         rows = [self.rows[at] for at in places]
         names = [one for one in self._given if one in self._names]
         return {
@@ -84,7 +84,7 @@ class OpenRows:
         }
 
     def _called(self) -> list[int]:
-        """Call runs anew, which a new one may be called like; the places of those with others."""
+        """Relabel the runs, since a new one may clash; return the places of changed labels."""
         before, self._labels = self._labels, labels_of(self.rows)
         pairs = enumerate(zip(before, self._labels, strict=True))
         return [at for at, (one, other) in pairs if one != other]
@@ -98,7 +98,7 @@ class OpenRows:
 
 
 class _Apart:
-    """Names that two runs have told different values of, from row after row."""
+    """Names that have different values in two runs, collected row by row."""
 
     def __init__(self, rows: Iterable[Row]) -> None:
         self.names: set[str] = set()
@@ -106,7 +106,7 @@ class _Apart:
         self.take_in(rows)
 
     def take_in(self, rows: Iterable[Row]) -> bool:
-        """Whether there are more such names than before."""
+        """Add rows; return whether there are more such names than before."""
         n = len(self.names)
         for row in rows:
             for name, value in row.items():
@@ -119,7 +119,7 @@ class _Apart:
 
 
 def _differs(row: Row, known: Row) -> bool:
-    """Whether anything is told otherwise; what is not told is as good as missing."""
+    """Return whether a row has changed; a missing value equals None."""
     if any(known.get(name) is not one and known.get(name) != one for name, one in row.items()):
         return True
     return any(one is not None and name not in row for name, one in known.items())

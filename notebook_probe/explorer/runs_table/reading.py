@@ -1,4 +1,4 @@
-"""What a table shows of one run beside its values: the line of its loss, and its alerts."""
+"""Details of one run in a table besides its values: the line of its loss, and its alerts."""
 
 from __future__ import annotations
 
@@ -24,30 +24,30 @@ SEVERE = "severe"
 
 
 class LookedAt(TypedDict):
-    """Of one record."""
+    """Loss and alerts of one record."""
 
     scalar: str
-    """Of which scalar the line is; empty where none was logged."""
+    """Scalar that the line shows; empty if none was logged."""
     line: list[float | None]
     last: float | None
     alerts: list[str]
     """Newest first, the first few."""
     n_alerts: int
     severe: bool
-    """Whether any of them is."""
+    """True if any alert is severe."""
     problem: str
-    """Why it cannot be read; the rest says nothing then."""
+    """Reason why the record cannot be read; the other fields are empty then."""
 
 
 class Records:
-    """Opens records by where they are; for one thread."""
+    """Opened records by location; for one thread."""
 
     def __init__(self) -> None:
         self._opened: OrderedDict[str, OpenedRecord] = OrderedDict()
         self._stamps: dict[str, int] = {}
 
     def record(self, place: str) -> OpenedRecord:
-        """The record as it is now.
+        """Return the current record at a location.
 
         Raises
         ------
@@ -63,16 +63,16 @@ class Records:
         return found
 
     def forget(self, place: str) -> None:
-        """Open it anew next time: another may lie there."""
+        """Open the record again next time: another may be there."""
         self._opened.pop(place, None)
 
     def has_changed(self, place: str) -> bool:
-        """Whether a local record has got another commit since it was read."""
+        """Return whether a local record has another commit since it was read."""
         return stamp(place) != self._stamps.get(place)
 
 
 def looked_at(records: Records, place: str) -> LookedAt:
-    """A few numbers of a record and its alerts in words, or why there are none."""
+    """Return a few numbers of a record and its alerts in words, or why there are none."""
     try:
         record = records.record(place)
         scalar = scalar_of(record)

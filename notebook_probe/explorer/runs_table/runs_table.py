@@ -27,13 +27,13 @@ SHEETS = ("css/base.css", "css/dialog.css", "runs_table/view.css")
 
 @cache
 def esm() -> str:
-    """Its front end, with what it shares with the panel."""
+    """Return the front end, with the modules shared with the panel."""
     return joined(files("notebook_probe.explorer"), "runs_table/js/table")
 
 
 @cache
 def css() -> str:
-    """Its own sheet, over the colours and the dialogs of the panel."""
+    """Return the style sheet, with the colors and dialogs of the panel."""
     explorer = files("notebook_probe.explorer")
     sheets = [explorer.joinpath(one).read_text(encoding="utf-8") for one in SHEETS]
     return "\n".join(sheets).replace(".nbp-panel", ".nbp-runs-table")
@@ -45,24 +45,24 @@ class RunsTable(anywidget.AnyWidget):
     Parameters
     ----------
     table : LineageTable
-        What is shown.
+        Table to show.
     condition : callable
         Reads the text of a condition for the filter.
     read_row : callable
         The row of an opened record, for runs that grow.
     again : callable, optional
-        Gives the rows that there are now, for runs that begin.
+        Function that returns the present rows, with runs that have started since.
 
     Attributes
     ----------
     table : dict
-        As `notebook_probe.lineage.view.view_of` gives it.
+        Result of `notebook_probe.lineage.view.view_of`.
     chosen : str
-        Where the run is that is open below; empty for none.
+        Location of the run that is open below; empty for none.
     others : tuple of str
-        Where those are that are drawn beside it.
+        Locations of the overlaid runs.
     said : str
-        What became of a click, in words.
+        Result of a click, in words.
     """
 
     table = traitlets.Dict().tag(sync=True)

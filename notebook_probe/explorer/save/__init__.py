@@ -1,4 +1,4 @@
-"""What can be taken away from a panel: files, code, and the picture a notebook keeps.
+"""Files, code and pictures that a panel exports.
 
-Entered by the panel and its session; it reads the source as any reader would.
+Used by the panel and its session; reads the source as any reader would.
 """

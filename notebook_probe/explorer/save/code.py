@@ -18,7 +18,8 @@ record = nbp.open_run({location!r})
 
 HEAD_BESIDE = HEAD.replace(
     "import notebook_probe as nbp\n",
-    "import notebook_probe as nbp\nfrom notebook_probe.figures import Look, compared, ratio\n",
+    "import notebook_probe as nbp\n"
+    "from notebook_probe.figures import LineOptions, compared, ratio\n",
 )
 
 HEAT = """
@@ -56,7 +57,7 @@ compared(
     {series!r},
     by={by!r},
     grouped={grouped!r},
-    look=Look(log_y={log_y!r}, log_x={log_x!r}, smooth={smooth!r}),
+    look=LineOptions(log_y={log_y!r}, log_x={log_x!r}, smooth={smooth!r}),
 ).savefig("lines.png")
 """
 
@@ -71,11 +72,11 @@ axes.legend()
 
 
 TEMPLATES = {"head": HEAD, "heat": HEAT, "lines": LINES}
-"""For a panel without a kernel, which fills them itself."""
+"""Templates for a panel without a kernel, which fills them itself."""
 
 
 def code(location: str, selection: PanelSelection) -> str:
-    """A few lines of xarray and matplotlib that draw what the panel shows.
+    """Return a few lines of xarray and matplotlib that draw what the panel shows.
 
     Examples
     --------

@@ -1,4 +1,4 @@
-"""What can be taken away from a panel: its picture, the code that makes it, its numbers."""
+"""Export of a panel: its picture, the code that makes it, its numbers."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from notebook_probe.record.views.thinning.heat_grid import Grid, HeatGrid
 
 if TYPE_CHECKING:
     from notebook_probe.figures.apart import Apart
-    from notebook_probe.figures.beside import Beside
+    from notebook_probe.figures.beside import OverlaidSeries
 
 __all__ = ["FileKind", "export", "picture"]
 
@@ -35,11 +35,11 @@ def picture(
     source: Source,
     selection: PanelSelection,
     grid: Grid | None = None,
-    beside: Sequence[Beside] = (),
+    beside: Sequence[OverlaidSeries] = (),
     apart: Apart | None = None,
 ) -> bytes:
-    """The panel as a static picture: of this run and the lines of others, or how far these are."""
-    from notebook_probe.figures import Look, overview  # matplotlib, for pictures alone
+    """Return the panel as a picture: this run and overlaid lines, or its divergence."""
+    from notebook_probe.figures import LineOptions, overview  # matplotlib, for pictures alone
     from notebook_probe.figures.style import encoded
 
     selection = settled(source, selection)
@@ -52,7 +52,9 @@ def picture(
         window=selection.window,
         log_heat=bool(selection.log_heat),
         cells=selection.cells,
-        look=Look(bool(selection.log_y), selection.log_x, selection.smooth, selection.x_axis),
+        look=LineOptions(
+            bool(selection.log_y), selection.log_x, selection.smooth, selection.x_axis
+        ),
         colours=selection.colours,
         grid=None if grid is None else folded(within(grid, selection.rows), selection.folds),
         beside=beside,
@@ -62,7 +64,7 @@ def picture(
 
 
 def _grid(source: Source, selection: PanelSelection) -> Grid | None:
-    """The cells, their rows in the order of the panel."""
+    """Return the cells, with rows in the order of the panel."""
     reduced = HeatGrid(selection.home, N_COLUMNS, selection.window)
     reduced.read_new(source)
     return reduced.grid(axis_order(source))
@@ -99,7 +101,7 @@ FILES: dict[FileKind, tuple[str, str, Make]] = {
 def export(
     kind: FileKind, source: Source, selection: PanelSelection
 ) -> tuple[Exported, list[memoryview]]:
-    """The message that brings a file, or says why there is none."""
+    """Return the message with a file, or with the reason why there is none."""
     ending, mime, make = FILES[kind]
     name = re.sub(r"[^\w.-]+", "-", source.name).strip("-.") or "run"
     message: Exported = {

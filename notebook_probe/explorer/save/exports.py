@@ -11,11 +11,11 @@ from notebook_probe.explorer.messages.wire import Exported
 from notebook_probe.explorer.save.export import FileKind, export
 from notebook_probe.record.format.source import Source
 
-__all__ = ["Exports"]
+__all__ = ["FileExports"]
 
 
-class Exports:
-    """Makes a file with other runs in a thread of its own: their disk may be slow, or gone."""
+class FileExports:
+    """Make files in a thread if they show other runs: their disk may be slow, or missing."""
 
     def __init__(self, source: Source) -> None:
         self._source = source
@@ -23,7 +23,7 @@ class Exports:
         self._made: SimpleQueue[tuple[Exported, list[memoryview]]] = SimpleQueue()
 
     def make(self, kind: FileKind, selection: PanelSelection) -> None:
-        """Have a file made of what is selected now."""
+        """Make a file of the present selection."""
 
         def task() -> None:
             self._made.put(export(kind, self._source, selection))
@@ -34,7 +34,7 @@ class Exports:
             task()
 
     def made(self) -> Iterator[tuple[Exported, list[memoryview]]]:
-        """What is ready, each once."""
+        """Yield the files that are ready, each once."""
         while not self._made.empty():
             yield self._made.get()
 

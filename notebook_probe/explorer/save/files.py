@@ -10,7 +10,7 @@ import numpy as np
 import xarray as xr
 
 from notebook_probe.compare import Alignment
-from notebook_probe.compare.axes import Run
+from notebook_probe.compare.axes import ComparedRun
 from notebook_probe.compare.tables import Doubles
 from notebook_probe.errors import ProbeError
 from notebook_probe.explorer.messages.selection import PanelSelection, Series
@@ -31,11 +31,11 @@ _At: TypeAlias = Callable[[Steps], Doubles]
 
 
 class ExportError(ProbeError, ValueError):
-    """There is nothing to export, or too much of it, or no library for the format."""
+    """An export without content, with too much, or without a library for the format."""
 
 
 @dataclass(frozen=True, slots=True)
-class _Piece:
+class _SeriesPiece:
     """Rows ``start:stop`` of one series in one stream."""
 
     stream: StreamView
@@ -45,11 +45,11 @@ class _Piece:
 
 
 def csv(source: Source, selection: PanelSelection, others: Others) -> bytes:
-    """Tidy text: a row per measured value of what the panel shows.
+    """Tidy text: a row per measured value in the panel.
 
-    Columns: module, quantity, step, time (UTC), value. Beside other runs the first column is the
-    run, and, unless runs are aligned by step, the last one where the row stands on their axis:
-    ``by_time`` in seconds, ``by_samples``, ``by_epochs``, or ``by_loss`` as a step of this run.
+    Columns: module, quantity, step, time (UTC), value. With other runs the first column is the run,
+    and, unless runs are aligned by step, the last one is the position on their axis: ``by_time`` in
+    seconds, ``by_samples``, ``by_epochs``, or ``by_loss`` as a step of this run.
     """
     pieces = list(_pieces(source, selection))
     if not selection.others:
@@ -58,16 +58,18 @@ def csv(source: Source, selection: PanelSelection, others: Others) -> bytes:
     return _of_all(source, selection, pieces, others).encode()
 
 
-def _of_all(source: Source, selection: PanelSelection, own: list[_Piece], others: Others) -> str:
-    """The table of this run and of what is drawn of others."""
+def _of_all(
+    source: Source, selection: PanelSelection, own: list[_SeriesPiece], others: Others
+) -> str:
+    """Return the table of this run and of the overlaid runs."""
 
-    def read(run: OtherRun) -> tuple[str, list[_Piece], _At]:
+    def read(run: OtherRun) -> tuple[str, list[_SeriesPiece], _At]:
         window = window_there(selection.window, run.alignment)
         home = selection.home if run.location in selection.divided_by else ""
         asked = replace(selection, window=window, home=home)
         return run.name, list(_pieces(run.record, asked)), run.alignment.x_of_other
 
-    run = cast("Run", source)  # every source that is shown has a snapshot
+    run = cast("ComparedRun", source)  # every source that is shown has a snapshot
     places = Alignment(run, run, selection.aligned).x_of_this
     tables = [(source.name, own, places), *others.each(read)]
     _check(source, [piece for _, pieces, _ in tables for piece in pieces])
@@ -78,8 +80,8 @@ def _of_all(source: Source, selection: PanelSelection, own: list[_Piece], others
     return "".join(parts)
 
 
-def _rows(pieces: list[_Piece], before: str = "", at: _At | None = None) -> Iterator[str]:
-    """Lines of text; ``at`` says where steps stand on an axis."""
+def _rows(pieces: list[_SeriesPiece], before: str = "", at: _At | None = None) -> Iterator[str]:
+    """Lines of text; ``at`` returns the positions of steps on an axis."""
     for piece in pieces:
         (module, quantity), stream = piece.series, piece.stream
         values = stream.values(quantity, piece.start, piece.stop, [module])[:, 0]
@@ -93,12 +95,12 @@ def _rows(pieces: list[_Piece], before: str = "", at: _At | None = None) -> Iter
 
 
 def _cell(place: float) -> str:
-    """Of a table, empty for a step that stands nowhere."""
+    """Return a cell of a table, empty for a step without position."""
     return f",{place}" if place == place else ","
 
 
 def netcdf(source: Source, selection: PanelSelection) -> bytes:
-    """The same as a dataset: dims (module, step), a variable per quantity, NaN = not measured."""
+    """Return a dataset: dims (module, step), a variable per quantity, NaN = not measured."""
     pieces = list(_pieces(source, selection))
     _check(source, pieces)
     order = [row.name for row in source.modules]
@@ -116,7 +118,7 @@ def netcdf(source: Source, selection: PanelSelection) -> bytes:
 
 
 def _netcdf_bytes(data: xr.Dataset) -> bytes:
-    """In format 3, which holds no 64-bit integers: steps beyond 32 bits become doubles."""
+    """Return netCDF format 3, which has no 64-bit integers: large steps become doubles."""
     if data.sizes["step"] and int(data.step[-1]) > np.iinfo(np.int32).max:
         data = data.assign_coords(step=data.step.astype(np.float64))
     data.time.encoding = {"units": "seconds since 1970-01-01", "dtype": "float64"}
@@ -128,12 +130,13 @@ def _netcdf_bytes(data: xr.Dataset) -> bytes:
         ) from error
 
 
-def _check(source: Source, pieces: Sequence[_Piece]) -> None:
-    """That there is something, and not too much for a download.
+def _check(source: Source, pieces: Sequence[_SeriesPiece]) -> None:
+    """Check that there is something to export, and not too much for a download.
 
     Raises
     ------
     ExportError
+        Nothing is recorded, or too much.
     """
     n_values = sum(piece.stop - piece.start for piece in pieces)
     if not n_values:
@@ -145,8 +148,8 @@ def _check(source: Source, pieces: Sequence[_Piece]) -> None:
         )
 
 
-def _pieces(source: Source, selection: PanelSelection) -> Iterator[_Piece]:
-    """The series on the screen, and every module of the heat map."""
+def _pieces(source: Source, selection: PanelSelection) -> Iterator[_SeriesPiece]:
+    """Yield the series on the screen, and every module of the heat map."""
     low, high = selection.window or (-np.inf, np.inf)
     for stream in source.streams.values():
         steps = stream.steps()
@@ -155,7 +158,7 @@ def _pieces(source: Source, selection: PanelSelection) -> Iterator[_Piece]:
         home = [(module, selection.home) for module in stream.modules]
         for series in dict.fromkeys([*selection.series, *home]):
             if series[0] in stream.modules and series[1] in quantities and start < stop:
-                yield _Piece(stream, series, int(start), int(stop))
+                yield _SeriesPiece(stream, series, int(start), int(stop))
 
 
 def _quoted(text: str) -> str:

@@ -1,4 +1,4 @@
-"""The runs beside one, opened for a file: their lines as the panel draws them."""
+"""Other runs, opened for a file: their lines as the panel draws them."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, TypeVar, cast
 
 from notebook_probe.compare import Alignment, RunAxis, parting
-from notebook_probe.compare.axes import Run
+from notebook_probe.compare.axes import ComparedRun
 from notebook_probe.compare.ratio_grid import Ratio, ratio
 from notebook_probe.explorer.draw.heat_rows import ratio_rows
 from notebook_probe.explorer.messages.selection import PanelSelection, Series
@@ -20,7 +20,7 @@ from notebook_probe.record.store.location import stem
 
 if TYPE_CHECKING:
     from notebook_probe.figures.apart import Apart
-    from notebook_probe.figures.beside import Beside
+    from notebook_probe.figures.beside import OverlaidSeries
 
 __all__ = ["OtherRun", "Others"]
 
@@ -29,7 +29,7 @@ Read = TypeVar("Read")
 
 @dataclass(frozen=True, slots=True)
 class OtherRun:
-    """One of them, on the axis that is chosen."""
+    """One other run, on the chosen axis."""
 
     location: str
     record: OpenedRecord
@@ -37,26 +37,26 @@ class OtherRun:
 
     @property
     def name(self) -> str:
-        """As the panel calls it."""
+        """Name of the run in the panel."""
         return stem(self.location)
 
 
 class Others:
-    """Those of a selection; they are opened anew, as a record is read in one thread.
+    """Other runs of a selection; opened again, as a record is read in one thread.
 
     Attributes
     ----------
     notes : list of str
-        What a file lacks: a run that cannot be read or aligned is left out, by name.
+        Notes on missing parts: a run that cannot be read or aligned is left out, by name.
     """
 
     def __init__(self, source: Source, selection: PanelSelection) -> None:
-        self._source = cast("Run", source)  # every source that is shown has a snapshot
+        self._source = cast("ComparedRun", source)  # every source that is shown has a snapshot
         self._selection = selection
         self.notes: list[str] = []
 
     def each(self, read: Callable[[OtherRun], Read]) -> list[Read]:
-        """What is read of each that can be."""
+        """Apply a function to each run that can be read."""
         found = []
         for location in self._selection.others:
             try:
@@ -68,12 +68,12 @@ class Others:
         return found
 
     def _note(self, text: str) -> None:
-        """Once, however often a run is read."""
+        """Add a note, once per text."""
         if text not in self.notes:
             self.notes.append(text)
 
-    def lines(self, selection: PanelSelection) -> list[Beside]:
-        """Of each series that is drawn, or of all runs their mean and how far they lie apart."""
+    def lines(self, selection: PanelSelection) -> list[OverlaidSeries]:
+        """Return the lines of each run, or the mean of all runs and their spread."""
 
         def read(run: OtherRun) -> tuple[str, dict[Series, Drawn]]:
             return run.name, DrawnLines(run.record).read(selection, run.alignment)
@@ -89,7 +89,7 @@ class Others:
         ]
 
     def apart(self, selection: PanelSelection) -> Apart | None:
-        """How far the runs are that this one is divided by; None where it is not, or cannot be."""
+        """Return the divergence of this run from others; None if there is none to show."""
         from notebook_probe.figures.apart import Apart  # matplotlib, for pictures alone
 
         if not selection.divided_by:
@@ -100,11 +100,11 @@ class Others:
         if found is None:
             self._note("its heat map of this run alone")
             return None
-        (factor, rows), by = selection.apart, selection.aligned
+        (factor, rows), by = selection.parted_by, selection.aligned
         parted = parting(self._source, runs, selection.home, factor=factor, rows=rows, by=by)
         return Apart(ratio_rows(found, selection.rows, selection.folds), parted)
 
-    def _ratio(self, runs: Sequence[Run], selection: PanelSelection) -> Ratio | None:
+    def _ratio(self, runs: Sequence[ComparedRun], selection: PanelSelection) -> Ratio | None:
         from notebook_probe.figures.cells import N_COLUMNS
 
         window, by = selection.window, selection.aligned
@@ -113,12 +113,12 @@ class Others:
 
     def _placed(
         self, selection: PanelSelection, name: str, place: int, series: Series, line: Drawn
-    ) -> Beside:
-        """The line on the axis of the picture."""
-        from notebook_probe.figures.beside import Beside
+    ) -> OverlaidSeries:
+        """Return the line on the axis of the picture."""
+        from notebook_probe.figures.beside import OverlaidSeries
 
         x = line.steps
         if selection.x_axis == "time":
             x = RunAxis(self._source, "time").places.at(x)
         band = None if line.low is None or line.high is None else (line.low, line.high)
-        return Beside(x, line.values, name, selection.colour(series), place, band)
+        return OverlaidSeries(x, line.values, name, selection.colour(series), place, band)

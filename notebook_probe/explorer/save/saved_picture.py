@@ -1,4 +1,4 @@
-"""The static picture below a panel: what a saved notebook still shows when the kernel is gone."""
+"""The static picture below a panel: what a saved notebook still shows without a kernel."""
 
 from __future__ import annotations
 
@@ -24,17 +24,16 @@ EVERY_S = 60.0
 
 
 class SavedPicture:
-    """An output of its own, created empty and filled by its id from any thread.
+    """An output cell for the picture, created empty and filled by its id from any thread.
 
-    It stands right after the panel, whose style hides it as long as the panel is there. A page
-    that was loaded again takes nothing more for an output that it has read from a file: the picture
-    is handed to the panel, too.
+    It is right after the panel, whose style hides it as long as the panel exists. A reloaded page
+    does not update an output that it has read from a file: the picture is also sent to the panel.
 
     Parameters
     ----------
     source : Source
     hand_over : callable
-        Takes each picture, a PNG in base64.
+        Receives each picture, a PNG in base64.
     """
 
     def __init__(self, source: Source, hand_over: Callable[[str], None]) -> None:
@@ -50,7 +49,7 @@ class SavedPicture:
 
     @property
     def exists(self) -> bool:
-        """There is a picture."""
+        """True if there is a picture."""
         return self._key is not None
 
     @property
@@ -59,7 +58,7 @@ class SavedPicture:
         return time.monotonic() - self._taken_s > EVERY_S
 
     def postpone(self) -> None:
-        """One has been ordered: the next is due in a minute."""
+        """Note that a picture was taken: the next is due in a minute."""
         self._taken_s = time.monotonic()
 
     def place(self) -> None:
@@ -76,7 +75,7 @@ class SavedPicture:
             self._reduced = HeatGrid("", N_COLUMNS)
 
     def take(self, selection: PanelSelection) -> None:
-        """Draw and publish what is selected, unless that is the picture already there."""
+        """Draw and publish the selection, unless that picture exists already."""
         with self._lock:
             key = (self._source.revision, selection)
             in_cell = threading.current_thread() is threading.main_thread()
@@ -91,7 +90,7 @@ class SavedPicture:
             self._key, self._taken_s, self._is_kept = key, time.monotonic(), in_cell
 
     def _drawn(self, selection: PanelSelection) -> bytes:
-        """The picture; what it reduces is kept, so that the next one reads only what is new."""
+        """Draw the picture; keeps the reductions, so that the next one reads only new rows."""
         if (self._reduced.quantity, self._reduced.window) != (selection.home, selection.window):
             self._reduced = HeatGrid(selection.home, N_COLUMNS, selection.window)
         self._reduced.read_new(self._source)

@@ -12,7 +12,7 @@ from matplotlib.figure import Figure
 from matplotlib.patches import FancyArrowPatch, FancyBboxPatch
 from matplotlib.path import Path
 
-from notebook_probe.figures.graphs.layered import Layout, Pair, layered
+from notebook_probe.figures.graphs.layered import GraphLayout, Pair, layered
 from notebook_probe.figures.style import (
     BRAND,
     EDGE,
@@ -34,7 +34,7 @@ SMALL: dict[str, Any] = {**FONT, "size": 7.5}
 
 @dataclass(frozen=True, slots=True)
 class Box:
-    """What stands in a box: what it is, and softer below, what more is to say."""
+    """Text of a box: its name, and details in a softer color below."""
 
     name: str
     below: str = ""
@@ -46,7 +46,7 @@ class Box:
 
 
 def boxes(heading: str, given: Sequence[Box], links: Mapping[Pair, str]) -> Figure:
-    """The picture; a link has the text that stands at its beginning."""
+    """Draw the picture; a link's text is at its start."""
     widths = [box.width for box in given]
     unlinked = [*pairwise(range(len(widths)))]  # in a column
     layout = layered(widths, [*links] or unlinked)
@@ -73,7 +73,7 @@ def _top(layer: int) -> float:
     return -layer * (TALL + BETWEEN)
 
 
-def _bounds(layout: Layout, widths: list[float]) -> tuple[float, float]:
+def _bounds(layout: GraphLayout, widths: list[float]) -> tuple[float, float]:
     ends = [(x - width / 2, x + width / 2) for x, width in zip(layout.x, widths, strict=True)]
     passed = [x for route in layout.routes.values() for x, _ in route]
     every = [*passed, *(one for pair in ends for one in pair)]

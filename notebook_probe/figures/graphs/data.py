@@ -23,7 +23,7 @@ class HasDatasetGraph(Protocol):
 
 
 def dataset_graph(source: HasDatasetGraph | DatasetGraph) -> Figure:
-    """Picture of what makes the batches of a training, from its data sets down to its loader.
+    """Picture of a training's input pipeline, from its datasets down to its loader.
 
     A box is an object, with its class, its length and its settings; at a link stands what it is to
     the one below. What gives samples is filled, what chooses or changes them is not.
@@ -31,7 +31,7 @@ def dataset_graph(source: HasDatasetGraph | DatasetGraph) -> Figure:
     Parameters
     ----------
     source : DatasetGraph, Run or OpenedRun
-        Of a run the one that is recorded; a summary collector notes it.
+        Graph, or a run with a recorded one; a summary collector records it.
 
     Raises
     ------
@@ -53,7 +53,7 @@ def dataset_graph(source: HasDatasetGraph | DatasetGraph) -> Figure:
 
 
 def _gather(part: DataPart, drawn: list[Box], links: dict[tuple[int, int], str]) -> int:
-    """What it is made of first, as what is taken lies above."""
+    """Add a part's inner parts, then the part itself; what is taken is above."""
     taken = [(_gather(inner, drawn, links), inner.role) for inner in part.parts]
     length = "" if part.length is None else f"  {number(part.length)}"
     name = f"{shortened(part.name, LONGEST)}{length}"
@@ -63,6 +63,6 @@ def _gather(part: DataPart, drawn: list[Box], links: dict[tuple[int, int], str])
 
 
 def _begun(text: str) -> str:
-    """One line of it: what comes first is what a loader is mostly asked for."""
+    """Return the first line of a text; it has what readers mostly look for."""
     text = " ".join(text.split())
     return text if len(text) <= LONGEST + 1 else text[:LONGEST] + "…"

@@ -1,4 +1,4 @@
-"""A layered layout of a graph without cycles: what is taken lies above who takes it.
+"""A layered layout of a graph without cycles: a node is above those that take from it.
 
 Layers by longest path; order within one by barycentres; places by isotonic regression, as straight
 as the widths of the boxes allow (Sugiyama's method).
@@ -10,30 +10,30 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import pairwise
 
-__all__ = ["Layout", "layered"]
+__all__ = ["GraphLayout", "layered"]
 
 SWEEPS = 12
 EDGE_WIDTH = 0.12
 """Room for a link that passes a layer, in the units of the widths."""
 
 PASSING = 1e-3
-"""How much a link that passes layers pulls at a box, beside one to the next layer: hardly."""
+"""Weight of a link that skips layers, compared with one to the next layer."""
 
 Pair = tuple[int, int]
 
 
 @dataclass(frozen=True, slots=True)
-class Layout:
-    """Where everything is.
+class GraphLayout:
+    """Positions of all boxes and links.
 
     Attributes
     ----------
     x : tuple of float
         The middle of each box.
     layer : tuple of int
-        From 0, the uppermost.
+        Layer, from 0 at the top.
     routes : dict of (int, int) to list of (float, int)
-        By link: the points (x, layer) that it passes, both ends included.
+        Points (x, layer) of each link, both ends included.
     """
 
     x: tuple[float, ...]
@@ -41,13 +41,13 @@ class Layout:
     routes: dict[Pair, list[tuple[float, int]]]
 
 
-def layered(widths: Sequence[float], links: Sequence[Pair], gap: float = 0.3) -> Layout:
+def layered(widths: Sequence[float], links: Sequence[Pair], gap: float = 0.3) -> GraphLayout:
     """Lay boxes out.
 
     Parameters
     ----------
     widths : sequence of float
-        Of each box.
+        Width of each box.
     links : sequence of (int, int)
         The first box is the smaller.
     gap : float
@@ -72,11 +72,11 @@ def layered(widths: Sequence[float], links: Sequence[Pair], gap: float = 0.3) ->
     x = _straightened(rows, sizes, len(widths), above, below, gap)
     routes = {link: [(x[one], layer[one]) for one in chain] for link, chain in chains.items()}
     n = len(widths)
-    return Layout(tuple(x[:n]), tuple(layer[:n]), routes)
+    return GraphLayout(tuple(x[:n]), tuple(layer[:n]), routes)
 
 
 def _layers(n: int, links: Sequence[Pair]) -> list[int]:
-    """The longest path to each; what takes nothing lies just above who takes it first."""
+    """Return the longest path to each node; sources are just above their first taker."""
     layer, takes = [0] * n, [False] * n
     for start, end in sorted(links, key=lambda link: link[1]):
         layer[end] = max(layer[end], layer[start] + 1)
@@ -100,7 +100,7 @@ def _neighbours(n: int, pairs: Sequence[Pair]) -> tuple[list[list[int]], list[li
 def _ordered(
     layer: Sequence[int], above: Sequence[list[int]], below: Sequence[list[int]]
 ) -> list[list[int]]:
-    """The boxes of each layer from left to right, so that links cross seldom."""
+    """Return the boxes of each layer from left to right, ordered to cross few links."""
     rows: list[list[int]] = [[] for _ in range(max(layer, default=-1) + 1)]
     for one, number in enumerate(layer):
         rows[number].append(one)
@@ -125,12 +125,12 @@ def _straightened(
     below: Sequence[list[int]],
     gap: float,
 ) -> list[float]:
-    """The middle of each box: as near to its neighbours' as the boxes beside it allow."""
+    """Return the middle of each box: as near to its neighbors' as the adjacent boxes allow."""
     x = [0.0] * len(sizes)
     pull = [1.0 if one < n_boxes else PASSING for one in range(len(sizes))]
 
     def wanted(one: int, others: Sequence[int]) -> float:
-        """Boxes that follow each other lie straight below each other, whatever passes by."""
+        """Return the wanted position: consecutive boxes are straight below each other."""
         pulled = sum(pull[other] * x[other] for other in others)
         return pulled / sum(pull[other] for other in others) if others else x[one]
 
@@ -147,7 +147,7 @@ def _straightened(
 def _apart(
     widths: Sequence[float], weights: Sequence[float], wanted: Sequence[float], gap: float
 ) -> list[float]:
-    """The middles nearest to those that are wanted (weighted squares) where nothing overlaps."""
+    """Return the positions nearest to the wanted ones (weighted squares) without overlap."""
     offsets = [0.0]
     for left, right in pairwise(widths):
         offsets.append(offsets[-1] + (left + right) / 2 + gap)

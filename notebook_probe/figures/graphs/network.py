@@ -8,7 +8,7 @@ from matplotlib.figure import Figure
 
 from notebook_probe.figures.graphs import boxes
 from notebook_probe.figures.style import drawing, number, shortened
-from notebook_probe.graph.folding import Box, Flow, Folded, fold
+from notebook_probe.graph.folding import Flow, Folded, FoldedCall, fold
 from notebook_probe.graph.graph import Graph
 
 __all__ = ["graph"]
@@ -26,13 +26,13 @@ class HasGraph(Protocol):
 def graph(source: HasGraph | Graph, depth: int = 1) -> Figure:
     """Picture of a network's graph, its modules folded at a depth.
 
-    A box is a call of a module, with its class and number of parameters, or a single operator; at a
-    link stands the shape of what flows. What is called twice is there twice.
+    A box is a call of a module, with its class and number of parameters, or a single operator; a
+    link has the shape of the tensor. A module called twice has two boxes.
 
     Parameters
     ----------
     source : Graph, Run or OpenedRun
-        Of a run the graph that is recorded; `Run.graph` builds it.
+        Graph, or a run with a recorded one; `Run.graph` builds it.
     depth : int
         Modules so far below the network are boxes; 0 opens all, down to single operators.
 
@@ -60,7 +60,7 @@ def graph(source: HasGraph | Graph, depth: int = 1) -> Figure:
         return boxes.boxes(str(shown), [_box(one) for one in folded.boxes], _links(folded))
 
 
-def _box(box: Box) -> boxes.Box:
+def _box(box: FoldedCall) -> boxes.Box:
     params = f"{number(box.n_params)} parameters" if box.n_params else ""
     place = shortened(box.path, LONGEST) if box.is_module else ""
     below = "  ".join(filter(None, [place, params]))
@@ -68,7 +68,7 @@ def _box(box: Box) -> boxes.Box:
 
 
 def _links(folded: Folded) -> dict[tuple[int, int], str]:
-    """What flows, said once of each box and shape."""
+    """Return the label of each link; each is written once per box and shape."""
     links: dict[tuple[int, int], str] = {}
     told: set[tuple[int, str]] = set()
     for flow in folded.flows:

@@ -1,1 +1,1 @@
-"""Pictures of loss landscapes: contours, surfaces, and the way of the training upon them."""
+"""Pictures of loss landscapes: contours, surfaces, and the path of the training on them."""

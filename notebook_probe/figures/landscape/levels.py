@@ -1,4 +1,4 @@
-"""Losses at which a landscape changes its colour, and at which it has a line."""
+"""Losses at which a landscape changes its color, and at which it has a line."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from matplotlib.ticker import LogLocator, MaxNLocator
 
 from notebook_probe.figures.colours import WIDE_RATIO
 
-__all__ = ["Levels"]
+__all__ = ["ContourLevels"]
 
 Floats = npt.NDArray[np.float64]
 
@@ -21,8 +21,8 @@ N_LINES = 10
 
 
 @dataclass(frozen=True, slots=True)
-class Levels:
-    """From the lowest to the highest loss; of equal ratios where they span decades.
+class ContourLevels:
+    """Contour levels from the lowest to the highest loss; geometric over several decades.
 
     Attributes
     ----------
@@ -35,13 +35,13 @@ class Levels:
     lines: Floats
 
     @classmethod
-    def of(cls, losses: Floats) -> Levels:
-        """Those that suit some losses.
+    def of(cls, losses: Floats) -> ContourLevels:
+        """Return suitable levels for some losses.
 
         Raises
         ------
         ValueError
-            None of them is finite.
+            No loss is finite.
         """
         finite = losses[np.isfinite(losses)].astype(float)
         if not finite.size:
@@ -58,17 +58,17 @@ class Levels:
 
     @property
     def is_log(self) -> bool:
-        """Whether they are of equal ratios."""
+        """True if the levels are geometric."""
         return isinstance(self.norm, LogNorm)
 
     def shown(self, losses: Floats) -> np.ma.MaskedArray:
-        """What has a colour: rounding leaves no hole at either end."""
+        """Return the losses to draw: clipped, since rounding would leave holes at both ends."""
         masked = np.ma.masked_invalid(losses)
         return np.ma.array(np.clip(masked, self.filled[0], self.filled[-1]), mask=masked.mask)
 
 
 def _log_lines(low: float, high: float) -> Floats:
-    """At 1, 2 and 5 of each decade, or at decades alone."""
+    """Return lines at 1, 2 and 5 of each decade, or at decades only."""
     few = np.log10(high / low) < N_LINES / 3
     subs = (1.0, 2.0, 5.0) if few else (1.0,)
     return _within(LogLocator(subs=subs, numticks=2 * N_LINES).tick_values(low, high), low, high)

@@ -13,7 +13,7 @@ from matplotlib.colors import ListedColormap, LogNorm
 from matplotlib.figure import Figure
 
 from notebook_probe.errors import near
-from notebook_probe.figures.landscape.levels import Levels
+from notebook_probe.figures.landscape.levels import ContourLevels
 from notebook_probe.figures.landscape.surface import draw_surface
 from notebook_probe.figures.landscape.tones import DARK, LIGHT, Tones
 from notebook_probe.figures.style import (
@@ -34,22 +34,22 @@ Kind = Literal["contour", "surface"]
 
 SIZE = (6.2, 4.8)
 PLOT, BAR, BESIDE_BAR = 0.735, 0.875, 0.04
-"""Of the width: the plot's, where the colour bar begins, and the bar's with room for no number."""
+"""Shares of the width: the plot, the start of the color bar, and the bar without numbers."""
 MOST_NUMBERS = 12
-"""Of points of the path; of more some are numbered, evenly."""
+"""Maximum numbers at a path's points; with more points, evenly chosen ones."""
 
 
 def landscape(dataset: xr.Dataset, kind: Kind = "contour", dark: bool = False) -> Figure:
     """Picture of a loss landscape, with the path of the training and its end.
 
-    Colours and lines are of equal ratios where losses span decades, else of equal differences. A
-    star marks the origin, with its own loss. Where a loss is NaN, or was not evaluated, it is grey;
-    where it is infinite, red.
+    Colors and lines are geometric if losses span decades, else equally spaced. A star marks the
+    origin, with its loss. Where a loss is NaN, or was not evaluated, it is gray; where it is
+    infinite, red.
 
     Parameters
     ----------
     dataset : xr.Dataset
-        What ``nbp.landscape`` returns.
+        Result of ``nbp.landscape``.
     kind : "contour" or "surface"
     dark : bool
         For dark pages.
@@ -70,7 +70,7 @@ def landscape(dataset: xr.Dataset, kind: Kind = "contour", dark: bool = False) -
             f"what nbp.landscape returns is expected, with loss (y, x): {dataset.sizes}"
         )
     dataset = dataset.assign(loss=dataset.loss.transpose("y", "x").load())
-    levels = Levels.of(dataset.loss.values)
+    levels = ContourLevels.of(dataset.loss.values)
     tones = DARK if dark else LIGHT
     with drawing:
         figure = Picture(figsize=SIZE, facecolor=tones.ground)
@@ -93,7 +93,9 @@ def _title(dataset: xr.Dataset) -> str:
     return f"loss of {network} {where}; {number(float(known['loss_at_origin']))} at the star"
 
 
-def _draw_contours(figure: Picture, dataset: xr.Dataset, levels: Levels, tones: Tones) -> None:
+def _draw_contours(
+    figure: Picture, dataset: xr.Dataset, levels: ContourLevels, tones: Tones
+) -> None:
     axes = figure.add_axes((0.115, 0.125, PLOT, 0.79), facecolor=tones.lost)
     bar = figure.add_axes((BAR, 0.125, 0.022, 0.79))
     x, y, losses = (dataset[name].values for name in ("x", "y", "loss"))
@@ -121,7 +123,7 @@ def _draw_contours(figure: Picture, dataset: xr.Dataset, levels: Levels, tones: 
 
 
 def _make_room(axes: Axes, bar: Axes) -> None:
-    """Have the bar stand so far from the edge that its longest number is whole."""
+    """Move the bar from the edge until its longest number fits."""
     texts = bar.yaxis.get_major_formatter().format_ticks([*bar.get_yticks()])
     wanted = max(map(text_inches, texts), default=0.0) / SIZE[0] + BESIDE_BAR
     missing = max(0.0, BAR + wanted - 1.0)

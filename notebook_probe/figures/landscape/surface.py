@@ -1,4 +1,4 @@
-"""A loss landscape as a surface in space, with its contours below and the path upon it."""
+"""A loss landscape as a surface in space, with contours below and the path on it."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from matplotlib.colors import LightSource
 from matplotlib.figure import Figure
 from matplotlib.ticker import FixedLocator, FuncFormatter, MaxNLocator
 
-from notebook_probe.figures.landscape.levels import Levels
+from notebook_probe.figures.landscape.levels import ContourLevels
 from notebook_probe.figures.landscape.tones import Tones
 from notebook_probe.figures.style import FONT, number
 
@@ -22,14 +22,14 @@ Floats = npt.NDArray[np.float64]
 
 ELEVATION, AZIMUTH = 32, -58
 FINER = 3
-"""Times as fine as the grid is drawn, for smooth colours."""
+"""Factor of refinement of the grid, for smooth colors."""
 SHADE = 0.62
-"""What is left of a colour away from the light."""
+"""Brightness of a color away from the light."""
 BELOW = 0.35
-"""Of the surface's height, how far under it the contours lie."""
+"""Distance of the contours below the surface, as a fraction of its height."""
 
 
-def draw_surface(figure: Figure, dataset: xr.Dataset, levels: Levels, tones: Tones) -> None:
+def draw_surface(figure: Figure, dataset: xr.Dataset, levels: ContourLevels, tones: Tones) -> None:
     """Draw it into a figure; heights are logarithms where losses span decades."""
     axes: Any = figure.add_axes((-0.06, -0.05, 1.12, 1.05), projection="3d", computed_zorder=False)
     axes.set_facecolor(tones.ground)
@@ -65,19 +65,19 @@ def draw_surface(figure: Figure, dataset: xr.Dataset, levels: Levels, tones: Ton
     _plain(axes, levels, tones)
 
 
-def _heights(losses: Any, levels: Levels) -> Any:
+def _heights(losses: Any, levels: ContourLevels) -> Any:
     return np.ma.log10(losses) if levels.is_log else losses
 
 
 def _light(heights: Floats) -> Floats:
-    """How bright each point is where the light comes from the side, 0 to 1."""
+    """Return the brightness of each point, 0 to 1, with light from the side."""
     filled = np.where(np.isnan(heights), np.nanmin(heights), heights)
     size = max(filled.shape) / 2 / (np.ptp(filled) or 1.0)
     return np.asarray(LightSource(azdeg=300, altdeg=45).hillshade(filled * size), float)
 
 
 def _lit(shares: Floats, light: Floats) -> Floats:
-    """The colours of heights, darker away from the light; what is missing has none."""
+    """Return the colors of heights, darker away from the light; missing points have none."""
     is_there = np.isfinite(shares)
     colours = colormaps["viridis"](np.where(is_there, shares, 0.0))
     colours[..., :3] *= (SHADE + (1 - SHADE) * light)[..., None]
@@ -95,13 +95,15 @@ def _between(x: Floats, y: Floats, values: Floats, at_x: Floats, at_y: Floats) -
 
 
 def _places(axis: Floats, at: Floats) -> tuple[npt.NDArray[np.intp], Floats]:
-    """The grid's place before each point, and how far on it is to the next."""
+    """Return the grid's index before each point, and the fraction of the way to the next."""
     place = np.clip(np.searchsorted(axis, at, side="right") - 1, 0, len(axis) - 2)
     return place, np.clip((at - axis[place]) / (axis[place + 1] - axis[place]), 0, 1)
 
 
-def _draw_path(axes: Any, dataset: xr.Dataset, levels: Levels, floor: float, tones: Tones) -> None:
-    """On the surface, where the plane is, and its shadow on the ground."""
+def _draw_path(
+    axes: Any, dataset: xr.Dataset, levels: ContourLevels, floor: float, tones: Tones
+) -> None:
+    """Draw the path on the surface, and its shadow on the ground."""
     at = float(_heights(_origin_loss(dataset, levels), levels))
     if "path_x" in dataset:
         grid = dataset.x.values, dataset.y.values, dataset.loss.values
@@ -122,13 +124,13 @@ def _draw_path(axes: Any, dataset: xr.Dataset, levels: Levels, floor: float, ton
 
 
 def _finer(places: Floats) -> Floats:
-    """With more places between, so that a line follows the surface."""
+    """Return more positions in between, so that a line follows the surface."""
     at = np.linspace(0, len(places) - 1, 20 * (len(places) - 1) + 1)
     return np.interp(at, np.arange(len(places)), places)
 
 
 def _number(axes: Any, names: Any, x: Floats, y: Floats, z: Floats, tones: Tones) -> None:
-    """Where the path begins and ends; what is between lies too close in space."""
+    """Label the ends of the path; points in between are too close in space."""
     for place in (0, -1):
         axes.text(
             *(x[place], y[place], z[place], f"  {names[place]}  "),
@@ -141,13 +143,13 @@ def _number(axes: Any, names: Any, x: Floats, y: Floats, z: Floats, tones: Tones
         )
 
 
-def _origin_loss(dataset: xr.Dataset, levels: Levels) -> float:
-    """Within what is drawn; at the bottom where it is no number."""
+def _origin_loss(dataset: xr.Dataset, levels: ContourLevels) -> float:
+    """Return the loss at the origin within the drawn range; at the bottom if it is NaN."""
     low, high = levels.filled[[0, -1]]
     return float(np.clip(np.nan_to_num(float(dataset.attrs["loss_at_origin"]), nan=low), low, high))
 
 
-def _plain(axes: Any, levels: Levels, tones: Tones) -> None:
+def _plain(axes: Any, levels: ContourLevels, tones: Tones) -> None:
     axes.set_box_aspect((1.15, 1.15, 0.8))
     for axis in (axes.xaxis, axes.yaxis, axes.zaxis):
         axis.set_pane_color((0, 0, 0, 0))

@@ -1,4 +1,4 @@
-"""The colours of what is not data, on light pages and on dark ones."""
+"""Colors of everything but data, on light pages and on dark ones."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ __all__ = ["DARK", "LIGHT", "Tones"]
 
 @dataclass(frozen=True, slots=True)
 class Tones:
-    """Ground, text, what is missing, and a path that stands out from any colour."""
+    """Background, text, missing points, and a path that stands out from any color."""
 
     ground: str
     ink: str
@@ -27,11 +27,11 @@ class Tones:
 
     @property
     def outlined(self) -> list[Any]:
-        """Of text over colours."""
+        """Outline of text over colors."""
         return [withStroke(linewidth=2.2, foreground=self.path_edge)]
 
     def plain(self, axes: Axes) -> None:
-        """No frame, soft ticks."""
+        """Remove the frame and soften the ticks."""
         plain_axes(axes, grid=False)
         axes.tick_params(colors=self.soft)
 

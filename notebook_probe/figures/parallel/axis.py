@@ -1,4 +1,4 @@
-"""One axis of a parallel picture: where a column's values stand on it, and which are written."""
+"""One axis of a parallel picture: positions of a column's values, and its ticks."""
 
 from __future__ import annotations
 
@@ -17,15 +17,15 @@ from notebook_probe.figures.style import number, shortened
 __all__ = ["NOWHERE", "ParallelAxis", "axis_of"]
 
 WIDE_RATIO = 30.0
-"""Between the largest and the least value, from which on an axis is logarithmic."""
+"""Ratio of the largest to the smallest value above which an axis is logarithmic."""
 FEW, CLOSEST = 6, 0.07
-"""So many different numbers, as far apart, are written themselves."""
+"""Maximum number of distinct values that get ticks themselves, and their least distance."""
 MOST_CATEGORIES = 16
 BAND = 0.4
-"""Of a category's room, over which its runs are spread."""
+"""Fraction of a category's room over which its runs are spread."""
 LONGEST_CATEGORY = 14
 NOWHERE = -0.13
-"""Where runs stand that have no finite value; the axis goes from 0 to 1."""
+"""Position of runs without a finite value; the axis is from 0 to 1."""
 
 Floats = npt.NDArray[np.float64]
 
@@ -37,7 +37,7 @@ class ParallelAxis:
     Attributes
     ----------
     heights : ndarray
-        Of each run from 0 to 1; `NOWHERE` without a value.
+        Height of each run from 0 to 1; `NOWHERE` without a value.
     ticks : tuple of (float, str)
     is_log : bool
     is_number : bool
@@ -52,7 +52,7 @@ class ParallelAxis:
 def axis_of(values: Sequence[Any]) -> ParallelAxis:
     """Numbers on a scale, logarithmic over more than a decade; all else as categories.
 
-    Runs of one category stand beside each other, so that each can be followed.
+    Runs of one category are spread next to each other, so that each can be followed.
 
     Examples
     --------

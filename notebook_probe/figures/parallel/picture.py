@@ -33,23 +33,23 @@ BETWEEN, LEFT, RIGHT, TOP, BOTTOM, TALL = 1.25, 0.85, 1.35, 0.62, 0.3, 2.9
 """Inches."""
 LONGEST_NAME = 15
 COLOURS = ListedColormap(colormaps["viridis"](np.linspace(0.0, 0.88, 256)))
-"""Without the yellow that is lost on white."""
+"""Colors without yellow, which is invisible on white."""
 NO_VALUE = "#8c959f"
 
 
 def parallel(columns: Mapping[str, Sequence[Any]], colour: str = "") -> Figure:
     """Parallel coordinates: a line for each run, over an axis for each column.
 
-    Numbers that span more than a decade stand on a logarithmic axis, anything but numbers as
-    categories; runs without a finite value pass below the axis. Lines with a higher value of
-    ``colour`` lie above the others.
+    Numbers over more than a decade have a logarithmic axis, anything but numbers has categories;
+    runs without a finite value pass below the axis. Lines with a higher value of ``colour`` are
+    above the others.
 
     Parameters
     ----------
     columns : mapping of str to values
-        As many values each as there are runs, None where one has none.
+        One value per run, None for a missing one.
     colour : str
-        The column that colours the lines; without it all have one colour.
+        The column for the color of the lines; without it all have one color.
 
     Raises
     ------
@@ -107,7 +107,7 @@ def _draw_axis(axes: Axes, x: int, name: str, one: ParallelAxis) -> None:
 def _draw_runs(
     axes: Axes, heights: Sequence[npt.NDArray[np.float64]], by: ParallelAxis | None
 ) -> None:
-    """The lines; of few runs broad ones, of many thin ones through which others are seen."""
+    """Draw the lines: broad ones for few runs, thin and transparent ones for many."""
     table = np.stack(heights, axis=1)
     n_runs, n_columns = table.shape
     at = np.full(n_runs, 0.35) if by is None else by.heights
@@ -127,7 +127,7 @@ def _draw_runs(
 
 
 def _draw_bar(bar: Axes, name: str, one: ParallelAxis) -> None:
-    """Colours beside the heights of the axis that they are of."""
+    """Draw the colors next to the heights of their axis."""
     Colorbar(bar, ScalarMappable(Normalize(0, 1), COLOURS))
     bar.set_yticks([height for height, _ in one.ticks], [text for _, text in one.ticks])
     plain_axes(bar, grid=False)

@@ -1,4 +1,4 @@
-"""The functions of torch that compute attention, and how the scores are found in what they take."""
+"""Attention functions of torch, and readers of the scores from their arguments."""
 
 from __future__ import annotations
 
@@ -16,10 +16,10 @@ from notebook_probe.quantities.reduce.attention_scores import Attention, GivenSc
 __all__ = ["READERS", "Reader"]
 
 Reader: TypeAlias = Callable[..., "Attention | None"]
-"""Takes what the function takes; None where it is no attention."""
+"""Reader of the function's arguments; None where it is no attention."""
 
 FEWEST_AXES = 3
-"""Of scores: a softmax over two axes chooses among classes or experts."""
+"""Least number of axes of scores: a softmax over two chooses among classes or experts."""
 
 
 def _scores_of_products(
@@ -32,7 +32,7 @@ def _scores_of_products(
     scale: float | None = None,
     enable_gqa: bool = False,
 ) -> Attention:
-    """As ``scaled_dot_product_attention``."""
+    """Read the scores from the arguments of ``scaled_dot_product_attention``."""
     mask = None if attn_mask is None else own_heads(attn_mask)
     return Products.of(own_heads(query), own_heads(key), mask, is_causal, scale)
 
@@ -40,7 +40,7 @@ def _scores_of_products(
 def _scores_of_softmax(
     input: Tensor, dim: Any = None, *args: Any, **kwargs: Any
 ) -> Attention | None:
-    """As every softmax: over the last of some axes it turns scores into shares."""
+    """Read the scores from those of a softmax over the last of some axes."""
     is_last = isinstance(dim, int) and dim in (-1, input.dim() - 1)
     if not is_last or input.dim() < FEWEST_AXES or not input.is_floating_point():
         return None
@@ -55,4 +55,4 @@ READERS: Mapping[Callable[..., Any], Reader] = {
     torch.special.softmax: _scores_of_softmax,
     Tensor.softmax: _scores_of_softmax,
 }
-"""Whoever computes attention otherwise is not heard."""
+"""Readers by function; attention computed by other functions is not seen."""

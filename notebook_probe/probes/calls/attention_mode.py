@@ -1,8 +1,8 @@
 """Hearing of the attention that a module computes while its call runs.
 
 torch tells a function mode of every function that is called while it is on; the function itself
-runs as ever. A hook puts the mode on when a call begins, and takes it off when it returns. An
-interrupt runs no hook: what it leaves behind is deaf, and is taken off at the next occasion.
+runs as usual. A hook puts the mode on when a call begins, and takes it off when it returns. An
+interrupt runs no hook: what it leaves behind does nothing, and is taken off at the next occasion.
 """
 
 from __future__ import annotations
@@ -22,14 +22,14 @@ from torch.overrides import (
 )
 
 from notebook_probe.errors import UnreadableError
-from notebook_probe.model.parameter_slots import weight_of
+from notebook_probe.model.reparametrized import weight_of
 from notebook_probe.model.unwrapped import unwrapped
 from notebook_probe.probes.calls.attention_functions import READERS, Reader
 from notebook_probe.probes.reading.attempt import attempt_in_hook
-from notebook_probe.probes.reading.plan import Plan
+from notebook_probe.probes.reading.plan import ReadingPlan
 from notebook_probe.probes.step.frame import StepFrame
 from notebook_probe.probes.step.phase import call_is_active, is_traced
-from notebook_probe.probes.step.plain_mode import is_measuring, plain_mode
+from notebook_probe.probes.step.plain_mode import is_measuring
 
 __all__ = ["AttentionMode", "read_attention"]
 
@@ -40,11 +40,11 @@ NO_ATTENTION = UnreadableError(
 
 
 def read_attention(
-    module: nn.Module, plan: Plan, frame: StepFrame, call: int
+    module: nn.Module, plan: ReadingPlan, frame: StepFrame, call: int
 ) -> AttentionMode | None:
     """Read the attention of the call of ``module`` that begins, until the mode is removed.
 
-    None where the call lies in another one of the same module: that one hears it.
+    None where the call is inside another one of the same module: that one reads it.
     """
     for mode in _modes():
         is_own = mode.plan is plan  # of an earlier call of this module; another run has its own
@@ -59,16 +59,16 @@ def read_attention(
 
 
 class AttentionMode(TorchFunctionMode):
-    """Reads each attention of one call as it is computed."""
+    """Reader of each attention in one call, as it is computed."""
 
-    def __init__(self, module: nn.Module, plan: Plan, frame: StepFrame, call: int) -> None:
+    def __init__(self, module: nn.Module, plan: ReadingPlan, frame: StepFrame, call: int) -> None:
         super().__init__()
         self.plan = plan
         self._module, self._frame, self._call = weakref.ref(module), frame, call
         self._has_read = False
 
     def is_running(self, skip: int = 0) -> bool:
-        """Whether the call is still on this thread's stack, besides ``skip`` later ones."""
+        """Return whether the call is still on this thread's stack, besides ``skip`` later ones."""
         module = self._module()
         return module is not None and call_is_active(module, skip)
 
@@ -87,7 +87,7 @@ class AttentionMode(TorchFunctionMode):
         return not (self._frame.closed or is_traced() or is_measuring()) and self.is_running()
 
     def end(self) -> None:
-        """The call has returned."""
+        """Note that the call has returned."""
         self.remove()
         if not self._has_read:
             self._frame.blame_all(self.plan.of("inside"), NO_ATTENTION)
@@ -108,7 +108,6 @@ class AttentionMode(TorchFunctionMode):
             self._frame,
             self.plan,
             "inside",
-            plain_mode,
             self._read,
             reader,
             args,
@@ -130,5 +129,5 @@ class AttentionMode(TorchFunctionMode):
 
 
 def _modes() -> Iterator[AttentionMode]:
-    """Those that are on in this thread."""
+    """Yield the modes that are on in this thread."""
     return (mode for mode in _get_current_function_mode_stack() if isinstance(mode, AttentionMode))

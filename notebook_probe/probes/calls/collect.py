@@ -6,6 +6,7 @@ Without a watched model on the stack it does nothing, so that it can stay in a m
 from __future__ import annotations
 
 import sys
+import threading
 import weakref
 from collections.abc import Callable, Iterator
 from types import FrameType
@@ -24,29 +25,33 @@ __all__ = ["Collector", "collect", "collect_for", "running"]
 
 
 class Collector(Protocol):
-    """Whoever watches a model."""
+    """Protocol of the observer of a model."""
 
     def place_of(self, module: nn.Module) -> str | None:
-        """The path of a module of the watched model, None for any other."""
+        """Return the path of a module of the watched model, None for any other."""
 
     def collected(
         self, module: nn.Module, place: str, name: str, value: Number, combine: Combine
     ) -> None:
-        """A forward of the module at ``place`` gave a value."""
+        """Keep a value that a forward of the module at ``place`` gave."""
 
 
 _collectors: tuple[weakref.ref[Collector], ...] = ()
+_changing = threading.RLock()
+"""Runs begin and end on any thread, and in a garbage collector that interrupts another."""
 
 
 def collect_for(collector: Collector) -> Callable[[], None]:
-    """Tell ``collector`` what its model collects from now on; returns what ends it."""
+    """Pass to ``collector`` what its model collects, and return a function to stop it."""
     global _collectors
     reference = weakref.ref(collector)
-    _collectors = (*(ref for ref in _collectors if ref() is not None), reference)
+    with _changing:
+        _collectors = (*(ref for ref in _collectors if ref() is not None), reference)
 
     def end() -> None:
         global _collectors
-        _collectors = tuple(ref for ref in _collectors if ref is not reference)
+        with _changing:
+            _collectors = tuple(ref for ref in _collectors if ref is not reference)
 
     return end
 
@@ -97,7 +102,7 @@ _CALL = nn.Module._call_impl.__code__
 
 
 def running() -> Iterator[nn.Module]:
-    """The modules whose calls are running on this thread, the innermost first."""
+    """Yield the modules whose calls are running on this thread, the innermost first."""
     frame: FrameType | None = sys._getframe(1)
     while frame is not None:
         if frame.f_code is _CALL:
@@ -106,7 +111,7 @@ def running() -> Iterator[nn.Module]:
 
 
 def _watched() -> list[tuple[Collector, nn.Module, str]]:
-    """The innermost running module that somebody watches, once for each who does."""
+    """Return the innermost running module that is watched, once for each collector."""
     collectors = [collector for ref in _collectors if (collector := ref()) is not None]
     for module in running():
         places = [(collector, collector.place_of(module)) for collector in collectors]

@@ -3,7 +3,7 @@
 A module may return a part of its input: a slice, a transposed slice, a diagonal.
 
 An operation that later changes such a view in place takes the nodes between it and the input out
-of the graph. So the gradient is read at the view itself, and put where the view lies in the input.
+of the graph. So the gradient is read at the view itself, and put at the view's place in the input.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ __all__ = ["Narrowed", "Widened", "cut_view"]
 
 
 def cut_view(given: Tensor, edge: GradientEdge, outputs: Sequence[Tensor]) -> Tensor | None:
-    """The one output that is a part of an input; None where there is none, or several."""
+    """Return the one output that is a part of an input; None where there is none, or several."""
     if any(step == 0 and size > 1 for size, step in zip(given.size(), given.stride(), strict=True)):
         return None  # its elements lie on each other
     base = given if given._base is None else given._base
@@ -33,7 +33,7 @@ def cut_view(given: Tensor, edge: GradientEdge, outputs: Sequence[Tensor]) -> Te
 
 
 def _leads_to(edge: GradientEdge, node: Node) -> bool:
-    """Tell whether a chain of views leads from ``node`` to the edge."""
+    """Return whether a chain of views leads from ``node`` to the edge."""
     while len(node.next_functions) == 1 and node.name() != "CopySlices":
         next_node, output_nr = node.next_functions[0]
         if next_node is None:
@@ -45,7 +45,7 @@ def _leads_to(edge: GradientEdge, node: Node) -> bool:
 
 
 class Widened:
-    """Makes of a view's gradient that of the whole input: zero where the view is not."""
+    """Conversion of a view's gradient to that of the whole input: zero outside the view."""
 
     __slots__ = ("_offset", "_view", "_whole")
 
@@ -62,7 +62,7 @@ class Widened:
 
 
 class Narrowed:
-    """Makes of the gradient of a view's base that of the view."""
+    """Conversion of the gradient of a view's base to that of the view."""
 
     __slots__ = ("_base", "_view")
 

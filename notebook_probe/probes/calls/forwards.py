@@ -1,6 +1,6 @@
 """The calls of the model itself: whether a backward follows is known only when the step is over.
 
-A call that raised, or that somebody made to look at its result, is no part of the training. So
+A call that raised, or that was made only to look at its result, is no part of the training. So
 what is read of each is kept apart, and a gradient that comes back to it tells that it counts.
 """
 
@@ -23,30 +23,32 @@ __all__ = ["Forwards"]
 
 
 class Forwards(threading.local):
-    """The last call of the model on this thread, and what is read of it."""
+    """Last call of the model on this thread, and what is read of it.
+
+    Attributes
+    ----------
+    part : StepFrame or None
+        What is read of it, once something was; None from the beginning of an outermost call.
+    """
 
     def __init__(self) -> None:
-        self._part: StepFrame | None = None
-
-    def begin(self) -> None:
-        """An outermost call of the model begins."""
-        self._part = None
+        self.part: StepFrame | None = None
 
     def part_of(
         self, step: StepFrame | None, phase: Phase | None, is_of_model: bool
     ) -> StepFrame | None:
-        """Where what is read now is kept: with the call of the model, if it is of one."""
+        """Return the frame for current readings: of the model's call, if they belong to one."""
         if step is None or phase == "own_call":
             return None
         if phase != "training" or not is_of_model:
             return step.loose_part()
-        if self._part is None or self._part.closed:
-            self._part = step.begin_part()
-        return self._part
+        if self.part is None or self.part.closed:
+            self.part = step.begin_part()
+        return self.part
 
     def end(self, output: Any) -> None:
-        """The outermost call of the model is over; without an output if it raised."""
-        part = self._part
+        """End the outermost call of the model; without an output if it raised."""
+        part = self.part
         if part is None or part.closed or output is None:
             return
         part.has_returned = True

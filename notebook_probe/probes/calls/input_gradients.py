@@ -18,12 +18,12 @@ from torch import Tensor, nn
 from torch.autograd.graph import GradientEdge, Node, get_gradient_edge
 
 from notebook_probe.errors import UnreadableError
-from notebook_probe.model.parameter_slots import weight_of
+from notebook_probe.model.reparametrized import weight_of
 from notebook_probe.model.unwrapped import unwrapped
 from notebook_probe.probes.calls.cut_views import Narrowed, Widened, cut_view
 from notebook_probe.probes.calls.output_gradients import InPlace, hook_output
 from notebook_probe.probes.reading.attempt import attempt_in_hook
-from notebook_probe.probes.reading.plan import Plan
+from notebook_probe.probes.reading.plan import ReadingPlan
 from notebook_probe.probes.step.frame import StepFrame
 from notebook_probe.probes.step.phase import is_traced
 from notebook_probe.probes.step.plain_mode import plain_mode
@@ -36,12 +36,12 @@ MAX_NODES = 20_000
 
 @dataclass(slots=True)
 class _Given:
-    """One input as the call found it; what changes it in place leaves other edges behind."""
+    """Input at the beginning of a call; in-place changes leave other edges behind."""
 
     tensor: Tensor
     edge: GradientEdge
     base_edge: GradientEdge | None
-    """Of what the tensor is a view of."""
+    """Edge of the tensor that this one is a view of."""
     version: int
 
     @classmethod
@@ -56,7 +56,7 @@ class _Given:
         return self.tensor._version != self.version
 
     def edges(self) -> list[GradientEdge]:
-        """Where the call sends the input's gradient.
+        """Return the edges to which the call sends the input's gradient.
 
         An operation that changes a view in place stands between its base and what comes later.
         """
@@ -66,7 +66,7 @@ class _Given:
 
 @dataclass(slots=True)
 class Entry:
-    """Where a call begins in the graph: its inputs, and the number of its first node."""
+    """Entry of a call into the graph: its inputs, and the number of its first node."""
 
     inputs: list[_Given]
     sequence: int
@@ -79,9 +79,14 @@ def mark_entry(inputs: list[Tensor]) -> Entry | None:
 
 
 def hook_entry(
-    entry: Entry, outputs: list[Tensor], plan: Plan, frame: StepFrame, module: nn.Module, call: int
+    entry: Entry,
+    outputs: list[Tensor],
+    plan: ReadingPlan,
+    frame: StepFrame,
+    module: nn.Module,
+    call: int,
 ) -> None:
-    """Have what the module sends to its inputs read when it arrives.
+    """Put hooks on the gradients that the module sends to its inputs.
 
     Raises
     ------
@@ -115,14 +120,14 @@ def hook_entry(
 
 
 def _refuse_entangled(given: _Given, entry: Entry) -> None:
-    """Of several views of one tensor nobody can say which of them was changed."""
+    """Raise if one of several views of a tensor was changed, as which one cannot be told."""
     base = _base_of(given.tensor)
     if given.has_changed and sum(_base_of(one.tensor) is base for one in entry.inputs) > 1:
         raise UnreadableError("changes in place one of several inputs that share their memory")
 
 
 def _is_returned(output: Tensor, given: _Given) -> bool:
-    """Tell whether an output is an input, unchanged or seen in another shape.
+    """Return whether an output is an input, unchanged or seen in another shape.
 
     Then what reaches the output is what is sent to the input, and an in-place operation behind
     the module would take the node between them out of the graph.
@@ -180,7 +185,7 @@ class _Share:
     def __init__(
         self,
         n_links: int,
-        plan: Plan,
+        plan: ReadingPlan,
         frame: StepFrame,
         module: nn.Module,
         call: int,
@@ -225,9 +230,7 @@ class _Share:
         module, plan, frame, self._into = self._module(), self._plan, self._into, None
         if total is None or module is None or frame is None or not is_whole or self._frame.closed:
             return
-        attempt_in_hook(
-            begun, frame, plan, "entry", plain_mode, self._measure, frame, total, module
-        )
+        attempt_in_hook(begun, frame, plan, "entry", self._measure, frame, total, module)
 
     def _measure(self, frame: StepFrame, gradient: Tensor, module: nn.Module) -> None:
         plan = self._plan

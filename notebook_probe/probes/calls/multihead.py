@@ -1,4 +1,4 @@
-"""The queries, keys and masks inside ``F.multi_head_attention_forward``, computed anew."""
+"""Queries, keys and masks inside ``F.multi_head_attention_forward``, computed again."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ def scores_of_multihead(*args: Any, **kwargs: Any) -> Products:
 
 
 def _projected(given: SimpleNamespace) -> tuple[Tensor, Tensor]:
-    """Queries and keys (batch, head, row, channel), with the keys that the module adds."""
+    """Return queries and keys (batch, head, row, channel), with the keys that the module adds."""
     if given.use_separate_proj_weight:
         weights = given.q_proj_weight, given.k_proj_weight
     else:
@@ -52,7 +52,7 @@ def _linear(rows: Tensor, weight: Tensor, bias: Tensor | None) -> Tensor:
 
 
 def _masks(given: SimpleNamespace, keys: Tensor) -> tuple[Tensor | None, bool]:
-    """What to add to (batch, head, query, key); whether a hint stands for the mask."""
+    """Return what to add to (batch, head, query, key), and whether a hint replaces the mask."""
     hidden, mask = given.key_padding_mask, given.attn_mask
     if given.is_causal and hidden is None and not given.need_weights:
         return None, True
@@ -66,7 +66,7 @@ def _masks(given: SimpleNamespace, keys: Tensor) -> tuple[Tensor | None, bool]:
 
 
 def _added(mask: Tensor, keys: Tensor) -> Tensor:
-    """A mask, True where a key is hidden, as numbers to add; the module's own keys are seen."""
+    """Return a mask, True where a key is hidden, as addends; the module's own keys are seen."""
     if mask.dtype is torch.bool:
         mask = torch.zeros_like(mask, dtype=keys.dtype).masked_fill_(mask, -torch.inf)
     return F.pad(mask, (0, keys.shape[-2] - mask.shape[-1]))

@@ -12,34 +12,39 @@ from collections.abc import Callable
 import torch
 from torch import Tensor, nn
 
-from notebook_probe.model.parameter_slots import weight_of
+from notebook_probe.model.reparametrized import weight_of
 from notebook_probe.model.unwrapped import unwrapped
 from notebook_probe.probes.calls.cut_views import Narrowed
 from notebook_probe.probes.reading.attempt import attempt_in_hook
-from notebook_probe.probes.reading.plan import Plan
+from notebook_probe.probes.reading.plan import ReadingPlan
 from notebook_probe.probes.step.frame import StepFrame
+from notebook_probe.probes.step.gradient_hooks import hook_in_graph
 from notebook_probe.probes.step.phase import is_traced
-from notebook_probe.probes.step.plain_mode import plain_mode
 
 __all__ = ["InPlace", "hook_output", "hook_outputs"]
 
 
 def hook_outputs(
-    outputs: list[Tensor], plan: Plan, frame: StepFrame, module: nn.Module, call: int
-) -> None:
-    """Have the gradient of every output read when it arrives."""
-    first = True
+    outputs: list[Tensor], plan: ReadingPlan, frame: StepFrame, module: nn.Module, call: int
+) -> bool:
+    """Put a hook on the gradient of every output; return False if none requires a gradient."""
+    is_first = True
     for tensor in outputs:
         if tensor.requires_grad:
-            hook_output(tensor, frame, OutputGradientReader(plan, frame, module, call, first))
-            first = False
+            hook_output(tensor, frame, OutputGradientReader(plan, frame, module, call, is_first))
+            is_first = False
+    return not is_first
 
 
 def hook_output(tensor: Tensor, frame: StepFrame, read: Callable[[Tensor], None]) -> None:
-    """Have one output's gradient read, also if the output is a view that is changed in place."""
+    """Put a hook on one output's gradient, also if the output is a view changed in place."""
     base = tensor._base
     if base is None or not base.requires_grad:
-        frame.hook(tensor, read)
+        if tensor.is_leaf:
+            frame.hook(tensor, read)
+        else:
+            frame.awaits_gradient = True
+            hook_in_graph(tensor, read)
         return
     seen = _Seen(read)
     frame.hook(tensor, seen)
@@ -62,14 +67,14 @@ class _Seen:
 
 
 class OutputGradientReader:
-    """Reads one gradient for the probes of a place."""
+    """Reader of one gradient for the probes of a place."""
 
-    __slots__ = ("_call", "_counts", "_frame", "_module", "_plan")
+    __slots__ = ("_call", "_frame", "_is_first", "_module", "_plan")
 
     def __init__(
-        self, plan: Plan, frame: StepFrame, module: nn.Module, call: int, counts: bool
+        self, plan: ReadingPlan, frame: StepFrame, module: nn.Module, call: int, is_first: bool
     ) -> None:
-        self._plan, self._frame, self._call, self._counts = plan, frame, call, counts
+        self._plan, self._frame, self._call, self._is_first = plan, frame, call, is_first
         self._module = weakref.ref(module)
 
     def __call__(self, gradient: Tensor | None) -> None:
@@ -82,17 +87,15 @@ class OutputGradientReader:
         frame = self._frame.receiver()
         if frame is None:
             return
-        frame.arrivals[plan.counter] += self._counts
-        attempt_in_hook(
-            begun, frame, plan, "backward", plain_mode, self._measure, frame, gradient, module
-        )
+        attempt_in_hook(begun, frame, plan, "backward", self._measure, frame, gradient, module)
 
     def _measure(self, frame: StepFrame, gradient: Tensor, module: nn.Module) -> None:
         plan, call = self._plan, self._call
         for cell in plan.cells.get("grad_output", ()):
-            if self._counts or not cell.first_only:
+            if self._is_first or not cell.first_only:
                 cell.add(frame, gradient, module, call)
-        for function in plan.at("backward") if self._counts else ():  # as of the output, the first
+        # As of the output, the first one.
+        for function in plan.at("backward") if self._is_first else ():
             given = {
                 "grad_output": gradient,
                 "weight": weight_of(module),
@@ -120,7 +123,7 @@ class InPlace:
 
 
 class StandBy:
-    """Reads from the gradient of a view's base, should the view's own hook stay silent.
+    """Reader of the gradient of a view's base, in case the view's own hook is not called.
 
     An in-place operation behind the module takes a view's node, and the hook on it, out of the
     graph; the base's gradient then is with respect to the values before that operation. Reads of

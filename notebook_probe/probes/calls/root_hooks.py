@@ -9,7 +9,7 @@ import torch
 from torch import nn
 
 from notebook_probe.probes.step.hooks import UncopiedHandle, WeakHook
-from notebook_probe.probes.step.phase import is_traced
+from notebook_probe.probes.step.phase import is_traced, note_capture
 
 __all__ = ["hook_root"]
 
@@ -20,7 +20,7 @@ class RootListener(Protocol):
 
 
 def hook_root(model: nn.Module, observer: RootListener) -> list[UncopiedHandle]:
-    """Tell ``observer``, which is held weakly, of each call of ``model`` itself."""
+    """Notify ``observer``, which is held weakly, of each call of ``model`` itself."""
     handles = (
         model.register_forward_pre_hook(_Enter(observer, model)),
         model.register_forward_hook(_Leave(observer, model), always_call=True),
@@ -29,7 +29,7 @@ def hook_root(model: nn.Module, observer: RootListener) -> list[UncopiedHandle]:
 
 
 class _Root(WeakHook):
-    """Tells of the root alone: a shallow copy of it has the same hooks."""
+    """Hook for the root alone: a shallow copy of it has the same hooks."""
 
     __slots__ = ("root",)
 
@@ -42,9 +42,11 @@ class _Enter(_Root):
     __slots__ = ()
 
     def __call__(self, module: nn.Module, args: Any) -> None:
-        if torch.compiler.is_compiling() or self.root() is not module or is_traced():
+        if torch.compiler.is_compiling() or self.root() is not module:
             return
-        if (observer := self.owner()) is not None:
+        if is_traced():
+            note_capture(module)
+        elif (observer := self.owner()) is not None:
             observer.enter(module)
 
 

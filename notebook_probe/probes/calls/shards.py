@@ -1,4 +1,4 @@
-"""Of the tensors of an attention that is spread over processes, those that lie here."""
+"""Local shards of an attention's tensors that are distributed over processes."""
 
 from __future__ import annotations
 

@@ -19,33 +19,36 @@ import torch
 from torch import Tensor, nn
 from torch.utils.hooks import RemovableHandle
 
-from notebook_probe.model.parameter_slots import weight_of
+from notebook_probe.model.reparametrized import weight_of
 from notebook_probe.model.unwrapped import unwrapped
 from notebook_probe.probes.calls.attention_mode import AttentionMode, read_attention
 from notebook_probe.probes.calls.input_gradients import Entry, hook_entry, mark_entry
-from notebook_probe.probes.calls.output_gradients import hook_outputs
+from notebook_probe.probes.calls.output_gradients import (
+    OutputGradientReader,
+    hook_output,
+    hook_outputs,
+)
 from notebook_probe.probes.reading.attempt import attempt_in_hook
-from notebook_probe.probes.reading.plan import Plan
-from notebook_probe.probes.step.containers import stranger_in, tensors_of
+from notebook_probe.probes.reading.plan import ReadingPlan
+from notebook_probe.probes.step.containers import activations, stranger_in, tensors_of
 from notebook_probe.probes.step.frame import StepFrame
 from notebook_probe.probes.step.hooks import Switch, WeakHook
 from notebook_probe.probes.step.phase import Phase, is_traced
-from notebook_probe.probes.step.plain_mode import plain_mode
 
 __all__ = ["CallListener", "Tap"]
 
 NO_CALL = -1
-"""The number of a call that nobody asked to tell from others, or that is a recomputation."""
+"""Number of a call that need not be distinguished from others, or is a recomputation."""
 
 FRAMES_TO_TORCH = 2
-"""From a tap's method to the frame in which torch runs both hooks of one call."""
+"""Number of frames from a tap's method to the one in which torch runs both hooks of one call."""
 
 
 class CallListener(Protocol):
-    """Who decides in which step and phase a module's call falls."""
+    """Protocol of the observer that decides in which step and phase a module's call falls."""
 
     def called(self, module: nn.Module) -> tuple[Phase | None, StepFrame | None]:
-        """The phase and the open frame of a call of ``module`` on this thread."""
+        """Return the phase and the open frame of a call of ``module`` on this thread."""
 
 
 class _Before(WeakHook):
@@ -54,7 +57,7 @@ class _Before(WeakHook):
     def __call__(
         self, module: nn.Module, args: Any, kwargs: Mapping[str, Any] = MappingProxyType({})
     ) -> None:
-        """Without keywords torch calls a hook that was taken off in the midst of a call."""
+        """Notify the tap; torch leaves out keywords if the hook was removed during a call."""
         if not torch.compiler.is_compiling() and (tap := self.owner()) is not None:
             tap.before(module, args, kwargs)
 
@@ -69,11 +72,11 @@ class _After(WeakHook):
 
 @dataclass(slots=True)
 class _Begun:
-    """What is remembered of a call until it returns."""
+    """Record of a call until it returns."""
 
     frame: StepFrame
     number: int
-    """Of the frame's calls of this module, in the order in which they begin."""
+    """Number among the frame's calls of this module, in the order in which they begin."""
     input: Tensor | None = None
     entry: Entry | None = None
     attention: AttentionMode | None = None
@@ -97,6 +100,10 @@ class Tap:
         Phase -> what is due in it now.
     last_step : int
         Step of the last training call seen while something was due here; -1 before any.
+    step_before : int
+        The last such step before it.
+    needs_gradient : bool
+        Some output of the last call whose gradient was due requires one.
     """
 
     __slots__ = (
@@ -108,14 +115,17 @@ class Tap:
         "_step",
         "last_step",
         "module",
+        "needs_gradient",
         "place",
         "plans",
+        "step_before",
     )
 
     def __init__(self, place: str, module: nn.Module, listener: CallListener) -> None:
         self.place = place
-        self.plans: dict[str, Plan] = {}
-        self.last_step = -1
+        self.plans: dict[str, ReadingPlan] = {}
+        self.last_step = self.step_before = -1
+        self.needs_gradient = True
         self.module = weakref.ref(module)
         self._listener = weakref.ref(listener)
         self._begun: dict[int, _Begun] = {}  # by torch's frame: a module may call itself
@@ -125,7 +135,7 @@ class Tap:
             _After(self), module, module._forward_hooks, nn.Module.register_forward_hook
         )
 
-    def arm(self, plans: dict[str, Plan], watching: bool, stays: bool) -> None:
+    def arm(self, plans: dict[str, ReadingPlan], watching: bool, stays: bool) -> None:
         """Read what these plans say; with ``watching`` also see calls that may begin a step.
 
         With ``stays`` hooks that have nothing to do are left where they are.
@@ -142,11 +152,11 @@ class Tap:
 
     @property
     def was_cleared(self) -> bool:
-        """Somebody else took a hook off the module."""
+        """True if other code removed a hook from the module."""
         return self._before.was_cleared or self._after.was_cleared
 
     def before(self, module: nn.Module, args: Any, kwargs: Mapping[str, Any]) -> None:
-        """A call begins."""
+        """Note that a call begins."""
         begun = time.perf_counter()
         listener = self._listener()
         if listener is None or self.module() is not module or is_traced():  # or a copy
@@ -159,7 +169,7 @@ class Tap:
         given = [*args, kwargs] if kwargs else args
         key = id(sys._getframe(FRAMES_TO_TORCH))
         reading = module, given, plan, frame, recomputed, key
-        attempt_in_hook(begun, frame, plan, "forward", plain_mode, self._read_inputs, *reading)
+        attempt_in_hook(begun, frame, plan, "forward", self._read_inputs, *reading)
 
     def _forget_interrupted(self, frame: StepFrame, key: int) -> None:
         """Drop what calls that raised have left."""
@@ -168,11 +178,11 @@ class Tap:
         self._begun.pop(key, None)
 
     def _n_begun(self, frame: StepFrame) -> int:
-        """Calls of the same frame in which this one lies; what has raised may have left others."""
+        """Count the frame's calls around this one; those that raised may have left others."""
         return sum(begun.frame is frame for begun in self._begun.values()) if self._begun else 0
 
     def after(self, module: nn.Module, output: Any) -> None:
-        """A call returns."""
+        """Read what a call returns."""
         begun = time.perf_counter()
         listener = self._listener()
         if listener is None or self.module() is not module or is_traced():  # or a copy
@@ -182,20 +192,27 @@ class Tap:
         plan = self.plans.get("training" if recomputed else phase or "")
         if frame is None or plan is None:
             return
+        if plan.has_only_cells and not recomputed and isinstance(output, Tensor):
+            attempt_in_hook(
+                begun, frame, plan, "forward", self._read_output, module, output, plan, frame
+            )
+            return
         key = id(sys._getframe(FRAMES_TO_TORCH))
         reading = module, output, plan, frame, recomputed, key
-        attempt_in_hook(begun, frame, plan, "forward", plain_mode, self._read_outputs, *reading)
+        attempt_in_hook(begun, frame, plan, "forward", self._read_outputs, *reading)
 
     def _read_inputs(
         self,
         module: nn.Module,
         given: Any,
-        plan: Plan,
+        plan: ReadingPlan,
         frame: StepFrame,
         recomputed: bool,
         key: int,
     ) -> None:
         tensors = tensors_of(given)
+        if len(tensors) > 1:
+            tensors = activations(tensors)
         self._forget_interrupted(frame, key)
         call = NO_CALL if recomputed else frame.calls[plan.counter] + self._n_begun(frame)
         begun = _Begun(frame, call, entry=mark_entry(tensors) if _reads_share(plan) else None)
@@ -218,16 +235,33 @@ class Tap:
         if is_begun or begun.input is not None or begun.attention is not None:
             self._begun[key] = begun
 
+    def _read_output(
+        self, module: nn.Module, output: Tensor, plan: ReadingPlan, frame: StepFrame
+    ) -> None:
+        """Read the one tensor that most calls return, as `_read_outputs`, which reads anything."""
+        frame.calls[plan.counter] += 1
+        if frame.step != self.last_step:
+            self.step_before, self.last_step = self.last_step, frame.step
+        for cell in plan.cells.get("output", ()):
+            cell.add(frame, output, module, NO_CALL)
+        if plan.cells.get("grad_output"):
+            self.needs_gradient = output.requires_grad
+            if output.requires_grad:
+                reader = OutputGradientReader(plan, frame, module, NO_CALL, is_first=True)
+                hook_output(output, frame, reader)
+
     def _read_outputs(
         self,
         module: nn.Module,
         output: Any,
-        plan: Plan,
+        plan: ReadingPlan,
         frame: StepFrame,
         recomputed: bool,
         key: int,
     ) -> None:
         tensors = tensors_of(output)
+        if len(tensors) > 1:
+            tensors = activations(tensors)
         if not tensors:
             _explain_gap(output, plan)
         begun = self._begun.pop(key, None)
@@ -236,10 +270,11 @@ class Tap:
             begun.attention.end()
         if not recomputed:
             frame.calls[plan.counter] += 1
-            self.last_step = frame.step
+            if frame.step != self.last_step:
+                self.step_before, self.last_step = self.last_step, frame.step
             self._read_values(module, tensors, plan, frame, call, begun)
         if plan.cells.get("grad_output") or plan.functions.get("backward"):
-            hook_outputs(tensors, plan, frame, module, call)
+            self.needs_gradient = hook_outputs(tensors, plan, frame, module, call)
         if begun is not None and begun.entry is not None:
             try:
                 hook_entry(begun.entry, tensors, plan, frame, module, call)
@@ -250,7 +285,7 @@ class Tap:
         self,
         module: nn.Module,
         tensors: list[Tensor],
-        plan: Plan,
+        plan: ReadingPlan,
         frame: StepFrame,
         call: int,
         begun: _Begun | None,
@@ -270,7 +305,7 @@ class Tap:
 
 
 def _beside(module: nn.Module) -> dict[str, Any]:
-    """What can be had at any moment."""
+    """Return the features that exist at any moment."""
     return {"weight": weight_of(module), "module": unwrapped(module)}
 
 
@@ -278,25 +313,25 @@ def _register_before(module: nn.Module, hook: Callable[..., Any]) -> RemovableHa
     return module.register_forward_pre_hook(hook, with_kwargs=True)
 
 
-def _explain_gap(output: Any, plan: Plan) -> None:
-    """Nothing to read was returned: say what of."""
+def _explain_gap(output: Any, plan: ReadingPlan) -> None:
+    """Explain why nothing could be read of what was returned."""
     stranger = stranger_in(output)
     if stranger:
         for probe in plan.probes:
             probe.gap = f"called, but returns {stranger}, in which no tensors can be found"
 
 
-def _reads_entry(plan: Plan) -> bool:
-    """Tell whether a plan needs to see a call begin."""
+def _reads_entry(plan: ReadingPlan) -> bool:
+    """Return whether a plan needs the beginning of a call."""
     if plan.is_numbered or plan.reads_attention or _reads_share(plan):
         return True
     return plan.wants("input", "forward")
 
 
-def _reads_share(plan: Plan) -> bool:
+def _reads_share(plan: ReadingPlan) -> bool:
     return bool(plan.cells.get("grad_input") or plan.functions.get("entry"))
 
 
 def _first(tensors: list[Tensor]) -> list[Tensor]:
-    """The first floating-point tensor, else the first one."""
+    """Return the first floating-point tensor, else the first one."""
     return [t for t in tensors if t.is_floating_point()][:1] or tensors[:1]

@@ -2,39 +2,44 @@
 
 from __future__ import annotations
 
+import math
 import weakref
 from collections.abc import Iterable
 
 from torch import nn
 
 from notebook_probe.model.map import ModelMap
+from notebook_probe.probes.calls.static_hooks import StaticHooks
 from notebook_probe.probes.calls.tap import CallListener, Tap
 from notebook_probe.probes.due.readings import Readings
-from notebook_probe.probes.step.compiled import has_compiled
 
 __all__ = ["Taps"]
 
 
 class Taps:
-    """Keeps a tap on every place that some probe reads, and arms those that are due.
+    """Taps at every place that a probe reads; those that are due are armed.
 
     Parameters
     ----------
     listener : CallListener
-        Told of calls; held weakly.
+        Notified of calls; held weakly.
 
     Attributes
     ----------
     due : Readings or None
         What the taps are armed for.
+    at_root : Readings or None
+        The same if only calls of the root are noticed apart from it; None while they change.
     """
 
     def __init__(self, listener: CallListener) -> None:
         self.due: Readings | None = None
+        self.at_root: Readings | None = None
         self.is_static = False
         """Hooks stay where they are: a compiled model is guarded by their number."""
+        self._static = StaticHooks()
         self._evaluated: Readings | None = None
-        self._everywhere = True
+        self._everywhere = self._is_armed = True
         self._listener = weakref.ref(listener)
         self._taps: dict[str, Tap] = {}
         self._in_evaluation: frozenset[str] = frozenset()
@@ -43,7 +48,7 @@ class Taps:
     def set_places(
         self, model_map: ModelMap, training: Iterable[str], evaluation: Iterable[str]
     ) -> None:
-        """Have a tap exactly at these modules' paths; all of them are to be armed then."""
+        """Put taps at exactly these modules' paths; `arm` is to be called afterwards."""
         listener = self._listener()
         if listener is None:
             return
@@ -57,35 +62,42 @@ class Taps:
             keeps = old is not None and old.module() is module
             after[place] = old if keeps and old is not None else Tap(place, module, listener)
         self._taps = after  # replaced, not changed: a step may be opening on another thread
-        self.due = self._evaluated = None
+        self.due = self.at_root = self._evaluated = None
         for place, tap in before.items():
             if after.get(place) is not tap:
                 tap.remove()
 
     def arm(self, due: Readings | None, everywhere: bool) -> None:
-        """Read what is due in the open training step.
+        """Arm what is due in the open training step.
 
         With ``everywhere`` every tapped module's call is noticed: it may be the first of a step.
         """
-        if due is not None and due is self.due and everywhere == self._everywhere:
-            return
-        self.due, self._everywhere = due, everywhere
-        self._arm_all(self._taps)
+        is_new = due is None or due is not self.due or everywhere != self._everywhere
+        if is_new or not self._is_armed:
+            self._is_armed, self.at_root = False, None  # until it is done, which may be interrupted
+            self.due, self._everywhere = due, everywhere
+            self._arm_all(self._taps)
+            self._is_armed, self.at_root = True, None if everywhere else due
 
     def arm_evaluation(self, due: Readings | None) -> None:
-        """Read what is due in the evaluation that begins."""
+        """Arm what is due in the evaluation that begins."""
         self._evaluated = due
         self._arm_all(self._in_evaluation & self._taps.keys())
 
     def _arm_all(self, places: Iterable[str]) -> None:
         armed = [("training", self.due), ("evaluation", self._evaluated)]
         due = [(phase, readings.calls) for phase, readings in armed if readings is not None]
-        stays = self.is_static or has_compiled()
+        stays = self.is_static or self._may_be_compiled()
         for place in places:
             plans = {phase: calls[place] for phase, calls in due if place in calls}
             # The root's call arms its own tap, too late for a hook that is not there yet.
             sees_calls = self._everywhere or not place or place in self._in_evaluation
             self._taps[place].arm(plans, stays or sees_calls, stays)
+
+    def _may_be_compiled(self) -> bool:
+        model = self._map.by_every_path.get("") if self._map is not None else None
+        last_seen = max((tap.last_step for tap in self._taps.values()), default=-1)
+        return self._static.may_be_compiled(model, last_seen)
 
     def remove(self) -> None:
         """Take every hook off the model."""
@@ -94,15 +106,25 @@ class Taps:
             tap.remove()
 
     def place_of(self, module: nn.Module) -> str | None:
-        """The path of a module of this model, None for any other."""
+        """Return the path of a module of this model, None for any other."""
         return self._map.path_of(module) if self._map is not None else None
 
-    def last_call(self, place: str) -> int:
-        """Step of the last call seen at a place while something was due there; -1 before any."""
+    def last_call(self, place: str, before: float = math.inf) -> int:
+        """Step of the last call seen at a place while something was due there; -1 without any.
+
+        Of the steps less than ``before``, which is the open one or none.
+        """
         tap = self._taps.get(place)
-        return tap.last_step if tap is not None else -1
+        if tap is None:
+            return -1
+        return tap.last_step if tap.last_step < before else tap.step_before
+
+    def needs_gradient(self, place: str) -> bool:
+        """Return whether the last output of a place requires a gradient; True if unknown."""
+        tap = self._taps.get(place)
+        return tap is None or tap.needs_gradient
 
     def was_cleared(self, place: str) -> bool:
-        """Somebody else took our hooks off the module there."""
+        """Return whether other code removed our hooks from the module there."""
         tap = self._taps.get(place)
         return tap is not None and tap.was_cleared

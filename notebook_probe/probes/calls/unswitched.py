@@ -1,4 +1,4 @@
-"""Evaluations of a model that was left in training mode, and training in that of evaluation."""
+"""Evaluations in training mode, and training in evaluation mode."""
 
 from __future__ import annotations
 
@@ -12,14 +12,14 @@ from notebook_probe.probes.step.phase import Phase
 __all__ = ["Unswitched", "dropping", "switched_off"]
 
 APART = 5
-"""Updates since the last call without gradients; what is so called in each step, as the teacher of
-itself or an agent that acts, is no evaluation."""
+"""Least number of updates since the last call without gradients for a call to be an evaluation;
+one in each step, by a model that is its own teacher or an acting agent, is none."""
 
 
 class Unswitched:
-    """Counts the evaluations of a model in training mode, while some of it drops at random.
+    """Counter of the evaluations of a model in training mode, if parts of it drop at random.
 
-    Calls between two updates are one: an evaluation may have many batches. Beside them it counts
+    Calls between two updates are one: an evaluation may have many batches. It also counts
     the updates in a row before which the model was called with gradients in evaluation mode alone.
 
     Attributes
@@ -39,7 +39,7 @@ class Unswitched:
         self.n_trained, self._newest = 0, -1
 
     def called(self, root: nn.Module, phase: Phase | None, n_updates: int) -> None:
-        """The model is called, after so many updates."""
+        """Note a call of the model, after so many updates."""
         if phase == "training":
             self.n_trained = 0
         elif phase == "evaluation" and root.training:
@@ -56,7 +56,7 @@ class Unswitched:
 
 
 def dropping(model: nn.Module) -> Iterator[str]:
-    """The paths of modules that leave out at random what they are given, as they are now.
+    """Yield the paths of modules that drop random parts of their input, in their present mode.
 
     Examples
     --------
@@ -69,9 +69,9 @@ def dropping(model: nn.Module) -> Iterator[str]:
 
 
 def switched_off(model: nn.Module) -> Iterator[str]:
-    """The paths of modules that do in evaluation mode what they should not while all is trained.
+    """Yield the paths of modules in evaluation mode, which is wrong while all is trained.
 
-    None where a part of the model is in training mode, or frozen: then somebody has chosen.
+    None where a part of the model is in training mode, or frozen: then it is intended.
 
     Examples
     --------
@@ -89,7 +89,7 @@ def switched_off(model: nn.Module) -> Iterator[str]:
 
 
 def _drops(module: nn.Module) -> bool:
-    """Whether it leaves out at random what it is given, in training mode."""
+    """Return whether it drops random parts of its input in training mode."""
     is_random = isinstance(module, nn.modules.dropout._DropoutNd) and module.p > 0
     is_random |= isinstance(module, nn.MultiheadAttention) and module.dropout > 0
     is_random |= isinstance(module, nn.RNNBase) and module.dropout > 0 and module.num_layers > 1

@@ -1,4 +1,4 @@
-"""Which probes are due in a step, and what they need together.
+"""Due probes of a step, and what they need together.
 
 Entered by the observer once per step; it asks the schedules, and plans by the rooms below.
 """

@@ -4,15 +4,18 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Collection, Iterable
+from contextlib import suppress
 from typing import TypeAlias
 
 from notebook_probe.probes.due.readings import DueFrame, Readings
 from notebook_probe.probes.step.budget import Budget
 from notebook_probe.probes.step.frame import StepFrame
 from notebook_probe.probes.step.interval import Interval
+from notebook_probe.probes.step.plain_mode import plain_mode
 from notebook_probe.probes.step.probe import Probe
 from notebook_probe.probes.step.step_values import read_at_end
-from notebook_probe.schedules import Schedule, has_clock, restart
+from notebook_probe.schedules import Schedule, can_foresee, has_clock, restart
+from notebook_probe.uninterrupted import whole
 
 __all__ = ["DueProbes"]
 
@@ -23,9 +26,15 @@ Due: TypeAlias = frozenset[Group]
 
 NEVER = -1, -1
 
+NOTHING: Due = frozenset()
+
+FORESIGHT = 64
+"""Maximum number of steps, or of due steps of one schedule, for which it is known ahead that
+nothing is due."""
+
 
 class DueProbes:
-    """Asks every schedule once per step, and keeps one `Readings` for each set of due ones.
+    """Set of all probes, which asks every schedule once per step.
 
     Parameters
     ----------
@@ -35,6 +44,13 @@ class DueProbes:
         Receives each closed frame.
     budget : Budget
         May make schedules due less often, to stay inside a budget.
+
+    Attributes
+    ----------
+    rests : range
+        Steps of which it is known that nothing is due, so that no schedule is asked.
+    at_rest : Readings or None
+        What is read of a step in which nothing is due, once there was one, if that is nothing.
     """
 
     def __init__(
@@ -57,15 +73,19 @@ class DueProbes:
         self._working: list[Schedule] = []  # those of them that were due in the step asked last
         self._measured: dict[Group, tuple[int, int]] = {}
         self._readings: dict[Due, Readings] = {}
+        self._built: dict[tuple[tuple[Probe, ...], tuple[Probe, ...]], Readings] = {}
+        self.at_rest: Readings | None = None
         self._costs_before: dict[Probe, float] = {}
         self._due: tuple[int, Due] | None = None
-        self._open: Due = frozenset()
+        self.rests = range(0)
+        self._n_due_then: dict[Schedule, int] = {}  # once they are over
+        self._open: Due = NOTHING
         self._wall_s = 0.0
         self.interval = Interval()
         """Since the loop has said that a step is over."""
 
     def limit(self, percent: float | None) -> None:
-        """Stay below ``percent`` of step time; None measures every due step.
+        """Limit the cost to ``percent`` of step time; None measures every due step.
 
         Raises
         ------
@@ -76,16 +96,16 @@ class DueProbes:
 
     def set_probes(self, probes: Iterable[Probe]) -> None:
         """Measure exactly these from the next step on."""
-        self.probes = tuple(probes)
+        self.probes, self._built = tuple(probes), {}
         self.leave_out_disabled()
 
     def leave_out_disabled(self) -> None:
         """Ask and read no more for a probe that has failed too often."""
-        self._due = None
+        self._due, self.rests = None, range(0)
         self._group()
 
     def _group(self) -> None:
-        """Keep together what is due together; factors of the budget tell schedules apart."""
+        """Group what is due together; factors of the budget separate schedules."""
         factor, self._factors = self._budget.factor, self._budget.factors
         live = [probe for probe in self.probes if not probe.disabled]
         for probe in live:
@@ -97,28 +117,35 @@ class DueProbes:
             schedules[schedule] = (*schedules.get(schedule, ()), every)
         self._schedules, self._n_due = schedules, {}
         self._clocks = frozenset(filter(has_clock, schedules))
+        self.rests = range(0)
         self.begin_anew()
 
     def begin_anew(self) -> None:
-        """Work out what is read anew, from the next step on."""
+        """Recompute the readings from the next step on."""
         self._costs_before, self._readings, self._wall_s = self.costs(), {}, 0.0
+        self.at_rest = None
 
     def forget_replays(self) -> None:
         """Compare with nothing that was read of an earlier batch."""
         for probe in self.probes:
             if "replay" in probe.moments:
                 probe.windows.clear()
+                probe.begins_late = False
+        self._built = {}  # they have the windows
         self.begin_anew()
 
-    def open(self, step: int) -> DueFrame:
-        """Open a frame for ``step``; what is due is decided now."""
+    def open(self, step: int, prepare: Callable[[Readings], None]) -> DueFrame:
+        """Open a frame for ``step``, once it is decided and prepared what is due."""
         self._open = self._due_groups(step)
-        self.frame = self._readings_of(self._open).frame(step)
-        self.interval.join(self.frame)
-        return self.frame
+        frame = self._readings_of(self._open).frame(step)
+        self.interval.join(frame)
+        prepare(frame.plan)
+        self.at_rest = frame.plan if frame.plan.are_none else self.at_rest
+        self.frame = frame  # only now: who is interrupted before opens it again
+        return frame
 
     def open_whole(self, step: int, only: Collection[Probe] | None = None) -> DueFrame:
-        """Open a frame in which every probe of a single step is read, whatever its schedule."""
+        """Open a frame that reads every probe of a single step, whatever its schedule."""
         wanted = self.probes if only is None else [one for one in self.probes if one in only]
         live = (probe for probe in wanted if not probe.disabled)
         of_one = tuple(
@@ -127,6 +154,7 @@ class DueProbes:
         self.frame = self._build(of_one, ()).frame(step)
         return self.frame
 
+    @whole
     def close(self) -> None:
         """Close the open frame and publish it."""
         frame = self.frame
@@ -138,28 +166,47 @@ class DueProbes:
             if self._working and (self._due is None or self._due[0] <= frame.step):
                 self._restart_clocks()  # else it was done before
 
+    def follow(self, frame: DueFrame, now: float) -> None:
+        """Open the step after one that is over ``now``; nothing is due in either."""
+        plan, step = frame.plan, frame.step
+        self.last_step = step
+        self._wall_s += now - frame.begun
+        frame.closed = True
+        plan.n_steps += 1
+        following = DueFrame(step + 1, plan)
+        following.begun = now
+        self.frame = following
+
+    def drop(self) -> None:
+        """Close the open frame and publish nothing of it."""
+        frame, self.frame = self.frame, None
+        if frame is not None:
+            frame.close()
+            for window in frame.plan.windows:
+                window.spoil()
+
     def close_before(self, step: int) -> None:
         """Close and publish the open frame of an earlier step, if there is one."""
         if self.frame is not None and self.frame.step < step:
             self.close()
 
     def measured_before(self, probe: Probe) -> int:
-        """The last step but one in which a probe was measured, of those since a budget changed.
+        """Return the last step but one that measured a probe, of those since a budget changed.
 
         Less than zero before there are two.
         """
         return self._measured.get((probe.armed, probe.every), NEVER)[0]
 
     def hand(self, to: Callable[[StepFrame], None]) -> None:
-        """Close the open frame and hand it to somebody."""
+        """Close the open frame and pass it to ``to``."""
         frame, self.frame = self.frame, None
         if frame is not None:
-            begun, readings = time.perf_counter(), frame.readings
+            begun, readings = time.perf_counter(), frame.plan
             frame.close()
             if readings.at_end:
                 read_at_end(frame)
             if readings.windows:
-                readings.end_windows(frame, on_host=False)
+                plain_mode(readings.end_windows, frame, False)
             for probe in readings.due:
                 probe.was_due = True
             frame.seconds += time.perf_counter() - begun
@@ -169,7 +216,7 @@ class DueProbes:
                 self.leave_out_disabled()
 
     def upcoming(self, step: int) -> Readings:
-        """What will be read in ``step``; its schedules are known only once."""
+        """Return the readings of ``step``, whose schedules are asked only once."""
         return self._readings_of(self._due_groups(step))
 
     def _readings_of(self, due: Due) -> Readings:
@@ -179,15 +226,20 @@ class DueProbes:
             probes = tuple(probe for probe, group in groups if group in due)
             others = (probe for probe, group in groups if group not in due)
             sampled = tuple(probe for probe in others if probe.quantity.samples == "every")
-            found = self._readings[due] = self._build(probes, sampled)
+            found = self._built.get((probes, sampled))
+            if found is None:
+                found = self._built[probes, sampled] = self._build(probes, sampled)
+            elif all(found is not other for other in self._readings.values()):
+                found.forget_costs()  # of a time with other factors
+            self._readings[due] = found
         return found
 
     def costs(self) -> dict[Probe, float]:
         """Seconds per step spent for each probe, since the probes last changed.
 
-        Until a step has ended with them, and for good at the end of a run, what it was before.
+        Until a step has ended with them, and permanently at the end of a run, the former costs.
         """
-        n_steps = sum(readings.n_steps for readings in [*self._readings.values()])
+        n_steps = sum(readings.n_steps for readings in {*self._readings.values()})
         if not n_steps:
             return self._costs_before
         return {probe: seconds / n_steps for probe, seconds in self.seconds().items()}
@@ -195,14 +247,14 @@ class DueProbes:
     def seconds(self) -> dict[Probe, float]:
         """All that was spent for each probe since the probes last changed."""
         spent: dict[Probe, float] = {}
-        for readings in [*self._readings.values()]:
+        for readings in {*self._readings.values()}:
             for probe, seconds in readings.seconds().items():
                 spent[probe] = spent.get(probe, 0.0) + seconds
         return spent
 
     @property
     def wall_s(self) -> float:
-        """How long the steps took since the probes last changed; 0 until one has ended."""
+        """Duration of the steps since the probes last changed; 0 until one has ended."""
         frame = self.frame
         is_open = self._wall_s and frame is not None
         return self._wall_s + (time.perf_counter() - frame.begun if is_open and frame else 0.0)
@@ -213,6 +265,10 @@ class DueProbes:
             return known[1]
         if self._budget.factors is not self._factors:
             self._group()
+        if step in self.rests:
+            return NOTHING
+        if self.rests:
+            self.rests, self._n_due = range(0), self._n_due_then
         if self._working:
             self._restart_clocks()
         due: list[Group] = []
@@ -230,10 +286,41 @@ class DueProbes:
                 self.leave_out_disabled()
         found = frozenset(due)
         self._due = step, found
+        if not found:
+            self._foresee(step)
         return found
 
+    def _foresee(self, step: int) -> None:
+        """Learn for how many steps after this one nothing will be due."""
+        schedules = self._schedules.items()
+        with suppress(Exception):  # a user's schedule: it is asked at every step
+            ahead = {one: self._skipped(one, factors, step) for one, factors in schedules}
+            end = min([step + FORESIGHT, *(last for _, last in ahead.values())])
+            n_due = {
+                one: self._n_due.get(one, 0) + sum(skipped < end for skipped in some)
+                for one, (some, _) in ahead.items()
+            }
+            self._n_due_then, self.rests = n_due, range(step, end)
+
+    def _skipped(
+        self, schedule: Schedule, factors: Iterable[int], step: int
+    ) -> tuple[list[int], int]:
+        """Return the due steps after ``step`` that the budget skips, and the one after them."""
+        skipped: list[int] = []
+        if not can_foresee(schedule):
+            return skipped, step + 1
+        n_due, end = self._n_due.get(schedule, 0), step + FORESIGHT
+        while len(skipped) < FORESIGHT:
+            due = schedule.next_due(skipped[-1] + 1 if skipped else step + 1)
+            if due is None or due >= end:
+                return skipped, end
+            if any((n_due + len(skipped)) % every == 0 for every in factors):
+                return skipped, due
+            skipped.append(due)
+        return skipped, skipped[-1] + 1
+
     def _restart_clocks(self) -> None:
-        """The work is done for which schedules were due that keep time."""
+        """Restart the due schedules that keep time, whose work is done."""
         working, self._working = self._working, []
         for schedule in working:
             restart(schedule)

@@ -1,4 +1,4 @@
-"""Where the states of features come from; what several features are worked out of is shared."""
+"""Sources of the states of features; values that several features need are shared."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ class Sources:
         self._derived: dict[tuple[Any, ...], DerivedSource] = {}
 
     def measured(self, feature: Feature) -> tuple[Feature, ...]:
-        """The features that are read for a feature; itself, unless it is derived."""
+        """Return the features that are read for a feature; itself, unless it is derived."""
         if feature not in self._measured:
             part = self._part(feature.part) if feature.part else None
             needs = [replace(feature, part=one) for one in _needs(part)]
@@ -39,15 +39,20 @@ class Sources:
         return self._measured[feature]
 
     def reduction(self, feature: Feature) -> Reduction:
-        """What measures a feature that is read; looked up once, for thousands of probes."""
+        """Return the reduction of a feature; looked up once, for thousands of probes."""
         if feature.part not in self._reductions:
             self._reductions[feature.part] = measuring(feature.part)
         return self._reductions[feature.part]
 
+    def is_plain(self, feature: Feature) -> bool:
+        """Return whether a quantity receives what was measured, as it is."""
+        part = self._part(feature.part)
+        return not isinstance(part, Derived) and part.finish is None
+
     def source(
         self, feature: Feature, cells: Mapping[Feature, CellSource], per_call: bool
     ) -> StateSource:
-        """Of a feature, given the cells of all that is read for it."""
+        """Return the source of a feature, given the cells of everything that is read for it."""
         part = self._part(feature.part)
         if isinstance(part, Derived):
             needs = [replace(feature, part=need) for need in part.needs]

@@ -1,8 +1,8 @@
-"""The passes of ``backward()``, heard of where torch begins them, whoever has called it.
+"""Passes of ``backward()``, noticed where torch begins them, whatever code called it.
 
 ``Tensor.backward`` and ``torch.autograd.backward`` come down to one function, which torch looks up
-in a module each time. While anybody listens another stands there. The two that people call stay as
-they are, since subclasses of tensors and compilers know them by identity.
+in a module each time. While there is a listener, it is replaced by ours. The two that users call
+are unchanged, since subclasses of tensors and compilers know them by identity.
 """
 
 from __future__ import annotations
@@ -21,33 +21,37 @@ from notebook_probe.probes.step.phase import is_traced
 from notebook_probe.probes.step.plain_mode import plain_mode
 from notebook_probe.quantities.reduce.arrays import local
 from notebook_probe.quantities.reduce.stat import Number
+from notebook_probe.uninterrupted import uninterrupted
 
 __all__ = ["BackwardListener", "listen"]
 
 ENGINE = "_engine_run_backward"
+_function_modes = torch._C._len_torch_function_stack
+_dispatch_modes = torch._C._len_torch_dispatch_stack
+
 OUTSIDE = -1
-"""What torch gives for the current backward outside of any."""
+"""Number that torch gives for the current backward outside of any."""
 
 
 class BackwardListener(Protocol):
-    """Whoever wants to hear of passes that accumulate, and of what they are called on."""
+    """Protocol of a listener to passes that accumulate, and to what they are called on."""
 
     @property
     def listens(self) -> bool:
-        """Asked before anything is read."""
+        """True if it listens; asked before anything is read."""
 
-    def backward_begins(self, loss: Number) -> Any:
-        """A pass begins; what is returned is given back as it ends."""
+    def backward_begins(self, loss: Number, roots: Sequence[Any]) -> Any:
+        """Handle the beginning of a pass on ``roots``; the result is passed to `backward_ends`."""
 
-    def backward_ends(self, begun: Any, *, has_come_through: bool) -> None:
-        """It is over; it may have raised."""
+    def backward_ends(self, begun: Any, since: float, *, has_come_through: bool) -> None:
+        """Handle the end of a pass, which may have raised.
 
-    def backward_took(self, seconds: float) -> None:
-        """What telling of it took, before it and after: a share for each listener."""
+        What passes between the time ``since`` and the end of this call is what listening costs.
+        """
 
 
 class Standing(NamedTuple):
-    """A function of ours in torch's place, which somebody else's may cover, and what was there."""
+    """Replacement of a function of torch, which other code's may cover, and the original."""
 
     ours: Callable[..., Any]
     original: Callable[..., Any]
@@ -62,7 +66,7 @@ _standing: Standing | None = None
 
 
 def listen(listener: BackwardListener) -> Callable[[], None]:
-    """Tell ``listener`` of every pass from now on; returns what ends it."""
+    """Notify ``listener`` of every pass from now on, and return a function to stop it."""
     reference = weakref.ref(listener)
     _replace(add=(reference,))
     return lambda: _replace(drop=reference)
@@ -73,7 +77,7 @@ def _replace(
     drop: weakref.ref[BackwardListener] | None = None,
 ) -> None:
     global _listeners
-    with _lock:
+    with _lock, uninterrupted:
         kept = tuple(ref for ref in _listeners if ref is not drop and ref() is not None)
         had, _listeners = bool(_listeners), kept + add
         if not had and _listeners:
@@ -91,7 +95,7 @@ def _stand_in() -> None:
 
 
 def _step_aside() -> None:
-    """Give torch back its own, unless somebody else's function covers ours: that stays."""
+    """Restore torch's own function, unless other code's covers ours: then ours stays."""
     global _standing
     before, _standing = _standing, None
     if before is not None and getattr(torch.autograd, ENGINE, None) is before.ours:
@@ -99,13 +103,17 @@ def _step_aside() -> None:
 
 
 def _telling(original: Callable[..., Any]) -> Callable[..., Any]:
-    """As ``original``, and listeners are told before and after; one that was left tells nobody."""
+    """Wrap ``original`` so that listeners are notified before and after, unless out of use."""
 
     @wraps(original)
     def run_backward(roots: Any, *args: Any, **kwargs: Any) -> Any:
         begun, now, told = time.perf_counter(), _standing, _NOBODY
         if now is not None and now.ours is ours and kwargs.get("accumulate_grad"):
-            told = _begin(roots, args)
+            for reference in _listeners:
+                one = reference()
+                if one is not None and one.listens:
+                    told = _begin(roots, args)
+                    break
         if not told:
             return original(roots, *args, **kwargs)
         spent = time.perf_counter() - begun
@@ -123,46 +131,51 @@ def _telling(original: Callable[..., Any]) -> Callable[..., Any]:
 
 
 def _begin(roots: Sequence[Any], args: Sequence[Any]) -> Told:
-    """Tell who listens; not of passes within passes, as a checkpoint's, nor while torch traces."""
-    listening = [one for ref in _listeners if (one := ref()) is not None and one.listens]
-    if not listening or torch._C._current_graph_task_id() != OUTSIDE or is_traced():
+    """Notify the listeners, except of passes within passes, as a checkpoint's, or in tracing."""
+    if torch._C._current_graph_task_id() != OUTSIDE or is_traced():
         return _NOBODY
+    told: list[tuple[BackwardListener, Any]] = []
     try:
         loss = _loss(roots, args[0])
-        if loss is None:
-            return _NOBODY
-        return [(one, one.backward_begins(loss)) for one in listening]
+        for reference in _listeners if loss is not None else ():
+            one = reference()
+            if one is not None and one.listens and loss is not None:
+                told.append((one, one.backward_begins(loss, roots)))
+        return told
     except Exception:  # whatever a tensor is, its backward runs
         return _NOBODY
 
 
 def _end(told: Told, spent: float, *, has_come_through: bool) -> None:
-    begun = time.perf_counter()
     try:
+        share = spent / len(told)
         for listener, its in told:
-            listener.backward_ends(its, has_come_through=has_come_through)
-        share = (spent + time.perf_counter() - begun) / len(told)
-        for listener, _ in told:
-            listener.backward_took(share)
+            since = time.perf_counter() - share
+            listener.backward_ends(its, since, has_come_through=has_come_through)
     except Exception:  # as above
         return
 
 
 def _loss(roots: Sequence[Any], gradients: Sequence[Any]) -> Number | None:
-    """What is differentiated, the sum of each root times the gradient that is given for it.
+    """Return what is differentiated: the sum of each root times the gradient given for it.
 
-    That gradient is 1 unless somebody says otherwise. What has several elements is no loss.
+    That gradient is 1 by default. A tensor with several elements is no loss.
     """
+    root, is_single = roots[0], len(roots) == len(gradients) == 1
+    is_usual = is_single and type(root) is Tensor and root.is_cpu and root.numel() == 1
+    if is_usual and not (root.is_complex() or _function_modes() or _dispatch_modes()):
+        value: float = root.item()
+        return value if gradients[0] is None else value * gradients[0].item()
     total: Number | None = None
     for root, gradient in zip(roots, gradients, strict=True):
         if isinstance(root, Tensor) and root.numel() == 1 and not root.is_complex():
-            value = _weighted(root, gradient)
-            total = value if total is None else total + value
+            part = _weighted(root, gradient)
+            total = part if total is None else total + part
     return total
 
 
 def _weighted(root: Tensor, gradient: Tensor | None) -> Number:
-    """On the host a float; else a new tensor on its device, as the loop may write over the root."""
+    """Return a float on the host; else a new tensor on its device, as the loop may overwrite it."""
     if type(root) is Tensor and root.is_cpu and not _has_modes():
         return root.item() if gradient is None else root.item() * gradient.item()
     found: list[Number] = []
@@ -172,7 +185,7 @@ def _weighted(root: Tensor, gradient: Tensor | None) -> Number:
 
 
 def _has_modes() -> bool:
-    return torch._C._len_torch_function_stack() > 0 or torch._C._len_torch_dispatch_stack() > 0
+    return _function_modes() > 0 or _dispatch_modes() > 0
 
 
 def _read(root: Tensor, gradient: Tensor | None, found: list[Number]) -> None:

@@ -6,54 +6,65 @@ after the other. What was cleared before the update is another model's loss, or 
 
 from __future__ import annotations
 
+import threading
+import time
 from collections.abc import Callable, Sequence
+from typing import Any
 
 import torch
 from torch import Tensor, nn
+from torch.amp.grad_scaler import GradScaler
 from torch.optim import Optimizer
 
 from notebook_probe.model.parameter_slots import Slot
 from notebook_probe.probes.due.readings import DueFrame
-from notebook_probe.probes.loss.reached import Left, Look, Witnesses
+from notebook_probe.probes.loss.arrivals import KeptGradient, Witnesses
 from notebook_probe.probes.parameters.scalers import scaler_calling
 from notebook_probe.quantities.reduce.stat import Number
 
 __all__ = ["StepLoss"]
 
 MOST_PASSES = 64
-"""Between whose gradients something was cleared; more do not come to one update."""
+"""Maximum number of kept passes between which gradients were cleared; one update needs no more."""
 
 OUTSIDE = -1
 
 SHOWN_AS = "loss"
-"""What quantities call it that read what a loop logs."""
+"""Name of the loss for quantities that read what a loop logs."""
 
 
-class Pass:
-    """One pass, or several that have left their gradients in the same place."""
+class LossPass:
+    """Pass, or several that have left their gradients in the same place."""
 
-    __slots__ = ("before", "left", "value", "was_applied")
+    __slots__ = ("left", "seconds", "thread", "value", "was_applied")
 
-    def __init__(self, value: Number, before: Look) -> None:
-        self.value, self.before = value, before
-        self.left: list[Left] = []
+    def __init__(self, value: Number, thread: int) -> None:
+        self.value, self.thread = value, thread
+        self.left: dict[Slot, KeptGradient] = {}
         self.was_applied = False
+        self.seconds = 0.0
+        """Seconds that the hooks on parameters took."""
 
     @property
     def is_there(self) -> bool:
-        return any(left.is_there for left in self.left)
+        for left in self.left.values():  # as left.is_there, at every step
+            gradient = left.gradient
+            if gradient is not None and gradient is left.parameter.grad:
+                return True
+        return False
 
     @property
     def was_replaced(self) -> bool:
-        """Somebody has made something of its gradients by hand."""
-        return not all(left.was_cleared for left in self.left)
+        """True if its gradients were replaced by hand."""
+        return not all(left.was_cleared for left in self.left.values())
 
-    def is_of(self, owned: set[int]) -> bool:
-        return any(id(left.parameter) in owned for left in self.left)
+    def of(self, owned: set[int]) -> list[Slot]:
+        """Return the slots of the parameters with these identities that it has reached."""
+        return [slot for slot, left in self.left.items() if id(left.parameter) in owned]
 
 
 class StepLoss:
-    """A `BackwardListener` for one model.
+    """A `BackwardListener` and an `ArrivalListener` for one model.
 
     Parameters
     ----------
@@ -68,56 +79,125 @@ class StepLoss:
     ----------
     listens : bool
         Losses are looked for.
+    n_logged : int
+        Steps of which the loop has logged a loss.
     """
 
     def __init__(
         self, model: nn.Module, ignores: Callable[[], bool], spend: Callable[[float], None]
     ) -> None:
-        self._witnesses, self._ignores = Witnesses(model), ignores
-        self.backward_took = spend
-        self.listens = self._is_logged = False
-        self._running: list[Pass] = []
-        self._ended: list[Pass] = []
+        self._witnesses, self._ignores = Witnesses(model, self), ignores
+        self._spend = spend
+        self.listens = self._is_named = False
+        self.n_logged = self._n_seen = 0
+        self._running: dict[int, LossPass] = {}
+        self._ended: list[LossPass] = []
+        self._left: dict[Slot, KeptGradient] = {}
+        self._thread = 0
         self._n_elsewhere = 0
         self._applied_by: list[int] = []
         self._told_by: list[list[Slot]] = []
         self._step = -1
 
     def look(self, is_wanted: bool) -> None:
-        """Look for losses from now on, unless the loop has told of one; or look no more."""
-        self.listens = is_wanted and not self._is_logged
+        """Look for losses from now on, or look no more."""
+        self.listens = is_wanted and not self._is_named
+        if not self.listens:
+            self._end()
 
     def give_way(self) -> None:
-        """The loop logs a loss: that is the one, from now on."""
-        self._is_logged, self.listens = True, False
-        self._ended.clear()
+        """Look no more, as the loop logs a number under the name of this one."""
+        self._is_named, self.listens = True, False
+        self._end()
+
+    @property
+    def is_logged(self) -> bool:
+        """Return whether the loop logs a loss in half of the steps or more."""
+        return 2 * self.n_logged >= self._n_seen
+
+    @property
+    def is_given(self) -> bool:
+        """Return whether the loop logs the loss of nearly every step."""
+        return 4 * self.n_logged >= 3 * self._n_seen
+
+    def close(self) -> None:
+        """Look no more, and take the hooks off."""
+        self.listens = False
+        self._end()
+
+    def _end(self) -> None:
+        self._ended, self._left = [], {}
+        self._witnesses.remove()
+
+    def begin(self, thread: int) -> None:
+        """Note that a step was opened on this thread."""
+        self._thread = thread
+        self._witnesses.begin()
 
     # ---------------------------------------------------------------- passes
 
-    def backward_begins(self, loss: Number) -> Pass | None:
+    def backward_begins(self, loss: Number, roots: Sequence[Any] = ()) -> LossPass | None:
         if self._ignores():
             return None
-        one = Pass(loss, self._witnesses.look())
-        self._running.append(one)
+        thread = threading.get_ident()
+        if not self._witnesses.are_hooked and self._thread in (0, thread):
+            self._witnesses.begin()  # no call of the model was seen: it is compiled, perhaps
+        if self._ended:
+            self._forget_cleared()
+        one = self._running[thread] = LossPass(loss, thread)
         return one
 
-    def backward_ends(self, begun: Pass | None, *, has_come_through: bool) -> None:
+    def _forget_cleared(self) -> None:
+        """Forget passes whose gradients were filled with zeros before the next pass."""
+        zeroed = {slot for slot, left in [*self._left.items()] if left.was_zeroed}
+        if not zeroed:
+            return
+        for slot in zeroed:
+            self._left.pop(slot).gradient = None
+        self._ended = [one for one in self._ended if not one.left.keys() <= zeroed]
+
+    def arrived(self, slot: Slot, parameter: Tensor, begun: float) -> None:
+        """Implement the ArrivalListener."""
+        # The pass of this thread, mostly.
+        one, gradient = self._running.get(threading.get_ident()) or self._here(), parameter.grad
+        if one is None or gradient is None or one.was_applied:
+            return
+        left = self._left.get(slot)
+        if left is None or left.gradient is not gradient:
+            if left is not None:
+                left.gradient = None
+            left = self._left[slot] = KeptGradient(parameter, gradient)
+        one.left[slot], left.version = left, gradient._version
+        one.seconds += time.perf_counter() - begun
+
+    def _here(self) -> LossPass | None:
+        """Return the pass that runs on this thread.
+
+        Gradients on an accelerator arrive on a thread of torch, where no pass begins. They belong
+        to the pass of the thread that trains the model.
+        """
+        one = self._running.get(threading.get_ident())
+        return one if one is not None else self._running.get(self._thread)
+
+    def backward_ends(
+        self, begun: LossPass | None, since: float, *, has_come_through: bool
+    ) -> None:
         if begun is None:
             return
-        self._running.remove(begun)
-        before, begun.before = begun.before, []
-        if begun.was_applied or not has_come_through:
-            return
-        begun.left = self._witnesses.left(before)
-        if begun.left:
-            self._keep(begun)
-        else:
-            self._n_elsewhere += 1
+        self._running.pop(begun.thread, None)
+        if has_come_through and not begun.was_applied:
+            if not begun.left:
+                self._n_elsewhere += begun.thread == self._thread
+            elif self._ended:
+                self._keep(begun)
+            else:
+                self._ended = [begun]
+        if begun.left or begun.was_applied:  # else it has not reached this run's model
+            self._spend(time.perf_counter() - since + begun.seconds)
 
-    def _keep(self, new: Pass) -> None:
-        last = self._ended[-1] if self._ended else None
-        same = last is not None and len(last.left) == len(new.left)
-        if last is not None and same and all(map(_is_same, last.left, new.left)):
+    def _keep(self, new: LossPass) -> None:
+        last = self._ended[-1]
+        if last.left == new.left:
             last.value = last.value + new.value
         else:
             self._ended = [*self._ended[-MOST_PASSES:], new]
@@ -130,7 +210,7 @@ class StepLoss:
         optimizer: Optimizer | None,
         owned: Callable[[], set[int]] | None = None,
     ) -> None:
-        """An update comes; those of a closure's later runs are looked past.
+        """Record the loss that an update applies; later runs of a closure are ignored.
 
         Parameters
         ----------
@@ -144,66 +224,90 @@ class StepLoss:
         if not self.listens:
             return
         try:
-            applied = self._taken(owned)
+            ended, is_outside = self._ended, torch._C._current_graph_task_id() == OUTSIDE
+            if owned is None and len(ended) == 1 and is_outside and ended[0].is_there:  # mostly
+                applied, self._ended = ended, []
+                self._release(ended[0], is_applied=True)
+            else:
+                applied = self._taken(owned)
             if not self._is_later(frame.step, optimizer):
                 self._take_in(frame, applied)
         except Exception:  # whatever a gradient is, the optimizer steps on: a gap
             frame.loss = None
 
-    def _taken(self, owned: Callable[[], set[int]] | None) -> list[Pass]:
-        """The passes that are applied; those that were cleared before are let go of with them."""
+    def _taken(self, owned: Callable[[], set[int]] | None) -> list[LossPass]:
+        """Return the passes that are applied, and release those that were cleared before."""
         own, self._ended = self._ended, []
         if owned is not None and own:
             identities = owned()
-            self._ended = [one for one in own if not one.is_of(identities)]
+            self._ended = [one for one in own if not one.of(identities)]
             own = [one for one in own if one not in self._ended]
         found = [one for one in own if one.is_there]
         if not found and any(one.was_replaced for one in own):
             found = own
-        if self._running and torch._C._current_graph_task_id() != OUTSIDE:
-            found += [one for one in self._running if not one.was_applied]
-        for one in found:
-            one.was_applied = True
+        running = self._here() if torch._C._current_graph_task_id() != OUTSIDE else None
+        if running is not None and not running.was_applied:
+            found = [*found, running]
+        for one in {*own, *found}:
+            self._release(one, is_applied=one in found)
         return found
 
+    def _release(self, one: LossPass, is_applied: bool) -> None:
+        """Release the gradients of a pass, of which it is known whether it was applied."""
+        one.was_applied = is_applied
+        for slot, left in one.left.items():
+            left.gradient = None
+            self._left.pop(slot, None)
+
+    def try_again(self, frame: DueFrame) -> None:
+        """Take the passes since an update raised in place of those before it; none leaves them."""
+        if self._ended:
+            self.begin_again()
+            frame.loss = None
+
+    def begin_again(self) -> None:
+        """Take in the open step once more: its update has raised."""
+        self._applied_by, self._told_by = [], []
+
     def _is_later(self, step: int, optimizer: Optimizer | None) -> bool:
-        """The optimizer has applied something in this step already."""
+        """Return whether the optimizer has applied something in this step already."""
         if self._step != step:
-            self._witnesses.choose(self._told_by)
+            if not self._witnesses.are_chosen:
+                self._witnesses.choose(self._told_by)
             self._step, self._applied_by, self._told_by = step, [], []
+            self._n_seen += 1
         if id(optimizer) in self._applied_by:
             return True
         self._applied_by.append(id(optimizer))
         return False
 
-    def _take_in(self, frame: DueFrame, applied: Sequence[Pass]) -> None:
+    def _take_in(self, frame: DueFrame, applied: Sequence[LossPass]) -> None:
         if applied:
             self._add(frame, applied)
-            self._told_by += [[left.slot for left in one.left] for one in applied]
+            for one in applied:
+                self._told_by.append([*one.left])
         elif self._n_elsewhere:
             self._witnesses.forget()
         self._n_elsewhere = 0
 
-    def _add(self, frame: DueFrame, applied: Sequence[Pass]) -> None:
+    def _add(self, frame: DueFrame, applied: Sequence[LossPass]) -> None:
+        if SHOWN_AS in frame.scalars and self.is_given:  # that of this step is known
+            return
         total = applied[0].value
         for one in applied[1:]:
             total = total + one.value
-        total = _unscaled(total)
+        if (scaler := scaler_calling()) is not None:
+            total = _unscaled(total, scaler)
         frame.loss = total if frame.loss is None else frame.loss + total
-        if frame.reads:
+        if frame.reads and not self.is_logged and not frame.logged({SHOWN_AS}):
             frame.scalars[SHOWN_AS] = frame.loss
             frame.recorded_beside |= {SHOWN_AS}
             frame.on_device |= isinstance(frame.loss, Tensor)
 
 
-def _is_same(one: Left, other: Left) -> bool:
-    return one.parameter is other.parameter and one.gradient() is other.gradient()
-
-
-def _unscaled(loss: Number) -> Number:
-    """Without the factor of the gradient scaler that calls the optimizer, if one does."""
-    scaler = scaler_calling()
-    if scaler is None or scaler._scale is None:
+def _unscaled(loss: Number, scaler: GradScaler) -> Number:
+    """Divide by the factor of the gradient scaler that calls the optimizer."""
+    if scaler._scale is None:
         return loss
     scale = scaler._scale
     return loss / (scale.to(loss.device) if isinstance(loss, Tensor) else scale.item())

@@ -1,92 +1,105 @@
-"""Gradients that nobody clears, so that each update applies the sum of all before it."""
+"""Gradients that are never cleared, so that each update applies the sum of all before it."""
 
 from __future__ import annotations
 
 import weakref
 from dataclasses import dataclass
 
+import torch
 from torch import Tensor
 from torch.optim import Optimizer
+from torch.utils.hooks import RemovableHandle
 
-from notebook_probe.quantities.reduce.stat import Number
+from notebook_probe.probes.step.gradient_hooks import hook_leaf
 
 __all__ = ["UnclearedGradients"]
 
 
 @dataclass(slots=True)
 class Witness:
-    """One parameter of an optimizer, and what became of its gradient since the last update.
+    """Parameter of an optimizer, with the state of its gradient since the last update.
 
     Attributes
     ----------
     group, place : int
         Where the optimizer holds it.
+    handle : RemovableHandle
+        Of the hook that tells when a pass comes to it.
+    contents : int
+        Those of the parameter that the hook is on.
+    gradient : Tensor
+        What the update has applied; held, as torch swaps no tensor that has a weak reference.
     version : int
         How often the gradient had been written to as the update was over.
     has_come : bool
-        A pass has begun since.
+        A pass has come since.
     n_uncleared : int
         Updates in a row that applied what the one before had applied.
     """
 
     group: int
     place: int
-    gradient: weakref.ref[Tensor]
+    handle: RemovableHandle
+    contents: int
+    gradient: Tensor
     version: int
     has_come: bool = False
     n_uncleared: int = 0
 
     def was_cleared(self, optimizer: Optimizer) -> bool:
-        """Whether its gradient is gone, another, or zero; a value is read only where it may be."""
-        gradient: Tensor | None = optimizer.param_groups[self.group]["params"][self.place].grad
-        if gradient is None or gradient is not self.gradient():
+        """Return whether its gradient is gone, another, or zero; values are read only if needed."""
+        gradient = self.parameter(optimizer).grad
+        if gradient is None or gradient is not self.gradient:
             return True
         return gradient._version != self.version and not bool(gradient.any())
 
+    def parameter(self, optimizer: Optimizer) -> Tensor:
+        parameter: Tensor = optimizer.param_groups[self.group]["params"][self.place]
+        return parameter
+
 
 class UnclearedGradients:
-    """A `BackwardListener`: looks, as passes begin, whether what was applied is still there.
+    """Detector of gradients that are not cleared, checked as passes reach a parameter.
 
-    An optimizer whose gradients are found cleared once is looked at no more, so that a training as
-    it should be costs a few looks.
+    Hooks on parameters tell of passes: nothing is read while another thread writes it. An optimizer
+    whose gradients are found cleared once is looked at no more, so that a training as it should be
+    costs a few looks.
     """
 
     def __init__(self) -> None:
         self._witnesses: weakref.WeakKeyDictionary[Optimizer, Witness] = weakref.WeakKeyDictionary()
         self._settled: weakref.WeakSet[Optimizer] = weakref.WeakSet()
         self._is_over = False
-        self.listens = False
+        self.looks = False
         """Something is not settled yet."""
+        self.settled_last: weakref.ref[Optimizer] | None = None
+        """Optimizer whose updates need no report; most trainings have only this one."""
         self.n_updates = 0
         """The most updates in a row that began with the gradients of the one before."""
 
     def end(self) -> None:
         """Look no more."""
         self._is_over = True
-        self._witnesses.clear()
-        self._count()
+        for optimizer in [*self._witnesses]:
+            self._settle(optimizer)
 
     def _count(self) -> None:
-        """As rarely as anything changes: both numbers are asked for at every step."""
+        """Update both numbers, which are read at every step, only when something changes."""
         counts = [one.n_uncleared for one in self._witnesses.values()]
-        self.listens, self.n_updates = bool(counts), max(counts, default=0)
+        self.looks, self.n_updates = bool(counts), max(counts, default=0)
 
-    def backward_begins(self, loss: Number) -> None:
-        for optimizer, witness in [*self._witnesses.items()]:
-            if witness.was_cleared(optimizer):
-                self._settle(optimizer)
-            else:
-                witness.has_come = True
-        self._count()
-
-    def backward_ends(self, begun: None, *, has_come_through: bool) -> None:
-        """What has come is no matter here."""
-
-    def backward_took(self, seconds: float) -> None:
-        """It listens for a few passes only."""
+    def pass_comes(self, optimizer: Optimizer) -> None:
+        """Note a pass that has reached the witness, and has added nothing yet."""
+        witness = self._witnesses.get(optimizer)
+        if witness is None:
+            return
+        if witness.was_cleared(optimizer):
+            self._settle(optimizer)
+        else:
+            witness.has_come = True
 
     def update_comes(self, optimizer: Optimizer) -> None:
-        """It applies what is there now; what was cleared meanwhile is settled."""
+        """Note an update, which applies the present gradient; one cleared meanwhile is settled."""
         witness = self._witnesses.get(optimizer)
         if witness is not None and witness.has_come:
             witness.n_uncleared += 1
@@ -94,35 +107,68 @@ class UnclearedGradients:
             self._count()
 
     def update_is_over(self, optimizer: Optimizer) -> None:
-        """What it has applied is what should be cleared now."""
+        """Note the applied gradient, which should be cleared next."""
         if self._is_over or optimizer in self._settled:
+            self.settled_last = weakref.ref(optimizer)
             return
-        before = self._witnesses.get(optimizer)
-        found = _smallest(optimizer) if before is None else (before.group, before.place)
-        if found is None:
-            return
-        gradient = optimizer.param_groups[found[0]]["params"][found[1]].grad
-        if gradient is None:
+        witness = self._witnesses.get(optimizer)
+        if witness is None:
+            witness = self._new(optimizer)
+            if witness is None:
+                return
+        parameter = witness.parameter(optimizer)
+        gradient = parameter.grad
+        if gradient is None or parameter._cdata != witness.contents:
             self._settle(optimizer)
             return
-        n_uncleared = 0 if before is None else before.n_uncleared
-        self._witnesses[optimizer] = Witness(
-            *found, weakref.ref(gradient), gradient._version, n_uncleared=n_uncleared
-        )
+        witness.gradient, witness.version = gradient, gradient._version
+
+    def _new(self, optimizer: Optimizer) -> Witness | None:
+        place = _smallest(optimizer)
+        if place is None:
+            return None
+        parameter: Tensor = optimizer.param_groups[place[0]]["params"][place[1]]
+        gradient = parameter.grad
+        if gradient is None:
+            return None
+        handle = hook_leaf(parameter, _Comes(self, optimizer))
+        witness = Witness(*place, handle, parameter._cdata, gradient, gradient._version)
+        self._witnesses[optimizer] = witness
         self._count()
+        return witness
 
     def _settle(self, optimizer: Optimizer) -> None:
         self._settled.add(optimizer)
-        self._witnesses.pop(optimizer, None)
+        witness = self._witnesses.pop(optimizer, None)
+        if witness is not None:
+            witness.handle.remove()
         self._count()
 
 
+class _Comes:
+    """Hook for a pass that reaches a parameter; it holds neither the counter nor the optimizer."""
+
+    __slots__ = ("_gradients", "_optimizer")
+
+    def __init__(self, gradients: UnclearedGradients, optimizer: Optimizer) -> None:
+        self._gradients, self._optimizer = weakref.ref(gradients), weakref.ref(optimizer)
+
+    def __call__(self, gradient: Tensor) -> None:
+        gradients, optimizer = self._gradients(), self._optimizer()
+        if torch.compiler.is_compiling() or gradients is None or optimizer is None:
+            return
+        try:
+            gradients.pass_comes(optimizer)
+        except Exception:  # whatever a gradient is, its pass runs
+            return
+
+
 def _smallest(optimizer: Optimizer) -> tuple[int, int] | None:
-    """Where the smallest parameter is that has a gradient: the least to read."""
+    """Locate the smallest parameter with a gradient: the least to read."""
     sizes = [
         (value.numel(), i, j)
         for i, group in enumerate(optimizer.param_groups)
         for j, value in enumerate(group["params"])
-        if value.grad is not None and not value.grad.is_sparse
+        if value.grad is not None and value.requires_grad and not value.grad.is_sparse
     ]
     return min(sizes)[1:] if sizes else None

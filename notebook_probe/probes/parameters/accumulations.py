@@ -15,20 +15,21 @@ from torch.utils.hooks import RemovableHandle
 
 from notebook_probe.model.parameter_slots import Slot
 from notebook_probe.probes.reading.attempt import attempt_in_hook
-from notebook_probe.probes.reading.plan import Plan
+from notebook_probe.probes.reading.plan import ReadingPlan
 from notebook_probe.probes.step.calling import seconds_of_a_call
 from notebook_probe.probes.step.frame import StepFrame
+from notebook_probe.probes.step.gradient_hooks import hook_accumulation
 from notebook_probe.probes.step.phase import is_traced
-from notebook_probe.probes.step.plain_mode import plain_mode
+from notebook_probe.uninterrupted import uninterrupted
 
 __all__ = ["AccumulationHooks"]
 
 
 class AccumulationListener(Protocol):
-    """Who decides in which step an accumulation falls."""
+    """Protocol of the observer that decides in which step an accumulation falls."""
 
-    def accumulated(self, slot: Slot) -> tuple[StepFrame, Plan] | None:
-        """The frame of a gradient that is being accumulated, and what is read of it, if anything.
+    def accumulated(self, slot: Slot) -> tuple[StepFrame, ReadingPlan] | None:
+        """Return the frame of a gradient that is being accumulated, and its plan, if any.
 
         Of a step that this gradient may have begun.
         """
@@ -47,7 +48,7 @@ class AccumulationHooks:
         self._listener = weakref.ref(listener)
         self._hooked: dict[Slot, _Hooked] = {}
 
-    def set(self, wanted: dict[Slot, Plan]) -> None:
+    def set(self, wanted: dict[Slot, ReadingPlan]) -> None:
         """Read these from now on, and no others."""
         if not wanted and not self._hooked:
             return
@@ -55,7 +56,7 @@ class AccumulationHooks:
             self._hooked.pop(slot).remove()
         self.add(wanted)
 
-    def add(self, wanted: dict[Slot, Plan]) -> None:
+    def add(self, wanted: dict[Slot, ReadingPlan]) -> None:
         """Read these too."""
         for slot, plan in wanted.items():
             parameter, old = slot.get(), self._hooked.get(slot)
@@ -65,14 +66,17 @@ class AccumulationHooks:
             if old is not None:
                 self._hooked.pop(slot).remove()
             if parameter is not None and parameter.requires_grad:
-                self._hooked[slot] = _Hooked(slot, arrivals, parameter, self._listener)
+                is_swapped = old is not None and old.was_swapped(parameter)
+                own = slot, arrivals, parameter, self._listener, is_swapped
+                with uninterrupted:  # a hook whose handle is lost would stay
+                    self._hooked[slot] = _Hooked(*own)
 
     def remove(self) -> None:
         self.set({})
 
 
 class _Hooked:
-    """One parameter, and what has arrived of a gradient that is about to be accumulated."""
+    """Hooks of one parameter, and what has arrived of the gradient to be accumulated next."""
 
     def __init__(
         self,
@@ -80,22 +84,28 @@ class _Hooked:
         arrivals: bool,
         parameter: Tensor,
         listener: weakref.ref[AccumulationListener],
+        is_swapped: bool,
     ) -> None:
         self.reads_arrivals = arrivals
         self._slot, self._listener = slot, listener
         self._arrived: Tensor | None = None
         self._kept_s = 0.0
         """What keeping it has taken."""
-        self._handle = parameter.register_post_accumulate_grad_hook(self._accumulated)
-        _put_first(self._handle)
+        self._contents: int = parameter._cdata
+        self._handle = hook_accumulation(parameter, self._accumulated, is_swapped)
         self._arrival: RemovableHandle | None = None
         if arrivals:
             self._arrival = parameter.register_hook(self._keep)
 
     def is_on(self, parameter: Tensor | None) -> bool:
-        """Tell whether the hook is still the parameter's: its contents may have been swapped."""
+        """Return whether the hook is still the parameter's: its contents may have been swapped."""
         hooks = getattr(parameter, "_post_accumulate_grad_hooks", None)
-        return hooks is not None and hooks is self._handle.hooks_dict_ref()
+        is_listed = hooks is not None and hooks is self._handle.hooks_dict_ref()
+        return is_listed and not self.was_swapped(parameter)
+
+    def was_swapped(self, parameter: Tensor | None) -> bool:
+        """Return whether the hook went with contents that the parameter no longer has."""
+        return parameter is not None and parameter._cdata != self._contents
 
     def remove(self) -> None:
         self._handle.remove()
@@ -103,7 +113,7 @@ class _Hooked:
             self._arrival.remove()
 
     def _keep(self, gradient: Tensor) -> None:
-        """Also called by ``torch.autograd.grad``, after which nothing is accumulated."""
+        """Keep the gradient; ``torch.autograd.grad`` calls this, too, but accumulates nothing."""
         if torch.compiler.is_compiling() or is_traced():
             return
         begun = time.perf_counter()
@@ -125,23 +135,13 @@ class _Hooked:
             frame.seconds += kept_s
 
 
-def _put_first(handle: RemovableHandle) -> None:
-    """Before an optimizer that steps, and clears the gradient, in a hook of its own.
-
-    torch walks the hooks in the order of their insertion.
-    """
-    hooks = handle.hooks_dict_ref() or {}
-    for other in [key for key in hooks if key != handle.id]:
-        hooks[other] = hooks.pop(other)
+def _read(begun: float, frame: StepFrame, plan: ReadingPlan, given: dict[str, Any]) -> None:
+    frame.accumulations[plan.counter] += 1
+    attempt_in_hook(begun, frame, plan, "accumulated", _measure, frame, plan, given)
 
 
-def _read(begun: float, frame: StepFrame, plan: Plan, given: dict[str, Any]) -> None:
-    frame.arrivals[plan.counter] += 1
-    attempt_in_hook(begun, frame, plan, "accumulated", plain_mode, _measure, frame, plan, given)
-
-
-def _measure(frame: StepFrame, plan: Plan, given: dict[str, Any]) -> None:
-    """Of the gradient as a running sum the last value is the step's; micro-batches are pooled."""
+def _measure(frame: StepFrame, plan: ReadingPlan, given: dict[str, Any]) -> None:
+    """Measure the running sum, whose last value is the step's; micro-batches are pooled."""
     for cell in plan.cells.get("grad_raw", ()):
         cell.put(frame, given["grad_raw"])
     for cell in plan.cells.get("grad_micro", ()):

@@ -1,4 +1,4 @@
-"""One tensor of many parameters, weights or gradients, measured together."""
+"""Joint measurement of one tensor of many parameters, weights or gradients."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from torch import Tensor
 
 from notebook_probe.probes.reading.cells import Cell
 from notebook_probe.probes.reading.copies import Copied, are_copied
-from notebook_probe.probes.reading.plan import Plan
+from notebook_probe.probes.reading.plan import ReadingPlan
 from notebook_probe.probes.step.frame import StepFrame
 from notebook_probe.probes.step.probe import Probe
 from notebook_probe.quantities.reduce.reductions import Reduction
@@ -28,25 +28,25 @@ class BatchedMeasure:
     ----------
     tensor : str
         ``"weight"`` or ``"grad"``.
-    plans : sequence of Plan
+    plans : sequence of ReadingPlan
         One per parameter, in the order in which `measure` is given their tensors.
     """
 
-    def __init__(self, tensor: str, plans: Sequence[Plan]) -> None:
+    def __init__(self, tensor: str, plans: Sequence[ReadingPlan]) -> None:
         self._cells = [plan.cells.get(tensor, []) for plan in plans]
         groups: dict[_Kind, list[tuple[int, Cell]]] = {}
         for place, cells in enumerate(self._cells):
             for cell in cells:
                 groups.setdefault((cell.reduction, cell.wanted), []).append((place, cell))
-        self._groups = [_Group(*kind, cells) for kind, cells in groups.items()]
+        self._groups = [_BatchedParameters(*kind, cells) for kind, cells in groups.items()]
 
     def measure(self, frame: StepFrame, tensors: Sequence[Tensor | None]) -> None:
-        """Measure the tensors that are there, in place of what was measured before."""
+        """Measure the existing tensors, in place of what was measured before."""
         for group in self._groups:
             group.measure(frame, tensors)
 
     def clear(self, frame: StepFrame, place: int) -> None:
-        """Forget what was measured before of one parameter."""
+        """Discard what was measured before of one parameter."""
         for cell in self._cells[place]:
             cell.clear(frame)
 
@@ -56,7 +56,7 @@ class BatchedMeasure:
             yield from group.costs()
 
 
-class _Group:
+class _BatchedParameters:
     def __init__(
         self, reduction: Reduction, wanted: frozenset[str], cells: list[tuple[int, Cell]]
     ) -> None:

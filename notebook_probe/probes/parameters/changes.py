@@ -1,4 +1,4 @@
-"""What an optimizer's step changes: copies of weights before it, and what is told by them after."""
+"""Changes by an optimizer's step: copies of weights before it, and differences after it."""
 
 from __future__ import annotations
 
@@ -10,16 +10,17 @@ from torch import Tensor
 
 from notebook_probe.model.parameter_slots import Slot, current_values
 from notebook_probe.probes.reading.attempt import attempt
-from notebook_probe.probes.reading.cells import DifferenceCell
-from notebook_probe.probes.reading.plan import Plan
+from notebook_probe.probes.reading.cells import DifferenceCell, put_differences
+from notebook_probe.probes.reading.plan import ReadingPlan
 from notebook_probe.probes.step.frame import StepFrame
 from notebook_probe.probes.step.probe import Probe
 from notebook_probe.quantities.reduce.arrays import local
+from notebook_probe.uninterrupted import uninterrupted
 
-__all__ = ["Changes"]
+__all__ = ["ParameterChanges"]
 
 
-class Changes:
+class ParameterChanges:
     """The copies of all weights whose change is wanted, and the differences of those read together.
 
     Parameters
@@ -30,7 +31,7 @@ class Changes:
         Where the copies lie, shared with those of other due sets.
     """
 
-    def __init__(self, plans: dict[Slot, Plan], buffers: dict[Slot, Tensor]) -> None:
+    def __init__(self, plans: dict[Slot, ReadingPlan], buffers: dict[Slot, Tensor]) -> None:
         self._buffers = buffers
         self._plans = [
             (slot, plan)
@@ -50,16 +51,16 @@ class Changes:
 
     @property
     def is_idle(self) -> bool:
-        """Nothing is copied."""
+        """True if nothing is copied."""
         return not self._plans
 
     def copy(self, frame: StepFrame, owned: set[int]) -> None:
-        """Copy the weights among those that the optimizer is about to change."""
+        """Copy the weights that the optimizer is about to change."""
         begun = time.perf_counter()
         weights = enumerate(current_values(self._slots, owned))
         there = [(place, weight) for place, weight in weights if weight is not None]
         try:
-            with torch.no_grad():
+            with uninterrupted, torch.no_grad():
                 values = [local(weight) for _, weight in there]
                 copies = [self._buffer(p, v) for (p, _), v in zip(there, values, strict=True)]
                 torch._foreach_copy_(copies, values)
@@ -78,13 +79,16 @@ class Changes:
         slot = self._slots[place]
         buffer = self._buffers.get(slot)
         if buffer is None or buffer.shape != value.shape or buffer.dtype != value.dtype:
-            with torch.inference_mode(False):  # it will be written outside of one too
-                buffer = self._buffers[slot] = torch.empty_like(value)
+            # Outside of inference mode, because it will be written outside, too.
+            with uninterrupted, torch.inference_mode(False):
+                buffer = torch.empty_like(value)
+            if value.is_cpu:  # an accelerator's allocator is quick, and its memory is scarce
+                self._buffers[slot] = buffer
         self._sizes[place] = buffer.numel()
         return buffer
 
     def before(self, slot: Slot, now: Tensor) -> Tensor | None:
-        """The weight as it was before the step; None where it was another one."""
+        """Return the weight before the step; None where it was another one."""
         place = self._places.get(slot)
         return self._before(place, now) if place is not None else None
 
@@ -95,19 +99,22 @@ class Changes:
     def measure(self, frame: StepFrame, owned: set[int]) -> None:
         """Measure the differences that are all that is wanted of their parameters."""
         begun = time.perf_counter()
+        cells, pairs = [], []
         for place, cell in self._together:
             new = self._slots[place].get()
-            if new is not None and id(new) in owned:
-                try:
-                    self._difference(frame, place, cell, local(new))
-                except Exception as error:  # whatever a parameter is, training goes on
-                    frame.blame_all(cell.probes, error)
+            if new is None or id(new) not in owned:
+                continue
+            try:
+                now = local(new)
+                old = self._before(place, now)
+            except Exception as error:  # whatever a parameter is, training goes on
+                frame.blame_all(cell.probes, error)
+                continue
+            if old is not None:
+                cells.append(cell)
+                pairs.append((now, old))
+        put_differences(frame, cells, pairs)
         self._measure_s += time.perf_counter() - begun
-
-    def _difference(self, frame: StepFrame, place: int, cell: DifferenceCell, now: Tensor) -> None:
-        old = self._before(place, now)
-        if old is not None:
-            cell.put(frame, now, old)
 
     def costs(self) -> Iterator[tuple[Sequence[Probe], float]]:
         """Seconds spent so far, with the probes that share them."""

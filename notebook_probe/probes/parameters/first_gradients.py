@@ -1,4 +1,4 @@
-"""Which parameters the first updates of a training had a gradient for."""
+"""Parameters that have a gradient in the first updates of a training."""
 
 from __future__ import annotations
 
@@ -8,24 +8,29 @@ from torch.optim import Optimizer
 __all__ = ["FirstGradients"]
 
 MOST_UPDATES = 1000
-"""Where nobody takes stock."""
+"""Maximum number of updates that are noted, where `end` is not called."""
 
 
 class FirstGradients:
-    """Notes what has a gradient as an update applies it, until somebody has taken stock.
+    """Record of the parameters that have a gradient as an update applies it, until `end`.
 
     Parameters are known by identity while an optimizer holds them, as weak references would keep
     torch from swapping their contents.
+
+    Attributes
+    ----------
+    n_left : int
+        Updates that will be noted.
     """
 
     def __init__(self) -> None:
         self._reached: set[int] = set()
-        self._n_left = MOST_UPDATES
+        self.n_left = MOST_UPDATES
 
     def note(self, optimizer: Optimizer) -> None:
-        """An update comes."""
-        if self._n_left:
-            self._n_left -= 1
+        """Note an update."""
+        if self.n_left:
+            self.n_left -= 1
             self._reached |= {
                 id(value)
                 for group in optimizer.param_groups
@@ -34,10 +39,10 @@ class FirstGradients:
             }
 
     def has_reached(self, parameter: Tensor) -> bool:
-        """Whether any update so far had a gradient for it."""
+        """Return whether any update so far had a gradient for it."""
         return id(parameter) in self._reached
 
     def end(self) -> None:
         """Note no more."""
-        self._n_left = 0
+        self.n_left = 0
         self._reached.clear()

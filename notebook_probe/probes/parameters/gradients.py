@@ -11,7 +11,7 @@ from notebook_probe.model.parameter_slots import Slot, current_values
 from notebook_probe.probes.parameters.batched import BatchedMeasure
 from notebook_probe.probes.reading.attempt import attempt
 from notebook_probe.probes.reading.options import Group, as_tensor, groups_of, options_in, owned_by
-from notebook_probe.probes.reading.plan import Plan
+from notebook_probe.probes.reading.plan import ReadingPlan
 from notebook_probe.probes.step.frame import StepFrame
 from notebook_probe.probes.step.probe import Probe
 from notebook_probe.quantities.reduce.arrays import local
@@ -20,7 +20,7 @@ __all__ = ["GradientReader"]
 
 
 class GradientReader:
-    """What is read of some parameters between their last backward and the optimizer's step.
+    """Readings of some parameters between their last backward and the optimizer's step.
 
     Parameters
     ----------
@@ -28,7 +28,7 @@ class GradientReader:
         Slot -> what is read of the parameter there.
     """
 
-    def __init__(self, plans: dict[Slot, Plan]) -> None:
+    def __init__(self, plans: dict[Slot, ReadingPlan]) -> None:
         self._ready = [(s, p) for s, p in plans.items() if p.is_read_when_ready]
         self._slots = [slot for slot, _ in self._ready]
         self._batched = BatchedMeasure("grad", [plan for _, plan in self._ready])
@@ -71,18 +71,20 @@ class GradientReader:
                     attempt(frame, plan, "after", self._copy, frame, plan, slot, gradients[place])
 
     def groups(self, optimizer: Optimizer | None) -> dict[int, Group]:
-        """The groups of the parameters, if an option of theirs is wanted."""
+        """Return the groups of the parameters, if an option of theirs is wanted."""
         return groups_of(optimizer) if self._has_options and optimizer is not None else {}
 
     def take(self, slot: Slot) -> Tensor | None:
-        """The gradient that was given to the optimizer, which may have written over it since."""
+        """Return the gradient that the optimizer received, which may have overwritten it since."""
         return self._copies.pop(slot, None)
 
     def costs(self) -> Iterator[tuple[Sequence[Probe], float]]:
-        """Seconds spent on what is measured together, with the probes that share them."""
+        """Yield the seconds of what is measured together, with the probes that share them."""
         yield from self._batched.costs()
 
-    def _copy(self, frame: StepFrame, plan: Plan, slot: Slot, gradient: Tensor | None) -> None:
+    def _copy(
+        self, frame: StepFrame, plan: ReadingPlan, slot: Slot, gradient: Tensor | None
+    ) -> None:
         self._copies.pop(slot, None)  # of a step that has raised, perhaps
         if gradient is not None:
             self._copies[slot] = local(gradient.detach()).clone()
@@ -90,7 +92,7 @@ class GradientReader:
 
 def _read(
     frame: StepFrame,
-    plan: Plan,
+    plan: ReadingPlan,
     slot: Slot,
     weight: Tensor,
     gradient: Tensor | None,

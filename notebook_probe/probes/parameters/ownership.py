@@ -1,10 +1,8 @@
-"""Whose parameters an optimizer holds: found by identity, so that nobody has to say it."""
+"""Ownership of an optimizer's parameters: found by identity, without being declared."""
 
 from __future__ import annotations
 
 import weakref
-from collections.abc import Iterable, Mapping
-from typing import Any
 
 from torch import nn
 from torch.optim import Optimizer
@@ -15,7 +13,7 @@ __all__ = ["Ownership"]
 
 
 class Ownership:
-    """Tells a model's optimizers from other models'.
+    """Distinction of a model's optimizers from other models'.
 
     Parameters
     ----------
@@ -31,27 +29,34 @@ class Ownership:
         self._strangers: weakref.WeakKeyDictionary[Optimizer, int] = weakref.WeakKeyDictionary()
 
     def has(self, optimizer: Optimizer) -> bool:
-        """Tell whether the optimizer holds a parameter of this model."""
-        groups = optimizer.param_groups
-        if self._knows_one_of(groups):
-            return True
-        n_values = sum(len(group["params"]) for group in groups)
-        if self._strangers.get(optimizer) == n_values:
+        """Return whether the optimizer holds a parameter of this model."""
+        groups, own = optimizer.param_groups, self._own
+        for group in groups if own else ():
+            for value in group["params"]:  # usually it is the first
+                slot = own.get(id(value))
+                owner = slot.owner() if slot is not None else None
+                if slot is None or owner is None:
+                    continue
+                # As slot.get(), which a scripted module needs.
+                there = owner.__dict__.get("_parameters")
+                now = there.get(slot.name) if isinstance(there, dict) else slot.get()
+                if now is value:
+                    return True
+        return self._has_now(optimizer)
+
+    def _has_now(self, optimizer: Optimizer) -> bool:
+        """Find the model's present parameters, and return whether the optimizer holds one."""
+        values = [value for group in optimizer.param_groups for value in group["params"]]
+        if self._strangers.get(optimizer) == len(values):
             return False
         model = self._model()
         if model is None:
             return False
-        self._own = {id(slot.get()): slot for slot in slots_below(model)}
-        is_ours = self._knows_one_of(groups)
+        try:
+            self._own = {id(slot.get()): slot for slot in slots_below(model)}
+        except RuntimeError:  # another thread changes the model: it is asked again at the next step
+            return False
+        is_ours = any(id(value) in self._own for value in values)
         if not is_ours:
-            self._strangers[optimizer] = n_values
+            self._strangers[optimizer] = len(values)
         return is_ours
-
-    def _knows_one_of(self, groups: Iterable[Mapping[str, Any]]) -> bool:
-        own = self._own
-        for group in groups:
-            for value in group["params"]:  # usually it is the first
-                slot = own.get(id(value))
-                if slot is not None and slot.get() is value:
-                    return True
-        return False

@@ -1,4 +1,4 @@
-"""Reading weights, gradients, updates and optimizer state round an optimizer's step.
+"""Readings of weights, gradients, updates and optimizer state around an optimizer's step.
 
 Parameters are looked up afresh at each reading, through their `Slot`. A parameter is read once
 per step, whatever number of probes and places mean it.
@@ -15,11 +15,11 @@ from torch.optim import Optimizer
 
 from notebook_probe.model.parameter_slots import Slot, current_values
 from notebook_probe.probes.parameters.batched import BatchedMeasure
-from notebook_probe.probes.parameters.changes import Changes
+from notebook_probe.probes.parameters.changes import ParameterChanges
 from notebook_probe.probes.parameters.gradients import GradientReader
 from notebook_probe.probes.reading.attempt import attempt
 from notebook_probe.probes.reading.options import Group, as_tensor, options_in, owned_by
-from notebook_probe.probes.reading.plan import Plan
+from notebook_probe.probes.reading.plan import ReadingPlan
 from notebook_probe.probes.step.frame import StepFrame
 from notebook_probe.probes.step.plain_mode import plain_mode
 from notebook_probe.probes.step.probe import Probe
@@ -43,8 +43,8 @@ class ParameterReader:
 
     def __init__(
         self,
-        plans: dict[Slot, Plan],
-        owners: list[tuple[weakref.ref[nn.Module], Plan]],
+        plans: dict[Slot, ReadingPlan],
+        owners: list[tuple[weakref.ref[nn.Module], ReadingPlan]],
         buffers: dict[Slot, Tensor],
     ) -> None:
         self._owners = owners
@@ -55,14 +55,16 @@ class ParameterReader:
             place for place, (_, plan) in enumerate(self._before) if plan.at("before")
         ]
         self._gradients = GradientReader(plans)
-        self._changes = Changes(plans, buffers)
+        self._changes = ParameterChanges(plans, buffers)
         self._reads_changes = not self._changes.is_idle
         self._after = [(slot, plan) for slot, plan in plans.items() if plan.is_read_after]
         self.reads_before = bool(self._before or owners) or self._reads_changes
         """Something is read, or copied, before an optimizer's step."""
+        self.reads_gradients = not self._gradients.is_idle
+        self.reads_after = self._reads_changes or bool(self._after)
 
     def read_before(self, frame: StepFrame, weights: set[int] | None, changing: set[int]) -> None:
-        """Weights as this step's forward used them, and copies of those that will change.
+        """Read weights as this step's forward used them, and copy those that will change.
 
         Parameters
         ----------
@@ -92,54 +94,59 @@ class ParameterReader:
 
     def read_gradients(self, frame: StepFrame, optimizer: Optimizer | None) -> None:
         """Gradients as they will be applied, and the options with which; see `GradientReader`."""
-        if not self._gradients.is_idle:
+        if self.reads_gradients:
             plain_mode(self._gradients.read, frame, optimizer)
 
-    def read_after(self, frame: StepFrame, optimizer: Optimizer) -> None:
-        """What the step changed, after minus before from the stored values, and its state."""
-        if self._reads_changes or self._after:
-            plain_mode(self._read_all_after, frame, optimizer)
+    def read_after(self, frame: StepFrame, optimizers: Sequence[Optimizer]) -> None:
+        """Read what the step changed, after minus before from the stored values, and its state.
 
-    def _read_all_after(self, frame: StepFrame, optimizer: Optimizer) -> None:
-        owned = owned_by(optimizer)
+        Parameters
+        ----------
+        frame : StepFrame
+        optimizers : sequence of Optimizer
+            The one whose step it was, and behind it those that have stepped within its step.
+        """
+        if self.reads_after:
+            plain_mode(self._read_all_after, frame, optimizers)
+
+    def _read_all_after(self, frame: StepFrame, optimizers: Sequence[Optimizer]) -> None:
+        owned = set[int]().union(*map(owned_by, optimizers))
         self._changes.measure(frame, owned)
-        groups = self._gradients.groups(optimizer) if self._after else {}
+        groups: dict[int, Group] = {}
+        for optimizer in optimizers if self._after else ():
+            groups |= self._gradients.groups(optimizer)
         for slot, plan in self._after:
             new = slot.get()
             if new is not None and id(new) in owned:
-                group = groups.get(id(new), {})
-                attempt(
-                    frame, plan, "after", self._read_after, frame, plan, slot, new, optimizer, group
-                )
+                given = _states(new, optimizers) | options_in(groups.get(id(new), {}), plan.options)
+                attempt(frame, plan, "after", self._read_after, frame, plan, slot, new, given)
 
     def costs(self) -> Iterator[tuple[Sequence[Probe], float]]:
-        """Seconds spent on what is measured together, with the probes that share them."""
+        """Yield the seconds of what is measured together, with the probes that share them."""
         yield from self._weights.costs()
         yield from self._gradients.costs()
         yield from self._changes.costs()
 
-    def _read_module(self, frame: StepFrame, plan: Plan, module: nn.Module) -> None:
+    def _read_module(self, frame: StepFrame, plan: ReadingPlan, module: nn.Module) -> None:
         for function in plan.at("before"):
             function.put(frame, {"module": module})
 
-    def _call_of_weight(self, frame: StepFrame, plan: Plan, slot: Slot, weight: Tensor) -> None:
+    def _call_of_weight(
+        self, frame: StepFrame, plan: ReadingPlan, slot: Slot, weight: Tensor
+    ) -> None:
         for function in plan.at("before"):
             function.put(frame, {"weight": weight, "module": slot.owner()})
 
     def _read_after(
         self,
         frame: StepFrame,
-        plan: Plan,
+        plan: ReadingPlan,
         slot: Slot,
         new: Tensor,
-        optimizer: Optimizer,
-        group: Group,
+        given: dict[str, Any],
     ) -> None:
         now = local(new)
         before = self._changes.before(slot, now)
-        state = optimizer.state.get(new, {})
-        given: dict[str, Any] = {f"state.{key}": as_tensor(v) for key, v in state.items()}
-        given |= options_in(group, plan.options)
         given["grad"] = self._gradients.take(slot)
         if before is not None and plan.wants("update", "after"):
             given["update"] = wide(now) - wide(before)
@@ -150,7 +157,15 @@ class ParameterReader:
                 difference.put(frame, now, before)
 
 
-def _call_after(frame: StepFrame, plan: Plan, given: dict[str, Any]) -> None:
+def _states(parameter: Tensor, optimizers: Sequence[Optimizer]) -> dict[str, Any]:
+    """Return the state that optimizers have of a parameter, by the features' names."""
+    states: dict[str, Any] = {}
+    for optimizer in optimizers:
+        states |= optimizer.state.get(parameter, {})
+    return {f"state.{key}": as_tensor(value) for key, value in states.items()}
+
+
+def _call_after(frame: StepFrame, plan: ReadingPlan, given: dict[str, Any]) -> None:
     for tensor in plan.after_cells:
         for cell in plan.cells[tensor]:
             if given.get(tensor) is not None:

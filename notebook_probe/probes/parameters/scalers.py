@@ -23,7 +23,7 @@ _STEP = GradScaler.step.__code__
 
 
 def scaler_calling() -> GradScaler | None:
-    """The one whose ``step`` is on this stack."""
+    """Return the one whose ``step`` is on this stack."""
     frame: FrameType | None = sys._getframe(1)
     while frame is not None and frame.f_code is not _STEP:
         frame = frame.f_back
@@ -32,7 +32,7 @@ def scaler_calling() -> GradScaler | None:
 
 
 def _number(frame: StepFrame, value: Tensor) -> Number:
-    """As it is now: the scaler will write over it."""
+    """Return the present number: the scaler will overwrite it."""
     number = read_scalar("a gradient scaler:", value)
     frame.on_device |= isinstance(number, Tensor)
     return number
@@ -44,7 +44,7 @@ def _loss_scale(frame: StepFrame, optimizer: Optimizer) -> Number:
 
 
 def _scaler(frame: StepFrame, optimizer: Optimizer) -> Scaler | None:
-    """With what the optimizers that have stepped before in this step have found."""
+    """Return the scaler with the overflows of optimizers that stepped before in this step."""
     scaler, found = scaler_calling(), getattr(optimizer, "found_inf", None)
     before: Scaler | None = frame.of_step.get("scaler")
     if scaler is None or scaler._scale is None or scaler._growth_tracker is None:
@@ -64,7 +64,7 @@ AT_UPDATE: dict[str, Callable[[StepFrame, Optimizer], Any]] = {
     "loss_scale": _loss_scale,
     "scaler": _scaler,
 }
-"""What is read of the step as a whole when an optimizer has stepped."""
+"""Readers of what is of the step as a whole when an optimizer has stepped."""
 
 
 def read_step(frame: StepFrame, optimizer: Optimizer, wanted: dict[str, list[Probe]]) -> None:

@@ -1,4 +1,4 @@
-"""Which optimizers step when one is asked to: itself, or those that it wraps."""
+"""Optimizers that step when one is asked to: itself, or those that it wraps."""
 
 from __future__ import annotations
 
@@ -10,9 +10,9 @@ __all__ = ["stepped_by"]
 
 
 def stepped_by(optimizer: Optimizer) -> list[Optimizer]:
-    """The optimizers whose steps torch announces.
+    """Return the optimizers whose steps torch announces.
 
-    A wrapper with the groups of those inside, such as accelerate's, calls no hooks of its own.
+    A wrapper with the groups of those inside, such as accelerate's, has no hooks that are called.
     """
     inside: Any = getattr(optimizer, "optimizers", None) or [getattr(optimizer, "optimizer", None)]
     if not isinstance(inside, list | tuple) or not all(

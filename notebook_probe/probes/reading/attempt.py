@@ -1,4 +1,4 @@
-"""Reading something of a step, so that whatever it is, training goes on."""
+"""Guarded readings of a step: whatever they raise, training continues."""
 
 from __future__ import annotations
 
@@ -6,32 +6,41 @@ import time
 from collections.abc import Callable
 from typing import Any
 
-from notebook_probe.probes.reading.plan import Plan
+import torch
+
+from notebook_probe.probes.reading.plan import ReadingPlan
 from notebook_probe.probes.step.calling import seconds_of_a_call
 from notebook_probe.probes.step.frame import StepFrame
+from notebook_probe.probes.step.plain_mode import measures_in, plain_mode
 from notebook_probe.quantities.reduce.features import Moment
 
 __all__ = ["attempt", "attempt_in_hook"]
 
+DisableTorchFunction = torch._C.DisableTorchFunction
+_n_modes, _is_autocast = torch._C._len_torch_dispatch_stack, torch._C._is_any_autocast_enabled
+
 
 def attempt(
-    frame: StepFrame, plan: Plan, moment: Moment, read: Callable[..., object], *given: Any
+    frame: StepFrame, plan: ReadingPlan, moment: Moment, read: Callable[..., object], *given: Any
 ) -> None:
     """Call ``read(*given)``: an error and the time are those of the plan's probes of the moment."""
     begun = time.perf_counter()
-    _try(frame, plan, moment, read, given)
+    try:
+        read(*given)
+    except Exception as error:  # whatever a tensor, a model or a user's quantity is
+        frame.blame_all(plan.of(moment), error)
     plan.spent(moment, time.perf_counter() - begun)
 
 
 def attempt_in_hook(
     begun: float,
     frame: StepFrame,
-    plan: Plan,
+    plan: ReadingPlan,
     moment: Moment,
     read: Callable[..., object],
     *given: Any,
 ) -> None:
-    """As `attempt`, where torch has called a hook of ours, whose whole time the step has cost.
+    """Do as `attempt` in a hook, in `plain_mode`; its whole time counts as the step's cost.
 
     Parameters
     ----------
@@ -39,17 +48,20 @@ def attempt_in_hook(
         When the hook was called. What it did before the frame was there, such as waiting in a
         pause, is no part of the frame, and what another hook has counted meanwhile is not its own.
     """
-    _try(frame, plan, moment, read, given)
-    before, frame.heard = frame.heard, time.perf_counter()
-    seconds = frame.heard - max(begun, before) + seconds_of_a_call(moment, begun - before)
-    plan.spent(moment, seconds)
-    frame.seconds += seconds
-
-
-def _try(
-    frame: StepFrame, plan: Plan, moment: Moment, read: Callable[..., object], given: Any
-) -> None:
     try:
-        read(*given)
+        if _n_modes() > 0 or _is_autocast():
+            plain_mode(read, *given)
+        else:  # as plain_mode does, without a call of it
+            with DisableTorchFunction():
+                read(*given)
     except Exception as error:  # whatever a tensor, a model or a user's quantity is
         frame.blame_all(plan.of(moment), error)
+    before, now = frame.heard, time.perf_counter()
+    seconds = now - (begun if begun > before else before)
+    seconds += seconds_of_a_call(moment, begun - before)
+    plan.seconds[moment] = plan.seconds.get(moment, 0.0) + seconds
+    frame.seconds += seconds
+    frame.heard = now
+
+
+measures_in(attempt_in_hook)

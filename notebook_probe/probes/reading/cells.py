@@ -1,12 +1,12 @@
 """Cells: where the readings of one step add up, one per summary of a tensor at a place.
 
 A cell knows how to measure a tensor and how to merge what several calls, micro-batches or tensors
-gave; what it has measured lies in the step's frame, so that a cell serves every step.
+gave; what it has measured is in the step's frame, so that a cell serves every step.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any, TypeAlias
 
 from torch import Tensor, nn
@@ -18,7 +18,7 @@ from notebook_probe.probes.step.probe import Probe
 from notebook_probe.quantities.reduce.arrays import local
 from notebook_probe.quantities.reduce.attention_scores import Attention
 from notebook_probe.quantities.reduce.guard import Guard
-from notebook_probe.quantities.reduce.measure import measure_difference
+from notebook_probe.quantities.reduce.measure import measure_difference, measure_differences
 from notebook_probe.quantities.reduce.reductions import Reduction
 
 __all__ = [
@@ -28,16 +28,17 @@ __all__ = [
     "DifferenceCell",
     "FunctionCell",
     "WindowCell",
+    "put_differences",
 ]
 
 Readable: TypeAlias = "Tensor | Attention"
 
 MAX_NUMBERED_CALLS = 64
-"""More calls than this in one step are pooled in the last of them."""
+"""Maximum number of separate calls in one step; further ones are pooled in the last."""
 
 
 class _NothingCommon:
-    """Stands where the calls of a step cannot be pooled: whatever else there is, it is a gap."""
+    """Marker for calls of a step that cannot be pooled: merged with anything, it is a gap."""
 
     __slots__ = ()
 
@@ -49,7 +50,7 @@ NOTHING_COMMON = _NothingCommon()
 
 
 class Cell:
-    """One reduction of one tensor, pooled over a step; an error is that of its own probes.
+    """Reduction of one tensor, pooled over a step; an error affects its probes only.
 
     Parameters
     ----------
@@ -79,7 +80,7 @@ class Cell:
             frame.blame_all(self.probes, error)
 
     def _merged(self, frame: StepFrame, old: Any, state: Any) -> Any:
-        """A module that is used twice may be given other channels each time: that is no error."""
+        """Merge states; a module that is used twice may get other channels each time: no error."""
         if state is NOTHING_COMMON:
             return state
         try:
@@ -111,12 +112,12 @@ class Cell:
             frame.blame_all(self.probes, error)
 
     def clear(self, frame: StepFrame) -> None:
-        """Forget what was measured before."""
+        """Discard what was measured before."""
         frame.states[self.index] = None
 
 
 class CallCell(Cell):
-    """A cell that keeps the calls of a step apart."""
+    """Cell that keeps the calls of a step apart."""
 
     __slots__ = ()
 
@@ -143,19 +144,45 @@ class CallCell(Cell):
 class DifferenceCell:
     """The Stat of the difference between two tensors, which need not exist as a tensor."""
 
-    __slots__ = ("_wanted", "index", "probes")
+    __slots__ = ("index", "probes", "wanted")
 
     def __init__(self, index: int, wanted: frozenset[str]) -> None:
-        self.index, self._wanted = index, wanted
+        self.index, self.wanted = index, wanted
         self.probes: list[Probe] = []
 
     def put(self, frame: StepFrame, new: Tensor, old: Tensor) -> None:
         """Measure ``new - old``; ``old`` may be written over."""
         try:
-            frame.states[self.index] = measure_difference(new, old, self._wanted)
+            frame.states[self.index] = measure_difference(new, old, self.wanted)
             frame.on_device |= not new.is_cpu
         except Exception as error:  # as above
             frame.blame_all(self.probes, error)
+
+
+def put_differences(
+    frame: StepFrame, cells: Sequence[DifferenceCell], pairs: Sequence[tuple[Tensor, Tensor]]
+) -> None:
+    """Measure what has changed of many parameters: those on an accelerator together.
+
+    On a CPU, which reads one tensor after the other anyway, each by itself: so an error is its own.
+    """
+    alike: dict[frozenset[str], list[int]] = {}
+    for place, (cell, (new, old)) in enumerate(zip(cells, pairs, strict=True)):
+        if new.is_cpu:
+            cell.put(frame, new, old)
+        else:
+            alike.setdefault(cell.wanted, []).append(place)
+    for wanted, places in alike.items():
+        news, olds = zip(*(pairs[place] for place in places), strict=True)
+        try:
+            states = measure_differences(news, olds, wanted)
+        except Exception as error:  # as above
+            for place in places:
+                frame.blame_all(cells[place].probes, error)
+        else:
+            frame.on_device = True
+            for place, state in zip(places, states, strict=True):
+                frame.states[cells[place].index] = state
 
 
 class FunctionCell:
@@ -186,7 +213,7 @@ class FunctionCell:
             frame.blame(probe, error)
 
     def pool(self, frame: StepFrame, part: StepFrame, n_before: int) -> None:
-        """Keep what it has given in a part of the step, so many calls after its beginning."""
+        """Keep its results for a part of the step, so many calls after its beginning."""
         shift = n_before if self.probe.per_call else 0
         pooled = {**(frame.states[self.index] or {})}
         for call, values in (part.states[self.index] or {}).items():
@@ -195,7 +222,7 @@ class FunctionCell:
         frame.states[self.index] = pooled or None
 
     def put(self, frame: StepFrame, tensors: dict[str, Any]) -> None:
-        """Call it for a parameter, in place of what it gave for it before."""
+        """Call it for a parameter, in place of its earlier result."""
         self.clear(frame)
         self.call(frame, tensors)
 
@@ -210,7 +237,7 @@ class FunctionCell:
         values.setdefault(key, []).append(value)
 
     def clear(self, frame: StepFrame) -> None:
-        """Forget what it has given in this step."""
+        """Discard its results for this step."""
         frame.states[self.index] = None
 
     def _guarded(self, given: list[Any]) -> Any:
@@ -220,7 +247,7 @@ class FunctionCell:
 
 
 class WindowCell(FunctionCell):
-    """A window that is given the tensors themselves; it keeps what it wants of them."""
+    """Window that receives the tensors themselves; it keeps what it needs of them."""
 
     __slots__ = ()
 
@@ -229,8 +256,8 @@ class WindowCell(FunctionCell):
         self._function = probe.window_of(slot).update
 
     def _keep(self, frame: StepFrame, returned: Any, call: int) -> None:
-        """What `update` returns is of no interest; that it returned is."""
+        """Note that `update` returned; its value is ignored."""
         self.probe.went_well(frame.step)
 
     def clear(self, frame: StepFrame) -> None:
-        """What it has taken in stays."""
+        """Discard nothing: what it received remains."""

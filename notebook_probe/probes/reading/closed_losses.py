@@ -47,7 +47,7 @@ class LossRows:
 
 
 class ClosedLosses:
-    """Those that wait; as soon as one is on a device the others wait behind it."""
+    """Losses that wait; as soon as one is on a device the others wait behind it."""
 
     def __init__(self) -> None:
         self._on_host, self._waiting = LossRows(), LossRows()
@@ -58,18 +58,28 @@ class ClosedLosses:
         is_here = not isinstance(loss, Tensor) and not self.are_elsewhere
         (self._on_host if is_here else self._waiting).add(step, time_ms, loss)
 
+    def add_here(self, step: int, time_ms: int, loss: Number) -> int:
+        """Keep a loss on the host, and return how many there are now; 0 if it must wait."""
+        rows = self._on_host
+        if isinstance(loss, Tensor) or self._waiting.steps or self._coming is not None:
+            return 0
+        rows.steps.append(step)
+        rows.times_ms.append(time_ms)
+        rows.losses.append(loss)
+        return len(rows.steps)
+
     def __len__(self) -> int:
-        """How many are on the host."""
+        """Return the number of losses on the host."""
         return len(self._on_host.steps)
 
     def take(self) -> LossRows:
-        """Those on the host."""
+        """Return the losses on the host."""
         taken, self._on_host = self._on_host, LossRows()
         return taken
 
     @property
     def are_elsewhere(self) -> bool:
-        """Some are on a device, or on their way."""
+        """True if some are on a device, or on their way."""
         return bool(self._waiting.steps) or self._coming is not None
 
     @property
@@ -78,11 +88,11 @@ class ClosedLosses:
 
     @property
     def have_come(self) -> bool:
-        """Finishing the copy that was begun will not wait."""
+        """True if finishing the copy that was begun takes no waiting."""
         return self._coming is None or all(one.has_come for one in self._coming[1].values())
 
     def begin_copy(self) -> None:
-        """Have those on a device come, unless some are coming already."""
+        """Begin to copy those on a device, unless some are being copied."""
         if self._coming is not None or not len(self._waiting):
             return
         rows, self._waiting = self._waiting, LossRows()
@@ -94,7 +104,7 @@ class ClosedLosses:
         self._coming = rows, batches
 
     def finish_copy(self) -> None:
-        """Take what is coming; waits for it."""
+        """Finish the copy, and wait for it."""
         coming, self._coming = self._coming, None
         if coming is None:
             return
@@ -107,6 +117,6 @@ class ClosedLosses:
 
 
 def _numbers(batch: HostBatch) -> list[float]:
-    """Those of the one tensor that it brings."""
+    """Return the numbers of the one tensor in the batch."""
     (found,) = batch.values()
     return found.tolist() if isinstance(found, Tensor) else [found]

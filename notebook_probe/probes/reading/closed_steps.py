@@ -1,4 +1,4 @@
-"""From a closed step to numbers: the values of its probes, made on the host.
+"""Conversion of a closed step to numbers: the values of its probes, made on the host.
 
 They are made of a few steps together: code that just ran costs a fifth of code that a training
 step has driven out of the caches. What lives on an accelerator waits there; it is copied together,
@@ -7,7 +7,6 @@ once in a while, so that no step waits for the device.
 
 from __future__ import annotations
 
-import copy
 import threading
 import time
 from collections import deque
@@ -23,22 +22,26 @@ from notebook_probe.probes.reading.host_copy import HostCopy
 from notebook_probe.probes.reading.last_scalars import LastScalars
 from notebook_probe.probes.step.frame import StepFrame
 from notebook_probe.probes.step.measured import MeasuredStep
+from notebook_probe.probes.step.plain_mode import plain_mode
+from notebook_probe.probes.step.probe import Probe
+from notebook_probe.quantities.define.window import Window
 from notebook_probe.quantities.reduce.stat import Number
+from notebook_probe.uninterrupted import whole
 
-__all__ = ["ClosedSteps", "Recorder", "StepCosts"]
+__all__ = ["ClosedSteps", "Recorder", "StepAccount"]
 
 COPY_S = 0.5
-"""At most this long values wait on a device before they are copied."""
+"""Maximum seconds that values wait on a device before they are copied."""
 
 KEEP_S = 0.1
-"""At most about this long, while steps go on, closed steps wait here."""
+"""Approximate maximum of seconds that closed steps wait here while training continues."""
 
-MOST_KEPT = 64
-"""Steps that may wait here."""
+MOST_KEPT, MOST_LOSSES = 64, 512
+"""Steps and losses that may wait here."""
 
 
 class Recorder(Protocol):
-    """Who takes what was measured, step by step, and asks for nothing more of it."""
+    """Protocol of the recorder, which receives what was measured, step by step."""
 
     def record(self, steps: Sequence[MeasuredStep]) -> None:
         """Record some steps, in their order."""
@@ -48,30 +51,30 @@ class Recorder(Protocol):
 
     @property
     def is_followed(self) -> bool:
-        """Somebody looks at each step, also at one of which there is nothing but its loss."""
+        """True if each step is watched, also one with nothing but its loss."""
 
     def failed(self, step: int, n_rows: int, error: Exception) -> None:
-        """A step, which would have been so many rows, could not be made into numbers."""
+        """Count a step, of so many rows, that could not be made into numbers."""
 
     def announce(self, place: str, name: str) -> None:
         """Make room for what the model collects; may refuse the name."""
 
 
-class StepCosts(Protocol):
-    """Who keeps account of the time that steps take."""
+class StepAccount(Protocol):
+    """Protocol of the account of the time that steps take."""
 
     def add(self, step: int, seconds: float, cost: float) -> None:
-        """A step took ``seconds``, ``cost`` of them in our own code."""
+        """Add a step that took ``seconds``, ``cost`` of them in our own code."""
 
 
 class ClosedSteps:
-    """Keeps closed `StepFrame`s for a moment, and makes `MeasuredStep`s of them: a `StepSink`.
+    """Queue of closed `StepFrame`s, of which it makes `MeasuredStep`s: a `StepSink`.
 
     Parameters
     ----------
     recorder : Recorder
         Takes the steps.
-    costs : StepCosts
+    costs : StepAccount
         Told what each step took.
 
     Attributes
@@ -80,7 +83,7 @@ class ClosedSteps:
         Last value of everything the user logged.
     """
 
-    def __init__(self, recorder: Recorder, costs: StepCosts) -> None:
+    def __init__(self, recorder: Recorder, costs: StepAccount) -> None:
         self._recorder, self._costs = recorder, costs
         self._on_device: deque[StepFrame] = deque()
         self._coming: HostCopy | None = None
@@ -92,7 +95,7 @@ class ClosedSteps:
         self._recorded = time.monotonic()
         self._at_once = self._has_failures = False
         self._lock = threading.Lock()  # a reader may drain while the training thread keeps
-        self._early: StepFrame | None = None
+        self._early: dict[int, StepFrame] = {}
         self.state: StepFrame | None = None
         """What was logged of the state between two updates, while it lasts."""
         self.last_state = -1
@@ -102,32 +105,35 @@ class ClosedSteps:
     # ---------------------------------------------------------------- what is logged
 
     def between_steps(self, step: int) -> StepFrame:
-        """Where scalars are kept that come before ``step`` is open; they join it when it closes.
+        """Return the frame for scalars before ``step`` is open; they join it when it closes.
 
         Opening the step for them would ask its schedules, and pass its gate, too early.
         """
-        if self._early is None:
-            self._early = StepFrame(step)
-        return self._early
+        return self._early.setdefault(step, StepFrame(step))
 
     def logged_early(self, step: int, names: Set[str]) -> Set[str]:
-        """Those of some names that were logged for ``step`` before it was open."""
-        early = self._early
-        return early.logged(names) if early and early.step == step else set()
+        """Return those of some names that were logged for ``step`` before it was open."""
+        early = self.coming(step)
+        return early.logged(names) if early else set()
 
     def arrays_early(self, step: int) -> Set[tuple[str, str]]:
-        """As `logged_early`, places and names of arrays."""
-        early = self._early
-        return early.arrays.keys() if early and early.step == step else set()
+        """Return the places and names of arrays that were logged before ``step`` was open."""
+        early = self.coming(step)
+        return early.arrays.keys() if early else set()
+
+    def coming(self, step: int) -> StepFrame | None:
+        """Return what was logged for a step before it was open."""
+        return self._early.get(step)
 
     def of_state(self, step: int) -> StepFrame:
-        """Where scalars are kept of the state after ``step`` updates."""
+        """Return the frame for scalars of the state after ``step`` updates."""
         if self.state is None or self.state.step != step:
             self.settled()
             self.state = StepFrame(step)
             self.state.of_state = True
         return self.state
 
+    @whole
     def settled(self) -> None:
         """Keep what was logged of the state."""
         state, self.state = self.state, None
@@ -136,9 +142,9 @@ class ClosedSteps:
             self.keep(state)
 
     def unfinished(self, frame: StepFrame | None) -> StepFrame | None:
-        """What a step that was not trained has to show: what was logged in it."""
+        """Return the logged values of a step that was not trained."""
         if frame is None:
-            return self._early
+            return next(iter(self._early.values()), None)
         logged = StepFrame(frame.step)
         logged.time_ms = frame.time_ms
         logged.scalars.update(frame.scalars)
@@ -148,18 +154,19 @@ class ClosedSteps:
         return logged
 
     def provisional(self, frame: StepFrame | None, has_stepped: bool) -> StepFrame | None:
-        """The open step as far as it counts: all of it once its update has happened."""
+        """Return the open step as far as it counts: all of it once its update has happened."""
         if frame is None or not has_stepped:
             return self.unfinished(frame)
-        return frame if self._early is None else _joined(self._early, frame)
+        early = self._early.get(frame.step)
+        return frame if early is None else frame.with_early(early)
 
     # ---------------------------------------------------------------- steps
 
     def publish(self, frame: StepFrame) -> None:
         """Take a closed step of the training."""
         begun = time.perf_counter()
-        if self._early is not None:
-            frame, self._early = _joined(self._early, frame), None
+        if frame.step in self._early:
+            frame = frame.with_early(self._early.pop(frame.step))
         if frame.scalars:
             self.scalars.take(frame.scalars)
         if self.state is not None and self.state.step <= frame.step:
@@ -168,8 +175,26 @@ class ClosedSteps:
         now = time.perf_counter()
         self._costs.add(frame.step, now - frame.begun, frame.seconds + now - begun)
 
+    def pass_by(self, frame: StepFrame, now: float) -> bool:
+        """Take a step with nothing but its loss; False if it must be published.
+
+        Nothing waits at the gate, so that nobody follows each step.
+        """
+        loss, n_losses = frame.loss, 0
+        if self._early or self.state is not None or self._on_device or self._coming is not None:
+            return False
+        if loss is not None:
+            with self._lock:
+                n_losses = self._losses.add_here(frame.step, frame.time_ms, loss)
+            if not n_losses:
+                return False
+        if n_losses >= MOST_LOSSES or time.monotonic() - self._recorded > KEEP_S:
+            self._record_when_due()
+        self._costs.add(frame.step, now - frame.begun, frame.seconds)
+        return True
+
     def evaluated(self, frame: StepFrame) -> None:
-        """Take what was evaluated of the state between two updates."""
+        """Keep the evaluation of the state between two updates."""
         self.keep(frame)
 
     def announce(self, place: str, name: str) -> None:
@@ -177,7 +202,7 @@ class ClosedSteps:
         self._recorder.announce(place, name)
 
     def keep(self, frame: StepFrame) -> None:
-        """Take a closed frame; whatever goes wrong here stays here."""
+        """Keep a closed frame; errors do not reach the caller."""
         try:
             with self._lock:
                 if frame.has_copies:
@@ -195,7 +220,7 @@ class ClosedSteps:
             self._lose([frame], error)
 
     def _take_loss(self, frame: StepFrame, loss: Number) -> bool:
-        """Keep the loss; tell whether somebody wants the step for its sake."""
+        """Keep the loss, and return whether the step is to be recorded for its sake."""
         self._losses.add(frame.step, frame.time_ms, loss)
         if not self._recorder.is_followed:
             return False
@@ -209,17 +234,19 @@ class ClosedSteps:
             self._measure_kept()
 
     def measured(self, frame: StepFrame, is_final: bool) -> MeasuredStep:
-        """What a frame had measured if it ended now; the probes count what is final."""
-        here = frame.settled()
-        finish(here)
-        if here.on_device:
-            here = HostCopy([here]).frames()[0]
+        """Return what a frame would have measured if it ended now; probes count what is final."""
+        here = _here(frame)
         if here.plan is not None and not here.closed:
             here.plan.look_at_windows(here)
         return _measured(here, is_final)
 
+    def windows_after(self, frame: StepFrame) -> dict[Probe, dict[object, Window]]:
+        """Return each probe's windows as they would be if an open frame ended now, once drained."""
+        here = _here(frame)
+        return here.plan.windows_after(here) if here.plan is not None else {}
+
     def drain(self) -> None:
-        """Have all recorded that waits, here or on a device; from any thread."""
+        """Record everything that waits, here or on a device; from any thread."""
         self._await_copies()
         with self._lock:
             self._finish_copy()
@@ -228,12 +255,12 @@ class ClosedSteps:
             self._record()
 
     def close(self) -> None:
-        """Have all recorded, and end what measures copies; twice is fine."""
+        """Record everything, and end the thread that measures copies; twice is fine."""
         self.drain()
         self._copies.close()
 
     def hurry(self) -> None:
-        """Have recorded what is known without waiting for a device.
+        """Record what is known without waiting for a device.
 
         What was measured on one in the last step begins to come, and is there with the next.
         """
@@ -246,13 +273,14 @@ class ClosedSteps:
             self._record()
 
     def record(self) -> None:
-        """Have recorded what waits here; from any thread."""
+        """Record what waits here; from any thread."""
         self._await_copies()
         with self._lock:
             self._record()
 
+    @whole
     def _await_copies(self) -> None:
-        """Have those measured that wait now; a training goes on meanwhile."""
+        """Wait until the copies of waiting frames are measured; training continues meanwhile."""
         with self._lock:
             waiting = [*self._on_host]
         for frame in waiting:
@@ -263,10 +291,11 @@ class ClosedSteps:
         n_kept = len(self._on_host) + len(self._measured)
         if n_kept >= MOST_KEPT:
             self.record()
-        elif late or len(self._losses) >= MOST_KEPT:
+        elif late or len(self._losses) >= MOST_LOSSES:
             with self._lock:
                 self._record()
 
+    @whole
     def _record(self) -> None:
         self._measure_kept()
         measured, self._measured = self._measured, []
@@ -276,7 +305,7 @@ class ClosedSteps:
         self._recorder.record(measured)
 
     def _copy_when_due(self) -> None:
-        """Begin a copy, or take what has come of the last one; never wait."""
+        """Begin a copy, or take the result of the last one; never wait."""
         if not self._on_device and self._coming is None and not self._losses.are_elsewhere:
             return
         with self._lock:
@@ -287,7 +316,7 @@ class ClosedSteps:
 
     @property
     def _has_come(self) -> bool:
-        """Something is coming, and nobody would wait for it."""
+        """True if something is being copied, and finishing takes no waiting."""
         has_come = self._coming is None or _has_come(self._coming)
         return self._is_coming and has_come and self._losses.have_come
 
@@ -295,6 +324,7 @@ class ClosedSteps:
     def _is_coming(self) -> bool:
         return self._coming is not None or self._losses.are_coming
 
+    @whole
     def _begin_copy(self) -> None:
         frames = [*self._on_device]
         if frames or self._losses.are_elsewhere:
@@ -307,6 +337,7 @@ class ClosedSteps:
             except Exception as error:
                 self._lose(frames, error)
 
+    @whole
     def _finish_copy(self) -> None:
         self._losses.finish_copy()
         coming, self._coming = self._coming, None
@@ -322,7 +353,7 @@ class ClosedSteps:
             self._measure(frame)
 
     def _lose(self, frames: Sequence[StepFrame], error: Exception) -> None:
-        """Have all rows counted that these steps would have been."""
+        """Count all rows that these steps would have been as failed."""
         for frame in frames:
             self._recorder.failed(frame.step, frame.n_rows, error)
 
@@ -335,36 +366,34 @@ class ClosedSteps:
         """Make the values of a step; one that fails does not keep the others from being made."""
         try:
             finish(frame)
-            if frame.plan is not None:
-                frame.plan.end_windows(frame, on_host=True)
-            self._measured.append(_measured(frame, is_final=True))
+            plain_mode(self._make_values, frame)
         except Exception as error:
             self._lose([frame], error)
         self._has_failures |= frame.has_failures
 
+    def _make_values(self, frame: StepFrame) -> None:
+        if frame.plan is not None:
+            frame.plan.end_windows(frame, on_host=True)
+        self._measured.append(_measured(frame, is_final=True))
+
+
+def _here(frame: StepFrame) -> StepFrame:
+    """Return a frame as if it ended now, with all of its numbers on the host."""
+    here = frame.settled()
+    finish(here)
+    return HostCopy([here]).frames()[0] if here.on_device else here
+
 
 def _has_come(coming: HostCopy) -> bool:
-    """Whether nobody would wait for a copy; one that has failed says so when it is asked for."""
+    """Return whether a copy needs no waiting; a failed one raises when it is finished."""
     try:
         return coming.has_come
     except Exception:
         return True
 
 
-def _joined(early: StepFrame, frame: StepFrame) -> StepFrame:
-    """The step with what was logged before it began."""
-    joined = copy.copy(frame)
-    joined.scalars = early.scalars
-    if frame.scalars:
-        joined.scalars = {**early.scalars, **frame.scalars}
-    joined.arrays = {**early.arrays, **frame.arrays}
-    joined.recorded_beside |= early.recorded_beside - frame.scalars.keys()
-    joined.on_device |= early.on_device
-    return joined
-
-
 def _measured(frame: StepFrame, is_final: bool) -> MeasuredStep:
-    """The values of a frame, all of whose numbers are on the host."""
+    """Return the values of a frame, all of whose numbers are on the host."""
     streams = frame.plan.values(frame, is_final) if frame.plan is not None else ()
     named = {key: pooled.value for key, pooled in frame.collected.items()}
     logged: dict[str, Any] = frame.scalars  # all on the host by now

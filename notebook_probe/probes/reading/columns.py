@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
+from typing import Any
 
 from notebook_probe.axis import AxisLike
-from notebook_probe.probes.reading.results import Count, Result
+from notebook_probe.probes.reading.cells import NOTHING_COMMON
+from notebook_probe.probes.reading.results import CellSource, Count, Result, SummaryResult
 from notebook_probe.probes.step.frame import StepFrame
 from notebook_probe.probes.step.measured import POOLED, Columns, StreamValues
 
@@ -13,7 +15,7 @@ __all__ = ["StreamResults", "by_stream"]
 
 
 class StreamResults:
-    """Whatever one stream is given of a step.
+    """Results and counts of one stream in a step.
 
     Parameters
     ----------
@@ -33,33 +35,55 @@ class StreamResults:
         cells = [(result.probe.variable, result.probe.place) for result in results]
         cells += [(count.variable, count.place) for count in counts]
         self._columns = Columns(stream, axis, tuple(cells))
+        self._places = [(column, POOLED) for column in range(len(cells))]
         self._keeps_calls = any(result.probe.per_call for result in results)
-        self._results = [*enumerate(results)]
+        self._results = [(i, one, _index_of_state(one)) for i, one in enumerate(results)]
         self._counts = [*enumerate(counts, start=len(results))]
 
     def values(self, frame: StepFrame, is_final: bool) -> StreamValues:
         """Make the values; the probes count those that are final."""
         places: list[tuple[int, int]] = []
-        numbers = []
-        for column, result in self._results:
+        numbers: list[Any] = []
+        states, step, every_place = frame.states, frame.step, self._places
+        for column, result, index in self._results:
             probe = result.probe
             if probe.disabled:
                 continue
-            values = result.values(frame)
-            if values and is_final:
-                probe.succeeded(frame.step)
-            for call, value in values:
-                places.append((column, call))
-                numbers.append(value)
+            if index < 0:
+                values = result.values(frame)
+                if values and is_final:
+                    probe.succeeded(step)
+                for call, value in values:
+                    places.append((column, call))
+                    numbers.append(value)
+                continue
+            # Most values: a function of one state, as `SummaryResult.values` does.
+            state, quantity = states[index], probe.quantity
+            if state is None or state is NOTHING_COMMON:
+                continue
+            try:
+                value = quantity.function(state)
+                numbers.append(value if type(value) is float else quantity.value_of(value))
+            except Exception as error:  # a user's quantity must never reach training
+                frame.blame(probe, error)
+                continue
+            places.append(every_place[column])
+            if is_final:  # as probe.succeeded
+                probe.n_values += 1
+                probe.last_step, probe.values_failed = step, 0
+                if step != probe.error_step:
+                    probe.errors_in_a_row = 0
         for column, count in self._counts:
-            places.append((column, POOLED))
-            numbers.append(count.of(frame))
+            number = count.of(frame)
+            if number is not None:
+                places.append(every_place[column])
+                numbers.append(number)
         is_whole = not self._keeps_calls and len(numbers) == len(self._columns.cells)
         return StreamValues(self._columns, places, numbers, is_whole)
 
 
 def by_stream(results: Iterable[Result], counts: Iterable[Count]) -> tuple[StreamResults, ...]:
-    """Results and counts, for each stream and axis those that go there."""
+    """Group results and counts by stream and axis."""
     streams: dict[tuple[str, AxisLike | None], tuple[list[Result], list[Count]]] = {}
     for result in results:
         key = result.probe.stream, result.probe.quantity.axis
@@ -67,3 +91,12 @@ def by_stream(results: Iterable[Result], counts: Iterable[Count]) -> tuple[Strea
     for count in counts:
         streams.setdefault((count.stream, None), ([], []))[1].append(count)
     return tuple(StreamResults(*key, *its) for key, its in streams.items())
+
+
+def _index_of_state(result: Result) -> int:
+    """Return the index of the one state that a value is a function of; -1 for any other value."""
+    if not isinstance(result, SummaryResult) or result.probe.per_call or len(result.sources) != 1:
+        return -1
+    source = result.sources[0]
+    is_one = isinstance(source, CellSource) and len(source.indices) == 1
+    return source.indices[0] if is_one and isinstance(source, CellSource) else -1

@@ -1,4 +1,4 @@
-"""States that are measured of copies, by a thread beside the one that trains.
+"""Copies of tensors whose states another thread than the training's measures.
 
 What takes much longer than a copy need not be waited for: a step keeps copies of its tensors in
 place of their states, and once it is closed another thread measures them. Its numbers are those
@@ -25,20 +25,20 @@ __all__ = ["Copied", "Copies", "are_copied", "finish", "has_come", "wait_for"]
 ENOUGH = 1 << 14
 """Elements, in all, of which copies take less than measuring them where they are."""
 MOST_BYTES, MOST_STEPS = 1 << 26, 16
-"""Of copies that wait at once; a step beyond them is measured as it closes."""
+"""Limits of copies that wait at once; a step beyond them is measured as it closes."""
 
 _PLAIN = (Tensor, nn.Parameter)
 
 
 def are_copied(tensors: Sequence[Tensor]) -> bool:
-    """Tell whether copies of these, on the host, take less than what is to be measured of them."""
+    """Return whether copies of these, on the host, take less than measuring them."""
     if not all(type(one) in _PLAIN and one.is_cpu for one in tensors):
         return False
     return ENOUGH <= sum(one.numel() for one in tensors) <= MOST_BYTES // 8
 
 
 class Copied:
-    """Stands in a frame where the state of a tensor will be.
+    """Placeholder in a frame for the state of a tensor.
 
     Parameters
     ----------
@@ -60,21 +60,21 @@ class Copied:
         self._lock, self._pid = threading.Lock(), os.getpid()  # a reader may look at an open step
 
     def begun(self, future: Future[None]) -> None:
-        """Another thread measures it."""
+        """Note that another thread measures it."""
         self._future = future
 
     @property
     def has_come(self) -> bool:
-        """Nobody would wait for it."""
+        """True if waiting is not needed."""
         return self._future is None or self._future.done() or not self._is_ours
 
     @property
     def _is_ours(self) -> bool:
-        """A forked child has none of the threads, which may have held the lock."""
+        """True in the process that made it: a fork has no threads, which may have held the lock."""
         return self._pid == os.getpid()
 
     def measure(self) -> None:
-        """Measure the copy, and let go of it."""
+        """Measure the copy, and release it."""
         with self._lock:
             copy, cell = self._copy, self.cell
             if copy is None:
@@ -108,7 +108,7 @@ def _copied(tensor: Tensor, spare: Tensor | None) -> Tensor:
 
 
 def wait_for(frame: StepFrame) -> None:
-    """Wait until nobody would wait any more; the frame is left as it is."""
+    """Wait until all copies are measured; the frame is unchanged."""
     if frame.has_copies:
         for one in _of(frame):
             one.wait()
@@ -120,7 +120,7 @@ def has_come(frame: StepFrame) -> bool:
 
 
 def finish(frame: StepFrame) -> None:
-    """Put states in place of copies; waits for those that are being measured."""
+    """Replace copies by states; waits for those that are being measured."""
     if frame.has_copies:
         for one in _of(frame):
             one.put(frame)
@@ -139,7 +139,7 @@ class Copies:
         self._waiting: deque[tuple[Future[None], int]] = deque()
 
     def begin(self, frame: StepFrame) -> None:
-        """Have the copies of a closed frame measured; here and now where too many wait."""
+        """Measure the copies of a closed frame in the thread; at once where too many wait."""
         copied = _of(frame)
         n_bytes = sum(one.n_bytes for one in copied)
         if not self._has_room(n_bytes):

@@ -1,21 +1,24 @@
-"""Bringing what was measured on an accelerator to the host: one copy for many steps.
+"""Transfer of measurements from an accelerator to the host: one copy for many steps.
 
-On CUDA the copy goes to pinned memory beside the training's own work; it is waited for only when
-somebody asks, or has long been done when the next one begins.
+On CUDA the copy goes to pinned memory while the training's own work continues; it is waited for
+only on request, or has long been done when the next one begins.
 """
 
 from __future__ import annotations
 
 import copy
 import math
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable
 from dataclasses import fields, is_dataclass
+from functools import cache
+from itertools import chain
 from typing import Any
 
 import torch
 from torch import Tensor
 
 from notebook_probe.probes.step.frame import StepFrame
+from notebook_probe.quantities.reduce.device_stat import DeviceStat
 
 __all__ = ["HostBatch", "HostCopy"]
 
@@ -37,23 +40,33 @@ class HostCopy:
     def __init__(self, frames: Iterable[StepFrame]) -> None:
         # As they are now: a step that is still open goes on being filled.
         self.on_device = [_mapped_frame(frame, lambda tensor: tensor) for frame in frames]
-        tensors = [tensor for frame in self.on_device for tensor in _tensors_of_frame(frame)]
+        self._tensors: dict[int, Tensor] = {}
+        for frame in self.on_device:
+            _mapped_frame(frame, self._note)
         by_device: dict[torch.device, list[Tensor]] = {}
-        for tensor in tensors:
+        for tensor in self._tensors.values():
             by_device.setdefault(tensor.device, []).append(tensor)
-        self._batches = {device: HostBatch(group) for device, group in by_device.items()}
+        self._batches = [(group, HostBatch(group)) for group in by_device.values()]
+
+    def _note(self, tensor: Tensor) -> Tensor:
+        """Note a tensor to be copied, once for all numbers that are in it."""
+        self._tensors[id(tensor)] = tensor
+        return tensor
 
     @property
     def has_come(self) -> bool:
         """All numbers are on the host: asking for the frames will not wait."""
-        return all(batch.has_come for batch in self._batches.values())
+        return all(batch.has_come for _, batch in self._batches)
 
     def frames(self) -> list[StepFrame]:
-        """The frames with numbers in place of tensors; waits for them."""
-        numbers = {device: iter(batch.values()) for device, batch in self._batches.items()}
+        """Return the frames with numbers in place of tensors; waits for them."""
+        numbers = {
+            id(tensor): value
+            for group, batch in self._batches
+            for tensor, value in zip(group, batch.values(), strict=True)
+        }
         return [
-            _mapped_frame(frame, lambda tensor: next(numbers[tensor.device]))
-            for frame in self.on_device
+            _mapped_frame(frame, lambda tensor: numbers[id(tensor)]) for frame in self.on_device
         ]
 
 
@@ -66,21 +79,33 @@ class HostBatch:
     """
 
     def __init__(self, tensors: list[Tensor]) -> None:
+        alike: dict[torch.dtype, list[int]] = {}
+        for place, tensor in enumerate(tensors):
+            alike.setdefault(tensor.dtype, []).append(place)
+        self._places = [*chain(*alike.values())]
         self._shapes = [tensor.shape for tensor in tensors]
         self._event: torch.cuda.Event | None = None
         self._host: Tensor | None = None
         try:
-            self._host = self._copied(torch.cat([t.reshape(-1).double() for t in tensors]))
+            flats = [
+                torch.cat([tensors[place].reshape(-1) for place in places]).double()
+                for places in alike.values()
+            ]
+            self._host = self._copied(flats[0] if len(flats) == 1 else torch.cat(flats))
         except (NotImplementedError, RuntimeError):  # nothing can be read there: gaps
             self._host = None
 
     def _copied(self, flat: Tensor) -> Tensor:
         if flat.device.type != "cuda":
             return flat.cpu()
-        host = torch.empty(flat.shape, dtype=flat.dtype, pin_memory=True)
-        host.copy_(flat, non_blocking=True)
-        self._event = torch.cuda.Event()
-        self._event.record(torch.cuda.current_stream(flat.device))
+        host = torch.empty(flat.shape, dtype=flat.dtype, device="cpu", pin_memory=True)
+        side = _side_stream(flat.device)
+        side.wait_stream(torch.cuda.current_stream(flat.device))
+        with torch.cuda.stream(side):
+            host.copy_(flat, non_blocking=True)
+            self._event = torch.cuda.Event()
+            self._event.record(side)
+        flat.record_stream(side)  # else its memory could be given out again meanwhile
         return host
 
     @property
@@ -88,34 +113,31 @@ class HostBatch:
         """Asking for the values will not wait."""
         return self._event is None or self._event.query()
 
-    def values(self) -> Iterator[Any]:
-        """A number for each 0-d tensor, a tensor for any other; waits for them."""
+    def values(self) -> list[Any]:
+        """Return a number for each 0-d tensor, a tensor for any other; waits for them."""
         if self._event is not None:
             self._event.synchronize()
+        found: list[Any] = [math.nan] * len(self._shapes)
         if self._host is None:
-            yield from (math.nan for _ in self._shapes)
-            return
+            return found
         start = 0
-        for shape in self._shapes:
+        for place in self._places:
+            shape = self._shapes[place]
             stop = start + shape.numel()
             part = self._host[start:stop]
-            yield part.reshape(shape) if shape else part.item()
+            found[place] = part.reshape(shape) if shape else part.item()
             start = stop
+        return found
 
 
-def _tensors_of_frame(frame: StepFrame) -> list[Tensor]:
-    found: list[Tensor] = []
-
-    def note(tensor: Tensor) -> Tensor:
-        found.append(tensor)
-        return tensor
-
-    _mapped_frame(frame, note)
-    return found
+@cache
+def _side_stream(device: torch.device) -> torch.cuda.Stream:
+    """Return the stream of the copies, separate from the training's own work."""
+    return torch.cuda.Stream(device)
 
 
 def _mapped_frame(frame: StepFrame, change: Callable[[Tensor], Any]) -> StepFrame:
-    """A copy of a frame, each device tensor changed, always in the same order."""
+    """Return a copy of a frame, each device tensor changed."""
     mapped = copy.copy(frame)
     mapped.states = _mapped(frame.states, change)
     mapped.collected = _mapped(frame.collected, change)
@@ -129,6 +151,8 @@ def _mapped_frame(frame: StepFrame, change: Callable[[Tensor], Any]) -> StepFram
 def _mapped(value: Any, change: Callable[[Tensor], Any]) -> Any:
     if isinstance(value, Tensor):
         return value if value.is_cpu else change(value)
+    if isinstance(value, DeviceStat):
+        return value.mapped(change)
     if type(value) in (list, tuple):
         return type(value)(_mapped(one, change) for one in value)
     if isinstance(value, dict):

@@ -10,14 +10,14 @@ __all__ = ["LastScalars"]
 
 
 class LastScalars(Mapping[str, Number]):
-    """Values by name; taking those of one more step costs nothing while the names are the same."""
+    """Values by name; adding one more step costs nothing while the names are the same."""
 
     def __init__(self) -> None:
         self._newest: Mapping[str, Number] = {}
         self._older: dict[str, Number] = {}
 
     def take(self, scalars: Mapping[str, Number]) -> None:
-        """Keep those of a step, which do not change any more."""
+        """Add the values of a step, which do not change any more."""
         if [*scalars] != [*self._newest]:
             self._older = {**self._older, **self._newest}
         self._newest = scalars

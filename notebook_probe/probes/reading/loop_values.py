@@ -8,16 +8,18 @@ from collections.abc import Mapping, Sequence
 from torch import Tensor
 
 from notebook_probe.probes.reading.attempt import attempt_in_hook
-from notebook_probe.probes.reading.plan import Plan
-from notebook_probe.probes.step.containers import first_of
+from notebook_probe.probes.reading.plan import ReadingPlan
+from notebook_probe.probes.step.containers import activations, first_of
 from notebook_probe.probes.step.frame import StepFrame
-from notebook_probe.probes.step.plain_mode import plain_mode
 
 __all__ = ["take"]
 
 
 def take(
-    frame: StepFrame, plan: Plan, wanted: frozenset[str], values: Mapping[str, Sequence[Tensor]]
+    frame: StepFrame,
+    plan: ReadingPlan,
+    wanted: frozenset[str],
+    values: Mapping[str, Sequence[Tensor]],
 ) -> None:
     """Keep what some due probe needs until the batch is over, and read what is complete now.
 
@@ -25,12 +27,12 @@ def take(
     ----------
     frame : StepFrame
         Of the step that the batch belongs to.
-    plan : Plan
+    plan : ReadingPlan
         What is read of a batch.
     wanted : frozenset of str
         What of a batch is needed at all.
     values : dict
-        Name -> tensors. A name that was there already begins the next micro-batch.
+        Name -> tensors. A known name begins the next micro-batch.
     """
     begun = time.perf_counter()
     given = {f"batch.{name}": tensors for name, tensors in values.items()}
@@ -41,13 +43,13 @@ def take(
         frame.batch.clear()
     frame.batch.update({need: first_of(given[need]) for need in needed})
     read = {need: given[need] for need in needed}
-    attempt_in_hook(begun, frame, plan, "batch", plain_mode, _read, frame, plan, read)
+    attempt_in_hook(begun, frame, plan, "batch", _read, frame, plan, read)
 
 
-def _read(frame: StepFrame, plan: Plan, given: Mapping[str, Sequence[Tensor]]) -> None:
+def _read(frame: StepFrame, plan: ReadingPlan, given: Mapping[str, Sequence[Tensor]]) -> None:
     for need, tensors in given.items():
         for cell in plan.cells.get(need, ()):
-            for tensor in [first_of(tensors)] if cell.first_only else tensors:
+            for tensor in [first_of(tensors)] if cell.first_only else activations([*tensors]):
                 cell.add(frame, tensor, None, 0)
     for function in plan.at("batch"):
         if given.keys() & set(function.probe.quantity.needs):

@@ -21,7 +21,7 @@ Adam's momentum is the first of its betas."""
 
 
 def wanted_options(tensors: Iterable[str]) -> tuple[str, ...]:
-    """The options among some tensors' names.
+    """Return the options among some tensors' names.
 
     >>> wanted_options(["grad", "group.lr"])
     ('lr',)
@@ -35,13 +35,13 @@ def owned_by(optimizer: Optimizer) -> set[int]:
 
 
 def groups_of(optimizer: Optimizer) -> dict[int, Group]:
-    """The group of each of an optimizer's parameters, by the parameter's identity."""
+    """Return the group of each of an optimizer's parameters, by the parameter's identity."""
     groups = optimizer.param_groups
     return {id(parameter): group for group in groups for parameter in group["params"]}
 
 
 def options_in(group: Group, wanted: Iterable[str]) -> dict[str, Any]:
-    """Those of the wanted options that a group has, by their features' names.
+    """Return those of the wanted options that a group has, by their features' names.
 
     >>> options_in({"lr": 0.1, "betas": (0.9, 0.999)}, ["lr", "momentum", "dampening"])
     {'group.lr': 0.1, 'group.momentum': 0.9}
@@ -56,7 +56,7 @@ def _option(group: Group, key: str) -> Any:
 
 
 def as_tensor(value: Any) -> Tensor | None:
-    """An option or a state as a tensor: optimizers keep plain numbers too."""
+    """Return an option or a state as a tensor: optimizers keep plain numbers too."""
     if isinstance(value, Tensor):
         return value
     if isinstance(value, int | float):

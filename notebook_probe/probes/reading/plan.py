@@ -1,4 +1,4 @@
-"""What must be read where in a step, worked out once for each set of due probes."""
+"""Plan of the readings in a step, worked out once for each set of due probes."""
 
 from __future__ import annotations
 
@@ -11,17 +11,17 @@ from notebook_probe.probes.reading.options import wanted_options
 from notebook_probe.probes.step.probe import Probe
 from notebook_probe.quantities.reduce.features import Moment, moment_of
 
-__all__ = ["Plan", "is_of_calls"]
+__all__ = ["ReadingPlan", "is_of_calls"]
 
 
 def is_of_calls(probe: Probe) -> bool:
-    """Tell whether a probe needs a tensor of the module's calls."""
+    """Return whether a probe needs a tensor of the module's calls."""
     return probe.quantity.is_of_calls
 
 
 @dataclass(eq=False)
-class Plan:
-    """The readings of one module's calls, of one parameter, or of a batch as it is handed over.
+class ReadingPlan:
+    """Readings of one module's calls, of one parameter, or of a batch from the loop.
 
     All of them are known before it is used.
 
@@ -48,9 +48,9 @@ class Plan:
     seconds: dict[Moment, float] = field(default_factory=dict)
     counter: int = -1
     is_numbered: bool = False
-    """Some probe keeps the calls of a step apart."""
+    """True if some probe keeps the calls of a step apart."""
     reads_attention: bool = False
-    """Some probe needs what is computed inside the calls."""
+    """True if some probe needs what is computed inside the calls."""
 
     def join(self, probe: Probe) -> None:
         """Take part in the readings of this plan."""
@@ -60,18 +60,25 @@ class Plan:
             self.reads_attention |= "inside" in probe.moments
 
     def at(self, moment: Moment) -> Sequence[FunctionCell]:
-        """The functions called at a moment."""
+        """Return the functions called at a moment."""
         return self.functions.get(moment, ())
 
     def wants(self, tensor: str, moment: Moment) -> bool:
-        """Tell whether a cell or a function of the moment needs the tensor."""
+        """Return whether a cell or a function of the moment needs the tensor."""
         if self.cells.get(tensor):
             return True
         return any(tensor in function.probe.quantity.needs for function in self.at(moment))
 
     @cached_property
+    def has_only_cells(self) -> bool:
+        """True if all that is read of calls are pooled summaries of outputs and their gradients."""
+        if self.is_numbered or self.reads_attention or self.functions:
+            return False
+        return self.cells.keys() <= {"output", "grad_output"}
+
+    @cached_property
     def after_cells(self) -> tuple[str, ...]:
-        """What is summarised that exists once the optimizer has stepped."""
+        """Summarized tensors that exist once the optimizer has stepped."""
         return tuple(t for t, cells in self.cells.items() if cells and moment_of(t) == "after")
 
     @cached_property
@@ -93,19 +100,19 @@ class Plan:
 
     @property
     def is_read_accumulating(self) -> bool:
-        """Something is read at each accumulation."""
+        """True if something is read at each accumulation."""
         return any(moment_of(tensor) == "accumulated" for tensor in self.cells) or bool(
             self.at("accumulated")
         )
 
     @property
     def is_read_alone(self) -> bool:
-        """Something is done with the parameter's own gradient, or with its group."""
+        """True if the parameter's own gradient, or its group, is used."""
         return bool(self.options) or bool(self.at("ready")) or self.keeps_gradient
 
     @property
     def is_read_when_ready(self) -> bool:
-        """Something is read when the gradients are as the optimizer will apply them."""
+        """True if something is read when the gradients are as the optimizer will apply them."""
         return self.is_read_alone or bool(self.cells.get("grad"))
 
     def spent(self, moment: Moment, seconds: float) -> None:
@@ -113,5 +120,5 @@ class Plan:
         self.seconds[moment] = self.seconds.get(moment, 0.0) + seconds
 
     def of(self, moment: Moment) -> list[Probe]:
-        """The probes that share what is read at a moment."""
+        """Return the probes that share what is read at a moment."""
         return [probe for probe in self.probes if moment in probe.moments]

@@ -1,4 +1,4 @@
-"""From the readings of a closed step to values: one per probe, or one per call of a probe."""
+"""Values from the readings of a closed step: one per probe, or one per call of a probe."""
 
 from __future__ import annotations
 
@@ -18,6 +18,8 @@ from notebook_probe.quantities.define.numbers import COMBINE
 from notebook_probe.quantities.define.quantity import Quantity
 
 __all__ = [
+    "AccumulationCount",
+    "CallCount",
     "CellSource",
     "Count",
     "DerivedSource",
@@ -33,7 +35,7 @@ Values: TypeAlias = "Sequence[tuple[int, Any]]"
 
 
 class Result(Protocol):
-    """How one probe's values are made."""
+    """Protocol of the maker of one probe's values."""
 
     probe: Probe
 
@@ -42,20 +44,20 @@ class Result(Protocol):
 
 
 class StateSource(Protocol):
-    """Where a step's state of one feature comes from."""
+    """Protocol of the source of a step's state of one feature."""
 
     def state(self, frame: StepFrame) -> Any:
-        """What the step has of it, by call where calls are kept apart; None for a gap."""
+        """Return the step's state, by call where calls are kept apart; None for a gap."""
 
 
 @dataclass(frozen=True, slots=True)
 class CellSource:
-    """One feature's cells: several parameters make up a module's gradient."""
+    """Cells of one feature: several parameters make up a module's gradient."""
 
     indices: tuple[int, ...]
 
     def state(self, frame: StepFrame) -> Any:
-        """What all its cells have measured together; None when none has."""
+        """Merge the states of all its cells; None when none has one."""
         state, states = None, frame.states
         for index in self.indices:
             other = states[index]
@@ -66,26 +68,26 @@ class CellSource:
 
 @dataclass(frozen=True, slots=True)
 class EachSource:
-    """One feature of every module below a place that owns parameters, in the model's order."""
+    """Source of one feature of every module below a place that owns parameters, in model order."""
 
     owners: tuple[StateSource, ...]
 
     def state(self, frame: StepFrame) -> Any:
-        """A tuple with None for a module that has none; None when no module has."""
+        """Return a tuple with None for a module that has none; None when no module has."""
         states = tuple(owner.state(frame) for owner in self.owners)
         return None if all(state is None for state in states) else states
 
 
 @dataclass(frozen=True, slots=True)
 class Failed:
-    """Stands where something could not be worked out, for each who asks to be told."""
+    """Marker for a failed derivation, whose error each reader receives."""
 
     error: Exception
 
 
 @dataclass(frozen=True, slots=True)
 class DerivedSource:
-    """What is worked out of a step's states, once for all who ask; each has a copy of his own."""
+    """Derivation from a step's states, made once; each reader has its own copy."""
 
     index: int
     function: Callable[..., Any]
@@ -93,7 +95,7 @@ class DerivedSource:
     per_call: bool
 
     def state(self, frame: StepFrame) -> Any:
-        """What the function returned; None where something is not there."""
+        """Return the function's result; None where something is missing."""
         if frame.states[self.index] is None:
             frame.states[self.index] = self._tried(frame)
         known = frame.states[self.index]
@@ -117,7 +119,7 @@ class DerivedSource:
 
 
 def _own(value: Any) -> Any:
-    """A copy of a tensor: what several are given none of them may write into."""
+    """Return a copy of a tensor: what several are given none of them may write into."""
     return value.clone() if isinstance(value, Tensor) else value
 
 
@@ -202,17 +204,44 @@ def _combined(quantity: Quantity, values: list[Any]) -> Any:
     return np.array([combine(column.tolist()) for column in columns])
 
 
-@dataclass(frozen=True, slots=True)
-class Count:
-    """How often a place was called in a step, or its gradient accumulated; recorded beside.
+class Count(Protocol):
+    """The number of something at one place in a step, recorded with its values."""
 
-    A graph that is gone through backward twice counts twice: its gradients are pooled over both.
-    """
+    @property
+    def stream(self) -> str: ...
+    @property
+    def variable(self) -> str: ...
+    @property
+    def place(self) -> str: ...
+
+    def of(self, frame: StepFrame) -> int | None:
+        """Return the number in a step; None if it is unknown."""
+
+
+@dataclass(frozen=True, slots=True)
+class CallCount:
+    """Number of calls of a place."""
+
+    stream: str
+    variable: str
+    place: str
+    index: int
+    may_be_unseen: Callable[[StepFrame], bool]
+    """Function that returns whether a step without visible calls may have had some."""
+
+    def of(self, frame: StepFrame) -> int | None:
+        n_calls = frame.calls[self.index]
+        return None if n_calls == 0 and self.may_be_unseen(frame) else n_calls
+
+
+@dataclass(frozen=True, slots=True)
+class AccumulationCount:
+    """Number of accumulations at a place: of the parameter with the most."""
 
     stream: str
     variable: str
     place: str
     indices: tuple[int, ...]
 
-    def of(self, frame: StepFrame) -> int:
-        return max((max(frame.calls[i], frame.arrivals[i]) for i in self.indices), default=0)
+    def of(self, frame: StepFrame) -> int | None:
+        return max((frame.accumulations[i] for i in self.indices), default=0)

@@ -18,7 +18,7 @@ MAPPINGS = (dict, OrderedDict, defaultdict, Counter)
 SEQUENCES = (list, deque)
 DEEPLY = np.ndarray | np.random.Generator | np.random.RandomState | random.Random
 OF_EVERY_MODULE = frozenset(vars(nn.Module()))
-"""Parameters, buffers, modules and hooks, which have ways of their own."""
+"""Parameters, buffers, modules and hooks, which are copied separately."""
 
 
 def give_copies(modules: Iterable[nn.Module]) -> None:
@@ -26,7 +26,7 @@ def give_copies(modules: Iterable[nn.Module]) -> None:
 
     What several modules share they share afterwards. Objects of other kinds stay what they are.
     """
-    copies = _Copies()
+    copies = _ObjectCopies()
     for module in modules:
         for part in module.modules():
             own = part.__dict__
@@ -34,14 +34,14 @@ def give_copies(modules: Iterable[nn.Module]) -> None:
                 own[name] = copies.of(own[name])
 
 
-class _Copies:
-    """One copy of each object, however often it is met."""
+class _ObjectCopies:
+    """Copies of objects, one of each, however often it is met."""
 
     def __init__(self) -> None:
         self._made: dict[int, tuple[Any, Any]] = {}  # an original that lives keeps its id
 
     def of(self, value: Any) -> Any:
-        """A copy, or the object itself where nobody knows how to copy it."""
+        """Return a copy, or the object itself where its kind cannot be copied."""
         if id(value) in self._made:
             return self._made[id(value)][1]
         kind = type(value)
@@ -62,8 +62,8 @@ class _Copies:
         return made
 
 
-def _alone(value: Any, copies: _Copies) -> Any:
-    """A copy of what holds no reference to itself."""
+def _alone(value: Any, copies: _ObjectCopies) -> Any:
+    """Return a copy of what holds no reference to itself."""
     if isinstance(value, Tensor):
         return value if isinstance(value, nn.Parameter) else value.detach().clone()
     if isinstance(value, torch.Generator):

@@ -23,7 +23,7 @@ OF_HOOKS = tuple(name for name, own in vars(nn.Module()).items() if "hook" in na
 
 @contextmanager
 def untouched(modules: Sequence[nn.Module], devices: Iterable[torch.device]) -> Iterator[None]:
-    """Evaluate ``modules`` inside; afterwards all is as it was, also after an error.
+    """Evaluate ``modules`` inside; afterwards everything is restored, also after an error.
 
     Inside, every module is in evaluation mode and every operation can be derived twice: autocast,
     inference mode, compiled code and the fused kernels of attention and recurrent layers are off.
@@ -56,7 +56,7 @@ def untouched(modules: Sequence[nn.Module], devices: Iterable[torch.device]) -> 
 
 
 def _attributes(modules: Sequence[nn.Module]) -> Iterator[dict[str, Any]]:
-    """The dicts in which modules keep what is theirs."""
+    """Yield the dicts in which modules keep their attributes."""
     for module in modules:
         for part in module.modules():
             yield part.__dict__
@@ -66,7 +66,7 @@ def _attributes(modules: Sequence[nn.Module]) -> Iterator[dict[str, Any]]:
 
 
 def _hooks(modules: Sequence[nn.Module]) -> Iterator[dict[int, Any]]:
-    """The dicts in which modules keep hooks, and what torch keeps under the hooks' numbers."""
+    """Yield the dicts of modules' hooks, and what torch keeps under the hooks' numbers."""
     for module in modules:
         for part in module.modules():
             yield from (own for name in OF_HOOKS if (own := part.__dict__.get(name)) is not None)

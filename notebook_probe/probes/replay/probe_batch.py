@@ -1,4 +1,4 @@
-"""A batch that is kept, and what the model makes of it whenever it is asked."""
+"""Batch that is kept, and the model's outputs and loss for it."""
 
 from __future__ import annotations
 
@@ -16,7 +16,8 @@ from notebook_probe.errors import NotApplicableError, QuantityError, UnreadableE
 from notebook_probe.probes.replay.isolation import untouched
 from notebook_probe.probes.replay.random_state import RandomState
 from notebook_probe.probes.step.containers import tensors_of
-from notebook_probe.quantities.reduce.arrays import local
+from notebook_probe.quantities.reduce.arrays import local, readable
+from notebook_probe.uninterrupted import uninterrupted
 
 __all__ = ["ProbeBatch"]
 
@@ -53,7 +54,7 @@ class ProbeBatch:
         devices = {tensor.device for tensor in tensors_of([args, kwargs, targets])}
         if torch.device("meta") in devices:
             raise QuantityError("probe_batch: tensors on the device 'meta' hold no values")
-        with torch.no_grad(), torch.inference_mode(False):
+        with uninterrupted, torch.no_grad(), torch.inference_mode(False):
             return cls(
                 _copied(args), _copied(kwargs), _copied(targets), loss_fn, RandomState.now(devices)
             )
@@ -67,8 +68,14 @@ class ProbeBatch:
     def _parts(self) -> tuple[Any, Any]:
         return [self.args, self.kwargs], self.targets
 
+    @property
+    def content(self) -> list[Any]:
+        """Shape and sum of each input, by which a batch is recognized."""
+        inputs = (readable(one).cpu() for one in tensors_of([self.args, self.kwargs]))
+        return [[*one.shape, float(one.double().sum())] for one in inputs]
+
     def outputs(self, model: nn.Module, parameters: Mapping[str, Tensor]) -> Any:
-        """What ``model`` returns with ``parameters`` in place of its own; inside `untouched`."""
+        """Run ``model`` with ``parameters`` instead of the own ones; inside `untouched`."""
         self.random.set()
         own = {name: value.detach() for name, value in model.named_parameters()}
         buffers = {name: value.detach().clone() for name, value in model.named_buffers()}
@@ -76,7 +83,7 @@ class ProbeBatch:
         return functional_call(model, {**own, **buffers, **parameters}, args, kwargs)
 
     def loss(self, model: nn.Module, parameters: Mapping[str, Tensor]) -> Tensor:
-        """The loss of it, 0-d; inside `untouched`.
+        """Return the loss of it, 0-d; inside `untouched`.
 
         Raises
         ------
@@ -94,7 +101,7 @@ class ProbeBatch:
         return loss.reshape(())
 
     def samples(self) -> list[ProbeBatch]:
-        """Its samples one by one: the entries along the first axis.
+        """Split the batch into its samples: the entries along the first axis.
 
         Every tensor that is as long as the first input is taken apart, all else goes with each.
 
@@ -122,7 +129,7 @@ class ProbeBatch:
         return [*map(part, range(sizes[0]))]
 
     def untouched(self, model: nn.Module) -> Any:
-        """A context in which ``model`` may be evaluated; afterwards all is as it was.
+        """Return a context in which ``model`` may be evaluated; afterwards all is restored.
 
         Raises
         ------

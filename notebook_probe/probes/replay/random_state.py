@@ -34,7 +34,7 @@ class RandomState:
 
     @classmethod
     def now(cls, devices: Iterable[torch.device] = ()) -> RandomState:
-        """The state as it is, with that of these devices."""
+        """Return the present state, with that of these devices."""
         others = [one for one in dict.fromkeys(devices) if one.type not in ("cpu", "meta")]
         return cls(
             torch.get_rng_state(),
@@ -44,7 +44,7 @@ class RandomState:
         )
 
     def set(self) -> None:
-        """Have every generator go on from here."""
+        """Set every generator to this state."""
         torch.set_rng_state(self.cpu)
         for device, state in self.devices:
             _generator(device).set_rng_state(state, *_of(device))
@@ -57,5 +57,5 @@ def _generator(device: torch.device) -> Any:
 
 
 def _of(device: torch.device) -> tuple[torch.device, ...]:
-    """What the functions of a device's module ask for; there is only one mps."""
+    """Return the arguments for the functions of a device's module; there is only one mps."""
     return () if device.type == "mps" else (device,)

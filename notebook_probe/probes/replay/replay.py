@@ -1,4 +1,4 @@
-"""Running the model once more on the probe batch, as a step opens, for what is due in it."""
+"""Replay of the model on the probe batch, as a step opens, for what is due in it."""
 
 from __future__ import annotations
 
@@ -14,15 +14,16 @@ from torch import Tensor, nn
 
 from notebook_probe.errors import ClosedRunError, UnreadableError
 from notebook_probe.model.map import ModelMap
-from notebook_probe.model.parameter_slots import weight_of
+from notebook_probe.model.reparametrized import weight_of
 from notebook_probe.model.selectors import standard_place
 from notebook_probe.model.unwrapped import unwrapped
 from notebook_probe.probes.reading.attempt import attempt
-from notebook_probe.probes.reading.plan import Plan
+from notebook_probe.probes.reading.plan import ReadingPlan
 from notebook_probe.probes.replay.probe_batch import ProbeBatch
 from notebook_probe.probes.step.containers import tensors_of
 from notebook_probe.probes.step.frame import StepFrame
 from notebook_probe.quantities.reduce.landscape import Landscape
+from notebook_probe.uninterrupted import whole
 
 __all__ = ["NO_BATCH", "Replay"]
 
@@ -45,8 +46,9 @@ class Replay:
         self.progress = ""
         self._measuring = ""
 
+    @whole
     def try_out(self, batch: ProbeBatch) -> None:
-        """Evaluate a batch once, so that its errors come to whoever gives it."""
+        """Evaluate a batch once, so that its errors are raised to the caller."""
         with batch.untouched(self.model), torch.no_grad():
             batch.loss(self.model, {})
 
@@ -57,7 +59,8 @@ class Replay:
             raise ClosedRunError("the watched model no longer exists")
         return model
 
-    def read(self, frame: StepFrame, plans: Mapping[str, Plan], model_map: ModelMap) -> None:
+    @whole
+    def read(self, frame: StepFrame, plans: Mapping[str, ReadingPlan], model_map: ModelMap) -> None:
         """Measure what is due of the state in which the step begins."""
         begun = time.perf_counter()
         try:
@@ -72,7 +75,11 @@ class Replay:
             frame.seconds += time.perf_counter() - begun
 
     def _read_places(
-        self, frame: StepFrame, plans: Mapping[str, Plan], batch: ProbeBatch, model_map: ModelMap
+        self,
+        frame: StepFrame,
+        plans: Mapping[str, ReadingPlan],
+        batch: ProbeBatch,
+        model_map: ModelMap,
     ) -> None:
         modules = model_map.by_every_path
         outputs = self._outputs(plans, batch, modules)
@@ -93,7 +100,7 @@ class Replay:
     def _read_place(
         self,
         frame: StepFrame,
-        plan: Plan,
+        plan: ReadingPlan,
         model_map: ModelMap,
         place: str,
         outputs: dict[str, list[Sequence[Tensor]]],
@@ -112,9 +119,9 @@ class Replay:
             function.call(frame, given)
 
     def _outputs(
-        self, plans: Mapping[str, Plan], batch: ProbeBatch, modules: Mapping[str, nn.Module]
+        self, plans: Mapping[str, ReadingPlan], batch: ProbeBatch, modules: Mapping[str, nn.Module]
     ) -> dict[str, list[Sequence[Tensor]]]:
-        """What the calls of each module return, in one forward pass for all."""
+        """Return the outputs of each module's calls, in one forward pass for all."""
         wanted = {
             place: plan
             for place, plan in plans.items()
@@ -132,7 +139,7 @@ class Replay:
         return seen
 
     def _landscape(self, model_map: ModelMap, place: str, batch: ProbeBatch) -> Landscape:
-        """Of all parameters at a place and below it that are trained."""
+        """Return the landscape of all trained parameters at a place and below it."""
         names = {id(value): name for name, value in self.model.named_parameters()}
         below = [slot.get() for slot in model_map.slots(place, below=True)]
         point = [own for own in below if own is not None and own.requires_grad]
@@ -151,7 +158,7 @@ class Replay:
 
 
 def _pool(
-    frame: StepFrame, plan: Plan, module: nn.Module | None, calls: Sequence[Sequence[Tensor]]
+    frame: StepFrame, plan: ReadingPlan, module: nn.Module | None, calls: Sequence[Sequence[Tensor]]
 ) -> Tensor | None:
     """Summarise all calls; returns what the first one returned."""
     for number, tensors in enumerate(calls):

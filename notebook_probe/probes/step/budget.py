@@ -21,22 +21,22 @@ from notebook_probe.probes.step.stretching import (
 __all__ = ["Budget", "check_budget"]
 
 WHOLE_STEPS = 100
-"""Of a run's first steps every due one is measured: users look at them, and the first are slow."""
+"""Number of first steps of a run with every due one measured: users watch them; they are slow."""
 SETTLED_STEPS = 32
 """Steps to look at before a factor is changed; more while rarely anything is due."""
 AIM = 0.8
 """Share of the budget that is aimed at."""
 ROOM = 0.4
-"""Below this share of the budget, beside what is in every step, factors are taken back by half."""
+"""Share of the budget, without fixed costs, below which factors are halved again."""
 LEAST = 0.2
 """Share of the budget that measuring may take, even if what cannot be stretched takes all."""
 
 
 class Budget:
-    """Lets every n-th due step of a quantity pass; n follows the cost.
+    """Limit on due steps of a quantity: every n-th is measured; n follows the cost.
 
-    A quantity is stretched at all modules alike, the dearest first, and only where its schedule
-    was nobody's choice.
+    A quantity is stretched at all modules alike, the most expensive first, and only where its
+    schedule is the default.
 
     Parameters
     ----------
@@ -60,11 +60,11 @@ class Budget:
         self._begin()
 
     def account(self, costs: Callable[[], Mapping[Probe, float]]) -> None:
-        """Ask there what each probe costs a step, of those that are measured now."""
+        """Set the function that returns each measured probe's cost in a step."""
         self._costs = costs
 
     def set_limit(self, percent: float | None) -> None:
-        """Stay below ``percent`` of step time from now on; every due step passes until then.
+        """Limit the cost to ``percent`` of step time; every due step is measured until it is known.
 
         Raises
         ------
@@ -78,7 +78,7 @@ class Budget:
         self._begin()
 
     def factor(self, probe: Probe) -> int:
-        """Of so many due steps of a probe one is measured."""
+        """Return the number of due steps of a probe of which one is measured."""
         return self.factors.get(probe.variable, 1) if probe.can_stretch else 1
 
     @property
@@ -88,12 +88,12 @@ class Budget:
 
     @property
     def text(self) -> str:
-        """What is done, in words; empty while every due step is measured."""
+        """Description of the factors; empty while every due step is measured."""
         done = in_words(self.factors)
         return f"{done}; the aim is below {self._limit:g} %" if done else ""
 
     def add(self, step: int, seconds: float, cost: float) -> None:
-        """A step took ``seconds``, ``cost`` of them in our own code."""
+        """Add a step that took ``seconds``, ``cost`` of them in our own code."""
         if self._limit == math.inf:
             return
         self._n_seen += 1
@@ -121,7 +121,7 @@ class Budget:
             self._events.event(step, "budget", f"{text}measured from here on is {done}")
 
     def _wanted(self, costs: StepCosts) -> Mapping[str, int]:
-        """The powers of two that bring the cost below the budget, from those that are."""
+        """Return the powers of two, from the present ones, that bring the cost below the budget."""
         counted = self._costs()
         whole = (p for p in counted if p.can_stretch and self.factor(p) == 1)
         costs = costs.less_fixed(sum(counted[probe] for probe in whole))

@@ -1,4 +1,4 @@
-"""What a call of a hook takes beside what the hook sees of itself, as it was measured once."""
+"""Hidden cost of a hook's call, which the hook cannot see itself, as measured once."""
 
 from __future__ import annotations
 
@@ -7,27 +7,27 @@ from typing import NamedTuple
 
 from notebook_probe.quantities.reduce.features import Moment
 
-__all__ = ["Beside", "Sample", "is_known", "keep", "seconds_of_a_call"]
+__all__ = ["CallSample", "HookOverhead", "is_known", "keep", "seconds_of_a_call"]
 
 
-class Sample(NamedTuple):
-    """What a call took beside, so many seconds after the hook before it."""
+class CallSample(NamedTuple):
+    """Hidden cost of a call, so many seconds after the hook before it."""
 
     after: float
     seconds: float
 
 
-class Beside(NamedTuple):
-    """What calls take that follow each other closely, and what those that come after more work.
+class HookOverhead(NamedTuple):
+    """Costs of calls that follow each other closely, and of calls after more other work.
 
     The longer others have worked meanwhile, the less of ours is in the nearest caches.
     """
 
-    near: Sample
-    far: Sample
+    near: CallSample
+    far: CallSample
 
     def at(self, after: float) -> float:
-        """In between on a straight line; as measured nearer and farther."""
+        """Interpolate in a straight line between near and far; constant outside."""
         near, far = self
         if after >= far.after:
             return far.seconds
@@ -37,11 +37,11 @@ class Beside(NamedTuple):
         return near.seconds + share * (far.seconds - near.seconds)
 
 
-_known: dict[Moment, Beside] = {}
+_known: dict[Moment, HookOverhead] = {}
 
 
 def seconds_of_a_call(moment: Moment, after: float = math.inf) -> float:
-    """Seconds that come on top of those of a hook of this moment; 0 until they are known.
+    """Return the seconds to add to those of a hook of this moment; 0 until they are known.
 
     Parameters
     ----------
@@ -51,15 +51,18 @@ def seconds_of_a_call(moment: Moment, after: float = math.inf) -> float:
         Seconds since the hook before it.
     """
     beside = _known.get(moment)
-    return 0.0 if beside is None else beside.at(after)
+    if beside is None:
+        return 0.0
+    far = beside.far
+    return far.seconds if after >= far.after else beside.at(after)
 
 
 def is_known() -> bool:
-    """Tell whether it has been measured in this process."""
+    """Return whether it has been measured in this process."""
     return bool(_known)
 
 
-def keep(forward: Beside, backward: Beside) -> None:
-    """Count these from now on, for hooks of modules and for those of autograd."""
+def keep(forward: HookOverhead, backward: HookOverhead) -> None:
+    """Use these costs from now on, for hooks of modules and for those of autograd."""
     of_autograd: tuple[Moment, ...] = "backward", "entry", "accumulated"
     _known.update({"forward": forward, **dict.fromkeys(of_autograd, backward)})

@@ -7,24 +7,30 @@ that it is set at the end of the step before. Graphs are kept: nothing recompile
 from __future__ import annotations
 
 import gc
+import threading
 import weakref
-from collections.abc import Callable
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 import torch
 from torch import nn
-from torch._dynamo.eval_frame import cached_backends
+from torch._dynamo.eval_frame import OptimizedModule, cached_backends
 from torch._dynamo.utils import counters
 
-__all__ = ["EagerSteps", "has_compiled", "is_compiled"]
+from notebook_probe.probes.step.frame import StepFrame
+from notebook_probe.probes.step.probe import Probe
+
+__all__ = ["EagerSteps", "UnseenCalls", "has_compiled", "is_compiled"]
 
 _holders: weakref.WeakSet[EagerSteps] = weakref.WeakSet()
 _held: Any = None
+_changing = threading.RLock()
+"""Runs on several threads share the stance."""
 _frames = counters["frames"]
 
 
 class EagerSteps:
-    """One run's wish that the coming step is run eagerly.
+    """Request of one run that the coming step is run eagerly.
 
     Attributes
     ----------
@@ -39,11 +45,11 @@ class EagerSteps:
 
     @property
     def acts(self) -> bool:
-        """It is wanted, or a step that is held eager is to be let go."""
+        """True if it is wanted, or a step that is held eager is to be released."""
         return self.wanted or self._holds
 
     def prepare(self, is_due: Callable[[], bool]) -> None:
-        """Between two steps: have the coming one run eagerly if something is due in it."""
+        """Prepare the coming step, eager if something is due in it; called between two steps."""
         if self.wanted and is_due():
             self._holds = True
             _hold(self)
@@ -51,17 +57,23 @@ class EagerSteps:
             self.end()
 
     def end(self) -> None:
-        """Let steps run as they are compiled."""
+        """Restore the compiled run of steps."""
         if not self._holds:
             return
         self._holds = False
-        if self in _holders:
-            _holders.discard(self)
-            if not _holders:
-                _release()
+        with _changing:
+            if self in _holders:
+                _holders.discard(self)
+                if not _holders:
+                    _release()
 
 
 def _hold(holder: EagerSteps) -> None:
+    with _changing:
+        _hold_alone(holder)
+
+
+def _hold_alone(holder: EagerSteps) -> None:
     global _held
     _holders.add(holder)
     if _held is not None:
@@ -86,12 +98,51 @@ def _release() -> None:
 
 
 def has_compiled() -> bool:
-    """Tell whether anything has been compiled in this process."""
+    """Return whether anything has been compiled in this process."""
     return bool(_frames["total"])
 
 
+class UnseenCalls:
+    """Test whether a place may have been called without its hooks.
+
+    Parameters
+    ----------
+    place : str
+        Path of a module.
+    modules : mapping of str to nn.Module
+        All of the model, by path.
+    probes : sequence of Probe
+        Those of calls of the place.
+    """
+
+    def __init__(
+        self, place: str, modules: Mapping[str, nn.Module], probes: Sequence[Probe]
+    ) -> None:
+        self._place, self._modules, self._probes = place, modules, probes
+
+    def __call__(self, frame: StepFrame) -> bool:
+        if frame.is_unseen or _is_within_compiled(self._place, self._modules):
+            return True
+        return has_compiled() and not any(probe.n_values for probe in self._probes)
+
+
+def _is_within_compiled(place: str, modules: Mapping[str, nn.Module]) -> bool:
+    """Return whether a module, or one that contains it, is compiled separately or scripted."""
+    path = place
+    while True:
+        module = modules.get(path)
+        if isinstance(module, OptimizedModule | torch.jit.ScriptModule):
+            if path != place:  # its own hooks run
+                return True
+        elif module is not None and module._compiled_call_impl is not None:
+            return True
+        if not path:
+            return False
+        path = path.rpartition(".")[0]
+
+
 def is_compiled(model: nn.Module) -> bool:
-    """Tell whether the model, or a part of it, is called in compiled form.
+    """Return whether the model, or a part of it, is called in compiled form.
 
     Looks for who refers to the model: a wrapper made by ``torch.compile`` leaves no trace in it.
     That goes through all there is in memory, and only where ``torch.compile`` was ever called.

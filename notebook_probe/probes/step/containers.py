@@ -9,7 +9,7 @@ from typing import Any
 from torch import Tensor
 from torch.nn.utils.rnn import PackedSequence
 
-__all__ = ["first_of", "stranger_in", "tensors_of"]
+__all__ = ["activations", "first_of", "stranger_in", "tensors_of"]
 
 MAX_DEPTH = 16
 
@@ -32,8 +32,24 @@ def tensors_of(value: Any) -> list[Tensor]:
     return list({id(leaf): leaf for leaf in leaves if isinstance(leaf, Tensor)}.values())
 
 
+def activations(tensors: list[Tensor]) -> list[Tensor]:
+    """Return the tensors that are no indices, positions or masks.
+
+    Integers are returned only if there is nothing else, as for tokens.
+
+    Examples
+    --------
+    >>> import torch
+    >>> activations([*torch.tensor([0.5, 0.25]).topk(1)])
+    [tensor([0.5000])]
+    >>> activations([torch.tensor([7, 8])])
+    [tensor([7, 8])]
+    """
+    return [one for one in tensors if one.is_floating_point() or one.is_complex()] or tensors
+
+
 def first_of(tensors: Sequence[Tensor]) -> Tensor:
-    """The first floating-point tensor, else the first one; of at least one."""
+    """Return the first floating-point tensor, else the first one; of at least one."""
     return next((tensor for tensor in tensors if tensor.is_floating_point()), tensors[0])
 
 
@@ -59,7 +75,7 @@ def _leaves(value: Any, seen: dict[int, Any], depth: int) -> Iterator[Any]:
 
 
 def _parts(value: Any) -> Iterator[Any] | None:
-    """What a container holds; None for what is no container."""
+    """Return the values in a container; None for any other object."""
     if isinstance(value, Mapping):
         return iter([*value.values()])
     if isinstance(value, PackedSequence):  # its other tensors are lengths and orders

@@ -10,7 +10,7 @@ __all__ = ["silence_in_children"]
 
 
 class Silenced(Protocol):
-    """Who belongs to the process that made it."""
+    """Protocol of an object that belongs to the process that made it."""
 
     is_silent: bool
 

@@ -1,44 +1,46 @@
-"""One open step: what has been measured so far. Cells fill it; results are made of it."""
+"""Frame of one open step: its measurements so far. Cells fill it; results are made of it."""
 
 from __future__ import annotations
 
 import copy
 import operator
 import time
-from collections.abc import Callable, Iterable, Sequence, Set
-from dataclasses import dataclass, field
+from collections.abc import Callable, Iterable, Mapping, Sequence, Set
+from types import MappingProxyType
 from typing import Any, Protocol
 
 import torch
 from torch import Tensor
 
 from notebook_probe.errors import UnreadableError
+from notebook_probe.probes.step.collected import Collected
+from notebook_probe.probes.step.derivatives import await_return
 from notebook_probe.probes.step.gradient_hooks import hook_in_graph, hook_leaf
 from notebook_probe.probes.step.measured import StreamValues
-from notebook_probe.probes.step.passes import BackwardKind, Pass, Passes, Together
+from notebook_probe.probes.step.passes import BackwardKind, BackwardPass, BackwardPasses, Together
 from notebook_probe.probes.step.probe import Probe
-from notebook_probe.quantities.define.numbers import COMBINE
 from notebook_probe.quantities.define.quantity import Combine
+from notebook_probe.quantities.define.window import Window
 from notebook_probe.quantities.reduce.stat import Number
 
-__all__ = ["Collected", "StepFrame", "StepPlan"]
+__all__ = ["StepFrame", "StepPlan"]
 
 
 _running_pass = torch._C._current_graph_task_id
 
 NO_PASS = -2
-"""No number that torch gives to a backward, nor to being outside of any."""
+"""Number that torch gives neither to a backward nor to being outside of any."""
 
 
 class Removable(Protocol):
-    """Something that was put up for a step."""
+    """Protocol of what was put up for a step."""
 
     def remove(self) -> None:
         """Take it down; again, if it has been taken down before."""
 
 
 class StepPlan(Protocol):
-    """What a frame, and who closes it, needs to know of the readings of its step.
+    """Protocol of a frame's readings, for the frame and for closing it.
 
     Attributes
     ----------
@@ -54,44 +56,34 @@ class StepPlan(Protocol):
     are_light: bool
 
     @property
+    def are_none(self) -> bool:
+        """True if nothing is read."""
+
+    @property
     def n_rows(self) -> int:
-        """Rows of the record that the step comes to."""
+        """Number of rows of the record for the step."""
 
     @property
     def of_gradients(self) -> frozenset[int]:
-        """Which states are of what a backward brings to calls."""
+        """Indices of the states of gradients that arrive at calls."""
 
     def pool(self, frame: StepFrame, part: StepFrame, follows: bool) -> None:
-        """Pool what a part of the step has read of calls with what the frame has of them.
+        """Pool the readings of calls in a part of the step with those of the frame.
 
         The part is of later calls if it ``follows``, else of the same.
         """
 
     def end_windows(self, frame: StepFrame, on_host: bool) -> None:
-        """Have windows take in the step: those that need its numbers on the host, or the others."""
+        """Update the windows that need the step's numbers on the host, or the others."""
 
     def look_at_windows(self, frame: StepFrame) -> None:
         """Make the values that windows had if the step ended now; nothing else changes."""
 
+    def windows_after(self, frame: StepFrame) -> dict[Probe, dict[object, Window]]:
+        """Return the windows of each probe as they would be if the step ended now."""
+
     def values(self, frame: StepFrame, is_final: bool) -> Sequence[StreamValues]:
-        """The values of the due probes, which count those that are final."""
-
-
-@dataclass(slots=True)
-class Collected:
-    """The values of one name at one place in one step."""
-
-    combine: Combine
-    values: list[Number] = field(default_factory=list)
-
-    def copy(self) -> Collected:
-        """As it is now."""
-        return Collected(self.combine, [*self.values])
-
-    @property
-    def value(self) -> float:
-        """One number; once the values are on the host."""
-        return COMBINE[self.combine]([float(value) for value in self.values])
+        """Return the values of the due probes, which count those that are final."""
 
 
 class StepFrame:
@@ -105,108 +97,94 @@ class StepFrame:
         What is read in it; None for a step that only has scalars.
     n_states, n_counts : int
         How many cells there are, and places whose calls are counted.
+    passes : BackwardPasses, optional
+        Those of the step, of which this is a part.
     """
 
-    __slots__ = (
-        "_asides",
-        "_came",
-        "_elsewhere",
-        "_handles",
-        "_is_here",
-        "_loose",
-        "_own",
-        "_parts",
-        "_pass",
-        "arrays",
-        "arrivals",
-        "awaits_gradient",
-        "batch",
-        "begun",
-        "calls",
-        "closed",
-        "collected",
-        "counts",
-        "has_copies",
-        "has_failures",
-        "has_returned",
-        "heard",
-        "loss",
-        "of_state",
-        "of_step",
-        "on_device",
-        "passes",
-        "plan",
-        "recorded_beside",
-        "scalars",
-        "seconds",
-        "states",
-        "step",
-        "time_ms",
-    )
+    # What most steps have nothing of is of the class until it is set: a frame is made every step.
+    closed = False
+    has_failures = has_copies = False  # in place of states, to be measured
+    on_device = False
+    """True if something measured waits on an accelerator."""
+    loss: Number | None = None
+    """Value that `backward()` was called on, of the passes that were applied."""
+    recorded_beside: frozenset[str] = frozenset()
+    """Names of those that are recorded of a state; here quantities may read them."""
+    of_state = False
+    """True if it holds what was logged of the state before the step, and nothing of the step."""
+    is_unseen = False
+    """No call of the model was seen in it, as of one that is compiled."""
+    awaits_gradient = False
+    """True if something of it has a hook that hears of a backward."""
+    has_returned = counts = False
+    """Properties of a part: the call was not broken off; it counts in any case."""
+    seconds = 0.0
+    """Time spent in our own code during this step."""
+    _pass, _is_here = NO_PASS, False
+    _elsewhere: StepFrame | None = None
+    _own: Together | None = None
+    _loose: StepFrame | None = None
+    # Replaced, never changed.
+    _came: tuple[BackwardPass, ...] = ()
+    _asides: Mapping[Together, StepFrame] = MappingProxyType({})
+    _parts: Sequence[StepFrame] = ()
 
     def __init__(
-        self, step: int, plan: StepPlan | None = None, n_states: int = 0, n_counts: int = 0
+        self,
+        step: int,
+        plan: StepPlan | None = None,
+        n_states: int = 0,
+        n_counts: int = 0,
+        passes: BackwardPasses | None = None,
     ) -> None:
         self.step = step
         self.plan = plan
         self.time_ms = time.time_ns() // 1_000_000
         self.begun = self.heard = time.perf_counter()
         """When it was opened; when a hook last had something of it."""
-        self.seconds = 0.0
-        """Time spent in our own code during this step."""
-        self.closed = False
-        self.has_failures = self.has_copies = False  # in place of states, to be measured
-        self.on_device = False
-        """Something measured waits on an accelerator."""
         self.scalars: dict[str, Number] = {}
         """What the user logged."""
         self.arrays: dict[tuple[str, str], Any] = {}
         """Arrays that the user logged, by place and name."""
-        self.loss: Number | None = None
-        """What `backward()` was called on, of the passes that were applied."""
-        self.recorded_beside: frozenset[str] = frozenset()
-        """Names of those that are recorded of a state; here quantities may read them."""
-        self.of_state = False
-        """It holds what was logged of the state before the step, and nothing of the step."""
         self.collected: dict[tuple[str, str], Collected] = {}
         """What the model gave of itself, by place and name."""
-        self._handles: list[Removable] = []
         self.batch: dict[str, Tensor] = {}
         """What the loop has handed over of the batch that is trained now."""
         self.of_step: dict[str, Any] = {}
         """Values of the step as a whole, by feature."""
+        self._handles: list[Removable] = []
         self.states: list[Any] = [None] * n_states
         self.calls: list[int] = [0] * n_counts
-        self.arrivals: list[int] = [0] * n_counts
-        """Gradients that came back to each place, or were accumulated in each parameter."""
-        self.passes = Passes()
-        self.awaits_gradient = False
-        """Something of it has a hook that hears of a backward."""
-        self.has_returned = self.counts = False
-        """Of a part: the call was not broken off; it counts in any case."""
-        self._pass, self._is_here = NO_PASS, False
-        self._elsewhere: StepFrame | None = None
-        self._came: list[Pass] = []
-        self._own: Together | None = None
-        self._asides: dict[Together, StepFrame] = {}
-        self._parts: list[StepFrame] = []
-        self._loose: StepFrame | None = None
+        self.accumulations: list[int] = [0] * n_counts
+        """Of each parameter."""
+        self.passes = BackwardPasses() if passes is None else passes
 
     def logged(self, names: Set[str]) -> Set[str]:
-        """Those of some names that were logged of the step."""
+        """Return those of some names that were logged of the step."""
         return (names & self.scalars.keys()) - self.recorded_beside
 
+    def with_early(self, early: StepFrame) -> StepFrame:
+        """Return the step with what was logged before it began."""
+        joined = copy.copy(self)
+        joined.scalars = early.scalars
+        if self.scalars:
+            joined.scalars = {**early.scalars, **self.scalars}
+        joined.arrays = {**early.arrays, **self.arrays}
+        joined.recorded_beside |= early.recorded_beside - self.scalars.keys()
+        joined.on_device |= early.on_device
+        return joined
+
     def begin_part(self) -> StepFrame:
-        """A frame for what is read of one call of the model, until it is known whether it counts.
+        """Open a frame for one call of the model, until it is known whether it counts.
 
         It is closed with the step.
         """
-        part = self._part()
-        self._parts.append(part)
+        part, self.is_unseen = self._part(), False
+        self._parts = (*self._parts, part)
         return part
 
     def loose_part(self) -> StepFrame:
-        """The frame for what is read of anything else: of modules called alone, of recomputations.
+        """Return the frame for any other call: of modules called alone, of recomputations.
 
         It counts.
         """
@@ -216,7 +194,7 @@ class StepFrame:
         return self._loose
 
     def receiver(self) -> StepFrame | None:
-        """Where the gradient that comes now is kept; None where it is not the training's.
+        """Return the frame for the arriving gradient; None if it is not the training's.
 
         Those of the first passes that accumulate are kept here. What others bring, and what
         `torch.autograd.grad` returns, lies aside until it is known what of it counts.
@@ -227,10 +205,17 @@ class StepFrame:
             self._pass = now
         return self if self._is_here else self._elsewhere
 
-    def _receive(self, one: Pass) -> None:
-        if one not in self._came:
-            self._came.append(one)
+    def hear(self) -> None:
+        """Note that a pass has come; nothing of it is read here."""
+        if not self.closed:
+            self.receiver()
+
+    def _receive(self, one: BackwardPass) -> None:
         self._is_here, self._elsewhere = False, None
+        if one not in self._came:
+            self._came = (*self._came, one)
+            if one.kind is BackwardKind.DIFFERENTIATED:
+                await_return(self.hear)
         if one.kind is BackwardKind.DIFFERENTIATED:
             return
         if self._own is None and one.kind is BackwardKind.ACCUMULATED:
@@ -239,43 +224,59 @@ class StepFrame:
             self._is_here = True
             return
         if one.together not in self._asides:
-            self._asides[one.together] = self._part()
+            self._asides = {**self._asides, one.together: self._part()}
         self._elsewhere = self._asides[one.together]
 
     @property
     def has_gradient(self) -> bool:
-        """Of a part: a backward has come to it, gone through, and was not in vain."""
-        return any(one.has_ended and not self.passes.is_discarded(one) for one in self._came)
+        """True for a part that a training backward has reached and gone through."""
+        return any(map(self.passes.is_training, self._came))
 
     @property
     def is_discarded(self) -> bool:
-        """Of a part: every backward that has come to it was in vain."""
+        """True for a part if every backward that has reached it was in vain."""
         return bool(self._came) and all(map(self.passes.is_discarded, self._came))
 
     def _part(self) -> StepFrame:
-        part = StepFrame(self.step, self.plan, len(self.states), len(self.calls))
-        part.batch, part.passes = self.batch, self.passes
+        part = StepFrame(self.step, self.plan, len(self.states), len(self.calls), self.passes)
+        part.batch = self.batch
         return part
 
     @property
+    def is_untouched(self) -> bool:
+        """True if it holds nothing but its loss, and nothing has to be taken down."""
+        return not (
+            self.scalars
+            or self.arrays
+            or self.collected
+            or self._parts
+            or self._came
+            or self._asides
+            or self._handles
+            or self.batch
+            or self.of_step
+            or self.has_failures
+        )
+
+    @property
     def is_empty(self) -> bool:
-        """Nothing is recorded of it: nothing was due, nothing logged."""
+        """True if nothing is recorded of it: nothing was due, nothing logged."""
         if self.scalars or self.arrays or self.collected:
             return False
         return not self.reads
 
     @property
     def reads(self) -> bool:
-        """Something is due in it, or takes in every step."""
-        return self.plan is not None and bool(self.plan.due or not self.plan.are_light)
+        """True if something is due in it, or receives every step."""
+        return self.plan is not None and not self.plan.are_none
 
     @property
     def n_rows(self) -> int:
-        """Rows of the record that it comes to: of its due probes, or of what was logged."""
+        """Number of rows of the record for its due probes, or for what was logged."""
         return max(1, self.plan.n_rows if self.plan is not None else 0)
 
     def settled(self) -> StepFrame:
-        """A copy with all that counts now; the frame goes on being filled."""
+        """Return a copy with all that counts now; the frame itself continues to be filled."""
         here = copy.copy(self)
         here.states = [*self.states]
         here._parts = [copy.copy(part) for part in self._parts]
@@ -286,7 +287,7 @@ class StepFrame:
     def settle(self) -> None:
         """Decide what of the step counts, and pool it."""
         self._settle_passes()
-        parts, self._parts, self._loose = self._parts, [], None
+        parts, self._parts, self._loose = self._parts, (), None
         for part in parts:
             part._settle_passes()
             self._add_costs(part)
@@ -295,7 +296,7 @@ class StepFrame:
 
     def _settle_passes(self) -> None:
         """Keep the gradients of the passes that count."""
-        asides, self._asides = self._asides, {}
+        asides, self._asides = self._asides, MappingProxyType({})
         for aside in asides.values():
             self._add_costs(aside)
         if self.plan is None or not (asides or self._own):
@@ -303,7 +304,6 @@ class StepFrame:
         if self._own is not None and not self.passes.counts(self._own):
             gone = self.plan.of_gradients
             self.states = [None if i in gone else s for i, s in enumerate(self.states)]
-            self.arrivals = [0] * len(self.arrivals)
         for together, aside in asides.items():
             if self.passes.counts(together):
                 self.states = [*self.states]
@@ -311,7 +311,8 @@ class StepFrame:
 
     def _pool(self, part: StepFrame, is_first: bool) -> None:
         if is_first or self.plan is None:
-            self._take(part)
+            pairs = zip(self.states, part.states, strict=True)
+            self.states = [found if own is None else own for own, found in pairs]
             self.calls = [*part.calls]
         else:
             self.plan.pool(self, part, follows=True)
@@ -319,21 +320,14 @@ class StepFrame:
         for key, theirs in part.collected.items():
             self.collected.setdefault(key, Collected(theirs.combine)).values.extend(theirs.values)
 
-    def _take(self, part: StepFrame) -> None:
-        """Take what a part has read where nothing has been read yet."""
-        pairs = zip(self.states, part.states, strict=True)
-        self.states = [found if own is None else own for own, found in pairs]
-        mine, theirs = self.arrivals, part.arrivals
-        self.arrivals = [*map(operator.add, mine, theirs)] if any(mine) else [*theirs]
-
     def _add_costs(self, part: StepFrame) -> None:
-        """What a part has cost it has cost, whether it counts or not."""
+        """Add the costs of a part, whether it counts or not."""
         self.seconds += part.seconds
         self.has_failures |= part.has_failures
         self.on_device |= part.on_device
 
     def hook(self, tensor: Tensor, read: Callable[[Tensor], None]) -> None:
-        """Have a gradient read; a leaf outlives its graph, so that its hook ends with the step."""
+        """Put a hook on a gradient; a leaf outlives its graph, so its hook ends with the step."""
         self.awaits_gradient = True
         if tensor.is_leaf:
             self.keep(hook_leaf(tensor, read))
@@ -361,14 +355,14 @@ class StepFrame:
         self._handles.clear()
 
     def collect(self, place: str, name: str, value: Number, combine: Combine) -> None:
-        """Keep a value that the model gave of itself."""
+        """Keep a value that the model collected."""
         pooled = self.collected.setdefault((place, name), Collected(combine))
         pooled.values.append(value)
         if isinstance(value, Tensor):
             self.on_device = True
 
     def blame(self, probe: Probe, error: Exception) -> None:
-        """A reading failed: count it against the probe; a tensor without values is only a gap."""
+        """Count a failed reading against the probe; a tensor without values is only a gap."""
         if isinstance(error, UnreadableError):
             probe.gap = str(error)
         else:
@@ -376,13 +370,13 @@ class StepFrame:
             self.has_failures = True
 
     def blame_all(self, probes: Iterable[Probe], error: Exception) -> None:
-        """A reading that several probes share failed."""
+        """Count a failed reading against all probes that share it."""
         for probe in probes:
             self.blame(probe, error)
 
 
-def _counting(parts: list[StepFrame]) -> list[StepFrame]:
-    """The calls of the model that are the step's.
+def _counting(parts: Sequence[StepFrame]) -> Sequence[StepFrame]:
+    """Return the calls of the model that are the step's.
 
     Those that a gradient came back to, unless it was cleared. Where none did those that returned:
     who trains without a backward, or from something that the model keeps, has no others.

@@ -12,6 +12,8 @@ from typing import Any
 from torch import nn
 from torch.utils.hooks import RemovableHandle
 
+from notebook_probe.uninterrupted import uninterrupted
+
 __all__ = ["Switch", "UncopiedHandle", "WeakHook"]
 
 
@@ -27,7 +29,7 @@ class WeakHook:
         self.owner = weakref.ref(owner)
 
     def __reduce__(self) -> tuple[Any, ...]:
-        """Where somebody copies hooks one by one: what takes anything, and does nothing."""
+        """Return a function that does nothing, for code that copies hooks one by one."""
         return getattr, (nullcontext(), "__exit__")
 
 
@@ -67,7 +69,7 @@ class UncopiedHandle:
                     del hooks.__reduce_ex__
 
     def _dicts(self) -> list[Any]:
-        """Where torch keeps the hook, and what else it keeps under the hook's number."""
+        """Return the dicts in which torch keeps the hook and its options by the hook's number."""
         references = (self._handle.hooks_dict_ref, *self._handle.extra_dict_ref)
         return [hooks for ref in references if (hooks := ref()) is not None]
 
@@ -92,7 +94,7 @@ class _WithoutOurs:
 
 
 class Switch:
-    """One hook that is put on and taken off many times, at the cost of a dict entry.
+    """Hook that is put on and taken off many times, at the cost of a dict entry.
 
     A hook that has nothing to do would cost its module a microsecond per call. It keeps the place
     among the hooks of others that it had from the start: what they do to a call before or after it
@@ -122,24 +124,26 @@ class Switch:
         self._module = weakref.ref(module)
         self._handle: UncopiedHandle | None = None
         self._before = frozenset(others)
-        self._is_on = False
+        self._is_on: bool | None = False
 
     def set(self, on: bool) -> None:
         """Put the hook on, or take it off."""
         if on == self._is_on:
             return
-        self._is_on = on
+        self._is_on = None  # until it is done, which an interrupt may prevent
         if on:
             self._put_on()
         else:
             self._take_off()
+        self._is_on = on
 
     def _put_on(self) -> None:
         module = self._module()
         if module is None:
             return
         if self._handle is None:
-            self._handle = UncopiedHandle(self._register(module, self._hook))
+            with uninterrupted:  # a hook whose handle is lost would stay
+                self._handle = UncopiedHandle(self._register(module, self._hook))
         hooks, own = self._hooks, self._handle.id
         hooks[own] = self._hook
         if len(hooks) > 1:
@@ -165,11 +169,11 @@ class Switch:
 
     @property
     def was_cleared(self) -> bool:
-        """Somebody else took the hook off."""
-        return self._is_on and self._id not in self._hooks
+        """True if other code removed the hook."""
+        return self._is_on is True and self._id not in self._hooks
 
     def remove(self) -> None:
-        """Take the hook off for good, with all that torch keeps of it."""
+        """Remove the hook permanently, with everything that torch keeps of it."""
         if self._handle is not None:
             self._handle.remove()
         self._is_on = False

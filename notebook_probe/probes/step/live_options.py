@@ -1,9 +1,9 @@
 """Options of an optimizer's groups that are set while it trains, such as its learning rate.
 
-Where nothing schedules an option it is written, and whoever writes it later has the last word.
-Where something does, what is set counts as a factor of the schedule: the group goes on holding what
+Where nothing schedules an option it is written, and a later write replaces it.
+Where something does, what is set counts as a factor of the schedule: the group still holds what
 is scheduled, and the factor acts while the optimizer steps. So a scheduler that multiplies what it
-finds comes out as right as one that computes it anew; the states of optimizer and scheduler hold
+finds comes out as right as one that computes it again; the states of optimizer and scheduler hold
 the schedule and nothing else, and can be loaded anywhere. A factor stays with its optimizer,
 whatever becomes of the run that has set it. What is held is a factor of no schedule: the value
 itself acts while the optimizer steps, whatever is scheduled.
@@ -23,17 +23,18 @@ from torch.optim import Optimizer
 from torch.utils.hooks import RemovableHandle
 
 from notebook_probe.probes.step.phase import step_is_active
+from notebook_probe.uninterrupted import uninterrupted
 
-__all__ = ["LiveOptions", "Place", "has_factors", "live_options"]
+__all__ = ["GroupOption", "LiveOptions", "has_factors", "known_options", "live_options"]
 
 Option: TypeAlias = "float | Tensor"
 Group: TypeAlias = "dict[str, Any]"
 
 SCHEDULED_BY = {"lr": "initial_lr", "momentum": "base_momentum"}
-"""What torch's schedulers leave in the groups whose option they move."""
+"""Keys that torch's schedulers leave in the groups whose option they move."""
 
 
-class Place(NamedTuple):
+class GroupOption(NamedTuple):
     """An option of one group."""
 
     group: int
@@ -41,21 +42,21 @@ class Place(NamedTuple):
 
 
 class _Factor(NamedTuple):
-    """``value`` was set where ``of`` was scheduled; None where it is held."""
+    """Factor: ``value`` was set where ``of`` was scheduled; None where it is held."""
 
     value: float
     of: float | None
 
     def times(self, scheduled: Option) -> Option:
-        """Exactly ``value`` as long as the schedule stays where it was, or it is held."""
+        """Scale the schedule; exactly ``value`` while it is unchanged, or the option is held."""
         if self.of is None:
             return self.value
         return scheduled / self.of * self.value
 
 
 @dataclass(frozen=True, slots=True)
-class _Held:
-    """What a group is to hold once the step is over, if nobody else writes it before."""
+class _WrittenValue:
+    """Value that a group gets after the step, unless other code writes one before."""
 
     group: Group
     name: str
@@ -68,16 +69,23 @@ class _Held:
 
 
 class LiveOptions:
-    """What was set of one optimizer, and what is known of who else sets it.
+    """Options that were set on one optimizer, and what else sets them.
 
     The thread that trains sets; any may look. No method keeps the optimizer.
+
+    Attributes
+    ----------
+    held : dict
+        What groups get back after the step, by the group's identity and the option.
+    first : RemovableHandle or None
+        Hook that restores the schedule before the optimizer's own hooks, while it steps.
     """
 
     def __init__(self) -> None:
-        self._factors: dict[Place, _Factor] = {}
-        self._held: dict[tuple[int, str], _Held] = {}  # by the group's identity
+        self._factors: dict[GroupOption, _Factor] = {}
+        self.held: dict[tuple[int, str], _WrittenValue] = {}
         self._has_begun = False
-        self._first: RemovableHandle | None = None
+        self.first: RemovableHandle | None = None
         self._rates: list[object] | None = None
         self._moves = False  # the loop wrote another learning rate between the last two steps
         self._lock = threading.Lock()
@@ -85,11 +93,17 @@ class LiveOptions:
     # ---------------------------------------------------------------- an optimizer's step
 
     def step_begins(self, optimizer: Optimizer) -> None:
-        """Let the factors act."""
-        if self._held:  # of a step that has raised
+        """Apply the factors."""
+        if self.held:  # of a step that has raised
             self._put_back()
-        rates = _rates(optimizer)
-        self._moves = self._rates is not None and rates != self._rates
+        if (before := self._rates) is not None:
+            # At every step: as the comparison with `_rates`, without making its list.
+            groups = optimizer.param_groups
+            self._moves = len(groups) != len(before)
+            for group, rate in zip(groups, before):  # noqa: B905
+                now = group.get("lr")
+                if now is not rate and (now if type(now) is float else _stamp(now)) != rate:
+                    self._moves = True
         self._has_begun = True
         if self._factors:
             self.apply(optimizer)
@@ -98,26 +112,28 @@ class LiveOptions:
     def step_ends(self, optimizer: Optimizer) -> None:
         """Leave the schedule in the groups."""
         self._has_begun = False
-        if self._held:
+        if self.held:
             self._put_back()
-        if self._first is not None:
-            self._first.remove()
-            self._first = None
-        self._rates = _rates(optimizer)
+        if self.first is not None:
+            self.first.remove()
+            self.first = None
+        self._rates = rates = []
+        for group in optimizer.param_groups:  # as _rates
+            rate = group.get("lr")
+            rates.append(rate if type(rate) is float else _stamp(rate))
 
     def act_again(self, optimizer: Optimizer) -> None:
-        """Once the optimizer's own hooks are through, for what is read of the step."""
-        if self._first is not None:
-            self.apply(optimizer)
+        """Apply the factors again after the optimizer's own hooks, for the readings of the step."""
+        self.apply(optimizer)
 
     def is_stepping(self, optimizer: Optimizer) -> bool:
-        """It has begun a step with what its groups hold, and runs its closure now."""
+        """Return whether it has begun a step with its groups' values, and runs its closure now."""
         return self._has_begun and step_is_active(optimizer)
 
     def apply(self, optimizer: Optimizer) -> None:
-        """Have the groups hold what the optimizer uses; while they do it changes nothing."""
+        """Write to the groups what the optimizer uses; while they hold it nothing changes."""
         with self._lock:
-            for place, factor in self._factors.items() if not self._held else ():
+            for place, factor in self._factors.items() if not self.held else ():
                 group = _group(optimizer, place)
                 if group is not None:
                     scheduled = _copied(group[place.name])
@@ -125,34 +141,34 @@ class LiveOptions:
                     self._hold(group, place.name, scheduled)
 
     def _hold(self, group: Group, name: str, value: Option) -> None:
-        """Have it hold ``value`` after the step."""
-        self._held[id(group), name] = _Held(group, name, value, _stamp(group[name]))
+        """Keep ``value`` for the group after the step."""
+        self.held[id(group), name] = _WrittenValue(group, name, value, _stamp(group[name]))
 
     def _put_back(self) -> None:
-        if self._held:
+        if self.held:
             with self._lock:
-                for held in self._held.values():
+                for held in self.held.values():
                     held.put_back()
-                self._held = {}
+                self.held = {}
 
     def _put_back_first(self, optimizer: Optimizer) -> None:
-        """Before the optimizer's own hooks, one of which may be a scheduler's step."""
+        """Restore before the optimizer's own hooks, one of which may be a scheduler's step."""
         hooks = optimizer._optimizer_step_post_hooks
-        if hooks and self._first is None:
-            self._first = optimizer.register_step_post_hook(lambda *_: self._put_back())
-            for other in [key for key in hooks if key != self._first.id]:
+        if hooks and self.first is None:
+            self.first = optimizer.register_step_post_hook(lambda *_: self._put_back())
+            for other in [key for key in hooks if key != self.first.id]:
                 hooks[other] = hooks.pop(other)  # behind it
 
     # ---------------------------------------------------------------- reading and setting
 
-    def value(self, optimizer: Optimizer, place: Place) -> float:
-        """What the optimizer is to use from its next step on."""
+    def value(self, optimizer: Optimizer, place: GroupOption) -> float:
+        """Return what the optimizer will use from its next step on."""
         with self._lock:
             factor, between = self._factors.get(place), self._between_steps(optimizer, place)
             return float(between if factor is None else factor.times(between))
 
-    def scheduled(self, optimizer: Optimizer, place: Place) -> float | None:
-        """What something else says of the option now; None where nothing schedules it."""
+    def scheduled(self, optimizer: Optimizer, place: GroupOption) -> float | None:
+        """Return the scheduled value of the option now; None where nothing schedules it."""
         moves = SCHEDULED_BY.get(place.name) in optimizer.param_groups[place.group]
         if place.name == "lr":
             moves |= self._moves
@@ -161,19 +177,19 @@ class LiveOptions:
         with self._lock:
             return float(self._between_steps(optimizer, place))
 
-    def is_held(self, place: Place) -> bool:
-        """Whether no schedule acts on it."""
+    def is_held(self, place: GroupOption) -> bool:
+        """Return whether no schedule acts on it."""
         factor = self._factors.get(place)
         return factor is not None and factor.of is None
 
-    def hold(self, optimizer: Optimizer, place: Place, value: float) -> None:
+    def hold(self, optimizer: Optimizer, place: GroupOption, value: float) -> None:
         """Use ``value`` from the next step on, whatever is scheduled, until it is set again."""
         if not self.is_stepping(optimizer):
             self._put_back()  # of a step that has raised
         with self._lock:
             self._factors[place] = _Factor(value, None)
 
-    def set(self, optimizer: Optimizer, place: Place, value: float) -> None:
+    def set(self, optimizer: Optimizer, place: GroupOption, value: float) -> None:
         """Use ``value`` from the next step on, as a factor where the option is scheduled.
 
         A schedule that is at 0 has no factor.
@@ -189,11 +205,11 @@ class LiveOptions:
             else:
                 self._factors[place] = _Factor(value, scheduled)
 
-    def forget(self, place: Place) -> None:
+    def forget(self, place: GroupOption) -> None:
         """Leave it to its schedule, or to another optimizer that has the same group."""
         self._factors.pop(place, None)
 
-    def _put(self, optimizer: Optimizer, place: Place, value: float) -> None:
+    def _put(self, optimizer: Optimizer, place: GroupOption, value: float) -> None:
         """Write it; while the optimizer steps, which may have read it, after that."""
         group = optimizer.param_groups[place.group]
         if self.is_stepping(optimizer):
@@ -202,17 +218,17 @@ class LiveOptions:
             _write(group, place.name, value)
             self._rates = _rates(optimizer)  # it was not the loop that moved it
 
-    def _between_steps(self, optimizer: Optimizer, place: Place) -> Option:
-        """What the group holds when the optimizer does not step."""
+    def _between_steps(self, optimizer: Optimizer, place: GroupOption) -> Option:
+        """Return what the group holds when the optimizer does not step."""
         group = optimizer.param_groups[place.group]
-        held = self._held.get((id(group), place.name))
+        held = self.held.get((id(group), place.name))
         value: Option = group[place.name] if held is None else held.value
         return value
 
     # ---------------------------------------------------------------- keeping
 
     def state(self) -> list[tuple[int, str, float, float | None]]:
-        """The factors, for a checkpoint: no other state has them.
+        """Return the factors, for a checkpoint: no other state has them.
 
         Of each the group, the option, and which value was set where which was scheduled; None
         where it is held.
@@ -220,27 +236,33 @@ class LiveOptions:
         return [(*place, *factor) for place, factor in self._factors.items()]
 
     def load_state(self, rows: Iterable[tuple[int, str, float, float | None]]) -> None:
-        """Have exactly these factors act."""
-        self._factors = {Place(group, name): _Factor(value, of) for group, name, value, of in rows}
+        """Replace the factors by these."""
+        self._factors = {
+            GroupOption(group, name): _Factor(value, of) for group, name, value, of in rows
+        }
 
 
 _live: weakref.WeakKeyDictionary[Optimizer, LiveOptions] = weakref.WeakKeyDictionary()
 
 
+known_options = _live.get
+"""Return the options of an optimizer, without making any."""
+
+
 def live_options(optimizer: Optimizer) -> LiveOptions:
-    """Those of an optimizer, as long as it lives."""
+    """Return the options of an optimizer, as long as it lives."""
     found = _live.get(optimizer)
     return _live.setdefault(optimizer, LiveOptions()) if found is None else found
 
 
 def has_factors(optimizer: Optimizer) -> bool:
-    """Tell whether anything of it was set that acts while it steps."""
+    """Return whether any option was set that acts while it steps."""
     found = _live.get(optimizer)
     return found is not None and bool(found.state())
 
 
-def _group(optimizer: Optimizer, place: Place) -> Group | None:
-    """The group of a place, which may be gone."""
+def _group(optimizer: Optimizer, place: GroupOption) -> Group | None:
+    """Return the group of a place, which may be gone."""
     groups = optimizer.param_groups
     return groups[place.group] if place.group < len(groups) else None
 
@@ -254,7 +276,7 @@ def _rates(optimizer: Optimizer) -> list[object]:
 
 
 def _stamp(value: Any) -> object:
-    """What changes with each writing; no device is waited for."""
+    """Return what changes with each writing, without waiting for a device."""
     if not isinstance(value, Tensor):
         return value
     return id(value), 0 if value.is_inference() else value._version
@@ -265,10 +287,10 @@ def _copied(value: Option) -> Option:
 
 
 def _write(group: Group, name: str, value: Option) -> None:
-    """Into the tensor where there is one: a captured or compiled step reads it there."""
+    """Write into an existing tensor, where a captured or compiled step reads it."""
     now = group[name]
     if not isinstance(now, Tensor):
         group[name] = value
     elif value is not now:
-        with torch.no_grad():
+        with uninterrupted, torch.no_grad():
             now.copy_(value) if isinstance(value, Tensor) else now.fill_(value)

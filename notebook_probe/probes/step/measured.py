@@ -1,4 +1,4 @@
-"""What was measured in a step, as numbers on the host: all that leaves the probes of it."""
+"""Measurements of a step, as numbers on the host: everything of it that leaves the probes."""
 
 from __future__ import annotations
 
@@ -11,12 +11,12 @@ from notebook_probe.axis import AxisLike
 __all__ = ["POOLED", "Columns", "MeasuredStep", "StreamValues"]
 
 POOLED = -1
-"""The call number of a value that stands for a whole step."""
+"""Call number of a value for a whole step."""
 
 
 @dataclass(frozen=True, eq=False)
 class Columns:
-    """What a set of due probes gives to one stream; one object as long as the set is the same.
+    """Columns of a set of due probes in one stream; one object as long as the set is the same.
 
     Attributes
     ----------
@@ -55,7 +55,7 @@ class StreamValues:
 
 @dataclass(slots=True, eq=False)
 class MeasuredStep:
-    """A step as it is to be recorded.
+    """Step for the record.
 
     Attributes
     ----------

@@ -2,87 +2,95 @@
 
 One that accumulates into ``.grad`` is, unless what it left there was cleared before the update. One
 that returns gradients instead (`torch.autograd.grad`) is if it is all there is: a loop may apply
-them itself. One whose gradients have a graph of their own is not, as these are part of a loss: of a
+them itself. One whose gradients have a graph is not, as these are part of a loss: of a
 penalty, of a product with the Hessian.
 """
 
 from __future__ import annotations
 
-import weakref
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from enum import Enum, auto
+from types import MappingProxyType
 from typing import NamedTuple
 
 import torch
 from torch import Tensor, nn
 from torch.autograd.graph import Node
 
-__all__ = ["BackwardKind", "Pass", "Passes", "Together"]
+from notebook_probe.probes.step.gradient_hooks import begins_with_zeros, was_zeroed
+
+__all__ = ["BackwardKind", "BackwardPass", "BackwardPasses", "Together"]
 
 MOST_NODES = 32
-"""A parameter is nearly always nearer; that of a pass towards an input alone may be far."""
+"""Maximum number of nodes: a parameter is usually near, unless only an input gets a gradient."""
 
 _LEAF = "torch::autograd::AccumulateGrad"
 
 
 class BackwardKind(Enum):
-    """What becomes of the gradients of a backward pass."""
+    """Use of the gradients of a backward pass."""
 
     ACCUMULATED = auto()
     RETURNED = auto()
     DIFFERENTIATED = auto()
 
 
-class Passes:
-    """The backward passes that have come to one step, each known by torch's number."""
+class BackwardPasses:
+    """Backward passes that have reached one step, each known by torch's number."""
 
-    def __init__(self) -> None:
-        self._known: dict[int, Pass] = {}
-        self._sums: list[Together] = []
-        self._returned: Together | None = None
+    # Replaced, never changed: most steps have none, and making one must cost nothing.
+    _known: Mapping[int, BackwardPass] = MappingProxyType({})
+    _sums: tuple[Together, ...] = ()
+    _returned: Together | None = None
+    have_come = False
+    """True if there was any."""
 
-    def running(self) -> Pass:
-        """The pass that has come to the step now."""
+    def running(self) -> BackwardPass:
+        """Return the pass that has reached the step now."""
         number = torch._C._current_graph_task_id()
         found = self._known.get(number)
         if found is None:
-            found = self._known[number] = Pass()
+            found = BackwardPass()
+            self._known, self.have_come = {**self._known, number: found}, True
             found.joins(self._together(found))
         return found
 
-    def _together(self, one: Pass) -> Together:
+    def _together(self, one: BackwardPass) -> Together:
         if one.kind is not BackwardKind.ACCUMULATED:
             if self._returned is None:
                 self._returned = Together()
             return self._returned
-        if not self._sums or self._sums[-1].is_gone:
-            self._sums.append(Together())
+        if self._sums and self._sums[-1].was_cleared:
+            self._sums[-1].release()
+            self._sums = (*self._sums, Together())
+        elif not self._sums:
+            self._sums = (Together(),)
         return self._sums[-1]
 
     def apply(self, owns: Callable[[nn.Parameter], bool]) -> None:
-        """An update comes now, of the parameters that ``owns`` says; it applies what is there."""
+        """Note an update of the parameters for which ``owns`` is true."""
         for one in self._sums:
             one.apply(owns)
 
     def counts(self, some: Together) -> bool:
-        """Tell whether the gradients of these passes are the training's, as far as is known."""
+        """Return whether the gradients of these passes are the training's, as far as is known."""
         if some is self._returned:
             return not self.have_accumulated
         return some.was_applied or not any(one.was_applied for one in self._sums)
 
-    def is_discarded(self, one: Pass) -> bool:
-        """What it accumulated was cleared before an update that applied what others did."""
+    def is_training(self, one: BackwardPass) -> bool:
+        """Return whether a pass has ended and its gradients are, so far, the training's."""
+        is_whole = one.has_ended and one.kind is not BackwardKind.DIFFERENTIATED
+        return is_whole and self.counts(one.together)
+
+    def is_discarded(self, one: BackwardPass) -> bool:
+        """Return whether its gradients were cleared before an update that applied other passes'."""
         is_whole = one.has_ended and one.kind is BackwardKind.ACCUMULATED
         return is_whole and not self.counts(one.together)
 
     @property
-    def have_come(self) -> bool:
-        """There was any."""
-        return bool(self._known)
-
-    @property
     def have_accumulated(self) -> bool:
-        """Some pass of the step was what training is about."""
+        """True if some pass of the step accumulated gradients."""
         return BackwardKind.ACCUMULATED in self._ended
 
     @property
@@ -99,19 +107,18 @@ class Passes:
         """Passes whose gradients were cleared before the update."""
         if len(self._sums) < 2:  # nearly always
             return 0
-        return sum(map(self.is_discarded, [*self._known.values()]))
+        return sum(map(self.is_discarded, self._known.values()))
 
     @property
     def _ended(self) -> list[BackwardKind]:
-        return [one.kind for one in [*self._known.values()] if one.has_ended]
+        return [one.kind for one in self._known.values() if one.has_ended]
 
     def clear(self) -> None:
-        """Let go of the gradients."""
-        self._known.clear()
-        self._sums.clear()
+        """Release the gradients."""
+        self._known, self._sums, self.have_come = MappingProxyType({}), (), False
 
 
-class Pass:
+class BackwardPass:
     """A pass, as far as it has come; one that breaks off never ends."""
 
     __slots__ = ("_leaf", "has_ended", "kind", "together")
@@ -130,7 +137,7 @@ class Pass:
             self.has_ended = True
 
     def joins(self, together: Together) -> None:
-        """Its gradients go where those of these passes went."""
+        """Add its gradients to those of these passes."""
         self.together = together
         together.n_open += 1
 
@@ -140,18 +147,44 @@ class Pass:
         self.together.ended(leaf)
 
 
-class Left(NamedTuple):
-    """A gradient that a pass has left at a parameter."""
+class LeftGradient(NamedTuple):
+    """A gradient that a pass has left at a parameter.
+
+    It is held, and not by a weak reference: torch swaps no tensor that has one.
+    """
 
     parameter: nn.Parameter
-    gradient: weakref.ref[Tensor]
+    gradient: Tensor | None
+    """Gradient; None if it is known to be gone."""
+    contents: int
     address: int
+    version: int
+    was_zero: bool
+    """True if it may have been all zeros, so that clearing changes nothing."""
+
+    @classmethod
+    def at(cls, parameter: nn.Parameter, gradient: Tensor) -> LeftGradient:
+        own = gradient._cdata, _address(gradient), gradient._version
+        return cls(parameter, gradient, *own, begins_with_zeros(gradient))
 
     @property
     def is_there(self) -> bool:
-        """It is still the parameter's, whatever was done to its values in place."""
-        now = self.parameter.grad
-        return now is not None and now is self.gradient() and _address(now) == self.address
+        """True if it is still the parameter's, whatever was done to its values in place.
+
+        Where its contents are others torch has swapped them, as `Module.to` does.
+        """
+        now = self.gradient
+        if now is None or self.parameter.grad is not now:
+            return False
+        return now._cdata != self.contents or _address(now) == self.address
+
+    @property
+    def was_cleared(self) -> bool:
+        """True if it is gone or all zeros; read when the next pass begins."""
+        now = self.gradient
+        if now is None or not self.is_there:
+            return True
+        return not self.was_zero and was_zeroed(now, self.version)
 
 
 class Together:
@@ -166,37 +199,49 @@ class Together:
         self.n_open = 0
         """Passes that have not ended."""
         self.was_applied = False
-        self._left: list[Left] = []
+        self._left: list[LeftGradient] = []
         self._is_known = True
 
     def ended(self, leaf: nn.Parameter | None) -> None:
-        """One of the passes is over; it has reached this parameter, if any is known."""
+        """Note the end of a pass that has reached this parameter, if any is known."""
         self.n_open -= 1
         gradient = leaf.grad if leaf is not None else None
         if leaf is None or gradient is None:
             self._is_known = False
-        elif not any(left.parameter is leaf and left.is_there for left in self._left):
-            self._left.append(Left(leaf, weakref.ref(gradient), _address(gradient)))
+        else:
+            others = [one for one in self._left if one.parameter is not leaf or not one.is_there]
+            self._left = [*others, LeftGradient.at(leaf, gradient)]
 
     @property
     def is_gone(self) -> bool:
-        """None of the gradients is where the passes left them."""
+        """True if none of the gradients is where the passes left them."""
         if self.n_open or not self._is_known:
             return False
         return not any(left.is_there for left in self._left)
 
+    @property
+    def was_cleared(self) -> bool:
+        """All of the gradients are gone, or were filled with zeros where they are."""
+        if self.n_open or not self._is_known:
+            return False
+        return all(left.was_cleared for left in self._left)
+
+    def release(self) -> None:
+        """Release the gradients, now that they are gone."""
+        self._left = [left._replace(gradient=None) for left in self._left]
+
     def apply(self, owns: Callable[[nn.Parameter], bool]) -> None:
-        """An update comes; who judges by a parameter that it leaves alone cannot say no."""
+        """Note an update; judging by a parameter that it leaves alone cannot deny it."""
         if not self.was_applied and self.is_gone:
             self.was_applied = not all(owns(left.parameter) for left in self._left)
         else:
             self.was_applied = True
-        if self.was_applied:  # torch swaps no gradient that somebody refers to
+        if self.was_applied:
             self._left, self._is_known = [], False
 
 
 def _address(gradient: Tensor) -> int:
-    """Of its values; 0 where it has none of its own."""
+    """Return the address of its values; 0 if it has no memory."""
     try:
         return gradient.data_ptr()
     except RuntimeError:
@@ -204,7 +249,7 @@ def _address(gradient: Tensor) -> int:
 
 
 def _destination() -> tuple[bool, nn.Parameter | None]:
-    """Tell whether the pass that is running adds to the gradient of a leaf, and to which first.
+    """Return whether the running pass adds to the gradient of a leaf, and the first such leaf.
 
     It is followed from where it is to a leaf; torch refuses to say of one whose gradient it is
     to return.
@@ -235,6 +280,6 @@ def _destination() -> tuple[bool, nn.Parameter | None]:
 
 
 def _parameter_of(node: Node) -> nn.Parameter | None:
-    """Of an input, which holds what is large, nothing is kept."""
+    """Return the parameter of a node; an input, which holds what is large, is not kept."""
     variable = getattr(node, "variable", None)
     return variable if isinstance(variable, nn.Parameter) else None

@@ -25,14 +25,17 @@ __all__ = [
     "Phase",
     "PhaseOfThread",
     "call_is_active",
+    "is_captured",
     "is_traced",
+    "note_capture",
     "own_call",
     "phase_of",
     "step_is_active",
+    "was_captured",
 ]
 
 Phase: TypeAlias = Literal["training", "evaluation", "recomputation", "own_call"]
-"""aside: a call of our own, which nobody records."""
+"""Phase of a call; ``own_call`` is one by the package, which is not recorded."""
 
 _CALL = nn.Module._call_impl.__code__
 _CHECKPOINT = CheckpointFunction.forward.__code__
@@ -40,23 +43,51 @@ _STEP_WRAPPER = Optimizer.profile_hook_step(lambda: None).__code__
 
 
 def is_traced() -> bool:
-    """Tell whether hooks must do nothing: torch traces or transforms the model now."""
+    """Return whether hooks must do nothing: torch traces or transforms the model now."""
     return (
         torch._C._get_tracing_state() is not None
         or _functorch.maybe_current_level() is not None
         or (torch._C._len_torch_dispatch_stack() > 0 and _makes_no_values())
+        or (torch.cuda._initialized and is_captured())
     )
 
 
+def is_captured() -> bool:
+    """Return whether this thread's kernels are only captured, in a CUDA graph of the user's.
+
+    What would be read then would be read again at each replay, into memory that nobody looks at;
+    and a copy to the host would break the capture. Where CUDA is not set up, asking may raise, and
+    nothing is captured.
+    """
+    try:
+        return torch.cuda.is_initialized() and torch.cuda.is_current_stream_capturing()
+    except RuntimeError:  # in a forked child
+        return False
+
+
+_captured: weakref.WeakSet[nn.Module] = weakref.WeakSet()
+
+
+def note_capture(model: nn.Module) -> None:
+    """Remember that a call of a watched model is part of a CUDA graph, if it is."""
+    if is_captured():
+        _captured.add(model)
+
+
+def was_captured(model: nn.Module | None) -> bool:
+    """Return whether a CUDA graph holds a call of the model, whose replays run no hooks."""
+    return model is not None and model in _captured
+
+
 def _makes_no_values() -> bool:
-    """A mode is active under which tensors are fake, or operations are only written down."""
+    """Return whether a mode is active in which tensors are fake, or operations only captured."""
     keys = torch._C._TorchDispatchModeKey
     modes = (torch._C._get_dispatch_mode(key) for key in (keys.FAKE, keys.PROXY))
     return any(mode is not None for mode in modes)
 
 
 def phase_of(module: nn.Module) -> Phase:
-    """The phase of a call that begins at ``module``, from its mode and torch's."""
+    """Return the phase of a call that begins at ``module``, from its mode and torch's."""
     if _aside.now:
         return "own_call"
     if torch._C._current_graph_task_id() != -1:  # a checkpoint recomputes inside a backward
@@ -67,7 +98,7 @@ def phase_of(module: nn.Module) -> Phase:
 
 
 def _is_checkpointed() -> bool:
-    """A reentrant checkpoint runs its training forward without gradients."""
+    """Return a reentrant checkpoint runs its training forward without gradients."""
     frame: FrameType | None = sys._getframe(1)
     while frame is not None and frame.f_code is not _CHECKPOINT:
         frame = frame.f_back
@@ -75,19 +106,19 @@ def _is_checkpointed() -> bool:
 
 
 class _Aside(threading.local):
-    """Whether this thread's calls of any watched model are our own."""
+    """Flag whether this thread's calls of any watched model are our own."""
 
     now = False
 
 
 _aside = _Aside()
 _phases: weakref.WeakSet[PhaseOfThread] = weakref.WeakSet()
-_joining = threading.Lock()
+_joining = threading.RLock()  # a garbage collector may end a run in between
 
 
 @contextmanager
 def own_call() -> Iterator[None]:
-    """Whatever model this thread calls inside, no run takes it for training or evaluation."""
+    """Exempt the calls inside from every run: no model called here is trained or evaluated."""
     with _joining:
         every = [*_phases]
     phases = [(phase, phase.now, [*phase.outer]) for phase in every]
@@ -115,6 +146,16 @@ class PhaseOfThread(threading.local):
 
     def enter(self, root: nn.Module) -> bool:
         """Begin a call of the root; True when it is the outermost one."""
+        if (
+            self.now is None
+            and root.training
+            and torch.is_grad_enabled()
+            and torch._C._current_graph_task_id() == -1
+            and not (self.is_past or _aside.now)
+        ):  # nearly always: as below
+            self.outer.clear()
+            self.now = "training"
+            return True
         outermost = self.now is None or not call_is_active(root, skip=1)
         if outermost:
             self.outer.clear()
@@ -124,11 +165,11 @@ class PhaseOfThread(threading.local):
         return outermost
 
     def of(self, module: nn.Module) -> Phase:
-        """The phase of a call that begins at ``module`` on this thread."""
+        """Return the phase of a call that begins at ``module`` on this thread."""
         return "evaluation" if self.is_past and not _aside.now else phase_of(module)
 
     def left(self, root: nn.Module) -> bool:
-        """Tell whether the root's call is over after all; an interrupt runs no forward hook."""
+        """Return whether the root's call is over after all; an interrupt runs no forward hook."""
         over = not call_is_active(root)
         if over:
             self.now = None
@@ -141,17 +182,17 @@ class PhaseOfThread(threading.local):
 
 
 def call_is_active(module: nn.Module, skip: int = 0) -> bool:
-    """Tell whether a call of ``module`` is on this stack, besides ``skip`` inner ones."""
+    """Return whether a call of ``module`` is on this stack, apart from ``skip`` inner ones."""
     return _frame_is_active(_CALL, module, skip)
 
 
 def step_is_active(optimizer: Optimizer, skip: int = 0) -> bool:
-    """Tell whether ``optimizer`` steps on this stack, besides ``skip`` inner such frames."""
+    """Return whether ``optimizer`` steps on this stack, apart from ``skip`` inner such frames."""
     return _frame_is_active(_STEP_WRAPPER, optimizer, skip)
 
 
 def _frame_is_active(code: CodeType, owner: object, skip: int = 0) -> bool:
-    """Tell whether a frame of ``code`` whose ``self`` is ``owner`` is on this stack.
+    """Return whether a frame of ``code`` whose ``self`` is ``owner`` is on this stack.
 
     ``skip`` such frames, the innermost ones, are the caller's own and do not count. Asked only
     where a call seems nested: a depth counter would be wrong for ever after one exception.

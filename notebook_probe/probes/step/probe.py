@@ -27,7 +27,7 @@ MOST_WORDS = 2000
 
 @dataclass(slots=True, eq=False, weakref_slot=True)
 class Probe:
-    """Written by the training thread alone; anyone may read it."""
+    """Probe of a quantity at a place; written by the training thread alone, read by any."""
 
     place: str
     """Path of a module, or of a parameter."""
@@ -35,13 +35,13 @@ class Probe:
     schedule: Schedule
     phase: PhaseName = "training"
     per_call: bool = False
-    """Each call of a step has a value of its own."""
+    """True if each call of a step has a separate value."""
     may_stretch: bool = False
-    """Its schedule was nobody's choice: a budget may make it due less often."""
+    """True if its schedule is the default: a budget may make it due less often."""
     of_preset: bool = False
-    """Nobody has named it."""
+    """True if a preset attached it, not the user by name."""
     every: int = 1
-    """Of so many due steps one is measured: what a budget has made of the schedule."""
+    """Number of due steps of which one is measured, according to the budget."""
     attached_step: int = WAITING
     was_due: bool = False
     n_values: int = 0
@@ -53,23 +53,27 @@ class Probe:
     error_step: int = -1
     error: str = ""
     disabled: bool = False
+    is_spoiled: bool = False
+    """True if its windows have included more or fewer steps than their next value is of."""
+    begins_late: bool = False
+    """Steps that its windows look back at were measured by an earlier run."""
     gap: str = ""
-    """Why a tensor that was there could not be read."""
+    """Reason why an existing tensor could not be read."""
     stream: str = field(init=False)
-    """Name of the record's stream its values lie on."""
+    """Name of the record's stream for its values."""
     variable: str = field(init=False)
     """Name of the record's variable."""
     armed: Schedule = field(init=False)
-    """The schedule as it is asked: bound to what is known of the run."""
+    """Schedule bound to what is known of the run."""
 
     accumulations: bool = field(init=False)
-    """What is counted beside it are accumulations, not calls."""
+    """True if the count recorded with it is of accumulations, not calls."""
     count: str = field(init=False)
     """Name of the variable with the count."""
     moments: frozenset[Moment] = field(init=False)
-    """When its features are read."""
+    """Moments at which its features are read."""
     windows: dict[object, Window] = field(init=False, default_factory=dict)
-    """What a quantity of several steps has gathered, by the slot of the parameter if of one."""
+    """Windows of a quantity of several steps, by the slot of the parameter if of one."""
 
     def __post_init__(self) -> None:
         self.moments = frozenset(self.quantity.moments)
@@ -80,22 +84,24 @@ class Probe:
         self.count = "accumulations" if self.accumulations else self.called("calls")
 
     def called(self, name: str) -> str:
-        """A name in the record, which tells evaluations from the training."""
+        """Return a name in the record, which tells evaluations from the training."""
         return name if self.phase == "training" else f"{self.phase}_{name}"
 
     @property
     def can_stretch(self) -> bool:
-        """It may, and it would help: what reads every step costs the same however rarely."""
+        """True if stretching is allowed and helps: what reads every step costs the same anyway."""
         return self.may_stretch and self.quantity.samples != "every"
 
     def key(self) -> tuple[str, str, Schedule, bool]:
         return self.place, self.variable, self.schedule, self.per_call
 
     def window_of(self, slot: object) -> Window:
-        """The window of a parameter, or with None that of the place; begun when it is new."""
+        """Return the window of a parameter, or with None that of the place; begun when new."""
         if slot not in self.windows:
             window: Window = self.quantity()
             window.reset()
+            if self.begins_late and (begin_late := getattr(window, "begin_late", None)):
+                begin_late()
             self.windows[slot] = window
         return self.windows[slot]
 
@@ -107,7 +113,7 @@ class Probe:
             self.errors_in_a_row = 0
 
     def went_well(self, step: int) -> None:
-        """Nothing failed in a step."""
+        """Note that nothing failed in a step."""
         if step != self.error_step:
             self.errors_in_a_row = 0
 

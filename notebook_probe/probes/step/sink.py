@@ -1,4 +1,4 @@
-"""The roles round an observer: who receives its steps, holds them up, and keeps what happened."""
+"""Roles around an observer: the receiver of its steps, the gate, and the event log."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ __all__ = ["Events", "OpenGate", "StepGate", "StepSink"]
 
 
 class StepSink(Protocol):
-    """Where closed steps go."""
+    """Protocol of the destination of closed steps."""
 
     def publish(self, frame: StepFrame) -> None:
         """Take in a step that was trained."""
@@ -19,34 +19,55 @@ class StepSink(Protocol):
         """Take in an evaluation of the state between two updates."""
 
     def settled(self) -> None:
-        """No step is open now: what was logged of the state is whole."""
+        """Note that no step is open now: what was logged of the state is whole."""
+
+    def pass_by(self, frame: StepFrame, now: float) -> bool:
+        """Take in a step that was trained, ended ``now``, and has nothing but its loss.
+
+        Return False, and do nothing, where it has to be published as any other.
+        """
 
     def announce(self, place: str, name: str) -> None:
         """Make room for what the model collects, before it is kept; may refuse the name."""
 
 
 class StepGate(Protocol):
-    """What stands between two steps."""
+    """Protocol of the gate between two steps."""
 
     awaits_update: bool
     """`before_update` is to be called in the open step."""
+    waits: bool
+    """True if something waits at the gate, so that `pass_to` has work to do."""
+
+    def wake(self) -> None:
+        """Make the next boundary look for work; from any thread."""
+
+    def reach(self, step: int) -> None:
+        """Pass on the way to ``step`` while nothing waits."""
 
     def pass_to(self, step: int) -> float:
-        """Return for how many seconds it held the training on the way to ``step``.
+        """Wait on the way to ``step``, and return the seconds.
 
         May raise a BaseException, which ends the training loop.
         """
         ...
 
     def before_update(self, frame: StepFrame) -> float:
-        """As `pass_to`, before the gradients that were read of an open step are applied."""
+        """Wait before the gradients of an open step are applied, and return the seconds."""
         ...
 
 
 class OpenGate:
-    """A gate at which nobody waits: that of an observer whose hooks are not on yet."""
+    """Gate without waiting: that of an observer whose hooks are not on yet."""
 
     awaits_update = False
+    waits = True
+
+    def wake(self) -> None:
+        pass
+
+    def reach(self, step: int) -> None:
+        pass
 
     def pass_to(self, step: int) -> float:
         return 0.0
@@ -56,7 +77,7 @@ class OpenGate:
 
 
 class Events(Protocol):
-    """Who keeps what happened at a step."""
+    """Protocol of the log of events at a step."""
 
     def event(self, step: int, kind: str, text: str) -> None:
         """Note it, in words."""

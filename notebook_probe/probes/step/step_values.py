@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import os
 import sys
 import time
 from collections.abc import Callable
 from contextlib import suppress
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any
 
 import torch
@@ -21,7 +23,7 @@ def _seconds(frame: StepFrame) -> float:
 
 
 def _peak_bytes(frame: StepFrame) -> float:
-    """Of CUDA's allocator, where it is in use: asking would set it up; else of this process."""
+    """Return CUDA's peak if in use (asking would initialize it); else that of this process."""
     if torch.cuda.is_initialized():
         return float(torch.cuda.max_memory_allocated())
     import resource  # not on Windows, where this is a gap
@@ -30,11 +32,46 @@ def _peak_bytes(frame: StepFrame) -> float:
     return float(peak if sys.platform == "darwin" else 1024 * peak)
 
 
+def _used_bytes(frame: StepFrame) -> float:
+    """Return the memory in use: of the CUDA device by all processes, or of this process."""
+    if torch.cuda.is_initialized():
+        free, total = torch.cuda.mem_get_info()
+        return float(total - free)
+    # Not on other systems, where this is a gap.
+    pages = int(Path("/proc/self/statm").read_text("ascii").split()[1])
+    return float(pages * os.sysconf("SC_PAGE_SIZE"))
+
+
+class _HostShare:
+    """Processor time of this process over that of all cores, since it was asked before."""
+
+    def __init__(self) -> None:
+        self._before = time.perf_counter(), time.process_time()
+
+    def __call__(self) -> float:
+        now = time.perf_counter(), time.process_time()
+        (begun, used), self._before = self._before, now
+        passed = (now[0] - begun) * (os.cpu_count() or 1)
+        return min(1.0, (now[1] - used) / passed) if passed > 0 else 0.0
+
+
+_host_share = _HostShare()
+
+
+def _busy_share(frame: StepFrame) -> float:
+    """Return the utilization of the CUDA device by NVML, or the processor share of this process."""
+    if torch.cuda.is_initialized():
+        return torch.cuda.utilization() / 100.0
+    return _host_share()
+
+
 AT_END: dict[str, Callable[[StepFrame], float]] = {
     "step_seconds": _seconds,
     "peak_bytes": _peak_bytes,
+    "used_bytes": _used_bytes,
+    "busy_share": _busy_share,
 }
-"""What is read when a step ends, if a due quantity needs it."""
+"""Readers of what is needed when a step ends, by feature."""
 
 
 def read_at_end(frame: StepFrame) -> None:
@@ -56,7 +93,7 @@ class StepSource:
 
 @dataclass(frozen=True, slots=True)
 class LoggedSource:
-    """What was logged under a name, or with none everything that was."""
+    """Source of what was logged under a name, or with none of everything."""
 
     name: str
 
@@ -65,7 +102,7 @@ class LoggedSource:
 
 
 def step_source(tensor: str) -> StepSource | LoggedSource:
-    """Where a feature of the step comes from.
+    """Return the source of a feature of the step.
 
     >>> step_source("logged.loss"), step_source("step_seconds")
     (LoggedSource(name='loss'), StepSource(name='step_seconds'))

@@ -1,4 +1,4 @@
-"""Which quantities are measured less often, so that watching stays inside a budget."""
+"""Quantities measured less often, so that watching stays inside a budget."""
 
 from __future__ import annotations
 
@@ -12,38 +12,38 @@ from notebook_probe.probes.step.probe import Probe
 __all__ = ["LARGEST", "StepCosts", "Stretchable", "in_words", "relaxed", "step_costs", "stretched"]
 
 LARGEST = 1024
-"""At least every so many due steps something is measured, whatever it costs."""
+"""Maximum factor: at least every so many due steps is measured, whatever it costs."""
 AT_ONCE = 16
-"""One look at a few steps stretches nothing more than so much: the machine may have been busy."""
+"""Maximum stretch after one look at a few steps: the machine may have been busy."""
 NORM_WEIGHT = 0.25
 """A norm is what most look at: it is stretched once it takes four times what the next does."""
 HIDDEN = 1.0, 3.0
-"""What measuring really takes lies between so many times what it has counted."""
+"""Bounds of the ratio of the real cost of measuring to the counted one."""
 
 
 @dataclass(frozen=True, slots=True)
 class StepCosts:
-    """What watching took of some steps, each in per cent of the step by itself."""
+    """Cost of watching in some steps, each in per cent of the step itself."""
 
     fixed: float
-    """In a step in which least is due."""
+    """Cost in a step in which least is due."""
     due: float
-    """What comes on top of it on average."""
+    """Average cost in addition to the fixed one."""
     bare: float
-    """How many seconds the step by itself takes."""
+    """Seconds of the step itself."""
 
     @property
     def total(self) -> float:
         return self.fixed + self.due
 
     def less_fixed(self, seconds: float) -> StepCosts:
-        """The same, where so much of what is in every step can be stretched, too."""
+        """Return the costs with so many seconds of the fixed cost counted as stretchable."""
         moved = min(self.fixed, 100.0 * seconds / self.bare)
         return StepCosts(self.fixed - moved, self.due + moved, self.bare)
 
 
 def step_costs(seconds: Sequence[float], costs: Sequence[float]) -> StepCosts:
-    """Tell from steps what of their time watching took.
+    """Compute the share of watching from steps.
 
     ``costs`` is what was counted of ``seconds``. A hook also makes torch slower where nobody
     counts: by how much is seen from how much longer those steps are in which more is due. Of times
@@ -66,12 +66,12 @@ def step_costs(seconds: Sequence[float], costs: Sequence[float]) -> StepCosts:
 
 @dataclass(slots=True)
 class Stretchable:
-    """A quantity whose schedule was nobody's choice, at all its modules."""
+    """Quantity with the default schedule, at all its modules."""
 
     name: str
     is_norm: bool
     factor: int
-    """Of so many due steps one is measured."""
+    """Number of due steps of which one is measured."""
     share: float
     """Per cent of step time that it takes so."""
 
@@ -84,7 +84,7 @@ class Stretchable:
     def among(
         cls, costs: Mapping[Probe, float], factors: Mapping[str, int], percent: float
     ) -> list[Stretchable]:
-        """Those among measured probes, which took ``percent`` of step time together."""
+        """Return the quantities among measured probes, which took ``percent`` of step time."""
         seconds: defaultdict[str, float] = defaultdict(float)
         for probe, spent in costs.items():
             if probe.can_stretch:
@@ -98,7 +98,7 @@ class Stretchable:
 
 
 def stretched(quantities: Iterable[Stretchable], excess: float) -> dict[str, int]:
-    """Double the factor of the dearest, again and again, until ``excess`` per cent are saved.
+    """Double the factor of the most expensive one, repeatedly, until ``excess`` per cent are saved.
 
     Or until it is the turn of one that has been doubled often enough for once: no other bears what
     it costs.
@@ -129,7 +129,7 @@ def relaxed(quantities: Iterable[Stretchable], room: float) -> dict[str, int]:
 
 
 def in_words(factors: Mapping[str, int]) -> str:
-    """What is measured how often.
+    """Describe how often each quantity is measured.
 
     Examples
     --------

@@ -1,4 +1,4 @@
-"""Where attention goes: how evenly a query spreads it, how large its scores are, what sinks it.
+"""Quantities of attention: how evenly queries spread it, how large the scores are, what sinks it.
 
 Worked out in the steps that are due, from the queries and keys of every
 ``scaled_dot_product_attention`` and ``nn.MultiheadAttention`` that a module's call computes, and
@@ -48,7 +48,7 @@ class Heads:
     n_queries: Tensor
     entropy: Tensor
     possible: Tensor
-    """What the entropy would be if every query looked at all keys it may see alike."""
+    """Entropy if every query looked equally at all keys that it may see."""
     first: Tensor
     """Shares of the first key."""
     largest: Tensor
@@ -56,7 +56,7 @@ class Heads:
 
     @classmethod
     def of(cls, scores: Tensor) -> Heads:
-        """Of a piece (batch, head, query, key), which is written over."""
+        """Measure the scores of a piece (batch, head, query, key), which are overwritten."""
         n_keys = (scores != -torch.inf).sum(-1)
         largest = scores.amax(-1)
         seeing = n_keys > 0
@@ -78,7 +78,7 @@ class Heads:
         )
 
     def merge(self, other: Heads) -> Heads:
-        """Of the queries of both."""
+        """Return the sums over the queries of both."""
         if self.entropy.shape != other.entropy.shape:
             raise QuantityError(
                 f"attention of {len(self.entropy)} and of {len(other.entropy)} heads in one step "
@@ -130,7 +130,7 @@ def heads(
 
 @quantity(units="nat", source="https://arxiv.org/abs/2303.06296", question=ATTENTION)
 def attn_entropy(attention_heads: Heads) -> Tensor:
-    """How widely queries look, ``mean_i(-sum_j p_ij ln p_ij)`` over all heads, items and queries.
+    """Width of the queries' attention, ``mean_i(-sum_j p_ij ln p_ij)`` over all heads and queries.
 
     0 where each query looks at one key alone, ``ln n`` where it looks at ``n`` keys alike. Before a
     divergence it often falls to 0, in the first layers first.
@@ -233,7 +233,7 @@ def attn_max_logit_head(attention_heads: Heads) -> Tensor:
     units="nat", axis=PER_CHANNEL, source="https://arxiv.org/abs/2303.06296", question=ATTENTION
 )
 def attn_head_entropy(attention_heads: Heads) -> Tensor:
-    """How widely the queries of each head look, ``mean_i(-sum_j p_ij ln p_ij)``.
+    """Width of the attention of each head's queries, ``mean_i(-sum_j p_ij ln p_ij)``.
 
     A vector, one number per head, in the module's order.
 
@@ -279,7 +279,7 @@ def _mean(heads: Heads, sums: Tensor) -> Tensor:
 
 
 def _number_of(values: Tensor, found: Callable[[Tensor], Tensor]) -> Tensor:
-    """Of one head among all; NaN where one cannot be compared."""
+    """Return the index of one head among all; NaN where one cannot be compared."""
     return found(values).double().where(~values.isnan().any(), torch.nan)
 
 

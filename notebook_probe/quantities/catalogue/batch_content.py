@@ -1,4 +1,4 @@
-"""What is in a batch: how even its classes are, and whether its samples are different ones.
+"""Quantities of a batch: how even its classes are, and whether its samples differ.
 
 Mean and spread of a batch are `input_mean` and `input_std` at the model itself.
 """
@@ -14,7 +14,7 @@ from torch import Tensor
 from notebook_probe.errors import QuantityError
 from notebook_probe.quantities.define import questions
 from notebook_probe.quantities.define.window import window_quantity
-from notebook_probe.quantities.reduce.arrays import wide
+from notebook_probe.quantities.reduce.arrays import sent, wide
 
 __all__ = ["DuplicateFraction", "LabelEntropy", "hashes"]
 
@@ -28,7 +28,7 @@ _WORDS = {1: torch.uint8, 2: torch.int16, 4: torch.int32, 8: torch.int32}
 
 @window_quantity(samples="step", units="nat", source="definition", question=questions.DATA)
 class LabelEntropy:
-    """How even the classes of a batch are, ``-sum_c p_c ln p_c``, ``p_c`` the share of class c.
+    """Evenness of the classes of a batch, ``-sum_c p_c ln p_c``, ``p_c`` the share of class c.
 
     ``ln`` of the number of classes where all are as frequent; 0 for a batch of one class only,
     which a loader without shuffling makes of sorted data. Over the targets that the loop hands
@@ -104,13 +104,13 @@ def hashes(tensor: Tensor) -> Tensor:
 
 @lru_cache(maxsize=4)
 def _factors(n: int, device: torch.device) -> Tensor:
-    """Odd random numbers, so that a sum of products tells rows apart."""
+    """Return random odd numbers, so that a sum of products distinguishes rows."""
     random = torch.Generator().manual_seed(SEED)
-    return (torch.randint(-(2**62), 2**62, (n,), generator=random) * 2 + 1).to(device)
+    return sent(torch.randint(-(2**62), 2**62, (n,), generator=random) * 2 + 1, device)
 
 
 def _counts_of(values: Tensor, counted: Tensor) -> Tensor:
-    """How often each distinct value occurs, and zeros, without waiting for the device."""
+    """Count how often each distinct value occurs, with zeros, without waiting for the device."""
     order = values.argsort()
     ordered, counted = values[order], counted[order]
     place = torch.zeros_like(ordered)

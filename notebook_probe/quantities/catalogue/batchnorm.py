@@ -1,4 +1,4 @@
-"""What BatchNorm uses in training against what it would use in evaluation.
+"""Quantities of BatchNorm: the statistics used in training against those used in evaluation.
 
 The train/inference discrepancy of https://arxiv.org/abs/2210.05153: how far the statistics of the
 batches lie from the running ones, in units of the running deviation. Like Taiyi, over every step
@@ -27,7 +27,7 @@ __all__ = ["BnMeanTid", "BnVarTid", "Running", "running"]
 SOURCE = "https://arxiv.org/abs/2210.05153; Taiyi"
 EPSILON = 1e-8
 MOST_STEPS = 10_000
-"""Of a longer window the last ones count."""
+"""Maximum number of steps of a window; of a longer one the last steps count."""
 
 
 @dataclass(slots=True)
@@ -38,7 +38,7 @@ class Running:
     deviation: Tensor
 
     def merge(self, other: Running) -> Running:
-        """Those after the later call."""
+        """Return the statistics after the later call."""
         return other
 
 

@@ -1,4 +1,4 @@
-"""A weight or a gradient against what it was: at the step before, or at the beginning."""
+"""Comparison of a weight or a gradient with the one at the step before or at the beginning."""
 
 from __future__ import annotations
 
@@ -14,20 +14,23 @@ __all__ = ["DistanceFromInit", "GradCosine", "LayerRotation", "SignFlipCount", "
 
 
 class _Pair:
-    """The tensor of this step and that of the step before, whatever is due."""
+    """Pair of the tensors of this step and of the step before, whether or not it is due."""
 
     before: Tensor | None = None
     now: Tensor | None = None
 
     def reset(self) -> None:
-        """Both stay: the next step's pair needs them."""
+        """Reset nothing: the next step's pair needs both tensors."""
+
+    def begin_late(self) -> None:
+        """Do nothing: the first step has no pair, as usual."""
 
     def keep(self, tensor: Tensor) -> None:
         self.before, self.now = self.now, tensor
 
     @property
     def pair(self) -> tuple[Tensor, Tensor] | None:
-        """None before the second step, and where the shape has changed."""
+        """Both tensors; None before the second step, and where the shape has changed."""
         if self.before is None or self.now is None or self.before.shape != self.now.shape:
             return None
         return self.before, self.now
@@ -37,12 +40,20 @@ class _SinceFirst:
     """The tensor of the first step seen, and what became of it."""
 
     first: Tensor | None = None
+    is_lost = False
+    """The first one was seen by an earlier run."""
 
     def reset(self) -> None:
         """The first one stays."""
         self.value: Tensor | None = None
 
+    def begin_late(self) -> None:
+        """Give no value without the first tensor."""
+        self.is_lost = True
+
     def update(self, weight: Tensor) -> None:
+        if self.is_lost:
+            return
         now = components(weight)
         if self.first is None or self.first.shape != now.shape:
             self.first = now.clone()
@@ -57,15 +68,16 @@ class _SinceFirst:
 
 @window_quantity(samples="due", combine="rss", source="Cockpit", question=questions.LEARNING)
 class DistanceFromInit(_SinceFirst):
-    """How far the weight has come, ``||W_t - W_0||_2``.
+    """Distance of the weight from its initial value, ``||W_t - W_0||_2``.
 
     ``W_0`` is that of the first due step. It grows fast at first and then more slowly; a layer
-    that stays near 0 beside the others is frozen or gets no gradient.
+    that stays near 0 unlike the others is frozen or gets no gradient.
 
     Warnings
     --------
-    Of a probe that is attached in the middle of training it is the way from there. Without
-    weight decay a noisy walk grows too, like the root of the steps, and leads nowhere.
+    Of a probe that is attached in the middle of training it is the way from there; in a run that
+    was resumed without its checkpoint it is missing. Without weight decay a noisy walk grows too,
+    like the root of the steps, and leads nowhere.
     """
 
     def compare(self, first: Tensor, now: Tensor) -> Tensor:
@@ -76,7 +88,7 @@ class DistanceFromInit(_SinceFirst):
     samples="due", source="https://arxiv.org/abs/1806.01603", question=questions.LEARNING
 )
 class LayerRotation(_SinceFirst):
-    """How far the weight has turned, ``1 - cos(W_t, W_0)``: 0 as it began, 1 at a right angle.
+    """Rotation of the weight since the start, ``1 - cos(W_t, W_0)``: 0 unturned, 1 a right angle.
 
     ``W_0`` is that of the first due step. Layers that generalise well turned far in the source,
     near 1, all of them alike; one that stays near 0 keeps its random features. Missing for a
@@ -84,8 +96,8 @@ class LayerRotation(_SinceFirst):
 
     Warnings
     --------
-    Of a probe that is attached in the middle of training it is the turn from there. A
-    fine-tuned layer is meant to turn little.
+    Of a probe that is attached in the middle of training it is the turn from there; in a run that
+    was resumed without its checkpoint it is missing. A fine-tuned layer is meant to turn little.
     """
 
     def compare(self, first: Tensor, now: Tensor) -> Tensor:
@@ -136,7 +148,7 @@ class SignFlips(_Pair):
 
 @window_quantity(source="definition", question=questions.RATE, bounds=(-1, 1))
 class GradCosine(_Pair):
-    """Whether successive gradients agree, ``cos(g_t, g_(t-1))``, as applied.
+    """Agreement of successive gradients, ``cos(g_t, g_(t-1))``, as applied.
 
     Below 0 the weight swings to and fro: the learning rate is high. Near 1 it could be higher.
     About 0 is usual where the noise of small batches rules. Missing for a gradient of zeros and
@@ -163,5 +175,5 @@ def _laid_out(tensor: Tensor) -> tuple[object, ...]:
 
 
 def _n_flips(before: Tensor, now: Tensor) -> Tensor:
-    """Of signs, -1, 0 and 1; their products add up sooner than a comparison is made."""
+    """Count the sign changes of -1, 0 and 1; summing products is faster than comparing."""
     return (before * now).clamp_(max=0).sum().neg().double()

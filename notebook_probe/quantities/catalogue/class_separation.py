@@ -1,4 +1,4 @@
-"""What the outputs of a layer know of the classes, which the loop hands over as targets.
+"""Quantities of what a layer's outputs know of the classes, which the loop passes as targets.
 
 One row per sample, over whose positions the output is averaged; or one per position, where every
 position has a target.
@@ -18,7 +18,7 @@ from notebook_probe.quantities.reduce.samples import channel_axis
 __all__ = ["linear_probe_accuracy", "neural_collapse_nc1"]
 
 RIDGE = 1e-3
-"""Of the mean squared length of a row."""
+"""Ridge penalty, relative to the mean squared length of a row."""
 
 
 def _rows(output: Tensor, targets: Tensor, module: nn.Module | None) -> tuple[Tensor, Tensor]:
@@ -75,7 +75,7 @@ def neural_collapse_nc1(output: Tensor, batch_targets: Tensor, module: nn.Module
     bounds=(0, 1),
 )
 def linear_probe_accuracy(output: Tensor, batch_targets: Tensor, module: nn.Module) -> Tensor:
-    """How well the classes can be read off a layer by a linear map, ``#(argmax = y) / n``.
+    """Accuracy of a linear map from a layer's output to the classes, ``#(argmax = y) / n``.
 
     A ridge regression of one-hot classes is fitted to every second sample of the batch and judged
     on the others. It rises with depth where layers work towards the classes; a layer below the

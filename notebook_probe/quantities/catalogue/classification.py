@@ -16,7 +16,7 @@ from notebook_probe.quantities.define.window import window_quantity
 __all__ = ["Accuracy", "Ece", "El2n"]
 
 BINS = 15
-"""Of equal width, as in the source."""
+"""Number of bins of equal width, as in the source."""
 
 
 class _Mean:
@@ -59,7 +59,7 @@ class Accuracy(_Mean):
 
 @window_quantity(samples="step", source="https://arxiv.org/abs/2107.07075", question=questions.DATA)
 class El2n(_Mean):
-    """How wrong the predicted distribution is, ``mean_i ||p_i - onehot(y_i)||_2``.
+    """Error of the predicted distribution, ``mean_i ||p_i - onehot(y_i)||_2``.
 
     From 0 for certain and right to ``sqrt(2)`` for certain and wrong. Where it stays high while the
     loss falls, some samples are not learned: look at `worst_samples`.

@@ -75,7 +75,7 @@ def input_cov_condition(input_spectrum: Spectrum) -> Tensor:
 
 
 def _ratio(spectrum: Spectrum, percent: int) -> Tensor:
-    """Largest eigenvalue over the one after ``percent`` of them, as Taiyi computes it."""
+    """Return the largest eigenvalue over the one after ``percent`` of them, as Taiyi does."""
     largest, _ = spectrum.leading
     if spectrum.is_singular and percent == 100:
         return largest / 1e-7
@@ -104,7 +104,7 @@ def input_cov_condition_50(input_spectrum: Spectrum) -> Tensor:
     """Condition of the inputs over half of the directions, ``l_1 / (l_(i+1) + 1e-7)``.
 
     The eigenvalues ``l`` of the covariance fall; ``i = d * 50 // 100``. How far the main
-    direction stands above the middle one; 1 when all are alike.
+    direction exceeds the middle one; 1 when all are alike.
 
     Warnings
     --------

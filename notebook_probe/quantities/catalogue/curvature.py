@@ -20,7 +20,7 @@ from notebook_probe.quantities.reduce.vectors import dot
 __all__ = ["AlphaStep", "hessian_trace", "sam_sharpness", "sharpness", "tic_trace"]
 
 RADIUS = 0.05
-"""Of the step uphill, as Foret et al. use it."""
+"""Radius of the step uphill, as Foret et al. use it."""
 
 PARABOLA = np.array([[1.0, 0.0, 0.0], [1.0, 1.0, 1.0], [0.0, 1.0, 0.0], [0.0, 1.0, 2.0]])
 """Height at 0 and at 1, slope at 0 and at 1, of the coefficients (1, t, t^2)."""
@@ -89,7 +89,7 @@ def tic_trace(landscape: Landscape) -> Tensor:
 
 
 def _check_mean(losses: Tensor, landscape: Landscape) -> None:
-    """Raise unless the loss of a batch is the mean of those of its samples, but for rounding."""
+    """Raise unless a batch's loss is the mean of its samples' losses, apart from rounding."""
     rounding = torch.finfo(landscape.point[0].dtype).eps ** 0.5 * losses.abs().mean()
     if (losses.mean() - landscape.value).abs() > rounding:
         raise UnreadableError(
@@ -116,7 +116,7 @@ def sam_sharpness(landscape: Landscape) -> Tensor:
 
 @window_quantity(samples="due", source="https://arxiv.org/abs/2102.06604", question=questions.RATE)
 class AlphaStep:
-    """How far the last step went on the loss, ``1 / t - 1``, ``t`` the minimum of its parabola.
+    """Length of the last step on the loss, ``1 / t - 1``, ``t`` the minimum of its parabola.
 
     0 is a step to the minimum, -1 no step at all, 1 a step to the same height on the other side;
     above 1 it overshoots, below -1 it led uphill. The parabola is fitted to the losses and slopes
@@ -134,7 +134,10 @@ class AlphaStep:
     end: tuple[Tensor, Tensor, Tensor] | None = None
 
     def reset(self) -> None:
-        """Both stay: the next step begins where this one ends."""
+        """Reset nothing: the next step begins where this one ends."""
+
+    def begin_late(self) -> None:
+        """Do nothing: the first due step has no value, as usual."""
 
     def update(self, landscape: Landscape) -> None:
         now = landscape.position, landscape.value, landscape.gradient
@@ -150,7 +153,7 @@ class AlphaStep:
 
 
 def _alpha(rise: float, first: float, last: float) -> float | None:
-    """Where 1 lies on the parabola ``a + b t + c t^2`` with this rise and these slopes at 0 and 1.
+    """Locate 1 on the parabola ``a + b t + c t^2`` with this rise and these slopes at 0 and 1.
 
     Two heights and two slopes for three numbers: least squares.
     """

@@ -144,7 +144,7 @@ class Magnitudes:
     sums: Tensor
 
     def merge(self, other: Magnitudes) -> Magnitudes:
-        """Of the rows of both."""
+        """Return the sums over the rows of both."""
         if self.sums.shape != other.sums.shape:
             raise QuantityError(
                 f"calls with {len(self.sums)} and with {len(other.sums)} channels in one step have "

@@ -21,17 +21,17 @@ Singles = npt.NDArray[np.float32]
 Counts = npt.NDArray[np.int64]
 
 BINS = "equal_bins"
-"""The part of `Extremes` that is counted only where somebody wants it."""
+"""Name of the part of `Extremes` that is counted only on request."""
 
 MOST_BINS = 90
 FEW = ((0, 0), (5, 2), (10, 3))
-"""Of so many elements at most, so many bins."""
+"""Numbers of bins for few elements: (most elements, bins)."""
 MANY = 4096
 """Above so many elements, which have as many bins as there can be, passes take more than calls."""
 MARGIN = 1e-4
-"""Of a bin: nearer to an edge a quotient of singles may be on its wrong side; it errs by 2e-5."""
+"""Share of a bin near an edge where a float32 quotient, which errs by 2e-5, may be wrong."""
 TINY, HUGE = 1e-30, 1e30
-"""Between these a bin's width, and one over it, are singles without loss."""
+"""Range of bin widths that, like their reciprocals, are exact in float32."""
 
 PIECE = 1 << 16
 """Elements counted at a time, in passes that find them in the cache."""
@@ -45,12 +45,12 @@ class Extremes:
     high: Tensor
     total: Tensor
     counts: Tensor
-    """Of NaN, of infinity and of minus infinity."""
+    """Numbers of NaN, of infinity and of minus infinity."""
     bins: Tensor | None = None
-    """How many are in each bin, where that was wanted; NaN beyond the last."""
+    """Number of elements in each bin, if requested; NaN beyond the last."""
 
     def merge(self, other: Extremes) -> Extremes:
-        """Of both together; the bins are those of the last tensor, as others have other edges."""
+        """Combine both; the bins are those of the last tensor, as others have other edges."""
         return Extremes(
             torch.minimum(self.low, other.low),
             torch.maximum(self.high, other.high),
@@ -129,7 +129,7 @@ def _by_edges(values: Floats, low: float, high: float, n_bins: int) -> Counts:
 
 
 def _by_quotients(values: Singles, low: float, high: float) -> Counts:
-    """By the quotient, and by the edges where that may mislead."""
+    """Count by the quotient, and by the edges where the quotient may mislead."""
     scale, size = MOST_BINS / (high - low), min(PIECE, len(values))
     quotient, nearest = np.empty((2, size), np.float32)
     place, is_near = np.empty(size, np.uint8), np.empty(size, np.bool_)
@@ -148,7 +148,7 @@ def _by_quotients(values: Singles, low: float, high: float) -> Counts:
 
 
 def _n_bins_of(n: int) -> int:
-    """By the rule of MindInsight; 0 of nothing."""
+    """Return the number of bins for ``n`` elements by the rule of MindInsight; 0 for none."""
     return next((few for most, few in FEW if n <= most), min(n // 10 + 1, MOST_BINS))
 
 
@@ -171,7 +171,7 @@ def _bins_there(values: Tensor, found: Extremes) -> Tensor:
 
 
 def _places(values: Tensor, low: Tensor, width: Tensor, n_bins: Tensor) -> Tensor:
-    """The bin of each value by the edges, not by the quotient; one beyond all of what is none."""
+    """Return the bin of each value by the edges, not by the quotient; `MOST_BINS` for no bin."""
     finite = values.isfinite()
     place = ((values - low) / width).nan_to_num(0, 0, 0).floor()
     place = place - (values < low + place * width).double()

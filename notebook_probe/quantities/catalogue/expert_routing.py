@@ -1,4 +1,4 @@
-"""Whether the router of a mixture of experts uses all of them."""
+"""Quantity of a mixture of experts: whether its router uses all of them."""
 
 from __future__ import annotations
 
@@ -18,12 +18,12 @@ __all__ = ["Winners", "router_load_entropy", "winners"]
 
 @dataclass(slots=True)
 class Winners:
-    """How many rows have their largest number in each channel; float64 (channel,)."""
+    """Number of rows whose largest value is in each channel; float64 (channel,)."""
 
     counts: Tensor
 
     def merge(self, other: Winners) -> Winners:
-        """Of the rows of both."""
+        """Return the counts over the rows of both."""
         if self.counts.shape != other.counts.shape:
             raise QuantityError(
                 f"calls with {len(self.counts)} and with {len(other.counts)} channels in one step "
@@ -55,7 +55,7 @@ def winners(
     source="definition; loads of eq. 5 in https://arxiv.org/abs/2101.03961", question=COLLAPSE
 )
 def router_load_entropy(output_winners: Winners) -> Tensor:
-    """How evenly a router uses its experts, ``-sum_e l_e ln l_e / ln E`` of all ``E``.
+    """Evenness of a router's use of its experts, ``-sum_e l_e ln l_e / ln E`` of all ``E``.
 
     Attached at the module that gives the router's scores; ``l_e`` is the share of tokens whose
     largest score is that of expert ``e``. 1 where all are used alike, 0 where one has every token:

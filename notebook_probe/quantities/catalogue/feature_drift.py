@@ -1,4 +1,4 @@
-"""What a module makes of the probe batch, against what it made of it at the first due step."""
+"""Comparison of a module's output for the probe batch with its output at the first due step."""
 
 from __future__ import annotations
 
@@ -18,19 +18,27 @@ class _AgainstFirst:
     """The first output seen is the reference; the next ones are compared with it."""
 
     first: Tensor | None = None
+    is_lost = False
+    """The reference was seen by an earlier run."""
 
     def reset(self) -> None:
         """The reference stays."""
         self.value: Tensor | None = None
 
+    def begin_late(self) -> None:
+        """Give no value without the reference."""
+        self.is_lost = True
+
     def update(self, probe_output: Tensor) -> None:
+        if self.is_lost:
+            return
         now = self.seen(wide(probe_output))
         if self.first is None or self.first.shape != now.shape:
             self.first = now.clone()
         self.value = self.compare(self.first, now)
 
     def seen(self, output: Tensor) -> Tensor:
-        """What of an output is compared."""
+        """Return the part of an output that is compared."""
         return output
 
     def compare(self, first: Tensor, now: Tensor) -> Tensor:
@@ -44,15 +52,16 @@ class _AgainstFirst:
     samples="due", source="https://arxiv.org/abs/2203.03466", question=questions.LEARNING
 )
 class FeatureDrift(_AgainstFirst):
-    """How far the output for the probe batch has moved, ``RMS(h_t(x) - h_s(x))``.
+    """Drift of the output for the probe batch, ``RMS(h_t(x) - h_s(x))``.
 
     ``s`` is the first due step, and the first of a new probe batch. A layer whose drift stays small
-    beside its `output_rms` keeps its features; one that rises at once follows the learning rate.
+    against its `output_rms` keeps its features; one that rises at once follows the learning rate.
 
     Warnings
     --------
     In the units of the output: compare layers relative to their size. What counts is the first call
-    of a module that is called several times. A resumed run begins with a reference of its own.
+    of a module that is called several times. Missing in a run that was resumed without its
+    checkpoint, until another probe batch is kept.
     """
 
     def compare(self, first: Tensor, now: Tensor) -> Tensor:
@@ -72,8 +81,8 @@ class CkaToReference(_AgainstFirst):
 
     Warnings
     --------
-    With fewer rows than features it is biased towards 1: keep a batch of some hundreds. A resumed
-    run begins with a reference of its own.
+    With fewer rows than features it is biased towards 1: keep a batch of some hundreds. Missing in
+    a run that was resumed without its checkpoint, until another probe batch is kept.
     """
 
     def seen(self, output: Tensor) -> Tensor:

@@ -9,6 +9,7 @@ from notebook_probe.errors import QuantityError
 from notebook_probe.quantities.catalogue.labelled_logits import labelled
 from notebook_probe.quantities.define import questions
 from notebook_probe.quantities.define.window import window_quantity
+from notebook_probe.quantities.reduce.arrays import sent
 
 __all__ = ["ForgettingEvents"]
 
@@ -17,7 +18,7 @@ UNSEEN, WRONG, RIGHT = 0, 1, 2
 
 @window_quantity(combine="sum", source="https://arxiv.org/abs/1812.05159", question=questions.DATA)
 class ForgettingEvents:
-    """How many samples were forgotten, ``#(right when last seen, wrong now)``.
+    """Number of samples that were forgotten, ``#(right when last seen, wrong now)``.
 
     Since the last due step. It needs ``run.batch(targets=y, indices=i)`` before the forward pass,
     ``indices`` being the samples' places in the data set; one byte is remembered of each. Many
@@ -32,10 +33,15 @@ class ForgettingEvents:
 
     def __init__(self) -> None:
         self._last = torch.zeros(0, dtype=torch.uint8)
+        self._is_whole = True
 
     def reset(self) -> None:
-        """What was right stays known."""
+        """Reset the count; which samples were right stays known."""
         self._n: Tensor | None = None
+
+    def begin_late(self) -> None:
+        """Give no value: earlier predictions are unknown."""
+        self._is_whole = False
 
     def update(self, output: Tensor, batch_targets: Tensor, batch_indices: Tensor) -> None:
         parts = [(found.is_right, found.counts) for found in labelled(output, batch_targets)]
@@ -49,7 +55,7 @@ class ForgettingEvents:
         if int(indices.min()) < 0:
             raise QuantityError(f"index {int(indices.min())}; numbers from 0 are expected")
         self._make_room(int(indices.max()) + 1, right.device)
-        indices = indices.to(right.device)
+        indices = sent(indices, right.device)
         before = self._last[indices]
         forgotten = ((before == RIGHT) & ~right & counted).sum()
         now = torch.where(right, RIGHT, WRONG).to(torch.uint8)
@@ -57,9 +63,9 @@ class ForgettingEvents:
         self._n = forgotten if self._n is None else self._n + forgotten
 
     def _make_room(self, n: int, device: torch.device) -> None:
-        last = self._last.to(device)
+        last = sent(self._last, device)
         more = torch.full((max(0, max(n, 2 * len(last)) - len(last)),), UNSEEN, device=device)
         self._last = torch.cat([last, more.to(torch.uint8)]) if n > len(last) else last
 
     def compute(self) -> Tensor | None:
-        return self._n
+        return self._n if self._is_whole else None

@@ -43,7 +43,7 @@ def grad_depth_slope(each_grad_sumsq: Sequence[Stat | None]) -> float:
 
 @quantity(source="definition", question=questions.SPIKE)
 def clip_coefficient(grad_sumsq: Stat, grad_raw_sumsq: Stat, loss_scale: float) -> float:
-    """What clipping left of the model's gradient, ``||g applied||_2 / ||g accumulated||_2``.
+    """Share of the model's gradient left by clipping, ``||g applied||_2 / ||g accumulated||_2``.
 
     1 where nothing was clipped, ``c / ||g||`` where the norm was clipped to ``c``. Below 1 in
     nearly every step, the threshold is a second learning rate. A gradient scaler's scale is taken

@@ -1,4 +1,4 @@
-"""How noisy the gradient of a step is, from the micro-batches it was accumulated of.
+"""Noise of the gradient of a step, from the micro-batches it was accumulated from.
 
 Where the papers compare single samples these compare micro-batches: what one backward adds to the
 gradient, ``k`` of them in a step. All are of every parameter below the module: at the root of the
@@ -26,7 +26,7 @@ __all__ = ["GradientNoiseScale", "InnerProductTest", "OrthogonalityTest", "norm_
 
 @dataclass(frozen=True, slots=True)
 class _Micro:
-    """What the micro-batches of a step say about the gradient; batch sizes count micro-batches."""
+    """Signal and noise in the micro-batches of a step; batch sizes count micro-batches."""
 
     n: float
     one: float
@@ -46,7 +46,7 @@ class _Micro:
 
 
 def _micro(grad_micro: Stat, grad_raw: Stat) -> _Micro | None:
-    """None of fewer than two micro-batches, of broken gradients, and of such as not all have.
+    """Return None for fewer than two micro-batches, and broken or partly missing gradients.
 
     Gradients that were scaled, or divided by the number of micro-batches, give the same ratios.
     """
@@ -54,6 +54,10 @@ def _micro(grad_micro: Stat, grad_raw: Stat) -> _Micro | None:
     if not n >= 2 or left or not math.isfinite(grad_micro.sumsq + grad_raw.sumsq):
         return None
     return _Micro(n, grad_micro.sumsq / n, grad_raw.sumsq / n**2)
+
+
+FORGOTTEN = 135
+"""Due steps after which less than a thousandth of the running means is of those before."""
 
 
 @window_quantity(
@@ -65,7 +69,7 @@ def _micro(grad_micro: Stat, grad_raw: Stat) -> _Micro | None:
 class GradientNoiseScale:
     """Batch size up to which larger batches pay, ``tr(S) / ||G||^2``, in micro-batches.
 
-    From the micro-batches of an accumulated step, by the norms of their own gradients and of the
+    From the micro-batches of an accumulated step, by the norms of their gradients and of the
     mean of all; ``S`` is the covariance of one micro-batch's gradient, ``G`` the true gradient, of
     all parameters below the module. Both are averaged over about the last 20 due steps. Times the
     samples in a micro-batch it is the paper's ``B_simple``: a batch much smaller wastes steps, one
@@ -81,18 +85,24 @@ class GradientNoiseScale:
 
     def __init__(self) -> None:
         self.noise = self.signal = 0.0
+        self.n_missing = 0
 
     def reset(self) -> None:
-        """Running means go on."""
+        """Reset nothing: the running means continue."""
+
+    def begin_late(self) -> None:
+        """Give no value until earlier steps would be forgotten."""
+        self.n_missing = FORGOTTEN
 
     def update(self, grad_micro_sumsq: Stat, grad_raw_sumsq: Stat) -> None:
         micro = _micro(grad_micro_sumsq, grad_raw_sumsq)
         if micro is not None:
             self.noise += (1 - self.DECAY) * (micro.noise - self.noise)
             self.signal += (1 - self.DECAY) * (micro.signal - self.signal)
+            self.n_missing = max(0, self.n_missing - 1)
 
     def compute(self) -> float | None:
-        return self.noise / self.signal if self.signal > 0 else None
+        return self.noise / self.signal if self.signal > 0 and not self.n_missing else None
 
 
 @quantity(source="https://doi.org/10.1007/s10107-012-0572-5", question=questions.NOISE)
@@ -118,7 +128,7 @@ def norm_test(grad_micro_sumsq: Stat, grad_raw_sumsq: Stat) -> float:
 
 
 class _Spread(MicroBatchGradients):
-    """How the micro-batches' gradients stand to their mean ``g``: along it, and across it.
+    """Spread of the micro-batches' gradients about their mean ``g``: along it, and across it.
 
     Both by the differences from ``g``, so that nothing cancels where they are nearly alike.
     """

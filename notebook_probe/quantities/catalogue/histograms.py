@@ -13,7 +13,7 @@ The edges of each step are ``series.linear_bin_lo * series.linear_bin_width`` an
 that calls are pooled without loss and two steps are compared by adding neighbours.
 
 ``e`` is between -121 and 128, so that ``w`` is a float32: the outermost bins take what is
-larger. Where values span many decades, as gradients often do, most of them lie in the two bins in
+larger. Where values span many decades, as gradients often do, most of them are in the two bins in
 the middle: `log_histograms` has bins for that.
 """
 
@@ -54,7 +54,7 @@ OCTAVES = HALF.bit_length() - 1
 LOWEST, HIGHEST = OCTAVES - 126, 128
 """Least and greatest exponent of the range: bins are normal float32 numbers wide."""
 TINY = 2.0**-126
-"""Has the least exponent, which zero has not."""
+"""Number with the least exponent, used since zero has no exponent."""
 
 PIECE = 1 << 15
 """Elements counted at a time, which the second pass over them finds in the cache."""
@@ -71,21 +71,21 @@ def _axis() -> Axis:
 
 
 LINEAR_BINS = _axis()
-"""Middle (infinite for what is not finite) and edges in widths of a bin, and the width itself."""
+"""Middle (infinite for what is not finite) and edges in bin widths, and the width itself."""
 
 
 @dataclass(slots=True)
 class Histogram:
-    """How many elements of one or many tensors fall into each bin."""
+    """Number of elements of one or many tensors in each bin."""
 
     counts: Tensor
-    """int64 (65,), on the device of what was counted."""
+    """Counts, int64 (65,), on the device of the elements."""
     exponent: Tensor
     """int64 (): the bins lie between ``-2**exponent`` and ``2**exponent``."""
 
     @property
     def width(self) -> Tensor:
-        """Of a bin, float32."""
+        """Width of a bin, float32."""
         return _power_of_two(self._exponent_on(self.counts.device) - OCTAVES)
 
     def merge(self, other: Histogram) -> Histogram:
@@ -95,7 +95,7 @@ class Histogram:
         return Histogram(self._at(exponent) + other._at(exponent).to(device), exponent)
 
     def _exponent_on(self, device: torch.device) -> Tensor:
-        """What was on an accelerator comes to the host as floats, one number without a tensor."""
+        """Return the exponent on a device; from an accelerator it comes without a tensor."""
         return torch.as_tensor(self.exponent, device=device).long()
 
     def _at(self, exponent: Tensor) -> Tensor:
@@ -141,7 +141,7 @@ def histogram(
 
 
 def _on_cpu(values: npt.NDArray[Any]) -> Histogram:
-    """In two passes, where all is finite."""
+    """Count in two passes if everything is finite."""
     low, high = _ends(values)
     if not (math.isfinite(low) and math.isfinite(high)) or max(-low, high) >= 2.0**HIGHEST:
         return _on_device(torch.from_numpy(values))
@@ -174,7 +174,7 @@ def _ends(values: npt.NDArray[Any]) -> tuple[float, float]:
 
 
 def _on_device(values: Tensor) -> Histogram:
-    """The same whatever there is, without ever waiting for the device."""
+    """Count values of any kind, without ever waiting for the device."""
     finite = values.isfinite()
     sizes = torch.cat([values.abs().where(finite, 0), values.new_full((1,), TINY)])
     exponent = torch.frexp(sizes.amax())[1].long().clamp(LOWEST, HIGHEST)
@@ -190,7 +190,7 @@ def _power_of_two(exponent: Tensor) -> Tensor:
 
 
 def _row(found: Histogram) -> Tensor:
-    """As it is recorded."""
+    """Return the counts and the width as one row, which is recorded."""
     return torch.cat([found.counts.float(), found.width.reshape(1)])
 
 

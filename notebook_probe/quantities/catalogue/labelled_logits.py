@@ -1,4 +1,4 @@
-"""Logits beside the right answers: an output and the targets the loop has handed over."""
+"""Logits with the right answers: an output and the targets that the loop passed."""
 
 from __future__ import annotations
 
@@ -9,21 +9,21 @@ from torch import Tensor
 
 from notebook_probe.errors import QuantityError
 from notebook_probe.quantities.catalogue.predictions import class_blocks
-from notebook_probe.quantities.reduce.arrays import readable
+from notebook_probe.quantities.reduce.arrays import readable, sent
 
 __all__ = ["Labelled", "labelled"]
 
 
 @dataclass(frozen=True, slots=True)
 class Labelled:
-    """Some predictions and their labels."""
+    """Predictions and their labels."""
 
     logits: Tensor
     """(prediction, class), in float32 or wider."""
     labels: Tensor
     """(prediction,), int64, of a class that there is."""
     counts: Tensor
-    """(prediction,), False for a label that stands for none: those do not count."""
+    """Mask (prediction,), False for a label such as the ignored index, which does not count."""
 
     @property
     def is_right(self) -> Tensor:
@@ -55,7 +55,7 @@ def labelled(output: Tensor, targets: Tensor) -> Iterator[Labelled]:
     >>> found.is_right.tolist(), found.counts.tolist()
     ([True, False, False], [True, True, False])
     """
-    values, labels = readable(output), targets.detach().to(output.device)
+    values, labels = readable(output), sent(targets.detach(), output.device)
     if values.numel() == labels.numel():
         blocks = class_blocks(values.reshape(-1, 1), 1)
     else:

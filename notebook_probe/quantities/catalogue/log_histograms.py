@@ -30,7 +30,7 @@ from torch import Tensor, nn
 from notebook_probe.axis import Axis
 from notebook_probe.quantities.define import questions
 from notebook_probe.quantities.define.decorator import quantity
-from notebook_probe.quantities.reduce.arrays import dense, readable, tallied
+from notebook_probe.quantities.reduce.arrays import dense, readable, sent, tallied
 from notebook_probe.quantities.reduce.reductions import reduction
 
 __all__ = [
@@ -55,7 +55,7 @@ CHUNK = 1 << 20
 """Elements counted at a time, so that their keys stay in the cache between two passes."""
 
 PAIRED = 1 << 19
-"""So many are counted faster in pairs, of which there are 65,536 kinds."""
+"""Number of keys from which counting in pairs, of 65,536 kinds, is faster."""
 
 
 def _axis() -> Axis:
@@ -80,10 +80,10 @@ BINS = _axis()
 
 @dataclass(slots=True)
 class LogHistogram:
-    """How many elements of one or many tensors fall into each bin."""
+    """Number of elements of one or many tensors in each bin."""
 
     counts: Tensor
-    """int64 (64,), on the device of what was counted."""
+    """Counts, int64 (64,), on the device of the elements."""
 
     def merge(self, other: LogHistogram) -> LogHistogram:
         """The histogram of both together."""
@@ -129,7 +129,7 @@ _PLAIN = (Tensor, nn.Parameter)
 
 
 class _Format:
-    """How the first bits of a number, its key, tell where it belongs.
+    """Layout of a number type, whose first bits, the key, tell the bin.
 
     Parameters
     ----------
@@ -176,7 +176,7 @@ _FORMATS = {
     torch.float32: _Format(torch.int32, np.uint32, 23, 2, np.uint8),
     torch.bfloat16: _Format(torch.int16, np.uint16, 7, 2, np.uint8),
 }
-"""The types that are counted as they are. The small numbers of float16 share one exponent."""
+"""Types that are counted directly. The small numbers of float16 share one exponent."""
 
 
 def _counts_on_cpu(bits: npt.NDArray[Any], form: _Format) -> Tensor:
@@ -200,7 +200,7 @@ def _counts_on_cpu(bits: npt.NDArray[Any], form: _Format) -> Tensor:
 
 
 def _counts(keys: npt.NDArray[Any], n_keys: int) -> npt.NDArray[np.int64]:
-    """How often each key is there; of many keys of one byte two are counted as one number."""
+    """Count each key; of many one-byte keys, two are counted as one number."""
     if keys.itemsize > 1 or keys.size < PAIRED:
         alone: npt.NDArray[np.int64] = torch.bincount(
             torch.from_numpy(keys), minlength=n_keys
@@ -220,7 +220,7 @@ def _counts_on_device(bits: Tensor, form: _Format) -> Tensor:
     keys = (bits >> form.shift) & (form.n_keys - 1)
     by_key = tallied(keys.int(), form.n_keys)
     counts = torch.zeros(BINS.size, dtype=torch.int64, device=device)
-    counts.index_add_(0, torch.from_numpy(form.bins).to(device, non_blocking=True), by_key)
+    counts.index_add_(0, sent(torch.from_numpy(form.bins), device), by_key)
     for key, place, others in form.exceptions:
         n = bits.numel() - torch.count_nonzero(others(bits))
         counts[int(form.bins[key])] -= n
@@ -229,7 +229,7 @@ def _counts_on_device(bits: Tensor, form: _Format) -> Tensor:
 
 
 def _stored(tensor: Tensor) -> Tensor:
-    """The elements that are in memory; those that a sparse tensor leaves out are zero."""
+    """Return the elements in memory; those that a sparse tensor leaves out are zero."""
     if tensor.layout is torch.strided:
         return tensor
     if tensor.layout is torch.sparse_coo:
@@ -253,7 +253,7 @@ def _floats(tensor: Tensor) -> Tensor:
 
 
 def _flat(tensor: Tensor) -> Tensor:
-    """All elements in the order of memory, copied only where they do not lie dense in it."""
+    """Return all elements in memory order, copied only where they are not dense in memory."""
     if not tensor.is_contiguous():
         order = sorted(range(tensor.dim()), key=tensor.stride, reverse=True)
         tensor = tensor.permute(order)
@@ -328,7 +328,7 @@ def grad_output_log_histogram(grad_output_log_histogram: LogHistogram) -> Tensor
     """Counts of the gradients that reach the output, ``#{dL/dy in bin}``.
 
     The bins are powers of four of either sign, smaller ones towards zero in the middle.
-    What lies below ``2**-25`` would be lost in float16 without loss scaling; the room to its
+    What is below ``2**-25`` would be lost in float16 without loss scaling; the room to its
     largest bin is what a scale can use.
 
     Warnings

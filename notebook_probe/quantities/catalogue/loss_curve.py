@@ -26,11 +26,14 @@ quantities.instead(
 SLOWEST = 0.01
 """Weight of a new loss in the average, once there are 100."""
 
+FORGOTTEN = 700
+"""Losses after which less than a thousandth of the average is of those before."""
+
 HISTORY = 64
 """Losses that a new one is compared with."""
 
 FEWEST = 8
-"""With fewer of them nothing can be said."""
+"""Least number of losses for a score."""
 
 EVALUATED = ("eval_loss", "val_loss", "valid_loss", "validation_loss", "test_loss")
 """Names under which the loss of an evaluation may be logged; the first of them counts."""
@@ -49,24 +52,28 @@ class LossEma:
     `loss_spike_score` shows it.
     """
 
-    n, mean = 0, 0.0
+    n, mean, n_missing = 0, 0.0, 0
 
     def reset(self) -> None:
-        """The average goes on."""
+        """Reset nothing: the average continues."""
+
+    def begin_late(self) -> None:
+        """Give no value until earlier losses would be forgotten."""
+        self.n_missing = FORGOTTEN
 
     def update(self, logged_loss: float) -> None:
         if math.isfinite(logged_loss):
-            self.n += 1
+            self.n, self.n_missing = self.n + 1, max(0, self.n_missing - 1)
             weight = max(SLOWEST, 1 / self.n)
             self.mean = self.mean * (1 - weight) + logged_loss * weight
 
     def compute(self) -> float | None:
-        return self.mean if self.n else None
+        return self.mean if self.n and not self.n_missing else None
 
 
 @window_quantity(source="robust z-score", question=questions.SPIKE)
 class LossSpikeScore:
-    """How far the loss jumps out of its past, ``(L - median) / (1.4826 MAD)``.
+    """Jump of the loss out of its past, ``(L - median) / (1.4826 MAD)``.
 
     Median and median absolute deviation are of the 64 losses before it; the largest score since
     the last due step counts, so that no spike is missed between two. Of steady noise it stays
@@ -80,10 +87,15 @@ class LossSpikeScore:
 
     def __init__(self) -> None:
         self._past: deque[float] = deque(maxlen=HISTORY)
+        self._fewest = FEWEST
 
     def reset(self) -> None:
         """The past stays."""
         self._scores: list[float] = []
+
+    def begin_late(self) -> None:
+        """Give no value until the history is complete."""
+        self._fewest = HISTORY
 
     def update(self, logged_loss: float) -> None:
         score = self._score(logged_loss)
@@ -94,7 +106,7 @@ class LossSpikeScore:
     def _score(self, loss: float) -> float | None:
         if not math.isfinite(loss):
             return loss
-        if len(self._past) < FEWEST:
+        if len(self._past) < self._fewest:
             return None
         middle = median(self._past)
         spread = 1.4826 * median(abs(past - middle) for past in self._past)
@@ -106,7 +118,7 @@ class LossSpikeScore:
 
 @window_quantity(source="definition", question=questions.PROGRESS)
 class TrainEvalGap:
-    """How much worse an evaluation is than the training, ``L_eval - mean L_train``.
+    """Gap between an evaluation's loss and the training's, ``L_eval - mean L_train``.
 
     The evaluation is logged as ``run.log(eval_loss=..., phase="eval")`` (``val_loss``,
     ``test_loss`` are known too); the mean is of the training losses since the evaluation before.
@@ -121,10 +133,15 @@ class TrainEvalGap:
 
     def __init__(self) -> None:
         self._total, self._n = 0.0, 0
+        self._is_whole = True
 
     def reset(self) -> None:
-        """The mean goes on until the next evaluation."""
+        """Reset the gap; the mean continues until the next evaluation."""
         self._gap: float | None = None
+
+    def begin_late(self) -> None:
+        """Give no value at the next evaluation: some losses before it are unknown."""
+        self._is_whole = False
 
     def update(self, logged: Mapping[str, float]) -> None:
         loss = logged.get("loss")
@@ -132,8 +149,8 @@ class TrainEvalGap:
             self._total, self._n = self._total + loss, self._n + 1
         evaluated = next((logged[name] for name in EVALUATED if name in logged), None)
         if evaluated is not None and self._n:
-            self._gap = evaluated - self._total / self._n
-            self._total, self._n = 0.0, 0
+            self._gap = evaluated - self._total / self._n if self._is_whole else None
+            self._total, self._n, self._is_whole = 0.0, 0, True
 
     def compute(self) -> float | None:
         return self._gap

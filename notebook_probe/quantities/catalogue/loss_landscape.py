@@ -9,7 +9,7 @@ from notebook_probe.axis import Axis
 from notebook_probe.quantities.define import questions
 from notebook_probe.quantities.define.decorator import quantity
 from notebook_probe.quantities.reduce.landscape import Landscape
-from notebook_probe.quantities.reduce.slices import Grid, evenly, random_direction
+from notebook_probe.quantities.reduce.slices import SliceGrid, evenly, random_direction
 
 __all__ = ["DISTANCE", "PLANE", "filter_normalised", "loss_landscape_1d", "loss_landscape_2d"]
 
@@ -18,7 +18,7 @@ N_ALONG, N_ACROSS = 21, 11
 DISTANCE = Axis("distance", {"distance": evenly(N_ALONG)}, "landscape_1d")
 """Along one direction, in units of each filter's own norm."""
 
-GRID = Grid(evenly(N_ACROSS), evenly(N_ACROSS))
+GRID = SliceGrid(evenly(N_ACROSS), evenly(N_ACROSS))
 
 PLANE = GRID.axis("plane", "plane", "landscape_2d")
 """The points of a square grid, row by row; units as above."""

@@ -19,7 +19,7 @@ def _std(stat: Stat) -> float:
 def input_mean(input_moments: Stat) -> float:
     """Mean of what comes in, ``mean(x)`` over all elements.
 
-    Near 0 is what most initialisations count on; far from 0 beside `input_std`, every unit sees
+    Near 0 is what most initialisations count on; far from 0 against `input_std`, every unit sees
     almost the same.
 
     Warnings

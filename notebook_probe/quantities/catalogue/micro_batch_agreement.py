@@ -1,4 +1,4 @@
-"""Whether the micro-batches of a step want the same, element by element and by their angles.
+"""Agreement of the micro-batches of a step, element by element and by their angles.
 
 Micro-batches take the place of the papers' samples, as in `norm_test`: of every parameter below the
 module, of one alone where it is named.
@@ -62,7 +62,7 @@ class _Elements:
         return both
 
     def means(self) -> tuple[Tensor, Tensor] | None:
-        """Over all elements that differ, of ``n (E g)^2 / Var g`` and ``(E g)^2 / Var g``."""
+        """Return the means of ``n (E g)^2 / Var g`` and ``(E g)^2 / Var g`` over what differs."""
         several = [each.signal() for each in self._parameters if each.n > 1]
         if not several:
             return None
@@ -116,7 +116,7 @@ class EarlyStoppingEvidence(_Elements):
 
 @window_quantity(samples="due", source="https://arxiv.org/abs/1901.09491", question=questions.NOISE)
 class Stiffness(MicroBatchGradients):
-    """Whether micro-batches want the same, ``mean_(i<j) cos(g_i, g_j)`` over their pairs.
+    """Agreement of micro-batches, ``mean_(i<j) cos(g_i, g_j)`` over their pairs.
 
     Above 0 a step for one micro-batch also lowers the loss of another: what is learnt is shared.
     Near 0 they have nothing to do with each other, which is usual late in training. Missing without

@@ -1,4 +1,4 @@
-"""What a norm layer multiplies by and adds, once it has normalised."""
+"""Gains and shifts of a norm layer: the factor and the addend after it has normalized."""
 
 from __future__ import annotations
 
@@ -59,7 +59,7 @@ def norm_gain_rms(weight_gain: Stat) -> float:
 def norm_bias_rms(module: nn.Module) -> Tensor:
     """Usual shift of a norm layer, ``sqrt(mean beta^2)``.
 
-    0 at the start. Beside `norm_gain_rms` it tells how much of what leaves the norm is the same
+    0 at the start. With `norm_gain_rms` it tells how much of what leaves the norm is the same
     for every input. Missing for a norm without a bias.
 
     Warnings

@@ -1,4 +1,4 @@
-"""What the optimizer makes of a gradient: its options, its moments, the steps they allow."""
+"""Quantities of the optimizer: its options, its moments, the steps they allow."""
 
 from __future__ import annotations
 
@@ -35,8 +35,8 @@ __all__ = [
 def lr(group_lr_largest: Stat) -> float:
     """Largest learning rate of the parameters below the module, ``max lr``, as this step used it.
 
-    Of a parameter's path (``"fc1.bias"``) it is the rate of its group. A schedule shows here as it
-    was applied; a rate that stays where a schedule should move it was never told to the optimizer.
+    Of a parameter's path (``"fc1.bias"``) it is the rate of its group. A schedule shows here as
+    applied; a rate that stays where a schedule should move it was never passed to the optimizer.
     Missing where no optimizer owns a parameter, or where it has no such option.
 
     Warnings
@@ -107,7 +107,7 @@ def moment_ratio(
     state_step: Tensor,
     group_betas: tuple[float, float],
 ) -> Tensor:
-    """How much gradients agree, ``||m||_2 / ||sqrt(v)||_2``, of Adam's moments without bias.
+    """Agreement of gradients, ``||m||_2 / ||sqrt(v)||_2``, of Adam's moments without bias.
 
     Near 1 they point the same way step after step, near 0 they are noise round zero, which averages
     out. Missing without Adam's state, and for a weight that has never had a gradient.
@@ -139,26 +139,26 @@ def grad_below_eps_fraction(grad: Tensor, group_eps: float) -> Tensor:
 
 @dataclass(slots=True)
 class Scaler:
-    """A gradient scaler as it was when an optimizer stepped, before its own update."""
+    """State of a gradient scaler when an optimizer stepped, before its own update."""
 
     scale: Number
     n_clean: Number
     """Updates without an overflow since the scale was changed last."""
     n_overflows: Number
-    """Of the optimizers that have stepped, those that applied nothing."""
+    """Number of the optimizers that stepped and applied nothing."""
     growth: float
     backoff: float
     interval: int
 
     def next(self) -> tuple[float, float]:
-        """Its scale and its clean updates after the step, and if none is skipped at the next."""
+        """Return its scale and its clean updates after the step, if the next is not skipped."""
         scale, n_clean = float(self.scale), float(self.n_clean) + 1
         if self.n_overflows:
             return scale * self.backoff, 0.0
         return (scale * self.growth, 0.0) if n_clean == self.interval else (scale, n_clean)
 
     def n_skipped(self, expected: tuple[float, float]) -> int:
-        """How often it has backed off since it was expected to be so."""
+        """Return how often the scale has backed off from the expected one."""
         change = float(self.scale) / expected[0]
         if self.n_clean or not 0 < change < 1:
             return 0
@@ -186,8 +186,8 @@ class AmpSkipped:
     """Updates a gradient scaler skipped for an overflow, ``#(skipped)`` since the last due step.
 
     0 or 1 at every step as a rule. One in some hundreds is how a scaler finds its scale; in a row
-    they mean that something is infinite. The skipped batch counts to the step after it, whose
-    ``calls`` are more. Missing without a scaler.
+    they mean that something is infinite. The skipped batch is part of no step:
+    ``discarded_backwards`` of the next one counts it. Missing without a scaler.
 
     Warnings
     --------
@@ -200,6 +200,9 @@ class AmpSkipped:
 
     def reset(self) -> None:
         self.n: int | None = None
+
+    def begin_late(self) -> None:
+        """Do nothing: updates skipped before the first step are unknown, as usual."""
 
     def update(self, scaler: Scaler) -> None:
         skipped = scaler.n_skipped(self.expected) if self.expected is not None else 0
@@ -236,7 +239,7 @@ def effective_lr_quantiles(
 
 
 def _quantiles_on_device(values: Tensor) -> Tensor:
-    """Without a copy of the levels, for which the device would have to be waited."""
+    """Return quantiles without copying the levels, which would wait for the device."""
     ordered = values.sort().values
     ranks = [level * (len(ordered) - 1) for level in LEVELS]
     found = [ordered[int(rank)].lerp(ordered[math.ceil(rank)], rank % 1) for rank in ranks]
@@ -249,5 +252,5 @@ def _unbiased(average: Tensor, step: Tensor, beta: float) -> Tensor:
 
 
 def _begun(step: Tensor, beta: float) -> Tensor | float:
-    """What the weights of a running average add up to, which began at zero."""
+    """Return the sum of the weights of a running average that began at zero."""
     return 1.0 - beta ** (float(step) if step.is_cpu else step.double())

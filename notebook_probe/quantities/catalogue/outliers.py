@@ -18,7 +18,7 @@ __all__ = ["channel_kurtosis", "massive_ratio"]
 
 @quantity(source="https://arxiv.org/abs/2405.19279", question=RANGE)
 def channel_kurtosis(output_channels: Channels) -> Tensor:
-    """How unequal channels are in size, ``mean(s^4) / mean(s^2)^2`` with ``s_c = sqrt(E[y_c^2])``.
+    """Inequality of channel sizes, ``mean(s^4) / mean(s^2)^2`` with ``s_c = sqrt(E[y_c^2])``.
 
     1 where all channels are equally large, their number where one has everything. Transformers in
     training grow outlier channels, and with them this number; the larger it is, the more their
@@ -54,6 +54,5 @@ def _median(values: Tensor) -> Tensor:
     """The middle one, or the mean of the middle two."""
     if values.is_cpu:  # both are found at once
         return torch.as_tensor(np.median(values.numpy()))
-    n = values.numel()
-    lower = values.kthvalue((n + 1) // 2).values
-    return lower if n % 2 else (lower + values.kthvalue(n // 2 + 1).values) / 2
+    n, ordered = values.numel(), values.sort().values  # kthvalue is not deterministic on CUDA
+    return ordered[(n - 1) // 2 : n // 2 + 1].mean()

@@ -44,13 +44,21 @@ class Channels:
     n_rows: int
     mean: Tensor
     squares: Tensor
-    """Sum of the squared differences from the mean; NaN, like the mean, of no row."""
+    """Sum of the squared differences from the mean; NaN, like the mean, of no row.
+
+    Where the mean is not finite, the sum of the squares themselves: infinite, or NaN of a NaN.
+    """
 
     @classmethod
     def of(cls, rows: Tensor) -> Channels:
         """The moments of rows (sample, channel), which are written over."""
         mean = rows.mean(0)
-        return cls(len(rows), mean, rows.sub_(mean).square_().sum(0))
+        is_finite = mean.isfinite()
+        if mean.is_cpu and bool(is_finite.all()):  # no device is waited for
+            return cls(len(rows), mean, rows.sub_(mean).square_().sum(0))
+        sizes = rows.square().sum(0)
+        squares = rows.sub_(mean).square_().sum(0)
+        return cls(len(rows), mean, torch.where(is_finite, squares, sizes))
 
     def merge(self, other: Channels) -> Channels:
         """The moments of the rows of both."""
@@ -64,17 +72,25 @@ class Channels:
         n_rows = self.n_rows + other.n_rows
         shift, share = other.mean - self.mean, other.n_rows / n_rows
         between = shift.square() * (self.n_rows * share)
-        return Channels(n_rows, self.mean + shift * share, self.squares + other.squares + between)
+        is_finite = shift.isfinite()  # else one of the means is not
+        mean = self.mean * (1 - share) + other.mean * share
+        return Channels(
+            n_rows,
+            torch.where(is_finite, self.mean + shift * share, mean),
+            self.squares + other.squares + torch.where(is_finite, between, 0.0),
+        )
 
     @property
     def std(self) -> Tensor:
-        """Standard deviation, divisor rows less one; NaN of one row."""
-        return (self.squares / (self.n_rows - 1)).sqrt()
+        """Standard deviation, divisor rows less one; NaN of one row, and of infinite values."""
+        std = (self.squares / (self.n_rows - 1)).sqrt()
+        return torch.where(self.mean.isfinite(), std, torch.nan)
 
     @property
     def rms(self) -> Tensor:
-        """Root of the mean square; NaN of no row."""
-        return (self.mean.square() + self.squares / self.n_rows).sqrt()
+        """Root of the mean square; infinite where a value is, NaN of a NaN and of no row."""
+        of_mean = torch.where(self.mean.isfinite(), self.mean.square(), 0.0)
+        return (of_mean + self.squares / self.n_rows).sqrt()
 
 
 @reduction("channels", first_only=True)
@@ -103,7 +119,7 @@ def channels(
 def input_channel_mean(input_channels: Channels) -> Tensor:
     """Mean of each channel of the inputs, ``mean(x_c)`` over samples and positions.
 
-    Channels that stand far from 0 beside their deviation shift the whole layer behind them; one
+    Channels that are far from 0 against their deviation shift the whole layer behind them; one
     that drifts over the steps shows what the layer before is doing.
 
     Warnings
@@ -172,7 +188,7 @@ def input_channel_abs_max(input_peaks: Peaks) -> Tensor:
 def output_channel_mean(output_channels: Channels) -> Tensor:
     """Mean of each channel of the outputs, ``mean(y_c)``.
 
-    Over samples and positions. Far from 0 beside `output_channel_std`, the channel is mostly a
+    Over samples and positions. Far from 0 against `output_channel_std`, the channel is mostly a
     constant, which the next layer's bias could hold as well.
 
     Warnings

@@ -1,4 +1,4 @@
-"""How close numbers come to the ends of their type's range; of the type they are computed in."""
+"""Distance of numbers from the ends of their type's range; the type they are computed in."""
 
 from __future__ import annotations
 
@@ -191,7 +191,7 @@ def _underflow(tensor: Tensor) -> Tensor | float:
 
 
 def _share_below(limit: float, tensor: Tensor) -> Tensor | float:
-    """Of the elements those that are smaller than ``limit``, and not zero."""
+    """Return the share of elements that are smaller than ``limit``, and not zero."""
     size = readable(tensor).abs()
     if not size.numel():
         return math.nan

@@ -1,6 +1,6 @@
-"""What logits say of themselves, without the right answers: scale, doubt and confidence.
+"""Quantities of logits without the right answers: scale, doubt and confidence.
 
-Classes are along the module's channel axis; each position is a prediction of its own. A single
+Classes are along the module's channel axis; each position is a separate prediction. A single
 logit is that of class 1 against class 0. Sums are exact over the calls of a step.
 """
 
@@ -41,7 +41,7 @@ class Predictions:
 
     @classmethod
     def of(cls, logits: Tensor) -> Predictions:
-        """Of logits (prediction, class)."""
+        """Measure logits (prediction, class)."""
         logs, top = logits.log_softmax(-1), logits.amax(-1)
         surest = logs.amax(-1)
         surprise = -logs.clamp(min=torch.finfo(logs.dtype).min)  # finite, as 0 ln 0 counts as 0
@@ -53,7 +53,7 @@ class Predictions:
         )
 
     def merge(self, other: Predictions) -> Predictions:
-        """Of both together."""
+        """Return the sums over both."""
         return Predictions(
             self.n + other.n,
             self.logsumexp + other.logsumexp,
@@ -88,7 +88,7 @@ def predictions(
 
 
 def class_blocks(values: Tensor, axis: int) -> Iterator[Tensor]:
-    """Rows (prediction, class) in float32 or wider; a single logit becomes those of two classes."""
+    """Yield rows (prediction, class) in float32 or wider; a single logit becomes two classes."""
     wide = values.dtype if values.is_floating_point() else torch.float32
     for block in sample_blocks(values, axis, wide):
         yield torch.cat([torch.zeros_like(block), block], 1) if block.size(1) == 1 else block
@@ -116,7 +116,7 @@ def logit_logsumexp(output_predictions: Predictions) -> Tensor | float:
 
 @quantity(units="nat", source="definition", question=questions.PROGRESS)
 def prediction_entropy(output_predictions: Predictions) -> Tensor | float:
-    """How much the model doubts, ``mean_i(-sum_k p_ik ln p_ik)``, ``p_i = softmax(z_i)``.
+    """Doubt of the model, ``mean_i(-sum_k p_ik ln p_ik)``, ``p_i = softmax(z_i)``.
 
     ``ln`` of the number of classes for a guess, where training begins; 0 for certainty. At the
     first value again after a while: the model has collapsed to one answer for all.
@@ -130,7 +130,7 @@ def prediction_entropy(output_predictions: Predictions) -> Tensor | float:
 
 @quantity(source="https://arxiv.org/abs/1706.04599", question=questions.PROGRESS)
 def confidence(output_predictions: Predictions) -> Tensor | float:
-    """How sure the model is of its answers, ``mean_i max_k p_ik``, ``p_i = softmax(z_i)``.
+    """Confidence of the model in its answers, ``mean_i max_k p_ik``, ``p_i = softmax(z_i)``.
 
     Above its `accuracy` it is overconfident; `ece` measures by how much.
 

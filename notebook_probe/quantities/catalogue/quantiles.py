@@ -47,10 +47,10 @@ Vector: TypeAlias = npt.NDArray[np.float64]
 
 @dataclass(slots=True)
 class Sample:
-    """Some elements of one or many tensors, each kept with the same probability; or all."""
+    """Sample of the elements of one or many tensors, each with the same probability; or all."""
 
     n: int
-    """Of how many."""
+    """Number of elements the sample is from."""
     values: Tensor
     """Flat, real and floating."""
     _ordered: npt.NDArray[Any] | None = None
@@ -63,7 +63,7 @@ class Sample:
         return Sample(self.n + other.n, sampled_rows(joined, MOST))
 
     def quantiles(self, levels: Vector) -> Vector:
-        """By linear interpolation between ranks; all NaN of nothing, or where one is NaN."""
+        """Interpolate linearly between ranks; all NaN for no elements, or where one is NaN."""
         if self._ordered is None:
             self._ordered = np.sort(self.values.cpu().numpy())
         ordered = self._ordered
@@ -142,7 +142,7 @@ class DistributionShift:
 
     The Wasserstein distance between the distributions of their elements, in the units of the
     output, by 256 quantiles. What a layer feeds to the next one is steady when it falls; a jump is
-    a change of the data or an update that was too large. Beside `output_std` it tells whether it
+    a change of the data or an update that was too large. With `output_std` it tells whether it
     matters.
 
     Warnings
@@ -156,6 +156,9 @@ class DistributionShift:
     def reset(self) -> None:
         """The last due step stays: the next one is compared with it."""
         self._before, self._now = self._before if self._now is None else self._now, None
+
+    def begin_late(self) -> None:
+        """Do nothing: the first due step has no value, as usual."""
 
     def update(self, output_sample: Sample) -> None:
         self._now = output_sample.quantiles(FINE)

@@ -1,4 +1,4 @@
-"""How many directions something uses: activations, and the gradients that reach them."""
+"""Number of directions in use: of activations, and of the gradients that reach them."""
 
 from __future__ import annotations
 
@@ -72,7 +72,7 @@ def _entropy_rank(values: Tensor) -> Tensor:
 def sample_spectrum(
     tensor: Tensor, module: nn.Module | None = None, wanted: frozenset[str] = frozenset()
 ) -> Spectrum:
-    """Measure a tensor as one row per sample, whatever belongs to the sample in its columns.
+    """Measure a tensor as one row per sample, with everything of the sample in its columns.
 
     Examples
     --------

@@ -1,4 +1,4 @@
-"""How much a residual branch adds to what it is added to."""
+"""Quantities of a residual branch: how much it adds, and to what."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ def energy(
 
 @quantity(source="https://arxiv.org/abs/2110.09456", question=SIGNAL)
 def residual_ratio(input_energy: Stat, output_energy: Stat) -> float:
-    """Size of what a branch gives against what it takes, ``||f(x)||_2 / ||x||_2``.
+    """Relative size of a branch's output, ``||f(x)||_2 / ||x||_2``.
 
     Attached at the branch ``f`` of ``x + f(x)``. Usual are values between 0.1 and 1; a branch near
     0 does nothing, and branches above 1 in a row make activations explode with depth.
@@ -51,7 +51,7 @@ def residual_ratio(input_energy: Stat, output_energy: Stat) -> float:
 
 @quantity(source="https://arxiv.org/abs/2110.09456", question=SIGNAL)
 def residual_change(input: Tensor, output: Tensor) -> Tensor:
-    """How far a residual block moves what passes it, ``||y - x||_2 / ||x||_2``.
+    """Relative change by a residual block, ``||y - x||_2 / ||x||_2``.
 
     Attached at a whole block ``y = x + f(x)`` it is the relative size of its branches, wherever
     their norms stand. Of a trained deep network it falls with depth; near 0 in all blocks the

@@ -120,7 +120,7 @@ def grad_abs_max(grad_largest: Stat) -> float:
 def input_abs_max(input_largest: Stat) -> float:
     """Largest element that comes in, ``max |x|``.
 
-    Beside the largest number of the type it tells how near overflow is; a sudden rise is often
+    Against the largest number of the type it tells how near overflow is; a sudden rise is often
     a broken batch.
 
     Warnings

@@ -15,6 +15,7 @@ from notebook_probe.quantities.catalogue.quantiles import LEVELS, QUANTILES, Sam
 from notebook_probe.quantities.define import questions
 from notebook_probe.quantities.define.decorator import quantity
 from notebook_probe.quantities.define.window import window_quantity
+from notebook_probe.quantities.reduce.arrays import sent
 
 __all__ = ["WorstSampleLosses", "WorstSamples", "losses_of", "sample_loss_quantiles"]
 
@@ -25,7 +26,7 @@ NTH = Axis("nth_worst", {"nth_worst": tuple(map(float, range(N_WORST)))}, group=
 
 
 def losses_of(batch_losses: Tensor) -> Tensor:
-    """One loss per sample, float64 (n,): of a sample with many, such as tokens, their mean.
+    """Return one loss per sample, float64 (n,); of a sample with many, such as tokens, their mean.
 
     Examples
     --------
@@ -39,7 +40,7 @@ def losses_of(batch_losses: Tensor) -> Tensor:
 
 @quantity(axis=QUANTILES, source="definition", question=questions.DATA)
 def sample_loss_quantiles(batch_losses_sample: Sample) -> Vector:
-    """How the loss spreads over samples, ``F^-1(q)`` at 1, 5, 25, 50, 75, 95 and 99 %.
+    """Spread of the loss over samples, ``F^-1(q)`` at 1, 5, 25, 50, 75, 95 and 99 %.
 
     Training that goes well moves the whole spread down. A top that stays where it was: hard or
     wrongly labelled samples, which `worst_samples` names. All micro-batches of a step together.
@@ -60,7 +61,7 @@ class _Worst:
 
     def update(self, batch_losses: Tensor, batch_indices: Tensor) -> None:
         losses = losses_of(batch_losses)
-        indices = batch_indices.detach().to(losses.device).reshape(-1)
+        indices = sent(batch_indices.detach(), losses.device).reshape(-1)
         if len(indices) != len(losses):
             raise QuantityError(
                 f"{len(indices)} indices for {len(losses)} losses; one of each per sample is "
@@ -73,7 +74,7 @@ class _Worst:
         self._pairs = pairs[:, order[:N_WORST]]
 
     def row(self, which: int) -> Tensor | None:
-        """Of the worst; NaN where there are fewer samples."""
+        """Return one row of the worst samples; NaN where there are fewer samples."""
         if self._pairs is None:
             return None
         found = self._pairs[which]
@@ -84,7 +85,7 @@ class _Worst:
     samples="step", axis=NTH, cost="sort", source="definition", question=questions.SPIKE
 )
 class WorstSamples(_Worst):
-    """Which samples have the largest losses, ``argsort(-L_i)``, the worst 8 of the step.
+    """Samples with the largest losses, ``argsort(-L_i)``, the worst 8 of the step.
 
     Their indices in the data set, as the loop hands them over with the losses:
     ``run.batch(indices=i, losses=losses)``. A sample that comes back epoch after epoch is worth a

@@ -28,13 +28,13 @@ LINEAR_PART: dict[type[nn.Module], tuple[float, float]] = {
 
 @dataclass(slots=True)
 class Saturated:
-    """How many elements lie outside of that part."""
+    """Number of elements outside the part where the activation is not saturated."""
 
     n: int
     n_outside: Number
 
     def merge(self, other: Saturated) -> Saturated:
-        """Those of both."""
+        """Return the numbers of both."""
         return Saturated(self.n + other.n, self.n_outside + other.n_outside)
 
 

@@ -17,10 +17,7 @@ from notebook_probe.quantities.reduce.samples import channelled, extremes
 __all__ = ["Reach", "reach", "silent_input_fraction"]
 
 FEW_ROWS = 32
-"""Of fewer rows a unit that is well may miss all."""
-
-DENSE = 0.25
-"""Data of which the channels that are not silent are zero more often is sparse altogether."""
+"""Number of rows below which even a healthy unit may be zero in all."""
 
 
 @dataclass(slots=True)
@@ -30,27 +27,26 @@ class Reach:
     n_rows: int
     largest: Tensor
     smallest: Tensor
-    n_nonzero: Tensor | None = None
-    """Elements of data that are not zero; None of what a network made."""
+    is_data: bool = False
+    """True if no operation with a gradient made it."""
 
     @property
     def is_silent(self) -> Tensor:
-        """Which channels are zero in every row; not one with a NaN."""
+        """Mask of the channels that are zero in every row; False with a NaN."""
         return (self.largest == 0) & (self.smallest == 0)
 
     def merge(self, other: Reach) -> Reach:
-        """Of the rows of both."""
+        """Return the extremes over the rows of both."""
         if self.largest.shape != other.largest.shape:
             raise QuantityError(
                 f"calls with {len(self.largest)} and with {len(other.largest)} channels in one "
                 f"step have no common channels"
             )
-        counts = [one.n_nonzero for one in (self, other) if one.n_nonzero is not None]
         return Reach(
             self.n_rows + other.n_rows,
             torch.maximum(self.largest, other.largest),
             torch.minimum(self.smallest, other.smallest),
-            counts[0] + counts[1] if len(counts) == 2 else None,
+            self.is_data and other.is_data,
         )
 
 
@@ -60,7 +56,7 @@ def reach(
 ) -> Reach:
     """Measure how far each channel comes up and down.
 
-    Two passes that copy nothing, in the tensor's own type; of data one more.
+    Two passes that copy nothing, in the tensor's own type.
 
     Raises
     ------
@@ -76,8 +72,7 @@ def reach(
     if not values.numel():
         raise UnreadableError(f"no row in a tensor of shape {tuple(tensor.shape)}")
     largest, smallest = extremes(values, axis)
-    n_nonzero = torch.count_nonzero(values) if tensor.grad_fn is None else None
-    return Reach(values.numel() // len(largest), largest, smallest, n_nonzero)
+    return Reach(values.numel() // len(largest), largest, smallest, tensor.grad_fn is None)
 
 
 @quantity(source="definition", question=questions.DEAD, bounds=(0, 1))
@@ -85,20 +80,18 @@ def silent_input_fraction(input_reach: Reach) -> Tensor | float:
     """Share of input channels that are zero in every row, ``#{c : x_c = 0 in all rows} / C``.
 
     Rows are samples and positions of the step. What a ReLU lets nothing through of arrives here as
-    zero, whether it is a module or a function in somebody's ``forward``: so it sees dead units that
-    have no module of their own, and features that a mistake has left empty.
+    zero, whether it is a module or a function in a user's ``forward``: so it sees dead units that
+    have no module, and features that a mistake has left empty.
 
     Warnings
     --------
-    Missing for fewer than 32 rows, and for data that is sparse altogether, as bags of words are:
-    where the other channels are zero in three of four rows, too. Of what images are flattened to, a
-    channel is a place: at the border many may be zero.
+    Missing for fewer than 32 rows, and for data of which some channels are silent and others not:
+    in categories, radial bases, bags of words and at the border of images, channels are empty on
+    purpose.
     """
     if input_reach.n_rows < FEW_ROWS:
         return math.nan
     is_silent = input_reach.is_silent
     share = is_silent.double().mean()
-    if input_reach.n_nonzero is None:
-        return share
-    n_others = (len(is_silent) - is_silent.sum()) * input_reach.n_rows
-    return share.where(input_reach.n_nonzero >= DENSE * n_others, torch.nan)
+    is_clear = is_silent.all() | ~is_silent.any()
+    return share.where(is_clear, torch.nan) if input_reach.is_data else share

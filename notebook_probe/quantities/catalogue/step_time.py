@@ -1,4 +1,4 @@
-"""Where the time and the memory of a step go."""
+"""Time and memory of a step."""
 
 from __future__ import annotations
 
@@ -12,17 +12,26 @@ from notebook_probe.quantities.define import questions
 from notebook_probe.quantities.define.window import window_quantity
 from notebook_probe.quantities.reduce.reductions import reduction
 
-__all__ = ["BatchRows", "DataWaitShare", "PeakMemory", "SamplesPerSecond", "StepTime", "rows"]
+__all__ = [
+    "BatchRows",
+    "DataWaitShare",
+    "DeviceMemory",
+    "DeviceUtilization",
+    "PeakMemory",
+    "SamplesPerSecond",
+    "StepTime",
+    "rows",
+]
 
 
 @dataclass(slots=True)
 class BatchRows:
-    """How long tensors are along their first axis."""
+    """Length of tensors along their first axis."""
 
     n: int
 
     def merge(self, other: BatchRows) -> BatchRows:
-        """Of both together."""
+        """Return the length of both together."""
         return BatchRows(self.n + other.n)
 
 
@@ -43,7 +52,7 @@ def rows(
 
 @window_quantity(units="s", source="GoMLX", question=questions.SPEED)
 class StepTime:
-    """How long a step takes, ``median(seconds)`` of the steps since the last due one.
+    """Time of a step, ``median(seconds)`` of the steps since the last due one.
 
     From where a step begins to where the next one does, with everything the loop does between:
     loading, validation, pictures. What is paused does not count. A median, so that one long step
@@ -91,7 +100,7 @@ class DataWaitShare:
 
 @window_quantity(units="1/s", source="definition", question=questions.SPEED, cost="scalar")
 class SamplesPerSecond:
-    """How many samples are trained per second, ``n / seconds``, since the last due step.
+    """Number of samples trained per second, ``n / seconds``, since the last due step.
 
     Samples are counted along the first axis of the model's input, over all calls. Compare batch
     sizes by it: where it no longer grows the device is busy.
@@ -133,3 +142,51 @@ class PeakMemory:
 
     def compute(self) -> float | None:
         return self._largest if math.isfinite(self._largest) else None
+
+
+@window_quantity(units="B", samples="due", source="definition", question=questions.SPEED)
+class DeviceMemory:
+    """Memory that is in use as a step ends, ``bytes``: of the CUDA device, else of the process.
+
+    Of the device it is what ``nvidia-smi`` shows: all processes count, and what torch's allocator
+    holds without giving it out. Where it grows while `peak_memory` does not, another process, or
+    fragments, take the room.
+
+    Warnings
+    --------
+    Asking the driver takes up to a millisecond. Of a process it is known on Linux alone.
+    """
+
+    def reset(self) -> None:
+        self._bytes: float | None = None
+
+    def update(self, used_bytes: float) -> None:
+        self._bytes = used_bytes
+
+    def compute(self) -> float | None:
+        return self._bytes
+
+
+@window_quantity(samples="due", source="definition", question=questions.SPEED, bounds=(0, 1))
+class DeviceUtilization:
+    """Utilization of the CUDA device, else of all cores, ``busy seconds / seconds``.
+
+    Of the device it is what ``nvidia-smi`` shows, of all processes over the last tenths of a
+    second. Near 1 it always has work; far below, the host or the loader keeps it waiting: see
+    `data_wait_share`. Of a host it is the share of all cores that this process used since the
+    step at which it was read before.
+
+    Warnings
+    --------
+    A device with one small kernel after the other is busy, too: it does not tell how well it is
+    used. Of CUDA devices it needs the package nvidia-ml-py, and is missing without.
+    """
+
+    def reset(self) -> None:
+        self._share: float | None = None
+
+    def update(self, busy_share: float) -> None:
+        self._share = busy_share
+
+    def compute(self) -> float | None:
+        return self._share

@@ -1,4 +1,4 @@
-"""The way the parameters have come: how straight it is, and the loss over the plane it lies in.
+"""Path of the parameters: how straight it is, and the loss over its plane.
 
 Some points of it are kept, from the first due step on and evenly spaced: eight copies of the
 parameters at most for each of these quantities, on the host. Its principal directions are those of
@@ -15,7 +15,7 @@ from notebook_probe.quantities.define import questions
 from notebook_probe.quantities.define.window import window_quantity
 from notebook_probe.quantities.reduce.landscape import Landscape
 from notebook_probe.quantities.reduce.path import PathPoints, rounding
-from notebook_probe.quantities.reduce.slices import Grid, evenly
+from notebook_probe.quantities.reduce.slices import SliceGrid, evenly
 from notebook_probe.quantities.reduce.solvers import eigvalsh
 
 __all__ = ["DIRECTIONS", "MOST", "PATH_PLANE", "LossLandscapePath", "PathPoints", "PathShares"]
@@ -27,7 +27,7 @@ PIECE = 1 << 18
 """Elements of a point that are compared at a time."""
 
 N_ACROSS = 11
-GRID = Grid(*2 * (evenly(N_ACROSS, -1.25, 1.25),))
+GRID = SliceGrid(*2 * (evenly(N_ACROSS, -1.25, 1.25),))
 
 DIRECTIONS = Axis("direction", {"direction": tuple(map(float, range(1, MOST + 1)))}, "path")
 """Principal directions, the longest first."""
@@ -37,14 +37,19 @@ PATH_PLANE = GRID.axis("path_plane", "path", "landscape_path")
 
 
 class _Path:
-    """What is value_at of the points so far at each due step, which is one of them from then on."""
+    """Value of the points so far at each due step, whose point is then added."""
 
     def __init__(self) -> None:
         self._points = PathPoints(MOST, PIECE)
+        self._is_lost = False
 
     def reset(self) -> None:
         """The points stay."""
         self._value: Tensor | None = None
+
+    def begin_late(self) -> None:
+        """Give no value without the beginning of the path."""
+        self._is_lost = True
 
     def update(self, landscape: Landscape) -> None:
         here = landscape.position.cpu()
@@ -63,7 +68,7 @@ class _Path:
         raise NotImplementedError
 
     def compute(self) -> Tensor | None:
-        return self._value
+        return None if self._is_lost else self._value
 
 
 @window_quantity(
@@ -73,7 +78,7 @@ class _Path:
     question=questions.PROGRESS,
 )
 class PathShares(_Path):
-    """How straight the parameters have come, ``s_i^2 / sum s^2`` of each principal direction.
+    """Straightness of the parameters' path, ``s_i^2 / sum s^2`` of each principal direction.
 
     ``s`` are the singular values of the differences between earlier points and where the
     parameters are now. A first one near 1 is a straight way; the first two together say how much of
@@ -115,7 +120,7 @@ class LossLandscapePath(_Path):
     Warnings
     --------
     121 evaluations of the loss, and up to eight copies of the parameters. `path_shares` tells how
-    much of the path lies in the plane; off it the loss may look quite different.
+    much of the path is in the plane; off it the loss may look quite different.
     """
 
     def value_at(
@@ -130,7 +135,7 @@ class LossLandscapePath(_Path):
 
 
 def _reach(points: PathPoints, here: Tensor, own: Tensor) -> Tensor:
-    """How far the path reaches along a direction, times that direction.
+    """Return the reach of the path along a direction, times that direction.
 
     Of the differences ``D = U S V'`` the coordinates are ``s u``, the direction is ``D' u / s``.
     """

@@ -26,18 +26,18 @@ __all__ = [
 ]
 
 FEWEST = 10
-"""With fewer eigenvalues the exponent of their tail says nothing."""
+"""Least number of eigenvalues for an exponent of their tail."""
 
 ROUNDING = 8 * torch.finfo(torch.float64).eps
-"""So much of the largest eigenvalue, for each of them, may be rounding."""
+"""Rounding error of an eigenvalue, relative to the largest and times their number."""
 
 
 @dataclass(slots=True)
 class Matrix:
-    """What is asked of a weight as a linear map; of several, of all as one block-diagonal map."""
+    """Weight as a linear map; several weights are one block-diagonal map."""
 
     products: tuple[Tensor, ...]
-    """Of each weight the inner products of its rows or columns, whichever are fewer; float64."""
+    """Inner products of each weight's rows or columns, whichever are fewer; float64."""
     found: tuple[Tensor, ...] = ()
     """Squared singular values of weights whose products are not kept."""
     _squares: Tensor | None = None
@@ -64,12 +64,12 @@ class Matrix:
         return torch.stack(of_each).sum()
 
     def merge(self, other: Matrix) -> Matrix:
-        """Of the weights of both."""
+        """Return the map of the weights of both."""
         return Matrix(self.products + other.products, self.found + other.found)
 
 
 def _is_known(products: Tensor) -> bool:
-    """Whether there is anything, and all of it finite: a solver may crash on NaN."""
+    """Return whether there is anything, and all of it finite: a solver may crash on NaN."""
     return len(products) > 0 and bool(torch.isfinite(products.trace()))
 
 

@@ -1,4 +1,4 @@
-"""What an optimizer's step did to a weight: the exact difference, whatever made it."""
+"""Effect of an optimizer's step on a weight: the exact difference, whatever made it."""
 
 from __future__ import annotations
 
@@ -70,7 +70,7 @@ def log_step_size(each_update_sumsq: Sequence[Stat | None]) -> float:
 
 @quantity(source="definition", question=questions.RATE, bounds=(-1, 1))
 def update_cosine(update: Tensor, grad: Tensor) -> Tensor:
-    """Whether the step goes down the gradient, ``cos(W_after - W_before, -g)``.
+    """Alignment of the step with the downhill gradient, ``cos(W_after - W_before, -g)``.
 
     1 for plain SGD; momentum, weight decay and Adam's scaling turn the step away from the gradient
     of this batch. Below 0 the step of this weight goes up its own gradient. Missing where the

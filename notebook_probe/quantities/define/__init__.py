@@ -1,4 +1,4 @@
-"""What a quantity is and how a function or a class becomes one: name, docstring, cost, card.
+"""Definition of quantities from functions and classes: name, docstring, cost, card.
 
-Entered by whoever makes or asks for a quantity, a user's notebook first; knows ``reduce`` alone.
+Entered by code that makes or requests a quantity, a user's notebook first; knows ``reduce`` alone.
 """

@@ -1,4 +1,4 @@
-"""All that one quantity says of itself, as a card."""
+"""Card of one quantity, with all its facts."""
 
 from __future__ import annotations
 
@@ -16,23 +16,23 @@ if TYPE_CHECKING:
 __all__ = ["NOT_GIVEN", "html", "text"]
 
 NOT_GIVEN = "not given"
-"""In the place of a source that nobody named."""
+"""Text in the place of a missing source."""
 
 
 def text(quantity: Quantity) -> str:
-    """For a terminal."""
+    """Format the card for a terminal."""
     return text_card(f"{quantity.name}: {quantity.summary}".rstrip(": "), _facts(quantity))
 
 
 def html(quantity: Quantity) -> str:
-    """For a notebook."""
+    """Format the card for a notebook."""
     doc = inspect.getdoc(quantity.function) or ""
     title = f"<b>{quantity.name}</b>: {as_html(doc.partition(chr(10) * 2)[0])}"
     return html_card(title, _facts(quantity))
 
 
 def _facts(quantity: Quantity) -> dict[str, str]:
-    """What there is to tell; a source that is missing is explained to be."""
+    """Return the facts of a card; a missing source is stated as missing."""
     explained = quantity.explained
     facts = {
         "formula": _code(explained.formula),

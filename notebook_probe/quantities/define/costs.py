@@ -1,4 +1,4 @@
-"""What presets and quantities cost, as it was measured: the figures in ``costs.json``.
+"""Measured costs of presets and quantities: the figures in ``costs.json``.
 
 ``python -m benchmarks quantities`` writes them; tables, pages and docstrings read them here.
 """
@@ -12,14 +12,14 @@ from functools import cache
 from pathlib import Path
 from typing import Any, TypeAlias
 
-__all__ = ["FILE", "Cell", "Costs", "Measured", "measured_costs", "read_costs"]
+__all__ = ["FILE", "Cell", "Costs", "MeasuredCost", "measured_costs", "read_costs"]
 
 FILE = Path(__file__).with_name("costs.json")
 
 
 @dataclass(frozen=True, slots=True)
-class Measured:
-    """What something takes of a step in which it is due; of a preset, of a step on average."""
+class MeasuredCost:
+    """Cost of a due step for a quantity; of an average step for a preset."""
 
     us: float
     """Microseconds, over all modules where it is measured."""
@@ -27,18 +27,18 @@ class Measured:
     """The same, per cent of the step without it."""
 
     def __str__(self) -> str:
-        """As short as it can be told.
+        """Format the share as briefly as possible.
 
-        >>> str(Measured(812.3, 18.64)), str(Measured(3.04, 0.0123)), str(Measured(0.8, 0.0004))
-        ('19 %', '0.012 %', '< 0.001 %')
+        >>> [str(MeasuredCost(3.04, percent)) for percent in (18.64, 0.0123, 0.0004)]
+        ['19 %', '0.012 %', '< 0.001 %']
         """
         if self.percent < 0.001:
             return "< 0.001 %"
         return f"{self.percent:.0f} %" if self.percent >= 10 else f"{self.percent:.2g} %"
 
 
-Cell: TypeAlias = Measured | str
-"""On one workload: what was measured, or in words why there is nothing to measure."""
+Cell: TypeAlias = MeasuredCost | str
+"""Measured cost on one workload, or in words why there is nothing to measure."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,26 +46,26 @@ class Costs:
     """Cells by name and workload."""
 
     machine: str = ""
-    """On which they were measured, in words."""
+    """Description of the machine on which they were measured."""
     presets: Mapping[str, Mapping[str, Cell]] = field(default_factory=dict)
     quantities: Mapping[str, Mapping[str, Cell]] = field(default_factory=dict)
 
     def of_preset(self, name: str) -> str:
-        """In one line; empty for what was never measured."""
+        """Describe the cost of a preset in one line; empty if never measured."""
         return _described(self.presets.get(name, {}))
 
     def of_quantity(self, name: str) -> str:
-        """In one line; empty for what was never measured."""
+        """Describe the cost of a quantity in one line; empty if never measured."""
         return _described(self.quantities.get(name, {}))
 
 
 def _described(cells: Mapping[str, Cell]) -> str:
-    """The workloads on which there was something to measure.
+    """Return the workloads on which there was something to measure.
 
-    >>> _described({"MLP": Measured(10.0, 2.0), "small GPT": "Linear is no BatchNorm"})
+    >>> _described({"MLP": MeasuredCost(10.0, 2.0), "small GPT": "Linear is no BatchNorm"})
     'MLP 2 % of a step'
     """
-    known = [f"{name} {cell}" for name, cell in cells.items() if isinstance(cell, Measured)]
+    known = [f"{name} {cell}" for name, cell in cells.items() if isinstance(cell, MeasuredCost)]
     return f"{', '.join(known)} of a step" if known else ""
 
 
@@ -77,14 +77,14 @@ def read_costs(text: str) -> Costs:
 
 @cache
 def measured_costs() -> Costs:
-    """What came with the package."""
+    """Read the costs that came with the package."""
     return read_costs(FILE.read_text("utf-8")) if FILE.exists() else Costs()
 
 
 def _cells(rows: dict[str, dict[str, Any]]) -> dict[str, dict[str, Cell]]:
     return {
         name: {
-            workload: cell if isinstance(cell, str) else Measured(**cell)
+            workload: cell if isinstance(cell, str) else MeasuredCost(**cell)
             for workload, cell in row.items()
         }
         for name, row in rows.items()

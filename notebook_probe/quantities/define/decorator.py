@@ -30,7 +30,7 @@ __all__ = ["as_quantity", "define", "own_name", "quantities", "quantity"]
 
 
 def _same_definition(old: Quantity, new: Quantity) -> bool:
-    """Tell a cell that was run twice from a second quantity of the same name.
+    """Return whether a cell was run twice, as opposed to a second quantity of the same name.
 
     In a notebook whatever is defined last counts, as for its functions, also under a new name.
     """
@@ -93,7 +93,7 @@ def quantity(
     question : str
         What it helps to answer, such as `notebook_probe.quantities.define.questions.DEAD`.
     cost : str, optional
-        Its class, where it is dearer than what its features say: one of
+        Its class, where it is more expensive than its features: one of
         `notebook_probe.quantities.reduce.cost.COSTS`.
     aliases : sequence of str
         Other names under which it can be attached.
@@ -101,10 +101,10 @@ def quantity(
         The value is a vector along it; ``PER_CHANNEL`` for one of every module's own length,
         ``IMAGE`` for a picture: (height, width), or (height, width, 3 or 4) with colours.
     usual : float, optional
-        What it is like in any model where all is well; the panel marks it beside the colours.
+        What it is like in any model where all is well; the panel marks it at the colors.
     bounds : (float, float), optional
-        Between which its value lies in any model, such as ``(0, 1)`` for a share: it is drawn on a
-        linear axis, and a share in colours of its own.
+        Bounds of its value in any model, such as ``(0, 1)`` for a share: it is drawn on a linear
+        axis, and a share in special colors.
 
     Returns
     -------
@@ -149,7 +149,7 @@ def quantity(
 
 
 def as_quantity(given: Quantity | Callable[..., Any] | str) -> Quantity:
-    """Read what was asked for: a quantity, its name or alias, or a plain function of features."""
+    """Return the quantity for a quantity, its name or alias, or a plain function of features."""
     if isinstance(given, Quantity):
         return given
     if isinstance(given, str):
@@ -160,7 +160,7 @@ def as_quantity(given: Quantity | Callable[..., Any] | str) -> Quantity:
 
 
 def own_name(name: str) -> str:
-    """The name of the quantity that is called so, perhaps by an alias; else ``name`` itself.
+    """Return the name of the quantity that is called so, perhaps by an alias; else ``name`` itself.
 
     >>> own_name("loss")
     'loss'

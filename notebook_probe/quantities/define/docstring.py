@@ -1,6 +1,6 @@
-"""What a quantity's docstring says of it: written once, read by the table, the pages and the panel.
+"""Parts of a quantity's docstring, read by the table, the pages and the panel.
 
-The first line has the formula in double backticks, beside which single symbols do not count; the
+The first line has the formula in double backticks, next to which single symbols do not count; the
 paragraphs after it say how to read the value; the numpydoc section ``Warnings`` has the pitfalls.
 Other sections are for other readers.
 """
@@ -52,6 +52,6 @@ def explained(doc: str) -> Explained:
 
 
 def _formula(parts: list[str]) -> str:
-    """The parts as one; symbols that the line only explains are left out."""
+    """Return the parts as one; symbols that the line only explains are left out."""
     formulas = [part for part in parts if not _SYMBOL.fullmatch(part)]
     return ", ".join(formulas or parts)

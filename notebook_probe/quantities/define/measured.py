@@ -1,4 +1,4 @@
-"""What calls the functions of somebody's own reductions: guarded, and told whose an error is."""
+"""Guarded calls of the functions of a user's own reductions; errors name the reduction."""
 
 from __future__ import annotations
 
@@ -14,16 +14,16 @@ from notebook_probe.quantities.define.quantity import Combine
 from notebook_probe.quantities.reduce.arrays import local
 from notebook_probe.quantities.reduce.guard import Guard
 
-__all__ = ["Measured", "Worked", "finished"]
+__all__ = ["MeasuredFunction", "Worked", "finished"]
 
 
 def finished(state: Any) -> Any:
-    """What a quantity is given of a pooled state."""
+    """Return the value that a quantity receives for a pooled state."""
     return result(state) if isinstance(state, Pooled) else state
 
 
-class Measured:
-    """Calls a function with a tensor that was read, and keeps nothing that is the training's."""
+class MeasuredFunction:
+    """Caller of a function with a tensor that was read; it keeps nothing of the training's."""
 
     def __init__(
         self, name: str, function: Callable[..., Any], wanted: tuple[str, ...], combine: Combine
@@ -51,7 +51,7 @@ class Measured:
 
 
 class Worked:
-    """Calls a function with what other reductions have come to."""
+    """Caller of a function with the results of other reductions."""
 
     def __init__(self, name: str, function: Callable[..., Any]) -> None:
         functools.update_wrapper(self, function)

@@ -18,13 +18,13 @@ from notebook_probe.quantities.reduce.stat import Number
 __all__ = ["COMBINE", "read_array", "read_image", "read_scalar", "read_scalars", "read_vector"]
 
 MOST_NUMBERS = 2**18
-"""In one vector: each number has a place of its own in the record."""
+"""Maximum length of a vector: each number is recorded separately."""
 MOST_ELEMENTS = 2**20
-"""Of one array: several must fit into the memory for what waits to be written."""
+"""Maximum size of an array: several must fit into the memory of the writer's queue."""
 
 
 def read_scalar(where: str, value: Any) -> Number:
-    """A float, or a detached 0-d tensor that stays on its device.
+    """Return a float, or a detached 0-d tensor that stays on its device.
 
     Raises
     ------
@@ -61,7 +61,7 @@ def read_scalars(where: str, values: dict[str, Any]) -> tuple[dict[str, Number],
 
 
 def read_vector(where: str, value: Any, axis: Axis | PerChannel) -> Any:
-    """An array, or a detached tensor that stays on its device, as long as the axis has it.
+    """Return an array, or a detached tensor that stays on its device, as long as the axis has it.
 
     Raises
     ------
@@ -86,7 +86,7 @@ def read_vector(where: str, value: Any, axis: Axis | PerChannel) -> Any:
 
 
 def read_array(where: str, value: Any) -> Any:
-    """A copy of an array as float32, or a detached one of a tensor that stays on its device.
+    """Return a copy of an array as float32, or a detached one of a tensor that stays on its device.
 
     Raises
     ------
@@ -118,7 +118,7 @@ def read_array(where: str, value: Any) -> Any:
 
 
 def read_image(where: str, value: Any, axis: Image) -> Any:
-    """As `read_array`, of an image."""
+    """Read an image, like `read_array`."""
     image = read_array(where, value)
     if not axis.fits(tuple(image.shape)):
         raise QuantityError(

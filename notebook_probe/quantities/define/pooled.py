@@ -1,4 +1,4 @@
-"""The tensor that somebody's own reduction gives, pooled over the calls of a step."""
+"""Tensor that a user's own reduction returns, pooled over the calls of a step."""
 
 from __future__ import annotations
 
@@ -28,15 +28,15 @@ TOGETHER: dict[Combine, Callable[[Tensor, Tensor], Tensor]] = {
 
 @dataclass(slots=True)
 class Pooled:
-    """One tensor of several, each of which counts the same."""
+    """Pooled tensors, each of which counts the same."""
 
     value: Tensor
-    """In float64; of a mean, the sum."""
+    """Value in float64; for a mean, the sum."""
     combine: Combine
     n: int = 1
 
     def merge(self, other: Pooled) -> Pooled:
-        """Of the calls of both."""
+        """Return the value pooled over the calls of both."""
         if self.value.shape != other.value.shape:
             shapes = " and ".join(str(tuple(one.value.shape)) for one in (self, other))
             raise QuantityError(f"results of shapes {shapes} in one step cannot be pooled")
@@ -45,7 +45,7 @@ class Pooled:
 
 
 def result(pooled: Pooled) -> Tensor:
-    """What a quantity is given, on the host.
+    """Return the value for a quantity, on the host.
 
     >>> result(Pooled(torch.ones(2), "mean").merge(Pooled(torch.zeros(2), "mean")))
     tensor([0.5000, 0.5000], dtype=torch.float64)
@@ -55,7 +55,7 @@ def result(pooled: Pooled) -> Tensor:
 
 
 def tensor_of(where: str, returned: Any) -> Tensor:
-    """A float64 copy of a real tensor or number that was returned, on its device.
+    """Return a float64 copy of a real tensor or number that was returned, on its device.
 
     Raises
     ------

@@ -1,4 +1,4 @@
-"""What a quantity is: a named, documented function of features."""
+"""Class of quantities: named, documented functions of features."""
 
 from __future__ import annotations
 
@@ -27,10 +27,10 @@ Bounds: TypeAlias = tuple[float, float]
 """The least and the greatest that a value can be."""
 
 Combine: TypeAlias = Literal["mean", "sum", "max", "min", "last", "rss"]
-"""How values of several calls or tensors in one step become one; rss = root of summed squares."""
+"""Rule that combines the values of several calls or tensors; rss = root of summed squares."""
 
 Samples: TypeAlias = Literal["now", "step", "every", "due"]
-"""What a value is of: a call; for a window all calls of the due step, of every step that is
+"""Samples of a value: a call; for a window all calls of the due step, of every step that is
 trained, or of those at which it is due."""
 
 
@@ -46,22 +46,22 @@ class Quantity:
     function: Callable[..., Any]
     features: tuple[Feature, ...]
     explained: Explained
-    """What its docstring says."""
+    """Parts of its docstring."""
     units: str = "1"
     combine: Combine = "mean"
     source: str = ""
     question: str = ""
-    """What it helps to answer, in the words of those who ask."""
+    """Question that it helps to answer, in the words of those who ask."""
     cost: Cost = "scalar"
     aliases: tuple[str, ...] = field(default=())
     axis: AxisLike | None = None
     """Along which its value is a vector; None for a number."""
     samples: Samples = "now"
-    """Which steps a value is of: its own or, ``function`` making a `Window`, several."""
+    """Steps that a value covers: its own or, if ``function`` makes a `Window`, several."""
     usual: float | None = None
-    """What it is like where all is well, whatever the model; None for most quantities."""
+    """Usual value where all is well, whatever the model; None for most quantities."""
     bounds: Bounds | None = None
-    """Between which it lies, whatever the model; None where there is nothing to say."""
+    """Bounds of a value, whatever the model; None where there is nothing to say."""
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "__doc__", self.function.__doc__)
@@ -79,7 +79,7 @@ class Quantity:
         return card.html(self)
 
     def _repr_mimebundle_(self, **kwargs: Any) -> dict[str, str]:
-        """Where a value by itself is shown as text, too; in a list it stays short."""
+        """Return the text only: a value by itself is text, too; in a list it stays short."""
         return {"text/plain": str(self)}
 
     @property
@@ -99,47 +99,47 @@ class Quantity:
 
     @cached_property
     def pools(self) -> bool:
-        """Made of summaries, which are pooled exactly over a step before it is computed."""
+        """True if made of summaries, which are pooled exactly over a step before it is computed."""
         return self.features[0].is_summary
 
     @cached_property
     def is_of_all(self) -> bool:
-        """Its tensors are those of all parameters below a place, not only of its own weight."""
+        """True if it takes all parameters below a place, not only the place's own weight."""
         return any(feature.each and not feature.part for feature in self.features)
 
     @cached_property
     def is_of_step(self) -> bool:
-        """It needs values that are known when the step is over."""
+        """True if it needs values that are known when the step is over."""
         return any(map(is_of_step, self.needs))
 
     @cached_property
     def is_of_batch(self) -> bool:
-        """It needs something that the loop hands over."""
+        """True if it needs something that the loop passes."""
         return any(moment_of(need) == "batch" for need in self.needs)
 
     @cached_property
     def is_of_calls(self) -> bool:
-        """It needs a tensor of a module's calls."""
+        """True if it needs a tensor of a module's calls."""
         return any(need in CALL for need in self.needs)
 
     @cached_property
     def is_of_model(self) -> bool:
-        """It is of the step or the batch as a whole, not of a module or a parameter."""
+        """True if it is of the step or the batch as a whole, not of a module or a parameter."""
         return self.is_of_step or self.moment == "batch"
 
     @property
     def is_window(self) -> bool:
-        """Its function makes a window, which takes in one call after another."""
+        """True if its function makes a window, which receives one call after another."""
         return self.samples != "now"
 
     @property
     def spans_steps(self) -> bool:
-        """It is of several steps, so that one step by itself tells nothing of it."""
+        """True if it covers several steps, so that one step by itself tells nothing of it."""
         return self.samples in ("every", "due")
 
     @cached_property
     def moment(self) -> Moment:
-        """When its tensors can be read together; of summaries, that of the first."""
+        """Moment at which its tensors can be read together; of summaries, that of the first."""
         return meeting(self.needs) or moment_of(self.needs[0])
 
     @cached_property
@@ -148,7 +148,7 @@ class Quantity:
         return tuple(map(moment_of, self.needs)) if self.pools else (self.moment,)
 
     def value_of(self, returned: Any) -> Any:
-        """What the function returned: a number or a 0-d tensor that stays on its device.
+        """Check what the function returned: a number or a 0-d tensor that stays on its device.
 
         With an ``axis`` an array or tensor along it.
 

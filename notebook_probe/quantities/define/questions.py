@@ -55,7 +55,7 @@ _TOPICS = {
 
 
 def topic(question: str) -> str:
-    """A question where there is little room; one of your own as it is.
+    """Return the short form of a question; a user's own is unchanged.
 
     Examples
     --------

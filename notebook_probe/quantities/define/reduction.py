@@ -20,7 +20,7 @@ from collections.abc import Callable
 from typing import Any, TypeVar, get_args, overload
 
 from notebook_probe.errors import DuplicateNameError, QuantityError, near
-from notebook_probe.quantities.define.measured import Measured, Worked, finished
+from notebook_probe.quantities.define.measured import MeasuredFunction, Worked, finished
 from notebook_probe.quantities.define.quantity import Combine
 from notebook_probe.quantities.reduce.cost import COSTS, Cost, dearest
 from notebook_probe.quantities.reduce.features import clash
@@ -57,7 +57,7 @@ def reduction(
     floating-point tensor of each call, detached, as it is read, and with the ``module`` where that
     was if it asks for it, None for a parameter's own tensors. It returns a real tensor or a number,
     which is copied to float64 and pooled over the calls of the step; or an object with
-    ``merge(other)``, which pools in a way of its own.
+    ``merge(other)``, which pools in its own way.
 
     One of other reductions, such as ``def gap(cov_eigs)``, is called once per step, with what they
     have come to for the same tensor, on the host.
@@ -70,12 +70,12 @@ def reduction(
         How the tensors of several calls in a step become one, element by element.
     cost : str, optional
         Its class, one of `notebook_probe.quantities.reduce.cost.COSTS`: ``"sort"`` by default, and
-        of one of other reductions that of the dearest of them.
+        of one of other reductions the most expensive of theirs.
 
     Returns
     -------
     callable
-        The function, as it was.
+        The function, unchanged.
 
     Raises
     ------
@@ -88,7 +88,7 @@ def reduction(
     Notes
     -----
     Whatever it raises or returns while a model trains is an error of the quantities that asked, and
-    stands in ``run.status()``. One that writes into its tensor is disabled with them before
+    is shown in ``run.status()``. One that writes into its tensor is disabled with them before
     training feels it.
 
     Examples
@@ -112,7 +112,7 @@ def reduction(
             costs = [parts[need].cost for need in needs if need in parts]  # itself is refused below
             derive(Derived(own, Worked(own, function), needs, cost or dearest(costs)))
         else:
-            measure = Measured(own, function, wanted, combine)
+            measure = MeasuredFunction(own, function, wanted, combine)
             made = Reduction((own,), measure, True, cost=cost or "sort", finish=finished)
             parts.add(own, made)
         return function
@@ -123,7 +123,7 @@ def reduction(
 def _checked(
     name: str, function: Callable[..., Any], combine: object, cost: object
 ) -> tuple[str, ...]:
-    """What the function asks for; raises where it cannot be."""
+    """Return the features that the function asks for, and raise if it cannot be a reduction."""
     if not callable(function) or not str(name).isidentifier() or name in OF_A_TENSOR:
         raise QuantityError(
             f"reduction name {name!r} of {function!r} must be an identifier other than "

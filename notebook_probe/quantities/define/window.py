@@ -32,10 +32,10 @@ METHODS = ("reset", "update", "compute")
 
 
 class Window(Protocol):
-    """What has been gathered since the last due step; as torchmetrics has it."""
+    """Protocol of values gathered since the last due step; the same as in torchmetrics."""
 
     update: Callable[..., None]
-    """Takes in one step; its parameter names are the features it needs.
+    """Method that adds one step; its parameter names are the features it needs.
 
     Summaries come pooled, once per step. Tensors come as they are read, once per call.
     """
@@ -44,7 +44,7 @@ class Window(Protocol):
         """Forget everything; called before the first step and after each due one."""
 
     def compute(self) -> Any:
-        """The value of the due step; None where there is nothing to tell. Changes nothing."""
+        """Return the value of the due step; None where there is nothing to tell. Change nothing."""
 
 
 def window_quantity(
@@ -72,6 +72,12 @@ def window_quantity(
     them, as ``each_grad``, they are of all parameters below the place, and the class has
     ``merge(other)``, which gives the window of both: one value is computed of all together.
 
+    What it has gathered is part of a checkpoint (see `Run.state_dict`) if its attributes are
+    tensors, arrays, numbers, text, and lists, tuples, dicts and deques of these. In a run that was
+    resumed without it ``begin_late()``, if there is one, is called once after the first ``reset``:
+    from then on ``compute`` returns None until what came before does not matter any more. A class
+    without it that keeps something over a ``reset`` has no value in such a run.
+
     Parameters
     ----------
     units : str
@@ -85,7 +91,7 @@ def window_quantity(
     question : str
         What it helps to answer, such as `notebook_probe.quantities.define.questions.DEAD`.
     cost : str, optional
-        Its class, where it is dearer than what its features say: one of
+        Its class, where it is more expensive than its features: one of
         `notebook_probe.quantities.reduce.cost.COSTS`.
     aliases : sequence of str
         Other names under which it can be attached.
@@ -157,7 +163,7 @@ def window_quantity(
 
 
 def _snake(name: str) -> str:
-    """As variables are spelled.
+    """Convert a name to snake case.
 
     >>> _snake("GradCosine"), _snake("dead_fraction")
     ('grad_cosine', 'dead_fraction')

@@ -11,7 +11,7 @@ from torch import Tensor
 
 from notebook_probe.errors import UnreadableError
 
-__all__ = ["Floats", "components", "dense", "local", "readable", "tallied", "wide"]
+__all__ = ["Floats", "components", "dense", "local", "readable", "sent", "tallied", "wide"]
 
 Floats: TypeAlias = npt.NDArray[np.float32]
 
@@ -42,7 +42,7 @@ def dense(tensor: Tensor) -> Floats | None:
 
 
 def readable(tensor: Tensor) -> Tensor:
-    """A plain, strided, real, floating tensor with the same elements, at least float32.
+    """Return a plain, strided, real, floating tensor with the same elements, at least float32.
 
     Integers and bools are cast, complex numbers become their moduli, sparse tensors dense, of a
     sharded tensor this process's shard is taken.
@@ -62,7 +62,7 @@ def readable(tensor: Tensor) -> Tensor:
 
 
 def local(tensor: Tensor) -> Tensor:
-    """Of a sharded tensor this process's shard: sums over a DTensor would wait for the others."""
+    """Return this process's shard of a sharded tensor: sums over a DTensor wait for the others."""
     if type(tensor) in _PLAIN or not hasattr(tensor, "to_local"):
         return tensor
     shard: Tensor = tensor.to_local()
@@ -70,7 +70,7 @@ def local(tensor: Tensor) -> Tensor:
 
 
 def wide(tensor: Tensor) -> Tensor:
-    """A plain tensor with the same elements, in a type in which a difference is not rounded away.
+    """Return a plain tensor of the same elements, in a type in which no difference is rounded away.
 
     Raises
     ------
@@ -81,7 +81,7 @@ def wide(tensor: Tensor) -> Tensor:
 
 
 def components(tensor: Tensor) -> Tensor:
-    """As `wide`, of complex numbers the real and the imaginary parts along one more axis."""
+    """Like `wide`, with the real and imaginary parts of complex numbers along one more axis."""
     values = wide(tensor)
     return torch.view_as_real(values) if values.is_complex() else values
 
@@ -111,8 +111,19 @@ def _described(tensor: Tensor) -> str:
     return f"{type(tensor).__name__} of {tensor.dtype}, {tensor.layout}, on {tensor.device}"
 
 
+def sent(tensor: Tensor, device: torch.device) -> Tensor:
+    """Return a tensor on a device; what comes from the host is not waited for.
+
+    Examples
+    --------
+    >>> sent(torch.ones(2), torch.device("cpu"))
+    tensor([1., 1.])
+    """
+    return tensor.to(device, non_blocking=tensor.is_cpu)
+
+
 def tallied(places: Tensor, n_places: int) -> Tensor:
-    """How often each place is there, int64, without ever waiting for the device.
+    """Count each place, int64, without ever waiting for the device.
 
     Examples
     --------

@@ -1,6 +1,6 @@
 """The scores of one attention: what its softmax turned into shares of each query's attention.
 
-They are worked out anew, in pieces of limited size, from the queries and keys that the module has
+They are computed again, in pieces of limited size, from the queries and keys that the module has
 computed; kernels that never write them down lose nothing by it.
 """
 
@@ -22,7 +22,7 @@ PIECE = 1 << 20
 """Scores of a piece on a CPU, unless those of one query in all heads are more: 4 MB."""
 
 DEVICE_PIECE = 1 << 24
-"""On an accelerator, where many small pieces would take long to launch: 64 MB."""
+"""Scores of a piece on an accelerator, where many small pieces take long to launch: 64 MB."""
 
 
 class Attention(ABC):
@@ -57,11 +57,11 @@ class Attention(ABC):
     @property
     @abstractmethod
     def is_cpu(self) -> bool:
-        """Whether its tensors are on the host."""
+        """True if its tensors are on the host."""
 
     @abstractmethod
     def _piece(self, items: slice, queries: slice) -> Tensor:
-        """A copy of some scores."""
+        """Return a copy of some scores."""
 
 
 @dataclass(eq=False)
@@ -149,7 +149,7 @@ def _slices(n: int, size: int) -> list[slice]:
 
 
 def _four(tensor: Tensor) -> Tensor:
-    """The axes before the last two as batch and head."""
+    """Return the axes before the last two as batch and head."""
     if tensor.is_nested:
         raise UnreadableError("attention over nested tensors cannot be read")
     while tensor.dim() < 3:
@@ -169,5 +169,5 @@ def _masked(scores: Tensor, mask: Tensor) -> Tensor:
 
 
 def _hidden(scores: Tensor) -> float:
-    """A score that is not above this was masked: many add the type's lowest number, not -inf."""
+    """Return the highest masked score: many masks add the type's lowest number, not -inf."""
     return torch.finfo(scores.dtype).min / 2

@@ -1,4 +1,4 @@
-"""How much work a quantity is, by class: what a probe of it takes in the steps where it is due."""
+"""Class of a quantity's cost: the work of a probe of it in the steps where it is due."""
 
 from __future__ import annotations
 
@@ -12,20 +12,21 @@ __all__ = ["COSTS", "Cost", "cost_of_reading", "dearest", "is_light"]
 Cost: TypeAlias = Literal[
     "scalar", "parameters", "activations", "sort", "factorisation", "forward", "backward"
 ]
-"""A number that is there anyway; one pass over parameters, or over activations; a histogram or
-quantiles; an eigenvalue problem; the model run forward again; gradients or Hessian products."""
+"""Class of cost: an existing number; one pass over parameters, or over activations; a histogram
+or quantiles; an eigenvalue problem; a further forward pass of the model; gradients or Hessian
+products."""
 
 COSTS: tuple[Cost, ...] = get_args(Cost)
 """The cheapest first."""
 
 
 def is_light(cost: Cost) -> bool:
-    """It leaves no more behind than sums, and a value is made of them in no time."""
+    """Return whether a quantity keeps only sums, from which its value takes no time."""
     return cost in COSTS[: COSTS.index("sort")]
 
 
 def dearest(costs: Iterable[Cost]) -> Cost:
-    """The class of what does all of this.
+    """Return the class of what does all of this.
 
     >>> dearest(["parameters", "factorisation", "activations"])
     'factorisation'
@@ -34,7 +35,7 @@ def dearest(costs: Iterable[Cost]) -> Cost:
 
 
 def cost_of_reading(tensor: str) -> Cost:
-    """The class of one pass over a tensor.
+    """Return the class of one pass over a tensor.
 
     >>> cost_of_reading("output"), cost_of_reading("state.exp_avg")
     ('activations', 'parameters')

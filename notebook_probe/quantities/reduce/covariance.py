@@ -1,4 +1,4 @@
-"""The covariance of a tensor's channels and its eigenvalues, for quantities of anybody's own.
+"""The covariance of a tensor's channels and its eigenvalues, for quantities of a user's own.
 
 As functions, of a tensor and of a matrix; as shared reductions, ``input_covariance`` and
 ``input_cov_eigs`` of every tensor, both worked out of the one `Spectrum` that all our spectra are.

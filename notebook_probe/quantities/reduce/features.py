@@ -48,11 +48,11 @@ Moment: TypeAlias = Literal[
     "closing",
     "replay",
 ]
-"""When a feature can be read: while a call computes it, as the call begins or returns, when the
-gradient reaches its output, when the gradient has passed through to its input, before the
+"""Moment when a feature can be read: while a call computes it, as the call begins or returns, when
+the gradient reaches its output, when the gradient has passed through to its input, before the
 optimizer's step, when the gradients are as it will apply them, after each accumulation, after the
-step; when the loop hands it over, when the step is over, and when the model is run once more on
-the probe batch, as the step begins."""
+step; when the loop passes it, when the step is over, and when the model is run once more on the
+probe batch, as the step begins."""
 
 CALL: dict[str, Moment] = {
     "input": "forward",
@@ -74,8 +74,8 @@ REPLAY: dict[str, Moment] = {
     "probe_output": "replay",
     "landscape": "replay",
 }
-"""What the model is run for once more: a module's output for the probe batch, and the `Landscape`
-of the loss round a module's parameters."""
+"""Features for which the model is run once more: a module's output for the probe batch, and the
+`Landscape` of the loss around a module's parameters."""
 TENSORS: dict[str, Moment] = {**CALL, **PARAMETER, **REPLAY}
 
 KEYED: dict[str, Moment] = {
@@ -94,17 +94,19 @@ STEP: dict[str, Moment] = {
     "step_seconds": "closing",
     "wait_seconds": "closing",
     "peak_bytes": "closing",
+    "used_bytes": "closing",
+    "busy_share": "closing",
     "loss_scale": "closing",
     "scaler": "closing",
 }
-"""Of the step as a whole: everything logged, by name; how long it took, and waited for data in
-``run.batches(loader)``; the most memory used so far; the factor on the loss, and the state of the
-gradient scaler that put it there."""
+"""Features of the step as a whole: everything logged, by name; how long it took, and waited for
+data in ``run.batches(loader)``; the most memory used so far, what is used now, and how busy the
+device is; the factor on the loss, and the state of the gradient scaler that set it."""
 
 _FIXED = {**TENSORS, **STEP}
 
 ANYTIME = frozenset({"weight", "module"})
-"""What is there without a step, too."""
+"""Features that exist without a step, too."""
 
 _MOMENTS = frozenset(get_args(Moment))
 _BESIDE: dict[str, frozenset[Moment]] = {
@@ -113,13 +115,13 @@ _BESIDE: dict[str, frozenset[Moment]] = {
     "grad": frozenset({"ready", "after"}),
     "group": frozenset({"ready", "after"}),
 }
-"""What can be had at several moments, beside another feature."""
+"""Moments at which a feature can be read together with another one."""
 
 OF_ALL = frozenset({"grad", "grad_raw", "grad_micro", "group"})
 """Summaries of these are of all parameters below a module, of the others of its weight."""
 
 WHOLE = frozenset({"landscape"})
-"""Of all parameters below a module at once."""
+"""Features of all parameters below a module at once."""
 
 EACH = "each_"
 
@@ -131,12 +133,12 @@ class Feature:
     tensor: str
     part: str = ""
     each: bool = False
-    """One summary for every module below the place that owns parameters, in the model's order; or
-    the tensors of all parameters there."""
+    """True for one summary for every module below the place that owns parameters, in the model's
+    order; or for the tensors of all parameters there."""
 
     @property
     def name(self) -> str:
-        """As a function's parameter spells it."""
+        """Name as a function's parameter spells it."""
         tensor = self.tensor.replace(".", "_", 1)
         name = f"{tensor}_{self.part}" if self.part else tensor
         return EACH + name if self.each else name
@@ -149,7 +151,7 @@ class Feature:
 
 @cache
 def moment_of(tensor: str) -> Moment:
-    """When a tensor is read, if nothing else is asked for beside it.
+    """Return when a tensor is read if no other one is requested with it.
 
     >>> moment_of("grad_output"), moment_of("state.exp_avg"), moment_of("logged.loss")
     ('backward', 'after', 'closing')
@@ -159,7 +161,7 @@ def moment_of(tensor: str) -> Moment:
 
 
 def meeting(tensors: Iterable[str]) -> Moment | None:
-    """The moment at which all of some tensors can be read; None when there is none.
+    """Return the moment at which all of some tensors can be read; None when there is none.
 
     >>> meeting(["grad", "weight"]), meeting(["grad", "update"]), meeting(["grad", "output"])
     ('ready', 'after', None)
@@ -174,12 +176,12 @@ def meeting(tensors: Iterable[str]) -> Moment | None:
 
 
 def is_of_step(tensor: str) -> bool:
-    """Whether it is a value of the step as a whole, known when the step is over."""
+    """Return whether it is a value of the step as a whole, known when the step is over."""
     return moment_of(tensor) == "closing"
 
 
 def is_of_all(feature: Feature) -> bool:
-    """Whether a feature is of all parameters below a module, not only of its weight."""
+    """Return whether a feature is of all parameters below a module, not only of its weight."""
     if feature.each or feature.tensor in WHOLE:
         return True
     return bool(feature.part) and _family(feature.tensor) in OF_ALL
@@ -190,7 +192,7 @@ def _family(tensor: str) -> str:
 
 
 def given_by(need: str) -> str:
-    """How a feature gets here: the call that hands it over, else its own name.
+    """Return the source of a feature: the call that passes it, else its own name.
 
     Examples
     --------
@@ -237,7 +239,7 @@ def read(parameter: str, parts: Collection[str]) -> Feature:
 
 
 def clash(part: str, parts: Collection[str]) -> str:
-    """The feature that a part of this name would hide, or be hidden by; empty where there is none.
+    """Return the feature that a part of this name would hide, or be hidden by; empty if none.
 
     >>> clash("micro", ("sumsq",)), clash("output_sumsq", ("sumsq",)), clash("sizes", ("sumsq",))
     ('grad_micro', 'grad_output_sumsq', '')

@@ -1,4 +1,4 @@
-"""Calling a function of somebody's own on what training uses, so that training does not feel it."""
+"""Guarded calls of a user's function on tensors that training uses, without effect on training."""
 
 from __future__ import annotations
 
@@ -9,12 +9,13 @@ import torch
 from torch import Tensor
 
 from notebook_probe.errors import InterferenceError
+from notebook_probe.uninterrupted import uninterrupted
 
 __all__ = ["Guard"]
 
 
 class Guard:
-    """Calls the function that is called ``name``.
+    """Caller of the function with the name ``name``.
 
     Examples
     --------
@@ -44,19 +45,20 @@ class Guard:
             given = [one.clone() if isinstance(one, Tensor) else one for one in given]
         versions, modes = _versions(given), _modes()
         random = torch.get_rng_state() if self._draws else None
-        try:
-            return function(*given)
-        finally:
-            if random is not None:
-                self._draws = not torch.equal(random, torch.get_rng_state())
-                if self._draws:  # dropout must draw what it would have drawn
-                    torch.set_rng_state(random)
-            if modes != _modes():
-                torch.set_grad_enabled(modes[0])
-                torch.set_default_dtype(modes[1])
-                self._blame("left another default dtype, or gradient mode")
-            if versions != _versions(given):
-                self._blame("changed a tensor in place")
+        with uninterrupted:
+            try:
+                return function(*given)
+            finally:
+                if random is not None:
+                    self._draws = not torch.equal(random, torch.get_rng_state())
+                    if self._draws:  # dropout must draw what it would have drawn
+                        torch.set_rng_state(random)
+                if modes != _modes():
+                    torch.set_grad_enabled(modes[0])
+                    torch.set_default_dtype(modes[1])
+                    self._blame("left another default dtype, or gradient mode")
+                if versions != _versions(given):
+                    self._blame("changed a tensor in place")
 
     def _blame(self, what: str) -> NoReturn:
         raise InterferenceError(f"{self._name} {what}")
@@ -67,5 +69,5 @@ def _modes() -> tuple[bool, torch.dtype]:
 
 
 def _versions(given: Sequence[Any]) -> list[int]:
-    """How often each tensor has been written to; those of inference mode do not count."""
+    """Return how often each tensor was written to, apart from those of inference mode."""
     return [one._version for one in given if isinstance(one, Tensor) and not one.is_inference()]

@@ -1,4 +1,4 @@
-"""The loss on the probe batch, as a function of some parameters, round where they are."""
+"""Loss on the probe batch as a function of some parameters, around their present values."""
 
 from __future__ import annotations
 
@@ -73,11 +73,11 @@ class Landscape:
 
     @cached_property
     def gradient(self) -> Tensor:
-        """Its gradient there, flat."""
+        """Gradient at the parameters, flat."""
         return self.join(self._slopes if "_slopes" in vars(self) else self._derive(False))
 
     def product(self, vector: Tensor) -> Tensor:
-        """The Hessian times a flat vector, flat."""
+        """Return the Hessian times a flat vector, flat."""
         pairs = zip(self._slopes, self.split(vector), strict=True)
         self._n_products += 1
         self._tell_counts()
@@ -98,7 +98,7 @@ class Landscape:
 
     @cached_property
     def trace(self) -> Tensor:
-        """Of the Hessian, 0-d float64: exact for up to 64 parameters, of more an estimate.
+        """Trace of the Hessian, 0-d float64: exact up to 64 parameters, above that an estimate.
 
         The mean over 64 vectors of random signs, always the same (Hutchinson).
         """
@@ -113,7 +113,7 @@ class Landscape:
         return torch.stack(products).sum() / (1 if is_exact else N_VECTORS)
 
     def samples(self) -> Iterator[Landscape]:
-        """The landscape of each sample's own loss; none where those are not known.
+        """Yield the landscape of each sample's own loss; none where those are not known.
 
         Raises
         ------
@@ -125,18 +125,18 @@ class Landscape:
             yield Landscape(loss, self.point)
 
     def loss_at(self, offset: Tensor) -> Tensor:
-        """The loss at ``position + offset``, 0-d float64."""
+        """Return the loss at ``position + offset``, 0-d float64."""
         self._check()
         pairs = zip(self.point, self.split(offset), strict=True)
         return self.loss_of([own.detach() + part for own, part in pairs])
 
     def loss_of(self, point: Sequence[Tensor]) -> Tensor:
-        """The loss of other parameters, 0-d float64."""
+        """Return the loss of other parameters, 0-d float64."""
         with torch.no_grad():
             return self._evaluate(point).double()
 
     def split(self, vector: Tensor) -> tuple[Tensor, ...]:
-        """A flat vector in parts of the parameters' own shapes and kinds."""
+        """Return a flat vector in parts of the parameters' own shapes and kinds."""
         parts = vector.split([tensor.numel() for tensor in self.point])
         return tuple(
             part.reshape(own.shape).to(own.device, own.dtype)
@@ -144,7 +144,7 @@ class Landscape:
         )
 
     def join(self, parts: Sequence[Tensor]) -> Tensor:
-        """A flat vector of parts like those of the parameters."""
+        """Return a flat vector of parts like those of the parameters."""
         self._check()
         home = self.point[0].device
         dtype = reduce(torch.promote_types, (own.dtype for own in self.point), torch.float32)

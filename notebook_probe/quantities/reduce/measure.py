@@ -7,7 +7,7 @@ On a CPU the elements pass in pieces that stay in cache between two reads; a BLA
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from typing import Any, TypeAlias
 
 import numpy as np
@@ -16,15 +16,21 @@ import torch
 from torch import Tensor, nn
 
 from notebook_probe.quantities.reduce.arrays import Floats, dense, readable, wide
+from notebook_probe.quantities.reduce.device_stat import (
+    DeviceStat,
+    device_stat,
+    device_stats,
+    difference_stats,
+)
 from notebook_probe.quantities.reduce.quiet import quiet
 from notebook_probe.quantities.reduce.reductions import measuring, reduction
 from notebook_probe.quantities.reduce.stat import Stat
 
-__all__ = ["STAT", "measure", "measure_difference"]
+__all__ = ["STAT", "measure", "measure_difference", "measure_differences"]
 
 ROW = 4096
 """Elements of one dot: few enough for its rounding not to show in float32, and for BLAS not to wake
-threads of its own, which would then be in the way of torch's.
+its own threads, which would then be in the way of torch's.
 """
 
 PIECE = 32
@@ -33,13 +39,13 @@ PIECE = 32
 _Array: TypeAlias = npt.NDArray[np.floating[Any]]
 
 _Sums: TypeAlias = tuple[float, float, int]
-"""Sum of squares and, where they are asked for, plain sum and number of elements that are not 0."""
+"""Sum of squares and, if requested, plain sum and number of elements that are not 0."""
 
 _SUMSQ = frozenset({"sumsq", "nonfinite"})
 """Parts that the sum of squares tells where it is finite."""
 
 SMALLEST = 1e-24
-"""A smaller sum of squares may have lost some of them to float32's range."""
+"""Least sum of squares that has certainly lost nothing to float32's range."""
 
 
 def measure(tensor: Tensor, parts: frozenset[str]) -> Stat:
@@ -55,6 +61,7 @@ def measure(tensor: Tensor, parts: frozenset[str]) -> Stat:
     Returns
     -------
     Stat
+        Of a tensor on an accelerator a `DeviceStat`, which becomes one on the host.
         NaN and infinities propagate into ``sumsq``, ``mean`` and ``spread``; where squares leave
         the range of float32 the values are measured again in float64.
 
@@ -69,11 +76,12 @@ def measure(tensor: Tensor, parts: frozenset[str]) -> Stat:
     >>> stat.sumsq, stat.n_zero
     (25.0, 1)
     """
-    return _stat(tensor, None, parts)
+    found: Stat = _stat(tensor, None, parts)
+    return found
 
 
-def _stats(tensors: Sequence[Tensor], wanted: frozenset[str]) -> list[Stat]:
-    """The Stat of each tensor.
+def _stats(tensors: Sequence[Tensor], wanted: frozenset[str]) -> list[Stat | DeviceStat]:
+    """Return the Stat of each tensor.
 
     Elements that are not in cache push everything else out of it: one loop reads them all and does
     nothing but that, between what comes before and after it for all tensors.
@@ -81,9 +89,7 @@ def _stats(tensors: Sequence[Tensor], wanted: frozenset[str]) -> list[Stat]:
     arrays = [dense(tensor) for tensor in tensors]
     read = iter(quiet.run(_sums_of_all, [one for one in arrays if one is not None], wanted))
     pairs = [*zip(tensors, arrays, strict=True)]
-    others = iter(
-        _measure_tensors([readable(one) for one, array in pairs if array is None], wanted)
-    )
+    others = iter(_measure_others([tensor for tensor, array in pairs if array is None], wanted))
     return [
         next(others) if array is None else _finished(array, next(read), wanted)
         for _, array in pairs
@@ -91,11 +97,11 @@ def _stats(tensors: Sequence[Tensor], wanted: frozenset[str]) -> list[Stat]:
 
 
 @reduction("sumsq", "moments", "zeros", "nonfinite", "largest", batched=_stats)
-def _stat(tensor: Tensor, module: nn.Module | None, wanted: frozenset[str]) -> Stat:
+def _stat(tensor: Tensor, module: nn.Module | None, wanted: frozenset[str]) -> Any:
     array = dense(tensor)
     if array is None:
-        return _measure_tensor(readable(tensor), wanted)
-    return _measure_array(array, wanted)
+        return _measure_other(tensor, wanted)
+    return _finished(array, quiet.run(_sums, array, wanted), wanted)
 
 
 STAT = measuring("sumsq")
@@ -113,6 +119,34 @@ def measure_difference(new: Tensor, old: Tensor, parts: frozenset[str]) -> Stat:
         return measure(wide(new) - wide(old), parts)
     torch.sub(new.detach(), old, out=old)
     return _measure_array(array, parts)
+
+
+def measure_differences(
+    news: Sequence[Tensor], olds: Sequence[Tensor], parts: frozenset[str]
+) -> list[Stat | DeviceStat]:
+    """Measure ``new - old`` of many pairs, those alike on an accelerator together.
+
+    As `measure_difference`; the plain tensors among the ``olds`` are written over.
+    """
+    found: list[Stat | DeviceStat | None] = [None] * len(news)
+    alike: dict[tuple[torch.device, torch.dtype], list[int]] = {}
+    for place, (new, old) in enumerate(zip(news, olds, strict=True)):
+        if _is_together(new, old):
+            alike.setdefault((new.device, new.dtype), []).append(place)
+        else:
+            found[place] = measure_difference(new, old, parts)
+    for places in alike.values():
+        pairs = [news[place] for place in places], [olds[place] for place in places]
+        for place, stat in zip(places, difference_stats(*pairs, parts), strict=True):
+            found[place] = stat
+    return [stat for stat in found if stat is not None]
+
+
+def _is_together(new: Tensor, old: Tensor) -> bool:
+    """Return whether two real tensors on an accelerator can be subtracted among many."""
+    if new.is_cpu or new.device.type == "mps" or new.layout is not torch.strided:
+        return False
+    return new.is_floating_point() and (new.dtype, new.device) == (old.dtype, old.device)
 
 
 _ONES = np.ones(ROW, np.float32)
@@ -144,7 +178,7 @@ def _sums_of_all(arrays: list[Floats], parts: frozenset[str]) -> list[_Sums]:
 
 
 def _sums(array: _Array, parts: frozenset[str]) -> _Sums:
-    """What is summed of the elements, as far as it is wanted."""
+    """Return the requested sums over the elements."""
     size = array.size
     if size > ROW:
         return _sums_of_rows(array, parts)
@@ -154,7 +188,7 @@ def _sums(array: _Array, parts: frozenset[str]) -> _Sums:
 
 
 def _sums_of_rows(array: _Array, parts: frozenset[str]) -> _Sums:
-    """The same of many elements, piece by piece: each is in cache after it was read once."""
+    """Return the sums over many elements, in pieces: each is cached after it was read once."""
     whole = array.size - array.size % ROW
     squares, total, n_nonzero = _sums(array[whole:], parts)
     rows = (array if whole == array.size else array[:whole]).reshape(-1, ROW)
@@ -172,7 +206,7 @@ def _sums_of_rows(array: _Array, parts: frozenset[str]) -> _Sums:
 
 
 def _dots(rows: _Array, others: _Array) -> float:
-    """Sum of the products, each row's in float32, those of all rows in float64."""
+    """Return the sum of the products, each row's in float32, that of all rows in float64."""
     return sum(np.vecdot(rows, others).tolist())
 
 
@@ -194,7 +228,7 @@ def _moments(array: Floats, sumsq: float, total: float) -> tuple[float, float]:
 
 
 def _measure_again(array: Floats, parts: frozenset[str]) -> Stat:
-    """The slow path: something is NaN or infinite, or squares left the range of float32."""
+    """Measure slowly: something is NaN or infinite, or squares left the range of float32."""
     n_nonfinite = array.size - int(np.count_nonzero(np.isfinite(array)))
     wide = array.astype(np.float64)
     stat = Stat(array.size, _sums(wide, _SUMSQ)[0], n_nonfinite=n_nonfinite)
@@ -208,47 +242,44 @@ def _measure_again(array: Floats, parts: frozenset[str]) -> Stat:
     return stat
 
 
+def _measure_others(tensors: Sequence[Tensor], parts: frozenset[str]) -> list[Stat | DeviceStat]:
+    """Measure those that numpy cannot see: on an accelerator a few kernels measure many."""
+    if any(_is_measured_here(tensor) for tensor in tensors):
+        return [_measure_other(tensor, parts) for tensor in tensors]
+    return device_stats(tensors, parts)
+
+
+def _measure_other(tensor: Tensor, parts: frozenset[str]) -> Stat | DeviceStat:
+    if _is_measured_here(tensor):
+        return _measure_tensor(readable(tensor), parts)
+    return device_stat(tensor, parts)
+
+
+def _is_measured_here(tensor: Tensor) -> bool:
+    """Return whether numbers are made at once: on a CPU, and on MPS, which has no float64."""
+    return tensor.device.type in ("cpu", "mps")
+
+
 def _measure_tensor(tensor: Tensor, parts: frozenset[str]) -> Stat:
-    """Any device and dtype, without a synchronisation: every field is a 0-d float64 tensor."""
-    if tensor.device.type == "mps":  # which has no float64
-        return _measure_tensor(tensor.cpu(), parts)
-    fields: dict[str, Any] = {}
-    fields["sumsq"] = torch.linalg.vector_norm(tensor, dtype=torch.float64).square()
+    """Measure any dtype on the host."""
+    tensor = tensor.cpu()
+    stat = Stat(
+        tensor.numel(), float(torch.linalg.vector_norm(tensor, dtype=torch.float64).square())
+    )
     if "moments" in parts:
-        fields["mean"] = tensor.mean(dtype=torch.float64)
-        fields["spread"] = _spread_of(tensor)
+        stat.mean = float(tensor.mean(dtype=torch.float64))
+        stat.spread = float(_spread_of(tensor))
     if "zeros" in parts:
-        fields["n_zero"] = (tensor == 0).sum().double()
+        stat.n_zero = float((tensor == 0).sum())
     if "nonfinite" in parts:
-        fields["n_nonfinite"] = (~torch.isfinite(tensor)).sum().double()
+        stat.n_nonfinite = float((~torch.isfinite(tensor)).sum())
     if "largest" in parts and tensor.numel():
-        fields["largest"] = tensor.abs().amax().double()
-    if tensor.is_cpu:
-        fields = {name: float(value) for name, value in fields.items()}
-    return Stat(tensor.numel(), **fields)
-
-
-def _measure_tensors(tensors: list[Tensor], parts: frozenset[str]) -> list[Stat]:
-    """The same of many: on an accelerator a few kernels give the norms of all."""
-    if parts != {"sumsq"} or any(tensor.device.type in ("cpu", "mps") for tensor in tensors):
-        return [_measure_tensor(tensor, parts) for tensor in tensors]
-    squares: dict[int, Any] = {}
-    for alike in _alike(tensors):
-        norms = torch._foreach_norm(alike, 2, torch.float64)
-        squares.update(zip(map(id, alike), torch.stack(norms).square().unbind(), strict=True))
-    return [Stat(tensor.numel(), squares[id(tensor)]) for tensor in tensors]
-
-
-def _alike(tensors: list[Tensor]) -> Iterable[list[Tensor]]:
-    """Those of one device and type, which one kernel can read."""
-    groups: dict[tuple[torch.device, torch.dtype], list[Tensor]] = {}
-    for tensor in tensors:
-        groups.setdefault((tensor.device, tensor.dtype), []).append(tensor)
-    return groups.values()
+        stat.largest = float(tensor.abs().amax())
+    return stat
 
 
 def _spread_of(tensor: Tensor) -> Tensor:
-    """Sum of squared deviations; round the first element, so that a large mean does not cancel."""
+    """Sum the squared deviations from the first element, so that a large mean does not cancel."""
     n = tensor.numel()
     shifted = tensor - tensor.flatten()[:1] if n else tensor
     sumsq = torch.linalg.vector_norm(shifted, dtype=torch.float64).square()

@@ -1,4 +1,4 @@
-"""The gradients of a step's micro-batches, kept until all of them have come."""
+"""Gradients of a step's micro-batches, kept until all of them have arrived."""
 
 from __future__ import annotations
 
@@ -41,6 +41,6 @@ class MicroBatchGradients:
 
 
 def added(parts: list[Tensor]) -> Tensor:
-    """The sum of tensors of one shape, wherever they lie."""
+    """Add tensors of one shape, on any devices."""
     home = parts[0].device
     return torch.stack([part.to(home) for part in parts]).sum(0)

@@ -53,13 +53,13 @@ class PathPoints:
         return found
 
     def sum(self, origin: Tensor, weights: Tensor) -> Tensor:
-        """The differences from ``origin``, weighted and added up."""
+        """Return the differences from ``origin``, weighted and added up."""
         pieces = differences(self.points, origin, self._piece)
         return torch.cat([weights @ rows for rows in pieces]).to(origin)
 
 
 def differences(points: Sequence[Tensor], origin: Tensor, piece: int = PIECE) -> Iterator[Tensor]:
-    """The differences of flat points from a flat origin, a row each, some columns at a time.
+    """Yield the differences of flat points from a flat origin, a row each, some columns at a time.
 
     In float64, and never all of it at once: there may be millions of columns.
     """

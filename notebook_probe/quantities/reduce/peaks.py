@@ -1,4 +1,4 @@
-"""How far each channel of a tensor reaches, over all samples and positions of a step."""
+"""Extremes of each channel of a tensor, over all samples and positions of a step."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ class Peaks:
     smallest: Tensor
 
     def merge(self, other: Peaks) -> Peaks:
-        """Of the rows of both."""
+        """Return the extremes over the rows of both."""
         if not self.n_rows or not other.n_rows:
             return self if self.n_rows else other
         if self.largest.shape != other.largest.shape:

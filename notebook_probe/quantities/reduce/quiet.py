@@ -1,4 +1,4 @@
-"""numpy without its warnings, for what is NaN, infinite or out of range in a model's tensors."""
+"""Numpy without its warnings, for NaN, infinite or out-of-range numbers in a model's tensors."""
 
 from __future__ import annotations
 

@@ -1,9 +1,9 @@
-"""What of a tensor a summary feature holds: an open set of parts, and the reductions behind them.
+"""Parts of a summary feature, an open set, and the reductions behind them.
 
 A reduction reads a tensor once and returns a state that merges exactly over the calls, tensors and
 micro-batches of a step. It serves one part or several: ``output_sumsq`` and ``output_moments`` are
-parts of one `Stat`, measured in one pass. What can be told of a state alone, such as eigenvalues of
-a covariance, is `Derived`: worked out once, when the step's states are pooled.
+parts of one `Stat`, measured in one pass. What can be computed from a state alone, such as
+eigenvalues of a covariance, is `Derived`: worked out once, when the step's states are pooled.
 """
 
 from __future__ import annotations
@@ -32,10 +32,10 @@ __all__ = [
 
 
 class State(Protocol):
-    """What was measured of one tensor or, merged, of many."""
+    """Measurement of one tensor or, merged, of many."""
 
     def merge(self, other: Self) -> Self:
-        """The state of both together, as if their elements (or rows) had come in one tensor."""
+        """Return the state of both together, as if all elements (or rows) were in one tensor."""
 
 
 Measure: TypeAlias = Callable[[Any, nn.Module | None, frozenset[str]], Any]
@@ -56,21 +56,21 @@ def _fits(module: nn.Module) -> str:
 
 @dataclass(frozen=True, slots=True, repr=False)
 class Reduction:
-    """One way to read a tensor; made by `reduction`."""
+    """Way to read a tensor; made by `reduction`."""
 
     parts: tuple[str, ...]
-    """What it measures: feature ``<tensor>_<part>`` hands its state to a quantity."""
+    """Parts it measures: feature ``<tensor>_<part>`` hands its state to a quantity."""
     measure: Measure
     first_only: bool = False
-    """Of a call's tensors it takes the first floating-point one, not all."""
+    """True to take the first floating-point tensor of a call, not all."""
     batched: MeasureAll | None = None
-    """Measures many tensors in less time than one by one."""
+    """Function that measures many tensors in less time than one by one."""
     cost: Cost = "scalar"
-    """What it takes besides reading the tensor."""
+    """Cost in addition to reading the tensor."""
     misfit: Misfit = _fits
-    """Tells of a module what it would need to have, so that no probe of it is ever attached."""
+    """Check of what a module lacks, so that no probe of it is ever attached."""
     finish: Callable[[Any], Any] | None = None
-    """Makes of the pooled state what a quantity is given, where that is not the state itself."""
+    """Function from the pooled state to what a quantity receives; None for the state itself."""
     of_copies: frozenset[str] = frozenset()
     """Parts that take so much longer than a copy that they are measured of one, later."""
 
@@ -79,11 +79,11 @@ class Reduction:
 
     @property
     def home(self) -> str:
-        """Where its function was written."""
+        """Location of its function."""
         return _home(self.measure)
 
     def measure_all(self, tensors: Sequence[Tensor], wanted: frozenset[str]) -> list[Any]:
-        """The state of each of some parameters' tensors."""
+        """Return the state of each of some parameters' tensors."""
         if self.batched is not None:
             return self.batched(tensors, wanted)
         return [self.measure(tensor, None, wanted) for tensor in tensors]
@@ -91,7 +91,7 @@ class Reduction:
 
 @dataclass(frozen=True, slots=True, repr=False)
 class Derived:
-    """What is worked out of other parts of the same tensor, once they are pooled."""
+    """Part derived from other parts of the same tensor, once they are pooled."""
 
     name: str
     function: Callable[..., Any]
@@ -104,11 +104,11 @@ class Derived:
 
     @property
     def home(self) -> str:
-        """Where its function was written."""
+        """Location of its function."""
         return _home(self.function)
 
     def misfit(self, module: nn.Module) -> str:
-        """Tell of a module what the parts it is made of would need."""
+        """Describe what a module lacks for the parts it is made of."""
         return next(filter(None, (parts[need].misfit(module) for need in self.needs)), "")
 
 
@@ -116,7 +116,7 @@ Part: TypeAlias = "Reduction | Derived"
 
 
 def _same(old: Part, new: Part) -> bool:
-    """Tell a cell that was run twice from a second part of the same name."""
+    """Return whether a cell was run twice, as opposed to a second part of the same name."""
     modules = {one.home.partition(":")[0] for one in (old, new)}
     return old.home == new.home or modules == {"__main__"}
 
@@ -126,11 +126,11 @@ def _home(function: Callable[..., Any]) -> str:
 
 
 parts: Registry[Part] = Registry("reduction", "notebook_probe.parts", _same)
-"""Every part by name, with the reduction that measures it or what it is derived by."""
+"""Registry of every part, with the reduction that measures it or the parts it is derived from."""
 
 
 def measuring(name: str) -> Reduction:
-    """What measures a part that is read of a tensor, and not derived.
+    """Return the reduction of a part that is measured, and raise for a derived one.
 
     >>> measuring("spectrum").first_only
     True
@@ -142,7 +142,7 @@ def measuring(name: str) -> Reduction:
 
 
 def derive(made: Derived) -> None:
-    """Register what is worked out of other parts.
+    """Register a part that is derived from other parts.
 
     Raises
     ------
@@ -165,7 +165,7 @@ def derive(made: Derived) -> None:
 
 
 def _chain_to(name: str, needs: Sequence[str]) -> tuple[str, ...]:
-    """The way from ``needs`` back to ``name``; empty where there is none."""
+    """Return the way from ``needs`` back to ``name``; empty where there is none."""
     for need in needs:
         if need == name:
             return (name,)
@@ -186,14 +186,14 @@ def reduction(
 ) -> Callable[[M], M]:
     """Register the decorated function as what measures the parts ``names``, and trust it.
 
-    `notebook_probe.reduction` is for functions of whoever does not know what follows.
+    `notebook_probe.reduction` is for functions of users who do not know what follows.
 
     The function is given a tensor, the module where it was read (None for a parameter's own
     tensors) and those of its parts that some quantity wants. It keeps no tensor it was given, and
     draws no random number of torch's. ``cost`` is its class where it is more than one pass;
     ``misfit`` says why some module has nothing to measure, such as ``"keeps no running mean"``.
-    Parts ``of_copies`` are dear: where one of them is wanted of large parameters another thread may
-    call the function later, with copies.
+    Parts ``of_copies`` are expensive: where one of them is wanted of large parameters another
+    thread may call the function later, with copies.
 
     Examples
     --------

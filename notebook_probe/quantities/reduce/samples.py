@@ -33,7 +33,7 @@ BLOCK = 1 << 17
 """Elements of a block, where that makes enough rows: so much stays in the cache."""
 
 SHUFFLED = 1 << 22
-"""Of more entries they are drawn with replacement, which is then as good."""
+"""Number of entries from which drawing with replacement is as good."""
 
 AXES: dict[tuple[type[nn.Module], ...], int] = {
     (nn.Conv1d, nn.ConvTranspose1d, nn.InstanceNorm1d): -2,
@@ -83,7 +83,7 @@ def _axis_of(kind: Any) -> int | None:
 def samples(
     tensor: Tensor, module: nn.Module | None, widest: int | None = None
 ) -> tuple[int, Iterator[Tensor]]:
-    """Number of channels, 1 at least, and the rows (sample, channel) at a call of ``module``.
+    """Return the number of channels, 1 at least, and a call's rows (sample, channel).
 
     The rows come block by block, copies in float64; those of a nested tensor are of all its parts.
     Of more than ``widest`` channels as many rows are drawn.
@@ -107,7 +107,7 @@ def samples(
 
 
 def channelled(tensor: Tensor, module: nn.Module | None) -> tuple[Tensor, int]:
-    """The numbers of a tensor at a call of ``module``, and their axis of channels.
+    """Return the numbers of a tensor at a call of ``module``, and their axis of channels.
 
     Not a copy where none is needed; of a nested tensor all parts, one after the other.
 
@@ -135,7 +135,7 @@ def widest_type(values: Tensor) -> torch.dtype:
 
 
 def extremes(values: Tensor, axis: int) -> tuple[Tensor, Tensor]:
-    """The largest and the smallest number of each channel, NaN where one is.
+    """Return the largest and the smallest number of each channel, NaN where one is.
 
     Two passes in the tensor's own type that copy nothing.
 
@@ -148,7 +148,7 @@ def extremes(values: Tensor, axis: int) -> tuple[Tensor, Tensor]:
 
 
 def _along(values: Tensor, axis: int, extreme: Callable[..., Tensor]) -> Tensor:
-    """The extreme of each channel: over the first axis at once, where memory lies as it is read."""
+    """Return channels' extremes; over the first axis at once, if memory has that order."""
     if axis:
         values, axis = extreme(values, 0), axis - 1
     others = [one for one in range(values.dim()) if one != axis]
@@ -156,16 +156,16 @@ def _along(values: Tensor, axis: int, extreme: Callable[..., Tensor]) -> Tensor:
 
 
 def refuse_indices(tensor: Tensor, module: nn.Module | None) -> None:
-    """Raise UnreadableError for numbers that stand for rows or classes: none is the larger one."""
+    """Raise UnreadableError for numbers that are row or class indices: none is the larger one."""
     is_looked_up = isinstance(unwrapped(module), nn.Embedding | nn.EmbeddingBag)
     if tensor.dtype is torch.int64 or (is_looked_up and not tensor.is_floating_point()):
         raise UnreadableError(f"{tensor.dtype} numbers are indices, which have no channels")
 
 
 def sample_blocks(tensor: Tensor, axis: int, dtype: torch.dtype) -> Iterator[Tensor]:
-    """The rows (sample, channel) of a tensor, block by block, each a copy in ``dtype``.
+    """Yield the rows (sample, channel) of a tensor, block by block, each a copy in ``dtype``.
 
-    Fewer rows than four times the channels come in one block. Nothing comes of an empty tensor.
+    Fewer rows than four times the channels come in one block. An empty tensor gives none.
 
     Examples
     --------
@@ -191,7 +191,7 @@ def sample_blocks(tensor: Tensor, axis: int, dtype: torch.dtype) -> Iterator[Ten
 
 
 def sampled_rows(values: Tensor, most: int) -> Tensor:
-    """At most that many entries along the first axis; the same places for the same sizes.
+    """Draw at most that many entries along the first axis; the same places for the same sizes.
 
     No random number of torch's own is drawn.
 

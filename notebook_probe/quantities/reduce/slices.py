@@ -13,7 +13,7 @@ from torch import Tensor
 from notebook_probe.axis import Axis
 from notebook_probe.quantities.reduce.landscape import Landscape
 
-__all__ = ["Grid", "Normalise", "evenly", "random_direction"]
+__all__ = ["Normalise", "SliceGrid", "evenly", "random_direction"]
 
 Normalise: TypeAlias = Literal["filter", "tensor"]
 
@@ -30,12 +30,12 @@ def evenly(n: int, low: float = -1.0, high: float = 1.0) -> tuple[float, ...]:
 
 
 @dataclass(frozen=True, slots=True)
-class Grid:
+class SliceGrid:
     """Places along two directions; its points go row by row, and a row is of one ``x``.
 
     Examples
     --------
-    >>> [*Grid((0.0, 1.0), (2.0, 3.0))]
+    >>> [*SliceGrid((0.0, 1.0), (2.0, 3.0))]
     [(0.0, 2.0), (0.0, 3.0), (1.0, 2.0), (1.0, 3.0)]
     """
 
@@ -49,7 +49,7 @@ class Grid:
         return len(self.xs) * len(self.ys)
 
     def axis(self, name: str, prefix: str, group: str) -> Axis:
-        """One axis of all points, with coordinates that tell where each lies."""
+        """Return one axis of all points, with coordinates that give the position of each."""
         points = [*self]
         return Axis(
             name,
@@ -69,7 +69,7 @@ class Grid:
 def random_direction(
     point: Iterable[Tensor], seed: int, normalise: Normalise = "filter"
 ) -> Iterator[Tensor]:
-    """A normal direction, tensor by tensor, rescaled to the length of the parameters.
+    """Yield a normal direction, tensor by tensor, rescaled to the length of the parameters.
 
     By ``"filter"`` each filter (entry of the first axis) is as long as the weight's, and zero for
     vectors, such as biases and what normalisation layers learn (Li et al.). By ``"tensor"`` each

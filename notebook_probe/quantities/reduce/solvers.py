@@ -25,7 +25,7 @@ CLOSE = 1e-6
 """Residual at which they end; the error is of the order of its square."""
 
 LOOK_EVERY = 10
-"""To see whether they have ended takes as long as a few of them."""
+"""Number of iterations between checks for the end, each of which costs a few iterations."""
 
 LEAST_PRODUCTS, MOST_PRODUCTS = 10, 100
 """A small residual tells that an eigenvalue has been found; that it is the largest takes a few."""
@@ -58,7 +58,7 @@ def eigvalsh(matrix: Tensor) -> Tensor:
 
 
 def largest_eigenvalue(matrix: Tensor) -> Tensor:
-    """Of a symmetric matrix without negative eigenvalues; NaN where the solver gives up.
+    """Return the largest eigenvalue of a positive semidefinite matrix; NaN if the solver fails.
 
     Examples
     --------
@@ -88,7 +88,7 @@ def lanczos(
 ) -> float:
     """Largest eigenvalue of a symmetric matrix by Lanczos' three-term recurrence.
 
-    Without orthogonalising anew: eigenvalues may appear twice, the largest is right all the same
+    Without orthogonalizing again: eigenvalues may appear twice, the largest is right all the same
     (Paige 1980), and three vectors are all that is kept.
 
     Parameters

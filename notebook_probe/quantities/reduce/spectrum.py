@@ -25,10 +25,10 @@ from notebook_probe.quantities.reduce.solvers import LARGE, eigvalsh, inner, lar
 __all__ = ["Spectrum", "spectrum"]
 
 ROUNDING = 8 * torch.finfo(torch.float64).eps
-"""So much of a number may be rounding."""
+"""Relative rounding error of a number."""
 
 WIDEST = 2048
-"""Of more channels as many rows of a call are drawn: more would take seconds to decompose."""
+"""Maximum number of channels; above it, this many rows are drawn: more would take seconds."""
 
 SINGLE = (1e-24, 1e30)
 """Sums of squares that float32 can hold with all their parts."""
@@ -36,29 +36,29 @@ SINGLE = (1e-24, 1e30)
 
 @dataclass(slots=True)
 class Spectrum:
-    """The covariance of rows, and its eigenvalues once somebody asks for them."""
+    """Covariance of rows, and its eigenvalues, computed on first use."""
 
     n_rows: int
     mean: Tensor
     """float64 (channel,)"""
     matrix: Tensor
-    """The rows less their mean, (row, channel), as long as they are fewer than the channels; then
-    the sum of their outer products, (channel, channel)."""
+    """Rows less their mean, (row, channel), as long as they are fewer than the channels; then the
+    sum of their outer products, (channel, channel)."""
     needs_all: bool = True
-    """All eigenvalues will be asked for, not the leading one alone."""
+    """True if all eigenvalues will be requested, not the leading one alone."""
     _leading: tuple[Tensor, Tensor] | None = None
     _eigenvalues: Tensor | None = None
     _singular: Tensor | None = None
 
     @classmethod
     def of(cls, rows: Tensor) -> Spectrum:
-        """The Spectrum of rows (sample, channel), which are written over."""
+        """Return the Spectrum of rows (sample, channel), which are written over."""
         mean = rows.mean(0)
         return cls._centred(mean, rows.sub_(mean))
 
     @classmethod
     def of_nothing(cls, width: int) -> Spectrum:
-        """The Spectrum of no rows, of so many channels."""
+        """Return the Spectrum of no rows, of so many channels."""
         empty = torch.zeros((0, width), dtype=torch.float64)
         return cls(0, empty.sum(0), empty)
 
@@ -73,7 +73,7 @@ class Spectrum:
 
     @property
     def is_singular(self) -> bool:
-        """Whether there are too few rows for a covariance of full rank, whatever they are."""
+        """True if there are too few rows for a covariance of full rank, whatever they are."""
         return self.n_rows <= len(self.mean)
 
     @property
@@ -85,7 +85,7 @@ class Spectrum:
 
     @property
     def eigenvalues(self) -> Tensor:
-        """All of them, descending, float64 (channel,); NaN for fewer than two rows or any NaN."""
+        """All eigenvalues, descending, float64 (channel,); NaN for under two rows or any NaN."""
         if self._eigenvalues is None:
             self._eigenvalues = self._all()
         return self._eigenvalues
@@ -105,13 +105,13 @@ class Spectrum:
 
     @property
     def singular_values(self) -> Tensor:
-        """Of the rows as they came, not centred; float64, ascending, as many as the rank can be."""
+        """Singular values of uncentered rows; float64, ascending, as many as the rank can be."""
         if self._singular is None:
             self._singular = self._all_singular()
         return self._singular
 
     def merge(self, other: Spectrum) -> Spectrum:
-        """The Spectrum of the rows of both."""
+        """Return the Spectrum of the rows of both."""
         if not self.n_rows or not other.n_rows:
             return self if self.n_rows else other
         if self.mean.shape != other.mean.shape:

@@ -1,18 +1,16 @@
 """The sums behind norms, moments and counts, and how they merge exactly.
 
 A `Stat` pools over the calls, micro-batches and tensors of a step: merging the parts gives the
-same numbers as measuring the concatenation. Its fields are plain float64 numbers. On an accelerator
-they are 0-d tensors until they have come to the host, so that no step waits for the device; a
-quantity sees numbers only.
+same numbers as measuring the concatenation. Its fields are plain float64 numbers; what is measured
+on an accelerator becomes a `Stat` when its sums have been copied to the host.
 """
 
 from __future__ import annotations
 
 import math
 from dataclasses import dataclass
-from typing import Any, TypeAlias
+from typing import TypeAlias
 
-import torch
 from torch import Tensor
 
 __all__ = ["Number", "Stat", "root"]
@@ -24,7 +22,7 @@ NOT_MEASURED = math.nan
 
 @dataclass(slots=True)
 class Stat:
-    """Sums over the elements of one or many tensors; a part that was not asked for is NaN."""
+    """Sums over the elements of one or many tensors; a part that was not requested is NaN."""
 
     n: int
     sumsq: float
@@ -38,7 +36,9 @@ class Stat:
     """Largest absolute value; NaN where one is."""
 
     def merge(self, other: Stat) -> Stat:
-        """The Stat of both together."""
+        """Return the Stat of both together; of one on a device its own kind."""
+        if not isinstance(other, Stat):
+            return other.merge(self)
         n = self.n + other.n
         if not self.n or not other.n:
             return other if other.n else self
@@ -59,10 +59,8 @@ class Stat:
         return root(self.sumsq / self.n) if self.n else math.nan
 
 
-def _larger(one: Any, other: Any) -> Any:
-    """The larger of two numbers, NaN if one is; on a device without asking it."""
-    if isinstance(one, Tensor) and isinstance(other, Tensor):
-        return torch.maximum(one, other)
+def _larger(one: float, other: float) -> float:
+    """Return the larger of two numbers, NaN if one is."""
     return one if one >= other or one != one else other
 
 

@@ -37,7 +37,7 @@ def length(tensor: Tensor) -> Tensor:
 
 
 def cosine(one: Tensor, other: Tensor) -> Tensor:
-    """Of the angle between two real tensors of one size; NaN where one is all zero."""
+    """Return the cosine of the angle between two real tensors of one size; NaN if one is zero."""
     arrays = _arrays(one, other)
     if arrays is None:
         return dot(one, other) / (length(one) * length(other))
@@ -48,7 +48,7 @@ def cosine(one: Tensor, other: Tensor) -> Tensor:
 
 
 def _arrays(one: Tensor, other: Tensor) -> tuple[Floats, Floats] | None:
-    """Both as flat float32 views in one order, if there are any."""
+    """Return both as flat float32 views in one order, if possible."""
     if one is not other and one.stride() != other.stride():
         return None
     first = dense(one)

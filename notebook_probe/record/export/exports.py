@@ -23,7 +23,7 @@ from notebook_probe.record.format.source import Event, Source
 from notebook_probe.record.store.destination import new_file, new_files
 from notebook_probe.record.store.location import ROOT_KEY, local_path
 from notebook_probe.record.views import joined
-from notebook_probe.record.views.by_name import ByName
+from notebook_probe.record.views.named_scalars import ByName
 from notebook_probe.record.views.selection import Names, select
 from notebook_probe.record.views.tensors import tensors
 from notebook_probe.record.views.xarray_views import Snapshot, XarrayViews
@@ -35,7 +35,7 @@ __all__ = ["Exports"]
 
 
 class _Recorded(Source, Protocol):
-    """What the exports need of the source that they are part of."""
+    """Parts of the source that the exports need."""
 
     @property
     def all_events(self) -> tuple[Event, ...]: ...
@@ -63,7 +63,7 @@ class Exports(XarrayViews):
         start: int = 0,
         stop: int | None = None,
     ) -> pd.DataFrame:
-        """A tidy table, one row per measurement, sorted by step, module and quantity.
+        """Return a tidy table, one row per measurement, sorted by step, module and quantity.
 
         Parameters
         ----------
@@ -101,7 +101,7 @@ class Exports(XarrayViews):
         start: int = 0,
         stop: int | None = None,
     ) -> Iterator[pd.DataFrame]:
-        """The rows of `to_dataframe` a few megabytes at a time, for runs larger than memory.
+        """Return the rows of `to_dataframe` a few megabytes at a time, for runs larger than memory.
 
         Examples
         --------
@@ -164,8 +164,8 @@ class Exports(XarrayViews):
     ) -> list[Path]:
         """Write vectors and arrays as ``<folder>/<quantity>/<module>.npy``; returns the paths.
 
-        The first axis is the step; which steps is in ``<module>.step.npy`` beside it. Names are
-        percent-encoded, and ``index.json`` tells which file holds what. Numbers are written when
+        The first axis is the step; the steps are in ``<module>.step.npy``. Names are
+        percent-encoded, and ``index.json`` lists the contents of each file. Numbers are written if
         their quantity is named.
 
         Raises

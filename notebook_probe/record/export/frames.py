@@ -22,10 +22,10 @@ COLUMNS = ("step", "time", "module", "quantity", "value")
 
 
 def frames(data: xr.Dataset, selection: Selected) -> Iterator[pd.DataFrame]:
-    """Tables of what was measured at some steps each, in the order of step, module, quantity.
+    """Yield tables of some steps each, in the order of step, module, quantity.
 
-    Columns are step, time, module, quantity, value and, where there are vectors, the coordinate
-    along each of their axes, NaN for others. At least one table comes, if only an empty one.
+    Columns are step, time, module, quantity, value and, for vectors, the coordinate along each of
+    their axes, NaN for others. At least one table is yielded, which may be empty.
     """
     names = [str(name) for name in data.data_vars if name in selection.quantities]
     if not names:
@@ -52,7 +52,7 @@ def frames(data: xr.Dataset, selection: Selected) -> Iterator[pd.DataFrame]:
 
 
 def _along(dims: tuple[str, ...]) -> list[str]:
-    """Coordinates that tell the elements of a vector apart."""
+    """Return the coordinates that distinguish the elements of a vector."""
     return [*([INDEX_IN_MODULE] if dims[0] == "element" else []), *dims[2:]]
 
 
@@ -63,7 +63,7 @@ def _tidy(
     names: Sequence[str],
     modules: Sequence[str],
 ) -> pd.DataFrame:
-    """The measured cells of quantities with the same dims: column, step, and an axis or none."""
+    """Return the measured cells of quantities with equal dims: column, step, maybe an axis."""
     stacked = np.stack([part[name].to_numpy() for name in of_kind], axis=-1)
     values = np.moveaxis(np.moveaxis(stacked, 1, 0), -1, 2)  # (step, column, quantity, *axis)
     step, column, quantity, *elements = places = np.nonzero(measured(values))
@@ -84,7 +84,7 @@ def _tidy(
 
 
 def _stacked(tables: Sequence[pd.DataFrame], along: Sequence[str]) -> pd.DataFrame:
-    """One table of several, sorted by step."""
+    """Concatenate tables, sorted by step."""
     wide = [table.reindex(columns=[*COLUMNS, *along]) for table in tables]
     if len(wide) == 1:
         return wide[0]

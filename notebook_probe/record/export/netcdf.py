@@ -43,7 +43,7 @@ def write_netcdf(
     Raises
     ------
     MissingExtraError
-        When h5netcdf is not installed.
+        h5netcdf is not installed.
     """
     h5netcdf = import_extra("h5netcdf", "netcdf", "to_netcdf")
     with h5netcdf.File(path, "w") as file:
@@ -100,7 +100,7 @@ def _write(
 ) -> None:
     variable = group.create_variable(name, dims, _dtype(values.dtype))
     if len(values):
-        variable[:] = values
+        variable[:] = [*map(_text, values)] if values.dtype == object else values
     _annotate(variable, attrs)
 
 
@@ -114,7 +114,13 @@ def _annotate(target: Any, attrs: Mapping[str, Any]) -> None:
     """Set attributes; what netCDF has no type for is written as JSON."""
     for name, value in attrs.items():
         plain = isinstance(value, str | int | float) and not isinstance(value, bool)
-        safe = name.replace("/", "_").replace("\0", "_") or "_"
+        safe = _text(name).replace("/", "_").replace("\\0", "_") or "_"
         key = f"{safe}_" if safe in RESERVED else safe
-        text = value if plain else json.dumps(value)
-        target.attrs[key] = text.replace("\0", "\\0") if isinstance(text, str) else text
+        is_large = isinstance(value, int) and abs(value) >= 2**63
+        text = value if plain and not is_large else json.dumps(value)
+        target.attrs[key] = _text(text) if isinstance(text, str) else text
+
+
+def _text(text: str) -> str:
+    r"""Return the text, what HDF5 cannot hold spelled out: ``\0`` and unpaired surrogates."""
+    return text.replace("\0", "\\0").encode(errors="backslashreplace").decode()

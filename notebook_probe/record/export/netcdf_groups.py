@@ -39,10 +39,10 @@ class Group:
     rows: slice
     steps: Steps
     columns: Sequence[str]
-    """Those of the stream's columns that are taken."""
+    """Selected columns of the stream."""
     variables: Sequence[Variable]
     dims: Mapping[str, int]
-    """After the step; of arrays, without a dimension for the one column."""
+    """Dimensions after the step; arrays have none for their only column."""
     coords: Mapping[str, tuple[str, npt.NDArray[Any]]]
     """Dimension and values, by name."""
     attrs: Mapping[str, str] = field(default_factory=dict)
@@ -60,7 +60,7 @@ def of_numbers(stream: StreamView, selection: Selected) -> Group:
 
 
 def of_names(stream: StreamView, selection: Selected) -> Group:
-    """One variable (step, name) of the scalars that are selected by their names."""
+    """Return one variable (step, name) of the scalars selected by name."""
     names = [name for name in stream.modules if name in selection.quantities]
     names = names if ROOT in selection.modules else []
     coords = {"name": ("name", _texts(names))}
@@ -92,7 +92,7 @@ def of_elements(stream: StreamView, selection: Selected) -> Group:
 
 
 def of_arrays(view: ArrayView, selection: Selected) -> Group:
-    """One variable (step, ...) of one module, which is an attribute."""
+    """Return one variable (step, ...) of one module, which is an attribute."""
     (module,) = view.modules
     dims = {f"dim_{place}": size for place, size in enumerate(view.cell)}
     path = f"{BLOBS}/{view.variables[0].name}/{view.name}"

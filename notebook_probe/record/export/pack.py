@@ -1,4 +1,4 @@
-"""A record in one file: a zip archive whose members are the record's files as they are.
+"""A record in one file: a zip archive whose members are the record's unchanged files.
 
 They are stored, not compressed again: chunks already are, and a reader finds each at its place.
 """
@@ -26,9 +26,9 @@ def pack(folder: Path, target: Path, *, finished: bool) -> None:
     Raises
     ------
     RecordLockedError
-        When it is still being written. One whose writer died can be packed.
+        It is still being written. A record whose writer died can be packed.
     RecordFormatError
-        When something in it is neither a file nor a folder.
+        Something in it is not a file or a folder.
     """
     with ExitStack() as stack:
         if not finished:
@@ -41,7 +41,7 @@ def pack(folder: Path, target: Path, *, finished: bool) -> None:
 
 
 def _files(folder: Path) -> Iterator[Path]:
-    """The record's files, the root first; hidden ones are the writer's own."""
+    """Yield the record's files, the root first; hidden files are the writer's."""
     yield folder / ROOT_KEY
     for path in plain_files(folder):
         if not path.name.startswith(".") and path != folder / ROOT_KEY:

@@ -1,4 +1,4 @@
-"""Any module's name as the name of a file."""
+"""File names for modules of any name."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ class SafeNames:
         self._taken: set[str] = set()
 
     def name(self, of: str) -> str:
-        """The name for ``of``, which is asked for once."""
+        """Return a file name for ``of``; call once per name."""
         text = safe_name(of)
         number = 1
         while text.casefold() in self._taken:

@@ -1,4 +1,4 @@
-"""What a record is: names, arrays, axes, kinds and codecs, and what a reader is given.
+"""Format of a record: names, arrays, axes, kinds and codecs, and what readers get.
 
-The lowest room of the record, open to all; `source` is what everybody else reads.
+The lowest room of the record, open to all; readers use `source`.
 """

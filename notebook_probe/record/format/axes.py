@@ -28,7 +28,7 @@ class Axes:
         return len(self.variables), len(self.modules), *self.cell
 
     def extended(self, modules: Sequence[str], variables: Sequence[Variable]) -> Axes:
-        """The axes with what is new at their ends; themselves when nothing is."""
+        """Return the axes with new entries at their ends; the same object if there are none."""
         labels = [module_label(module) for module in modules]
         if all(label in self.module_index for label in labels) and all(
             variable.name in self.variable_index for variable in variables

@@ -1,4 +1,4 @@
-"""How large chunks are: by themselves, or as somebody has chosen."""
+"""Sizes of chunks: default, or chosen by the user."""
 
 from __future__ import annotations
 
@@ -19,16 +19,16 @@ MOST_VALUES = 2**24
 
 @dataclass(frozen=True, slots=True)
 class ChunkSizes:
-    """How much a chunk holds: a series is read chunk by chunk, so many values are better..."""
+    """Sizes of chunks; large ones are read sooner, as a series is read chunk by chunk."""
 
     values: int
-    """Of a quantity."""
+    """Values in a chunk of a quantity."""
     index: int
     """Rows of the step axis."""
     steps: int | None = None
-    """Rows of a quantity, where somebody has chosen."""
+    """Rows in a chunk of a quantity, if chosen by the user."""
     modules: int | None = None
-    """Modules of a quantity, where somebody has chosen."""
+    """Modules in a chunk of a quantity, if chosen by the user."""
 
     def length(self, usual: int, row: int) -> int:
         """Rows of a chunk whose rows have ``row`` values; ``usual`` unless chosen."""
@@ -38,8 +38,9 @@ class ChunkSizes:
 
 
 SMALL = ChunkSizes(2**15, 2**15)
-"""... unless every flush writes the last chunk of every array anew."""
+"""Sizes for places where every flush writes the last chunk of every array again."""
 LARGE = ChunkSizes(2**18, 2**16)
+"""Sizes for places where rows are written into the last chunk in place."""
 
 
 def check_sizes(chunks: Mapping[str, int] | None) -> None:
@@ -73,7 +74,7 @@ def chosen_sizes(sizes: ChunkSizes, attrs: Mapping[str, Any]) -> ChunkSizes:
 
 
 def read_sizes(attrs: Mapping[str, Any]) -> dict[str, int]:
-    """What a record's attributes tell was chosen; nothing for what makes no sense.
+    """Return the chosen sizes in a record's attributes; empty if they are invalid.
 
     Examples
     --------
@@ -83,6 +84,6 @@ def read_sizes(attrs: Mapping[str, Any]) -> dict[str, int]:
     try:
         found = json.loads(attrs.get(CHUNKS, "{}"))
         check_sizes(found)
-    except (TypeError, ValueError):
+    except (TypeError, ValueError, RecursionError):
         return {}
     return dict(found or {})

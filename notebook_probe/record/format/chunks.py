@@ -1,7 +1,7 @@
-"""What writes a record's arrays, chunk by chunk: the one seam between rows and their bytes.
+"""Writing a record's arrays, chunk by chunk: the only place that turns rows into bytes.
 
-The commit (`commit`) decides what is written and when it becomes visible. How rows become chunks
-is decided here: `PlainChunks` writes every chunk they touch anew, over any bytes under keys.
+The commit (`commit`) decides what is written and when it becomes visible. This module decides how
+rows become chunks: `PlainChunks` writes every chunk they touch again, over any bytes under keys.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ __all__ = ["FILL", "Array", "Chunks", "Extent", "is_beyond", "spans"]
 Array = npt.NDArray[Any]
 
 FILL: dict[str, Any] = {"float32": NOT_MEASURED, "float64": np.nan, "int64": -1}
-"""What an element reads as that was never written, by dtype."""
+"""Value of an element that was never written, by dtype."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,7 +41,7 @@ class Chunks(Protocol):
     """
 
     sizes: ChunkSizes
-    """Of the chunks of new arrays."""
+    """Chunk sizes of new arrays."""
 
     def write_rows(self, path: str, spec: ArraySpec, start: int, values: Array) -> None:
         """Write ``values`` as rows ``start:`` along the first axis; rows before stay.
@@ -53,24 +53,23 @@ class Chunks(Protocol):
         """Write a whole array of one axis: text, a coordinate, a table's column."""
 
     def truncate(self, path: str, spec: ArraySpec, shape: tuple[int, ...]) -> None:
-        """Remove what lies beyond ``shape``, which has been published or is all there ever was.
+        """Remove everything beyond ``shape``, which is published or the whole array.
 
-        To be called before rows are written that follow others than before: after the record was
-        cut, and for what a killed writer left beyond what it had published.
+        To be called before rows are written that replace others: after the record was cut, and for
+        rows that a killed writer left beyond the published ones.
         """
 
     def seal(self, *, tails: bool = False) -> None:
         """Give some full chunks their final form; all that was written has been published by now.
 
-        With ``tails`` all of them, and the last ones as well; these are turned back when rows
-        follow after all.
+        With ``tails`` the last ones as well; these are turned back if rows follow after all.
         """
 
     def sync(self) -> None:
-        """Have all that was written on the disk itself, where that is wanted; then publish it."""
+        """Write everything to the disk if durability requires it; then publish."""
 
     def close(self) -> None:
-        """Let go of open files; safe to call twice."""
+        """Close open files; safe to call twice."""
 
 
 def spans(start: int, n: int, length: int) -> Iterator[tuple[int, slice, slice]]:
@@ -84,7 +83,7 @@ def spans(start: int, n: int, length: int) -> Iterator[tuple[int, slice, slice]]
 
 
 def is_beyond(place: str, chunks: tuple[int, ...], shape: tuple[int, ...]) -> bool:
-    """Whether the chunk at ``place``, such as ``"3/0"``, has nothing of an array of ``shape``.
+    """Return whether the chunk at ``place``, such as ``"3/0"``, is outside ``shape``.
 
     Examples
     --------

@@ -1,13 +1,13 @@
 """One chunk as the bytes of its file: little-endian values, or counted UTF-8, in a blosc frame.
 
-A frame that is finished ends with a mark and the CRC-32C of all before it::
+A finished frame ends with a mark and the CRC-32C of everything before it::
 
     header (16 bytes) | starts of blocks | blocks | "crc3" | crc32c (4 bytes, little endian)
            └ cbytes: the length of all of it
 
-A decoder finds each block by its start and looks at nothing behind the last, so that any reader
-of blosc decodes the frame, and who knows the mark can tell whether it is what was written. The
-stored frame of a chunk that still grows has no checksum: rows are written into it in place.
+A decoder finds each block by its start and ignores what follows the last, so any reader of blosc
+decodes the frame, and a reader that knows the mark can verify it. The stored frame of a growing
+chunk has no checksum: rows are written into it in place.
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ Octets: TypeAlias = npt.NDArray[np.uint8]
 HEADER_BYTES = 16
 """A blosc frame's header."""
 STORED = 2
-"""The flag, in the header's third byte, of a frame whose values follow as they are."""
+"""Flag, in the header's third byte, of a frame with uncompressed values."""
 ONE_PIECE = 0x90
 """The flags of blocks that are compressed by zstd, unshuffled and each in one piece."""
 MARK = b"crc3"
@@ -52,29 +52,30 @@ _text = Blosc(cname="zstd", clevel=1, shuffle=Blosc.NOSHUFFLE, blocksize=0)
 
 
 def encode(chunk: npt.NDArray[Any]) -> bytes:
-    """A whole chunk of numbers, in C order."""
+    """Encode a whole chunk of numbers, in C order."""
     little = chunk.dtype.newbyteorder("<")
     return _finished(_numbers.encode(np.ascontiguousarray(chunk, dtype=little)))
 
 
 def decode(frame: bytes, dtype: str, shape: tuple[int, ...]) -> npt.NDArray[Any]:
-    """The chunk that `encode` made into ``frame``; writable.
+    """Decode a ``frame`` made by `encode` to a writable array.
 
     Raises
     ------
     ValueError
-        When it is not what was written.
+        The content was damaged.
     """
     little = np.dtype(dtype).newbyteorder("<")
     check_size(frame, little.itemsize * math.prod(shape))
     check_sum(frame)
+    # A bytearray: an array over bytes would be read-only.
     return np.frombuffer(bytearray(_numbers.decode(frame)), little).reshape(shape)
 
 
 def check_size(frame: bytes | memoryview, most: int) -> None:
-    """Raise ValueError for what is no frame, or one of more than ``most`` bytes when decoded.
+    """Raise ValueError for an invalid frame, or one that decodes to more than ``most`` bytes.
 
-    Asked before, because decoding begins by making as much room as the frame says.
+    Called first, because decoding allocates as much memory as the frame says.
     """
     if len(frame) < HEADER_BYTES:
         raise ValueError(f"{len(frame)} bytes are no blosc frame")
@@ -88,6 +89,7 @@ def check_size(frame: bytes | memoryview, most: int) -> None:
 
 def check_sum(frame: bytes | Octets) -> None:
     """Raise ValueError for a frame that is cut short, or whose checksum is another."""
+    # A view, not a copy: chunks may be large.
     octets = np.frombuffer(frame, np.uint8)
     told = int.from_bytes(octets[12:HEADER_BYTES].tobytes(), "little")
     if told != len(octets):
@@ -100,7 +102,7 @@ def check_sum(frame: bytes | Octets) -> None:
 
 
 def _finished(frame: Any) -> bytes:
-    """The frame with its checksum, in a header that counts it."""
+    """Return the frame with its checksum, in a header that counts it."""
     octets = np.frombuffer(frame, np.uint8)
     head, blocks = bytearray(octets[:HEADER_BYTES]), octets[HEADER_BYTES:]
     lengths = b""
@@ -119,24 +121,24 @@ def _finished(frame: Any) -> bytes:
 
 @cache
 def stored_header(dtype: str, shape: tuple[int, ...]) -> bytes:
-    """What precedes the raw little-endian values of a chunk to make them a frame."""
+    """Return the header that makes a chunk's raw little-endian values a frame."""
     return bytes(_as_they_are.encode(np.zeros(shape, dtype))[:HEADER_BYTES])
 
 
 def is_stored(frame: bytes | Octets) -> bool:
-    """Whether the values of a frame, of which at least the header is given, are not compressed."""
+    """Return whether the values of a frame, given at least its header, are uncompressed."""
     return bool(frame[2] & STORED)
 
 
 def packed(frame: bytes) -> bytes:
-    """The same chunk of numbers, its values compressed when they were not."""
+    """Return the same chunk of numbers, with its values compressed."""
     if not is_stored(frame):
         return frame
     return encode(np.frombuffer(_numbers.decode(frame), f"u{frame[3]}"))
 
 
 def encode_text(texts: Sequence[str], length: int) -> bytes:
-    """A chunk of ``length`` strings, the missing ones empty: a count, then each with its length."""
+    """Encode ``length`` strings, missing ones empty: a count, then each with its length."""
     # Lone surrogates (undecodable file names in error texts) are no UTF-8: they are spelled out.
     encoded = [text.encode(errors="backslashreplace") for text in texts]
     missing = bytes(4 * (length - len(texts)))  # an empty one is its length alone

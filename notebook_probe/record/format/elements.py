@@ -29,7 +29,7 @@ def element_labels(module: str, size: int) -> list[str]:
 
 
 def read_element(label: str) -> tuple[str, int, int]:
-    """Module, place and length told by a label.
+    """Return module, place and length from a label.
 
     Examples
     --------
@@ -43,7 +43,7 @@ def read_element(label: str) -> tuple[str, int, int]:
 
 
 def labels_of(modules: Sequence[str], indices: npt.NDArray[np.int64]) -> tuple[str, ...]:
-    """The labels again, from the module and the place of each element.
+    """Return the labels, from the module and the place of each element.
 
     Examples
     --------

@@ -1,4 +1,4 @@
-"""The kinds of streams, and how each lies on disk.
+"""Kinds of streams, and their layout on disk.
 
 To the training thread they are alike: a row is a table of quantities by columns, whose cells are
 numbers or arrays of one shape.
@@ -61,16 +61,16 @@ Column: TypeAlias = tuple[ArraySpec, Sequence[Any]]
 
 @dataclass(frozen=True)
 class Kind:
-    """How the streams of one group lie on disk; of numbers by module, unless a subclass."""
+    """Layout of the streams of one group; numbers by module, unless a subclass differs."""
 
     group: str
     meaning: str
-    """What a quantity of it is, for whoever gives its name to something else."""
+    """Description of its quantities, for messages about name clashes."""
     cell: tuple[int, ...] = ()
     """Shape of one value."""
     axis: Axis | None = None
     coords: tuple[str, ...] = ()
-    """Names that no quantity can have beside it."""
+    """Names that no quantity of the group can have."""
     attrs: Mapping[str, str] = field(default_factory=dict)
     """Attributes of each stream's group."""
 
@@ -89,7 +89,7 @@ class Kind:
         check_stream(name)
 
     def quantities(self, modules: Iterable[str], variables: Iterable[Variable]) -> list[str]:
-        """What readers call the values of a stream with these columns and variables."""
+        """Return the readers' names of the values in a stream of these columns and variables."""
         return [variable.name for variable in variables]
 
     def width(self, n_columns: int, sizes: ChunkSizes) -> int:
@@ -102,11 +102,11 @@ class Kind:
         return {self.group: {}}
 
     def columns(self, axes: Axes) -> dict[str, Column]:
-        """The arrays that are written whole whenever the axes have grown."""
+        """Return the arrays that are rewritten whenever the axes have grown."""
         return {"module": (module_spec(), axes.modules)}
 
     def spec(self, variable: Variable, sizes: ChunkSizes, width: int) -> ArraySpec:
-        """A quantity's array; ``width`` modules to a chunk where they are an axis."""
+        """Return the spec of a quantity's array, with ``width`` modules per chunk."""
         return quantity_spec(variable, sizes, width)
 
     def stored(self, values: Floats) -> Floats:
@@ -130,7 +130,7 @@ class _Named(Kind):
         return "name"
 
     def check(self, name: str) -> None:
-        """Nothing: there is one, `LOGGED`."""
+        """Do nothing: `LOGGED` is the only group."""
 
     def quantities(self, modules: Iterable[str], variables: Iterable[Variable]) -> list[str]:
         return [*modules]
@@ -181,7 +181,7 @@ class _Blob(Kind):
         return True
 
     def check(self, name: str) -> None:
-        """Nothing: `blob_name` makes it."""
+        """Do nothing: `blob_name` makes a valid name."""
 
     @property
     def parents(self) -> dict[str, dict[str, str]]:
@@ -226,7 +226,7 @@ def blob(quantity: str, module: str, shape: tuple[int, ...]) -> Kind:
 
 
 def blob_name(module: str) -> str:
-    """The group of a module's arrays: its name, percent-encoded.
+    """Return the group of a module's arrays: its name, percent-encoded.
 
     Upper case is encoded too, because some file systems do not tell it from lower case, and dots,
     because they have a meaning in the names of streams.

@@ -12,7 +12,7 @@ __all__ = ["columns", "quantity_place", "recorded_name"]
 
 
 def recorded_name(name: str, variables: Iterable[Variable]) -> str:
-    """What the quantity is called in the record; ``name`` itself where no alias is meant.
+    """Return the quantity's name in the record; ``name`` itself unless it is an alias.
 
     Examples
     --------

@@ -1,4 +1,4 @@
-"""Which of the scalars of a training is the loss of its steps, or of one of two adversaries."""
+"""Names of the loss among the scalars of a training, also for two adversaries."""
 
 from __future__ import annotations
 
@@ -7,30 +7,30 @@ from collections.abc import Container
 __all__ = ["BACKWARD_LOSS", "LOSS", "LOSS_NAMES", "NAMED_LOSSES", "logged_as", "loss_name"]
 
 LOSS = "loss"
-"""What quantities and alert rules call it."""
+"""Name of the loss in quantities and alert rules."""
 
 BACKWARD_LOSS = "backward_loss"
-"""That which is recorded where the loop logs none."""
+"""Loss that is recorded unless the loop logs one at nearly every step."""
 
 LOSS_NAMES = (LOSS, "train_loss", "train/loss", "training_loss", "loss/train", BACKWARD_LOSS)
-"""Names under which it is recorded; the first of them that is there counts, all the time."""
+"""Names of the loss in the order of preference; the first recorded one counts, if it is dense."""
 
 NAMED_LOSSES = {
     LOSS: LOSS_NAMES,
     "loss_d": ("loss_d", "d_loss", "loss_D", "D_loss", "Loss_D", "train/loss_d", "train/d_loss"),
     "loss_g": ("loss_g", "g_loss", "loss_G", "G_loss", "Loss_G", "train/loss_g", "train/g_loss"),
 }
-"""What alert rules call losses, that of a discriminator and of a generator too, and their names."""
+"""Names of losses in alert rules, including discriminator and generator, with spellings."""
 
 
 ADVERSARIES = ("loss_d", "loss_g")
 
 
 def logged_as(quantity: str, names: Container[str]) -> str:
-    """The name of a quantity among names that are logged; its own unless it is a loss.
+    """Return the logged name of a quantity; its own unless it is a loss.
 
-    Where both losses of two adversaries are logged, what `backward()` is called on is now one and
-    now the other, and no loss that should fall.
+    If both losses of two adversaries are logged, the tensor of `backward()` alternates between
+    them, and is no loss that should fall.
 
     Examples
     --------
@@ -45,7 +45,7 @@ def logged_as(quantity: str, names: Container[str]) -> str:
 
 
 def loss_name(names: Container[str]) -> str:
-    """The name of the loss among names that are logged; `LOSS` where it is not.
+    """Return the logged name of the loss; `LOSS` if it is not logged.
 
     Examples
     --------

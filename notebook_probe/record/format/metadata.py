@@ -2,7 +2,7 @@
 
 Shapes of all arrays become visible together when this one file is replaced. It is built here from
 the arrays' own metadata, not by ``zarr.consolidate_metadata``, which would read every file again;
-and of JSON texts that are made once, because nothing but a shape changes from commit to commit.
+and from JSON texts that are made once, because only shapes change from commit to commit.
 """
 
 from __future__ import annotations
@@ -40,16 +40,16 @@ class Nodes:
         self.texts[path] = f"{head}{','.join(map(str, shape))}{tail}"
 
     def drop(self, path: str) -> None:
-        """Take away a group and what it holds."""
+        """Remove a group and its contents."""
         for key in [key for key in self.texts if f"{key}/".startswith(f"{path}/")]:
             del self.texts[key]
             self._around.pop(key, None)
 
     def inline(self) -> str:
-        """The metadata of all of it, as the root has it.
+        """Return the metadata of all nodes, as in the root.
 
-        Keys are sorted by depth, parent and name: zarr before 3.2 loses arrays, or whole groups,
-        when the children of one parent are not neighbours within their depth.
+        Keys are sorted by depth, parent and name: zarr before 3.2 loses arrays, or whole groups, if
+        the children of one parent are not adjacent within their depth.
         """
         if len(self._order) != len(self.texts) or not self.texts.keys() >= set(self._order):
             self._order = sorted(self.texts, key=_place)
@@ -58,7 +58,7 @@ class Nodes:
 
 
 def root_text(attrs: Mapping[str, Any], inline: str) -> str:
-    """The root's ``zarr.json``; ``inline`` is that of `Nodes`."""
+    """Return the root's ``zarr.json``; ``inline`` is from `Nodes`."""
     return f'{_dump(_group(attrs))[:-1]},"consolidated_metadata":{inline}}}'
 
 

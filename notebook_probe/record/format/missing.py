@@ -1,4 +1,4 @@
-"""Not measured, or measured and NaN: both are NaN, told apart by their bits.
+"""Cells that were not measured, and cells measured as NaN: both NaN, with different bits.
 
 Zarr's fill value ``"NaN"`` is one bit pattern, the canonical quiet NaN. A cell that still has
 exactly these bits was never measured; a quantity whose result is NaN is stored with another
@@ -19,11 +19,11 @@ NOT_MEASURED_BITS = np.uint32(0x7FC00000)
 
 NOT_MEASURED = NOT_MEASURED_BITS.view(np.float32)
 MEASURED_NAN = np.uint32(0x7FC00001).view(np.float32)
-"""What a writer stores for a measurement whose result is NaN."""
+"""Stored value of a measurement whose result is NaN."""
 
 
 def as_measured(values: npt.ArrayLike) -> Floats:
-    """As float32, each a measurement: NaN differs from a cell that nobody wrote.
+    """Return float32 measurements, in which NaN differs from cells that were never written.
 
     Examples
     --------
@@ -37,7 +37,7 @@ def as_measured(values: npt.ArrayLike) -> Floats:
 
 
 def measured(values: Floats) -> npt.NDArray[np.bool_]:
-    """Mask of the cells that hold a measurement, whatever its value; same shape.
+    """Return the mask of the cells with a measurement, whatever its value; same shape.
 
     Examples
     --------

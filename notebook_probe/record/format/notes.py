@@ -1,4 +1,4 @@
-"""What a user keeps with a record in words and numbers: JSON texts among the root's attributes."""
+"""Words and numbers that a user keeps with a record: JSON texts among the root's attributes."""
 
 from __future__ import annotations
 
@@ -29,10 +29,10 @@ CONFIG, ANNOTATIONS, LINEAGE = "config", "annotations", "lineage"
 """Attributes of the root."""
 
 BRANCH, TRUNCATE = "branch", "truncate"
-"""Kinds of events where a record goes on otherwise than after its end."""
+"""Kinds of events after which a record does not continue at its end."""
 
 ALERT = "alert"
-"""Kind of the event of what a rule found."""
+"""Kind of the events with a rule's findings."""
 
 CHECKPOINT = "checkpoint"
 """Kind of the event of a state that was saved; its step is the number of updates completed."""
@@ -71,29 +71,42 @@ OWN_KINDS = frozenset(
 """Kinds of events that are noted by the package, and understood by it."""
 
 MOST_BYTES = 100_000
-"""The root is read whole, and written anew at each flush."""
+"""Maximum size: the root is read whole, and written again at each flush."""
 
 MOST_LINEAGE_BYTES = 4 * MOST_BYTES
-"""What a user says there may take 100 000 characters by itself."""
+"""Maximum size of the lineage; the user's part of it may take 100 000 characters."""
+
+
+DEEPEST = 32
+"""Dicts in each other that are flattened."""
+MOST_READ = 2 * MOST_LINEAGE_BYTES
+"""Longer texts were written by no version of the package, and are not believed."""
 
 
 def read_notes(attrs: Mapping[str, Any], name: str) -> dict[str, Any]:
-    """What the root's attribute ``name`` holds; nothing where it is not there or damaged.
+    """Return the root's attribute ``name``; empty if it is missing, damaged or too long.
 
     Examples
     --------
     >>> read_notes({"config": '{"lr": 0.1}'}, "config"), read_notes({}, "config")
     ({'lr': 0.1}, {})
     """
+    text = attrs.get(name, "{}")
+    if isinstance(text, str) and len(text) > MOST_READ:
+        return {}
     try:
-        found = json.loads(attrs.get(name, "{}"))
+        found = json.loads(text)
     except (TypeError, ValueError, RecursionError):
         return {}
     return found if isinstance(found, dict) else {}
 
 
-def flattened(notes: Mapping[str, Any], above: str = "") -> Iterator[tuple[str, Any]]:
-    """What is in dicts of dicts, by names with dots between; an empty dict is a value.
+def flattened(
+    notes: Mapping[str, Any], above: str = "", deepest: int = DEEPEST
+) -> Iterator[tuple[str, Any]]:
+    """Yield the entries of nested dicts with dotted names; an empty dict is a value.
+
+    A dict nested deeper than ``deepest`` is a value too.
 
     Examples
     --------
@@ -101,19 +114,19 @@ def flattened(notes: Mapping[str, Any], above: str = "") -> Iterator[tuple[str, 
     {'lr': 0.1, 'model.depth': 3, 'model.sizes': [4, 8]}
     """
     for key, value in notes.items():
-        if isinstance(value, Mapping) and value:
-            yield from flattened(value, f"{above}{key}.")
+        if isinstance(value, Mapping) and value and deepest:
+            yield from flattened(value, f"{above}{key}.", deepest - 1)
         else:
             yield f"{above}{key}", value
 
 
 def written_notes(name: str, notes: Mapping[str, Any], most: int = MOST_BYTES) -> str:
-    """As JSON; numpy's numbers are numbers and tuples lists.
+    """Return notes as JSON; numpy's numbers become numbers and tuples lists.
 
     Raises
     ------
     ValueError
-        What JSON cannot hold, with its place; and too much of it.
+        A value that JSON lacks, with its place; or too much text.
 
     Examples
     --------

@@ -1,4 +1,4 @@
-"""What the values of a quantity lie between: as it says, or as a loop calls what it logs."""
+"""Bounds of a quantity: as its attributes say, or as the name of a logged scalar suggests."""
 
 from __future__ import annotations
 
@@ -9,11 +9,11 @@ __all__ = ["is_bounded", "is_share"]
 
 SHARE = (0.0, 1.0)
 LOGGED_SHARES = ("fraction", "share", "accuracy")
-"""How names of shares end: of what a loop logs nothing else is said."""
+"""Name endings of shares, the only hint for logged scalars."""
 
 
 def is_share(variable: Variable) -> bool:
-    """Whether it lies between 0 and 1.
+    """Return whether a variable is between 0 and 1.
 
     Examples
     --------
@@ -28,7 +28,7 @@ def is_share(variable: Variable) -> bool:
 
 
 def is_bounded(variable: Variable) -> bool:
-    """Whether its values lie between two that are known, as a share or a cosine.
+    """Return whether a variable has known bounds, as a share or a cosine.
 
     Examples
     --------

@@ -1,4 +1,4 @@
-"""How to go on with a record that is there already, as its user says it."""
+"""Location and kind of the continuation of a record."""
 
 from __future__ import annotations
 
@@ -9,27 +9,36 @@ from typing import TypeAlias
 
 from notebook_probe.errors import RecordFormatError, RecordMismatchError
 
-__all__ = ["Resume", "ResumeLike", "read_resume"]
+__all__ = ["Resume", "ResumeLike", "read_resume", "resume_at"]
 
-ResumeLike: TypeAlias = bool | int | str | None
+ResumeLike: TypeAlias = "Resume | bool | int | str | None"
 
 ALLOWED = "None, True, False, a step from 0, 'branch' or 'branch(step)'"
 
 
 @dataclass(frozen=True, slots=True)
 class Resume:
-    """What `read_resume` has read."""
+    """Continuation of a record: at which step, and what happens to its rows."""
 
     step: int | None = None
-    """The step to go on at; None for the one after the last."""
+    """Step at which to continue; None for the one after the last."""
     branches: bool = False
-    """What is there stays, and the new rows are a branch of their own."""
+    """True if the existing rows stay, and the new rows are a branch."""
     exists: bool | None = None
-    """Whether a record must be there, or must not."""
+    """True if a record must exist, False if it must not."""
+
+    def __str__(self) -> str:
+        """Return the arguments of `notebook_probe.watch` that mean it."""
+        given = [
+            *([] if self.exists is None or self.branches else [f"resume={self.exists}"]),
+            *([] if self.step is None else [f"step={self.step}"]),
+            *(["branch=True"] if self.branches else []),
+        ]
+        return ", ".join(given) or "resume=None"
 
     @property
     def names_a_record(self) -> bool:
-        """Whether it makes sense only for a certain record."""
+        """True if the argument makes sense only for a certain record."""
         return self.exists is True or self.step is not None
 
     def check(self, folder: Path, exists: bool) -> None:
@@ -43,8 +52,52 @@ class Resume:
             )
 
 
+def resume_at(resume: bool | int | None, step: int | None = None, branch: bool = False) -> Resume:
+    """Read the arguments of `notebook_probe.watch` of these names.
+
+    A whole number as ``resume`` is the ``step``.
+
+    Raises
+    ------
+    TypeError
+        ``resume`` is text, or another argument is of another type; two steps are given.
+    ValueError
+        A step below 0; a branch of a record that must not exist.
+
+    Examples
+    --------
+    >>> resume_at(True, step=1000, branch=True)
+    Resume(step=1000, branches=True, exists=True)
+    """
+    if isinstance(resume, int) and not isinstance(resume, bool) and step is None:
+        return resume_at(None, resume, branch)
+    if resume is not None and not isinstance(resume, bool):
+        raise TypeError(
+            f"resume={resume!r}: None, True, False or a step is expected{_spelled(resume)}"
+        )
+    if not isinstance(branch, bool):
+        raise TypeError(f"branch={branch!r}: True or False is expected; step= says where")
+    if step is not None and (not isinstance(step, int) or isinstance(step, bool)):
+        raise TypeError(f"step={step!r}: a whole number is expected")
+    if step is not None and step < 0:
+        raise ValueError(f"step={step}: a step from 0 is expected")
+    if branch and resume is False:
+        raise ValueError("resume=False and branch=True: a branch continues a record that exists")
+    return Resume(step, branches=branch, exists=True if branch else resume)
+
+
+def _spelled(resume: object) -> str:
+    """Return how a value of an earlier ``resume`` is written, as the end of an error."""
+    try:
+        found = read_resume(resume)  # type: ignore[arg-type]
+    except ValueError:
+        return ""
+    step = "" if found.step is None else f", step={found.step}"
+    return f"; write resume=True{step}{', branch=True' if found.branches else ''}"
+
+
 def read_resume(resume: ResumeLike) -> Resume:
-    """Read the ``resume`` argument.
+    """Read the ``resume`` argument of a `RecordWriter`.
 
     Raises
     ------
@@ -58,6 +111,8 @@ def read_resume(resume: ResumeLike) -> Resume:
     >>> read_resume(1000)
     Resume(step=1000, branches=False, exists=None)
     """
+    if isinstance(resume, Resume):
+        return resume
     if resume is None or isinstance(resume, bool):  # before int: True is no step
         return Resume(exists=resume)
     if isinstance(resume, int) and resume >= 0:

@@ -15,18 +15,18 @@ _EXPONENT = np.uint32(0x7F800000)
 
 
 def rounded(values: Floats, keep_bits: int | None) -> Floats:
-    """Each value to the nearest with ``keep_bits`` bits of mantissa, ties to even.
+    """Round each value to ``keep_bits`` bits of mantissa, ties to even.
 
-    The relative error is at most ``2 ** -(keep_bits + 1)``, for subnormal numbers the absolute one
-    that of the smallest normal number. NaN, of whatever bits, infinity and zero stay as they are,
-    order is kept, and what was rounded is not changed by being rounded again; a value above the
-    greatest that can be told is that one. None keeps all.
+    The relative error is at most ``2 ** -(keep_bits + 1)``; for subnormal numbers the absolute
+    error is that of the smallest normal number. NaN with any bits, infinity and zero are not
+    changed, the order is kept, and rounding twice changes nothing; a value above the greatest
+    representable one becomes that one. None keeps all bits.
 
     Parameters
     ----------
     values : float32 array
     keep_bits : int or None
-        From 1 to 22.
+        1 to 22.
 
     Examples
     --------
@@ -47,7 +47,7 @@ def rounded(values: Floats, keep_bits: int | None) -> Floats:
 
 
 def read_keep_bits(text: str) -> int | None:
-    """What an array's attribute says; None for what makes no sense."""
+    """Return the bits from an array's attribute; None if it is invalid."""
     n_bits = int(text) if text.isdecimal() and len(text) < 3 else 0
     return n_bits if 1 <= n_bits < MANTISSA_BITS else None
 

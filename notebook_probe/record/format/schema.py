@@ -1,16 +1,16 @@
-"""What lies on disk: names, dtypes, chunks, codecs and attributes of format version 2.
+"""Layout on disk: names, dtypes, chunks, codecs and attributes of format version 2.
 
 ::
 
     run.zarr/
       zarr.json            root group with consolidated metadata: the commit record
-      .lock                held by the writer
+      .lock                locked by the writer
       scalars/<stream>/    step, time (step) int64; module (module) string;
                            <quantity> (step, module) float32, NaN where not measured
       names/logged/        scalars that the loop logged, one under the other: name (name) string;
                            value (step, name) float32. The first few have arrays in scalars/
       hist/<stream>/       the same with <quantity> (step, module, bin) float32; bin and its edges
-                           (bin) float64. Vectors along another axis have a group of their own
+                           (bin) float64. Vectors along another axis have a separate group
       pyramid/<stream>/by64, by1024, by16384/
                            step (step), of the first row of each block of so many rows; module;
                            <quantity>_min, _max, _mean (step, module) float32, whole blocks only
@@ -96,12 +96,12 @@ NAMES = "names"
 LOGGED, VALUE = "logged", "value"
 """The stream of scalars by name, and its one array."""
 LOGGED_BY = "logged by the training loop"
-"""What is said of a scalar, wherever it lies."""
+"""Long name of a logged scalar."""
 FROM_BACKWARD = "the tensor that backward() was called on, summed over an update's passes"
-"""What is said of the loss of a loop that logs none."""
+"""Long name of the loss if the loop logs none."""
 MODULE_OF_ELEMENT, INDEX_IN_MODULE = "module_of_element", "index_in_module"
 EVALUATION = "eval_"
-"""Begins the names of streams of evaluations: the step of a row is that of the state it is of."""
+"""Prefix of streams of evaluations, whose rows are about the state at a step."""
 
 LOGGED_OF_STATES = "eval_logged"
 """Stream of numbers that the loop logs of a state, such as the loss of a validation."""
@@ -139,14 +139,14 @@ LONGEST_NAME = 200
 """A name becomes a folder; file systems stop at 255 bytes."""
 RESERVED = ("step", "time", "module")
 MARKS = "marks"
-"""What is said of a run from outside, by whoever reads it."""
+"""Group of the marks that readers add to a run."""
 GROUPS = (SCALARS, NAMES, PYRAMID, VECTORS, BLOBS, "modules", "events", MARKS)
-"""Groups whose layout is another than that of vectors."""
+"""Groups whose layout differs from that of vectors."""
 
 
 @dataclass(frozen=True, slots=True)
 class ArraySpec:
-    """One array on disk, except how long it is now."""
+    """An array on disk, without its present length."""
 
     dtype: str
     dims: tuple[str, ...]
@@ -156,7 +156,7 @@ class ArraySpec:
     """Bits of the mantissa of every value; see `rounding`."""
 
     def metadata(self, shape: tuple[int, ...]) -> dict[str, Any]:
-        """The array's ``zarr.json``."""
+        """Return the array's ``zarr.json``."""
         fill: dict[str, float | str] = {
             "float32": "NaN",
             "float64": "NaN",
@@ -196,45 +196,45 @@ def _codecs(dtype: str) -> list[dict[str, Any]]:
 
 
 def step_spec(sizes: ChunkSizes) -> ArraySpec:
-    """The step axis of a stream."""
+    """Return the step axis of a stream."""
     return ArraySpec("int64", ("step",), (sizes.index,), STEP_ATTRS)
 
 
 def time_spec(sizes: ChunkSizes) -> ArraySpec:
-    """The wall time of each row."""
+    """Return the wall time of each row."""
     return ArraySpec("int64", ("step",), (sizes.index,), TIME_ATTRS)
 
 
 def module_spec(dim: str = "module") -> ArraySpec:
-    """The module of every column of a stream."""
+    """Return the module of every column of a stream."""
     return text_spec(dim, "path of the module or parameter")
 
 
 def name_spec() -> ArraySpec:
-    """The name of every column of a stream of logged scalars."""
+    """Return the name of every column of a stream of logged scalars."""
     return text_spec("name", "name of the scalar")
 
 
 def index_spec() -> ArraySpec:
-    """The place of every element in its module's vector."""
+    """Return the place of every element in its module's vector."""
     attrs = {"units": "1", "long_name": "place in the module's vector"}
     return ArraySpec("int64", ("element",), (NAMES_CHUNK,), attrs)
 
 
 def text_spec(dim: str, long_name: str) -> ArraySpec:
-    """A column of text."""
+    """Return a column of text."""
     return ArraySpec("string", (dim,), (NAMES_CHUNK,), {"long_name": long_name})
 
 
 def coordinate_spec(axis: Axis, name: str) -> ArraySpec:
-    """A coordinate along the axis of vectors."""
+    """Return a coordinate along the axis of vectors."""
     return ArraySpec("float64", (axis.name,), (axis.size,), {"long_name": name.replace("_", " ")})
 
 
 def quantity_spec(
     variable: Variable, sizes: ChunkSizes, chunk_width: int, axis: Axis | None = None
 ) -> ArraySpec:
-    """A quantity's array in chunks of ``chunk_width`` modules, of vectors of `VECTOR_WIDTH`."""
+    """Return the spec of a quantity in chunks of ``chunk_width`` modules; vectors are wider."""
     if axis is None:
         length = sizes.length(max(1, sizes.values // chunk_width), chunk_width)
         return _raw_spec(variable, ("step", "module"), (length, chunk_width))
@@ -247,20 +247,20 @@ def quantity_spec(
 
 
 def named_spec(variable: Variable, sizes: ChunkSizes) -> ArraySpec:
-    """An array of scalars, a column for each name."""
+    """Return an array of scalars, a column for each name."""
     length = sizes.length(sizes.values // NAMES_WIDTH, NAMES_WIDTH)
     return _raw_spec(variable, ("step", "name"), (length, NAMES_WIDTH))
 
 
 def ragged_spec(variable: Variable, sizes: ChunkSizes) -> ArraySpec:
-    """An array of vectors of every module's own length, one after the other."""
+    """Return the spec of per-module vectors, one after the other."""
     coords = (MODULE_OF_ELEMENT, INDEX_IN_MODULE)
     length, wide = RAGGED_CHUNK
     return _raw_spec(variable, ("step", "element"), (sizes.length(length, wide), wide), coords)
 
 
 def blob_spec(variable: Variable, sizes: ChunkSizes, shape: tuple[int, ...]) -> ArraySpec:
-    """An array of arrays of ``shape``."""
+    """Return an array of arrays of ``shape``."""
     size = math.prod(shape)
     length = sizes.length(min(MOST_BLOBS, max(1, VECTOR_CHUNK_VALUES // size)), size)
     dims = ("step", *(f"dim_{place}" for place in range(len(shape))))
@@ -278,15 +278,15 @@ def _raw_spec(
 
 
 def level_name(size: int) -> str:
-    """The group of a pyramid's level with ``size`` rows per block."""
+    """Return the group of a pyramid's level with ``size`` rows per block."""
     return f"by{size}"
 
 
 def reduced_spec(variable: Variable, method: str, chunk_width: int, dim: str) -> ArraySpec:
-    """A quantity along ``dim`` reduced over blocks of rows; ``method`` is its CF cell method.
+    """Return the spec of a quantity reduced over blocks along ``dim``, by CF cell ``method``.
 
-    Its chunks are wider than those of ``chunk_width`` modules that it is made of: a view reads
-    about as many blocks as it has points, and nine arrays per quantity are many files.
+    Its chunks are wider than those of the ``chunk_width`` modules behind it: a view reads about as
+    many blocks as it has points, and nine arrays per quantity are many files.
     """
     wide = min(4 * chunk_width, WIDEST_REDUCED)
     chunks = (SMALL.values // wide, wide)
@@ -322,7 +322,7 @@ def width(n_modules: int) -> int:
 def module_label(name: str) -> str:
     """``name`` as module axes spell it: the root's ``""`` would collide with the fill value.
 
-    Raises TypeError for what is no text.
+    Raises TypeError unless it is text.
     """
     if not isinstance(name, str):
         raise TypeError(f"module {name!r}; its path as text is expected, such as 'fc1'")
@@ -341,12 +341,12 @@ def check_quantity(name: str) -> None:
 
 
 def is_variable(name: str) -> bool:
-    """Whether ``name`` can be the variable of a dataset and a folder as it is."""
+    """Return whether ``name`` can be both a variable of a dataset and a folder."""
     return _is_plain(name) and name not in RESERVED
 
 
 def check_scalar(name: object) -> None:
-    """Raise QuantityError unless ``name`` can be that of a logged scalar."""
+    """Raise QuantityError unless ``name`` is valid for a logged scalar."""
     if not isinstance(name, str) or not name or not name.isprintable() or len(name) > LONGEST_NAME:
         raise QuantityError(
             f"a scalar called {name!r}"[:120] + f"; text of 1 to {LONGEST_NAME} characters that "
@@ -368,7 +368,7 @@ def check_axis(axis: Axis) -> None:
 
 
 def is_of_loop(variable: Variable) -> bool:
-    """Whether it is a number of the training as a whole, not one that a quantity is of a module.
+    """Return whether a variable belongs to the training as a whole, not to a module.
 
     >>> is_of_loop(Variable("lr", "1", LOGGED_BY)), is_of_loop(Variable("rank"))
     (True, False)

@@ -1,9 +1,9 @@
-"""What everybody reads: a run, live or finished, seen as a Source.
+"""Interface for all readers: a run, live or finished, as a Source.
 
-The Explorer, the figures and the user's analysis read only this; a live run, the writer's own
-memory and an opened record all provide it, so nobody asks which one they hold.
+The Explorer, the figures and the user's analysis read only this. A live run, the writer's own
+memory and an opened record all provide it, so no reader has to know which one it has.
 
-A *stream* is one schedule's own step axis: rows appear when it is due, columns are
+A *stream* is the step axis of one schedule: rows appear when it is due, columns are
 ``(quantity, module)``. Rows below ``n_rows`` change only with ``version``.
 """
 
@@ -28,6 +28,7 @@ __all__ = [
     "ArrayView",
     "ChunkGrid",
     "Event",
+    "EventSink",
     "Floats",
     "LevelView",
     "ModuleRow",
@@ -41,7 +42,7 @@ __all__ = [
 ]
 
 ROOT = "(root)"
-"""How the root module (path ``""``) is written on module axes, where ``""`` is the fill value."""
+"""Name of the root module (path ``""``) on module axes, where ``""`` is the fill value."""
 
 Floats = npt.NDArray[np.float32]
 Steps = npt.NDArray[np.int64]
@@ -49,7 +50,7 @@ Steps = npt.NDArray[np.int64]
 
 @dataclass(frozen=True, slots=True)
 class ModuleRow:
-    """One module of the watched model; its place in the table is the forward (definition) order."""
+    """One module of the watched model; rows are in forward (definition) order."""
 
     name: str
     class_name: str
@@ -66,7 +67,7 @@ ALIASES = "aliases"
 
 
 def read_aliases(attrs: Mapping[str, Any]) -> tuple[str, ...]:
-    """The names in other systems that a quantity's attributes tell.
+    """Return the names in other systems from a quantity's attributes.
 
     Examples
     --------
@@ -85,7 +86,7 @@ LIES_BETWEEN = "lies_between"
 
 @dataclass(frozen=True, slots=True)
 class Variable:
-    """One quantity as the record stores it."""
+    """One recorded quantity."""
 
     name: str
     units: str = "1"
@@ -96,12 +97,12 @@ class Variable:
 
     @property
     def aliases(self) -> tuple[str, ...]:
-        """Its names in other systems."""
+        """Names of the quantity in other systems."""
         return read_aliases(self.attrs) if self.attrs else ()  # a loop may log thousands
 
     @property
     def usual(self) -> float | None:
-        """What it is like where all is well; None where nothing, or no number, is said of it."""
+        """Usual value in a healthy training; None if unknown or not a number."""
         try:
             return float(self.attrs[USUAL])
         except (KeyError, ValueError):
@@ -109,7 +110,7 @@ class Variable:
 
     @property
     def bounds(self) -> tuple[float, float] | None:
-        """What its values lie between; None where nothing, or no two numbers, are said of it."""
+        """Bounds of the values; None if unknown or not two numbers."""
         return _two_numbers(self.attrs.get(LIES_BETWEEN, ""))
 
 
@@ -124,14 +125,21 @@ def _two_numbers(text: str) -> tuple[float, float] | None:
 
 @dataclass(frozen=True, slots=True)
 class Event:
-    """Something that happened at a step: attach, detach, resume, alert, parameter change."""
+    """An event at a step: attach, detach, resume, alert, parameter change."""
 
     step: int
     time_ms: int
     kind: str
     text: str
     detail: str = ""
-    """What a program needs to know of it beside the text: JSON, empty for most kinds."""
+    """Details for programs: JSON, empty for most kinds."""
+
+
+class EventSink(Protocol):
+    """Storage of the events of a record."""
+
+    def event(self, step: int, kind: str, text: str, detail: str = "") -> None:
+        """Store an event: text for people, JSON for programs."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -146,7 +154,7 @@ class Thinned:
 
 @dataclass(frozen=True, slots=True)
 class ChunkGrid:
-    """How a quantity's rows and columns are cut into chunks on disk."""
+    """Sizes of the chunks of a quantity's rows and columns on disk."""
 
     rows: tuple[int, ...]
     """First row of each; row 0 is one."""
@@ -155,14 +163,14 @@ class ChunkGrid:
 
 
 class LevelView(Protocol):
-    """One level of a stream's pyramid: its whole blocks of ``size`` rows, those on disk."""
+    """One level of a stream's pyramid: its whole blocks of ``size`` rows that are on disk."""
 
     @property
     def size(self) -> int: ...
     @property
     def n_blocks(self) -> int: ...
     def has(self, quantity: str, module: str) -> bool:
-        """Whether it knows this series."""
+        """Return whether the level has this series."""
 
     def steps(self, start: int = 0, stop: int | None = None) -> Steps:
         """Step of the first row of blocks ``start:stop``."""
@@ -177,7 +185,7 @@ class LevelView(Protocol):
 
 
 class StreamView(Protocol):
-    """One schedule's rows: ``values(q)[row, module]`` at ``steps()[row]``."""
+    """Rows of one schedule: ``values(q)[row, module]`` at ``steps()[row]``."""
 
     @property
     def name(self) -> str: ...
@@ -187,7 +195,7 @@ class StreamView(Protocol):
     def variables(self) -> tuple[Variable, ...]: ...
     @property
     def levels(self) -> Mapping[int, LevelView]:
-        """Its pyramid as far as it is on disk, by rows per block; empty in a short record."""
+        """Levels of the pyramid on disk, by rows per block; empty in a short record."""
 
     @property
     def version(self) -> tuple[object, ...]:
@@ -198,7 +206,7 @@ class StreamView(Protocol):
         """Rows that can be read now, those not yet on disk included."""
 
     def steps(self, start: int = 0, stop: int | None = None) -> Steps:
-        """Steps of rows ``start:stop``, strictly increasing, int64 (row,)."""
+        """Return the steps of rows ``start:stop``, strictly increasing, int64 (row,)."""
 
     def times(self, start: int = 0, stop: int | None = None) -> Steps:
         """Wall time of rows ``start:stop`` in milliseconds since 1970, int64 (row,)."""
@@ -213,26 +221,26 @@ class StreamView(Protocol):
         """Values of rows ``start:stop``, float32 (row, module); NaN where nothing was recorded."""
 
     def chunk_grid(self, quantity: str) -> ChunkGrid:
-        """How its values are cut on disk; rows that are not there yet go with the last chunk."""
+        """Return the chunks of a quantity on disk; rows not on disk count as the last chunk."""
 
 
 class VectorView(StreamView, Protocol):
-    """One schedule's rows of vectors: ``values(q)[row, module]`` is one, along ``axis``."""
+    """Rows of vectors of one schedule: ``values(q)[row, module]`` is a vector along ``axis``."""
 
     @property
     def axis(self) -> Axis: ...
 
 
 class ArrayView(StreamView, Protocol):
-    """One quantity at one module whose values are arrays: ``values(q)[row, 0]`` is one."""
+    """Arrays of one quantity at one module: ``values(q)[row, 0]`` is an array."""
 
     @property
     def cell(self) -> tuple[int, ...]:
-        """Their shape."""
+        """Shape of each array."""
 
 
 class Source(Protocol):
-    """One run as its readers see it, growing or finished."""
+    """One run, growing or finished, for its readers."""
 
     @property
     def name(self) -> str: ...
@@ -240,7 +248,7 @@ class Source(Protocol):
     def location(self) -> str: ...
     @property
     def revision(self) -> int:
-        """Grows whenever there is something new to read."""
+        """Number that grows whenever there is something new to read."""
 
     @property
     def finished(self) -> bool: ...
@@ -264,30 +272,21 @@ class Source(Protocol):
     def data(self) -> xr.Dataset:
         """Dims (module, step), a variable per quantity; streams joined, NaN where unmeasured.
 
-        Vectors have their axis as a third dimension; those of every module's own length have dims
-        (element, step).
+        Vectors have their axis as a third dimension; per-module vectors have dims (element, step).
         """
 
     @property
     def blobs(self) -> Mapping[str, Mapping[str, xr.DataArray]]:
         """Arrays of every module's own shape: quantity, then module; dims (step, ...)."""
 
-    @property
-    def cube(self) -> xr.DataArray:
-        """Numbers of ``data`` stacked: dims (module, quantity, step)."""
-
-    @property
-    def tree(self) -> xr.DataTree:
-        """Each stream with its own step axis, exact, nothing joined."""
-
     def recorded_name(self, quantity: str) -> str:
-        """The name under which a quantity is recorded that may be called by an alias."""
+        """Return the recorded name of a quantity, which may be given by an alias."""
         ...
 
     def series(self, module: str, quantity: str, *, kept: bool = False) -> xr.DataArray:
-        """One series over its own steps, unmeasured rows dropped; dims (step,), of vectors more.
+        """Return a series over its own steps, without unmeasured rows; dims (step, ...).
 
-        With ``kept`` only the rows that are kept of ``keep(n)``.
+        With ``kept``, only the retained rows of a ``keep(n)`` schedule.
         """
 
     def thinned(
@@ -298,4 +297,4 @@ class Source(Protocol):
         stop: float | None = None,
         n_points: int = 1400,
     ) -> Thinned:
-        """At most ``n_points`` of one series of numbers, with its extremes; for pictures."""
+        """Return at most ``n_points`` of a series of numbers, with its extremes; for pictures."""

@@ -1,8 +1,8 @@
-"""What a record tells of its run as a whole, in one small attribute of the root.
+"""Summary of a run, in one small attribute of the root.
 
-Whoever looks at thousands of runs reads one file of each. A writer keeps it with the rows that it
-publishes, at a cost that does not grow with them, and publishes it in the same commit, so that it
-tells of the rows that a reader finds.
+A reader of thousands of runs reads one file of each. A writer updates the summary with the rows
+that it publishes, at a cost that does not grow with them, and publishes it in the same commit, so
+that it describes exactly the rows that a reader finds.
 """
 
 from __future__ import annotations
@@ -23,13 +23,15 @@ __all__ = ["MOST_SCALARS", "SUMMARY", "Scalar", "Summary", "scalars_of"]
 
 SUMMARY = "summary"
 """Attribute of the root: a JSON text."""
+MOST_READ = 2**22
+"""Maximum characters of a summary that is read: one with the maximum of names is shorter."""
 MOST_SCALARS = 200
-"""Names that are summarised; the root is written anew at each flush."""
+"""Maximum number of names in a summary; the root is written again at each flush."""
 
 
 @dataclass(frozen=True, slots=True)
 class Scalar:
-    """One number of the training over the steps at which it was measured."""
+    """Ends and extremes of a scalar over the steps at which it was measured."""
 
     first_step: int
     first: float
@@ -40,7 +42,7 @@ class Scalar:
     high: float
 
     def joined(self, other: Scalar) -> Scalar:
-        """Of the steps of both; where both measured a step the other counts.
+        """Merge the scalar over two ranges of steps; where both have a step, ``other`` counts.
 
         Examples
         --------
@@ -66,11 +68,11 @@ class Summary:
     steps : int
         Updates completed.
     updated_ms : int
-        When the last row came, since 1970; 0 where there is none.
+        Time of the last row, in milliseconds since 1970; 0 if there is none.
     alerts : mapping of str to int
-        How many, by rule.
+        Number of alerts, by rule.
     scalars, states : mapping of str to Scalar
-        What the loop logged of steps and of states, by name.
+        Logged scalars of steps and of states, by name.
     """
 
     n_rows: int = 0
@@ -83,7 +85,7 @@ class Summary:
     states: Mapping[str, Scalar] = field(default_factory=dict)
 
     def with_scalars(self, found: Mapping[str, Scalar], *, of_states: bool) -> Summary:
-        """With what was measured besides, up to `MOST_SCALARS` names."""
+        """Merge further scalars, up to `MOST_SCALARS` names."""
         known = dict(self.states if of_states else self.scalars)
         for name, scalar in found.items():
             before = known.get(name)
@@ -94,12 +96,12 @@ class Summary:
         return replace(self, states=known) if of_states else replace(self, scalars=known)
 
     def with_ends(self, ends: Iterable[tuple[int, int]]) -> Summary:
-        """With updates completed, and when the row of each came."""
+        """Merge pairs of completed updates and the time of that row."""
         steps, times = zip((self.steps, self.updated_ms), *ends, strict=True)
         return replace(self, steps=max(steps), updated_ms=max(times))
 
     def with_events(self, events: Iterable[Event]) -> Summary:
-        """With what happened besides."""
+        """Merge further events."""
         alerts, n_checkpoints = dict(self.alerts), self.n_checkpoints
         for event in events:
             n_checkpoints += event.kind == CHECKPOINT
@@ -109,7 +111,7 @@ class Summary:
         return replace(self, alerts=alerts, n_checkpoints=n_checkpoints)
 
     def text(self) -> str:
-        """As the root's attribute."""
+        """Return the summary as the text of the root's attribute."""
         parts = {
             "rows": self.n_rows,
             "steps": self.steps,
@@ -124,8 +126,10 @@ class Summary:
 
     @classmethod
     def read(cls, attrs: Mapping[str, Any]) -> Self | None:
-        """From the attributes of a root; None where there is none that can be read."""
+        """Read the summary in a root's attributes; None if there is none or it is invalid."""
         try:
+            if len(attrs[SUMMARY]) > MOST_READ:
+                return None
             found = json.loads(attrs[SUMMARY])
             return cls(
                 n_rows=int(found["rows"]),
@@ -142,7 +146,7 @@ class Summary:
 
 
 def scalars_of(names: Sequence[str], steps: Steps, values: Floats) -> dict[str, Scalar]:
-    """What was measured of each name, values (row, name), in rows whose steps grow.
+    """Return the summary of each name, from values (row, name) in rows of growing steps.
 
     Examples
     --------
@@ -177,7 +181,7 @@ def _rule(detail: str) -> str:
 
 
 def _short(value: np.float32) -> float:
-    """The shortest decimal that is this float32: what was logged, for most."""
+    """Return the shortest decimal of this float32: mostly the number that was logged."""
     return float(str(np.float32(value)))
 
 

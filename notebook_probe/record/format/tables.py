@@ -24,7 +24,7 @@ TableColumn: TypeAlias = tuple[ArraySpec, list[Any]]
 
 
 def module_columns(modules: Sequence[ModuleRow]) -> dict[str, TableColumn]:
-    """The columns of ``modules/``, one row per module in definition order."""
+    """Return the columns of ``modules/``, one row per module in definition order."""
 
     def numbers(long_name: str) -> ArraySpec:
         return _numbers("module", {"units": "1", "long_name": long_name})
@@ -45,7 +45,7 @@ def module_columns(modules: Sequence[ModuleRow]) -> dict[str, TableColumn]:
 
 
 def event_columns(events: Sequence[Event]) -> dict[str, TableColumn]:
-    """The columns of ``events/``."""
+    """Return the columns of ``events/``."""
     step = _numbers("event", STEP_ATTRS)
     return {
         "step": (step, [event.step for event in events]),

@@ -1,4 +1,4 @@
-"""Reading records that lie in a store, one or many, written here or by anybody.
+"""Reading records in a store, one or many.
 
-Entered by `opened` and by the writer that goes on with a record.
+Used by `opened`, and by a writer that continues a record.
 """

@@ -14,11 +14,11 @@ __all__ = ["CheckedBlosc"]
 
 
 class CheckedBlosc(BloscCodec):
-    """As `BloscCodec`, for frames that anybody may have made."""
+    """A `BloscCodec` for frames from untrusted sources."""
 
     @classmethod
     def of(cls, codec: BloscCodec) -> Self:
-        """The same settings."""
+        """Return a checked codec with the settings of another one."""
         names = ("typesize", "cname", "clevel", "shuffle", "blocksize")
         return cls(**{name: getattr(codec, name) for name in names})
 

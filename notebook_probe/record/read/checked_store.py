@@ -1,4 +1,4 @@
-"""A store whose chunks are held against their checksums as they are read."""
+"""A store that verifies the checksums of chunks as they are read."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ __all__ = ["CheckedStore"]
 
 
 class CheckedStore(WrapperStore):  # type: ignore[type-arg]
-    """The store of a record; a chunk that is not what was written raises ValueError."""
+    """Store of a record; a damaged chunk raises ValueError."""
 
     async def get(
         self, key: str, prototype: BufferPrototype, byte_range: ByteRequest | None = None

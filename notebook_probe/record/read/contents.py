@@ -1,4 +1,4 @@
-"""What one commit of a record holds, as far as it can be read."""
+"""Contents of one commit of a record, as far as it can be read."""
 
 from __future__ import annotations
 
@@ -30,16 +30,16 @@ class Contents:
     paths: Mapping[str, StoredStream]
     """Streams of all kinds and of every branch, by their place in the record."""
     problems: tuple[RecordFormatError, ...]
-    """Why parts that are there were left out."""
+    """Errors of the parts that were left out."""
 
 
 def read_contents(manifest: Manifest) -> Contents:
-    """Take every part of a record that can be read, and note what is wrong with the others.
+    """Read every part of a record that can be read, and note what is wrong with the others.
 
     Raises
     ------
     RecordFormatError
-        When no stream can be read.
+        No stream can be read.
     """
     problems: list[RecordFormatError] = []
 

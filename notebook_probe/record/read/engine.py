@@ -17,7 +17,7 @@ __all__ = ["RecordEngine"]
 
 
 class RecordEngine(BackendEntrypoint):
-    """What ``xarray.open_dataset(path, engine="notebook_probe")`` gives is `OpenedRun.data`.
+    """Engine of ``xarray.open_dataset(path, engine="notebook_probe")``: `OpenedRun.data`.
 
     Examples
     --------
@@ -35,7 +35,7 @@ class RecordEngine(BackendEntrypoint):
         drop_variables: str | Iterable[str] | None = None,
         branch: int | None = None,
     ) -> xr.Dataset:
-        """The dataset; values are read where they are looked at."""
+        """Return the dataset; values are read on access."""
         given = filename_or_obj
         place = Path(given) if isinstance(given, PathLike) else given
         opened = OpenedRanks if rank_folders(place) else OpenedRecord
@@ -44,5 +44,5 @@ class RecordEngine(BackendEntrypoint):
         return data.drop_vars(names, errors="ignore")
 
     def guess_can_open(self, filename_or_obj: Any) -> bool:
-        """No: a record is a zarr store, which xarray's own engine opens group by group."""
+        """Return False: a record is a zarr store, which xarray's own engine opens by group."""
         return False

@@ -32,16 +32,17 @@ class Manifest:
     document : bytes
         The root's ``zarr.json``.
     location : str
-        Where it was read, for messages.
+        Location for messages.
 
     Raises
     ------
     RecordFormatError
-        For what is not a record, or one of a newer format.
+        It is not a record, or a record of a newer format.
     """
 
     def __init__(self, document: bytes, store: Store, location: str) -> None:
         self.location = location
+        # A damaged chunk raises, instead of giving wrong numbers.
         self._store = CheckedStore(store)
         root = _parsed(document, location)
         self.attrs: dict[str, Any] = root["attributes"]
@@ -53,6 +54,7 @@ class Manifest:
             if all(SAFE_NAME.fullmatch(part) for part in path.split("/")):
                 self._children.setdefault(above, []).append(name)
             else:
+                # Such as '../x': reported, and never used as a path.
                 self.unsafe.append(path)
 
     def place(self, path: str) -> str:
@@ -64,7 +66,7 @@ class Manifest:
         return list(self._of_type("group", above))
 
     def group_attrs(self, path: str) -> dict[str, Any]:
-        """Attributes of the group at ``path``; none of what is not there."""
+        """Return the attributes of the group at ``path``; empty if there is no such group."""
         node = self._nodes.get(path)
         attrs = node.get("attributes") if isinstance(node, dict) else None
         return dict(attrs) if isinstance(attrs, dict) else {}
@@ -74,7 +76,7 @@ class Manifest:
         return list(self._of_type("array", above))
 
     def array(self, path: str) -> StoredArray:
-        """The array at ``path``; RecordFormatError when it is not there or is malformed."""
+        """Return the array at ``path``; RecordFormatError if it is missing or malformed."""
         node = self._nodes.get(path)
         if not isinstance(node, dict) or node.get("node_type") != "array":
             raise RecordFormatError(f"{self.place(path)} is missing")
@@ -88,7 +90,7 @@ class Manifest:
 
 
 def _parsed(document: bytes, location: str) -> dict[str, Any]:
-    """The root document, in the form of the newest format."""
+    """Return the root document, in the form of the newest format."""
     try:
         root = json.loads(document)
     except (ValueError, RecursionError) as error:

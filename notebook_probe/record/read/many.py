@@ -57,11 +57,11 @@ def _locations(runs: str | PathLike[str] | Iterable[str | PathLike[str]]) -> lis
 
 
 def _ranks(place: str) -> list[str]:
-    """The records of a job's ranks, or the one of a run."""
+    """Return the records of a job's ranks, or the record of a run."""
     return [str(folder) for folder in rank_folders(place).values()] or [place]
 
 
 def _chunks(data: xr.Dataset) -> dict[str, int]:
-    """About the chunks of the records themselves: what is read is decoded once."""
+    """Return chunk sizes close to the records' own, so that data is decoded once."""
     modules = max(CHUNK_MODULES, width(data.sizes["module"]))
     return {"run": 1, "module": modules, "step": CHUNK_VALUES // modules}

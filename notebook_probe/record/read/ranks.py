@@ -42,12 +42,12 @@ _FOLDER = re.compile(r"rank_(\d{5})")
 
 
 def rank_folders(location: Location) -> dict[int, Location]:
-    """Places of the ranks' records at ``location``, where no record of its own is.
+    """Return the locations of the ranks' records at ``location`` if that is not a record.
 
     Raises
     ------
     RecordFormatError
-        When a store cannot be reached.
+        A store cannot be reached.
     """
     folder = local_path(location)
     names = _of_store(location) if folder is None else _of_folder(folder)
@@ -119,7 +119,7 @@ class OpenedRanks(OpenedRecord):
 
     @property
     def revision(self) -> int:
-        """Grows whenever a rank has something new to read."""
+        """Number that grows whenever a rank has something new to read."""
         return super().revision + sum(record.revision for record in self.ranks.values())
 
     @property
@@ -131,25 +131,24 @@ class OpenedRanks(OpenedRecord):
         return super().data
 
     def aligned(self) -> xr.Dataset:
-        """What is recorded, unread; the encoding says about how much of it lies together."""
+        """Return the recorded data, unread; the encoding hints at suitable chunks."""
         return self._unread()
 
     def _unread(self) -> xr.Dataset:
-        looks = [record.dataset() for record in self.ranks.values()]
+        looks = [record.to_xarray() for record in self.ranks.values()]
         opened = [partial(_same, look) for look in looks]
         return stack_records("rank", list(self.ranks), opened).assign_attrs(self.attrs)
 
-    @property
-    def tree(self) -> xr.DataTree:
-        """Each rank's tree below its folder's name, ``tree["rank_00003/every_1"]``."""
-        trees = {f"rank_{rank:05}": record.tree for rank, record in self.ranks.items()}
+    def _tree(self) -> xr.DataTree:
+        """Return the tree of each rank below the name of its folder, ``rank_00003/every_1``."""
+        trees = {f"rank_{rank:05}": record.to_xarray("tree") for rank, record in self.ranks.items()}
         return xr.DataTree(children=trees)
 
     def series(self, module: str, quantity: str, *, kept: bool = False) -> xr.DataArray:
-        """One quantity of one module of every rank, dims (rank, step), of vectors one more.
+        """Return a quantity of one module of every rank, dims (rank, step), for vectors one more.
 
-        The steps are those of any rank, NaN where another has none; with ``kept`` those that are
-        kept of any.
+        The steps are the union over the ranks, NaN where a rank has none; with ``kept`` the union
+        of their retained steps.
 
         Raises
         ------
@@ -179,14 +178,14 @@ class OpenedRanks(OpenedRecord):
         start: int = 0,
         stop: int | None = None,
     ) -> Iterator[pd.DataFrame]:
-        """As of one run, with a column ``rank`` in front; rank after rank."""
+        """Yield the tables of each rank, with a column ``rank`` in front."""
         for rank, record in self.ranks.items():
             for part in record.iter_dataframes(quantity, module, start, stop):
                 part.insert(0, "rank", rank)
                 yield part
 
     def to_npy(self, folder: str | PathLike[str], *names: Any, **selected: Any) -> list[Path]:
-        """As of one run, in a folder ``rank_00003`` for each rank."""
+        """Write the files of each rank, in a folder such as ``rank_00003``."""
         target = new_files(folder)
         return [
             path

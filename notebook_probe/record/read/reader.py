@@ -32,6 +32,9 @@ from notebook_probe.record.views.xarray_views import Snapshot
 
 __all__ = ["OpenedRecord", "open_record"]
 
+LONGEST_NAME = 1000
+"""Characters of a title that are believed."""
+
 
 def open_record(location: Location) -> OpenedRecord:
     """Open the record at a path, a URL or in a zarr Store.
@@ -39,7 +42,7 @@ def open_record(location: Location) -> OpenedRecord:
     Raises
     ------
     RecordFormatError
-        When there is nothing, something else, or a record of a newer format.
+        There is nothing, something else, or a record of a newer format.
 
     Warns
     -----
@@ -52,18 +55,18 @@ def open_record(location: Location) -> OpenedRecord:
 
 
 class OpenedRecord(Exports):
-    """One record as its readers see it; a Source.
+    """An opened record; a Source.
 
     Everything is read from one commit of the writer. `revision` looks for a newer one, and
-    everything read afterwards comes from that.
+    everything read afterwards is from that.
 
     Parameters
     ----------
     location : str, Path or zarr Store
     branch : int, optional
-        Whose history is seen, from 1; the newest one's by default.
+        Branch, from 1; by default the newest.
     chunks : dict, optional
-        How `data` is cut for dask, as `dataset` takes it.
+        Chunks of `data` for dask; see `dataset`.
     """
 
     def __init__(
@@ -75,6 +78,7 @@ class OpenedRecord(Exports):
         self._location = location
         self._open = opener(location)
         self._branch, self._chunks = branch, chunks
+        # The panel's thread and the user's may both look for a new commit.
         self._lock = threading.Lock()
         self._revision = 0
         self._signature: object = None
@@ -84,7 +88,7 @@ class OpenedRecord(Exports):
 
     @property
     def name(self) -> str:
-        return str(self.attrs.get("title", self.location))
+        return str(self.attrs.get("title", self.location))[:LONGEST_NAME]
 
     @property
     def finished(self) -> bool:
@@ -92,7 +96,7 @@ class OpenedRecord(Exports):
 
     @property
     def is_written(self) -> bool:
-        """Whether a process is writing it now; it asks the lock or the lease."""
+        """True while a process writes the record; reads the lock or the lease."""
         return not self.finished and has_writer(self._location)
 
     @property
@@ -112,12 +116,12 @@ class OpenedRecord(Exports):
 
     @property
     def events(self) -> tuple[Event, ...]:
-        """What happened on the branch that is seen, and before it on those that it came from."""
+        """Events on the present branch, and before it on its parent branches."""
         return events_of_line(self.all_events, len(self._branches.starts))
 
     @property
-    def left(self) -> OpenedRecord | None:
-        """The branch that was left for the one that is seen, as it ended; None for the first."""
+    def parent(self) -> OpenedRecord | None:
+        """Parent branch, up to its end; None for the first branch."""
         before = len(self._branches.starts) - 1
         if before and (self._left is None or self._left._branch != before):
             self._left = OpenedRecord(self._location, before)
@@ -125,7 +129,7 @@ class OpenedRecord(Exports):
 
     @property
     def all_events(self) -> tuple[Event, ...]:
-        """What happened on every branch, in the order in which it was written."""
+        """Events on every branch, in the order in which they were written."""
         return self._contents.events
 
     @property
@@ -135,7 +139,7 @@ class OpenedRecord(Exports):
 
     @property
     def problems(self) -> tuple[RecordFormatError, ...]:
-        """Why parts of the record that are there were left out."""
+        """Errors of the parts of the record that were left out."""
         return self._contents.problems
 
     @property
@@ -146,7 +150,7 @@ class OpenedRecord(Exports):
         return unwritten(self._path.absolute(), self.attrs.get("run_id"))
 
     def warn_of_unwritten(self) -> None:
-        """Say where the rows are that could not be written; for who opens the record to read it."""
+        """Warn about rows that could not be written and are stored elsewhere."""
         for place in self.unwritten:
             text = (
                 f"{self.location} lacks rows that could not be written: they are in {place}, a "
@@ -188,7 +192,7 @@ class OpenedRecord(Exports):
         return f"<OpenedRecord {self.location!r}, {state}; {rows or 'no rows'}>"
 
     def _read_root(self) -> tuple[Store, bytes]:
-        """The store as it is now, with its commit record."""
+        """Return the store and its newest commit record."""
         try:
             store = self._open()
         except FileNotFoundError as error:
@@ -204,7 +208,7 @@ class OpenedRecord(Exports):
         return store, document
 
     def _warn(self) -> None:
-        """Say once what was left out."""
+        """Warn once about each part that was left out."""
         for text in map(str, self.problems):
             if text not in self._warned:
                 self._warned.add(text)

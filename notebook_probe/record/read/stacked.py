@@ -1,6 +1,6 @@
 """Several records seen as one dataset along a new dimension: runs of a study, ranks of a job.
 
-Steps and modules are joined; nothing but the step axes is read before it is looked at.
+Steps and modules are joined; only the step axes are read before the values are accessed.
 """
 
 from __future__ import annotations
@@ -75,7 +75,7 @@ def stack_records(
 
 
 def _preferred(dim: str, variable: xr.Variable) -> dict[str, int]:
-    """About the chunks of the records themselves: what is read is decoded once."""
+    """Return chunk sizes close to the records' own, so that data is decoded once."""
     _, n_modules, n_steps, *cell = variable.shape
     modules = max(CHUNK_MODULES, width(n_modules))
     steps = max(1, CHUNK_VALUES // (modules * math.prod(cell)))
@@ -87,6 +87,7 @@ class _Opened:
 
     def __init__(self, opened: Sequence[Callable[[], xr.Dataset]]) -> None:
         self._opened = opened
+        # Each open data set holds files open; a job may have thousands of records.
         self._data_of = lru_cache(maxsize=OPEN_AT_ONCE)(lambda place: opened[place]())
 
     def __call__(self, place: int) -> xr.Dataset:
@@ -97,7 +98,7 @@ class _Opened:
 
 
 class _Union:
-    """What is in any of the records seen so far."""
+    """Union of the axes of the records seen so far."""
 
     def __init__(self) -> None:
         self.modules: dict[str, None] = {}

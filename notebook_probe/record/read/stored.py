@@ -1,4 +1,4 @@
-"""A stream as it lies in the store, read through zarr."""
+"""A stream in a store, read through zarr."""
 
 from __future__ import annotations
 
@@ -22,6 +22,7 @@ from notebook_probe.record.format.schema import (
     level_name,
 )
 from notebook_probe.record.format.source import ChunkGrid, Floats, Steps, Variable
+from notebook_probe.record.read.growing_steps import check_growing
 from notebook_probe.record.read.manifest import Manifest
 from notebook_probe.record.read.stored_array import StoredArray
 from notebook_probe.record.read.stored_level import StoredLevel
@@ -32,7 +33,7 @@ __all__ = ["StoredStream", "StoredVectors", "check_length"]
 MOST_NAMES = 2**22
 MOST_ELEMENTS = 2**20
 """Longest module axis and longest vector that are believed: these are read as a whole."""
-UNCHECKED_ROWS = 2**20
+UNCHECKED_ROWS = 2**13
 """Rows that are read without asking first whether there are so many."""
 
 
@@ -42,22 +43,22 @@ class StoredStream:
     Attributes
     ----------
     problems : list of RecordFormatError
-        Why quantities that are there were left out.
+        Errors of quantities that were left out.
 
     Raises
     ------
     RecordFormatError
-        When its axes are not there, or are others than the format says.
+        Its axes are missing, or differ from the format.
     """
 
     axis: Axis | None = None
     _is_checked = False
     column_arrays: tuple[str, ...] = ("module",)
-    """Arrays that tell the columns apart, and are not along the steps."""
+    """Arrays that label the columns, without a step axis."""
 
     @property
     def kind(self) -> Kind:
-        """What it holds, for a writer that goes on with it."""
+        """Kind of the stream, for a writer that continues it."""
         return NUMBERS
 
     version: tuple[object, ...] = ()
@@ -86,7 +87,7 @@ class StoredStream:
         self._module_index = {label: i for i, label in enumerate(self.modules)}
 
     def _labels(self, attrs: Mapping[str, Any]) -> tuple[str, ...]:
-        """The columns."""
+        """Return the columns."""
         (dim,) = self.column_arrays
         column = self._arrays[dim]
         column.expect("string", (dim,), (None,))
@@ -95,10 +96,11 @@ class StoredStream:
 
     @cached_property
     def levels(self) -> Mapping[int, StoredLevel]:
-        """Of its pyramid; one that cannot be read is done without."""
+        """Levels of the pyramid; unreadable ones are left out."""
         dim, found = self.kind.reduced_along, {}
         for size in SIZES if dim else ():
             place = f"{PYRAMID}/{self.name}/{level_name(size)}"
+            # Levels only save time: without one, the rows themselves are read.
             with suppress(RecordFormatError):
                 arrays = _level_arrays(self._manifest, place, dim)
                 found[size] = StoredLevel(size, arrays, dim)
@@ -106,7 +108,7 @@ class StoredStream:
 
     @property
     def n_blocks(self) -> list[int]:
-        """Blocks of each level of the pyramid, for a writer that goes on with it."""
+        """Blocks of each level of the pyramid, for a writer that continues it."""
         levels = self.levels
         return [levels[size].n_blocks if size in levels else 0 for size in SIZES]
 
@@ -117,7 +119,7 @@ class StoredStream:
     def _quantities(
         self, manifest: Manifest, path: str, order: object, shape: tuple[int, ...]
     ) -> Iterator[Variable]:
-        """Take the quantities' arrays; those of other dimensions are not known and are let be."""
+        """Yield the quantities' arrays; arrays of other dimensions are ignored."""
         names = manifest.arrays(path)
         first = [name for name in order if name in names] if isinstance(order, list) else []
         for name in dict.fromkeys([*first, *sorted(names)]):
@@ -131,19 +133,22 @@ class StoredStream:
                 self.problems.append(problem)
 
     def extents(self) -> dict[str, Extent]:
-        """Shape and chunks of each array, for a writer that goes on with it."""
+        """Return shape and chunks of each array, for a writer that continues it."""
         return {name: Extent(array.shape, array.chunks) for name, array in self._arrays.items()}
 
     def steps(self, start: int = 0, stop: int | None = None) -> Steps:
         self._check_rows(start, stop)
-        return self._arrays["step"][start:stop]
+        step = self._arrays["step"]
+        found = step[start:stop]
+        check_growing(step.place, found)
+        return found
 
     def times(self, start: int = 0, stop: int | None = None) -> Steps:
         self._check_rows(start, stop)
         return self._arrays["time"][start:stop]
 
     def _check_rows(self, start: int, stop: int | None) -> None:
-        """Raise RecordFormatError for more rows than can be: steps grow, and begin at 0."""
+        """Raise RecordFormatError for more rows than can be: steps grow from 0, in chunks."""
         n = self.n_rows
         if len(range(n)[start:stop]) <= UNCHECKED_ROWS or self._is_checked:
             return
@@ -151,6 +156,7 @@ class StoredStream:
         last = int(step[n - 1 : n][0])
         if last < n - 1:
             raise RecordFormatError(f"{step.place} has {n} rows, the last of step {last}")
+        step.check_chunks()
         self._is_checked = True
 
     def values(
@@ -206,7 +212,7 @@ class StoredVectors(StoredStream):
 
 
 def _level_arrays(manifest: Manifest, place: str, dim: str) -> dict[str, StoredArray]:
-    """The arrays of a level of a pyramid; RecordFormatError when they do not fit together."""
+    """Return the arrays of a pyramid's level; RecordFormatError if they do not match."""
     names = {"step", dim, *manifest.arrays(place)}
     arrays = {name: manifest.array(f"{place}/{name}") for name in sorted(names)}
     step, column = arrays["step"], arrays[dim]
@@ -219,7 +225,7 @@ def _level_arrays(manifest: Manifest, place: str, dim: str) -> dict[str, StoredA
 
 
 def check_length(array: StoredArray, most: int) -> None:
-    """Raise RecordFormatError for an axis that nobody could have written."""
+    """Raise RecordFormatError for an axis of impossible length."""
     if array.shape[0] > most:
         raise RecordFormatError(f"{array.place} has {array.shape[0]} elements; at most {most}")
 

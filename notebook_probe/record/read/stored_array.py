@@ -1,9 +1,10 @@
-"""One array of a record as it lies in the store; whatever is wrong with it is one clear error."""
+"""One array of a stored record; every problem with it raises one clear error."""
 
 from __future__ import annotations
 
+import math
 import re
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from itertools import islice
@@ -19,6 +20,7 @@ from zarr.core.sync import sync
 from zarr.storage import StorePath
 
 from notebook_probe.errors import RecordFormatError
+from notebook_probe.record.read.at_exit import program_ends, read_here
 from notebook_probe.record.read.checked_blosc import CheckedBlosc
 
 __all__ = ["StoredArray"]
@@ -26,6 +28,12 @@ __all__ = ["StoredArray"]
 CHUNK = re.compile(r"/c/(\d{1,9}(?:/\d{1,9})*)")
 MOST_TRIED = 1024
 """Chunks that are looked at to find the damaged one."""
+UNCHECKED_CELLS = 2**25
+"""Values that are read at once without asking whether there can be so many."""
+SPARSE = 64
+"""An array is believed to be so much larger than its chunks."""
+CODECS = frozenset({"bytes", "vlen-utf8", "blosc"})
+"""The codecs of the format. A chunk of a few bytes could become gigabytes through any other."""
 
 
 @dataclass(frozen=True)
@@ -33,7 +41,7 @@ class StoredArray:
     """An array described by the commit record; its chunks are read where it is indexed."""
 
     place: str
-    """Where it is, for messages: ``runs/first.zarr/scalars/every_1/step``."""
+    """Location for messages: ``runs/first.zarr/scalars/every_1/step``."""
     shape: tuple[int, ...]
     chunks: tuple[int, ...]
     dims: tuple[str, ...]
@@ -53,7 +61,7 @@ class StoredArray:
         Raises
         ------
         RecordFormatError
-            When they are not those of a regular zarr array with named dimensions.
+            They do not describe a regular zarr array with named dimensions.
         """
         try:
             shape = tuple(document["shape"])
@@ -73,7 +81,7 @@ class StoredArray:
         return cls(place, shape, chunks, dims, dtype, attrs, document, at)
 
     def expect(self, dtype: str, dims: tuple[str, ...], shape: tuple[int | None, ...]) -> None:
-        """Check what is needed of it; None is any length.
+        """Check dtype, dims and shape; None is any length.
 
         Raises
         ------
@@ -93,49 +101,117 @@ class StoredArray:
             )
 
     def __getitem__(self, key: Any) -> npt.NDArray[Any]:
-        """The values at slices or integers, as in numpy."""
-        return self._read(lambda array: array[key])
+        """Return the values at slices or integers, as in numpy."""
+        if program_ends():
+            # zarr's own event loop needs a thread, and none can be started while the interpreter
+            # ends.
+            return self._read(key, lambda array: read_here(array._async_array.getitem(key)))
+        return self._read(key, lambda array: array[key])
 
     def outer(self, *key: Any) -> npt.NDArray[Any]:
-        """The values at the outer product of slices and integer arrays."""
-        return self._read(lambda array: array.oindex[key])
+        """Return the values at the outer product of slices and integer arrays."""
+        if program_ends():
+            return self._outer_of_slices(key)
+        return self._read(key, lambda array: array.oindex[key])
 
-    def _read(self, read: Any) -> npt.NDArray[Any]:
+    def _outer_of_slices(self, key: Sequence[Any]) -> npt.NDArray[Any]:
+        """Return the result of `outer`, by reading everything between the integers as well."""
+        firsts = [None if isinstance(one, slice) else int(np.min(one)) for one in key]
+        within = tuple(
+            one if first is None else slice(first, int(np.max(one)) + 1)
+            for one, first in zip(key, firsts, strict=True)
+        )
+        found = self[within]
+        for axis, (one, first) in enumerate(zip(key, firsts, strict=True)):
+            if first is not None:
+                found = np.take(found, np.asarray(one) - first, axis)
+        return found
+
+    def _read(self, key: Any, read: Any) -> npt.NDArray[Any]:
         try:
+            self._check_cells(key)
             return np.asarray(read(self._array))
         except OSError:  # the store's own trouble: a permission, a network
             raise
         except Exception as error:  # whatever a codec makes of bytes that are not its own
-            file = self._damaged_chunk()
+            file = "" if program_ends() else self._damaged_chunk()
             raise RecordFormatError(f"cannot read {self.place}{file}: {error}") from error
 
     def _damaged_chunk(self) -> str:
         """``/c/0/0`` of the first chunk that cannot be read; empty when it is not to be found."""
-        for place in islice(filter(None, map(CHUNK.fullmatch, self._keys())), MOST_TRIED):
+        for place in islice(filter(None, map(CHUNK.fullmatch, self._listed() or ())), MOST_TRIED):
             try:
                 self._array.get_block_selection(tuple(map(int, place[1].split("/"))))
-            except Exception:
+            except Exception:  # whatever damaged bytes make a decoder raise
                 return place[0]
         return ""
 
-    def _keys(self) -> list[str]:
-        """What lies below the array, as far as the store can tell."""
+    def check_chunks(self) -> None:
+        """Raise RecordFormatError unless each of its chunks is there."""
+        wanted = math.prod(
+            -(-n // length) for n, length in zip(self.shape, self.chunks, strict=True)
+        )
+        # Listing a store may take a request; a single chunk is noticed as it is read.
+        found = self._n_chunks() if wanted > 1 else None
+        if found is not None and found < wanted:
+            raise RecordFormatError(f"{self.place} has {found} of its {wanted} chunks")
+
+    def _n_chunks(self) -> int | None:
+        """Count the existing chunks; None if they cannot be listed now."""
+        keys = None if program_ends() else self._listed()
+        return None if keys is None else sum(CHUNK.fullmatch(key) is not None for key in keys)
+
+    def _check_cells(self, key: Any) -> None:
+        """Raise ValueError for more cells than its chunks could fill, missing ones allowed for.
+
+        A chunk in which nothing was measured is not there, and most of an array can be so.
+        """
+        keys = key if isinstance(key, tuple) else (key,)
+        sizes = map(_n_selected, self.shape, (*keys, *[slice(None)] * len(self.shape)))
+        n_cells = math.prod(sizes)
+        if n_cells <= UNCHECKED_CELLS:
+            return
+        found = self._n_chunks()
+        room = n_cells if found is None else SPARSE * found * math.prod(self.chunks)
+        if n_cells > room:
+            raise ValueError(f"{n_cells} values are declared, and its chunks have room for {room}")
+
+    def _listed(self) -> list[str] | None:
+        """Return the keys below the array; None where the store cannot tell."""
 
         async def found() -> list[str]:
             keys = [key async for key in self._at.store.list_prefix(f"{self._at.path}/")]
             return sorted(key.removeprefix(self._at.path) for key in keys)
 
+        if not self._at.store.supports_listing:
+            return None
         try:
             return sync(found())
-        except Exception:  # it is about the message of another error
-            return []
+        except Exception:  # no reason to refuse what can be read
+            return None
 
     @cached_property
     def _array(self) -> zarr.Array[Any]:
         document: Any = self._document
+        _check_codecs(document.get("codecs"))
         metadata = ArrayV3Metadata.from_dict(document)
+        # blosc trusts the sizes in a chunk's header, which may be damaged.
         own = (CheckedBlosc.of(c) if type(c) is BloscCodec else c for c in metadata.codecs)
         return zarr.Array(zarr.AsyncArray(replace(metadata, codecs=tuple(own)), self._at))
+
+
+def _n_selected(length: int, key: Any) -> int:
+    """Return the number of elements of an axis that a slice, integer or array selects."""
+    return len(range(length)[key]) if isinstance(key, slice) else int(np.size(key))
+
+
+def _check_codecs(codecs: Any) -> None:
+    """Raise ValueError unless each codec is one of the format, given plainly."""
+    names = [one.get("name") if isinstance(one, dict) else one for one in codecs or ()]
+    wrong = [name for name in names if name not in CODECS]
+    if wrong or not names:
+        allowed = ", ".join(sorted(CODECS))
+        raise ValueError(f"it has the codecs {str(names)[:200]}; {allowed} are allowed")
 
 
 def _is_size(number: object) -> bool:

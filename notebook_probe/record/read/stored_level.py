@@ -1,4 +1,4 @@
-"""One level of a stream's pyramid as it lies in the store."""
+"""One level of a stream's pyramid in a store."""
 
 from __future__ import annotations
 
@@ -12,6 +12,7 @@ from notebook_probe.record.format.chunks import Extent
 from notebook_probe.record.format.reductions import METHODS
 from notebook_probe.record.format.schema import module_label
 from notebook_probe.record.format.source import Floats, Steps
+from notebook_probe.record.read.growing_steps import check_growing
 
 __all__ = ["StoredLevel"]
 
@@ -30,7 +31,7 @@ class StoredLevel:
     Parameters
     ----------
     arrays : mapping of str to array
-        ``step``, the columns' names and the reductions, as they are called in the store.
+        ``step``, the columns' names and the reductions, under their names in the store.
     dim : str
         The dimension of the columns.
     """
@@ -43,7 +44,7 @@ class StoredLevel:
         self._columns = {label: place for place, label in enumerate(labels)}
 
     def extents(self) -> dict[str, Extent]:
-        """Shape and chunks of each array, for a writer that goes on with it."""
+        """Return shape and chunks of each array, for a writer that continues it."""
         return {name: Extent(array.shape, array.chunks) for name, array in self._arrays.items()}
 
     def has(self, quantity: str, module: str) -> bool:
@@ -55,8 +56,10 @@ class StoredLevel:
 
     @cached_property
     def _steps(self) -> Steps:
-        """Kept, since every look at a range asks for them to find its rows."""
-        return np.asarray(self._arrays["step"][:])
+        """Steps of the blocks; cached, since every read of a range needs them."""
+        found = np.asarray(self._arrays["step"][:])
+        check_growing(f"{self.size} rows each: the pyramid", found)
+        return found
 
     def reduced(
         self, quantity: str, modules: Sequence[str], start: int, stop: int

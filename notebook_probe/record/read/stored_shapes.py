@@ -1,4 +1,4 @@
-"""Streams of scalars by name, and of every module's own shape, as they lie in the store."""
+"""Stored streams of named scalars, and of arrays with per-module shapes."""
 
 from __future__ import annotations
 

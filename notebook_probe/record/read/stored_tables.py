@@ -14,13 +14,13 @@ __all__ = ["read_events", "read_modules"]
 
 
 def read_modules(manifest: Manifest) -> tuple[ModuleRow, ...]:
-    """The rows of ``modules/``."""
+    """Return the rows of ``modules/``."""
     names = ("module", "class", "n_params", "n_own_params", "parent")
     return tuple(map(ModuleRow, *_columns(manifest, "modules", names)))
 
 
 def read_events(manifest: Manifest) -> tuple[Event, ...]:
-    """The rows of ``events/``."""
+    """Return the rows of ``events/``."""
     names = ["step", "time", "kind", "text"]
     names += [DETAIL] if DETAIL in manifest.arrays("events") else []
     return tuple(map(Event, *_columns(manifest, "events", names)))

@@ -1,8 +1,8 @@
-"""The summary of a record whose writer kept none, or of the rows with which one goes on."""
+"""Summary of a record whose writer kept none, or of the rows that a writer continues."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 
 from notebook_probe.record.format.schema import EVALUATION, is_of_loop
 from notebook_probe.record.format.source import ROOT, StreamView
@@ -17,19 +17,19 @@ PIECE = 1 << 16
 
 
 def current_summary(record: OpenedRecord) -> Summary:
-    """As its writer kept it, if it is of the rows that are there; else from these."""
+    """Return the writer's summary if it matches the rows; else compute it from the rows."""
     kept = Summary.read(record.attrs)
     n_rows = sum(stream.n_rows for stream in record.paths.values())
     return kept if kept is not None and kept.n_rows == n_rows else summarised(record)
 
 
 def summarised(record: OpenedRecord, step: int | None = None) -> Summary:
-    """From the rows of the newest branch.
+    """Summarize the rows of the newest branch.
 
     Parameters
     ----------
     step : int, optional
-        As it was when a training went on with this step; by default as it is.
+        State when a training continued at this step; by default the present one.
     """
     summary = Summary(sum(stream.n_rows for stream in record.paths.values()))
     ends: list[tuple[int, int]] = []
@@ -37,20 +37,24 @@ def summarised(record: OpenedRecord, step: int | None = None) -> Summary:
     for stream in numbers:
         n = _length(stream, step)
         ends += _end(stream, n)
-        of_states = stream.name.startswith(EVALUATION)
-        for start in range(0, n, PIECE):
-            summary = _with_rows(summary, stream, start, min(n, start + PIECE), of_states)
+        names = _logged_names(stream)
+        for start in range(0, n, PIECE) if names else ():
+            summary = _with_rows(summary, stream, names, start, min(n, start + PIECE))
     for stream in record.elements.values():
         ends += _end(stream, _length(stream, step))
     return summary.with_events(record.events).with_ends(ends)
 
 
+def _logged_names(stream: StreamView) -> list[str]:
+    """Return the names of scalars that the loop logged in a stream."""
+    has_root = ROOT in stream.modules
+    return [one.name for one in stream.variables if has_root and is_of_loop(one)]
+
+
 def _with_rows(
-    summary: Summary, stream: StreamView, start: int, stop: int, of_states: bool
+    summary: Summary, stream: StreamView, names: Sequence[str], start: int, stop: int
 ) -> Summary:
-    names = [one.name for one in stream.variables if is_of_loop(one)]
-    if ROOT not in stream.modules or not names:
-        return summary
+    of_states = stream.name.startswith(EVALUATION)
     steps = stream.steps(start, stop)
     for name in names:
         values = stream.values(name, start, stop, modules=[ROOT])
@@ -63,7 +67,7 @@ def _length(stream: StreamView, step: int | None) -> int:
 
 
 def _end(stream: StreamView, n: int) -> Iterable[tuple[int, int]]:
-    """Updates completed with the last row, and when that came."""
+    """Yield the updates completed with the last row, and its time."""
     if n:
         updates = int(stream.steps(n - 1, n)[0]) + (not stream.name.startswith(EVALUATION))
         yield updates, int(stream.times(n - 1, n)[0])

@@ -1,4 +1,4 @@
-"""Where a record lies: folders, archives, remote stores; and who may write there.
+"""Locations of records: folders, archives, remote stores; and the right to write there.
 
-Entered by readers and writers with a location; it knows bytes and names, no rows.
+Used by readers and writers; knows bytes and names, no rows.
 """

@@ -1,4 +1,4 @@
-"""Where an export goes: nothing is overwritten unasked, and nothing half-written stays."""
+"""Destination of an export: overwrites only on request, leaves nothing half-written."""
 
 from __future__ import annotations
 
@@ -16,12 +16,12 @@ __all__ = ["import_extra", "new_file", "new_files"]
 
 @contextmanager
 def new_file(path: str | PathLike[str], *, overwrite: bool) -> Iterator[Path]:
-    """A file to write beside ``path``; it gets that name when all went well.
+    """Yield a temporary file that is renamed to ``path`` at the end.
 
     Raises
     ------
     RecordWriteError
-        When something is there, or it cannot be written.
+        Something exists there, or it cannot be written.
     """
     target = Path(path).expanduser()
     if target.exists() and not (overwrite and target.is_file()):
@@ -42,12 +42,12 @@ def new_file(path: str | PathLike[str], *, overwrite: bool) -> Iterator[Path]:
 
 
 def new_files(folder: str | PathLike[str]) -> Path:
-    """The empty folder to write into, made when it is not there.
+    """Return the empty folder to write into, made if missing.
 
     Raises
     ------
     RecordWriteError
-        When something is in it, or it cannot be made.
+        It is not empty, or it cannot be made.
     """
     target = Path(folder).expanduser()
     try:
@@ -61,7 +61,7 @@ def new_files(folder: str | PathLike[str]) -> Path:
 
 
 def import_extra(library: str, extra: str, what: str) -> Any:
-    """The module called ``library``; MissingExtraError says how to get it."""
+    """Return the module ``library``; MissingExtraError says how to get it."""
     try:
         return import_module(library)
     except ImportError as error:

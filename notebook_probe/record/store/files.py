@@ -17,7 +17,7 @@ from notebook_probe.record.store.syncing import sync_folder, to_disk
 __all__ = ["Files", "open_here", "plain_files"]
 
 PARTIAL = ".partial"
-"""One name for the file being written: a killed writer leaves at most one, reused by the next."""
+"""Name of the file being written: a killed writer leaves at most one, reused by the next."""
 REPLACE_PAUSES_S = (0.01, 0.03, 0.1, 0.3)
 
 
@@ -34,7 +34,7 @@ class Files:
     Raises
     ------
     RecordFormatError
-        When a link or a device lies there: a writer stays in its record's folder.
+        A link or a device is there: a writer stays in its record's folder.
     """
 
     def __init__(self, folder: Path, *, outlives_power: bool = False) -> None:
@@ -53,7 +53,7 @@ class Files:
         return key in self._sizes
 
     def read(self, key: str) -> bytes | None:
-        """The bytes under ``key``, or None."""
+        """Return the bytes under ``key``, or None."""
         if not self.has(key):
             return None
         with os.fdopen(open_here(self.folder / key, os.O_RDONLY), "rb") as file:
@@ -80,7 +80,7 @@ class Files:
         self.note(key, len(content))
 
     def _note_change(self, folder: Path, *, is_new: bool) -> None:
-        """A name in the folder has changed, and with a new one perhaps those of folders above."""
+        """Note a change of the folder; a new name may affect the folders above too."""
         self._changed_folders.add(folder)
         if is_new:
             above = (one for one in folder.parents if one.is_relative_to(self.folder))
@@ -103,7 +103,7 @@ class Files:
                 to_disk(file.fileno())
 
     def _new_partial(self) -> FileIO:
-        """The empty file to be filled: a new one, never what somebody else has laid there."""
+        """Return the new, empty file to fill; never one that another process has put there."""
         try:
             return self._partial.open("xb", buffering=0)
         except FileExistsError:  # a killed writer's
@@ -142,12 +142,12 @@ class Files:
 
 
 def plain_files(folder: Path) -> Iterator[Path]:
-    """The files of a record, in the order of their names.
+    """Yield the files of a record, in the order of their names.
 
     Raises
     ------
     RecordFormatError
-        When something in it is neither a file nor a folder.
+        Something in it is not a file or a folder.
     """
     for above, folders, names in os.walk(folder):
         folders.sort()
@@ -161,12 +161,15 @@ def plain_files(folder: Path) -> Iterator[Path]:
 
 
 def open_here(path: Path | str, flags: int) -> int:
-    """A descriptor of ``path`` itself, not of what it may be a link to."""
+    """Open ``path`` itself, never the target of a link."""
+    # A link in a record from elsewhere could point to any file of the user. Windows has no
+    # O_NOFOLLOW, and translates line ends without O_BINARY.
     return os.open(path, flags | getattr(os, "O_NOFOLLOW", 0) | getattr(os, "O_BINARY", 0), 0o644)
 
 
 def _replace(source: Path, target: Path) -> None:
     """Rename over ``target``; on Windows this fails for a moment while a reader has it open."""
+    # Readers open files for milliseconds; a longer failure is a real one, raised below.
     for pause in REPLACE_PAUSES_S:
         try:
             os.replace(source, target)  # noqa: PTH105  Path.replace parses both paths again

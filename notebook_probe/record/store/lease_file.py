@@ -1,9 +1,9 @@
-"""One writer per record where the file system knows no locks: a file that is renewed in time.
+"""One writer per record where the file system has no locks: a file that is renewed in time.
 
-It is made only where there is none, which every file system does as one act. Its end is told by the
-holder's clock, so the clocks of machines that write there should agree within some seconds. One
-that is over is moved aside by who takes it over; a holder who was stopped for so long notices
-before its next commit, and writes no more.
+It is created only if there is none, which every file system does atomically. Its end is given by
+the holder's clock, so the clocks of machines that write there should agree within some seconds. An
+expired one is moved away by the next writer; a holder that was suspended for so long notices before
+its next commit, and writes no more.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ MOST_BYTES = 4096
 
 
 class LeaseFile:
-    """The right to write into ``folder``, held until `release` and renewed by `keep`.
+    """The right to write into ``folder``, renewed by `keep`, until `release`.
 
     Parameters
     ----------
@@ -39,18 +39,20 @@ class LeaseFile:
     Raises
     ------
     RecordLockedError
-        When another writer holds it; the message says which.
+        Another writer has it; the message says which.
     """
 
     def __init__(self, folder: Path, owner: dict[str, Any]) -> None:
         self.path = folder / LEASE_NAME
         self._owner = {**owner, "token": uuid.uuid4().hex}
+        # Named by the token, so that two writers never write the same temporary file.
         self._aside = self.path.with_name(f"{LEASE_NAME}.{self._owner['token']}")
         self._pid = os.getpid()
         before = _content(self.path)
         if before is not None:
             self._take_over(before)
         try:
+            # O_EXCL decides between two writers that both saw no lease.
             self._write(is_new=True)
         except FileExistsError:  # another was faster
             raise RecordLockedError(self._refusal(_content(self.path))) from None
@@ -61,8 +63,9 @@ class LeaseFile:
         Raises
         ------
         RecordLockedError
-            When another writer has taken it over.
+            Another writer has taken it over.
         """
+        # Read each time: a paused machine may wake up after its lease was taken over.
         found = _content(self.path)
         if found is None or _parsed(found).get("token") != self._owner["token"]:
             raise RecordLockedError(self._refusal(found))
@@ -83,6 +86,7 @@ class LeaseFile:
         if _ends(before, self.path) > time.time():
             raise RecordLockedError(self._refusal(before))
         with suppress(FileNotFoundError):  # given back in between
+            # Moved, not removed: afterwards it shows whether it is the expired one.
             self.path.replace(self._aside)
             moved = _content(self._aside)
             if moved != before:  # somebody else had just taken it over
@@ -108,7 +112,7 @@ class LeaseFile:
 
 
 def live_lease(folder: Path) -> str:
-    """Who holds the lease of ``folder``, in words; empty when nobody does."""
+    """Return the holder of the lease of ``folder``, in words; empty if there is none."""
     path = folder / LEASE_NAME
     content = _content(path)
     if content is None or _ends(content, path) <= time.time():

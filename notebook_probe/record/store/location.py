@@ -1,4 +1,4 @@
-"""Where a record is: a path, a URL, a zarr Store, or one of these with options."""
+"""Location of a record: a path, a URL, a zarr Store, or one of these with options."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ ROOT_KEY = "zarr.json"
 
 @dataclass(frozen=True)
 class RemoteStore:
-    """A store that is not a folder of this machine, with what there is to say about it.
+    """A store that is not a local folder, with its options.
 
     A URL or a store alone will do wherever this is taken: credentials come from the environment.
 
@@ -48,7 +48,7 @@ class RemoteStore:
         ``"icechunk:///folder"``, ``"icechunk+s3://bucket/run"``; ``"file:///folder"`` for a folder
         that is shipped to, such as one on a network.
     options : mapping of str to values
-        Settings of the store, such as ``{"endpoint": "https://minio.example", "region": "eu"}``;
+        Settings of the store, such as ``{"endpoint": "https://minio.example", "region": "eu"}``:
         those of obstore, or of icechunk's own storage.
     spool : str or Path, optional
         Folder of this machine in which the run is written before it is shipped; in the user's
@@ -75,7 +75,7 @@ Location: TypeAlias = str | Path | Store | RemoteStore
 
 
 def local_path(location: Location) -> Path | None:
-    """The folder that ``location`` names on this machine's disk, or None.
+    """Return the local folder of ``location``, or None.
 
     Examples
     --------
@@ -98,7 +98,7 @@ def local_path(location: Location) -> Path | None:
 
 
 def below(location: Location, name: str) -> Location:
-    """The place called ``name`` in the folder or under the URL of ``location``.
+    """Return the location of ``name`` in the folder or below the URL of ``location``.
 
     Examples
     --------
@@ -115,7 +115,7 @@ def below(location: Location, name: str) -> Location:
 
 
 def stem(location: str) -> str:
-    """Of the record's own name all but what it ends in.
+    """Return the record's name without its suffix.
 
     Examples
     --------
@@ -126,7 +126,7 @@ def stem(location: str) -> str:
 
 
 def ends_in(location: str, words: str) -> bool:
-    """Whether the record's own name, or folders above it and its name, are these words.
+    """Return whether a location ends in this name, or in folders and this name.
 
     Examples
     --------
@@ -139,9 +139,9 @@ def ends_in(location: str, words: str) -> bool:
 
 
 def called_apart(names: Sequence[str], locations: Sequence[str]) -> list[str]:
-    """What each record is called, otherwise than the others, in as few words as that takes.
+    """Return distinct names of records, as short as possible.
 
-    By its name, if no other has it; else by the end of its place.
+    A record's own name if it is unique; else the end of its location.
 
     Examples
     --------
@@ -157,14 +157,14 @@ def called_apart(names: Sequence[str], locations: Sequence[str]) -> list[str]:
 
 
 def _tails(location: str) -> list[str]:
-    """The record's own name, then that with one folder above it, with two, ..."""
+    """Return the record's name, then the name with one folder above it, with two, ..."""
     *folders, _ = Path(location.rstrip("/")).parts or ("",)
     name = stem(location)
     return ["/".join([*folders[len(folders) - n :], name]) for n in range(len(folders) + 1)]
 
 
 def read_key(store: Store, key: str) -> bytes | None:
-    """The bytes under ``key``, or None."""
+    """Return the bytes under ``key``, or None."""
     try:
         found = sync(store.get(key, default_buffer_prototype()))
     except (FileNotFoundError, NotADirectoryError):  # there is no store at all
@@ -173,12 +173,12 @@ def read_key(store: Store, key: str) -> bytes | None:
 
 
 def new_folder(path: Path) -> Path:
-    """The folder to write a record into, made when it is not there yet.
+    """Return the folder to write a record into, made if missing.
 
     Raises
     ------
     RecordWriteError
-        When it cannot be made.
+        It cannot be made.
     """
     folder = path.absolute()
     try:
@@ -191,7 +191,7 @@ def new_folder(path: Path) -> Path:
 
 
 def is_unused(folder: Path) -> bool:
-    """Whether ``folder`` is empty, or was left by a writer that died before its first commit."""
+    """Return whether ``folder`` is empty, or a writer died there before its first commit."""
     return not any(folder.iterdir()) or (
         (folder / LOCK_NAME).exists() and not (folder / ROOT_KEY).exists()
     )

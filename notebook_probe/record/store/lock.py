@@ -1,6 +1,6 @@
-"""One writer per record: an exclusive lock on ``.lock``, released by the system when it dies.
+"""One writer per record: an exclusive lock on ``.lock``, which ends with its process.
 
-Some network file systems know no locks; there a lease file takes its place (`lease_file`).
+Some network file systems have no locks; a lease file is used there (`lease_file`).
 """
 
 from __future__ import annotations
@@ -25,31 +25,31 @@ __all__ = ["LOCK_NAME", "Lock", "is_locked"]
 
 LOCK_NAME = ".lock"
 PATIENCE_S = 0.1
-"""So long a writer asks again: who looks whether a record is locked holds it for an instant."""
+"""Seconds that a writer retries: checking whether a record is locked takes the lock briefly."""
 WINDOWS_LOCK_BYTE = 1 << 30
-"""A locked byte cannot be read by others on Windows, so the one locked lies past the text."""
+"""Locked byte beyond the text, as others cannot read a locked byte on Windows."""
 
 
 HELD = {errno.EAGAIN, errno.EWOULDBLOCK, errno.EACCES, errno.EDEADLK}
-"""What the system says of a file that another has locked."""
+"""Error numbers for a file that another process has locked."""
 NO_LOCKS = {errno.ENOLCK, errno.ENOSYS, errno.EOPNOTSUPP, errno.ENOTSUP}
-"""What it says where no file can be locked."""
+"""Error numbers where files cannot be locked."""
 
 
 class Lock:
-    """The exclusive lock of a record's folder, held until `release`.
+    """The exclusive lock of a record's folder, until `release`.
 
     Attributes
     ----------
     note : str
-        What takes its place, in words, where the file system knows no locks; else empty.
+        Description of the replacement if the file system has no locks; else empty.
 
     Raises
     ------
     RecordLockedError
-        When another writer holds it, of this or another process; the message says which.
+        Another writer has it, in this or another process; the message says which.
     RecordFormatError
-        When a link or a device lies in its place.
+        A link or a device is in its place.
     """
 
     def __init__(self, folder: Path) -> None:
@@ -59,6 +59,7 @@ class Lock:
         self._fd = _opened(self.path)
         try:
             self._take(folder)
+            # Only now that the lock is held: it may be another writer's name.
             os.truncate(self._fd, 0)
             os.write(self._fd, json.dumps(_own_name()).encode())
         except BaseException:
@@ -86,14 +87,14 @@ class Lock:
                 raise RecordLockedError(f"{folder} has another writer: {holder}")
 
     def is_in_place(self) -> bool:
-        """Whether the folder is still there and still ours, not removed or made anew.
+        """Return whether the folder still exists with our lock, and was not removed or replaced.
 
         Raises
         ------
         RecordLockedError
-            When another writer has taken over our lease.
+            Another writer has taken over our lease.
         OSError
-            When the system does not let us look.
+            The system denies access.
         """
         if self._lease is not None and self.path.exists():
             self._lease.keep()
@@ -101,6 +102,7 @@ class Lock:
             on_disk = self.path.stat()
         except (FileNotFoundError, NotADirectoryError):
             return False
+        # A lock on a removed file protects nothing, as others lock a new one of this name.
         ours = os.fstat(self._fd)
         return (on_disk.st_dev, on_disk.st_ino) == (ours.st_dev, ours.st_ino)
 
@@ -119,9 +121,9 @@ class Lock:
 
 
 def is_locked(folder: Path) -> bool:
-    """Whether a writer holds the lock of a folder, or a lease in its place.
+    """Return whether a writer has the lock of a folder, or a lease.
 
-    It is taken for an instant where it is free, which writers wait for.
+    A free lock is taken for a moment, which writers wait for.
     """
     try:
         return _is_held(folder / LOCK_NAME) or bool(live_lease(folder))
@@ -135,6 +137,7 @@ def _is_held(path: Path) -> bool:
     except OSError:
         return False
     try:
+        # Locking a device or a pipe could block.
         if stat.S_ISREG(os.fstat(fd).st_mode):
             _lock_shared(fd)
     except OSError as error:
@@ -150,6 +153,7 @@ def _lock_patiently(fd: int) -> None:
         try:
             return _lock(fd)
         except OSError as error:
+            # A reader that asks whether it is locked holds it for a moment.
             if error.errno not in HELD or time.monotonic() > until:
                 raise
         time.sleep(PATIENCE_S / 20)
@@ -162,6 +166,7 @@ if sys.platform == "win32":
         _lock(fd)
 
     def _lock(fd: int) -> None:
+        # Windows locks are mandatory: a byte beyond the text leaves the holder's name readable.
         os.lseek(fd, WINDOWS_LOCK_BYTE, os.SEEK_SET)
         msvcrt.locking(fd, msvcrt.LK_NBLCK, 1)
         os.lseek(fd, 0, os.SEEK_SET)
@@ -173,11 +178,13 @@ else:
         fcntl.flock(fd, fcntl.LOCK_SH | fcntl.LOCK_NB)
 
     def _lock(fd: int) -> None:
+        # flock, not lockf: POSIX locks end as soon as the process closes any descriptor of the
+        # file.
         fcntl.flock(fd, fcntl.LOCK_EX | fcntl.LOCK_NB)
 
 
 def _opened(path: Path) -> int:
-    """The file of the lock itself, made when it is not there; never what it may be a link to."""
+    """Open or create the lock file itself, never the target of a link."""
     try:
         fd = open_here(path, os.O_RDWR | os.O_CREAT | getattr(os, "O_NONBLOCK", 0))
     except OSError as error:

@@ -1,11 +1,11 @@
-"""Where records are, as their writers noted it: a small file for each in the user's own folder.
+"""Locations of records, noted by their writers: a small file for each in the user's folder.
 
 ::
 
-    a writer begins ─▶ <home>/records/<digest>.json ─▶ whoever looks for records
+    a writer begins ─▶ <home>/records/<digest>.json ─▶ searches for records
 
-A note says where, and nothing of what is there; it is written once and never changed, so that who
-has read it need not read it again.
+A note contains only the location; it is written once and never changed, so a reader need not read
+it again.
 """
 
 from __future__ import annotations
@@ -26,13 +26,13 @@ __all__ = ["forget_place", "note_place", "noted", "notes_folder", "read_note"]
 RECORDS = "records"
 _SPELLED = ("endpoint", "endpoint_url", "region")
 KEPT_OPTIONS = (*_SPELLED, *(f"aws_{name}" for name in _SPELLED))
-"""Of a store; keys and secrets are in the environment, and never in a note."""
+"""Options of a store that notes contain; keys and secrets are only in the environment."""
 OF_THIS_PROCESS = "memory://"
 MOST_BYTES = 1 << 16
 
 
 def notes_folder() -> Path:
-    """Where notes are; it need not be there.
+    """Return the folder of notes; it may not exist.
 
     Raises
     ------
@@ -43,7 +43,7 @@ def notes_folder() -> Path:
 
 
 def note_place(location: Location) -> None:
-    """Note where a record is; whatever goes wrong, nobody is told, and the record is written."""
+    """Note the location of a record; errors are ignored, and the record is written anyway."""
     with suppress(Exception):
         note = _note(location)
         if note is None:
@@ -54,6 +54,7 @@ def note_place(location: Location) -> None:
         if target.exists():
             return
         folder.mkdir(parents=True, exist_ok=True)
+        # Several processes of one job note the same place at once.
         partial = target.with_suffix(f".{os.getpid()}")
         try:
             partial.write_text(text)
@@ -71,7 +72,7 @@ def forget_place(location: Location) -> None:
 
 
 def noted() -> Iterator[str]:
-    """The names of all notes; none where there is no such folder."""
+    """Yield the names of all notes; none if there is no folder of notes."""
     with suppress(OSError, RuntimeError), os.scandir(notes_folder()) as entries:
         for entry in entries:
             if entry.name.endswith(".json"):
@@ -79,7 +80,7 @@ def noted() -> Iterator[str]:
 
 
 def read_note(name: str) -> Location | None:
-    """Where the record of a note is; None for a note that cannot be read."""
+    """Return the location in a note; None if it cannot be read."""
     try:
         with (notes_folder() / name).open() as file:
             note = json.loads(file.read(MOST_BYTES))
@@ -96,7 +97,7 @@ def _name(text: str) -> str:
 
 
 def _note(location: Location) -> Mapping[str, Any] | None:
-    """What is noted of a place; None for one that no other process can find."""
+    """Return the note about a location; None if no other process can find it."""
     path = local_path(location)
     if path is not None:
         return {"location": str(path.resolve())}

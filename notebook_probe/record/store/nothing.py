@@ -1,4 +1,4 @@
-"""What is said of a place without a record: what lies there, or beside it."""
+"""Error text for a location without a record: what is there, or close to it."""
 
 from __future__ import annotations
 
@@ -12,11 +12,11 @@ from notebook_probe.record.store.location import ROOT_KEY
 __all__ = ["nothing_at"]
 
 MOST_SEEN = 1000
-"""Entries of a folder that are looked at: it may be anybody's."""
+"""Maximum entries of a folder that are read: it may be any folder."""
 
 
 def nothing_at(location: str, folder: Path | None) -> str:
-    """In words; ``folder`` is the place on this machine, if it is one."""
+    """Describe what is there instead; ``folder`` is the local path, if there is one."""
     said = f"no record at {location}"
     if folder is None or folder.is_file():
         return said

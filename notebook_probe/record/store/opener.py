@@ -1,4 +1,4 @@
-"""What opens a record for reading, wherever it is."""
+"""Functions that open a record for reading, at any location."""
 
 from __future__ import annotations
 
@@ -17,9 +17,9 @@ __all__ = ["opener"]
 
 
 def opener(location: Location) -> Callable[[], Store]:
-    """What opens the record at ``location`` for reading, as it is when it is called.
+    """Return a function that opens the present record at ``location`` for reading.
 
-    It raises FileNotFoundError when there is none.
+    It raises FileNotFoundError if there is none.
     """
     path = local_path(location)
     if path is not None:

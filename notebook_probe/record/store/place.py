@@ -1,4 +1,4 @@
-"""Where a record is written: a folder of this machine, for itself or on its way elsewhere."""
+"""Target of a writer: a local folder, final or shipped elsewhere."""
 
 from __future__ import annotations
 
@@ -7,38 +7,38 @@ from typing import Protocol
 
 from notebook_probe.record.store.location import Location
 
-__all__ = ["LocalPlace", "Place"]
+__all__ = ["LocalRecordFolder", "RecordFolder"]
 
 
-class Place(Protocol):
+class RecordFolder(Protocol):
     """The folder that a writer fills, and what becomes of it."""
 
     folder: Path
     name: str
-    """As the user knows it."""
+    """Name for the user."""
     readable: Location
-    """Where the record can be read now."""
+    """Location at which the record can be read now."""
     opening_note: str
-    """What happened when it was opened, in words; empty when nothing worth telling."""
+    """Message about its opening; usually empty."""
 
     @property
     def problem(self) -> str:
-        """Why what is in the folder is not where it belongs; empty when it is."""
+        """Reason why the folder's contents are not at their destination yet; empty if they are."""
 
     def begin(self) -> None:
-        """The writer has made its first commit."""
+        """Note the first commit of the writer."""
 
     def flush(self, timeout_s: float) -> bool:
-        """Whether what is in the folder now is where it belongs."""
+        """Return whether the folder's contents are at their destination."""
 
     def close(self) -> None:
-        """The writer has made its last commit."""
+        """Note the last commit of the writer."""
 
     def abandon(self) -> None:
-        """The writer could not begin."""
+        """Give the place up: the writer could not start."""
 
 
-class LocalPlace:
+class LocalRecordFolder:
     """A folder that is the record."""
 
     opening_note = problem = ""
@@ -49,13 +49,13 @@ class LocalPlace:
         self.name = str(folder)
 
     def begin(self) -> None:
-        """Nothing: it is there."""
+        """Do nothing: the folder is the destination."""
 
     def flush(self, timeout_s: float) -> bool:
         return True
 
     def close(self) -> None:
-        """Nothing: it is there."""
+        """Do nothing: the folder is the destination."""
 
     def abandon(self) -> None:
-        """Nothing: it stays as it is."""
+        """Do nothing: the folder stays."""

@@ -1,4 +1,4 @@
-"""Reading a folder that anybody may have made: plain files, none larger than a chunk can be."""
+"""Reading of untrusted folders: plain files, none larger than a chunk can be."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from notebook_probe.errors import RecordFormatError
 __all__ = ["MOST_BYTES", "PlainFiles"]
 
 MOST_BYTES = 2**28
-"""Of one file: far more than any chunk, far less than would fill the memory."""
+"""Maximum size of one file: far more than any chunk, far less than the memory."""
 
 
 class PlainFiles(LocalStore):

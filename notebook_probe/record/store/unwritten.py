@@ -1,6 +1,6 @@
-"""Where rows lie that their record could not take: in a record by themselves, found by its run.
+"""Locations of rows that their record could not take: separate records, found by the run.
 
-It is called after the run, not after the record's folder, which may have been renamed.
+They are named after the run, not after the record's folder, which may have been renamed.
 """
 
 from __future__ import annotations
@@ -20,13 +20,13 @@ RUN_ID = re.compile(r"[0-9a-f]{32}")
 
 
 def free_places(folder: Path, run_id: str) -> Iterator[Path]:
-    """Folders for what the record in ``folder`` could not take, none of them there yet."""
+    """Yield new folders for rows that the record in ``folder`` could not take."""
     for above in _above(folder):
         yield next(place for place in _numbered(above, run_id) if not os.path.lexists(place))
 
 
 def unwritten(folder: Path, run_id: object) -> list[Path]:
-    """The folders with what the record in ``folder`` could not take, the oldest first."""
+    """Return the folders with rows that the record in ``folder`` could not take, oldest first."""
     if not isinstance(run_id, str) or not RUN_ID.fullmatch(run_id):
         return []
     places = (takewhile(_is_own, _numbered(above, run_id)) for above in _above(folder))
@@ -35,7 +35,7 @@ def unwritten(folder: Path, run_id: object) -> list[Path]:
 
 
 def _above(folder: Path) -> list[Path]:
-    """Beside the record; where that is full or gone, in the user's cache; else where all may."""
+    """Return the folders to try: next to the record, the user's cache, the temporary folder."""
     above = [folder.parent]
     with suppress(RuntimeError):  # an account without a home
         above.append(Path.home() / ".cache" / "notebook_probe")
@@ -50,8 +50,9 @@ def _numbered(above: Path, run_id: str) -> Iterator[Path]:
 
 
 def _is_own(place: Path) -> bool:
-    """Whether it is there, and nobody else has put it there for us to find."""
+    """Return whether it exists, and no other user has put it there for us to find."""
     try:
+        # lstat: the temporary folder is everybody's, and the name could be a link to elsewhere.
         found = place.lstat()
     except OSError:
         return False

@@ -1,4 +1,4 @@
-"""Whether somebody writes into a record now: who died holds neither lock nor lease."""
+"""Check for an active writer: a dead one has no lock and no lease."""
 
 from __future__ import annotations
 
@@ -13,9 +13,9 @@ __all__ = ["has_writer"]
 
 
 def has_writer(location: Location) -> bool:
-    """Whether a process holds the right to write there; of another machine's until it lapses.
+    """Return whether a process may write there; on another machine, until its lease expires.
 
-    A store that cannot be reached, or that is none of ours, has none as far as can be told.
+    A store that cannot be reached, or is none of ours, counts as having none.
     """
     folder = local_path(location)
     if folder is not None:

@@ -15,17 +15,17 @@ __all__ = ["is_zip", "open_zip"]
 
 
 def is_zip(path: Path) -> bool:
-    """Whether there is a zip archive at ``path``."""
+    """Return whether ``path`` is a zip archive."""
     return path.is_file() and zipfile.is_zipfile(path)
 
 
 def open_zip(path: Path) -> ZipStore:
-    """The archive as a zarr Store.
+    """Return the archive as a zarr Store.
 
     Raises
     ------
     RecordFormatError
-        When a member is encrypted, there twice, or too large for a record's.
+        A member is encrypted, duplicate, or too large for a record's.
     """
     try:
         with zipfile.ZipFile(path) as archive:

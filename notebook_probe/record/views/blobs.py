@@ -17,9 +17,9 @@ __all__ = ["by_quantity", "one"]
 
 
 class _Arrays(Mapping[str, xr.DataArray]):
-    """The arrays of one quantity by module, each made when it is asked for.
+    """Arrays of one quantity by module, each made on access.
 
-    One that is damaged is an error to who asks for it, and to nobody else.
+    A damaged array raises an error only on access.
     """
 
     def __init__(self, views: Iterable[ArrayView]) -> None:
@@ -41,7 +41,7 @@ class _Arrays(Mapping[str, xr.DataArray]):
 def by_quantity(
     views: Iterable[ArrayView], branches: Branches
 ) -> dict[str, Mapping[str, xr.DataArray]]:
-    """One array per quantity and module, of one history."""
+    """Return one array per quantity and module, for one history."""
     quantities: dict[str, list[ArrayView]] = {}
     for view in views:
         quantities.setdefault(view.variables[0].name, []).append(view)
@@ -72,7 +72,7 @@ def _array(view: ArrayView) -> xr.DataArray:
 
 
 def _read(view: ArrayView, quantity: str, rows: Index, *places: Index) -> Floats:
-    """One read of the rows that span those wanted."""
+    """Read the rows that span the wanted ones at once."""
     first = int(rows.min()) if len(rows) else 0
     stop = int(rows.max()) + 1 if len(rows) else 0
     cells = view.values(quantity, first, stop)[:, 0][rows - first]

@@ -18,7 +18,7 @@ __all__ = ["series"]
 
 
 def series(ragged: Sequence[StreamView], module: str, quantity: str) -> xr.DataArray:
-    """One quantity at one module over the steps at which it was measured, dims (step, index).
+    """Return one quantity at one module over its measured steps, dims (step, index).
 
     Raises
     ------

@@ -12,7 +12,7 @@ import xarray as xr
 from notebook_probe.errors import UnknownNameError, near
 from notebook_probe.record.format.source import ChunkGrid, Steps
 from notebook_probe.record.store.destination import import_extra
-from notebook_probe.record.views.parts import Part, columns_of, steps_of, variables_of
+from notebook_probe.record.views.parts import JoinedStream, columns_of, steps_of, variables_of
 
 __all__ = ["PREFERRED", "ChunksLike", "check_chunks", "chunked", "stored_chunks"]
 
@@ -20,13 +20,13 @@ ChunksLike: TypeAlias = Mapping[str, Any]
 """Size along a dimension, sizes, or "auto"; where one is not named it is cut as on disk."""
 
 PREFERRED = "preferred_chunks"
-"""Where xarray looks for the chunks of what a variable was read from: in its encoding."""
+"""Key in the encoding under which xarray looks for the chunks of the source."""
 
 _Sizes: TypeAlias = dict[str, tuple[int, ...]]
 
 
 def check_chunks(chunks: object) -> None:
-    """Raise ValueError for what is no ``chunks``, and MissingExtraError when dask is missing."""
+    """Raise ValueError for invalid ``chunks``, and MissingExtraError if dask is missing."""
     if chunks is None:
         return
     if not isinstance(chunks, Mapping):
@@ -38,7 +38,7 @@ def check_chunks(chunks: object) -> None:
 
 
 def chunked(data: xr.Dataset, chunks: ChunksLike) -> xr.Dataset:
-    """``data`` in dask arrays: of the chunks asked for, else of those that it prefers.
+    """Return ``data`` as dask arrays, in the requested or else the preferred chunks.
 
     Raises
     ------
@@ -59,8 +59,8 @@ def chunked(data: xr.Dataset, chunks: ChunksLike) -> xr.Dataset:
     return data.assign(lazy)
 
 
-def stored_chunks(parts: Sequence[Part], modules: Sequence[str]) -> dict[str, _Sizes]:
-    """Sizes of the pieces of each quantity of a join that lie in chunks of their own."""
+def stored_chunks(parts: Sequence[JoinedStream], modules: Sequence[str]) -> dict[str, _Sizes]:
+    """Return the sizes of each quantity's pieces of a join that are in separate chunks."""
     labels, steps = columns_of(parts, modules), steps_of(parts)
     sizes: dict[str, _Sizes] = {}
     for name in variables_of(parts):
@@ -79,17 +79,23 @@ def _cut(length: int, firsts: set[int]) -> tuple[int, ...]:
     return tuple(np.diff(ends, prepend=0).tolist())
 
 
-def _first_rows(grids: Sequence[tuple[Part, ChunkGrid]], steps: Steps) -> set[int]:
-    """Places on the joined axis at which a chunk of any part begins."""
+def _first_rows(grids: Sequence[tuple[JoinedStream, ChunkGrid]], steps: Steps) -> set[int]:
+    """Places on the joined axis at which a chunk of any part begins.
+
+    The first rows of a part are no cut: there is nothing before them, and a quantity that was
+    attached later would be cut otherwise than all others, so that ``Dataset.chunks`` raised.
+    """
     found: set[int] = set()
     for part, grid in grids:
-        firsts = [row for row in grid.rows if row < len(part.steps)]
+        firsts = [row for row in grid.rows if 0 < row < len(part.steps)]
         found.update(np.searchsorted(steps, part.steps[firsts]).tolist())
     return found
 
 
-def _first_columns(grids: Sequence[tuple[Part, ChunkGrid]], labels: Sequence[str]) -> set[int]:
-    """The same of columns; none where they were recorded in another order than they are shown."""
+def _first_columns(
+    grids: Sequence[tuple[JoinedStream, ChunkGrid]], labels: Sequence[str]
+) -> set[int]:
+    """Return the first columns of chunks; empty if they were recorded in another order."""
     found: set[int] = set()
     for part, grid in grids:
         place = {label: column for column, label in enumerate(part.modules)}

@@ -15,15 +15,16 @@ __all__ = ["DataArray", "Dataset"]
 
 
 class Dataset(xr.Dataset):
-    """As xarray's, and so is what is derived of it: ``data["RankMe"]`` is ``data.effective_rank``.
+    """A `xarray.Dataset` with aliases: ``data["RankMe"]`` is ``data.effective_rank``.
 
-    ``data.sel(module="fc1").input_channel_mean`` holds the channels of that module alone.
+    Derived datasets are of this class too. ``data.sel(module="fc1").input_channel_mean`` has only
+    the channels of that module.
     """
 
     __slots__ = ()
 
     def recorded_name(self, name: str) -> str:
-        """The name of the variable that may be called by an alias; else ``name`` itself."""
+        """Return the variable's name, which may be given by an alias; else ``name`` itself."""
         if name in self.variables:
             return name
         every = self.variables.items()
@@ -45,7 +46,7 @@ class Dataset(xr.Dataset):
         drop: bool = False,
         **indexers_kwargs: Any,
     ) -> Self:
-        """As xarray's; of vectors of every module's own length ``module`` selects the elements."""
+        """Select as xarray does; for per-module vectors, ``module`` selects the elements."""
         picked = super().sel(indexers, method, tolerance, drop, **indexers_kwargs)
         wanted = {**(indexers or {}), **indexers_kwargs}
         if "module" not in wanted or MODULE_OF_ELEMENT not in self.coords:
@@ -63,9 +64,9 @@ class Dataset(xr.Dataset):
 
 
 class DataArray(xr.DataArray):
-    """As xarray's, of vectors of every module's own length, one after the other.
+    """A `xarray.DataArray` of per-module vectors, one after the other.
 
-    ``data.input_channel_mean.sel(module="fc1")`` holds the channels of that module.
+    ``data.input_channel_mean.sel(module="fc1")`` has only the channels of that module.
     """
 
     __slots__ = ()
@@ -78,7 +79,7 @@ class DataArray(xr.DataArray):
         drop: bool = False,
         **indexers_kwargs: Any,
     ) -> Self:
-        """As xarray's; ``module`` selects the elements of one, of several or of a slice of them."""
+        """Select as xarray does; ``module`` selects the elements of modules, also by slice."""
         wanted = {**(indexers or {}), **indexers_kwargs}
         if "module" not in wanted or "element" not in self.dims:
             return super().sel(wanted, method, tolerance, drop)

@@ -24,7 +24,7 @@ class Growing(Generic[Scalar]):
 
     @property
     def values(self) -> npt.NDArray[Scalar]:
-        """What was appended so far; a view."""
+        """View of everything appended so far."""
         return self._store[: self._length]
 
     def append(self, values: npt.NDArray[Any]) -> None:

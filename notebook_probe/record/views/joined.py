@@ -1,8 +1,8 @@
 """Streams seen as xarray: joined on the step axis (data, cube), exact (tree), one column (series).
 
-Nothing but the step axes is read before it is looked at. Where two streams measured the same cell,
-the value that was written last is taken: that of the stream of greater rank (`branches`); of equal
-rank that of the one with more rows.
+Only the step axes are read before the values are accessed. If two streams measured the same cell,
+the value of the stream of greater rank (`branches`) counts; of equal rank, that of the one with
+more rows.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ from notebook_probe.record.views.dataset import Dataset
 from notebook_probe.record.views.lazy import Index, lazy_variable
 from notebook_probe.record.views.own_widths import Widths, width_of
 from notebook_probe.record.views.parts import (
-    Part,
+    JoinedStream,
     columns_of,
     labels_along,
     parts_of,
@@ -62,8 +62,8 @@ def join(
     return join_parts(parts_of(streams, vectors, ragged), modules)
 
 
-def join_parts(parts: Sequence[Part], modules: Sequence[str]) -> xr.Dataset:
-    """As `join`, of parts."""
+def join_parts(parts: Sequence[JoinedStream], modules: Sequence[str]) -> xr.Dataset:
+    """Join parts; see `join`."""
     labels, steps = columns_of(parts, modules), steps_of(parts)
     variables = {}
     for name, variable in variables_of(parts).items():
@@ -80,7 +80,7 @@ def join_parts(parts: Sequence[Part], modules: Sequence[str]) -> xr.Dataset:
 
 
 def stack(data: xr.Dataset) -> xr.DataArray:
-    """The numbers of ``data`` stacked: dims (..., module, quantity, step), still unread."""
+    """Return the numbers of ``data`` stacked: dims (..., module, quantity, step), unread."""
     above = [dim for dim in data.dims if dim == "rank"]
     data = data.drop_dims(set(data.dims) - {*above, "module", "step"})  # and with them all vectors
     names = list(data.data_vars)
@@ -109,10 +109,10 @@ def tree(
     ragged: Iterable[StreamView] = (),
     named: Iterable[StreamView] = (),
 ) -> xr.DataTree:
-    """One node per stream with its own step axis; dims (step, module, ...) as on disk.
+    """Return one node per stream with its own step axis; dims (step, module, ...) as on disk.
 
-    Streams of vectors are below their group: ``tree["hist/every_1"]``; so are scalars that lie
-    under each other: ``tree["names/logged"]``.
+    Streams of vectors are below their group: ``tree["hist/every_1"]``; so are scalars that share an
+    array: ``tree["names/logged"]``.
     """
     nodes = {part.path: part for part in whole_parts_of(streams, vectors, ragged, named)}
     return xr.DataTree.from_dict({path: _exact(part) for path, part in nodes.items()})
@@ -125,9 +125,9 @@ def series(
     quantity: str,
     vectors: Iterable[VectorView] = (),
 ) -> xr.DataArray:
-    """One quantity at one module over the steps at which it was measured.
+    """Return one quantity at one module over its measured steps.
 
-    Dims (step,), of a vector (step, its axis). Bins of a width of their own have it beside them.
+    Dims (step,), for a vector (step, its axis). Bins of varying width have it as a coordinate.
 
     Raises
     ------
@@ -138,6 +138,11 @@ def series(
     parts = parts_of(streams, vectors)
     variables = variables_of(parts)
     if quantity not in variables:
+        if module in variables and any(module_label(quantity) in part.modules for part in parts):
+            raise UnknownNameError(
+                f"series({module!r}, {quantity!r}): {module!r} is a quantity and {quantity!r} a "
+                f"module; the module comes first: series({quantity!r}, {module!r})"
+            )
         raise UnknownNameError(f"no quantity {quantity!r} is recorded; {near(quantity, variables)}")
     matching = [part for part in parts if quantity in part.variables]
     if not any(label in part.modules for part in matching):
@@ -159,7 +164,7 @@ def _with_widths(column: xr.DataArray, widths: xr.Dataset) -> xr.DataArray:
 
 
 def variable_attrs(variable: Variable) -> dict[str, str | int]:
-    """What is told of a quantity."""
+    """Return the attributes of a quantity."""
     long_name = variable.long_name or variable.name
     rounding = {} if variable.keep_bits is None else {KEEP_BITS: variable.keep_bits}
     return {**variable.attrs, "units": variable.units, "long_name": long_name, **rounding}
@@ -173,7 +178,7 @@ def _names(labels: Sequence[str]) -> dict[str, xr.Variable]:
     return {"name": xr.Variable("name", np.array([*labels, None], object)[:-1])}
 
 
-def _steps(parts: Sequence[Part], steps: Steps) -> dict[str, xr.Variable]:
+def _steps(parts: Sequence[JoinedStream], steps: Steps) -> dict[str, xr.Variable]:
     read, about = partial(_read_times, parts, steps), {"long_name": "wall time"}
     return {
         "step": xr.Variable("step", steps, STEP_ATTRS),
@@ -194,7 +199,7 @@ def _elements(labels: Sequence[str]) -> dict[str, xr.Variable]:
     }
 
 
-def _along(parts: Iterable[Part]) -> dict[str, xr.Variable]:
+def _along(parts: Iterable[JoinedStream]) -> dict[str, xr.Variable]:
     """Coordinates along the axes of vectors."""
     axes = [part.axis for part in parts if part.axis is not None]
     return {
@@ -204,7 +209,7 @@ def _along(parts: Iterable[Part]) -> dict[str, xr.Variable]:
     }
 
 
-def _exact(part: Part) -> xr.Dataset:
+def _exact(part: JoinedStream) -> xr.Dataset:
     shape = (len(part.steps), len(part.modules), *part.cell)
     dims = ("step", part.columns, *part.cell_dims)
 
@@ -221,7 +226,7 @@ def _exact(part: Part) -> xr.Dataset:
 
 
 def _read_joined(
-    parts: Sequence[Part],
+    parts: Sequence[JoinedStream],
     name: str,
     labels: Sequence[str],
     steps: Steps,
@@ -244,8 +249,8 @@ def _read_joined(
     return _picked(out, bins)
 
 
-def _read_times(parts: Sequence[Part], steps: Steps, places: Index) -> npt.NDArray[Any]:
-    """Wall times, those of the first stream that has the step."""
+def _read_times(parts: Sequence[JoinedStream], steps: Steps, places: Index) -> npt.NDArray[Any]:
+    """Read the wall times from the first stream that has the step."""
     out = np.full(len(places), -1, np.int64)
     for part in reversed(parts):
         rows, found = _matching_rows(part.steps, steps, places)
@@ -256,7 +261,7 @@ def _read_times(parts: Sequence[Part], steps: Steps, places: Index) -> npt.NDArr
 
 
 def _matching_rows(own: Steps, steps: Steps, places: Index) -> tuple[Index, Index]:
-    """A stream's row for each of ``places`` on the joined axis, and which of these are its own."""
+    """Return a stream's row for each of ``places`` on the joined axis, and the valid places."""
     if len(own) == len(steps):  # the joined axis has every step of every stream
         return places, np.arange(len(places))
     wanted = steps[places]
@@ -265,11 +270,11 @@ def _matching_rows(own: Steps, steps: Steps, places: Index) -> tuple[Index, Inde
 
 
 def _picked(cells: Floats, bins: tuple[Index, ...]) -> Floats:
-    """Of each vector the wanted elements."""
+    """Return the wanted elements of each vector."""
     return cells[..., bins[0]] if bins else cells
 
 
-def _cells(part: Part, name: str, rows: Index, modules: Sequence[str]) -> Floats:
+def _cells(part: JoinedStream, name: str, rows: Index, modules: Sequence[str]) -> Floats:
     """Values (row, module, ...) at scattered rows: one read of the range that spans them."""
     if not len(rows):
         return np.empty((0, len(modules), *part.cell), np.float32)

@@ -1,4 +1,4 @@
-"""Of rows that a `KeepN` schedule has measured, those that are evenly spaced now."""
+"""Evenly spaced rows among those that a `KeepN` schedule has measured."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ __all__ = ["kept_rows", "streams_of"]
 def streams_of(
     streams: Iterable[StreamView], ragged: Iterable[StreamView], module: str, quantity: str
 ) -> list[StreamView]:
-    """Those in which a quantity of a module may lie; in ``ragged`` their columns are elements."""
+    """Return the streams with a quantity of a module; in ``ragged`` columns are elements."""
     named = [(stream, set(stream.modules)) for stream in streams]
     named += [(one, {read_element(label)[0] for label in one.modules}) for one in ragged]
     return [
@@ -29,14 +29,14 @@ def streams_of(
 
 
 def kept_rows(column: xr.DataArray, streams: Sequence[StreamView]) -> xr.DataArray:
-    """The rows of a series that are kept of each of its streams; of one on another schedule, all.
+    """Return the retained rows of a series in each stream; all rows of other schedules.
 
     Parameters
     ----------
     column : DataArray
-        With a dimension ``step``.
+        Has a dimension ``step``.
     streams : sequence of StreamView
-        Those in which it lies; none of arrays, which are on no schedule.
+        Streams with the series; none for arrays, which have no schedule.
     """
     if not streams:
         return column

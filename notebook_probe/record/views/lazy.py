@@ -23,12 +23,12 @@ def lazy_variable(
     attrs: Mapping[str, str | int] | None = None,
     dtype: str = "float32",
 ) -> xr.Variable:
-    """A variable whose values come from ``read``.
+    """Return a variable that reads its values by ``read``.
 
     Parameters
     ----------
     read : callable
-        Takes one integer array per dimension and returns the values of their outer product.
+        Called with one integer array per dimension; returns the values of their outer product.
     """
     array = indexing.LazilyIndexedArray(_LazyArray(shape, read, np.dtype(dtype)))
     return xr.Variable(dims, array, attrs)

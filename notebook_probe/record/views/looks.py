@@ -1,11 +1,11 @@
-"""Looks that a record has kept: the tensors of a module at a step, with what is true of them."""
+"""Stored looks: the tensors of a module at a step, with facts about them."""
 
 from __future__ import annotations
 
 import json
 import math
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import asdict, dataclass, field, replace
+from dataclasses import asdict, dataclass, field
 from types import MappingProxyType
 from typing import Any, Self
 
@@ -32,21 +32,21 @@ LOOK = "look"
 GONE = "look_gone"
 """The kind of the event that one has made room for a later one."""
 MOST_LOOKS = 64
-"""That a record keeps."""
+"""Maximum number of looks in a record."""
 
 Blobs = Mapping[str, Mapping[str, xr.DataArray]]
 
 
 @dataclass(frozen=True, slots=True)
 class TensorFacts:
-    """What is true of a whole tensor, of which a part was kept.
+    """Facts about a whole tensor, of which a part was stored.
 
     Attributes
     ----------
     shape : tuple of int
     dtype, device : str
     minimum, mean, maximum, std : float
-        Of the finite elements; NaN where there are none.
+        Statistics of the finite elements; NaN if there are none.
     zeros, nonfinite : int
         Elements that are zero, and that are NaN or infinite.
     every, along : int
@@ -65,12 +65,8 @@ class TensorFacts:
     every: int = 1
     along: int = 0
 
-    def of_shape(self, shape: tuple[int, ...]) -> Self:
-        """As these, of a tensor that is larger than what they were worked out of."""
-        return replace(self, shape=tuple(shape))
-
     def plain(self) -> dict[str, Any]:
-        """As JSON has it, which knows no NaN."""
+        """Return plain values for JSON, which has no NaN."""
         return {
             name: None if isinstance(value, float) and not math.isfinite(value) else value
             for name, value in asdict(self).items()
@@ -78,7 +74,7 @@ class TensorFacts:
 
     @classmethod
     def of(cls, found: Mapping[str, Any]) -> Self:
-        """From `plain`."""
+        """Return the facts from the result of `plain`."""
         known = {name: found.get(name) for name in cls.__slots__}
         numbers = {
             name: math.nan if known[name] is None else float(known[name])  # type: ignore[arg-type]
@@ -90,15 +86,15 @@ class TensorFacts:
 
 @dataclass(frozen=True, repr=False)
 class Look:
-    """The tensors of a module as they were in one step.
+    """The tensors of a module in one step.
 
     Attributes
     ----------
     module : str
     step : int
     facts : mapping of str to TensorFacts
-        By tensor: ``"input"``, ``"output"``, ``"grad_output"``, ``"weight"``, ``"grad"``,
-        ``"update"``, ``"attention"``; those that were there.
+        Facts by tensor: ``"input"``, ``"output"``, ``"grad_output"``, ``"weight"``, ``"grad"``,
+        ``"update"``, ``"attention"``, as far as they were available.
     """
 
     module: str
@@ -114,7 +110,7 @@ class Look:
         Raises
         ------
         KeyError
-            What was kept has not been written; ``run.flush()`` says why.
+            The tensors have not been written; ``run.flush()`` says why.
         """
         return xr.Dataset(
             {tensor: self.tensor(tensor) for tensor in self.facts},
@@ -122,7 +118,7 @@ class Look:
         )
 
     def tensor(self, name: str) -> xr.DataArray:
-        """What was kept of one of them."""
+        """Return the stored part of one tensor."""
         found = self._blobs()[self._arrays[name]][self.module].sel(step=self.step)
         values = np.asarray(found.values)
         dims = [f"{name}_dim_{place}" for place in range(values.ndim)]
@@ -132,7 +128,7 @@ class Look:
 
     @property
     def nbytes(self) -> int:
-        """Of what was kept, as it is read."""
+        """Bytes of the stored tensors in memory."""
         return sum(4 * math.prod(_kept_shape(array)) for array in self._arrays.values())
 
     def __repr__(self) -> str:
@@ -140,21 +136,21 @@ class Look:
 
 
 def looks_of(events: Iterable[Event], blobs: Callable[[], Blobs]) -> list[Look]:
-    """Those that are kept, by step; a malformed one is left out."""
+    """Return the stored looks by step; malformed ones are left out."""
     return every_look_of(without_gone(events), blobs)
 
 
 def every_look_of(events: Iterable[Event], blobs: Callable[[], Blobs]) -> list[Look]:
-    """All that were ever told of, by step."""
+    """Return all looks ever recorded, by step."""
     found = (_look(event, blobs) for event in events if event.kind == LOOK)
     return sorted((one for one in found if one is not None), key=lambda one: one.step)
 
 
 def without_gone(events: Iterable[Event]) -> list[Event]:
-    """The events but for looks that have made room, in their order.
+    """Return the events, without looks that were dropped to make room, in their order.
 
-    A training that goes back may look at the same module at the same step again: what counts is
-    what was told last.
+    A training that goes back may look at the same module at the same step again: the last look
+    counts.
     """
     kept: list[Event] = []
     places: dict[tuple[str, int], int] = {}
@@ -169,7 +165,7 @@ def without_gone(events: Iterable[Event]) -> list[Event]:
 
 
 def gone_detail(module: str, step: int) -> str:
-    """The detail of the event that the look at ``module`` of ``step`` has gone."""
+    """Return the detail of the event that drops the look at ``module`` of ``step``."""
     return json.dumps({"module": module, "step": step})
 
 
@@ -189,7 +185,7 @@ def _gone_of(event: Event) -> tuple[str, int]:
 
 
 def detail_of(module: str, facts: Mapping[str, TensorFacts], arrays: Mapping[str, str]) -> str:
-    """The detail of its event."""
+    """Return the detail of its event."""
     tensors = {name: {"array": arrays[name], **one.plain()} for name, one in facts.items()}
     return json.dumps({"module": module, "tensors": tensors})
 
@@ -207,5 +203,5 @@ def _look(event: Event, blobs: Callable[[], Blobs]) -> Look | None:
 
 
 def _kept_shape(array: str) -> list[int]:
-    """The shape that an array's name ends with."""
+    """Return the shape at the end of an array's name."""
     return [int(size) for size in array.rpartition("_")[2].split("x")]

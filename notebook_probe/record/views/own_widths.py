@@ -22,12 +22,12 @@ WIDTH = "_width"
 
 
 def width_of(name: str) -> str:
-    """What the width that belongs to a quantity, or to an axis, is called."""
+    """Return the name of the width that belongs to a quantity or an axis."""
     return f"{name}{WIDTH}"
 
 
 def seen_as(stream: StreamView) -> tuple[Variable, ...]:
-    """The quantities of a stream, and the widths among them."""
+    """Return the quantities of a stream, and the widths among them."""
     axis = getattr(stream, "axis", None)
     if axis is None or not axis.has_width:
         return stream.variables

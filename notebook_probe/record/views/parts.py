@@ -1,4 +1,4 @@
-"""The streams that are joined, each as long as it was when the join began."""
+"""The streams that are joined, each with its length at the start of the join."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from notebook_probe.record.views.branches.branches import IN_ORDER, read_name
 from notebook_probe.record.views.own_widths import Counts, Widths
 
 __all__ = [
-    "Part",
+    "JoinedStream",
     "columns_of",
     "labels_along",
     "parts_of",
@@ -25,16 +25,16 @@ __all__ = [
 ]
 
 _GROUPS = {"element": VECTORS, "name": NAMES}
-"""Where the streams lie that have such columns."""
+"""Groups of the streams with such columns."""
 
 
 @dataclass(frozen=True, slots=True)
-class Part:
-    """A stream as long as it was when the join was made."""
+class JoinedStream:
+    """A stream with its length at the time of the join."""
 
     stream: StreamView
     columns: str
-    """What its columns are: "module", "element" or "name"."""
+    """Meaning of the columns: "module", "element" or "name"."""
     axis: Axis | None
     variables: Mapping[str, Variable]
     modules: tuple[str, ...]
@@ -46,7 +46,7 @@ class Part:
 
     @property
     def path(self) -> str:
-        """In `tree`."""
+        """Path in `tree`."""
         if self.columns in _GROUPS:
             return f"{_GROUPS[self.columns]}/{self.stream.name}"
         return self.stream.name if self.axis is None else f"{self.axis.group}/{self.stream.name}"
@@ -64,8 +64,8 @@ def parts_of(
     streams: Iterable[StreamView],
     vectors: Iterable[VectorView],
     ragged: Iterable[StreamView] = (),
-) -> list[Part]:
-    """As `whole_parts_of`; vectors that tell a width as two, of counts and of numbers."""
+) -> list[JoinedStream]:
+    """Return parts; vectors with a width become two, of counts and of numbers."""
     vectors = list(vectors)
     told = [stream for stream in vectors if stream.axis.has_width]
     counted = [Counts(stream) if stream.axis.has_width else stream for stream in vectors]
@@ -77,8 +77,8 @@ def whole_parts_of(
     vectors: Iterable[VectorView],
     ragged: Iterable[StreamView] = (),
     named: Iterable[StreamView] = (),
-) -> list[Part]:
-    """Those of numbers, of vectors, of vectors of every module's own length, and by name."""
+) -> list[JoinedStream]:
+    """Return parts of numbers, of vectors, of per-module vectors, and of named scalars."""
     parts = [
         *(_part(stream, "module", None) for stream in streams),
         *(_part(stream, "module", stream.axis) for stream in vectors),
@@ -89,21 +89,21 @@ def whole_parts_of(
     return sorted(parts, key=lambda part: (part.rank != IN_ORDER, -len(part.steps)))
 
 
-def _part(stream: StreamView, columns: str, axis: Axis | None) -> Part:
+def _part(stream: StreamView, columns: str, axis: Axis | None) -> JoinedStream:
     n = stream.n_rows
     variables = {variable.name: variable for variable in stream.variables}
-    return Part(stream, columns, axis, variables, stream.modules, stream.steps(0, n))
+    return JoinedStream(stream, columns, axis, variables, stream.modules, stream.steps(0, n))
 
 
-def labels_along(parts: Iterable[Part], modules: Sequence[str]) -> list[str]:
+def labels_along(parts: Iterable[JoinedStream], modules: Sequence[str]) -> list[str]:
     """Columns of the parts: first ``modules`` in their order, then what is none of them."""
     recorded = dict.fromkeys(label for part in parts for label in part.modules)
     known = frozenset(modules)
     return [*(m for m in modules if m in recorded), *(r for r in recorded if r not in known)]
 
 
-def variables_of(parts: Iterable[Part]) -> dict[str, Variable]:
-    """By name, each as the first part says it."""
+def variables_of(parts: Iterable[JoinedStream]) -> dict[str, Variable]:
+    """Return variables by name; the first part counts."""
     found: dict[str, Variable] = {}
     for part in parts:
         for name, variable in part.variables.items():
@@ -111,8 +111,8 @@ def variables_of(parts: Iterable[Part]) -> dict[str, Variable]:
     return found
 
 
-def columns_of(parts: Iterable[Part], modules: Sequence[str]) -> dict[str, list[str]]:
-    """What lies along each dimension of columns of the join."""
+def columns_of(parts: Iterable[JoinedStream], modules: Sequence[str]) -> dict[str, list[str]]:
+    """Return the labels along each dimension of columns of the join."""
     parts = list(parts)
     return {
         "module": labels_along([part for part in parts if part.columns == "module"], modules),
@@ -120,6 +120,6 @@ def columns_of(parts: Iterable[Part], modules: Sequence[str]) -> dict[str, list[
     }
 
 
-def steps_of(parts: Iterable[Part]) -> Steps:
-    """The union of the parts' steps."""
+def steps_of(parts: Iterable[JoinedStream]) -> Steps:
+    """Return the union of the parts' steps."""
     return reduce(np.union1d, [part.steps for part in parts] or [np.empty(0, np.int64)])

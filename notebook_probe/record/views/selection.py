@@ -1,4 +1,4 @@
-"""Which quantities, modules and steps are meant."""
+"""Selection of quantities, modules and steps."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ class Selected:
     """Steps ``start <= step < stop``; no end when None."""
 
     def rows(self, steps: Steps) -> slice:
-        """The rows of a stream, or of a joined axis, that are meant."""
+        """Return the selected rows of a stream, or of a joined axis."""
         first = int(np.searchsorted(steps, self.start))
         last = len(steps) if self.stop is None else int(np.searchsorted(steps, self.stop))
         return slice(first, max(first, last))
@@ -57,7 +57,7 @@ def select(
     start: int,
     stop: int | None,
 ) -> Selected:
-    """The selection as the user spells it, of what ``streams`` and ``ragged`` ones hold.
+    """Return the selection as the user spells it, for ``streams`` and ``ragged`` ones.
 
     Raises
     ------

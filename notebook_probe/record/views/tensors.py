@@ -15,9 +15,9 @@ __all__ = ["tensors"]
 
 
 def tensors(now: Snapshot, selection: Selected) -> Iterator[tuple[str, str, xr.DataArray]]:
-    """Quantity, module and array with dims (step, ...), of what is selected.
+    """Yield quantity, module and array with dims (step, ...), for the selection.
 
-    All are unread, but vectors of a module's own length, of which one module is read at a time.
+    All are unread, except per-module vectors, of which one module is read at a time.
     """
     streams, vectors = now.history
     data = joined.join(streams, now.modules, vectors)

@@ -14,7 +14,7 @@ __all__ = ["WallTime"]
 
 
 class WallTime:
-    """Wall times of every stream's rows, read as they are asked for and kept."""
+    """Wall times of every stream's rows, read when needed and cached."""
 
     def __init__(self) -> None:
         self._streams: dict[str, tuple[Growing[np.int64], Growing[np.int64]]] = {}

@@ -1,4 +1,4 @@
-"""A stream seen through something: the same stream but for what a subclass says."""
+"""A wrapped stream: the same stream except for a subclass's changes."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from notebook_probe.record.format.source import (
     Variable,
 )
 
-__all__ = ["WrappedStream"]
+__all__ = ["WrappedLevel", "WrappedStream"]
 
 
 class WrappedStream:
@@ -63,3 +63,29 @@ class WrappedStream:
 
     def chunk_grid(self, quantity: str) -> ChunkGrid:
         return self._stream.chunk_grid(quantity)
+
+
+class WrappedLevel:
+    """A LevelView that answers as ``level`` does."""
+
+    def __init__(self, level: LevelView) -> None:
+        self._level = level
+
+    @property
+    def size(self) -> int:
+        return self._level.size
+
+    @property
+    def n_blocks(self) -> int:
+        return self._level.n_blocks
+
+    def has(self, quantity: str, module: str) -> bool:
+        return self._level.has(quantity, module)
+
+    def steps(self, start: int = 0, stop: int | None = None) -> Steps:
+        return self._level.steps(start, stop)
+
+    def reduced(
+        self, quantity: str, modules: Sequence[str], start: int, stop: int
+    ) -> Mapping[str, Floats]:
+        return self._level.reduced(quantity, modules, start, stop)

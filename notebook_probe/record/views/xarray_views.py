@@ -1,15 +1,16 @@
-"""The ways to look at a record, written once for whoever holds one."""
+"""The views of a record's data, shared by all sources."""
 
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Literal, TypeAlias, overload
 
 import numpy as np
 import xarray as xr
 
+from notebook_probe.errors import NotApplicableError, UnknownNameError
 from notebook_probe.record.format.lookup import recorded_name
 from notebook_probe.record.format.schema import NAMES, module_label
 from notebook_probe.record.format.source import (
@@ -21,8 +22,7 @@ from notebook_probe.record.format.source import (
 )
 from notebook_probe.record.views import blobs, channels, joined
 from notebook_probe.record.views.branches.branches import Branches
-from notebook_probe.record.views.branches.overlaid import overlaid
-from notebook_probe.record.views.by_name import ByName
+from notebook_probe.record.views.branches.latest_values import overlaid
 from notebook_probe.record.views.chunked import (
     PREFERRED,
     ChunksLike,
@@ -32,20 +32,31 @@ from notebook_probe.record.views.chunked import (
 )
 from notebook_probe.record.views.elements import Elements
 from notebook_probe.record.views.kept import kept_rows, streams_of
+from notebook_probe.record.views.named_scalars import ByName
+from notebook_probe.record.views.own_names import (
+    OwnNames,
+    logged_names,
+    measured_of_model,
+    own_names,
+    with_own_names,
+)
 from notebook_probe.record.views.own_widths import seen_as
-from notebook_probe.record.views.parts import Part, parts_of
+from notebook_probe.record.views.parts import JoinedStream, parts_of
 from notebook_probe.record.views.thinning.minmax import minmax
 from notebook_probe.record.views.thinning.zoom import between, has_series, thin_stream
 
-__all__ = ["Snapshot", "XarrayViews"]
+__all__ = ["Layout", "Snapshot", "XarrayViews"]
+
+Layout: TypeAlias = Literal["joined", "cube", "tree"]
+LAYOUTS = "joined", "cube", "tree"
 
 
 @dataclass(frozen=True, slots=True)
 class Snapshot:
-    """What a source holds now."""
+    """State of a source at one moment."""
 
     streams: Sequence[StreamView]
-    """As they lie in the record, those of every branch."""
+    """Streams of every branch, as stored."""
     vectors: Sequence[VectorView]
     modules: Sequence[str]
     """Names in definition order."""
@@ -60,33 +71,48 @@ class Snapshot:
     @property
     def history(self) -> tuple[list[StreamView], list[VectorView]]:
         """Streams and vectors of the newest branch, what came before it included."""
+        streams = with_own_names(self._numbers(), measured_of_model(self.attrs))
+        return streams, self.branches.history(self.vectors)
+
+    @property
+    def own_names(self) -> OwnNames:
+        """The names under which logged series are read whose stored name another series has."""
+        return own_names(self._numbers(), measured_of_model(self.attrs))
+
+    @property
+    def logged_of_steps(self) -> set[str]:
+        """Stored names of what the loop logs in training steps."""
+        return logged_names(self._numbers())[0]
+
+    def _numbers(self) -> list[StreamView]:
+        """Streams of numbers of the newest branch, as they are stored."""
         streams, named = map(self.branches.history, (self.streams, self.named))
-        return [*streams, *map(ByName, named)], self.branches.history(self.vectors)
+        return [*streams, *map(ByName, named)]
 
     def streams_of(self, module: str, quantity: str) -> list[StreamView]:
-        """Streams and vectors of the newest branch in which a module's quantity may lie."""
+        """Return the streams and vectors of the newest branch with a module's quantity."""
         (streams, vectors), ragged = self.history, self.branches.history(self.ragged)
         return streams_of([*streams, *vectors], ragged, module, quantity)
 
     @property
     def variables(self) -> Iterator[Variable]:
-        """Of every stream."""
+        """Variables of every stream."""
         every = (*self.streams, *self.vectors, *self.ragged, *self.blobs)
         return (variable for stream in every for variable in seen_as(stream))
 
 
 class XarrayViews(ABC):
-    """Everything a Source derives from its streams; each look is of one moment."""
+    """Base class of sources: everything derived from streams; each call sees one moment."""
 
     _chunks: ChunksLike | None = None
-    """How `data` is cut for dask; None for no dask."""
+    """Chunks of `data` for dask; None for no dask."""
 
     @abstractmethod
     def snapshot(self) -> Snapshot:
-        """What there is to look at now."""
+        """Return the present state."""
 
     def recorded_name(self, quantity: str) -> str:
-        """The name under which a quantity is recorded that may be called by an alias.
+        """Return the recorded name of a quantity, which may be given by an alias.
 
         Examples
         --------
@@ -119,44 +145,75 @@ class XarrayViews(ABC):
 
     @property
     def data(self) -> xr.Dataset:
-        """Everything recorded, dims (module, step), a variable per quantity; NaN = not measured.
+        """All recorded data, dims (module, step), a variable per quantity; NaN = not measured.
 
         The streams of all schedules are joined on the union of their steps; vectors have their
-        axis as a third dimension, those of every module's own length dims (element, step), of which
+        axis as a third dimension, per-module vectors have dims (element, step), of which
         ``data.sel(module="fc1")``, or one variable's ``sel``, has those of the module. Values are
-        read where they are looked at. Of a live run, the open step is part of it once its optimizer
-        has stepped.
+        read on access. In a live run, the open step is included once its optimizer has stepped.
         """
-        return self._unread() if self._chunks is None else self.dataset(self._chunks)
+        return self.to_xarray(chunks=self._chunks)
 
-    def dataset(self, chunks: ChunksLike | None = None) -> xr.Dataset:
-        """`data`, on request in chunks of dask: larger than memory, and computed in parallel.
+    @overload
+    def to_xarray(
+        self, layout: Literal["joined"] = "joined", *, chunks: ChunksLike | None = None
+    ) -> xr.Dataset: ...
+    @overload
+    def to_xarray(
+        self, layout: Literal["cube"], *, chunks: ChunksLike | None = None
+    ) -> xr.DataArray: ...
+    @overload
+    def to_xarray(
+        self, layout: Literal["tree"], *, chunks: ChunksLike | None = None
+    ) -> xr.DataTree: ...
+    def to_xarray(
+        self, layout: Layout = "joined", *, chunks: ChunksLike | None = None
+    ) -> xr.Dataset | xr.DataArray | xr.DataTree:
+        """Return the recorded data in one of three layouts, optionally in dask chunks.
 
         Parameters
         ----------
+        layout : "joined", "cube" or "tree"
+            ``"joined"`` is `data`. ``"cube"`` has its numbers stacked, dims (module, quantity,
+            step); select before loading. ``"tree"`` is an `xarray.DataTree` with a step axis
+            for every schedule and branch: exact, nothing joined.
         chunks : dict, optional
-            Sizes along dimensions, such as ``{"step": 10_000}``. Where none is named a quantity is
-            cut as it is on disk, so that ``{}`` decodes every chunk once; quantities of different
-            streams are then cut at different steps, which ``unify_chunks`` mends. None for no dask.
+            Sizes along dimensions, such as ``{"step": 10_000}``, for data that are larger than
+            memory. Other dimensions are chunked as on disk, so that ``{}`` decodes every chunk
+            once; quantities of different streams are then cut at different steps, which
+            ``unify_chunks`` mends. None for no dask.
 
         Raises
         ------
         MissingExtraError
             dask is not installed: ``pip install 'notebook-probe[analysis]'``.
         UnknownNameError
-            For a dimension that is not recorded.
+            For another layout, or a dimension that is not recorded.
+        NotApplicableError
+            For chunks of a tree, as each group has its own step axis.
 
         Examples
         --------
-        >>> run.dataset(chunks={}).weight_norm.mean("step").compute()  # doctest: +SKIP
+        >>> run.to_xarray(chunks={}).weight_norm.mean("step").compute()  # doctest: +SKIP
+        >>> run.to_xarray("cube").sel(module="fc1", quantity="grad_norm")  # doctest: +SKIP
         """
+        if layout not in LAYOUTS:
+            raise UnknownNameError(
+                f"to_xarray({layout!r}): a layout is one of {', '.join(map(repr, LAYOUTS))}"
+            )
         check_chunks(chunks)
-        if chunks is None:
-            return self._unread()
-        return chunked(self.aligned(), chunks)
+        if layout == "tree":
+            if chunks is not None:
+                raise NotApplicableError(
+                    "to_xarray('tree', chunks=...): each group has its own step axis; "
+                    "chunk one of them, tree['every_1'].chunk(...)"
+                )
+            return self._tree()
+        joint = self._unread() if chunks is None else chunked(self.aligned(), chunks)
+        return joined.stack(joint) if layout == "cube" else joint
 
     def aligned(self) -> xr.Dataset:
-        """What is recorded, unread; the encoding of each variable says how it is cut on disk."""
+        """Return the recorded data, unread; encodings have the chunks on disk."""
         now, parts = self._now()
         data = joined.join_parts(parts, now.modules).assign_attrs(now.attrs)
         for name, sizes in stored_chunks(parts, now.modules).items():
@@ -167,8 +224,8 @@ class XarrayViews(ABC):
         now, parts = self._now()
         return joined.join_parts(parts, now.modules).assign_attrs(now.attrs)
 
-    def _now(self) -> tuple[Snapshot, list[Part]]:
-        """What there is, as long as it is."""
+    def _now(self) -> tuple[Snapshot, list[JoinedStream]]:
+        """Return the present state and its parts."""
         now = self.snapshot()
         ragged = now.branches.history(now.ragged)
         return now, parts_of(*now.history, ragged)
@@ -182,19 +239,12 @@ class XarrayViews(ABC):
         now = self.snapshot()
         return blobs.by_quantity(now.blobs, now.branches)
 
-    @property
-    def cube(self) -> xr.DataArray:
-        """Numbers of ``data`` stacked: dims (module, quantity, step); select before loading."""
-        return joined.stack(self._unread())
-
-    @property
-    def tree(self) -> xr.DataTree:
-        """Every schedule's own step axis, of every branch, exact, nothing joined."""
+    def _tree(self) -> xr.DataTree:
         now = self.snapshot()
         return joined.tree(now.streams, now.vectors, now.ragged, now.named)
 
     def series(self, module: str, quantity: str, *, kept: bool = False) -> xr.DataArray:
-        """One quantity of one module over the steps at which it was measured, dims (step,).
+        """Return one quantity of one module over its measured steps, dims (step,).
 
         A vector has its axis, or its place in the module's vector, as a second dimension, an
         array its own. A histogram's edges are ``series.linear_bin_lo * series.linear_bin_width``.
@@ -202,8 +252,8 @@ class XarrayViews(ABC):
         Parameters
         ----------
         kept : bool
-            Of what was measured on ``keep(n)`` only as many rows as that keeps, evenly spaced:
-            from n // 2 + 1 to n, once n steps have passed. Of other schedules all.
+            Return only the retained rows of a ``keep(n)`` schedule, evenly spaced: from n // 2 + 1
+            to n, once n steps have passed. Other schedules return all rows.
 
         Raises
         ------
@@ -233,11 +283,11 @@ class XarrayViews(ABC):
         stop: float | None = None,
         n_points: int = 1400,
     ) -> Thinned:
-        """At most ``n_points`` points of a series of numbers, for a picture of it.
+        """Return at most ``n_points`` points of a series of numbers, for a picture of it.
 
-        The first, the last, the least and the greatest value are always among them. Of a long
+        The first, the last, the least and the greatest value are always among them. For a long
         range the pyramid is read, whose points are at the first step of a block that is at most as
-        wide as four points; where the range is short enough every value comes back as it is.
+        wide as four points; for a short range every value is returned unchanged.
 
         Parameters
         ----------

@@ -1,4 +1,4 @@
-"""Writing a record: rows to chunks, one root after the other, and going on with it later.
+"""Writing a record: rows to chunks, one root after the other, also in an existing record.
 
 Entered by a run, through `writer` and its streams.
 """

@@ -1,14 +1,15 @@
 """Rows that are written out of order: into steps that have passed, or that are still to come.
 
-They go to streams of their own, which readers lay over the others (``late.3``) or below them
-(``early.1``), so that of each cell the value written last is read; see `branches`. A row joins the
-newest of these streams when its step is greater than any there; else another stream begins. What
-is evaluated of states has streams of its own among them (``eval_late.4``): it is cut otherwise.
+They go to separate streams, which readers lay over the others (``late.3``) or below them
+(``early.1``), so that for each cell the value written last is read; see `branches`. A row joins the
+newest of these streams if its step is greater than any there; else another stream is started.
+Evaluations of states have separate streams among them (``eval_late.4``), as they are cut
+differently.
 
-So that there are few, two neighbours are merged into a new stream as soon as the older one is not
-twice as long as the younger. Each row is thus written again a logarithmic number of times, and
-none is changed where it lies: what was merged is left out of the next root, and its files are
-removed by the next writer.
+To keep them few, two adjacent ones are merged into a new stream as soon as the older one is not
+twice as long as the younger. Each row is therefore written again a logarithmic number of times, and
+none is changed in place: a merged stream is left out of the next root, and its files are removed by
+the next writer.
 """
 
 from __future__ import annotations
@@ -31,16 +32,17 @@ from notebook_probe.record.views.branches.branches import IN_ORDER, Order, Strea
 from notebook_probe.record.write.flusher import Flusher
 from notebook_probe.record.write.recorded_source import RecordedSource
 from notebook_probe.record.write.streams.stream import StreamWriter
+from notebook_probe.uninterrupted import whole
 
 __all__ = ["Backfill", "leftovers"]
 
 ROWS_AT_A_TIME = 1024
 GROWTH = 2
-"""The older of two neighbours is at least so many times as long as the younger."""
+"""Least ratio of the lengths of two adjacent streams, the older to the younger."""
 
 
 @dataclass(frozen=True, slots=True)
-class Line:
+class MergedStreams:
     """Streams that rows may join, and that are merged."""
 
     order: Order
@@ -62,7 +64,7 @@ class Backfill:
     branch : int
         The branch that is written.
     first_step : int
-        The step that it goes on with.
+        The step at which it continues.
     """
 
     def __init__(
@@ -74,6 +76,7 @@ class Backfill:
         numbers = [read_name(one.name).rank[1] for one in tuple(flusher.streams.values())]
         self._last_number = max(numbers, default=0)
 
+    @whole
     def write(
         self,
         steps: Steps,
@@ -83,7 +86,7 @@ class Backfill:
         kind: Kind = NUMBERS,
         of_states: bool = False,
     ) -> None:
-        """Write a table of values, of which cells that were not measured leave what is there.
+        """Write a table of values; cells that were not measured do not change the record.
 
         Parameters
         ----------
@@ -91,27 +94,27 @@ class Backfill:
             Increasing.
         values : float32 array, (row, variable, module), of vectors (..., size)
         kind : Kind
-            Of the values; for vectors of every module's own length modules are elements.
+            Kind of the values; for per-module vectors, modules are elements.
         of_states : bool
-            They are of the states before these steps, not of what was trained in them.
+            True for the states before these steps, rather than for the trained steps.
 
         Raises
         ------
         QuantityError
-            For a name that stands for something else in the record.
+            A name has another meaning in the record.
         RecordWriteError
-            When the memory for waiting rows is full and they cannot be written.
+            The memory for waiting rows is full and they cannot be written.
         """
         with self._lock:
             passed = int(np.searchsorted(steps, self._last_in_order(of_states), "right"))
             late, early = slice(passed), slice(passed, None)
-            lines = Line("late", kind, of_states), Line("early", kind, of_states)
+            lines = MergedStreams("late", kind, of_states), MergedStreams("early", kind, of_states)
             for line, part in zip(lines, (late, early), strict=True):
                 if len(steps[part]):
                     self._write(line, steps[part], modules, variables, values[part])
 
     def _last_in_order(self, of_states: bool) -> int:
-        """The step, or state, that the training, or an evaluation, has come to."""
+        """Return the last step, or state, of the training or of an evaluation."""
         own = (one for one in self._streams() if read_name(one.name).branch == self._branch)
         ends = [one.last_step for one in own if read_name(one.name).rank == IN_ORDER]
         # The state that a branch begins with may have been evaluated on the one before.
@@ -123,7 +126,7 @@ class Backfill:
 
     def _write(
         self,
-        line: Line,
+        line: MergedStreams,
         steps: Steps,
         modules: Sequence[str],
         variables: Sequence[Variable],
@@ -155,12 +158,13 @@ class Backfill:
 
     def _make_room(self, n_bytes: int) -> None:
         if self._flusher.why_no_room(n_bytes):
+            # Unlike a training, the caller can wait.
             self._flusher.flush(timeout_s=60.0)
 
     # ---------------------------------------------------------------- streams
 
     def _own(self, order: Order, kind: Kind) -> list[StreamWriter]:
-        """The streams of one order, the oldest first."""
+        """Return the streams of one order, the oldest first."""
         own = [
             one
             for one in self._streams()
@@ -170,37 +174,40 @@ class Backfill:
         ]
         return sorted(own, key=_rank)
 
-    def _line(self, line: Line) -> list[StreamWriter]:
+    def _line(self, line: MergedStreams) -> list[StreamWriter]:
         own = self._own(line.order, line.kind)
         return [one for one in own if one.name.startswith(EVALUATION) == line.of_states]
 
-    def _newest(self, line: Line, quantities: Collection[str]) -> StreamWriter | None:
-        """The newest of a line, unless what is written there would be below what is older."""
+    def _newest(self, line: MergedStreams, quantities: Collection[str]) -> StreamWriter | None:
+        """Return the newest stream of a line, unless older streams would be above it."""
         own = self._line(line)
         return own[-1] if own and not self._is_above(own[-1], line, quantities) else None
 
-    def _is_above(self, stream: StreamWriter, line: Line, quantities: Collection[str]) -> bool:
-        """Whether a younger stream, of the other line, has one of these quantities."""
+    def _is_above(
+        self, stream: StreamWriter, line: MergedStreams, quantities: Collection[str]
+    ) -> bool:
+        """Return whether a younger stream, of the other line, has one of these quantities."""
         younger = (one for one in self._own(line.order, line.kind) if _rank(one) > _rank(stream))
         others = (one for one in younger if one.name.startswith(EVALUATION) != line.of_states)
         return any(not set(quantities).isdisjoint(_quantities(one)) for one in others)
 
-    def _begin(self, line: Line) -> StreamWriter:
+    def _begin(self, line: MergedStreams) -> StreamWriter:
         self._last_number += 1
         base = f"{line.prefix}{line.order}.{self._last_number}"
         name = str(StreamName(base, self._branch))
         return self._flusher.begin(name, f"written {line.order}", line.kind)
 
-    def _merge_neighbours(self, line: Line) -> None:
+    def _merge_neighbours(self, line: MergedStreams) -> None:
         own = self._line(line)
         while len(own) > 1 and own[-2].n_rows < GROWTH * own[-1].n_rows:
+            # Merging would lift the older stream above one whose values were written later.
             if any(self._is_above(one, line, _quantities(one)) for one in own[-2:]):
                 return
             self._merge(line, own[-2], own[-1])
             own = self._line(line)
 
-    def _merge(self, line: Line, older: StreamWriter, younger: StreamWriter) -> None:
-        """Write both as one, of which the next root tells instead of them."""
+    def _merge(self, line: MergedStreams, older: StreamWriter, younger: StreamWriter) -> None:
+        """Write two streams as one, which replaces them in the next root."""
         views = self._source.views([older, younger])
         merged = self._begin(line)
         merged.extend([*older.modules, *younger.modules], [*older.variables, *younger.variables])
@@ -238,7 +245,7 @@ def _overlaid(merged: StreamWriter, steps: Steps, views: Sequence[StreamView]) -
 
 
 def leftovers(folder: Path, published: Collection[str]) -> list[str]:
-    """Paths of streams that were merged into others, or never published, and still lie there."""
+    """Return paths of streams that were merged or never published, and still exist."""
     patterns = [f"*/{of}{order}.*" for of in ("", EVALUATION) for order in ("early", "late")]
     found = (path for pattern in patterns for path in folder.glob(pattern))
     paths = (path.relative_to(folder).as_posix() for path in found)

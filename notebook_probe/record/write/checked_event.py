@@ -1,4 +1,4 @@
-"""What happened at a step, checked before it waits: no text would fail every later flush."""
+"""Events, checked before they are queued: a value that is not text would fail every flush."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ __all__ = ["checked_event"]
 
 
 def checked_event(step: int, kind: str, text: str, detail: str) -> Event:
-    """An event of now.
+    """Return a checked event with the present time.
 
     Raises
     ------

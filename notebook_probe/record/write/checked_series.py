@@ -28,6 +28,7 @@ from notebook_probe.record.format.source import (
     Variable,
     VectorView,
 )
+from notebook_probe.record.views.own_names import measured_of_model
 from notebook_probe.record.views.xarray_views import Snapshot
 
 __all__ = ["CheckedSeries", "check_module", "checked_series"]
@@ -70,7 +71,7 @@ def checked_series(
     Raises
     ------
     UnknownNameError
-        For a module that is neither in the model nor in the record.
+        A module is in neither the model nor the record.
     ValueError
         For steps that are not whole numbers from 0, or not as many as values.
     QuantityError
@@ -95,7 +96,7 @@ def checked_series(
 
 
 def check_module(source: _Source, label: str) -> None:
-    """Raise UnknownNameError for what is neither in the model nor in its record."""
+    """Raise UnknownNameError for a module that is in neither the model nor its record."""
     if any(row.name == label for row in source.modules):
         return
     known = _known(source)
@@ -106,9 +107,11 @@ def check_module(source: _Source, label: str) -> None:
 
 
 def _is_named(source: _Source, quantity: str) -> bool:
-    """Whether it is a scalar that has no array of its own, or cannot have one."""
-    named = source.snapshot().named
-    return not is_variable(quantity) or any(quantity in stream.modules for stream in named)
+    """Return whether it is a scalar without an array, or one that cannot have an array."""
+    now = source.snapshot()
+    is_column = any(quantity in stream.modules for stream in now.named)
+    is_measured = quantity in measured_of_model(now.attrs)
+    return not is_variable(quantity) or (is_column and not is_measured)
 
 
 def _known(source: _Source) -> list[str]:
@@ -117,17 +120,19 @@ def _known(source: _Source) -> list[str]:
 
 
 def _is_parameter(source: _Source, label: str) -> bool:
-    """Whether it may be one of those that a module owns; their names are in no table."""
+    """Return whether it may be a parameter of a module; their names are in no table."""
     owner = module_label(label.rpartition(".")[0])
     return any(row.name == owner and row.n_own_params for row in source.modules)
 
 
 def _variable(source: _Source, new: Variable) -> tuple[Variable, Axis | None]:
-    """The quantity as the record has it already, else as it was given."""
+    """Return the quantity as recorded already, else as given."""
     for vectors in source.vectors.values():
         for variable in vectors.variables:
             if variable.name == new.name:
                 return variable, vectors.axis
+    if new.name in source.snapshot().own_names.values():  # nothing is stored under this name
+        return new, None
     for stream in source.streams.values():
         for variable in stream.variables:
             if variable.name == new.name:

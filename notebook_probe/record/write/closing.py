@@ -1,35 +1,49 @@
-"""How a record is closed, and how it is said that something did not get into it."""
+"""Closing a record, and reporting rows that could not be written."""
 
 from __future__ import annotations
 
 import threading
 import warnings
-from collections.abc import Iterator
+import weakref
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from typing import Any
 
 from notebook_probe.errors import RecordWarning, RecordWriteError
 from notebook_probe.record.format.schema import DROPPED_ROWS
 from notebook_probe.record.format.source import ModuleRow
-from notebook_probe.record.store.place import Place
+from notebook_probe.record.store.place import RecordFolder
 from notebook_probe.record.write.flusher import Flusher
 from notebook_probe.record.write.recorded_source import RecordedSource
 from notebook_probe.record.write.unwritten import keep
+from notebook_probe.uninterrupted import whole
 
-__all__ = ["close_by_itself", "close_record", "flush_record", "losses_as_warnings"]
+__all__ = ["close_by_itself", "close_record", "end_once", "flush_record", "losses_as_warnings"]
 
 
-def close_record(flusher: Flusher, place: Place, source: RecordedSource) -> None:
-    """Write the rest, mark the record closed, and let go of it.
+def end_once(ends: weakref.finalize[..., Any], act: Callable[[], object]) -> None:
+    """End what a finalizer would end otherwise; after an interrupt this, or it, does the rest."""
+    if ends.alive:
+        try:
+            act()
+        except Exception:
+            ends.detach()
+            raise
+        ends.detach()
+
+
+def close_record(flusher: Flusher, place: RecordFolder, source: RecordedSource) -> None:
+    """Write the rest, mark the record closed, and close it.
 
     Raises
     ------
     RecordWriteError
-        When the record is not whole.
+        The record is incomplete.
 
     Warns
     -----
     RecordWarning
-        When rows were lost on the way, and all else was written.
+        Rows were lost on the way, and all else was written.
     """
     flusher.close()
     place.close()
@@ -46,18 +60,18 @@ def close_record(flusher: Flusher, place: Place, source: RecordedSource) -> None
         warnings.warn(text, RecordWarning, stacklevel=2)
 
 
-def flush_record(flusher: Flusher, place: Place, timeout_s: float) -> None:
+def flush_record(flusher: Flusher, place: RecordFolder, timeout_s: float) -> None:
     """Write what waits.
 
     Raises
     ------
     RecordWriteError
-        When it cannot be written; it goes on waiting.
+        It cannot be written; it continues to wait.
 
     Warns
     -----
     RecordWarning
-        When it takes longer than it may, or is written here and could not be shipped yet.
+        It takes longer than allowed, or is written here and could not be shipped yet.
     """
     if (flusher.flush(timeout_s) and place.flush(timeout_s)) or not flusher.is_ours:
         return
@@ -70,8 +84,8 @@ def flush_record(flusher: Flusher, place: Place, timeout_s: float) -> None:
     warnings.warn(text, RecordWarning, stacklevel=4)
 
 
-def close_by_itself(flusher: Flusher, place: Place, source: RecordedSource) -> None:
-    """Close where nobody has called for it: from the garbage collector, at the program's exit."""
+def close_by_itself(flusher: Flusher, place: RecordFolder, source: RecordedSource) -> None:
+    """Close without a call of the user: from the garbage collector, or at the program's exit."""
     if flusher.is_its_thread:  # the collector may run in any, and this one is waited for
         thread = threading.Thread(target=close_by_itself, args=(flusher, place, source))
         thread.start()
@@ -82,14 +96,15 @@ def close_by_itself(flusher: Flusher, place: Place, source: RecordedSource) -> N
 
 @contextmanager
 def losses_as_warnings() -> Iterator[None]:
-    """Warn of what could not be written, where an error would hit somebody else."""
+    """Convert write errors to warnings where an error would hit unrelated code."""
     try:
         yield
     except RecordWriteError as error:
         warnings.warn(str(error), RecordWarning, stacklevel=3)
 
 
-def _kept(flusher: Flusher, place: Place, modules: tuple[ModuleRow, ...]) -> str:
+@whole
+def _kept(flusher: Flusher, place: RecordFolder, modules: tuple[ModuleRow, ...]) -> str:
     """Save what waits; what could not be written, why, and where it is."""
     why = flusher.last_error
     if flusher.is_whole:

@@ -1,7 +1,7 @@
 """One flush: data first, then the metadata of new arrays, the root last.
 
-Everything written is final or not yet visible, and a row's place is its number, so a flush that
-fails half-way is simply done again.
+Everything written is final or not visible yet, and a row's place is its number, so a flush that
+fails half-way is simply repeated.
 """
 
 from __future__ import annotations
@@ -27,9 +27,9 @@ from notebook_probe.record.store.files import Files
 from notebook_probe.record.store.location import ROOT_KEY
 from notebook_probe.record.store.lock import Lock
 from notebook_probe.record.views.branches.branches import IN_ORDER, read_name
-from notebook_probe.record.write.streams.arrays import Arrays
+from notebook_probe.record.write.streams.arrays import ShapedArrayWriter
 from notebook_probe.record.write.streams.levels import Levels
-from notebook_probe.record.write.streams.rows import Rows
+from notebook_probe.record.write.streams.rows import BufferedRows
 from notebook_probe.record.write.streams.stream import StreamWriter
 from notebook_probe.record.write.summary_kept import KeptSummary
 
@@ -45,15 +45,15 @@ class Commits:
     Parameters
     ----------
     stored : mapping of str to StoredStream
-        The streams that are there already, by path.
+        The existing streams, by path.
     summary : Summary
-        Of their rows.
+        Summary of their rows.
     """
 
     def __init__(
         self,
         files: Files,
-        arrays: Arrays,
+        arrays: ShapedArrayWriter,
         lock: Lock,
         modules: Sequence[ModuleRow],
         stored: Mapping[str, StoredStream],
@@ -96,33 +96,40 @@ class Commits:
         whole: bool = False,
         last: bool = False,
     ) -> bool:
-        """Write what is new and publish it; returns whether anything was.
+        """Write everything new and publish it; return whether there was anything.
 
-        With ``whole`` nothing waits for more of its kind.
+        With ``whole``, incomplete chunks and blocks are written as well.
 
         Raises
         ------
         OSError
-            When it cannot be written; what was published before stays.
+            It cannot be written; what was published before stays.
         """
+        # Otherwise rows would go to a folder that another run has replaced.
         if not self._lock.is_in_place():
             raise RecordWriteError(f"the record {self._files.folder} was removed or replaced")
         self._write_tables(events)
         snapshot = [(stream, stream.rows()) for stream in streams]  # of one moment, more or less
+        # Streams that were merged into another one since.
         for path in self._labels_on_disk.keys() - {stream.path for stream, _ in snapshot}:
             self._forget(path)
         for stream, rows in snapshot:
             self._write_stream(stream, rows, whole=whole)
         told = attrs, self._arrays.nodes.inline()
+        # Without anything new the root stays: readers look at its time, and would read everything
+        # again.
         if told == self._told:
             return False
         summary = self._summary.after(snapshot, events, self._files.nbytes)
         self._write_nodes(last=last)
+        # Before the root, which makes the rows visible: after a power cut it must not name what is
+        # not there.
         self._arrays.chunks.sync()
         self._files.sync()
         root = root_text({**attrs, SUMMARY: summary.text()}, told[1])
         self._files.write(ROOT_KEY, root.encode())
         self._files.sync()
+        # Only now: if anything above raised, the next flush does all of it again.
         self._told, self.n_events = told, len(events)
         self._summary.commit()
         self._n_commits += 1
@@ -137,11 +144,11 @@ class Commits:
         self._arrays.chunks.seal(tails=tails)
 
     def close(self) -> None:
-        """Let go of open files; safe to call twice."""
+        """Close open files; safe to call twice."""
         self._arrays.chunks.close()
 
     def _forget(self, path: str) -> None:
-        """Tell no more of a stream whose rows are in another one now."""
+        """Remove a stream whose rows are in another one now."""
         del self._labels_on_disk[path]
         self._arrays.nodes.drop(path)
         texts = self._arrays.nodes.texts
@@ -156,7 +163,7 @@ class Commits:
             self._arrays.write_table("events", event_columns(events))
             self._events_on_disk = len(events)
 
-    def _write_stream(self, stream: StreamWriter, rows: Rows, *, whole: bool) -> None:
+    def _write_stream(self, stream: StreamWriter, rows: BufferedRows, *, whole: bool) -> None:
         """Write the rows that wait."""
         path, axes, arrays, sizes = stream.path, rows.axes, self._arrays, self._arrays.sizes
         kind, start, stop = stream.kind, stream.published, rows.stop
@@ -165,6 +172,7 @@ class Commits:
         for place, variable in enumerate(axes.variables):
             key = f"{path}/{variable.name}"
             make_spec = partial(kind.spec, variable, sizes, chunk_width)
+            # The chunks on disk count, if there are any: a resumed record keeps its layout.
             length = arrays.take_up(key, make_spec).chunks[0]
             for first in range(start, stop, length):  # bounds the memory of a long backlog
                 last = min(stop, first + length)
@@ -174,6 +182,7 @@ class Commits:
             arrays.take_up(f"{path}/{name}", partial(spec, sizes))
             arrays.write_rows(f"{path}/{name}", start, index(start, stop))
             arrays.grow(f"{path}/{name}", (stop,))
+        # Rows written later than others would change finished blocks; those streams are short.
         if kind.reduced_along and read_name(stream.name).rank == IN_ORDER:
             self._levels_of(stream).write(arrays, rows, start, chunk_width, whole=whole)
 
@@ -188,7 +197,7 @@ class Commits:
         return self._levels[path]
 
     def _write_columns(self, stream: StreamWriter, axes: Axes) -> None:
-        """Write what tells the columns apart, and the groups."""
+        """Write the labels of the columns, and the groups."""
         nodes, path = self._arrays.nodes, stream.path
         for above, attrs in stream.kind.parents.items():
             nodes.group(above, attrs)
@@ -201,7 +210,7 @@ class Commits:
             self._labels_on_disk[path] = axes.modules
 
     def _chunk_width(self, stream: StreamWriter, n_modules: int) -> int:
-        """Modules per chunk of a stream, the same for all its arrays and for good."""
+        """Return the modules per chunk of a stream, fixed for all its arrays."""
         path = stream.path
         if path not in self._widths:
             existing = self._arrays.chunk_width(path)
@@ -213,6 +222,7 @@ class Commits:
     def _write_nodes(self, *, last: bool) -> None:
         """Renew the arrays' own metadata: now and then, and all together when an array is new."""
         texts = self._arrays.nodes.texts
+        # The root has the metadata inline; the files are for readers without consolidated metadata.
         new = texts.keys() != self._on_disk.keys()
         if not (new or last or self._n_commits % METADATA_EVERY == 0):
             return

@@ -1,4 +1,4 @@
-"""How much room each quantity takes in a record, told from the paths of its files."""
+"""Disk use of each quantity in a record, from the paths of its files."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ TABLES = ("events", "modules")
 
 
 def bytes_by_quantity(sizes: Mapping[str, int]) -> dict[str, int]:
-    """Bytes of the chunks of each array, those of its pyramid included; the largest first.
+    """Return the bytes of each array's chunks, including its pyramid; the largest first.
 
     Parameters
     ----------

@@ -17,34 +17,34 @@ from notebook_probe.record.format.schema import DROPPED_ROWS, STOPPED
 from notebook_probe.record.format.source import Event, Variable
 from notebook_probe.record.store.lock import Lock
 from notebook_probe.record.write.commit import Commits
-from notebook_probe.record.write.losses import Losses
+from notebook_probe.record.write.lost_rows import Losses
 from notebook_probe.record.write.names import Names
 from notebook_probe.record.write.streams.rows import row_bytes
 from notebook_probe.record.write.streams.stream import StreamWriter
+from notebook_probe.uninterrupted import InterruptibleCondition
 
 __all__ = ["Durability", "Flusher", "Options"]
 
 REST = 200
-"""A flush that took t seconds of processor time is followed by REST * t seconds of rest: half a
-per cent of one core, which is what a watched training may feel of the writer. What counts is the
-cheaper one of the last two: a flush that made files is dear, and the next one is not."""
+"""A flush that took t seconds of processor time is followed by REST * t seconds of rest: half a per
+cent of one core, which is the writer's allowed effect on a watched training. The cheaper one of the
+last two counts: a flush that made files is expensive, and the next one is not."""
 LONGEST_REST_S = 15.0
 CLOSE_TIMEOUT_S = 60.0
 
 
 Durability: TypeAlias = Literal["kill", "power loss"]
-"""What a record outlives with all that was published: its process, or the machine."""
+"""Failure that published rows survive: of the process, or of the machine."""
 
 
 @dataclass(frozen=True, slots=True)
 class Options:
-    """How a record is written; what each means says `RecordWriter`.
+    """Settings of a writer, explained at `RecordWriter`.
 
     Raises
     ------
     ValueError
-        For a size that is none, bits that cannot be kept, a durability that is none, and chunks
-        that cannot be.
+        For an invalid size, number of bits, durability, or chunks.
     """
 
     flush_s: float
@@ -100,8 +100,9 @@ class Flusher:
         self._cpu_s = self._last_cpu_s = 0.0
         self._requested = self._served = 0
         self._many_rows = self._half_full = self._closing = self._gave_up = False
-        self._changed = threading.Condition()
+        self._changed = InterruptibleCondition()
         self._pid = os.getpid()
+        # A daemon: `close` waits for it, with a limit, as a disk may hang.
         self._thread = threading.Thread(target=self._run, name="notebook_probe record", daemon=True)
 
     @property
@@ -111,7 +112,7 @@ class Flusher:
 
     @property
     def is_whole(self) -> bool:
-        """Whether all rows and events are in the record."""
+        """True if all rows and events are in the record."""
         return not self.unwritten_rows and len(self.events) <= self._commits.n_events
 
     @property
@@ -135,7 +136,7 @@ class Flusher:
         modules: Sequence[str] = (),
         variables: Sequence[Variable] = (),
     ) -> StreamWriter:
-        """A stream that is written from now on; see `StreamWriter`."""
+        """Return a new stream to write; see `StreamWriter`."""
         stream = StreamWriter(
             name,
             long_name,
@@ -156,36 +157,42 @@ class Flusher:
 
         ``published`` is called in between.
         """
+        # Here, not in the thread: a full disk or a wrong folder is the caller's error.
         self._commit()
         if published is not None:
             published()
         self._thread.start()
 
     def why_no_room(self, n_bytes: int) -> str:
-        """Why not ``n_bytes`` more may wait, in words; empty when they may.
+        """Return the reason why ``n_bytes`` more may not wait; empty if they may.
 
-        Asked by a stream whose block of rows is full.
+        Called by a stream whose block of rows is full.
         """
         if self._closing or not self.is_ours:
             return "the record is closed"
         if self.stopped:
             return self.stopped
+        # A copy: other threads may begin streams meanwhile.
         streams = tuple(self.streams.values())
         waiting = sum(stream.waiting_bytes for stream in streams)
         self._half_full = 2 * (waiting + n_bytes) > self._options.ring_bytes
         self._many_rows = any(s.n_rows - s.published >= self._options.flush_rows for s in streams)
         if self._half_full or self._many_rows:
+            # Only if there is a reason: this is the training thread, and the lock costs time.
             with self._changed:
                 self._changed.notify_all()
+        # A single row may be larger than the memory for waiting rows: it is let in alone.
         if waiting == 0 or waiting + n_bytes <= self._options.ring_bytes:
             return ""
         return self.last_error or "rows came faster than they were written"
 
     def flush(self, timeout_s: float) -> bool:
-        """Have everything recorded so far written; False when it was not, or not in time."""
+        """Write everything recorded so far; return False if that failed or took too long."""
         if not self.is_ours:
             return False
         with self._changed:
+            # A ticket: a flush under way has begun before these rows were there, and does not serve
+            # it.
             self._requested += 1
             ticket = self._requested
             self._changed.notify_all()
@@ -195,16 +202,18 @@ class Flusher:
     def close(self) -> None:
         """Write the rest, mark the record closed, release the lock. Safe to call twice.
 
-        What has not been written in a minute is left to the thread, and counts as lost unless it
-        gets there after all.
+        Rows not written within a minute are left to the thread, and count as lost unless they get
+        there after all.
         """
         if not self.is_ours:
             return
         for stream in tuple(self.streams.values()):
+            # Before the last flush, so that no row arrives after it and is lost in silence.
             stream.seal()
         with self._changed:
             self._closing = True
             self._changed.notify_all()
+        # A network disk that has gone may block a write forever.
         self._thread.join(CLOSE_TIMEOUT_S)
         if not self.finished:
             self._gave_up = True
@@ -217,15 +226,17 @@ class Flusher:
 
     @property
     def is_its_thread(self) -> bool:
-        """Whether it is the thread of the files that asks, which cannot wait for itself."""
+        """True in the flusher's own thread, which cannot wait for itself."""
         return threading.current_thread() is self._thread
 
     def _run(self) -> None:
         last = False
         while not last:
             self._wait()
+            # Read before the flush: rows that arrive during it get another one.
             last = self._closing
             self._serve(last=last)
+        # In this thread, which alone uses the files.
         self._commits.close()
         self._lock.release()
         with self._changed:
@@ -233,7 +244,8 @@ class Flusher:
             self._changed.notify_all()
 
     def _wait(self) -> None:
-        """Until a flush is due: asked for, or memory fills, or, after the rest, by rows or time."""
+        """Wait for a flush: on request, for full memory or, after a rest, by rows or time."""
+        # The cheaper of two flushes: one that made files is expensive, and the next one is not.
         rest_s = min(REST * min(self._cpu_s, self._last_cpu_s), LONGEST_REST_S)
         with self._changed:
             self._changed.wait_for(self._is_urgent, rest_s)
@@ -250,6 +262,7 @@ class Flusher:
 
     def _serve(self, *, last: bool) -> None:
         requested = self._requested
+        # Processor time: waiting for a slow disk takes nothing from the training.
         started = time.thread_time()
         wanted = last or requested > self._served
         try:
@@ -276,12 +289,13 @@ class Flusher:
         self._stop_when_large()
         if self._commit(whole=whole):
             self.flushed_at = time.monotonic()
+        # After the commit: what is published is safe while chunks are compressed.
         self._commits.seal(tails=last)
         if last:
             self._commit(last=True)
 
     def _stop_when_large(self) -> None:
-        """Take no further row when those that wait bring the record to its size."""
+        """Accept no further row once the waiting ones bring the record to its maximum size."""
         most = self._options.max_bytes
         if most is None or self.stopped:
             return

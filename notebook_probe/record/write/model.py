@@ -16,14 +16,14 @@ MOST = 4
 
 
 def labelled(modules: Iterable[ModuleRow]) -> tuple[ModuleRow, ...]:
-    """The rows with their names as module axes spell them."""
+    """Return the rows with names as on module axes."""
     return tuple(replace(row, name=module_label(row.name)) for row in modules)
 
 
 def extended(recorded: Sequence[ModuleRow], current: Sequence[ModuleRow]) -> tuple[ModuleRow, ...]:
-    """The table with the modules at its end that only ``current`` has.
+    """Return the table extended by the modules that only ``current`` has.
 
-    Rows that are there stay, also of modules that are gone.
+    Existing rows stay, also of removed modules.
     """
     places = {row.name: place for place, row in enumerate(recorded)}
     added = [row for row in current if row.name not in places]
@@ -43,8 +43,7 @@ def check_same_model(
     Parameters
     ----------
     changed : iterable of str
-        Modules that came, went or were replaced while the record was written: they may be as they
-        are.
+        Modules that were added, removed or replaced while the record was written: they may differ.
     """
     free = set(changed)
     old = {row.name: row for row in recorded if row.name not in free}
@@ -73,7 +72,7 @@ def differing(recorded: Sequence[ModuleRow], current: Sequence[ModuleRow]) -> se
 
 
 def _identity(row: ModuleRow) -> tuple[str, int]:
-    """What makes a module another one; its children are compared on their own."""
+    """Return what identifies a module; its children are compared separately."""
     return row.class_name, row.n_own_params
 
 

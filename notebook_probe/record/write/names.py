@@ -1,4 +1,4 @@
-"""What each name of a record stands for: in its joined dataset it can stand for one thing only."""
+"""Meanings of a record's names: each may have only one in its joined dataset."""
 
 from __future__ import annotations
 
@@ -27,12 +27,12 @@ class Names:
         self._keep_bits = keep_bits
 
     def rounded(self, variable: Variable) -> Variable:
-        """The quantity with the precision that is wanted of it."""
+        """Return the quantity with its chosen precision."""
         n_bits = self._keep_bits.get(variable.name)
         return variable if n_bits is None else replace(variable, keep_bits=n_bits)
 
     def check(self, modules: Iterable[str], variables: Iterable[Variable]) -> None:
-        """Raise QuantityError for what is no text: every later flush would fail of it."""
+        """Raise QuantityError for names that are not text: every later flush would fail."""
         for module in modules:
             if not isinstance(module, str):
                 raise QuantityError(f"module {module!r}; its path as text is expected")
@@ -48,12 +48,12 @@ class Names:
         Raises
         ------
         QuantityError
-            When its name stands for something else.
+            Its name has another meaning.
         """
         self._note(quantity, meaning)
 
     def claim_coordinates(self, group: str, names: Iterable[str]) -> None:
-        """Note what stands beside the quantities of ``group``; raises as `claim` does."""
+        """Note the coordinates of ``group``; raises as `claim` does."""
         for name in names:
             self._note(name, f"a coordinate of {group!r}")
 
@@ -72,7 +72,7 @@ class Names:
         Raises
         ------
         QuantityError
-            When its group has another axis, or a name stands for something else.
+            Its group has another axis, or a name has another meaning.
         """
         check_axis(axis)
         if self._axes.setdefault(axis.group, axis) != axis:

@@ -1,4 +1,4 @@
-"""Opening a record to write it: made when there is none, gone on with when there is one."""
+"""Opening a record to write it: a new one, or an existing one to continue."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from functools import partial
 from importlib.metadata import PackageNotFoundError, version
 from typing import Any
 
-from notebook_probe.errors import ProbeError, RecordWarning, RecordWriteError
+from notebook_probe.errors import ProbeError, RecordFormatError, RecordWarning, RecordWriteError
 from notebook_probe.record.format.chunk_sizes import CHUNKS, read_sizes
 from notebook_probe.record.format.resume import Resume
 from notebook_probe.record.format.schema import (
@@ -28,7 +28,7 @@ from notebook_probe.record.store.files import Files
 from notebook_probe.record.store.location import Location
 from notebook_probe.record.store.lock import Lock
 from notebook_probe.record.store.noted import note_place
-from notebook_probe.record.store.place import Place
+from notebook_probe.record.store.place import RecordFolder
 from notebook_probe.record.store.remote import place_of
 from notebook_probe.record.write.backfill import leftovers
 from notebook_probe.record.write.commit import Commits
@@ -41,7 +41,7 @@ from notebook_probe.record.write.resuming import (
     remaining_summary,
     take_over,
 )
-from notebook_probe.record.write.streams.arrays import Arrays
+from notebook_probe.record.write.streams.arrays import ShapedArrayWriter
 from notebook_probe.record.write.streams.hot_chunks import new_chunks
 from notebook_probe.record.write.unwritten import take_in
 
@@ -56,14 +56,14 @@ WHERE = (
     "group='scalars/every_1'), or all with xarray.open_datatree(path). Joined on one step axis: "
     "xarray.open_dataset(path, engine='notebook_probe')."
 )
-"""For whoever opens the root, which has no arrays of its own."""
+"""Hint for readers who open the root, which has no arrays."""
 
 
 @dataclass(frozen=True, slots=True)
 class Opened:
     """A record that is being written."""
 
-    place: Place
+    place: RecordFolder
     files: Files
     commits: Commits
     flusher: Flusher
@@ -73,6 +73,11 @@ class Opened:
     first_step: int
     branch: int
 
+    def close(self) -> None:
+        """Close a record that will not be written."""
+        self.flusher.close()
+        self.place.close()
+
 
 def open_to_write(
     location: Location,
@@ -81,7 +86,7 @@ def open_to_write(
     resume: Resume,
     options: Options,
 ) -> Opened:
-    """Lock the record, publish where it goes on, and start to write.
+    """Lock the record, publish where it continues, and start to write.
 
     Raises
     ------
@@ -100,7 +105,7 @@ def open_to_write(
         old = old_record(folder)
         resume.check(folder, old is not None)
         if old is not None:
-            changed = old.attrs.get(CHANGED_MODULES, ())
+            changed = _changed_modules(old.attrs, old.location)
             check_same_model(old.location, old.modules, modules, changed)
             take_in(old, lock)
             modules = old.modules
@@ -119,7 +124,7 @@ def open_to_write(
         paths = {} if old is None else old.paths
         for path in leftovers(folder, paths):
             files.delete_all(path)
-        arrays = Arrays(new_chunks(files), existing, root_attrs)
+        arrays = ShapedArrayWriter(new_chunks(files), existing, root_attrs)
         commits = Commits(files, arrays, lock, modules, paths, remaining_summary(old, beginning))
         flusher = Flusher(commits, lock, root_attrs, options)
         take_over(old, flusher, beginning)
@@ -133,10 +138,20 @@ def open_to_write(
     return Opened(place, files, commits, flusher, modules, old is not None, first, branch)
 
 
+def _changed_modules(attrs: Mapping[str, Any], location: str) -> list[str]:
+    """Return the names of modules that may differ."""
+    found = attrs.get(CHANGED_MODULES, [])
+    if not isinstance(found, list) or not all(isinstance(name, str) for name in found):
+        raise RecordFormatError(
+            f"{CHANGED_MODULES}={str(found)[:80]!r} of {location}; a list of names is expected"
+        )
+    return found
+
+
 def _choose(
     chunks: Mapping[str, int], root_attrs: dict[str, Any], old: OpenedRecord | None
 ) -> None:
-    """Note the sizes of a new record's chunks; one that is there keeps its own."""
+    """Note the chunk sizes of a new record; an existing one keeps its own."""
     if old is None:
         root_attrs[CHUNKS] = json.dumps(dict(chunks))
     elif dict(chunks) != (own := read_sizes(old.attrs)):
@@ -146,7 +161,7 @@ def _choose(
 
 @contextmanager
 def _write_errors(name: str) -> Iterator[None]:
-    """An error of the system becomes a RecordWriteError that names the record."""
+    """Convert an error of the system to a RecordWriteError that names the record."""
     try:
         yield
     except ProbeError:

@@ -25,12 +25,13 @@ from notebook_probe.record.format.source import (
 )
 from notebook_probe.record.read.reader import OpenedRecord
 from notebook_probe.record.store.location import Location
-from notebook_probe.record.store.place import Place
+from notebook_probe.record.store.place import RecordFolder
 from notebook_probe.record.views.branches.branches import Branches
 from notebook_probe.record.views.branches.line import events_of_line
+from notebook_probe.record.views.own_names import measured_of_model
 from notebook_probe.record.views.xarray_views import Snapshot
 from notebook_probe.record.write.flusher import Flusher
-from notebook_probe.record.write.streams.rows import Rows
+from notebook_probe.record.write.streams.rows import BufferedRows
 from notebook_probe.record.write.streams.stream import StreamWriter
 
 __all__ = ["RecordedSource"]
@@ -43,7 +44,7 @@ class RecordedSource(Exports):
     """
 
     def __init__(
-        self, name: str, place: Place, modules: tuple[ModuleRow, ...], flusher: Flusher
+        self, name: str, place: RecordFolder, modules: tuple[ModuleRow, ...], flusher: Flusher
     ) -> None:
         self.name = name
         self.location = place.name
@@ -59,7 +60,7 @@ class RecordedSource(Exports):
 
     @property
     def revision(self) -> int:
-        """Grows with every row, event, module and quantity."""
+        """Number that grows with every row, event, module and quantity."""
         streams = tuple(self._flusher.streams.values())
         n_columns = sum(sum(stream.shape) + 1 for stream in streams)
         n_rows = sum(stream.n_rows for stream in streams)
@@ -72,12 +73,12 @@ class RecordedSource(Exports):
 
     @property
     def events(self) -> tuple[Event, ...]:
-        """What happened on the branch that is written, and before it on those that it came from."""
+        """Events on the present branch, and before it on its parent branches."""
         return (*self._line, *self._flusher.events[self._n_before :])
 
     @property
     def all_events(self) -> tuple[Event, ...]:
-        """What happened on every branch, in the order in which it was written."""
+        """Events on every branch, in the order in which they were written."""
         return tuple(self._flusher.events)
 
     @property
@@ -93,8 +94,9 @@ class RecordedSource(Exports):
         return self._as_long_as_shaped("elements", lambda: super(RecordedSource, self).elements)
 
     def _as_long_as_shaped(self, name: str, make: Callable[[], Mapping[str, Any]]) -> Any:
-        """Views see the rows that come, so they are made anew only where columns have come."""
-        key = [(stream, stream.shape) for stream in tuple(self._flusher.streams.values())]
+        """Return views, which are made again only when columns or names have changed."""
+        shapes = [(stream, stream.shape) for stream in tuple(self._flusher.streams.values())]
+        key = shapes, measured_of_model(self._flusher.attrs)
         if name not in self._made or self._made[name][0] != key:
             self._made[name] = key, make()
         return {**self._made[name][1]}
@@ -117,7 +119,7 @@ class RecordedSource(Exports):
         )
 
     def views(self, streams: Iterable[StreamWriter]) -> list[Any]:
-        """Views of streams that are being written."""
+        """Return views of streams that are being written."""
         return [
             LiveStream(stream, self._stored)
             if stream.axis is None
@@ -126,12 +128,12 @@ class RecordedSource(Exports):
         ]
 
     def keep(self, stream: StreamWriter) -> None:
-        """Let a stream be read on by who has a view of it, though the record will not have it."""
+        """Keep a stream readable for its views, though the record will not have it."""
         if stream.published:
             self._gone[stream.path] = self._stored(stream, stream.published)
 
     def _stored(self, stream: StreamWriter, n_rows: int) -> StreamView:
-        """The stream as last opened, opened again when it was shorter than ``n_rows``."""
+        """Return the stored stream, opened again if it was shorter than ``n_rows``."""
         if stream.path in self._gone:
             return self._gone[stream.path]
         record = self._opened()
@@ -153,8 +155,8 @@ class LiveStream:
     ----------
     stream : StreamWriter
     stored : callable
-        Returns the stream as it lies in the store, of at least so many rows; asked only for rows
-        that have left the memory.
+        Returns the stored stream, with at least so many rows; called only for rows that have left
+        the memory.
     """
 
     def __init__(
@@ -226,14 +228,14 @@ class LiveStream:
             return ChunkGrid((0,), max(1, len(self.modules)))
         return stored.chunk_grid(quantity)
 
-    def _split(self, start: int, stop: int | None) -> tuple[Rows, int, int, int]:
+    def _split(self, start: int, stop: int | None) -> tuple[BufferedRows, int, int, int]:
         """Rows ``start:middle`` are in the store, ``middle:stop`` in memory."""
         rows = self._stream.rows()
         first, last, _ = slice(start, stop).indices(rows.stop)
         return rows, first, max(first, min(rows.start, last)), last
 
     def _old_values(self, quantity: str, start: int, stop: int, labels: Sequence[str]) -> Floats:
-        """Values of rows that have left the memory; NaN for what was added since."""
+        """Return values of rows that have left the memory; NaN for columns added since."""
         stored = self._stored(stop)
         shape = stop - start, len(labels), *self._stream.shape[2:]
         out = np.full(shape, NOT_MEASURED, np.float32)

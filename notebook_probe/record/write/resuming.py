@@ -1,4 +1,4 @@
-"""Going on with a record that is already there: where, and with how many of its rows."""
+"""Continuing an existing record: at which step, and with how many of its rows."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ __all__ = ["Beginning", "begin", "extents", "old_record", "remaining_summary", "
 
 @dataclass(frozen=True, slots=True)
 class Beginning:
-    """Where a writer begins."""
+    """Starting point of a writer."""
 
     first_step: int = 0
     starts: tuple[int, ...] = (0,)
@@ -48,7 +48,7 @@ class Beginning:
 
 
 def old_record(folder: Path) -> OpenedRecord | None:
-    """The record that is there already, or None for a place that is free.
+    """Return the existing record, or None for an unused place.
 
     Raises RecordFormatError for anything else.
     """
@@ -64,7 +64,7 @@ def old_record(folder: Path) -> OpenedRecord | None:
 
 
 def begin(old: OpenedRecord | None, resume: Resume) -> Beginning:
-    """Where to begin: after the last step, at an earlier one, on a new branch."""
+    """Return the starting point: after the last step, at an earlier one, on a new branch."""
     if old is None:
         return Beginning(resume.step or 0)
     starts, n_rows = Branches.of(old.attrs).starts, _all_rows(old)
@@ -85,7 +85,7 @@ def begin(old: OpenedRecord | None, resume: Resume) -> Beginning:
 
 
 def remaining_summary(old: OpenedRecord | None, beginning: Beginning) -> Summary:
-    """Of what stays of ``old``."""
+    """Return the summary of what remains of ``old``."""
     if old is None:
         return Summary()
     n_old, n_starts = _all_rows(old), len(Branches.of(old.attrs).starts)
@@ -99,7 +99,7 @@ def _all_rows(old: OpenedRecord) -> dict[str, int]:
 
 
 def _next_step(streams: Iterable[StreamView]) -> int:
-    """The step after the last trained one; what was evaluated last is its state before."""
+    """Return the step after the last trained one; an evaluation is about the state before."""
     in_order = [one for one in streams if read_name(one.name).rank == IN_ORDER and one.n_rows]
     ends = (_last_step(one) + (not is_of_states(one)) for one in in_order)
     return max(ends, default=0)
@@ -142,14 +142,14 @@ def _of_length(extent: Extent, n: int) -> Extent:
 def _groups(
     path: str, stream: StoredStream, n_rows: int
 ) -> Iterator[tuple[str, StoredStream | StoredLevel, int]]:
-    """A stream and its pyramid, each with its path and how long it is with ``n_rows``."""
+    """Yield a stream and its pyramid, each with its path and its length at ``n_rows``."""
     yield path, stream, n_rows
     for size, level in stream.levels.items():
         yield f"{PYRAMID}/{stream.name}/{level_name(size)}", level, n_rows // size
 
 
 def take_over(old: OpenedRecord | None, flusher: Flusher, beginning: Beginning) -> None:
-    """Go on with what stays of ``old``."""
+    """Continue with what remains of ``old``."""
     if old is None:
         return
     flusher.events.extend([*old.all_events, *beginning.events])

@@ -12,19 +12,19 @@ from notebook_probe.record.format.schema import EVALUATION, is_of_loop
 from notebook_probe.record.format.source import ROOT, Event, Floats
 from notebook_probe.record.format.summary import MOST_SCALARS, Summary, scalars_of
 from notebook_probe.record.views.branches.line import events_of_line
-from notebook_probe.record.write.streams.rows import Rows
+from notebook_probe.record.write.streams.rows import BufferedRows
 from notebook_probe.record.write.streams.stream import StreamWriter
 
 __all__ = ["KeptSummary"]
 
 
 class KeptSummary:
-    """What the next commit says of the run as a whole; a commit that fails changes nothing.
+    """Summary of the run for the next commit; a failed commit changes nothing.
 
     Parameters
     ----------
     published : Summary
-        Of the rows that are there already.
+        Summary of the existing rows.
     """
 
     def __init__(self, published: Summary) -> None:
@@ -34,11 +34,11 @@ class KeptSummary:
 
     def after(
         self,
-        snapshot: Sequence[tuple[StreamWriter, Rows]],
+        snapshot: Sequence[tuple[StreamWriter, BufferedRows]],
         events: Sequence[Event],
         size_bytes: int,
     ) -> Summary:
-        """With the rows and events that are published next."""
+        """Return the summary with the rows and events that are published next."""
         new = events[self._n_events :] if self._n_events else events_of_line(events)
         summary = self._published.with_events(new).with_ends(_ends(snapshot))
         for stream, rows in snapshot:
@@ -54,11 +54,11 @@ class KeptSummary:
         return self._next
 
     def commit(self) -> None:
-        """What was said is published."""
+        """Note that the last summary is published."""
         self._published, self._n_events = self._next, self._n_next_events
 
 
-def _ends(snapshot: Sequence[tuple[StreamWriter, Rows]]) -> Iterator[tuple[int, int]]:
+def _ends(snapshot: Sequence[tuple[StreamWriter, BufferedRows]]) -> Iterator[tuple[int, int]]:
     for stream, rows in snapshot:
         if stream.published < rows.stop and not stream.kind.is_blob:
             last = int(rows.steps(rows.stop - 1, rows.stop)[0])
@@ -66,8 +66,8 @@ def _ends(snapshot: Sequence[tuple[StreamWriter, Rows]]) -> Iterator[tuple[int, 
             yield last + (not stream.name.startswith(EVALUATION)), time_ms
 
 
-def _of_loop(stream: StreamWriter, rows: Rows) -> Iterator[tuple[Sequence[str], Floats]]:
-    """What the loop logged in rows that are published next: names, values (row, name)."""
+def _of_loop(stream: StreamWriter, rows: BufferedRows) -> Iterator[tuple[Sequence[str], Floats]]:
+    """Yield names and values (row, name) that the loop logged in rows published next."""
     start, stop, axes = stream.published, rows.stop, rows.axes
     if stream.kind is NAMED:
         names = axes.modules[:MOST_SCALARS]

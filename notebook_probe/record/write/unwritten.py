@@ -1,4 +1,4 @@
-"""What a record could not take, kept as a record of its own, and written into it later."""
+"""Rows that a record could not take, stored as a separate record and merged later."""
 
 from __future__ import annotations
 
@@ -22,10 +22,10 @@ from notebook_probe.record.store.files import Files
 from notebook_probe.record.store.lock import Lock
 from notebook_probe.record.store.unwritten import free_places
 from notebook_probe.record.write.commit import Commits
-from notebook_probe.record.write.losses import Losses
+from notebook_probe.record.write.lost_rows import Losses
 from notebook_probe.record.write.names import Names
 from notebook_probe.record.write.resuming import extents
-from notebook_probe.record.write.streams.arrays import Arrays
+from notebook_probe.record.write.streams.arrays import ShapedArrayWriter
 from notebook_probe.record.write.streams.hot_chunks import new_chunks
 from notebook_probe.record.write.streams.plain_chunks import PlainChunks
 from notebook_probe.record.write.streams.stream import StreamWriter
@@ -40,14 +40,14 @@ def keep(
     streams: Iterable[StreamWriter],
     events: tuple[Event, ...],
 ) -> Path | None:
-    """Write the rows that wait beside the record in ``folder``, or where else there is room.
+    """Write the waiting rows next to the record in ``folder``, or where there is room.
 
-    No thread is needed for it, as there is none any more at the program's exit.
+    No thread is needed, as there is none any more at the program's exit.
 
     Returns
     -------
     Path or None
-        Where they are, a record that anybody can open; None when there is no such place.
+        Location of the rows, an ordinary record; None if there is no such place.
     """
     for place in free_places(folder, str(attrs["run_id"])):
         try:
@@ -56,13 +56,14 @@ def keep(
             try:
                 rest = [_waiting(stream) for stream in streams if stream.n_rows > stream.published]
                 files = Files(place)
-                arrays = Arrays(PlainChunks(files), {}, attrs)
+                arrays = ShapedArrayWriter(PlainChunks(files), {}, attrs)
                 commits = Commits(files, arrays, lock, modules, {}, Summary())
                 of = {**attrs, UNWRITTEN_OF: str(folder), "state": "closed"}
                 commits.commit(of, rest, events, whole=True, last=True)
             finally:
                 lock.release()
         except (OSError, MemoryError):
+            # Half a rescue file would look like a record.
             shutil.rmtree(place, ignore_errors=True)
         else:
             return place
@@ -72,12 +73,12 @@ def keep(
 def take_in(old: OpenedRecord, lock: Lock) -> None:
     """Write into the record what an earlier writer could not, and refresh ``old``.
 
-    Rows of steps that are there are left out. What has been taken in is removed.
+    Rows of existing steps are left out. Merged rows are removed.
 
     Warns
     -----
     RecordWarning
-        For what cannot be read; it stays where it is.
+        Something cannot be read; it stays where it is.
     """
     for place in old.unwritten:
         try:
@@ -102,7 +103,7 @@ def _take_in(rest: OpenedRecord, old: OpenedRecord, lock: Lock) -> None:
     n_lost = max(_n_lost(old), _n_lost(rest)) + losses.n_rows
     events = (*old.all_events, *(event for event in rest.all_events if event not in old.all_events))
     files = Files(lock.path.parent, outlives_power=True)  # the only copy is removed then
-    arrays = Arrays(new_chunks(files), extents(old), old.attrs)
+    arrays = ShapedArrayWriter(new_chunks(files), extents(old), old.attrs)
     modules = max(old.modules, rest.modules, key=len)  # the table only grows
     attrs = {**old.attrs, DROPPED_ROWS: n_lost}
     commits = Commits(files, arrays, lock, modules, old.paths, current_summary(old))
@@ -121,7 +122,7 @@ def _always(n_bytes: int) -> str:
 
 
 def _stream_like(stored: StoredStream, n_rows: int, losses: Losses, names: Names) -> StreamWriter:
-    """A stream of which ``n_rows`` are on disk."""
+    """Return a stream with ``n_rows`` rows on disk."""
     return StreamWriter(
         stored.name,
         stored.long_name,
@@ -152,7 +153,7 @@ def _append(stream: StreamWriter, stored: StoredStream) -> None:
 
 
 def _waiting(stream: StreamWriter) -> StreamWriter:
-    """A stream of the rows that wait in another."""
+    """Return a stream with the waiting rows of another one."""
     rows, first = stream.rows(), stream.published
     rest = StreamWriter(
         stream.name,

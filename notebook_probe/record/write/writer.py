@@ -1,4 +1,4 @@
-"""Writing a record: rows from the training thread, everything else on a thread of its own."""
+"""Writing a record: rows from the training thread, everything else in a separate thread."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import shutil
 import threading
 import weakref
 from collections.abc import Callable, Mapping, Sequence
-from contextlib import nullcontext
+from contextlib import ExitStack, nullcontext
 from types import MappingProxyType
 from typing import Any, Self
 
@@ -28,16 +28,17 @@ from notebook_probe.record.write.checked_series import checked_series
 from notebook_probe.record.write.disk_use import bytes_by_quantity
 from notebook_probe.record.write.flusher import Durability, Options
 from notebook_probe.record.write.model import differing, extended, labelled
-from notebook_probe.record.write.opening import CHANGED_MODULES, open_to_write
+from notebook_probe.record.write.opening import CHANGED_MODULES, Opened, open_to_write
 from notebook_probe.record.write.recorded_source import RecordedSource
 from notebook_probe.record.write.streams.shaped import ArrayWriter, RaggedWriter, check_shape
 from notebook_probe.record.write.streams.stream import StreamWriter
+from notebook_probe.uninterrupted import uninterrupted
 
 __all__ = ["RecordWriter"]
 
 
 class RecordWriter:
-    """The one writer of a record: makes it, or goes on with one of the same model.
+    """The one writer of a record: makes it, or continues one of the same model.
 
     Parameters
     ----------
@@ -50,9 +51,9 @@ class RecordWriter:
     attrs : mapping of str to str, optional
         Further attributes of the root group.
     resume : None, bool, int or str
-        What to do with a record that is there: go on after its last step (None, or True when it
-        must be there), refuse it (False), go on at an earlier step, removing what was recorded at
-        that step and later (int), or keep all and begin a branch (``"branch"``,
+        Handling of an existing record: continue after its last step (None, or True if it must
+        exist), refuse it (False), continue at an earlier step, removing what was recorded at that
+        step and later (int), or keep everything and start a branch (``"branch"``,
         ``"branch(step)"``).
     flush_s, flush_rows : float, int
         Rows reach the disk after so many seconds or so many rows, whichever comes first; a slow
@@ -60,14 +61,14 @@ class RecordWriter:
     ring_bytes : int
         Memory for rows that wait; more are dropped, and counted.
     max_bytes : int, optional
-        Size on disk at which recording stops: what was recorded till then is kept, rows that come
-        later are refused and counted, and an event and the attribute ``recording_stopped`` say so.
-        The last flush may go beyond it by what had been recorded since the one before.
+        Size on disk at which recording stops: everything recorded till then is kept, later rows are
+        refused and counted, and an event and the attribute ``recording_stopped`` say so. The last
+        flush may exceed it by what had been recorded since the one before.
     keep_bits : mapping of str to int, optional
         Bits of the mantissa, 1 to 22 of 23, that are stored of some quantities, by name; 10 halve
         the record, with a relative error of 0.05 %. Said in the arrays' attribute ``keep_bits``.
     durability : "kill" or "power loss"
-        What published rows outlive: the end of the process in whatever way, or also that of the
+        Failure that published rows survive: the end of the process by any cause, or also of the
         machine. The latter waits for the disk at every flush, on the writer's thread.
     chunks : mapping of str to int, optional
         Rows (``"step"``) and modules (``"module"``) of a chunk of a new record.
@@ -75,13 +76,13 @@ class RecordWriter:
     Raises
     ------
     RecordFormatError
-        When something else is there; it is left as it is.
+        Something else is there; it is not changed.
     RecordMismatchError
-        When the record of another model is there.
+        There is a record of another model.
     RecordLockedError
-        When another writer has it.
+        Another writer has it.
     RecordWriteError
-        When it cannot be written.
+        It cannot be written.
 
     Examples
     --------
@@ -119,10 +120,15 @@ class RecordWriter:
         chunks: Mapping[str, int] | None = None,
     ) -> None:
         options = Options(flush_s, flush_rows, ring_bytes, max_bytes, keep_bits, durability, chunks)
-        root_attrs = {**attrs, "title": title}
-        opened = open_to_write(
-            location, labelled(modules), root_attrs, read_resume(resume), options
-        )
+        attrs, chosen = {**attrs, "title": title}, read_resume(resume)
+        with ExitStack() as undo:
+            with uninterrupted:
+                opened = open_to_write(location, labelled(modules), attrs, chosen, options)
+                undo.callback(opened.close)
+                self._take(title, opened)
+            undo.pop_all()
+
+    def _take(self, title: str, opened: Opened) -> None:
         self._annotating = threading.Lock()
         self._files, self._commits = opened.files, opened.commits
         self._flusher, self._place = opened.flusher, opened.place
@@ -140,7 +146,7 @@ class RecordWriter:
 
     @classmethod
     def reopen(cls, location: Location) -> Self:
-        """Go on with a record as it is, whatever model it is of: to write into its steps.
+        """Continue an existing record of any model, to write into its steps.
 
         Raises
         ------
@@ -168,12 +174,12 @@ class RecordWriter:
 
     @property
     def last_error(self) -> str:
-        """Why the last flush or shipment failed, in words; empty when it did not."""
+        """Reason why the last flush or shipment failed, in words; empty if it succeeded."""
         return self._flusher.last_error or self._place.problem
 
     @property
     def stopped(self) -> str:
-        """Why nothing more is recorded, in words; empty as long as something is."""
+        """Reason why nothing more is recorded, in words; empty while recording."""
         return self._flusher.stopped
 
     @property
@@ -198,7 +204,7 @@ class RecordWriter:
     def stream(
         self, name: str, long_name: str = "", axis: Axis | PerChannel | None = None
     ) -> StreamWriter:
-        """The stream called ``name``, made when new; of numbers, or of vectors along ``axis``.
+        """Return the stream ``name``, made if new; of numbers, or of vectors along ``axis``.
 
         Raises
         ------
@@ -212,7 +218,7 @@ class RecordWriter:
         return found
 
     def named(self, name: str = LOGGED) -> StreamWriter:
-        """A stream of scalars under many names, a column each; made when new."""
+        """Return a stream of many named scalars, a column each; made if new."""
         found = self._stream(name, "every(1)" if name == LOGGED else "", NAMED)
         found.extend(variables=[NAMED_VALUE])
         return found
@@ -224,7 +230,7 @@ class RecordWriter:
         return frozenset(name for stream in named for name in stream.modules)
 
     def ragged(self, name: str, long_name: str = "") -> RaggedWriter:
-        """The vectors of every module's own length on the schedule ``name``, made when new.
+        """Return the per-module vectors on the schedule ``name``, made if new.
 
         Raises
         ------
@@ -234,13 +240,13 @@ class RecordWriter:
         return RaggedWriter(self.stream(name, long_name, PER_CHANNEL))
 
     def arrays(self, variable: Variable, module: str, shape: Sequence[int]) -> ArrayWriter:
-        """The arrays of ``shape`` of one quantity at one module, such as images; made when new.
+        """Return the arrays of ``shape`` of a quantity at a module, such as images; made if new.
 
         Raises
         ------
         QuantityError
-            For a name that the record cannot hold or that stands for something else, and for
-            another shape than the record has.
+            A name that the record cannot store or that has another meaning, or another shape than
+            in the record.
         """
         check_quantity(variable.name)
         label = module_label(module)
@@ -276,25 +282,25 @@ class RecordWriter:
     ) -> None:
         """Write a series into any steps, passed ones as well; from any thread.
 
-        What is there already is read no more, and stays on disk as it is.
+        Existing values are no longer read, and stay on disk.
 
         Parameters
         ----------
         module : str
             Path of a module or a parameter of the model, ``""`` for the whole.
         quantity : str
-            Of the whole model also a scalar's name, such as ``"test/loss"``.
+            Name of the quantity; for the whole model also a scalar's name, such as ``"test/loss"``.
         steps, values
             A step and its value, or as many of both, in any order.
         units, long_name, attrs
-            Of a quantity that is new in the record.
+            Attributes of a new quantity.
 
         Raises
         ------
         UnknownNameError, ValueError, QuantityError
             Before anything is written.
         RecordWriteError
-            When it cannot be written.
+            It cannot be written.
         """
         new = Variable(quantity, units, long_name, attrs)
         series = checked_series(self.source, module, new, steps, values)
@@ -315,7 +321,8 @@ class RecordWriter:
     def follow_model(self, modules: Sequence[ModuleRow]) -> None:
         """Note that the model now has these modules: new ones are appended to the table.
 
-        What came, went or was replaced makes no other model of it when the record is resumed.
+        Modules that were added, removed or replaced do not make it another model when the record is
+        resumed.
         """
         recorded, current = self.source.modules, labelled(modules)
         changed = differing(recorded, current)
@@ -327,10 +334,11 @@ class RecordWriter:
             self.source.modules = table
 
     def feed(self, bring: Callable[[], None]) -> None:
-        """Have ``bring``, a method whose object is held weakly, record what waits elsewhere.
+        """Call ``bring``, a method with a weakly referenced object, to record what waits elsewhere.
 
         It is called before each flush, on the writer's thread.
         """
+        # Weakly: a strong reference from the flusher's thread would keep the run alive forever.
         self._flusher.bring = weakref.WeakMethod(bring)
 
     def lose(self, n_rows: int, why: str) -> None:
@@ -352,22 +360,22 @@ class RecordWriter:
         return self._flusher.flush(timeout_s) and self._place.flush(timeout_s)
 
     def flush_or_raise(self, timeout_s: float = 10.0) -> None:
-        """As `flush`, for who wants to be told; raises RecordWriteError, warns when it is slow."""
+        """Flush, raise RecordWriteError if that fails, and warn if it is slow; see `flush`."""
         closing.flush_record(self._flusher, self._place, timeout_s)
 
     def close(self) -> None:
         """Write the rest and mark the record closed; safe to call twice.
 
-        What cannot be written is counted in ``dropped_rows``, and ``last_error`` says why. A writer
-        that is forgotten closes by itself and warns of that.
+        Rows that cannot be written are counted in ``dropped_rows``, and ``last_error`` says why. A
+        forgotten writer closes when it is garbage collected, with a warning.
 
         Raises
         ------
         RecordWriteError
-            When the record is not whole; the writer is closed all the same.
+            The record is incomplete; the writer is closed anyway.
         """
-        if self._ends.detach() is not None:
-            closing.close_record(self._flusher, self._place, self.source)
+        of_record = self._flusher, self._place, self.source
+        closing.end_once(self._ends, lambda: closing.close_record(*of_record))
 
     def discard_if_empty(self) -> bool:
         """Close, and remove the record when it holds no row and no event."""
@@ -386,10 +394,8 @@ class RecordWriter:
             self.close()
 
     def __repr__(self) -> str:
-        rows = ", ".join(
-            f"{stream.path.removeprefix(SCALARS + '/')}: {stream.n_rows} rows"
-            for stream in self._streams()
-        )
+        named = ((one.path.removeprefix(f"{SCALARS}/"), one) for one in self._streams())
+        rows = ", ".join(f"{name}: {stream.n_rows} rows" for name, stream in named)
         return f"<RecordWriter {self.location!r}; {rows or 'no rows'}>"
 
     def _streams(self) -> tuple[StreamWriter, ...]:

@@ -1,1 +1,1 @@
-"""What a user of a run may call, by who would: a loop, a reader, who steers, who keeps notes."""
+"""Public methods of a run, by who calls them: loops, readers, controllers, note keepers."""

@@ -1,8 +1,7 @@
-"""How one steers a training: pausing it, having it paused by a condition, letting it go on."""
+"""Control of a training: pause, breakpoints, resume."""
 
 from __future__ import annotations
 
-from abc import ABC, abstractmethod
 from collections.abc import Callable, Sequence
 from functools import partial
 from typing import Any
@@ -14,50 +13,38 @@ from notebook_probe.errors import BreakpointError, QuantityError
 from notebook_probe.quantities import own_name, quantities
 from notebook_probe.record.format.schema import module_label
 from notebook_probe.record.write.checked_series import check_module
-from notebook_probe.run.attach.requests import Control, Request, Ticket
+from notebook_probe.run.actions.base import LiveActions
+from notebook_probe.run.attach.requests import Control, Ticket
 from notebook_probe.run.background import Background
 from notebook_probe.run.breakpoints.breakpoint import Breakpoint
 from notebook_probe.run.breakpoints.comparison import as_comparison
 from notebook_probe.run.breakpoints.conditions import (
     AtStep,
     Before,
-    Condition,
     OnAlert,
     OnError,
     OnNan,
     OnSeries,
+    PauseCondition,
 )
-from notebook_probe.run.breakpoints.requests import BreakpointInfo
 from notebook_probe.run.breakpoints.series_track import would_pause
 from notebook_probe.run.flight.recorder import FlightRecorder
-from notebook_probe.run.parts import RunParts
 
 __all__ = ["ControlActions"]
 
 LATE = {"after", "closing", "replay"}
-"""When what is read is of no use before an update."""
+"""Moments of a step that are too late for a breakpoint before an update."""
 
 
-class ControlActions(ABC):
+class ControlActions(LiveActions):
     """Pause, step and stop, breakpoints, and training in the background."""
 
-    _parts: RunParts
-
-    @property
-    @abstractmethod
-    def _live(self) -> RunParts:
-        """The parts of the run; raises ClosedRunError once it is closed."""
-
-    def put(self, request: Request) -> Ticket:
-        """Queue a request for the next step boundary, from any thread."""
-        return self._parts.put(request)
-
     def pause(self) -> Ticket:
-        """Hold the training before the next step, from any thread; `resume` lets it go on."""
+        """Pause training before the next step, from any thread; `resume` continues it."""
         return self._live.put(Control("pause"))
 
     def resume(self) -> Ticket:
-        """Let a training go on that is held, by `pause` or a breakpoint; from any thread."""
+        """Continue a training paused by `pause` or a breakpoint; from any thread."""
         return self._live.put(Control("resume"))
 
     def pause_when(
@@ -73,53 +60,53 @@ class ControlActions(ABC):
         error: bool = False,
         before: Before = "step",
     ) -> Breakpoint:
-        """Hold the training when something happens, as Pause does, until it is let go on.
+        """Pause training when a condition is met, until you press Continue.
 
-        It is held between two steps, before the next batch is taken where the loop calls
-        `boundary`. The panel says why, an event of kind ``"pause"`` keeps it, and ``resume()``,
-        Continue or Step lets it go on. Without a panel one line is printed. Where nobody could let
-        it go on, in a job without terminal or another thread, it is not held, and a line and the
-        event say so. In a job of several processes the first one holds, and the others wait.
+        Training pauses between two steps, before the next batch is taken if the loop calls
+        `boundary`. The panel says why, an event of kind ``"pause"`` is recorded, and ``resume()``,
+        Continue or Step continues it. Without a panel one line is printed. If nothing could
+        continue it, in a job without terminal or another thread, it does not pause, and a line and
+        the event say so. In a job of several processes the first one pauses, and the others wait.
 
-        Rows are looked at as soon as they are known: between the step and the next, of an
-        accelerator one step later, which the text then says. A series, and NaN, hold once until
-        a row has been otherwise.
+        Rows are checked as soon as they are known: between a step and the next; on an
+        accelerator one step later, which the text then says. A series, and NaN, pause once until
+        a row no longer meets the condition.
 
         Parameters
         ----------
         module, quantity, when : str
-            A series and what it is compared with: ``"> 10"``, ``"<= 0"``, ``"crosses 0.5"``. The
-            module is ``""`` for what the loop logs. It is checked at the steps at which it is
-            measured, and need not be attached yet.
+            A series and its comparison: ``"> 10"``, ``"<= 0"``, ``"crosses 0.5"``. The module is
+            ``""`` for logged scalars. It is checked at the steps at which it is measured, and need
+            not be attached yet.
         for_rows : int
-            So many measured rows in a row.
+            Consecutive measured rows that have to meet the condition.
         step : int
-            Before this step is trained.
+            Pause before this step is trained.
         alert : str or sequence of str
-            When one of these rules fires, or with ``"severe"`` any that is severe. The rules are
+            Pause when one of these rules fires, or with ``"severe"`` any severe one. The rules are
             applied at each step while it is armed.
         nan : bool
-            When anything that is logged, an output or a gradient is NaN or infinite, as far as
-            quantities are attached that tell: norms, RMS, largest values, ``nonfinite_fraction``.
+            Pause when a logged value, an output or a gradient is NaN or infinite, as far as
+            attached quantities show it: norms, RMS, largest values, ``nonfinite_fraction``.
         error : bool
-            When the loop raises: a `Loop`, one in the background, or in ``with run:``. It raises
-            as ever once it is let go on.
+            If the loop raises, keep its state for inspection, then re-raise: in a `Loop`, in the
+            background, or in ``with run:``.
         before : "step" or "update"
-            ``"update"`` holds a series or NaN before the optimizer applies the gradient, by what is
-            known by then. On an accelerator each step then waits for the device.
+            ``"update"`` pauses for a series or NaN before the optimizer applies the gradient, by
+            the values known by then. On an accelerator each step then waits for the device.
 
         Returns
         -------
         Breakpoint
-            ``remove()`` takes it away, ``armed`` switches it off and on, ``number`` is its step or
-            threshold. The same condition once more gives the one that is there.
+            ``remove()`` removes it, ``armed`` switches it off and on, ``number`` is its step or
+            threshold. An equal condition returns the existing breakpoint.
 
         Raises
         ------
         BreakpointError
-            No condition, or more than one; a comparison or number that cannot be.
+            No condition, or more than one; an invalid comparison or number.
         UnknownNameError
-            A module or rule that is not there.
+            An unknown module or rule.
         ClosedRunError
 
         Examples
@@ -130,7 +117,7 @@ class ControlActions(ABC):
         >>> run.pause_when(nan=True, before="update")  # doctest: +SKIP
         """
         live = self._live
-        given: list[Condition] = []
+        given: list[PauseCondition] = []
         if (module, quantity, when) != (None, None, None):
             given.append(self._of_series(module, quantity, when, for_rows, before))
         if step is not None:
@@ -168,7 +155,7 @@ class ControlActions(ABC):
 
     @property
     def flight(self) -> FlightRecorder | None:
-        """The flight recorder, whose ``write()`` writes what it keeps; None without one.
+        """Flight recorder, whose ``write()`` stores its rows in the record; None without one.
 
         Examples
         --------
@@ -179,19 +166,15 @@ class ControlActions(ABC):
         flight = self._parts.flight
         return flight if flight.n_steps else None
 
-    def breakpoint_infos(self) -> list[BreakpointInfo]:
-        """The same as plain values, as they are now."""
-        return self._parts.breakpoints.infos()
-
     def would_pause(
         self, module: str, quantity: str, when: str, *, for_rows: int = 1
     ) -> npt.NDArray[np.int64]:
-        """The steps at which `pause_when` with this series would have paused, by what is recorded.
+        """Return the recorded steps at which `pause_when` with this series would have paused.
 
         Raises
         ------
         BreakpointError, UnknownNameError, QuantityError
-            As `pause_when`, and for a series that is not recorded.
+            The errors of `pause_when`, and a series that is not recorded.
 
         Examples
         --------
@@ -202,14 +185,6 @@ class ControlActions(ABC):
         series = self._parts.source.series(condition.module, condition.quantity)
         rows = zip(series.step.values.tolist(), series.values.tolist(), strict=True)
         return np.array(would_pause(condition, rows), np.int64)
-
-    def severe_rules(self) -> list[str]:
-        """The rules that ``alert="severe"`` stands for."""
-        return [name for name, rule in self._parts.rules.items() if rule.severity == "severe"]
-
-    def rule_names(self) -> list[str]:
-        """The alert rules that are followed."""
-        return [*self._parts.rules]
 
     def _of_series(
         self,
@@ -231,27 +206,6 @@ class ControlActions(ABC):
         if before == "update" and name in quantities and LATE & {*quantities[name].moments}:
             raise BreakpointError(f"{name} is known after the update: before='step' can hold it")
         return OnSeries(label, name, as_comparison(when), for_rows, before)
-
-    # ---------------------------------------------------------------- who trains, and who watches
-
-    def each_boundary(self, callback: Callable[[], None]) -> Callable[[], None]:
-        """Call ``callback`` on the training thread at every boundary; returns its removal."""
-        return self._parts.gate.each_boundary(callback)
-
-    def each_step(self, callback: Callable[[int], None]) -> Callable[[], None]:
-        """Call ``callback(step)`` on the training thread before each step; returns its removal.
-
-        The step before is recorded by then, and none is open.
-        """
-        return self._live.gate.each_step(callback)
-
-    def each_end(self, callback: Callable[[], None]) -> Callable[[], None]:
-        """Call ``callback`` before the run is closed by its user; returns its removal."""
-        return self._live.gate.each_end(callback)
-
-    def each_news(self, callback: Callable[[], None]) -> Callable[[], None]:
-        """Call ``callback`` on the training thread when requests were answered, or it is held."""
-        return self._parts.gate.each_news(callback)
 
     def train_in_background(self, function: Callable[[], Any]) -> Background:
         """Run the training function in a thread, so that the notebook stays free.

@@ -1,9 +1,8 @@
-"""The graph of the network that trains."""
+"""Network of a live run: its graph, and its export to ONNX."""
 
 from __future__ import annotations
 
 import time
-from abc import ABC, abstractmethod
 from collections.abc import Callable
 from concurrent.futures import Future, wait
 from os import PathLike
@@ -11,10 +10,14 @@ from pathlib import Path
 from typing import Any, TypeVar
 
 from notebook_probe.errors import NoGraphError
+from notebook_probe.examine.examining import examine
+from notebook_probe.examine.findings import Examination
+from notebook_probe.examine.subject import LossFunction, Subject
 from notebook_probe.graph.building import in_words
 from notebook_probe.graph.graph import Graph
 from notebook_probe.graph.onnx_file import check_onnx, to_onnx
 from notebook_probe.graph.recorded import graph_of
+from notebook_probe.run.actions.base import LiveActions
 from notebook_probe.run.parts import RunParts
 
 __all__ = ["GraphActions"]
@@ -26,49 +29,34 @@ NO_INPUTS = "no batch is known: give inputs, or keep a batch with run.probe_batc
 Made = TypeVar("Made")
 
 
-class GraphActions(ABC):
-    """What a live run tells of its network as a whole."""
-
-    _parts: RunParts
-
-    @property
-    @abstractmethod
-    def _live(self) -> RunParts:
-        """The parts of the run; raises ClosedRunError once it is closed."""
-
-    @property
-    @abstractmethod
-    def closed(self) -> bool: ...
-
-    @property
-    @abstractmethod
-    def kept_batch(self) -> tuple[tuple[Any, ...], dict[str, Any]] | None: ...
+class GraphActions(LiveActions):
+    """Methods of a live run for its network as a whole."""
 
     def graph(self, *args: Any, **kwargs: Any) -> Graph:
-        """The graph of the network: its operators, what they give each other, and their modules.
+        """Return the graph of the network: its operators, tensors between them, and modules.
 
-        It is exported by torch, without computing anything; if it cannot be, the network is called
-        once on copies; if that fails, too, it is the tree of the modules. ``how`` and ``why`` say
-        which it is and what stood against a better one. Nothing of the network changes, and
-        nothing is measured meanwhile. The record keeps it as an event, `graph` of an opened record
-        reads it.
+        It is exported by torch, without computing anything; if that fails, the network is called
+        once on copies; if that fails, too, the graph is the tree of the modules. ``how`` and
+        ``why`` have the way and the reasons against a better one. Nothing in the network changes,
+        and nothing is measured meanwhile. The record stores it as an event, `graph` of an opened
+        record reads it.
 
         Parameters
         ----------
         *args, **kwargs
-            What the network is called with. Without any, the graph that is recorded; or else that
-            of the batch that `probe_batch` has kept; or else the tree, which is not recorded.
+            Arguments of the network. Without any, the recorded graph; or else the graph for the
+            batch of `probe_batch`; or else the tree, which is not recorded.
 
         Returns
         -------
         Graph
-            Also while another thread trains: built between two of its steps.
+            The graph, also while another thread trains: built between two of its steps.
 
         Raises
         ------
         NoGraphError
-            The run is closed and has recorded none; or the thread that trains has come to the end
-            of no step for a minute.
+            The run is closed and has recorded none; or the training thread has completed no step
+            for a minute.
 
         Examples
         --------
@@ -89,18 +77,18 @@ class GraphActions(ABC):
         return _between_steps(live, built)
 
     def to_onnx(self, path: str | PathLike[str], *args: Any, **kwargs: Any) -> Path:
-        """Write the network, as it is between two steps, into an ONNX file.
+        """Export the network between two steps to an ONNX file.
 
-        In evaluation mode, with its weights; more than 1 GiB of them lie beside it, in
-        ``....data``. Nothing of the network changes.
+        It is exported in evaluation mode, with its weights; if they exceed 1 GiB, they are in a
+        second file, ``....data``. Nothing in the network changes.
 
         Parameters
         ----------
         path : path
-            Of the file; one that is there is written over.
+            Path of the file; an existing one is overwritten.
         *args, **kwargs
-            What the network is called with, whose sizes the file has; without any, the batch that
-            `probe_batch` has kept.
+            Arguments of the network, whose sizes the file has; without any, the batch of
+            `probe_batch`.
 
         Returns
         -------
@@ -122,7 +110,7 @@ class GraphActions(ABC):
         """
         live = self._live
         check_onnx()
-        given = (args, kwargs) if args or kwargs else self.kept_batch
+        given = (args, kwargs) if args or kwargs else live.kept_batch
         if given is None:
             raise NoGraphError(f"to_onnx({str(path)!r}): {NO_INPUTS}")
         try:
@@ -132,17 +120,66 @@ class GraphActions(ABC):
         except Exception as error:
             raise NoGraphError(f"to_onnx({str(path)!r}): {in_words(error)}") from error
 
+    def examine(
+        self, inputs: Any, targets: Any = None, loss: LossFunction | None = None
+    ) -> Examination:
+        """Check the model, a batch and the loss before the first step, or at any time.
+
+        It says what the optimizers hold, how far the gradient of the loss reaches, whether the loss
+        is made for what the model returns and for its targets, whether samples or later positions
+        change each other's outputs, whether evaluation repeats, and what a step costs. All of it is
+        done on a copy: the training that follows is equal bit for bit.
+
+        Parameters
+        ----------
+        inputs : Tensor, tuple or mapping
+            What the model is called with: a tuple is its arguments, a mapping its keywords.
+        targets : object, optional
+            Handed to ``loss``.
+        loss : callable, optional
+            ``loss(output, targets)``, or ``loss(output)`` where there are no targets. Without one
+            the output's own ``loss`` is taken, as models of transformers have it.
+
+        Returns
+        -------
+        Examination
+            Findings, the worst first, with what was found good; shown as text or as a table.
+
+        Raises
+        ------
+        NotApplicableError
+            The model cannot be copied.
+        ClosedRunError
+
+        Examples
+        --------
+        >>> run.examine(images, labels, torch.nn.functional.cross_entropy)  # doctest: +SKIP
+        1 wrong, 10 good
+        wrong    loss: cross_entropy takes logits, and gets a softmax
+                 try: return logits: the loss has the activation in it
+        good     who trains: an optimizer holds all 2 parameters to train
+        """
+        live = self._live
+
+        def subject() -> Subject:
+            optimizers = live.observer.updates.optimizers
+            return Subject.of(live.graphs.model, optimizers, inputs, targets, loss)
+
+        return examine(_between_steps(live, subject))
+
 
 def _between_steps(live: RunParts, act: Callable[[], Made]) -> Made:
-    """Do it while no step is open, or this thread is amid its own; let another thread do it."""
+    """Run a function while no step is open, on the training thread if that is another one."""
     done: Future[Made] = Future()
 
     def do() -> None:
+        # It is called from wherever a step ends first: by the gate, or here.
         if done.done():
             return
         try:
             done.set_result(act())
         except BaseException as error:
+            # Raised on the thread that waits for the result, not in the training.
             done.set_exception(error)
 
     if _trains_elsewhere(live):

@@ -1,8 +1,7 @@
-"""What a user has a run keep: numbers, pictures, notes; and who else is told."""
+"""Logging and notes of users: numbers, pictures, notes; and mirrors to other loggers."""
 
 from __future__ import annotations
 
-from abc import ABC, abstractmethod
 from collections.abc import Mapping
 from typing import Any, SupportsFloat
 
@@ -20,19 +19,14 @@ from notebook_probe.record.format.notes import (
     read_notes,
     written_notes,
 )
+from notebook_probe.run.actions.base import LiveActions
 from notebook_probe.run.mirror.mirror import Mirror
-from notebook_probe.run.parts import RunParts
 
 __all__ = ["LogActions"]
 
 
-class LogActions(ABC):
-    """What may be kept beside what is measured."""
-
-    @property
-    @abstractmethod
-    def _live(self) -> RunParts:
-        """The parts of the run; raises ClosedRunError once it is closed."""
+class LogActions(LiveActions):
+    """Methods that record what the user provides."""
 
     def log(
         self,
@@ -42,16 +36,20 @@ class LogActions(ABC):
         phase: PhaseName = "training",
         **scalars: SupportsFloat,
     ) -> None:
-        """Record scalars of your own, e.g. ``run.log(loss=loss)``.
+        """Record scalars, e.g. ``run.log(loss=loss)``.
 
         A number belongs to the step that was trained last, if its cell still runs, else to the
-        next. That of an evaluation is of the state that is evaluated: with ``phase="eval"`` its
+        next. A number that is logged before each forward belongs to the next step: after an update
+        that is the second value of a name, or a name whose last value was logged before a forward.
+        A number of an evaluation belongs to the evaluated state: with ``phase="eval"`` its
         step is the number of updates completed. A tensor stays on its device until the next flush.
-        The same name again in one step replaces the value, of which a warning tells once.
+        The same name again in one step replaces the value, with one warning.
 
-        A name is any text that can be printed; under it the scalar is read,
-        ``run.data["train/loss"]``. The first 16 that can be variables have arrays of their own in
-        ``scalars/every_1``, all others are columns of ``names/logged``.
+        A name is any printable text; the scalar is read under it, ``run.data["train/loss"]``. If
+        the whole model has a measured series of the name, it is read as ``logged_grad_norm``, and
+        numbers of evaluations as ``eval_acc`` if ``acc`` is also logged in training steps, with one
+        warning. The first 16 that are valid variable names have arrays in ``scalars/every_1``, all
+        others are columns of ``names/logged``.
 
         Parameters
         ----------
@@ -85,7 +83,7 @@ class LogActions(ABC):
         live.loop_log.log(checked, on_device, phase)
 
     def log_array(self, name: str, array: ArrayLike | Tensor, module: str = "") -> None:
-        """Record an image or another small array of your own, at the step that `log` records at.
+        """Record an image or another small array, at the step that `log` records at.
 
         It is copied, and kept as float32: bytes, halves and truth values without a loss. It counts
         in ``max_bytes``. The same name again in one step replaces the array, of which a warning
@@ -97,16 +95,15 @@ class LogActions(ABC):
         name : str
             A word of letters, digits and ``_`` that is no quantity's.
         array : Tensor or array of real numbers
-            Of one dimension or more, and at most 2**20 elements; a tensor that lives on an
-            accelerator stays there until the next flush.
+            One dimension or more, and at most 2**20 elements; a tensor on an accelerator stays
+            there until the next flush.
         module : str
             Path of the module or parameter that it is of; ``""`` for the whole model.
 
         Raises
         ------
         QuantityError
-            For anything else, another shape than that of the step before, and a name that stands
-            for something else.
+            Anything else, another shape than in the step before, or a name with another meaning.
         UnknownNameError
             For a module that the model has not.
         RuntimeError
@@ -145,9 +142,9 @@ class LogActions(ABC):
         writer.annotate(**{ANNOTATIONS: written_notes(ANNOTATIONS, {**known, **notes})})
 
     def keep_lineage(self, **parts: Mapping[str, Any]) -> None:
-        """Keep of what the run came, or what came of it; a part again replaces that part.
+        """Store parts of the run's provenance; a part with the same name is replaced.
 
-        A `notebook_probe.summary` collector does so by itself.
+        A `notebook_probe.summary` collector calls this.
 
         Parameters
         ----------
@@ -169,13 +166,13 @@ class LogActions(ABC):
         writer.annotate(**{LINEAGE: written_notes(LINEAGE, kept, MOST_LINEAGE_BYTES)})
 
     def mirror(self, logger: object) -> Mirror:
-        """Hand every recorded number on to another logger as well, on a thread of its own.
+        """Copy every recorded number to another logger, in a background thread.
 
-        Tags are ``conv1/grad_norm``, and ``loss`` of what the loop logs and of the whole model.
-        All numbers of a step come together, in the order of steps, about a second after they were
-        recorded and by the time the run or the mirror is closed: close it before you finish the
-        logger. Vectors and arrays stay in the record alone. A logger that raises ends its mirror,
-        which a warning, the status and an event say; the training and the record go on.
+        Tags are ``conv1/grad_norm``, and ``loss`` for logged scalars and the whole model. All
+        numbers of a step are sent together, in the order of steps, about a second after they were
+        recorded and at the latest when the run or the mirror is closed: close it before you finish
+        the logger. Vectors and arrays stay in the record only. A logger that raises ends its
+        mirror, with a warning, a note in the status and an event; training and recording continue.
 
         Parameters
         ----------

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import time
-from abc import ABC, abstractmethod
 
 import xarray as xr
 
 from notebook_probe.errors import NotLookedError
 from notebook_probe.record.views.looks import Look, looks_of
+from notebook_probe.run.actions.base import LiveActions
 from notebook_probe.run.attach.requests import LookAt, Ticket
 from notebook_probe.run.parts import RunParts
 
@@ -19,32 +19,26 @@ TURN_S = 0.25
 """The training may end meanwhile."""
 
 
-class LookActions(ABC):
-    """What a run shows of tensors."""
-
-    _parts: RunParts
-
-    @property
-    @abstractmethod
-    def _live(self) -> RunParts:
-        """The parts of the run; raises ClosedRunError once it is closed."""
+class LookActions(LiveActions):
+    """Methods that show tensors."""
 
     def look(self, module: str, *, samples: int = 8) -> PendingLook:
         """Keep the tensors of ``module`` in the next step: what it gets, gives, weighs and changes.
 
-        Its input, output and the gradient of the output (of some samples), its weight, the weight's
-        gradient and update, and of an attention how each query shares it out; with them, of the
-        whole tensors, least, mean and largest value, deviation, zeros, NaN and infinities. The
-        record keeps them: `looks` lists them, in an opened record too. One step is dearer by a
-        copy of what is kept. 64 looks are; then the oldest goes, and an event says so.
+        The tensors are its input, output and the gradient of the output (of some samples), its
+        weight, the weight's gradient and update, and for attention the weights of each query; with
+        them, for the whole tensors, least, mean and largest value, deviation, zeros, NaN and
+        infinities. The record stores them: `looks` lists them, also in an opened record. It costs
+        one step a copy of the stored parts. 64 looks are kept; then the oldest is dropped, with an
+        event.
 
         Parameters
         ----------
         module : str
             Path of one module.
         samples : int
-            Of what has a batch, at most so many, 1 to 64; of large tensors fewer, or every n-th
-            row.
+            Maximum samples of tensors with a batch axis, 1 to 64; fewer of large tensors, or every
+            n-th row.
 
         Returns
         -------
@@ -69,26 +63,21 @@ class LookActions(ABC):
         live.looks.check(request)
         return PendingLook(live, module, live.put_between_steps(request))
 
-    def pending_looks(self) -> tuple[list[tuple[str, int]], dict[tuple[str, int], str]]:
-        """Module and step of the looks that are not over, and why others have kept nothing."""
-        looks = self._parts.looks
-        return looks.asked, looks.missed
-
 
 class PendingLook:
-    """A look that was asked for; its `data` are there once its step is over."""
+    """A requested look; its `data` are available once its step is over."""
 
     def __init__(self, live: RunParts, module: str, ticket: Ticket) -> None:
         self._live, self.module, self.ticket = live, module, ticket
 
     @property
     def step(self) -> int:
-        """The step in which it is taken; -1 until one has begun."""
+        """Step in which the look is taken; -1 until it has started."""
         return self.ticket.applied_step
 
     @property
     def data(self) -> xr.Dataset:
-        """A variable for each tensor, with what is true of all of it as attributes.
+        """Dataset with a variable per tensor, and facts about the whole tensor as attributes.
 
         Raises
         ------
@@ -99,7 +88,7 @@ class PendingLook:
 
     @property
     def kept(self) -> Look:
-        """The look as the record has it; raises as `data`."""
+        """The recorded look; raises as `data`."""
         self._wait()
         ticket, looks = self.ticket, self._live.looks
         if ticket.state == "refused":
@@ -119,7 +108,7 @@ class PendingLook:
         raise NotLookedError(looks.missed.get(key, f"nothing was kept of {self.module}"))
 
     def _wait(self) -> None:
-        """As long as another thread trains; the one that trains cannot wait for itself."""
+        """Wait while another thread trains; the training thread cannot wait for itself."""
         live, deadline = self._live, time.monotonic() + PATIENCE_S
         while live.gate.is_elsewhere or live.state.trains_in_background:
             if live.looks.wait(self.ticket, self.module, TURN_S) or time.monotonic() > deadline:

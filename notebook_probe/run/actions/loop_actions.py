@@ -1,23 +1,19 @@
-"""What the training loop tells its run: batches, where a step ends, what to evaluate."""
+"""Reports of a training loop to its run: batches, ends of steps, progress."""
 
 from __future__ import annotations
 
-import json
-from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from typing import Any, TypeVar
 
-from torch import Tensor, nn
-from torch.optim import Optimizer
+from torch import Tensor
 
 from notebook_probe.errors import ScheduleError
 from notebook_probe.probes.replay.probe_batch import ProbeBatch
-from notebook_probe.record.format.notes import CHECKPOINT
+from notebook_probe.run.actions.base import LiveActions
 from notebook_probe.run.handle import Handle
 from notebook_probe.run.loop.batches import Batches, read_batch
 from notebook_probe.run.loop.probe_batch import keep_probe_batch
-from notebook_probe.run.parts import RunParts
 from notebook_probe.schedules.span import UNKNOWN
 
 __all__ = ["LoopActions"]
@@ -25,29 +21,24 @@ __all__ = ["LoopActions"]
 Batch = TypeVar("Batch")
 
 
-class LoopActions(ABC):
-    """What a training loop may call; one that calls nothing is fine."""
-
-    @property
-    @abstractmethod
-    def _live(self) -> RunParts:
-        """The parts of the run; raises ClosedRunError once it is closed."""
+class LoopActions(LiveActions):
+    """Methods for training loops, all optional."""
 
     def batch(self, **values: Any) -> None:
         """Hand over what only the loop knows of a batch, e.g. ``run.batch(targets=y, indices=i)``.
 
-        Quantities name it ``batch_targets``, ``batch_indices``, and so on, alone or beside a
-        tensor of a call. Call it once the batch is there and before the optimizer's step, as often
-        as there is something new. It holds for every call of the model until a name is given
-        again, which begins the next micro-batch, or until the step is over. After the step only
-        what still has its graph, such as losses, is known to be of the batch before. Nothing is
+        Quantities name it ``batch_targets``, ``batch_indices``, and so on, alone or with a tensor
+        of a call. Call it once the batch is available and before the optimizer's step, as often as
+        there is something new. It applies to every call of the model until a name is given again,
+        which starts the next micro-batch, or until the step is over. After the step only tensors
+        that still have their graph, such as losses, are known to be of the batch before. Nothing is
         copied to the host here, and nothing done while no quantity needs it.
 
         Parameters
         ----------
         **values : Tensor, array, list of numbers, or a container of tensors
             ``targets`` (class indices), ``losses`` (one per sample) and ``indices`` (which samples
-            of the data set) are those that our own quantities read. A quantity needs ``targets``
+            of the dataset) are those that our own quantities read. A quantity needs ``targets``
             and ``indices`` before the forward pass if it also reads an ``output``.
 
         Raises
@@ -67,16 +58,15 @@ class LoopActions(ABC):
         observer.take_batch({name: read_batch(name, value) for name, value in values.items()})
 
     def batches(self, loader: Iterable[Batch]) -> Batches[Batch]:
-        """The batches of ``loader``, with the time spent waiting for them measured.
+        """Return the batches of ``loader``, and measure the time spent waiting for them.
 
-        Where each pass through them begins is noted in the record, and of a loader that has a
-        ``batch_size`` how many samples a step takes, so that runs can be compared by epochs and
-        by samples.
+        The start of each pass is noted in the record, and, for a loader with a ``batch_size``, the
+        samples per step, so that runs can be compared by epochs and by samples.
 
         Parameters
         ----------
         loader : iterable
-            Every epoch may go through it again; batches come as they are.
+            Every epoch may iterate over it again; batches are passed on unchanged.
 
         Examples
         --------
@@ -93,21 +83,21 @@ class LoopActions(ABC):
         end_step: int | None = None,
         epoch: int | None = None,
     ) -> None:
-        """Say how far training is and will go: for the status, the panel's bar, and schedules.
+        """Set how far training is and will go: for the status, the panel's bar, and schedules.
 
         ``status().seconds_left`` follows from the speed of the last steps; schedules such as
-        ``"times(20)"`` act upon it from the next step on. What is left out stays as it was said
-        before. It is no limit: training may stop before, or go on.
+        ``"times(20)"`` use it from the next step on. Omitted arguments keep their values. It is no
+        limit: training may stop before, or continue.
 
         Parameters
         ----------
         start_step : int, optional
             The first step of this training; 0 at first. A second one in the same run says its own.
         end_step : int, optional
-            The record's step when training ends: the number of updates completed by then; -1 where
-            nobody knows. Once training has gone past it, it counts as not known.
+            The record's step when training ends: the number of updates completed by then; -1 if
+            unknown. Once training has passed it, it counts as unknown.
         epoch : int, optional
-            The one that is trained now; shown as it is given. -1 is for what is not known.
+            The present epoch, shown unchanged; -1 means unknown.
 
         Raises
         ------
@@ -146,27 +136,12 @@ class LoopActions(ABC):
             live.probes.expect(start, end)
             live.change_between_steps()
 
-    @property
-    def end_step(self) -> int:
-        """The record's step when training ends, as `expect` was told; -1 where nobody knows."""
-        return self._live.state.end_step
-
-    @property
-    def optimizers(self) -> list[Optimizer]:
-        """Those that own some of the model's parameters, as far as they have shown themselves."""
-        return self._live.observer.updates.optimizers
-
-    @property
-    def is_shown(self) -> bool:
-        """A panel of this process shows the run."""
-        return self._live.gate.is_followed
-
     def boundary(self) -> None:
-        """Let Pause, Step and Stop act here, before a batch is drawn, so that none is lost.
+        """Apply Pause, Step and Stop here, before a batch is drawn, so that none is lost.
 
-        Without it they act in the forward that begins the next step, whose batch has been drawn.
-        The step whose update has happened ends here, and what was requested is done. Amid the
-        micro-batches of a step it does nothing. It is called on the thread that trains.
+        Without it they act in the forward that starts the next step, whose batch has been drawn.
+        The step whose update has happened ends here, and requests are applied. Between the
+        micro-batches of a step it does nothing. Call it on the training thread.
 
         Raises
         ------
@@ -184,10 +159,10 @@ class LoopActions(ABC):
         self._live.observer.end_step()
 
     def loop_raised(self, error: BaseException) -> None:
-        """Say that the loop is about to end by an exception, on the thread that trains.
+        """Report that an exception is about to end the loop, on the training thread.
 
-        Where ``pause_when(error=True)`` is armed it is held here, its state kept to be looked at;
-        raise the exception then as ever. An interrupt and Stop are no errors.
+        If ``pause_when(error=True)`` is armed, training pauses here, and its state is kept for
+        inspection; raise the exception afterwards. An interrupt and Stop are no errors.
 
         Examples
         --------
@@ -202,23 +177,23 @@ class LoopActions(ABC):
     def step(self) -> None:
         """Close the open step by hand, after backward, in loops without an optimizer.
 
-        From the first call on, steps close only so.
+        From the first call on, only this closes steps.
         """
         self._live.observer.step()
 
     def probe_batch(self, inputs: Any, targets: Any, loss_fn: Callable[[Any, Any], Tensor]) -> None:
         """Keep a batch, on which quantities such as ``sharpness`` run the model once more.
 
-        They do so as a due step begins, of the weights with which it begins, with the model in
+        They do so at the start of a due step, with the weights of that moment, with the model in
         evaluation mode and without autocast. Parameters, gradients, buffers, modes and random
-        generators are left as they were, bit for bit; nothing else of any run counts these calls.
-        Your own hooks and ``loss_fn`` are called as in any call of the model. A new batch replaces
-        the old one, and is the new reference of what is compared with the first due step.
+        generators are restored bit for bit; nothing else of any run counts these calls. Your own
+        hooks and ``loss_fn`` are called as in any call of the model. A new batch replaces the old
+        one, and is the new reference for comparisons with the first due step.
 
         Parameters
         ----------
         inputs : Tensor, tuple or mapping
-            What the model is called with: a tuple is its arguments, a mapping its keywords.
+            Inputs of the model: a tuple is its arguments, a mapping its keywords.
         targets : anything
             Handed to ``loss_fn``; copies are kept of both.
         loss_fn : callable
@@ -234,7 +209,7 @@ class LoopActions(ABC):
             The model has lazy parameters and was never called.
         ClosedRunError
         Exception
-            Whatever the model or ``loss_fn`` raises: both are tried at once, unless another thread
+            Any error of the model or ``loss_fn``: both are called at once, unless another thread
             trains the model.
 
         Examples
@@ -247,58 +222,18 @@ class LoopActions(ABC):
         batch = ProbeBatch.of(inputs, targets, loss_fn)
         keep_probe_batch(batch, live.observer, live.gate, live.writer)
 
-    def checkpoint_saved(
-        self, step: int, path: str, nbytes: int, loss: float | None = None
-    ) -> None:
-        """Note that the training can go back to a step: an event of kind ``"checkpoint"``.
-
-        `notebook_probe.train` tells it by itself; a loop of your own may. The panel has a history
-        of them below its heat map.
-
-        Parameters
-        ----------
-        step : int
-            Updates completed at the state that was saved.
-        path : str
-        nbytes : int
-        loss : float, optional
-            That of the state.
-
-        Raises
-        ------
-        ClosedRunError
-
-        Examples
-        --------
-        >>> run.checkpoint_saved(500, "checkpoints/500.pt", 314_000)  # doctest: +SKIP
-        """
-        detail = {"step": int(step), "bytes": int(nbytes), "path": str(path), "loss": loss}
-        text = f"checkpoint of step {step}"
-        self._live.writer.event(step, CHECKPOINT, text, json.dumps(detail))
-
-    @property
-    def watched_model(self) -> nn.Module:
-        """The model that is watched, which a run holds weakly."""
-        return self._live.probes.model
-
-    @property
-    def kept_batch(self) -> tuple[tuple[Any, ...], dict[str, Any]] | None:
-        """Arguments and keywords of the batch that `probe_batch` has kept; None without one."""
-        batch = self._live.observer.replay.batch
-        return None if batch is None else (batch.args, batch.kwargs)
-
     @contextmanager
     def at_step(self, step: int, only: Handle | None = None) -> Iterator[None]:
         """Record what happens inside as of ``step``: an old checkpoint evaluated.
 
-        Calls of the model inside count as evaluations of the state after ``step`` updates,
-        whatever mode it is in, and `log` writes there too. Every probe of phase ``"eval"``
-        measures, due or not; but none of several steps, of which the others are not there. The
-        step of the training stays as it is, and nothing inside is part of it. What was recorded
-        at this step before is read no more.
+        Calls of the model inside count as evaluations of the state after ``step`` updates, whatever
+        mode it is in, and `log` writes there too. Every probe of phase ``"eval"`` measures, due or
+        not; but none that needs several steps, as the others are missing. The step of the training
+        does not change, and nothing inside is part of it. Values recorded at this step before are
+        no longer read.
 
-        With ``only``, what `attach` returned, no other probe measures, and what others measured
-        at this step before stays what is read.
+        With ``only``, a result of `attach`, no other probe measures, and other values recorded at
+        this step before are still read.
 
         The model's state is yours: load the checkpoint inside, and before you train on load the
         newest one again.

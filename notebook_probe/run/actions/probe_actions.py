@@ -1,39 +1,43 @@
-"""What one changes of what is measured, beside attaching and detaching."""
+"""Changes to running measurements: schedules, presets, budget."""
 
 from __future__ import annotations
 
-from abc import ABC, abstractmethod
+from collections.abc import Mapping
+from typing import Any
 
+from notebook_probe.errors import QuantityError
 from notebook_probe.model.selectors import Where
-from notebook_probe.run.attach.preset_table import typical_percent
+from notebook_probe.run.actions.base import LiveActions
 from notebook_probe.run.attach.presets import presets
 from notebook_probe.run.attach.requests import AttachPreset, Ticket
-from notebook_probe.run.health.status import PresetInfo
-from notebook_probe.run.parts import RunParts
 from notebook_probe.schedules import ScheduleLike
 
 __all__ = ["ProbeActions"]
 
+INCOMPLETE = (
+    "reschedule(where, quantity, schedule): a quantity and a schedule are expected; what attach "
+    "returned is moved by handle.reschedule(schedule)"
+)
 
-class ProbeActions(ABC):
-    """Schedules of what is attached, presets while it trains, and what all of it may cost."""
 
-    _parts: RunParts
+class ProbeActions(LiveActions):
+    """Methods that change schedules, attach presets and limit the cost during training."""
 
-    @property
-    @abstractmethod
-    def _live(self) -> RunParts:
-        """The parts of the run; raises ClosedRunError once it is closed."""
-
-    def reschedule(self, where: Where | None, quantity: str, schedule: ScheduleLike) -> int:
+    def reschedule(
+        self,
+        where: Where | None,
+        quantity: str = "",
+        schedule: ScheduleLike = None,
+    ) -> int:
         """Measure what is attached on another schedule, from the next step boundary on.
 
-        The series goes on; a budget stretches it no more, as its schedule is a choice now.
+        The series continues; a budget no longer stretches it, as its schedule is now chosen.
 
         Parameters
         ----------
         where : str, class, callable, iterable or None
-            As in `attach`; None is wherever it is attached, and modules that are added later.
+            As in `attach`; None is wherever it is attached, and modules that are added later. What
+            `attach` returned is moved by `Handle.reschedule`.
         quantity : str
         schedule : str, int, Schedule or callable
 
@@ -56,15 +60,17 @@ class ProbeActions(ABC):
         >>> run.reschedule(None, "effective_rank", "every(50)")  # doctest: +SKIP
         """
         live = self._live
+        if schedule is None or not (isinstance(quantity, str) and quantity):
+            raise QuantityError(INCOMPLETE)
         moved = live.probes.reschedule(where, quantity, schedule)
         live.change_between_steps()
         return moved
 
     def attach_preset(self, name: str) -> Ticket:
-        """Measure what a preset measures, but for what is attached already on any schedule.
+        """Attach a preset, except for quantities that are attached already on any schedule.
 
-        It acts at once when no step is open, else from the next one on; the ticket says what became
-        of it. `notebook_probe.list_presets` lists them.
+        It acts at once if no step is open, else from the next one on; the ticket reports the
+        result. `notebook_probe.list_presets` lists the presets.
 
         Raises
         ------
@@ -77,23 +83,46 @@ class ProbeActions(ABC):
         live = self._live
         return live.put_between_steps(AttachPreset(presets[name].name))
 
-    def preset_infos(self) -> list[PresetInfo]:
-        """Every preset, with what it takes of a step where that has been measured.
+    def state_dict(self) -> dict[str, Any]:
+        """Return the state of quantities that look back at earlier steps.
+
+        Store it in your own checkpoint, between two steps, and pass it to `load_state_dict` of the
+        run that continues: `distance_from_init` is then measured from the same start. A checkpoint
+        of a `Loop` includes it. It contains tensors, numbers, text, and lists and dicts of these,
+        so that ``torch.load(..., weights_only=True)`` reads it; state of your own windows that is
+        none of these is left out.
 
         Examples
         --------
-        >>> [one.name for one in run.preset_infos()][:2]  # doctest: +SKIP
-        ['default', 'gradients']
+        >>> torch.save({"model": model.state_dict(), "run": run.state_dict()}, "kept.pt")
+        ... # doctest: +SKIP
         """
-        return [PresetInfo(one.name, one.about, typical_percent(one)) for one in presets.values()]
+        return self._live.looking_back.state()
+
+    def load_state_dict(self, state: Mapping[str, Any]) -> None:
+        """Continue quantities with a state from `state_dict`, from the next step on.
+
+        It is used if the next step is the one at which it was made. Without it, quantities that
+        look back have a gap in a resumed run, and an event names them.
+
+        Raises
+        ------
+        ClosedRunError
+
+        Examples
+        --------
+        >>> run = nbp.watch(model, store="runs/digits.zarr", step=1200)  # doctest: +SKIP
+        >>> run.load_state_dict(torch.load("kept.pt", weights_only=True)["run"])  # doctest: +SKIP
+        """
+        self._live.looking_back.take(state)
 
     def budget(self, percent: float | None) -> None:
-        """Stay below ``percent`` of step time: when watching costs more, quantities are stretched.
+        """Limit watching to ``percent`` of step time: quantities that cost more are measured less.
 
-        Then one of 2, 4, 8, ... due steps is measured of them, the dearest first and norms last,
-        at all modules alike; every change is an event of the record and stands in
-        ``status().budget``. What was attached with a schedule of its own is measured as asked.
-        None measures every due step again.
+        One of 2, 4, 8, ... due steps is then measured, the most expensive quantities first and
+        norms last, at all modules alike; every change is an event of the record and shown in
+        ``status().budget``. Quantities attached with an explicit schedule are not changed. None
+        measures every due step again.
 
         Raises
         ------

@@ -1,33 +1,21 @@
-"""What one sets of a training while it runs."""
+"""Changes to the settings of a training."""
 
 from __future__ import annotations
 
-from abc import ABC, abstractmethod
 from collections.abc import Callable
 from typing import Any, SupportsFloat
 
+from notebook_probe.run.actions.base import LiveActions
 from notebook_probe.run.attach.requests import EditRule, Release, Scale, Set, Ticket
-from notebook_probe.run.parts import RunParts
 from notebook_probe.run.settings.knob import Knob
 from notebook_probe.run.settings.rule_edits import edited
 from notebook_probe.run.settings.setting import KnobInfo
-from notebook_probe.run.settings.settings import Settings
 
 __all__ = ["SettingActions"]
 
 
-class SettingActions(ABC):
+class SettingActions(LiveActions):
     """The learning rate, other options of the optimizers, and knobs of the user's own."""
-
-    @property
-    @abstractmethod
-    def _live(self) -> RunParts:
-        """The parts of the run; raises ClosedRunError once it is closed."""
-
-    @property
-    @abstractmethod
-    def settings(self) -> Settings:
-        """All that can be set, for whoever trains steps again; also once the run is closed."""
 
     def set(
         self, name: str, value: SupportsFloat, *, group: int | None = None, hold: bool = False
@@ -39,15 +27,15 @@ class SettingActions(ABC):
         JSON of ``{"name", "group", "from", "to"}``.
 
         An option of the optimizers is set in all groups of every optimizer that steps this model.
-        Where a scheduler moves it, or a loop that has just written another learning rate, the value
-        is a factor of the schedule from then on, and setting it again replaces the factor: between
-        the steps the groups hold what is scheduled, as the states of optimizer and scheduler do,
-        and while the optimizer steps they hold that times the factor. No state has the factor: a
-        training that is resumed sets it again. Without a schedule the groups simply hold the value;
-        ReduceLROnPlateau, which leaves no trace before it first reduces, goes on from it.
-        With ``hold`` it stays at the value, whatever is scheduled, until it is set again or
-        `release` leaves it to the schedule. What was set outlives the run. In a job of several
-        processes each sets its own.
+        If a scheduler moves it, or a loop that has just written another learning rate, the value is
+        a factor of the schedule from then on, and setting it again replaces the factor: between the
+        steps the groups have the scheduled value, as do the states of optimizer and scheduler, and
+        while the optimizer steps they have that times the factor. No state has the factor: a
+        resumed training sets it again. Without a schedule the groups simply have the value;
+        ReduceLROnPlateau, which leaves no trace before it first reduces, continues from it. With
+        ``hold`` it keeps the value, whatever is scheduled, until it is set again or `release`
+        returns it to the schedule. The value outlives the run. In a job of several processes each
+        sets its own.
 
         Parameters
         ----------
@@ -59,15 +47,15 @@ class SettingActions(ABC):
             One parameter group, counted through all optimizers in the order in which they first
             stepped, after the one that was given to `watch`.
         hold : bool
-            Whatever a schedule says; of options of the optimizers alone.
+            True to keep the value, whatever a schedule says; only for options of the optimizers.
 
         Raises
         ------
         UnknownNameError
-            With the names that come near.
+            Unknown name, with the close names.
         SettingError
-            No number, NaN, one out of range; a group that is not there; before any optimizer is
-            known; a schedule that is at 0 now.
+            No number, NaN, one out of range; a missing group; no optimizer is known yet; a schedule
+            that is at 0 now.
         ClosedRunError
 
         Examples
@@ -78,7 +66,7 @@ class SettingActions(ABC):
         return self._put_setting(Set(name, value, group, hold))  # type: ignore[arg-type]
 
     def scale(self, name: str, factor: float, *, hold: bool = False) -> Ticket:
-        """Multiply what `set` sets by one factor, in each group by what that group has.
+        """Multiply a setting by one factor, in each group by that group's value.
 
         Groups that are unlike each other stay so. All else is as in `set`.
 
@@ -100,7 +88,7 @@ class SettingActions(ABC):
         return self._put_setting(Scale(name, factor, hold))
 
     def release(self, name: str, *, group: int | None = None) -> Ticket:
-        """Leave an option of the optimizers to its schedule again, without what was set of it.
+        """Return an option of the optimizers to its schedule, without the value that was set.
 
         Parameters
         ----------
@@ -126,8 +114,8 @@ class SettingActions(ABC):
     def edit_rule(self, name: str, **numbers: float) -> Ticket:
         """Give an alert rule other numbers while it trains, from any thread.
 
-        As ``run.rules.edit``, in its turn among the requests: it acts at once when no step is open,
-        else from the next one on, and the ticket says what became of it.
+        Like ``run.rules.edit``, but in its turn among the requests: it acts at once if no step is
+        open, else from the next one on, and the ticket has the result.
 
         Raises
         ------
@@ -153,10 +141,10 @@ class SettingActions(ABC):
         high: float | None = None,
         log: bool = False,
     ) -> None:
-        """Let a number of your own be set while it trains, by `set` and in the panel.
+        """Register a number that can be set during training, by `set` and in the panel.
 
-        A knob of the same name is replaced, as by a cell that is run again. What ``set`` raises
-        refuses the request, with its text, and never reaches the training.
+        A knob of the same name is replaced, as when a cell is run again. An error in ``set``
+        refuses the request with its text, and never reaches the training.
 
         Parameters
         ----------
@@ -166,7 +154,7 @@ class SettingActions(ABC):
         set : callable
             ``set(value)`` is called between two steps, on the thread that trains.
         low, high : number, optional
-            What is allowed, ends included.
+            Allowed range, ends included.
         log : bool
             Its size counts in factors; ``low`` is above 0 then.
 
@@ -178,7 +166,7 @@ class SettingActions(ABC):
             For the name of an option of the optimizer.
         ClosedRunError
         Exception
-            What ``get`` raises: it is tried at once.
+            Any error of ``get``: it is called at once.
 
         Examples
         --------
@@ -189,7 +177,7 @@ class SettingActions(ABC):
         self._live.settings.add(Knob.of(name, get, set, low, high, log))
 
     def knobs(self) -> list[KnobInfo]:
-        """Everything that can be set now: options of the optimizers, then your own.
+        """Return everything that can be set now: options of the optimizers, then your own.
 
         Examples
         --------

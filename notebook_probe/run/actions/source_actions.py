@@ -1,4 +1,4 @@
-"""What one does with a run beside reading it, whether it is live or was opened; without torch."""
+"""Actions of live and opened runs apart from reading; without torch."""
 
 from __future__ import annotations
 
@@ -8,7 +8,8 @@ from os import PathLike, fspath
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Protocol
 
-from notebook_probe.alerts import Alerts, Rule, find_alerts, read_alerts
+from notebook_probe.alerts import RULES, Alerts, Rule, find_alerts, read_alerts, read_remarks
+from notebook_probe.alerts.explaining import Explanation, explain
 from notebook_probe.errors import NotLookedError
 from notebook_probe.graph.graph import Graph
 from notebook_probe.graph.recorded import graph_of
@@ -25,11 +26,11 @@ if TYPE_CHECKING:
     from notebook_probe.explorer import Explorer, Panel
     from notebook_probe.run.controls import Controls
 
-__all__ = ["SourceActions"]
+__all__ = ["SourceActions", "hand_over_panel"]
 
 
 class _Acting(Source, Protocol):
-    """What the actions need of the source that they are part of."""
+    """Parts of the source that the actions need."""
 
     _panel: Panel | None
 
@@ -45,26 +46,26 @@ class _Acting(Source, Protocol):
 class SourceActions:
     """Showing a run, looking at its alerts, and adding to its record.
 
-    Who inherits this says in `_writing` who writes; a live run also says how it is steered, which
-    rules it follows, and how their findings come up to date.
+    A subclass says in `_writing` who writes; a live run also says how it is controlled, which rules
+    it follows, and how their findings are updated.
     """
 
     _panel: Panel | None = None
 
     def _controls(self) -> Controls | None:
-        """The side of a live run that the panel may call."""
+        """Return the panel's interface to a live run."""
         return None
 
     def _followed_rules(self) -> Iterable[Rule]:
-        """The rules to apply when none are named; without any, all registered ones."""
+        """Return the default rules; if empty, all registered ones are applied."""
         return ()
 
     def _bring_alerts(self) -> None:
-        """Have the alerts come up to date."""
+        """Bring the alerts up to date."""
 
     @property
     def config(self: _Acting) -> dict[str, Any]:
-        """What the training was begun with: the ``config`` of `watch`, as a dict of its own.
+        """Configuration of the training: the ``config`` of `watch`, as a new dict.
 
         Examples
         --------
@@ -75,13 +76,13 @@ class SourceActions:
 
     @property
     def annotations(self: _Acting) -> dict[str, Any]:
-        """What was noted of the run by `annotate`, as a dict of its own."""
+        """Notes made by `annotate`, as a new dict."""
         return read_notes(self.snapshot().attrs, ANNOTATIONS)
 
     def lineage(self: _Acting) -> dict[str, Any]:
-        """Of what the run came, and what came of it, by part, as a dict of its own.
+        """Return the run's provenance, by part, as a new dict.
 
-        `open_runs` makes a table of those of many.
+        `open_runs` makes a table of many.
 
         Examples
         --------
@@ -91,7 +92,7 @@ class SourceActions:
         return read_notes(self.snapshot().attrs, LINEAGE)
 
     def dataset_graph(self: _Acting) -> DatasetGraph:
-        """The data it was trained on as a tree: loader, sampler, dataset, transforms.
+        """Return the training data as a tree: loader, sampler, dataset, transforms.
 
         Raises
         ------
@@ -121,7 +122,7 @@ class SourceActions:
         return looks_of(self.events, lambda: self.blobs)
 
     def graph(self: _Acting) -> Graph:
-        """The graph of the network, as it was recorded last.
+        """Return the graph of the network, as recorded last.
 
         Raises
         ------
@@ -142,14 +143,14 @@ class SourceActions:
     ) -> Explorer | None:
         """Show the Explorer under this cell; it stays alive while the cells below run.
 
-        Of a recorded run it is the same panel, without controls. In a plain script one line says
-        that there is no notebook, and the training goes on.
+        A recorded run has the same panel, without controls. In a plain script one line says that
+        there is no notebook, and training continues.
 
         Parameters
         ----------
         others : iterable of path or URL
-            Runs beside this one, four at most: their lines are drawn with its own, and the heat map
-            is the ratio to the first of them.
+            Other runs, four at most: their lines are overlaid, and the heat map is the ratio to the
+            first of them.
         grouped : bool
             They are one group: its mean, and how far its runs lie apart.
 
@@ -198,14 +199,14 @@ class SourceActions:
     def to_html(self: _Acting, path: str | PathLike[str]) -> Path:
         """Write the panel into one HTML file that needs no kernel, no network and no other file.
 
-        It hovers, zooms and picks modules and quantities, on numbers that are thinned to 600
-        columns; with the alerts, and the vectors and looks that there is room for, in 2 MB. What
-        is left out is named in it. It begins with what the panel shows, if there is one.
+        It has tooltips, zooms and picks modules and quantities, on numbers that are thinned to 600
+        columns; with the alerts, and the vectors and looks that fit into 2 MB. It names what was
+        left out. It starts with the panel's present selection, if there is a panel.
 
         Parameters
         ----------
         path : path
-            Of the file; one that is there is written over.
+            Path of the file; an existing one is overwritten.
 
         Returns
         -------
@@ -224,26 +225,19 @@ class SourceActions:
         return to_html(self, self._controls(), path)
 
     def _open_panel(self: _Acting) -> Panel:
-        """The one panel of this source, which goes when it goes."""
+        """Return the only panel of this source, whose lifetime it shares."""
         from notebook_probe.explorer import Panel
 
         if self._panel is None:
             self._panel = Panel(self, self._controls())
         return self._panel
 
-    def take_panel(self: _Acting, before: _Acting) -> None:
-        """Be shown where ``before`` was: its panel goes over to this source."""
-        panel, before._panel = before._panel, None
-        if panel is not None:
-            self._panel = panel
-            panel.go_over(self, self._controls())
-
     @property
     def alerts(self: _Acting) -> Alerts:
-        """What the rules have found so far: each once, with its step, its place and the numbers.
+        """Alerts so far: each once, with its step, its place and the numbers.
 
-        They are kept in the record, as events of kind ``"alert"``. Of a live run the rules are
-        applied every second or so while rows are written, off the training thread; looking at the
+        They are stored in the record, as events of kind ``"alert"``. In a live run the rules are
+        applied every second or so while rows are written, outside the training thread; reading the
         alerts applies them now.
 
         Examples
@@ -254,16 +248,47 @@ class SourceActions:
         self._bring_alerts()
         return read_alerts(self.events)
 
-    def find_alerts(self: _Acting, *rules: Rule) -> Alerts:
-        """What these rules find in all that is recorded; nothing is kept.
+    @property
+    def remarks(self: _Acting) -> Alerts:
+        """Findings that may be intended, such as a module whose output the loss does not use.
 
-        So thresholds can be tried. Without rules, those that a live run follows, or all registered
+        They are events of kind ``"remark"``: no alert, no mark in the tree, no breakpoint.
+
+        Examples
+        --------
+        >>> run.remarks  # doctest: +SKIP
+        step 20: unused_module at pooler: it is called, and the loss does not use its output, ...
+        """
+        self._bring_alerts()
+        return read_remarks(self.events)
+
+    def explain(self: _Acting) -> Explanation:
+        """Return what is known of the training, in at most 40 lines.
+
+        Causes come first, each before its consequences, then findings that may be intended, rules
+        that found nothing, and rules that could not judge because nothing was measured.
+
+        Examples
+        --------
+        >>> run.explain()  # doctest: +SKIP
+        300 steps: 1 cause, no remarks
+        - step 0: activation_before_loss at the model: cross_entropy takes logits, and gets a ...
+            then step 258: loss_at_chance at the model
+        ...
+        """
+        self._bring_alerts()
+        return explain(self, self._followed_rules() or RULES.values())
+
+    def find_alerts(self: _Acting, *rules: Rule) -> Alerts:
+        """Apply rules to everything recorded; store nothing.
+
+        Use it to try thresholds. Default: the rules that a live run follows, or all registered
         ones.
 
         Raises
         ------
         RuleError
-            When a rule fails.
+            A rule fails.
 
         Examples
         --------
@@ -283,20 +308,20 @@ class SourceActions:
     ) -> None:
         """Write a series into any steps, passed ones as well; from any thread.
 
-        Of each module, quantity and step the value written last is read; nothing that was
-        recorded is changed on disk.
+        For each module, quantity and step the value written last is read; nothing that was recorded
+        is changed on disk.
 
         Parameters
         ----------
         module : str
             Path of a module or a parameter, ``""`` for the whole model.
         quantity : str
-            Of the record, or a new one of your own; an alias means what it stands for.
+            Quantity of the record, or a new one; an alias means its quantity.
         steps, values
             A step and its value, or as many of both, in any order; a vector per step where the
             quantity is one.
         units, long_name : str
-            Of a quantity that is new.
+            Attributes of a new quantity.
 
         Raises
         ------
@@ -305,7 +330,7 @@ class SourceActions:
         RecordLockedError
             An opened run is being recorded; use `Run.backfill` there.
         RecordWriteError
-            When it cannot be written.
+            It cannot be written.
 
         Examples
         --------
@@ -319,6 +344,14 @@ class SourceActions:
             writer.backfill(module, name, steps, values, units, long_name, attrs)
 
 
+def hand_over_panel(before: _Acting, after: _Acting) -> None:
+    """Show ``after`` in the panel of ``before``, if there is one."""
+    panel, before._panel = before._panel, None
+    if panel is not None:
+        after._panel = panel
+        panel.go_over(after, after._controls())
+
+
 def _recorded(now: Snapshot) -> set[str]:
     """Names of quantities, and of scalars that are columns."""
     names = {name for stream in now.named for name in stream.modules}
@@ -326,7 +359,7 @@ def _recorded(now: Snapshot) -> set[str]:
 
 
 def _defined(quantity: str) -> tuple[str, dict[str, str]]:
-    """What a quantity is called that is not recorded yet, with its other names."""
+    """Return the name of an unrecorded quantity, with its other names."""
     try:
         from notebook_probe.quantities import quantities
     except ImportError:  # without torch nothing is known of quantities

@@ -1,4 +1,4 @@
-"""What is measured where: requests, presets, default places, and the probes they come to.
+"""Probes of a run: requests, presets and default places.
 
-Entered by a run and its gate, on the training thread between two steps.
+Used by a run and its gate, on the training thread between two steps.
 """

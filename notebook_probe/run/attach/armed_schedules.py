@@ -1,4 +1,4 @@
-"""The schedules of a run's probes, bound to what is known of where it begins and ends."""
+"""Schedules of a run's probes, bound to its known start and end."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ class ArmedSchedules:
     Attributes
     ----------
     span : Span
-        What is known of the run.
+        Known start and end of the run.
     """
 
     def __init__(self) -> None:
@@ -30,11 +30,11 @@ class ArmedSchedules:
 
     @property
     def is_learning(self) -> bool:
-        """Something is expected."""
+        """True if a new end of training has been announced."""
         return self._expected is not None
 
     def learn(self, step: int) -> bool:
-        """Let what is expected act from ``step`` on; tells whether anything did."""
+        """Apply the announced end from ``step`` on; return whether anything changed."""
         expected, self._expected = self._expected, None
         if expected is None:
             return False
@@ -44,7 +44,7 @@ class ArmedSchedules:
         return self.span != before
 
     def is_owed(self, probe: Probe, last: int) -> bool:
-        """Tell whether a probe should have been due at the last step, had it been known."""
+        """Return whether a probe should have been due at the last step, had it been known."""
         span = self.span.came_in(probe.attached_step)
         try:
             return isinstance(probe.armed, Bindable) and is_owed(probe.armed, span, last)
@@ -53,7 +53,7 @@ class ArmedSchedules:
             return False
 
     def arm(self, probes: Iterable[Probe]) -> None:
-        """Make the schedule of each ready to be asked, and forget those of all others."""
+        """Arm the schedules of these probes, and forget all others."""
         armed: dict[tuple[Schedule, int], Schedule] = {}
         for probe in probes:
             key = probe.schedule, probe.attached_step

@@ -1,4 +1,4 @@
-"""What was attached together, and what it comes to as the model changes."""
+"""Probes that were attached together, also for modules added later."""
 
 from __future__ import annotations
 
@@ -19,14 +19,14 @@ ProbeKey: TypeAlias = "tuple[str, str, Schedule, bool]"
 
 @dataclass(eq=False)
 class Attachment:
-    """What was attached together, and the probes that it has come to so far.
+    """A request and the probes that it has produced so far.
 
-    It goes on holding for modules that are added later.
+    It also applies to modules that are added later.
 
     Attributes
     ----------
     resolver : callable
-        Resolves the request for the model as it is now.
+        Resolves the request for the present model.
     """
 
     resolver: Resolver
@@ -35,13 +35,13 @@ class Attachment:
 
     @classmethod
     def resolved(cls, resolver: Resolver, model_map: ModelMap) -> Attachment:
-        """What a request comes to for the first time; raises what ``resolver`` raises."""
+        """Resolve a request for the first time; raises what ``resolver`` raises."""
         found = resolver(model_map)
         check_windows(found.probes)
         return cls(resolver, [*found.probes], found.skipped)
 
     def move(self, probes: Mapping[ProbeKey, Probe], move: Callable[[Resolver], Resolver]) -> None:
-        """Have others in place of some of its probes, and of what comes later."""
+        """Replace some of its probes, and change future ones accordingly."""
         if any(probe.key() in probes for probe in self.probes):
             self.probes = [probes.get(probe.key(), probe) for probe in self.probes]
             self.resolver = move(self.resolver)

@@ -13,9 +13,9 @@ __all__ = ["is_bypassed", "is_never_fed"]
 
 
 def is_bypassed(model_map: ModelMap, path: str) -> bool:
-    """Whether torch reads a module's weight and never calls it.
+    """Return whether torch reads a module's weight without calling the module.
 
-    Asked for by name it is attached all the same: a subclass's own code may call it.
+    It is attached anyway when requested by name: the code of a subclass may call it.
     """
     above, _, name = path.rpartition(".")
     owner = unwrapped(model_map.by_every_path.get(above))
@@ -24,6 +24,6 @@ def is_bypassed(model_map: ModelMap, path: str) -> bool:
 
 
 def is_never_fed(model_map: ModelMap, path: str, quantity: Quantity) -> bool:
-    """Whether a quantity there would wait in vain for a call."""
+    """Return whether a quantity there would wait in vain for a call."""
     reads_calls = any(f.tensor in CALL or f.tensor == "probe_output" for f in quantity.features)
     return reads_calls and is_bypassed(model_map, path)

@@ -1,4 +1,4 @@
-"""Where a quantity is measured when nobody says where."""
+"""Default places of quantities."""
 
 from __future__ import annotations
 
@@ -24,6 +24,7 @@ __all__ = [
     "attention_modules",
     "default_places_of",
     "layers_of_vectors",
+    "layers_that_keep_directions",
     "relu_modules",
     "resolve_at_default_places",
     "root",
@@ -31,12 +32,12 @@ __all__ = [
 
 
 def root(model_map: ModelMap) -> tuple[str, ...]:
-    """The model itself, where quantities of the step and of all layers together live."""
+    """The model itself, for quantities of the step and of all layers together."""
     return ("",)
 
 
 def attention_modules(model_map: ModelMap) -> Sequence[str]:
-    """The attention modules; where none is called so, the model: all of it counts there."""
+    """The attention modules; if none has such a name, the model, all of which counts there."""
     return attention_places(model_map) or root(model_map)
 
 
@@ -47,10 +48,10 @@ def relu_modules(model_map: ModelMap) -> tuple[str, ...]:
 
 
 def layers_of_vectors(model_map: ModelMap) -> tuple[str, ...]:
-    """Every layer but lookups, which have the directions of what is looked up.
+    """Every layer but lookups, whose directions are those of their entries.
 
-    One that is asked for the same entry again and again, as that of the kinds of tokens, says
-    nothing of a network whose outputs have become the same.
+    A lookup that always gets the same entry, such as the one for token types, says nothing about a
+    network whose outputs have become equal.
     """
     lookups = nn.Embedding | nn.EmbeddingBag
     layers = default_places(model_map)
@@ -59,11 +60,28 @@ def layers_of_vectors(model_map: ModelMap) -> tuple[str, ...]:
     )
 
 
-def default_places_of(model_map: ModelMap, quantity: Quantity) -> Sequence[str]:
-    """Where ``quantity`` means most; it need not fit at each of these places.
+def layers_that_keep_directions(model_map: ModelMap) -> tuple[str, ...]:
+    """Return the layers of vectors, except for those whose input is at most half as wide.
 
-    Of the model are quantities of the step, of a batch's targets, of many parameters at once and
-    of the loss round them; of attention modules those of attention, of layers all others.
+    A second factor of an adapter, or a layer behind a bottleneck, has no more directions than its
+    input: what is lost there is lost before, or on purpose.
+    """
+    return tuple(
+        path
+        for path in layers_of_vectors(model_map)
+        if not _widens(unwrapped(model_map.modules[path]))
+    )
+
+
+def _widens(module: nn.Module) -> bool:
+    return isinstance(module, nn.Linear) and 2 * module.in_features <= module.out_features
+
+
+def default_places_of(model_map: ModelMap, quantity: Quantity) -> Sequence[str]:
+    """Return the most meaningful places of ``quantity``; it need not fit at each of them.
+
+    Quantities of the step, of a batch's targets, of many parameters at once and of the loss around
+    them are measured at the model; those of attention at attention modules, all others at layers.
     """
     if quantity.is_of_model or quantity.is_of_batch:
         return root(model_map)

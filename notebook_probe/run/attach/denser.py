@@ -1,4 +1,4 @@
-"""A preset on a schedule of one's own, for some steps or for good."""
+"""A preset on a chosen schedule, for some steps or permanently."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ __all__ = ["denser"]
 
 
 def denser(request: GoBack, model_map: ModelMap) -> Attachment | None:
-    """What a branch measures beside what was measured before; None for nothing.
+    """Return the additional attachment that a branch requests; None if there is none.
 
     Raises
     ------

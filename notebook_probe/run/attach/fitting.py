@@ -1,4 +1,4 @@
-"""Which quantities fit which places of a model, decided for all of them at once."""
+"""Fit between quantities and places of a model, decided for all of them at once."""
 
 from __future__ import annotations
 
@@ -23,10 +23,10 @@ _PARAMETER = "weight"
 
 
 def fitting(model_map: ModelMap, quantities: Iterable[Quantity]) -> Fitting:
-    """Where each quantity can be measured.
+    """Return where each quantity can be measured.
 
-    Modules are of one kind when nothing that a quantity may ask of them tells them from each
-    other, so that one of each kind is asked: a model has thousands of modules and few kinds.
+    Modules are of one kind if no quantity can tell them apart, so one of each kind is checked: a
+    model has thousands of modules and few kinds.
     """
     listed = list(quantities)
     misfits = {parts[one.part].misfit for each in listed for one in each.features if one.part}
@@ -62,7 +62,7 @@ def _key(
 
 
 def _reason(model_map: ModelMap, path: str, quantity: Quantity) -> str:
-    """Why not, in words that hold for every place of this kind; empty where it fits."""
+    """Return the reason in words that apply to every place of this kind; empty if it fits."""
     if is_never_fed(model_map, path, quantity):
         return "is never called: nn.MultiheadAttention reads its weight itself"
     misfit = misfit_at(model_map, path, quantity)

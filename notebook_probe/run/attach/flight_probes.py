@@ -1,4 +1,4 @@
-"""What a flight recorder keeps of every step: what is cheap, of that and the alerts' quantities."""
+"""Probes of a flight recorder: cheap quantities, chosen from those of the alerts."""
 
 from __future__ import annotations
 
@@ -18,11 +18,11 @@ FLIGHT_PRESET = Preset(
         PresetRow(("grad_norm", "grad_depth_slope", "clip_coefficient"), root, FLIGHT),
     ),
 )
-"""All of it is made of sums that are pooled over a tensor once: no copy, no factorisation."""
+"""Quantities made of sums that are pooled over a tensor once: no copy, no factorization."""
 
 
 def flight_probes(model_map: ModelMap) -> ResolvedRequest:
-    """The probes of a flight recorder; they are measured at every step, whatever the budget."""
+    """Resolve the probes of a flight recorder, measured at every step, whatever the budget."""
     found = resolve_presets(model_map, [FLIGHT_PRESET])
     for probe in found.probes:
         probe.may_stretch = False

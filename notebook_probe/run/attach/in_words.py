@@ -1,4 +1,4 @@
-"""What was attached, in words: for tickets and for the record's events."""
+"""Texts about attached probes: for tickets and for the record's events."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ __all__ = ["counted", "description", "sentence"]
 
 
 def description(probes: Sequence[Probe], skipped: Sequence[str]) -> str:
-    """In words, for the ticket of its request."""
+    """Describe an attachment in words, for the ticket of its request."""
     names = dict.fromkeys(probe.quantity.name for probe in probes)
     places = dict.fromkeys(probe.place for probe in probes)
     text = f"{', '.join(names)} at {counted(len(places), 'module')}"
@@ -23,7 +23,7 @@ def description(probes: Sequence[Probe], skipped: Sequence[str]) -> str:
 
 
 def sentence(probes: Sequence[Probe]) -> str:
-    """One line for the record's events: quantities, places, schedules."""
+    """Describe an attachment for the record's events: quantities, places, schedules."""
     names = dict.fromkeys(probe.quantity.name for probe in probes)
     places = list(dict.fromkeys(standard_place(probe.place) for probe in probes))
     shown = ", ".join(places[:6]) + (f" and {len(places) - 6} more" if len(places) > 6 else "")
@@ -32,5 +32,5 @@ def sentence(probes: Sequence[Probe]) -> str:
 
 
 def counted(n: int, noun: str) -> str:
-    """A number with its noun."""
+    """Return a number with its noun."""
     return f"{n} {noun}" if n == 1 else f"{n} {noun}s"

@@ -11,7 +11,7 @@ from notebook_probe.record.format.source import ROOT, ModuleRow
 __all__ = ["OnCompiled", "check_on_compiled", "module_table"]
 
 OnCompiled: TypeAlias = Literal["skip", "eager"]
-"""What becomes of probes of a compiled model's calls."""
+"""Handling of probes that need the calls of a compiled model."""
 
 
 def check_on_compiled(given: str) -> None:
@@ -21,7 +21,7 @@ def check_on_compiled(given: str) -> None:
 
 
 def module_table(model_map: ModelMap) -> tuple[ModuleRow, ...]:
-    """One row per module in definition order; a shared module once, under its first path."""
+    """Return one row per module in definition order; a shared module has one row."""
     rows: list[ModuleRow] = []
     places: dict[str, int] = {}
     for path, module in model_map.modules.items():

@@ -19,7 +19,7 @@ from notebook_probe.tabular import as_html, html_card, text_card
 __all__ = ["PlacesOf", "Preset", "PresetRow", "measures", "presets"]
 
 PlacesOf: TypeAlias = Callable[[ModelMap], Sequence[str]]
-"""Is given the map of the model, so that its paths are those of the record."""
+"""Function of the model map, so that paths are those of the record."""
 
 FEW = 20
 """More quantities are not written out."""
@@ -27,7 +27,7 @@ FEW = 20
 
 @dataclass(frozen=True, slots=True)
 class PresetRow:
-    """Some quantities, at the places where they fit.
+    """Quantities of a preset, at the places where they fit.
 
     Examples
     --------
@@ -38,13 +38,13 @@ class PresetRow:
 
     names: tuple[str, ...]
     places: PlacesOf = default_places
-    """Every weighted or activation module, if nothing else is said."""
+    """Default: every weighted or activation module."""
     schedule: ScheduleLike = "every(1)"
 
 
 @dataclass(frozen=True)
 class Preset:
-    """What is attached together; its docstring says what it is for, what it holds and costs.
+    """Named group of quantities; its docstring has its purpose, contents and cost.
 
     Examples
     --------
@@ -73,7 +73,7 @@ presets: Registry[Preset] = Registry("preset")
 
 
 def measures(preset: Preset) -> str:
-    """What is measured when and where, a paragraph for each."""
+    """Describe what is measured when and where, a paragraph for each."""
     names: dict[str, dict[str, None]] = {}
     for row in preset.rows:
         names.setdefault(_when_and_where(row), {}).update(dict.fromkeys(row.names))
@@ -88,7 +88,7 @@ def _facts(preset: Preset) -> dict[str, str]:
 
 
 def _when_and_where(row: PresetRow) -> str:
-    """The places as the first words of their function's docstring name them."""
+    """Return the first words of the docstring of the function of places."""
     named = str(getattr(row.places, "__name__", "where its function says"))
     where = re.split(r"[,;.\n]", inspect.getdoc(row.places) or named)[0]
     return f"{schedule(row.schedule)}, {where[:1].lower()}{where[1:]}"

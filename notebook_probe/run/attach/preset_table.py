@@ -8,7 +8,7 @@ from html import escape
 from statistics import median
 
 from notebook_probe.errors import UnknownNameError, near
-from notebook_probe.quantities.define.costs import Measured, measured_costs
+from notebook_probe.quantities.define.costs import MeasuredCost, measured_costs
 from notebook_probe.run.attach.preset import Preset, measures
 from notebook_probe.run.attach.presets import presets
 from notebook_probe.tabular import as_html, html_table, text_table
@@ -16,7 +16,7 @@ from notebook_probe.tabular import as_html, html_table, text_table
 __all__ = ["PresetTable", "list_presets", "typical_percent"]
 
 NOTHING = "nothing"
-"""Where a model has nothing of what a preset measures."""
+"""Text for a model without anything that a preset measures."""
 
 
 @dataclass(frozen=True, repr=False)
@@ -63,14 +63,13 @@ class PresetTable:
 
 
 def list_presets() -> PresetTable:
-    """What can be measured under one name, yours included: for ``watch(model, probes="name")``.
+    """List the presets, including yours: for ``watch(model, probes="name")``.
 
     Returns
     -------
     PresetTable
-        Shown as a table, with what each preset costs: per cent of a training step, measured on
-        models of different size. Iterate it, or take one by its name, which shows all that it
-        measures.
+        A table with the cost of each preset: per cent of a training step, measured on models of
+        different size. Iterate over it, or take one by its name, which shows all that it measures.
 
     Examples
     --------
@@ -82,14 +81,14 @@ def list_presets() -> PresetTable:
 
 
 def typical_percent(preset: Preset) -> float | None:
-    """Per cent of a training step, the median of those models that have what it measures."""
+    """Return the per cent of a training step, the median of the models that it fits."""
     cells = measured_costs().presets.get(preset.name, {}).values()
-    known = [cell.percent for cell in cells if isinstance(cell, Measured)]
+    known = [cell.percent for cell in cells if isinstance(cell, MeasuredCost)]
     return median(known) if known else None
 
 
 def _workloads() -> list[str]:
-    """On which presets were measured."""
+    """Return the workloads on which presets were measured."""
     return [*dict.fromkeys(name for row in measured_costs().presets.values() for name in row)]
 
 
@@ -97,7 +96,7 @@ def _costs(preset: Preset) -> list[str]:
     cells = measured_costs().presets.get(preset.name, {})
     known = (cells.get(workload) for workload in _workloads())
     return [
-        str(cell) if isinstance(cell, Measured) else NOTHING if cell else "not measured"
+        str(cell) if isinstance(cell, MeasuredCost) else NOTHING if cell else "not measured"
         for cell in known
     ]
 

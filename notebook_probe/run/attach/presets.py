@@ -15,6 +15,7 @@ from notebook_probe.run.attach.bypassed import is_never_fed
 from notebook_probe.run.attach.default_places import (
     attention_modules,
     layers_of_vectors,
+    layers_that_keep_directions,
     relu_modules,
     root,
 )
@@ -38,13 +39,13 @@ DEFAULT = (
     "zero_fraction",
     "nonfinite_fraction",
 )
-"""What the default probes measure at every weighted or activation module."""
+"""Quantities of the default probes, at every weighted or activation module."""
 
 RANKS = "steps(0, 10, 20) | every(25, 50)"
-"""Dear, so that they are rare; less so at first, when a network that was made wrongly shows it."""
+"""Schedule of expensive quantities: rare, but early enough to show a wrong initialization."""
 
 COMPARED_STEPS = 1000
-"""Of two schedules, to tell which is due more often."""
+"""Number of steps over which schedules are compared for frequency."""
 
 
 def _add(name: str, about: str, *rows: PresetRow) -> None:
@@ -133,17 +134,17 @@ _add(
 )
 _add(
     "alerts",
-    "What the alert rules look at, beside the loss, which the loop logs.",
+    "Quantities that the alert rules read; the loss is logged by the loop.",
     PresetRow(("grad_norm", "grad_rms", "grad_cosine", "adam_update_rms")),
     PresetRow(("weight_norm", "update_ratio", "nonfinite_fraction", "range_headroom_bits")),
     PresetRow(("bn_mean_tid", "bn_var_tid"), schedule="every(5)"),
     PresetRow(("silent_input_fraction",), layers_of_vectors, "every(10)"),
     PresetRow(("output_std",), schedule="steps(0)"),
-    PresetRow(("effective_rank", "effective_rank_share"), layers_of_vectors, RANKS),
+    PresetRow(("effective_rank", "effective_rank_share"), layers_that_keep_directions, RANKS),
     PresetRow(("dead_fraction",), relu_modules, "every(10)"),
     PresetRow(("attn_entropy_share", "attn_narrowest_head"), attention_places, "every(10)"),
     PresetRow(("attn_max_logit", "attn_max_logit_head"), attention_places, "every(10)"),
-    PresetRow(("grad_depth_slope", "clip_coefficient", "data_wait_share"), root),
+    PresetRow(("grad_depth_slope", "clip_coefficient", "data_wait_share", "step_time"), root),
 )
 _add(
     "step",
@@ -158,7 +159,7 @@ def _without_extra_passes() -> tuple[Quantity, ...]:
 
 
 def _everything() -> tuple[PresetRow, ...]:
-    """Targets are those of the model's output: within it they would be compared with nothing."""
+    """Return all rows; targets belong to the model's output and are useless elsewhere."""
     every = _without_extra_passes()
     within = tuple(quantity.name for quantity in every if not quantity.is_of_batch)
     return (
@@ -177,8 +178,8 @@ _add(
 def resolve_presets(model_map: ModelMap, probes: Any) -> ResolvedRequest:
     """Resolve the ``probes`` argument of watch: None, a preset, several, or Taiyi's dict.
 
-    What two presets share is measured on the schedule that is due more often; on the first of
-    two that nobody can compare beforehand.
+    A quantity of two presets is measured on the schedule that is due more often; on the first of
+    two that cannot be compared beforehand.
 
     Raises
     ------
@@ -209,7 +210,7 @@ def resolve_presets(model_map: ModelMap, probes: Any) -> ResolvedRequest:
 
 
 def _n_due(one: Schedule) -> int:
-    """How many of the first steps are due; 0 where nobody can tell beforehand."""
+    """Count the due steps among the first ones; 0 if that is unknown beforehand."""
     if not can_foresee(one):
         return 0
     due, step = 0, one.next_due(0)

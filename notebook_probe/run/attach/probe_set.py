@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import threading
 import weakref
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Sequence, Set
 from functools import partial
-from typing import Protocol
+from typing import Any, Protocol
 
 from torch import nn
 
 from notebook_probe.errors import ClosedRunError, ProbeError, QuantityError, UnknownNameError
+from notebook_probe.model.device import device_text
 from notebook_probe.model.map import ModelMap
 from notebook_probe.model.selectors import Where, select, standard_place
 from notebook_probe.probes.observer import Observer
@@ -36,40 +37,41 @@ from notebook_probe.run.attach.requests import (
 )
 from notebook_probe.run.attach.rescheduled import Rescheduled, on
 from notebook_probe.run.attach.windows import check_windows
-from notebook_probe.schedules import ScheduleLike, schedule
+from notebook_probe.schedules import Schedule, ScheduleLike, schedule
+from notebook_probe.uninterrupted import whole
 
 __all__ = ["ModelRecord", "ProbeColumns", "ProbeSet"]
 
 
 class ProbeColumns(Protocol):
-    """Where the values of probes go."""
+    """Columns for the values of probes."""
 
     @property
     def is_full(self) -> bool:
-        """Nothing more is recorded."""
+        """True once nothing more is recorded."""
 
     def declare(self, probes: Iterable[Probe]) -> None:
         """Give every probe its column; from any thread."""
 
 
 class ModelRecord(Events, Protocol):
-    """What is recorded of the model beside values."""
+    """Record of the model's modules and events."""
 
     def follow_model(self, modules: Sequence[ModuleRow]) -> None:
         """Note that the model now has these modules."""
 
 
 class ProbeSet:
-    """Attaching and detaching change what is wanted, at once and from any thread.
+    """Wanted and measured probes; attaching and detaching change the wanted ones at once.
 
-    `change` makes it what is measured; between steps only.
+    They may be called from any thread. `change` applies them, only between steps.
 
     Parameters
     ----------
     model : nn.Module
         Held weakly.
     model_map : ModelMap
-        Its map, until it changes.
+        Map of the model, until it changes.
     observer : Observer
     columns : ProbeColumns
     record : ModelRecord
@@ -83,6 +85,7 @@ class ProbeSet:
         columns: ProbeColumns,
         record: ModelRecord,
     ) -> None:
+        # Dropping the model ends the run, so that nothing here may keep it.
         self._model = weakref.ref(model)
         self._observer, self._columns, self._record = observer, columns, record
         self._attachments: tuple[Attachment, ...] = ()
@@ -93,23 +96,34 @@ class ProbeSet:
         self._map = self._followed = model_map
         self._schedules = ArmedSchedules()
         self._was_full = False
+        self._looked = -1
+        """Step before which the model was last compared with its map."""
         self._lock = threading.Lock()
         self._changing = threading.RLock()  # two threads may meet between the same two steps
 
     @property
     def model(self) -> nn.Module:
-        """The watched model; raises ClosedRunError when it is gone."""
+        """The watched model; raises ClosedRunError after it was collected."""
         model = self._model()
         if model is None:
             raise ClosedRunError("the watched model no longer exists; its record can still be read")
         return model
 
     @property
+    def device(self) -> str:
+        """Device of the model, in words; empty when it is gone."""
+        for slot in self._map.slots("", below=True):  # walks no module: it is asked at each refresh
+            if (value := slot.get()) is not None:
+                return device_text(value.device)
+        return ""
+
+    @property
     def model_map(self) -> ModelMap:
-        """The map of the model as it is now; raises ClosedRunError when it is gone."""
+        """Map of the model, rebuilt after changes; raises ClosedRunError after it was collected."""
         model = self.model
         if self._map.differs():
             self._map = ModelMap(model)
+            self._observer.gate.wake()
         return self._map
 
     def watches(self, model: nn.Module) -> bool:
@@ -121,20 +135,21 @@ class ProbeSet:
 
     @property
     def attachments(self) -> tuple[Attachment, ...]:
-        """What was attached together, each with what it has come to."""
+        """Requests, each with the probes it has produced."""
         return self._attachments
 
     @property
     def n_wanted(self) -> int:
         return len(self._wanted)
 
+    @whole
     def apply(self, request: Request, step: int) -> str:
-        """Do what a request says, between steps; returns what was done, in words.
+        """Apply a request between steps; return what was done, in words.
 
         Raises
         ------
         ProbeError
-            Why it cannot be done.
+            Reason why it cannot be done.
         """
         if isinstance(request, Attach):
             attachment = Attachment.resolved(_resolver_of(request), self.model_map)
@@ -174,22 +189,38 @@ class ProbeSet:
             raise QuantityError(f"{name}: all of it that fits this model is attached already")
         return attachment
 
+    @whole
     def reschedule(self, where: Where | None, quantity: str, when: ScheduleLike) -> int:
-        """Measure what is attached on another schedule; returns at how many places.
+        """Change the schedule of attached probes; return at how many places.
 
         Raises
         ------
         UnknownNameError, ScheduleError, QuantityError
-            Nothing of it is attached there, all of it is on this schedule, or none is meant.
+            It is not attached there, all of it is on this schedule, or it is no schedule.
         """
         everywhere = [probe.place for probe in self._wanted.values()]
         found = self.find(everywhere if where is None else where, quantity)
-        due = schedule(when)
+        places = None if where is None else frozenset(probe.place for probe in found)
+        return self._move(found, schedule(when), quantity, places)
+
+    @whole
+    def reschedule_probes(self, probes: Sequence[Probe], quantity: Any, when: ScheduleLike) -> int:
+        """Reschedule those of some probes that are still attached, as `reschedule` does."""
+        there = [probe for probe in probes if probe.key() in self._wanted]
+        names = {probe.quantity.name for probe in there}
+        name = quantity if quantity in names or not quantity else as_quantity(quantity).name
+        found = [probe for probe in there if name in ("", probe.quantity.name)]
+        if not found:
+            raise UnknownNameError(f"reschedule: no {name or 'probe'} of the handle is attached")
+        return self._move(found, schedule(when), name or ", ".join(sorted(names)), None)
+
+    def _move(
+        self, found: Sequence[Probe], due: Schedule, quantity: str, places: Set[str] | None
+    ) -> int:
         moved = {probe.key(): on(due, probe) for probe in found if probe.schedule != due}
         if not moved:
             raise QuantityError(f"{quantity}: {due} already")
         self._columns.declare(moved.values())
-        places = None if where is None else frozenset(probe.place for probe in found)
         move = partial(Rescheduled, names={p.quantity.name for p in found}, places=places, due=due)
         with self._lock:
             kept = {key: p for key, p in self._wanted.items() if key not in moved}
@@ -197,49 +228,56 @@ class ProbeSet:
             for attachment in self._attachments:
                 attachment.move(now, move)
             self._wanted = {**kept, **{probe.key(): probe for probe in now.values()}}
+        self._observer.gate.wake()
         return len({probe.place for probe in now.values()})
 
     def run_eagerly(self, wanted: bool) -> None:
-        """Whether a compiled model runs its probed steps eagerly, from the next step on."""
+        """Set whether a compiled model runs its probed steps eagerly, from the next step on."""
         self._observer.eager.wanted = wanted
+        self._observer.has_to_prepare = True
         self._observer.taps.is_static |= wanted
         self._measured = {}  # between steps the observer looks what is due next
+        self._observer.gate.wake()
 
     def expect(self, start: int, end: int) -> None:
         """Learn at the next boundary from where to where the training goes; from any thread."""
         self._schedules.expect(start, end)
+        self._observer.gate.wake()
 
     def owed(self, last: int) -> list[Probe]:
-        """Those that were not due at the last step, but would have been, had it been known."""
+        """Return the probes that would have been due at the last step, had it been known."""
         live = [probe for probe in self._observer.training.probes if not probe.disabled]
         return [probe for probe in live if self._schedules.is_owed(probe, last)]
 
     def missed(self, probes: Sequence[Probe], step: int) -> None:
-        """Say in the record of which probes there is no last value."""
+        """Record an event about probes without a last value."""
         why = "nobody knew the last step before it was over; run.expect(end_step=...) tells it"
         self._record.event(step, "missed", f"{sentence(probes)}: {why}")
 
     def begin(self, step: int, resumed: bool) -> None:
-        """Measure what is wanted from the first step on; an event of a record that is resumed."""
+        """Measure the wanted probes from the first step on; a resumed record gets an event."""
         with self._changing:
             added, _ = self._measure(step)
         if resumed and added:
             self._record.event(step, "attach", sentence(added))
 
     def attach(self, resolver: Resolver) -> Attachment:
-        """Want these too; one that is there already stays, a new definition replaces it."""
+        """Add a request; existing probes stay, a new definition replaces the old one."""
         return self.add(Attachment.resolved(resolver, self.model_map))
 
+    @whole
     def add(self, attachment: Attachment) -> Attachment:
-        """Want what is resolved already."""
+        """Add a resolved attachment."""
         check_windows(attachment.probes, self.wanted)
         attachment.probes[:] = self._want(attachment.probes)
         with self._lock:
             self._attachments = (*self._attachments, attachment)
+        self._observer.gate.wake()
         return attachment
 
+    @whole
     def detach(self, probes: Iterable[Probe]) -> None:
-        """Want these no more, by place, quantity and schedule."""
+        """Remove these probes, by place, quantity and schedule."""
         gone = {probe.key() for probe in probes}
         with self._lock:
             self._wanted = {key: p for key, p in self._wanted.items() if key not in gone}
@@ -248,19 +286,22 @@ class ProbeSet:
                 for attachment in self._attachments
                 if any(probe.key() in self._wanted for probe in attachment.probes)
             )
+        self._observer.gate.wake()
 
     def change(self, step: int) -> None:
-        """Measure what is wanted from ``step`` on, and say so in the record."""
+        """Apply the wanted probes from ``step`` on, and record the change."""
         if self._columns.is_full and not self._was_full:
             self._was_full = True
             self.detach(self.wanted)
-        if self._attachments and self._map.has_changed():
+        n_steps, self._looked = step - self._looked, step
+        if self._attachments and self._map.has_changed(max(1, n_steps)):
             model = self._model()
             self._map = ModelMap(model) if model is not None else self._map
         is_as_wanted = self._wanted is self._measured and self._map is self._followed
         if not is_as_wanted or self._schedules.is_learning:
             self._act(step)
 
+    @whole
     def _act(self, step: int) -> None:
         with self._changing:
             self._follow_model()
@@ -269,8 +310,9 @@ class ProbeSet:
             if probes:
                 self._record.event(step, kind, sentence(probes))
 
+    @whole
     def measure_beside(self, probes: Sequence[Probe], step: int) -> None:
-        """Measure these, too, from ``step`` on, in place of the last ones; nobody attached them."""
+        """Measure additional probes from ``step`` on, replacing earlier ones; not attached."""
         self._columns.declare(probes)
         for probe in probes:
             probe.attached_step = step
@@ -279,7 +321,7 @@ class ProbeSet:
         self._act(step)
 
     def _want(self, probes: Sequence[Probe]) -> list[Probe]:
-        """Want these; returns those that measure, some of which may have been there."""
+        """Add probes; return those that measure, which may be existing ones."""
         self._columns.declare(probes)
         with self._lock:
             new = self._new(probes)
@@ -290,7 +332,7 @@ class ProbeSet:
             return [self._wanted[probe.key()] for probe in probes]
 
     def _new(self, probes: Sequence[Probe]) -> dict[ProbeKey, Probe]:
-        """Those that are not wanted yet."""
+        """Return the probes that are not wanted yet."""
         wanted = {probe.key(): probe for probe in probes}
         return {key: p for key, p in wanted.items() if not _is_same(self._wanted.get(key), p)}
 
@@ -307,7 +349,7 @@ class ProbeSet:
             attachment.probes += self._want(probes)
 
     def _measure(self, step: int) -> tuple[list[Probe], list[Probe]]:
-        """Hand the observer what is wanted; returns what is new and what is gone."""
+        """Pass the wanted probes to the observer; return the new and the removed ones."""
         wanted, has_learnt = self._wanted, self._schedules.learn(step)
         if wanted is self._measured and not has_learnt:
             return [], []
@@ -325,7 +367,7 @@ class ProbeSet:
         return added, gone
 
     def find(self, where: Where, quantity: str = "") -> list[Probe]:
-        """The probes of ``quantity`` (of every one when empty) at a selection; none raises."""
+        """Return the probes of ``quantity`` (all if empty) at a selection; raises if none."""
         places = dict.fromkeys(select(self.model_map, where))
         there = [probe for probe in self._wanted.values() if probe.place in places]
         names = {probe.quantity.name for probe in there}
@@ -343,12 +385,12 @@ class ProbeSet:
 
 
 def _wants_loss(probe: Probe) -> bool:
-    """It reads what the loop logs, or is of a preset: who names what is measured gets just that."""
+    """Return whether it needs logged values or is of a preset: explicit ones need no loss."""
     return probe.of_preset or any(need.split(".")[0] == "logged" for need in probe.quantity.needs)
 
 
 def _is_same(old: Probe | None, probe: Probe) -> bool:
-    """Tell whether ``probe`` is there, the same function, still measuring and at least as often."""
+    """Return whether ``probe`` exists: the same function, still measuring, at least as often."""
     if old is None or old.disabled or (old.may_stretch and not probe.may_stretch):
         return False
     return (old.quantity.function, old.quantity.combine) == (
@@ -358,7 +400,7 @@ def _is_same(old: Probe | None, probe: Probe) -> bool:
 
 
 def _resolver_of(request: Attach) -> Resolver:
-    """What resolves a request, now and whenever the model has changed."""
+    """Return the resolver of a request, used now and after every change of the model."""
     what, when = request.quantity, request.schedule
     if request.where is None:
         return partial(resolve_at_default_places, quantity=what, when=when)
@@ -373,5 +415,5 @@ def _resolved_again(attachment: Attachment, model_map: ModelMap) -> tuple[Probe,
 
 
 def _is_below(place: str, paths: set[str]) -> bool:
-    """Tell whether a place is one of these modules, or a parameter of one."""
+    """Return whether a place is one of these modules, or a parameter of one."""
     return place in paths or place.rpartition(".")[0] in paths

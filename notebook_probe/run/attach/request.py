@@ -18,7 +18,7 @@ from notebook_probe.model.map import ModelMap
 from notebook_probe.model.selectors import Where, select, standard_place
 from notebook_probe.model.unwrapped import unwrapped
 from notebook_probe.probes.step.probe import PhaseName, Probe
-from notebook_probe.quantities import Quantity, as_quantity
+from notebook_probe.quantities import Quantity, as_quantity, quantities
 from notebook_probe.quantities.reduce.features import ANYTIME, CALL, is_of_all, moment_of
 from notebook_probe.quantities.reduce.reductions import parts
 from notebook_probe.schedules import ScheduleLike, schedule
@@ -38,7 +38,7 @@ QuantityLike: TypeAlias = "Quantity | Callable[..., Any] | str"
 
 @dataclass(frozen=True, slots=True)
 class ResolvedRequest:
-    """What a request comes to: the probes to attach, and the places where it does not fit."""
+    """Resolved request: the probes to attach, and the places where it does not fit."""
 
     probes: tuple[Probe, ...]
     skipped: tuple[str, ...]
@@ -46,7 +46,7 @@ class ResolvedRequest:
 
 
 Resolver: TypeAlias = Callable[[ModelMap], ResolvedRequest]
-"""What a request comes to in a model as it is now."""
+"""Function that resolves a request in the present model."""
 
 
 def resolve(
@@ -78,7 +78,7 @@ def resolve(
     if isinstance(quantity, list | tuple):
         parts = [resolve(model_map, where, one, when, phase, per_call) for one in quantity]
         return _joined(parts)
-    chosen, due = as_quantity(quantity), schedule(when)  # type: ignore[arg-type]
+    chosen, due = _chosen(model_map, where, quantity), schedule(when)
     _check_kind(chosen, phase, per_call)
     places = select(model_map, where)
     if not places:
@@ -93,6 +93,20 @@ def resolve(
     if not probes:
         raise NotApplicableError(skipped[0])
     return ResolvedRequest(probes, skipped)
+
+
+def _chosen(model_map: ModelMap, where: Where, quantity: Any) -> Quantity:
+    """Read the quantity; one in the place of the module is told."""
+    try:
+        return as_quantity(quantity)
+    except UnknownNameError:
+        is_module = isinstance(quantity, str) and model_map.first_path(quantity) is not None
+        if is_module and isinstance(where, str) and where in quantities:
+            raise UnknownNameError(
+                f"attach({where!r}, {quantity!r}): {where!r} is a quantity and {quantity!r} a "
+                f"module; the module comes first: attach({quantity!r}, {where!r})"
+            ) from None
+        raise
 
 
 def _check_kind(quantity: Quantity, phase: str, per_call: bool) -> None:
@@ -122,7 +136,7 @@ def _is_of_evaluation(need: str) -> bool:
 
 
 def misfit(model_map: ModelMap, place: str, quantity: Quantity) -> str:
-    """Why ``quantity`` cannot be measured at ``place``, in words; empty when it can.
+    """Return the reason why ``quantity`` cannot be measured at ``place``; empty if it can.
 
     A place that is no module's is a parameter.
     """
@@ -132,15 +146,15 @@ def misfit(model_map: ModelMap, place: str, quantity: Quantity) -> str:
 
 @dataclass(frozen=True, slots=True)
 class Misfit:
-    """What a quantity misses at a place."""
+    """Reason why a quantity does not fit a place."""
 
     need: str
-    """What it needs, in words; "" where the place alone is to blame."""
+    """Need of the quantity, in words; "" if only the place is the problem."""
     fault: str
-    """What is wrong with the place, in words after its name; "" where any other but the root is."""
+    """Problem with the place, in words after its name; "" if any but the root is wrong."""
 
     def sentence(self, quantity: Quantity, place: str) -> str:
-        """In full, of one place."""
+        """Return the full sentence for one place."""
         if not self.fault:
             return f"{quantity.name} {self.need}; attach it at '', the model"
         name = f"{quantity.name} {self.need};" if self.need else f"{quantity.name}:"
@@ -148,7 +162,7 @@ class Misfit:
 
 
 def misfit_at(model_map: ModelMap, place: str, quantity: Quantity) -> Misfit | None:
-    """What ``quantity`` misses at ``place``; None when it can be measured there."""
+    """Return the misfit of ``quantity`` at ``place``; None if it can be measured there."""
     module = unwrapped(model_map.by_every_path.get(place))
     if place and quantity.is_of_model:
         return Misfit(f"needs {', '.join(quantity.needs)}, of the step as a whole", "")
@@ -170,13 +184,13 @@ def misfit_at(model_map: ModelMap, place: str, quantity: Quantity) -> Misfit | N
 
 
 def _missing_part(quantity: Quantity, module: nn.Module) -> str:
-    """What the summaries that a quantity is made of miss at a module; empty when nothing."""
+    """Return what the quantity's summaries lack at a module; empty if nothing."""
     found = (parts[feature.part].misfit(module) for feature in quantity.features if feature.part)
     return next(filter(None, found), "")
 
 
 def _closed(module: nn.Module) -> str:
-    """Why a module's calls cannot be seen; empty when they can."""
+    """Return the reason why a module's calls are not visible; empty if they are."""
     if isinstance(module, torch.jit.ScriptModule):
         return "is scripted and takes no hooks"
     return "is never called" if type(module).forward is nn.Module.forward else ""
@@ -209,7 +223,7 @@ def read_items(items: Any) -> list[tuple[QuantityLike, ScheduleLike]]:
 
 
 def _joined(parts: list[ResolvedRequest]) -> ResolvedRequest:
-    """Several requests as one; what two of them come to is attached once."""
+    """Merge requests; a probe of two of them is attached once."""
     probes = {probe.key(): probe for part in parts for probe in part.probes}
     skipped = (sentence for part in parts for sentence in part.skipped)
     return ResolvedRequest(tuple(probes.values()), tuple(skipped))

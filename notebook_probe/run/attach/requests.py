@@ -1,7 +1,7 @@
-"""What a panel or another thread may request; applied by the training thread between steps.
+"""Requests of a panel or another thread, applied by the training thread between steps.
 
-A request is a frozen value. Putting it returns a `Ticket` at once; the ticket tells what became
-of it. Nothing here touches a model, so this file is imported without torch.
+A request is a frozen value. Putting it returns a `Ticket` at once, which later has the result.
+Nothing here touches a model, so this file is imported without torch.
 """
 
 from __future__ import annotations
@@ -57,7 +57,7 @@ class Detach:
 
 @dataclass(frozen=True, slots=True)
 class AttachPreset:
-    """Measure what a preset measures, but for what is attached already."""
+    """Attach a preset, except for what is attached already."""
 
     name: str
 
@@ -83,14 +83,14 @@ class Control:
 
 @dataclass(frozen=True, slots=True)
 class Compiled:
-    """What a compiled model does in steps where its calls are probed."""
+    """Choose how a compiled model runs steps in which its calls are probed."""
 
     steps: Literal["eager", "skip"]
 
 
 @dataclass(frozen=True, slots=True)
 class Budgeted:
-    """What watching may cost, in per cent of step time; None measures every due step."""
+    """Budget of watching, in per cent of step time; None measures every due step."""
 
     percent: float | None
 
@@ -102,9 +102,9 @@ class Set:
     name: str
     value: float
     group: int | None = None
-    """One parameter group, counted through all optimizers of the model; None means all."""
+    """Parameter group, counted through all optimizers of the model; None means all."""
     hold: bool = False
-    """Keep it at this value, whatever a schedule says, until it is set again or released."""
+    """True to keep the value, whatever a schedule says, until it is set again or released."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -113,7 +113,7 @@ class LookAt:
 
     module: str
     samples: int = 8
-    """Of what has a batch, so many samples."""
+    """Number of samples of tensors with a batch axis."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -131,7 +131,7 @@ class EditRule:
 
 @dataclass(frozen=True, slots=True)
 class Scale:
-    """Multiply what can be set by one factor, in every group by what that group has."""
+    """Multiply a setting by one factor, in every group by that group's value."""
 
     name: str
     factor: float
@@ -170,14 +170,14 @@ Request: TypeAlias = (
 
 @dataclass(slots=True)
 class Ticket:
-    """What became of a request; only the training thread writes it, anyone may read it."""
+    """Result of a request; written only by the training thread, readable from any."""
 
     request: Request
     queued_step: int
     state: Literal["queued", "applied", "refused"] = "queued"
     applied_step: int = -1
     text: str = ""
-    """In words: how many probes were attached, or why the request was refused."""
+    """Result in words: the number of attached probes, or the reason for a refusal."""
 
 
 PARAMETER_KIND, CALL_KIND = 0, 1
@@ -186,7 +186,7 @@ PARAMETER_KIND, CALL_KIND = 0, 1
 
 @dataclass(frozen=True, slots=True)
 class Fitting:
-    """Where which quantity can be measured. Places of one kind are alike to every quantity."""
+    """Fit of quantities and places; all places of one kind fit the same quantities."""
 
     kinds: Mapping[str, int]
     """Module to its kind."""

@@ -14,7 +14,7 @@ __all__ = ["Rescheduled", "on"]
 
 
 def on(due: Schedule, probe: Probe) -> Probe:
-    """A probe like ``probe``, on a schedule that was somebody's choice."""
+    """Return a probe like ``probe``, on a schedule that the user has chosen."""
     return Probe(probe.place, probe.quantity, due, probe.phase, probe.per_call)
 
 
@@ -25,10 +25,10 @@ class Rescheduled:
     Attributes
     ----------
     before : callable
-        Resolves the request as it was.
+        Resolves the original request.
     names : set of str
     places : set of str or None
-        None means all, those of modules that are added later too.
+        None means all, including modules that are added later.
     due : Schedule
     """
 

@@ -14,12 +14,12 @@ __all__ = ["check_windows"]
 def check_windows(new: Iterable[Probe], there: Iterable[Probe] = ()) -> None:
     """Refuse a second schedule of a quantity of several steps at one place.
 
-    Both would lie in one series, each of whose values is of another number of steps.
+    Both would be in one series, whose values would cover different numbers of steps.
 
     Raises
     ------
     ScheduleError
-        With the schedule that it has, and what to do.
+        The message has the present schedule, and what to do.
     """
     spanning = [probe for probe in new if probe.quantity.spans_steps]
     if not spanning:

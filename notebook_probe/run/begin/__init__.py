@@ -1,4 +1,4 @@
-"""What is settled before a run begins: which process, which record, which earlier run gives way.
+"""Preparation of a run: the process, the record, and the earlier run that gives way.
 
-Only `watch` enters.
+Only `watch` uses it.
 """

@@ -23,10 +23,9 @@ from notebook_probe.run.run import Run
 __all__ = ["close_earlier", "note", "place_for", "remove_record", "run_of"]
 
 _asked: MutableMapping[Run, str] = weakref.WeakKeyDictionary()
-"""Where each run was to be recorded, which is not where it is if another model was there."""
+"""Requested location of each run, which differs if an earlier model was recorded there."""
 _recorded: dict[str, tuple[weakref.ref[nn.Module], str]] = {}
-"""By the place that was asked for and the one that was taken: the model that was recorded last, and
-where."""
+"""Last recorded model and its location, by requested and by actual location."""
 
 
 def note(run: Run, model: nn.Module, asked: Location) -> None:
@@ -39,30 +38,30 @@ def note(run: Run, model: nn.Module, asked: Location) -> None:
 def close_earlier(model: nn.Module, asked: Location, fresh: bool) -> None:
     """Close a run that a new one replaces: of the same store, or the model's last fresh one.
 
-    One whose model is gone is being closed already, on another thread: that is waited for.
+    A run whose model was collected is being closed already, on another thread: wait for that.
     """
     for run, place in list(_asked.items()):
         same_store = _resolved(asked) in (place, _resolved(run.location))
-        if same_store or (fresh and not run.closed and run.replaces_on(model)):
+        if same_store or (fresh and not run.closed and run.controls.is_replaced_by(model)):
             with losses_as_warnings():  # the new run is not to blame
                 run.close()
     wait_for_ends()
 
 
 def run_of(model: nn.Module) -> Run | None:
-    """The run that watches a model now, the last of several."""
+    """Return the run that watches a model, the last of several."""
     model = unwrap(model)
-    runs = [run for run in list(_asked) if not run.closed and run.watches(model)]
+    runs = [run for run in list(_asked) if not run.closed and run.controls.watches(model)]
     return runs[-1] if runs else None
 
 
 def place_for(model: nn.Module, store: Location, rank: str) -> Location:
-    """Where a model is recorded: at ``store``, or beside it if an earlier model was.
+    """Return the location for a model's record: ``store``, or a new one next to it.
 
     Parameters
     ----------
     rank : str
-        The folder of this process in that of its job; empty where it is alone.
+        The folder of this process in the folder of its job; empty if it is alone.
 
     Raises
     ------
@@ -85,7 +84,7 @@ def _has_rows(location: Location) -> bool:
 
 
 def _fresh_place(store: Location, rank: str) -> Location:
-    """The folder beside ``store``, with a number, in which nothing is recorded yet."""
+    """Return the numbered folder next to ``store`` in which nothing is recorded yet."""
     path = local_path(store)
     if path is None:
         raise RecordMismatchError(
@@ -98,7 +97,7 @@ def _fresh_place(store: Location, rank: str) -> Location:
 
 
 def remove_record(location: Location) -> None:
-    """Remove the record that is there; nothing else is ever removed.
+    """Remove a record; nothing else is ever removed.
 
     Raises
     ------

@@ -1,4 +1,4 @@
-"""Which code and which packages made a run: beside the config, in the record's root."""
+"""Code and packages of a run: stored with the config, in the record's root."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ GIT = ("git", "status", "--porcelain=v2", "--branch", "--untracked-files=no")
 def keep_provenance(writer: RecordWriter) -> None:
     """Keep what makes the run in the root; an event has what made the record before, if other.
 
-    Packages that only came in addition take nothing away from what was known.
+    Newly loaded packages never remove known ones.
     """
     now = {"git": git_state(), "packages": package_versions()}
     before = {name: read_notes(writer.attrs, name) for name in now if name in writer.attrs}
@@ -44,7 +44,7 @@ def git_state(folder: Path | None = None) -> dict[str, Any]:
     Parameters
     ----------
     folder : Path, optional
-        Where to look; by default where the process is.
+        Folder to inspect; by default that of the process.
     """
     try:
         done = subprocess.run(
@@ -63,7 +63,7 @@ def git_state(folder: Path | None = None) -> dict[str, Any]:
 
 
 def read_git_status(text: str) -> dict[str, Any]:
-    r"""The state that ``git status --porcelain=v2 --branch`` tells.
+    r"""Return the state from ``git status --porcelain=v2 --branch``.
 
     Examples
     --------

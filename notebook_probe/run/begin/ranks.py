@@ -1,4 +1,4 @@
-"""Which of a job's processes this is; nothing here talks to the others."""
+"""Rank of this process in its job; without communication."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ __all__ = ["own_rank", "rank_name"]
 def own_rank() -> int | None:
     """Rank of this process in a job of several, None in a process alone.
 
-    As torch.distributed says, or, before it is initialized, as launchers do: ``RANK`` and
+    The rank from torch.distributed, or, before it is initialized, from launchers: ``RANK`` and
     ``WORLD_SIZE``.
     """
     if dist.is_available() and dist.is_initialized():
@@ -22,7 +22,7 @@ def own_rank() -> int | None:
 
 
 def rank_name(rank: int) -> str:
-    """The folder of a rank's record.
+    """Return the folder of a rank's record.
 
     Examples
     --------

@@ -1,5 +1,5 @@
-"""Where training is held by a condition: what conditions there are, and what has met them.
+"""Breakpoints: conditions that pause training, and which of them were met.
 
 `conditions` and `requests` are values that are imported without torch; `breakpoints` is the list
-of a run, which sees rows, alerts and steps go by; `check` asks it between two steps.
+of a run, which receives rows, alerts and steps; `check` queries it between two steps.
 """

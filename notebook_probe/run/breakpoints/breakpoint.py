@@ -1,17 +1,17 @@
-"""What `Run.pause_when` returns."""
+"""Breakpoint handle, returned by `Run.pause_when`."""
 
 from __future__ import annotations
 
 from typing import Protocol
 
-from notebook_probe.run.breakpoints.conditions import Condition
+from notebook_probe.run.breakpoints.conditions import PauseCondition
 from notebook_probe.run.breakpoints.requests import BreakpointInfo
 
 __all__ = ["Breakpoint"]
 
 
 class _List(Protocol):
-    """Where a breakpoint stands."""
+    """List of breakpoints that a handle refers to."""
 
     def info(self, id: int) -> BreakpointInfo | None: ...
     def edit(self, id: int, armed: bool | None, number: float | None) -> str: ...
@@ -19,7 +19,7 @@ class _List(Protocol):
 
 
 class Breakpoint:
-    """A condition that holds the training; armed until it is disarmed or removed, from any thread.
+    """A condition that pauses training; armed until it is disarmed or removed, from any thread.
 
     Examples
     --------
@@ -29,12 +29,12 @@ class Breakpoint:
     >>> high.remove()  # doctest: +SKIP
     """
 
-    def __init__(self, id: int, condition: Condition, of: _List) -> None:
+    def __init__(self, id: int, condition: PauseCondition, of: _List) -> None:
         self.id, self._condition, self._list = id, condition, of
 
     @property
-    def condition(self) -> Condition:
-        """What it waits for, as it is now; the last one of a breakpoint that was removed."""
+    def condition(self) -> PauseCondition:
+        """Present condition; for a removed breakpoint, its last one."""
         known = self._list.info(self.id)
         if known is not None:
             self._condition = known.condition
@@ -42,7 +42,7 @@ class Breakpoint:
 
     @property
     def armed(self) -> bool:
-        """Whether it holds the training; of one that was removed, False."""
+        """True if it can pause training; False once removed."""
         known = self._list.info(self.id)
         return known is not None and known.armed
 
@@ -61,13 +61,13 @@ class Breakpoint:
 
     @property
     def last_step(self) -> int:
-        """The step at which it held the training last; -1 if it never did."""
+        """Step of the last pause; -1 if there was none."""
         known = self._list.info(self.id)
         return -1 if known is None else known.last_step
 
     @property
     def note(self) -> str:
-        """What stands in its way, in words; empty when nothing does."""
+        """Obstacle, in words; empty if there is none."""
         known = self._list.info(self.id)
         return "removed" if known is None else known.note
 

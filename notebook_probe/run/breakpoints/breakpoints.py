@@ -9,59 +9,53 @@ import json
 import threading
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
-from typing import Protocol
 
 from notebook_probe.alerts import Alert
 from notebook_probe.alerts.causes import may_come_of
 from notebook_probe.errors import BreakpointError, UnknownNameError
 from notebook_probe.probes.step.measured import MeasuredStep
+from notebook_probe.record.format.source import EventSink
 from notebook_probe.run.breakpoints.breakpoint import Breakpoint
 from notebook_probe.run.breakpoints.conditions import (
     SEVERE,
     AtStep,
     Before,
-    Condition,
     OnAlert,
     OnError,
     OnNan,
     OnSeries,
+    PauseCondition,
 )
 from notebook_probe.run.breakpoints.hit import Hit
 from notebook_probe.run.breakpoints.requests import Break, BreakpointInfo, EditBreak, Unbreak
 from notebook_probe.run.breakpoints.series_track import SeriesTrack
 from notebook_probe.run.breakpoints.step_numbers import StepNumbers
-from notebook_probe.run.failure import Failure
+from notebook_probe.run.failure import EndReason
 
 __all__ = ["BREAKPOINT", "PAUSE", "Breakpoints"]
 
 PAUSE, BREAKPOINT = "pause", "breakpoint"
-"""Kinds of events: training was held; what it is to be held by was changed."""
+"""Kinds of events: training was paused; a breakpoint was changed."""
 
 MOST_SEVERE = 64
-"""Alerts that are remembered, so that what comes of them is known as such."""
-
-
-class DetailedEvents(Protocol):
-    """Who keeps what happened."""
-
-    def event(self, step: int, kind: str, text: str, detail: str = "") -> None: ...
+"""Number of remembered alerts, whose consequences do not count as new."""
 
 
 @dataclass(slots=True)
 class _Armed:
-    """One of them, with what it has seen."""
+    """A breakpoint with its progress."""
 
     info: BreakpointInfo
     track: SeriesTrack | None = None
     was_bad: bool = False
-    """Of `OnNan`: the row before had something that was not finite."""
+    """For `OnNan`: the row before had a value that was not finite."""
     severe: list[Alert] = field(default_factory=list)
-    """Of `OnAlert`: the severe ones that it was told of."""
+    """For `OnAlert`: the severe alerts so far."""
 
 
 @dataclass(slots=True)
-class _Held:
-    """What the training is held by now."""
+class _Pause:
+    """Present pause and its reasons."""
 
     text: str = ""
     hits: Sequence[Hit] = ()
@@ -69,32 +63,39 @@ class _Held:
 
 
 class Breakpoints:
-    """Those of one run.
+    """Breakpoints of one run.
 
     Parameters
     ----------
-    events : DetailedEvents
+    events : EventSink
     upcoming : callable
         The step whose update is the next to happen.
     acts_here : bool
-        Of a run of several processes the first one holds; the others wait for it by themselves.
+        In a run of several processes the first one pauses; the others wait for it anyway.
+
+    Attributes
+    ----------
+    wake : callable
+        Makes the next boundary ask; set once there is a gate.
     """
 
     def __init__(
-        self, events: DetailedEvents, upcoming: Callable[[], int], *, acts_here: bool = True
+        self, events: EventSink, upcoming: Callable[[], int], *, acts_here: bool = True
     ) -> None:
         self._events, self._upcoming, self._acts_here = events, upcoming, acts_here
+        self.wake: Callable[[], None] = lambda: None
+        # Reentrant: `passing` calls `taken`.
         self._lock = threading.RLock()
         self._armed: tuple[_Armed, ...] = ()
         self._numbers = StepNumbers()
         self._hits: list[Hit] = []
-        self._held = _Held()
+        self._held = _Pause()
         self._last_id = 0
 
     # ---------------------------------------------------------------- the list
 
-    def add(self, condition: Condition) -> Breakpoint:
-        """Hold the training by this, too; the same once more is the one that is there."""
+    def add(self, condition: PauseCondition) -> Breakpoint:
+        """Add a condition; an equal one returns the existing breakpoint."""
         with self._lock:
             same = next((one for one in self._armed if one.info.condition == condition), None)
             if same is not None:
@@ -105,12 +106,14 @@ class Breakpoints:
             new = BreakpointInfo(
                 self._last_id, condition, True, holds=False, last_step=-1, n_met=0, note=self._note
             )
+            # Replaced, not changed: `infos` walks it without the lock.
             self._armed = (*self._armed, _tracked(_Armed(new)))
+            self.wake()
             self._say(new, "pauses when", "added")
         return Breakpoint(new.id, condition, self)
 
     def edit(self, id: int, armed: bool | None = None, number: float | None = None) -> str:
-        """Arm one, or give it another number; what was done, in words.
+        """Arm or disarm a breakpoint, or change its number; return what was done, in words.
 
         Raises
         ------
@@ -130,7 +133,7 @@ class Breakpoints:
             return one.info.condition.text
 
     def remove(self, id: int) -> str:
-        """Take one away; what was done, in words."""
+        """Remove a breakpoint; return what was done, in words."""
         with self._lock:
             gone = self._one(id)
             self._armed = tuple(one for one in self._armed if one is not gone)
@@ -138,7 +141,7 @@ class Breakpoints:
             return f"removed: {gone.info.condition.text}"
 
     def apply(self, request: Break | EditBreak | Unbreak, step: int) -> str:
-        """Do what a request says; what was done, in words."""
+        """Apply a request; return what was done, in words."""
         if isinstance(request, Break):
             return f"pauses when: {self.add(request.condition).condition.text}"
         if isinstance(request, EditBreak):
@@ -146,31 +149,31 @@ class Breakpoints:
         return self.remove(request.id)
 
     def infos(self) -> list[BreakpointInfo]:
-        """All of them now, in the order in which they were added."""
+        """Return all breakpoints, in the order in which they were added."""
         held = self._held.ids
         return [replace(one.info, holds=one.info.id in held) for one in self._armed]
 
     def info(self, id: int) -> BreakpointInfo | None:
-        """One of them; None when it was removed."""
+        """Return one breakpoint; None if it was removed."""
         return next((info for info in self.infos() if info.id == id), None)
 
     def handles(self) -> list[Breakpoint]:
-        """All of them, to be changed."""
+        """Return handles of all breakpoints."""
         return [Breakpoint(one.info.id, one.info.condition, self) for one in self._armed]
 
     # ---------------------------------------------------------------- what happens
 
     @property
     def is_idle(self) -> bool:
-        """There is none, and nothing was met: a step costs no more than asking this."""
+        """True if there are none, and nothing was met: then a step costs only this check."""
         return not (self._armed or self._hits)
 
-    def waits_for(self, *kinds: type[Condition]) -> bool:
-        """Whether one of these kinds is armed, so that it must be seen in time."""
+    def waits_for(self, *kinds: type[PauseCondition]) -> bool:
+        """Return whether one of these kinds is armed, so that it must be checked in time."""
         return any(isinstance(one.info.condition, kinds) for one in self._acting())
 
     def waits_before(self, update: Before) -> bool:
-        """Whether something is armed that holds there."""
+        """Return whether a breakpoint that pauses there is armed."""
         return any(one.info.condition.before == update for one in self._acting())
 
     def see(self, step: MeasuredStep, before: Before = "step") -> None:
@@ -185,8 +188,8 @@ class Breakpoints:
     def told(self, alert: Alert) -> None:
         """Take in an alert.
 
-        What a severe one has led to is no second reason to hold for "severe"; a rule that is named
-        holds whatever it came of.
+        A consequence of a severe alert is no second reason to pause for "severe"; a named rule
+        pauses whatever its cause.
         """
         with self._lock:
             for one in self._acting():
@@ -197,13 +200,13 @@ class Breakpoints:
                         self._hits.append(_of_alert(one.info, alert))
 
     def taken(self) -> list[Hit]:
-        """What was met since it was asked last."""
+        """Return and forget the conditions met so far."""
         with self._lock:
             found, self._hits = self._hits, []
             return found
 
     def passing(self, step: int) -> Sequence[Hit]:
-        """As `taken`, when training is about to begin ``step``."""
+        """Return and forget the conditions met, before training starts ``step``."""
         with self._lock:
             found = self.taken()
             for one in self._acting():
@@ -213,8 +216,8 @@ class Breakpoints:
             return found
 
     def raised(self, step: int, error: BaseException) -> Sequence[Hit]:
-        """What is met by an exception of the loop."""
-        failure, more = Failure.of(error), {"error": type(error).__name__}
+        """Return the breakpoints that an exception of the loop meets."""
+        failure, more = EndReason.of(error), {"error": type(error).__name__}
         return [
             Hit(
                 one.info.id,
@@ -229,9 +232,9 @@ class Breakpoints:
         ]
 
     def hold(self, hits: Sequence[Hit], text: str) -> None:
-        """Training is held by these from now on; an event tells of the first."""
+        """Note that these pause training; an event describes the first."""
         with self._lock:
-            self._held = _Held(text, tuple(hits), frozenset(hit.id for hit in hits))
+            self._held = _Pause(text, tuple(hits), frozenset(hit.id for hit in hits))
             for hit in hits:
                 one = next((one for one in self._armed if one.info.id == hit.id), None)
                 if one is not None:
@@ -239,22 +242,22 @@ class Breakpoints:
         self._events.event(hits[0].step, PAUSE, text, hits[0].detail)
 
     def pass_by(self, hits: Sequence[Hit], text: str) -> None:
-        """Training goes on past these, as nobody could end a pause."""
+        """Note that training continues past these, as nothing could end a pause."""
         why = f"not {text}: nobody could let it go on"
         self._events.event(hits[0].step, PAUSE, why, hits[0].detail)
 
     def let_go(self) -> None:
-        """Training goes on."""
-        self._held = _Held()
+        """Note that training continues."""
+        self._held = _Pause()
 
     @property
     def held_text(self) -> str:
-        """Why training is held now; empty while it is not."""
+        """Reason of the present pause; empty while training."""
         return self._held.text
 
     @property
     def traceback(self) -> str:
-        """Of the exception that training is held by now; empty without one."""
+        """Traceback of the exception that paused training; empty without one."""
         return self._held.hits[0].traceback if self._held.hits else ""
 
     # ---------------------------------------------------------------- inside
@@ -275,7 +278,7 @@ class Breakpoints:
                 what = f"{_series(bad.module, bad.name)} is {bad.value:.3g}"
                 yield Hit(one.info.id, condition, step.step, what, bad.module, bad.name, bad.value)
 
-    def _check(self, condition: Condition) -> None:
+    def _check(self, condition: PauseCondition) -> None:
         if isinstance(condition, AtStep) and condition.step < self._upcoming():
             raise BreakpointError(
                 f"step {condition.step} has passed; the next one is {self._upcoming()}"
@@ -304,7 +307,7 @@ class Breakpoints:
 
 
 def _tracked(one: _Armed) -> _Armed:
-    """With nothing seen yet."""
+    """Reset the progress of a breakpoint."""
     condition = one.info.condition
     one.track = SeriesTrack(condition) if isinstance(condition, OnSeries) else None
     one.was_bad, one.severe = False, []
@@ -312,10 +315,11 @@ def _tracked(one: _Armed) -> _Armed:
 
 
 def _is_newly_severe(one: _Armed, alert: Alert) -> bool:
-    """Whether it is severe and comes of no other that was; it is remembered."""
+    """Return whether the alert is severe and no consequence of an earlier one; remember it."""
     if alert.severity != SEVERE:
         return False
     known = any(may_come_of(alert, other) for other in one.severe)
+    # The oldest are forgotten: a long run must not compare with all of its alerts.
     one.severe = [*one.severe, alert][-MOST_SEVERE:]
     return not known
 

@@ -1,4 +1,4 @@
-"""Asked at the gate: whether training is to be held here, and what is said of it."""
+"""Checks at the gate: whether training pauses here, and the message."""
 
 from __future__ import annotations
 
@@ -7,19 +7,19 @@ from collections.abc import Callable, Sequence
 from notebook_probe.probes.reading.closed_steps import ClosedSteps
 from notebook_probe.probes.step.frame import StepFrame
 from notebook_probe.run.breakpoints.breakpoints import Breakpoints
+from notebook_probe.run.breakpoints.can_resume import how_to_go_on
 from notebook_probe.run.breakpoints.conditions import OnAlert, OnNan, OnSeries
 from notebook_probe.run.breakpoints.hit import Hit, held_text
-from notebook_probe.run.breakpoints.somebody import how_to_go_on
 
 __all__ = ["BreakpointCheck"]
 
 
 class BreakpointCheck:
-    """What the gate asks, on the thread that trains.
+    """Checks of the gate, on the training thread.
 
-    Rows wait for a moment before they are made, and alerts for a flush: where something armed
-    needs them they are brought now. What is still on its way from an accelerator comes with the
-    next step, and what is held by then says so.
+    Rows are delayed before they are made, and alerts until a flush: if an armed breakpoint needs
+    them they are made now. Values still on their way from an accelerator arrive with the next step,
+    and a pause caused by them says so.
 
     Parameters
     ----------
@@ -28,7 +28,7 @@ class BreakpointCheck:
     look_at_alerts : callable
         Applies the rules to the rows that have come.
     is_followed : callable
-        Whether a panel shows the run.
+        Returns whether a panel shows the run.
     """
 
     def __init__(
@@ -43,11 +43,11 @@ class BreakpointCheck:
 
     @property
     def is_idle(self) -> bool:
-        """Nothing can hold the training now."""
+        """True if nothing can pause training now."""
         return self._breakpoints.is_idle
 
     def before_step(self, step: int) -> bool:
-        """Tell whether the training is held before ``step``."""
+        """Return whether training pauses before ``step``."""
         breakpoints = self._breakpoints
         if breakpoints.waits_for(OnSeries, OnNan, OnAlert):
             self._steps.hurry()
@@ -56,20 +56,20 @@ class BreakpointCheck:
         return self._hold(breakpoints.passing(step), step)
 
     def awaits_update(self) -> bool:
-        """Tell whether something is armed that holds before an update."""
+        """Return whether a breakpoint that pauses before an update is armed."""
         return self._breakpoints.waits_before("update")
 
     def before_update(self, frame: StepFrame) -> bool:
-        """Tell whether it is held before the update of an open step."""
+        """Return whether training pauses before the update of an open step."""
         self._breakpoints.see(self._steps.measured(frame, is_final=False), "update")
         return self._hold(self._breakpoints.taken(), frame.step)
 
     def on_error(self, step: int, error: BaseException) -> bool:
-        """Tell whether it is held because the loop raised."""
+        """Return whether training pauses because the loop raised."""
         return self._hold(self._breakpoints.raised(step, error), step)
 
     def let_go(self) -> None:
-        """Training goes on."""
+        """Note that training continues."""
         self._breakpoints.let_go()
 
     def _hold(self, hits: Sequence[Hit], step: int) -> bool:

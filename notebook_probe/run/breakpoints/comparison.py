@@ -46,19 +46,19 @@ class Comparison:
         return f"{self.sign} {self.threshold:g}"
 
     def holds(self, value: float, before: float) -> bool:
-        """Tell whether it is so of a value, and of the one in the row before; NaN of none."""
+        """Return whether it holds for a value, given the one in the row before; never for NaN."""
         if self.sign != CROSSES:
             return SIGNS[self.sign](value, self.threshold)
         return min(value, before) <= self.threshold < max(value, before)
 
 
 def as_comparison(text: object) -> Comparison:
-    """The comparison that a text means.
+    """Return the comparison in a text.
 
     Raises
     ------
     BreakpointError
-        With the text, and what is allowed.
+        Invalid text, with what is allowed.
     """
     found = TEXT.fullmatch(text) if isinstance(text, str) else None
     try:

@@ -1,6 +1,6 @@
-"""What training can be held by, as frozen values: each tells whether it can be, and says itself.
+"""Conditions of breakpoints, as frozen values with a text and a validity check.
 
-Imported without torch: a panel asks for them.
+Imported without torch, as the panel uses them.
 """
 
 from __future__ import annotations
@@ -16,22 +16,22 @@ __all__ = [
     "SEVERE",
     "AtStep",
     "Before",
-    "Condition",
     "OnAlert",
     "OnError",
     "OnNan",
     "OnSeries",
+    "PauseCondition",
 ]
 
 Before: TypeAlias = Literal["step", "update"]
-"""Where it holds: before the next batch is taken, or before the optimizer applies the gradient."""
+"""Place of the pause: before the next batch is taken, or before the gradient is applied."""
 
 SEVERE = "severe"
-"""Every rule that tells of a training which is about to be lost."""
+"""Every rule that reports a training which is about to be lost."""
 
 
-class Condition(Protocol):
-    """Something that holds the training when it happens."""
+class PauseCondition(Protocol):
+    """Condition that pauses training."""
 
     kind: ClassVar[str]
 
@@ -40,7 +40,7 @@ class Condition(Protocol):
 
     @property
     def text(self) -> str:
-        """In words, as it is listed."""
+        """Text of the condition, as listed."""
         ...
 
     @property
@@ -49,7 +49,7 @@ class Condition(Protocol):
         ...
 
     def but(self, number: float) -> Self:
-        """The same with another number; raises BreakpointError."""
+        """Return the condition with another number; raises BreakpointError."""
         ...
 
 
@@ -66,7 +66,7 @@ class _WithoutNumber:
 
 @dataclass(frozen=True, slots=True)
 class AtStep:
-    """Before step ``step`` is trained: after so many updates."""
+    """Condition: step ``step`` is about to be trained, after so many updates."""
 
     kind: ClassVar[str] = "step"
     step: int
@@ -95,7 +95,7 @@ class AtStep:
 
 @dataclass(frozen=True, slots=True)
 class OnAlert(_WithoutNumber):
-    """When a rule fires: one of ``rules`` by name, or any that is severe."""
+    """Condition: a rule fires, one of ``rules`` by name, or any severe one."""
 
     kind: ClassVar[str] = "alert"
     rules: tuple[str, ...] = (SEVERE,)
@@ -119,11 +119,11 @@ class OnAlert(_WithoutNumber):
 
 @dataclass(frozen=True, slots=True)
 class OnSeries:
-    """When a series compares so with a number, for so many measured rows one after the other."""
+    """Condition: a series compares with a number, in so many consecutive measured rows."""
 
     kind: ClassVar[str] = "series"
     module: str
-    """As module axes write it; ``(root)`` for what the loop logs."""
+    """Module as written on module axes; ``(root)`` for logged scalars."""
     quantity: str
     comparison: Comparison
     for_rows: int = 1
@@ -138,7 +138,7 @@ class OnSeries:
 
     @property
     def series(self) -> str:
-        """Its name, as lines are labelled."""
+        """Name of the series, as on its line."""
         place = "" if self.module == "(root)" else f"{self.module} · "
         return f"{place}{self.quantity}"
 
@@ -158,7 +158,7 @@ class OnSeries:
 
 @dataclass(frozen=True, slots=True)
 class OnNan(_WithoutNumber):
-    """When a loss, an output or a gradient that is watched is NaN or infinite."""
+    """Condition: a watched loss, output or gradient is NaN or infinite."""
 
     kind: ClassVar[str] = "nan"
     before: Before = "step"
@@ -171,7 +171,7 @@ class OnNan(_WithoutNumber):
 
 @dataclass(frozen=True, slots=True)
 class OnError(_WithoutNumber):
-    """When the loop raises."""
+    """Condition: the loop raises."""
 
     kind: ClassVar[str] = "error"
 

@@ -13,7 +13,7 @@ __all__ = ["FollowingRows"]
 
 
 class FollowingRows:
-    """A `Recorder` that shows what it hands on.
+    """A `Recorder` that shows rows to the breakpoints and passes them on.
 
     Parameters
     ----------

@@ -1,4 +1,4 @@
-"""That a condition was met: where, by what value, and what is said of it."""
+"""A met condition: its place, its value, and the message."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from notebook_probe.run.breakpoints.conditions import Condition
+from notebook_probe.run.breakpoints.conditions import PauseCondition
 
 __all__ = ["Hit", "held_text"]
 
@@ -20,13 +20,13 @@ class Hit:
     Attributes
     ----------
     step : int
-        That of the row, of the step that waits, or of the one that raised.
+        Step of the row, the step that waits, or the one that raised.
     what : str
-        In words: ``conv3 · grad_norm 12.3 > 10``.
+        Description in words: ``conv3 · grad_norm 12.3 > 10``.
     """
 
     id: int
-    condition: Condition
+    condition: PauseCondition
     step: int
     what: str
     module: str = ""
@@ -34,13 +34,13 @@ class Hit:
     value: float | None = None
     threshold: float | None = None
     more: dict[str, Any] = field(default_factory=dict)
-    """What else a program may want to know."""
+    """Further facts for programs."""
     traceback: str = ""
-    """Of the exception that met it."""
+    """Traceback of the exception, if any."""
 
     @property
     def detail(self) -> str:
-        """For its event: JSON."""
+        """Details for its event: JSON."""
         return json.dumps(
             {
                 "condition": self.condition.text,
@@ -55,7 +55,7 @@ class Hit:
 
 
 def held_text(hits: Sequence[Hit], step: int) -> str:
-    """Why training is held before ``step`` is trained; the first condition met is the reason.
+    """Return the reason for the pause before ``step``; the first condition met counts.
 
     Examples
     --------

@@ -1,24 +1,24 @@
-"""What a panel may request of breakpoints: frozen values, imported without torch."""
+"""Requests of a panel about breakpoints: frozen values, imported without torch."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
 
-from notebook_probe.run.breakpoints.conditions import Condition
+from notebook_probe.run.breakpoints.conditions import PauseCondition
 
 __all__ = ["Break", "BreakpointInfo", "EditBreak", "Unbreak"]
 
 
 @dataclass(frozen=True, slots=True)
 class Break:
-    """Hold the training when this happens."""
+    """Add a breakpoint."""
 
-    condition: Condition
+    condition: PauseCondition
 
 
 @dataclass(frozen=True, slots=True)
 class EditBreak:
-    """Arm or disarm a breakpoint, or give it another number; None leaves what is."""
+    """Arm or disarm a breakpoint, or change its number; None changes nothing."""
 
     id: int
     armed: bool | None = None
@@ -34,16 +34,16 @@ class Unbreak:
 
 @dataclass(frozen=True, slots=True)
 class BreakpointInfo:
-    """One breakpoint at one moment, as a panel lists it."""
+    """State of a breakpoint for the panel."""
 
     id: int
-    condition: Condition
+    condition: PauseCondition
     armed: bool
     holds: bool
-    """It is what the training is held by now."""
+    """True if it pauses training now."""
     last_step: int
-    """Where it held last; -1 if it never did."""
+    """Step of the last pause; -1 if there was none."""
     n_met: int
-    """How often it was met."""
+    """Number of times it was met."""
     note: str = ""
-    """What stands in its way, in words."""
+    """Obstacle, in words."""

@@ -1,4 +1,4 @@
-"""One series under one condition: a stretch of rows is told once, when it is long enough."""
+"""One series under one condition: a stretch of rows is reported once, when long enough."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ __all__ = ["SeriesTrack", "would_pause"]
 
 @dataclass(slots=True)
 class _Row:
-    """What is known after a row."""
+    """State after a row."""
 
     value: float = math.nan
     n_held: int = 0
@@ -33,9 +33,9 @@ class SeriesTrack:
         self._step, self._before, self._last = -1, _Row(), _Row()
 
     def see(self, step: int, value: float) -> bool:
-        """Take in a row; True where the condition has come to hold for long enough with it.
+        """Add a row; return True if with it the condition has held for long enough.
 
-        The row of a step that was seen already, as far as it was known, is taken in anew.
+        A second row of the same step, with more values, replaces the first.
         """
         if step != self._step:
             self._step, self._before = step, self._last
@@ -47,7 +47,7 @@ class SeriesTrack:
 
 
 def would_pause(condition: OnSeries, rows: Iterable[tuple[int, float]]) -> list[int]:
-    """The steps at which a condition would have held the training.
+    """Return the steps at which a condition would have paused training.
 
     Examples
     --------

@@ -1,4 +1,4 @@
-"""Numbers of a measured step, by module and name, and which of them are not finite."""
+"""Numbers of a measured step, by module and name, and those that are not finite."""
 
 from __future__ import annotations
 
@@ -33,21 +33,22 @@ class Number:
 
 @dataclass(frozen=True, slots=True)
 class _Index:
-    """Which column of a stream is what."""
+    """Index of a stream's columns."""
 
     columns: dict[tuple[str, str], int]
     telling: tuple[int, ...]
-    """Those that tell whether outputs and gradients are finite."""
+    """Columns that show whether outputs and gradients are finite."""
 
 
 class StepNumbers:
-    """Finds numbers in measured steps; where they lie is worked out once per set of due probes."""
+    """Numbers in measured steps; their positions are computed once per set of due probes."""
 
     def __init__(self) -> None:
+        # Columns live as long as their set of due probes; an index must not outlive it.
         self._indices: WeakKeyDictionary[Columns, _Index] = WeakKeyDictionary()
 
     def of(self, step: MeasuredStep, module: str, name: str) -> float | None:
-        """The number of this name, of the step as a whole; None where the step has none."""
+        """Return the number of this name, of the step as a whole; None if the step has none."""
         if module == ROOT and name in step.logged:
             return float(step.logged[name])
         if module == ROOT and name == BACKWARD_LOSS:
@@ -62,7 +63,7 @@ class StepNumbers:
         return None if collected is None else float(collected)
 
     def not_finite(self, step: MeasuredStep) -> Iterator[Number]:
-        """Losses and whatever else is logged, outputs and gradients that are NaN or infinite."""
+        """Yield logged scalars, losses, outputs and gradients that are NaN or infinite."""
         for name, value in step.logged.items():
             if not math.isfinite(value):
                 yield Number(ROOT, name, float(value))
@@ -99,7 +100,7 @@ def _is_fine(variable: str, value: float) -> bool:
 
 @cache
 def _part(variable: str) -> str:
-    """The one summary that a quantity is made of, where it tells whether a tensor is finite."""
+    """Return a quantity's only summary, if that shows whether a tensor is finite."""
     features = quantities[variable].features if variable in quantities else ()
     if len(features) != 1 or features[0].each or features[0].tensor not in OUTPUTS_AND_GRADIENTS:
         return ""

@@ -13,6 +13,7 @@ from notebook_probe.record.format.source import Variable
 from notebook_probe.record.write.writer import RecordWriter
 from notebook_probe.run.breakpoints.step_numbers import StepNumbers
 from notebook_probe.run.flight.ring import FlightTable, Ring
+from notebook_probe.uninterrupted import whole
 
 __all__ = ["EVENT", "FlightRecorder"]
 
@@ -20,13 +21,13 @@ EVENT = "flight"
 """The kind of its events."""
 
 AFTER = 4
-"""One in so many of its steps is also written of what follows an event."""
+"""Fraction of the steps after an event that are written too: one in so many."""
 
 
 class FlightRecorder:
-    """Keeps the last steps in memory; what happened writes them into the record, at their steps.
+    """Keep the last steps in memory; an event writes them into the record, at their steps.
 
-    It is a `Recorder` that hands on what it sees.
+    It is a `Recorder` that passes on what it receives.
 
     Parameters
     ----------
@@ -35,9 +36,9 @@ class FlightRecorder:
     n_steps : int
         0 keeps nothing.
     variables : callable
-        What is declared of the stream in memory, by name.
+        Declared variables of the stream in memory, by name.
     bring : callable
-        Has everything recorded that waits.
+        Records everything that waits.
     """
 
     def __init__(
@@ -92,7 +93,7 @@ class FlightRecorder:
     # ---------------------------------------------------------------- writing
 
     def happened(self, what: str) -> None:
-        """Have it written at the next boundary, and some of the steps that follow; any thread."""
+        """Request a write at the next boundary, and of some later steps; from any thread."""
         if self.n_steps:
             self._due = self._cause = what
             self._until = -1
@@ -100,24 +101,29 @@ class FlightRecorder:
     def write_due(self) -> None:
         """Write if something has happened; on the thread that trains, or ends."""
         if self._due:
-            why, self._due = self._due, ""
-            try:
-                self.write(why)
-            except Exception as error:  # the training goes on without
-                text = f"the flight recorder could not write: {type(error).__name__}: {error}"
-                self._writer.event(self._last_written + 1, "error", text)
-            if why == self._cause:
-                self._until = self._last_written + self.n_steps // AFTER
+            self._write_due()
 
+    @whole
+    def _write_due(self) -> None:
+        why, self._due = self._due, ""
+        try:
+            self.write(why)
+        except Exception as error:  # the training goes on without
+            text = f"the flight recorder could not write: {type(error).__name__}: {error}"
+            self._writer.event(self._last_written + 1, "error", text)
+        if why == self._cause:
+            self._until = self._last_written + self.n_steps // AFTER
+
+    @whole
     def write(self, why: str = "asked for") -> int:
-        """Write what is kept into the record now; the number of steps.
+        """Write the kept steps into the record now; return their number.
 
         Cells that the record has at a step are not written again.
 
         Raises
         ------
         RecordWriteError
-            When it cannot be written.
+            It cannot be written.
 
         Examples
         --------
@@ -149,13 +155,13 @@ class FlightRecorder:
 
     @property
     def nbytes(self) -> int:
-        """Of what it keeps in memory now."""
+        """Bytes of the steps in memory."""
         with self._lock:
             return self._ring.nbytes
 
     @property
     def text(self) -> str:
-        """What it keeps, in words; empty where it keeps nothing."""
+        """Contents in words; empty if it keeps nothing."""
         if not self.n_steps:
             return ""
         with self._lock:

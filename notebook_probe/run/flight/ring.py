@@ -19,7 +19,7 @@ from notebook_probe.run.flight.schedule import IN_MEMORY
 __all__ = ["FlightRow", "FlightTable", "Ring"]
 
 ROW_BYTES = 200
-"""Of a row besides its values: objects and their places."""
+"""Bytes of a row in addition to its values: objects and their places."""
 
 Cell: TypeAlias = tuple[str, str]
 """Variable and module."""
@@ -40,7 +40,7 @@ class FlightRow:
 
 @dataclass(frozen=True, slots=True)
 class FlightTable:
-    """Some rows as a backfill takes them."""
+    """Rows in the form for a backfill."""
 
     steps: npt.NDArray[np.int64]
     variables: list[str]
@@ -50,7 +50,7 @@ class FlightTable:
 
     @classmethod
     def of(cls, rows: Sequence[FlightRow]) -> FlightTable:
-        """What of the rows was measured, and is not in the record."""
+        """Return the measured values of rows that are not in the record."""
         cells = dict.fromkeys(cell for row in rows for cell in row.cells)
         variables = {name: i for i, name in enumerate(dict.fromkeys(name for name, _ in cells))}
         modules = {name: i for i, name in enumerate(dict.fromkeys(name for _, name in cells))}
@@ -63,7 +63,7 @@ class FlightTable:
 
 
 class Ring:
-    """As many steps as it was made for.
+    """Ring of the last steps.
 
     Parameters
     ----------
@@ -83,7 +83,7 @@ class Ring:
 
     @property
     def n_series(self) -> int:
-        """Of the newest row."""
+        """Number of series in the newest row."""
         return len(self._rows[-1].cells) if self._rows else 0
 
     @property
@@ -91,13 +91,13 @@ class Ring:
         return self._rows[-1].step if self._rows else -1
 
     def take(self) -> list[FlightRow]:
-        """All rows, which are gone from here."""
+        """Return and remove all rows."""
         rows = [*self._rows]
         self._rows.clear()
         return rows
 
     def put_back(self, rows: Sequence[FlightRow]) -> None:
-        """Have those that were taken again, before what has come since; the oldest go."""
+        """Return rows that could not be written, before newer ones; the oldest are dropped."""
         since = [*self._rows]
         self._rows.clear()
         self._rows.extend([*rows, *since])

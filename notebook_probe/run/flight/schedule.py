@@ -1,4 +1,4 @@
-"""Every step, on a stream that lies in memory and not in the record."""
+"""Schedule for every step, whose stream is in memory and not in the record."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a panel may request of a loop that can go back: frozen values, imported without torch."""
+"""Requests for a loop that can go back: frozen values, imported without torch."""
 
 from __future__ import annotations
 
@@ -11,19 +11,19 @@ __all__ = ["EvaluateAt", "GoBack"]
 class GoBack:
     """Go back to the state after ``step`` updates, and train on from there as a branch.
 
-    What was measured, and what holds the training, goes on as before.
+    Measurements and breakpoints continue unchanged.
     """
 
     step: int
     preset: str = ""
-    """Measured beside it on ``schedule``; "" for nothing more."""
+    """Additional preset, measured on ``schedule``; "" for none."""
     schedule: str = "every(1)"
     until: int | None = None
-    """The preset is measured before this step only; None for good."""
+    """Step before which the preset is measured; None for no end."""
     rate: float | None = None
-    """Learning rate from there on; None as it was."""
+    """Learning rate from there on; None keeps it."""
     hold_at: int | None = None
-    """Hold the training before this step."""
+    """Step before which to pause."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -32,4 +32,4 @@ class EvaluateAt:
 
     step: int
     preset: str = ""
-    """What of it an evaluation can tell; "" means what is attached."""
+    """Preset to evaluate, as far as possible; "" means what is attached."""

@@ -9,7 +9,7 @@ from typing import Protocol
 from notebook_probe.errors import ProbeError, ScheduleError, TrainingStopped
 from notebook_probe.run.going_back.requests import EvaluateAt, GoBack
 
-__all__ = ["MUST_BE_FREE", "CanGoBack", "SentBack", "WayBack"]
+__all__ = ["MUST_BE_FREE", "CanGoBack", "GoingBack", "WayBack"]
 
 MUST_BE_FREE = "The loop must be held or in the background to go back"
 
@@ -19,19 +19,19 @@ class CanGoBack(Protocol):
 
     @property
     def restores(self) -> str:
-        """What is as it was then, in words."""
+        """State that is restored, in words."""
         ...
 
     def check_back(self, step: int) -> None:
         """Raise a ProbeError that says why the state after ``step`` updates cannot be had."""
 
     def evaluate_back(self, request: EvaluateAt) -> str:
-        """Measure in an earlier state, leaving all as it is; returns what was done, in words."""
+        """Measure in an earlier state without changing anything; return what was done, in words."""
         ...
 
 
-class SentBack(TrainingStopped):
-    """Ends the steps of a loop that is to go back; it goes on from there by itself."""
+class GoingBack(TrainingStopped):
+    """Exception that ends the steps of a loop before it goes back and continues."""
 
     def __init__(self, request: GoBack) -> None:
         super().__init__(f"back to step {request.step}")
@@ -39,16 +39,16 @@ class SentBack(TrainingStopped):
 
 
 class WayBack:
-    """What `CanGoBack` is asked for, between two steps on the thread that trains.
+    """Requests to a `CanGoBack`, between two steps on the training thread.
 
     Parameters
     ----------
     is_free : callable
-        The loop is held, or trains where nobody waits for the end of a cell.
+        Returns True if the loop is paused, or trains without a cell that waits for it.
     leave : callable
-        Has the gate raise this where the loop passes it.
+        Raises this in the loop where it passes the gate.
     check : callable
-        Raises a ProbeError for what a branch cannot measure.
+        Raises a ProbeError for a request that a branch cannot measure.
     """
 
     def __init__(
@@ -61,22 +61,23 @@ class WayBack:
         self._loop: Callable[[], CanGoBack | None] = lambda: None
 
     def by(self, loop: CanGoBack) -> None:
-        """Have this loop go back from now on; it is held weakly, as it holds the run."""
+        """Set the loop that goes back; it is referenced weakly, as it refers to the run."""
+        # A cycle would leave both to the garbage collector, with hooks and files open.
         self._loop = weakref.ref(loop)
 
     @property
     def restores(self) -> str:
-        """What is as it was, in words; "" where no loop can go back."""
+        """State that is restored, in words; "" if no loop can go back."""
         loop = self._loop()
         return "" if loop is None else loop.restores
 
     def apply(self, request: GoBack | EvaluateAt, step: int) -> str:
-        """Have it done; returns what is done, in words.
+        """Apply a request; return what is done, in words.
 
         Raises
         ------
         ProbeError
-            Why it cannot be done.
+            Reason why it cannot be done.
         """
         loop = self._loop()
         if loop is None:
@@ -88,12 +89,12 @@ class WayBack:
             return loop.evaluate_back(request)
         _check_numbers(request)
         self._check(request)
-        self._leave(SentBack(request))
+        self._leave(GoingBack(request))
         return _words(request)
 
 
 def _check_numbers(request: GoBack) -> None:
-    """What a click may have typed."""
+    """Check numbers that were typed in the panel."""
     if request.until is not None and request.until <= request.step:
         raise ScheduleError(f"until step {request.until}: one after {request.step} is expected")
     if request.hold_at is not None and request.hold_at < request.step:

@@ -25,7 +25,7 @@ class QuantityCatalogue:
         self._rows: list[QuantityInfo] = []
 
     def rows(self, probes: Iterable[Probe], seconds: Mapping[Probe, float]) -> list[QuantityInfo]:
-        """The quantities, with the median cost per step of their ``probes`` here."""
+        """Return the quantities, with the median cost per step of their ``probes`` here."""
         registered = list(quantities.values())
         if registered != self._quantities:  # compared by identity
             self._quantities, self._rows = registered, [_info(one) for one in registered]

@@ -1,4 +1,4 @@
-"""Steps per second, and what watching costs of them."""
+"""Steps per second, and the overhead of watching."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ class Meter:
         self._rests = True
 
     def add(self, seconds: float, cost: float) -> None:
-        """One step took ``seconds``, ``cost`` of them in our own code."""
+        """Add a step that took ``seconds``, ``cost`` of them in our own code."""
         self._seconds.append(seconds)
         self._cost.append(cost)
         self.total_s += seconds
@@ -40,17 +40,18 @@ class Meter:
         self._rests = False
 
     def rest(self) -> None:
-        """The loop has come to its end: nothing moves until the next step."""
+        """Note the end of the loop: nothing moves until the next step."""
         self._rests = True
 
     @property
     def n_steps(self) -> int:
-        """How many steps are looked back on."""
+        """Number of steps in the window."""
         return len(self._seconds)
 
     @property
     def steps_per_second(self) -> float:
         """NaN before the first step."""
+        # Copied in one step: the training thread appends meanwhile.
         seconds = list(self._seconds)
         return 1.0 / max(median(seconds), 1e-9) if seconds else float("nan")
 

@@ -1,4 +1,4 @@
-"""What became of each probe: when it fired last, why it did not, and what it costs."""
+"""Status of each probe: its last value, why it has none, and its cost."""
 
 from __future__ import annotations
 
@@ -89,6 +89,6 @@ class ProbeStatuses:
         )
 
     def _note(self, probe: Probe, step: int, model_map: ModelMap) -> str:
-        """Why it is silent; of a model that is gone, why it was."""
+        """Return why a probe is silent; after the model is gone, the last known reason."""
         note = self._why_silent.note(probe, step, model_map)
         return self._last_notes.get(probe) or GONE if note == GONE else note

@@ -8,7 +8,7 @@ from collections.abc import Iterable, Iterator
 from itertools import islice
 
 from notebook_probe.alerts import Rule
-from notebook_probe.alerts.track import Finding
+from notebook_probe.alerts.track import Onset
 from notebook_probe.probes.reading.plan import is_of_calls
 from notebook_probe.probes.step.probe import Probe
 from notebook_probe.run.health.status import ProbeStatus
@@ -19,25 +19,26 @@ __all__ = ["StaleProbes"]
 
 
 class StaleProbes:
-    """Counts the due steps that have passed since a probe last had a new value."""
+    """Counter of the due steps since a probe last had a new value."""
 
     def __init__(self) -> None:
         self._seen: weakref.WeakKeyDictionary[Probe, tuple[int, int]] = weakref.WeakKeyDictionary()
 
     def look(
         self, probes: Iterable[Probe], statuses: Iterable[ProbeStatus], step: int, rule: Rule
-    ) -> Iterator[Finding]:
-        """One finding for all probes that are silent for the same reason.
+    ) -> Iterator[Onset]:
+        """Yield one finding for all probes that are silent for the same reason.
 
         Parameters
         ----------
         step : int
             The one that is open.
         rule : Rule
-            Its threshold ``due`` is the number of due steps without a value.
+            The threshold ``due`` is the number of due steps without a value.
         """
         most = int(rule.thresholds["due"])
         silent: defaultdict[str, list[ProbeStatus]] = defaultdict(list)
+        asked_for: set[str] = set()
         both = tuple(zip(probes, statuses, strict=True))
         used = {status.module for _, status in both if status.n_values}
         is_called = any(status.n_values and is_of_calls(probe) for probe, status in both)
@@ -49,11 +50,16 @@ class StaleProbes:
                 self._seen[probe] = status.n_values, step
             elif _says_why(probe, status, used) and _has_missed(probe, since, step, most):
                 silent[status.note].append(status)
+                if not probe.of_preset:
+                    asked_for.add(status.note)
+        trains = any(s.n_values and not s.note and not is_of_calls(p) for p, s in both)
         for note, ones in silent.items():
             names = ", ".join(dict.fromkeys(one.quantity for one in ones))
             modules = tuple(dict.fromkeys(one.module for one in ones))
             sentence = rule.says.format(names=names, missed=most, note=note)
-            yield Finding(step, modules, sentence, (step, step))
+            # Parameters that are trained by functional_call, or in a copy, need no calls here.
+            may_be_meant = trains and note not in asked_for and note.startswith("not called")
+            yield Onset(step, modules, sentence, (step, step), "remark" if may_be_meant else None)
 
 
 def _was_never_called(status: ProbeStatus) -> bool:
@@ -61,10 +67,10 @@ def _was_never_called(status: ProbeStatus) -> bool:
 
 
 def _says_why(probe: Probe, status: ProbeStatus, used: set[str]) -> bool:
-    """Tell whether it is silent, and not because there is nothing to measure.
+    """Return whether it is silent although there is something to measure.
 
     A module that is not called while its weights are used, as the last one of torch's own
-    multi-head attention, is as it should be.
+    multi-head attention, is no problem.
     """
     if status.waits or probe.phase != "training":
         return False
@@ -74,14 +80,14 @@ def _says_why(probe: Probe, status: ProbeStatus, used: set[str]) -> bool:
 
 
 def _has_missed(probe: Probe, since: int, step: int, most: int) -> bool:
-    """Tell whether it was due that often from ``since`` to the last closed step."""
+    """Return whether it was due that often from ``since`` to the last closed step."""
     n_due = most * probe.every
     dues = list(islice(_dues(probe, max(since, probe.attached_step)), n_due))
     return len(dues) == n_due and dues[-1] < step
 
 
 def _dues(probe: Probe, step: int) -> Iterator[int]:
-    """Its due steps; of a user's own function, which is not asked ahead of time, none."""
+    """Yield its due steps; none for a user's own function, which is never called in advance."""
     schedule = probe.armed
     if not can_foresee(schedule):
         return

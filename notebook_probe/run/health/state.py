@@ -1,4 +1,4 @@
-"""How a run is doing: what it does now, what is wrong, and how fast it goes."""
+"""State of a run: what it does now, what is wrong, and how fast it is."""
 
 from __future__ import annotations
 
@@ -12,25 +12,28 @@ from notebook_probe.probes.step.budget import Budget
 from notebook_probe.record.write.writer import RecordWriter
 from notebook_probe.run.background import Background
 from notebook_probe.run.breakpoints.breakpoints import Breakpoints
-from notebook_probe.run.failure import Failure
+from notebook_probe.run.failure import EndReason
 from notebook_probe.run.flight.recorder import FlightRecorder
 from notebook_probe.run.gate import Gate
 from notebook_probe.run.health.meter import Meter
 from notebook_probe.run.health.status import State, StatusHead
+from notebook_probe.run.health.why_silent import OF_OTHERS
 from notebook_probe.run.mirror.mirror import Mirrors
 from notebook_probe.run.rows.row_keeper import RowKeeper
 
 __all__ = ["WANTED", "RunState"]
 
 WANTED = (KeyboardInterrupt, TrainingStopped)
-"""What somebody has ended a loop with: no failures."""
+"""Exceptions by which a user ends a loop: no failures."""
 UNDER_WAY = ("training", "paused")
 MANY_FORWARDS = 5
 """Training forwards without any step after which something may be missing."""
+MANY_SHARED = 3
+"""Number of shared steps to tolerate: after an interrupt another thread may continue once."""
 MANY_ELSEWHERE = 10
 """Steps of other parameters after which the model that trains may be another one."""
 MANY_MORE = 4
-"""So many times the forwards of the steps before are many, too."""
+"""Multiple of the usual number of forwards per step that is suspicious."""
 
 
 class RunState:
@@ -40,10 +43,10 @@ class RunState:
     ----------
     background : Background or None
         The training that was started last in the background.
-    failure : Failure or None
-        What ended the last loop, until training goes on.
+    failure : EndReason or None
+        Failure that ended the last loop, until training continues.
     start_step, end_step, epoch : int
-        What the loop told of how far it is and will go; -1 when it is not known.
+        Progress reported by the loop; -1 if unknown.
     """
 
     def __init__(
@@ -64,12 +67,12 @@ class RunState:
         self._meter, self._budget, self._mirrors = meter, budget, mirrors
         self._breakpoints, self._flight = breakpoints, flight
         self.background: Background | None = None
-        self._failure: Failure | None = None
+        self._failure: EndReason | None = None
         self._rested_at = self._progress
         self.start_step, self.end_step, self.epoch = 0, -1, -1
 
     @property
-    def failure(self) -> Failure | None:
+    def failure(self) -> EndReason | None:
         return None if self.has_trained else self._failure
 
     @property
@@ -79,15 +82,15 @@ class RunState:
 
     @property
     def has_trained(self) -> bool:
-        """Since the last loop came to its end."""
+        """True if there was a step since the last loop ended."""
         return self._progress != self._rested_at
 
     def rest(self, error: BaseException | None = None) -> None:
-        """A loop has come to its end, by an error that is a failure unless somebody wanted it."""
+        """Note the end of a loop; an error is a failure unless the user ended the loop."""
         if self.has_trained:
             self._failure = None
         if error is not None and not isinstance(error, WANTED):
-            self._failure = Failure.of(error)
+            self._failure = EndReason.of(error)
         self._rested_at = self._progress
         self._meter.rest()
 
@@ -95,8 +98,8 @@ class RunState:
     def trains_in_background(self) -> bool:
         return self.background is not None and self.background.running
 
-    def head(self, name: str, n_probes: int, closed: bool) -> StatusHead:
-        """Everything but the probes."""
+    def head(self, name: str, n_probes: int, closed: bool, device: str) -> StatusHead:
+        """Return everything but the probes."""
         writer, meter = self._writer, self._meter
         flushed, failure = writer.flushed_at, self.failure
         state, step = self.state(closed), self._observer.clock.upcoming
@@ -126,12 +129,13 @@ class RunState:
             held=self._breakpoints.held_text,
             amid=self._gate.is_amid,
             flight=self._flight.text,
+            device=device,
             traceback=failure.traceback if failure is not None else self._breakpoints.traceback,
             seconds_left=self._seconds_for(end_step - step) if state in UNDER_WAY else None,
         )
 
     def _seconds_for(self, n_steps: int) -> float | None:
-        """How long so many steps take; None for fewer than none, and before the first."""
+        """Return the seconds that so many steps take; None if negative or before the first step."""
         rate = self._meter.steps_per_second
         return n_steps / rate if n_steps >= 0 and math.isfinite(rate) else None
 
@@ -156,22 +160,38 @@ class RunState:
             or self._mirrors.problem
             or self._no_steps()
             or self._elsewhere()
+            or self._shared()
         )
 
     def _no_steps(self) -> str:
-        """Nothing has told where the open step of this loop ends."""
+        """Return a warning about a loop whose steps have no visible end."""
         observer = self._observer
         n_forwards, before = observer.n_forwards, observer.most_forwards
         if observer.clock.has_stepped or n_forwards < max(MANY_FORWARDS, MANY_MORE * before):
             return ""
-        since = f" since step {observer.clock.step - 1}" if before else ""
+        if observer.updates.n_elsewhere:
+            return f"{n_forwards} training forwards and no step of this model: {OF_OTHERS}"
+        step = observer.clock.step - 1
+        if before:
+            return f"{n_forwards} training forwards since step {step}, and no update"
         return (
-            f"{n_forwards} training forwards{since} and no optimizer step yet: in a loop without "
+            f"{n_forwards} training forwards and no optimizer step yet: in a loop without "
             "an optimizer call run.step() after each backward"
         )
 
+    def _shared(self) -> str:
+        """Return a warning about several threads that train the model at once."""
+        shared = self._observer.updates.shared
+        if shared.n < MANY_SHARED:
+            return ""
+        return (
+            f"several threads trained this model at the same time, in {shared.n} steps since step "
+            f"{shared.first}: a row of such a step has the values of all of them; train a model "
+            "on one thread at a time"
+        )
+
     def _elsewhere(self) -> str:
-        """Something trains, and it is not this model."""
+        """Return a warning about a training of other parameters than this model's."""
         observer = self._observer
         n = observer.updates.n_elsewhere
         is_used = observer.was_rooted or observer.clock.has_stepped or observer.clock.step > 0

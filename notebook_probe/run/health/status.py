@@ -34,45 +34,45 @@ COMPILED = (
 
 @dataclass(frozen=True, slots=True)
 class QuantityInfo:
-    """One attachable quantity, as a panel lists it."""
+    """An attachable quantity for the panel."""
 
     name: str
     summary: str
     needs: tuple[str, ...]
-    """In the user's words: input, output, weight, grad, update, or the call that hands it over."""
+    """Needs in the user's words: input, output, weight, grad, update, or the call for it."""
     units: str
     value: ValueKind = "number"
-    """What one value is; all but numbers are recorded, and not drawn as lines."""
+    """Form of a value; only numbers are drawn as lines."""
     question: str = ""
-    """That it answers, under which a panel lists it."""
+    """Question that it answers, under which a panel lists it."""
     topic: str = ""
     """The question in few words."""
     is_of_model: bool = False
-    """It is of the step as a whole, and attached at the root alone."""
+    """True if it is about the step as a whole, and attached only at the root."""
     usual: float | None = None
-    """What it is like where all is well; None where that depends on the model."""
+    """Usual value in a healthy training; None if that depends on the model."""
     cost_us: float | None = None
     """Median cost of one evaluation in this run, microseconds; None before it was measured."""
     formula: str = ""
     aliases: tuple[str, ...] = ()
-    """Its names in other systems."""
+    """Names in other systems."""
     reads_every_step: bool = False
-    """It gathers at each step, and costs the same however rarely it is due."""
+    """True if it reads each step, and costs the same however rarely it is due."""
 
 
 @dataclass(frozen=True, slots=True)
 class PresetInfo:
-    """What can be attached under one name, as a panel lists it."""
+    """A preset for the panel."""
 
     name: str
     about: str
     percent: float | None
-    """What it takes of a training step, the median of the models it was measured on."""
+    """Share of a training step, the median of the models it was measured on."""
 
 
 @dataclass(frozen=True, slots=True)
 class ProbeStatus:
-    """One probe: a quantity at one module on one schedule."""
+    """Status of one probe: a quantity at one module on one schedule."""
 
     module: str
     quantity: str
@@ -85,13 +85,13 @@ class ProbeStatus:
     error: str = ""
     disabled: bool = False
     note: str = ""
-    """Why it has no value, in words; empty when it fires."""
+    """Reason why it has no value, in words; empty if it fires."""
     waits: bool = False
-    """It has no value because none was due yet."""
+    """True if it has no value because none was due yet."""
     cost_us: float = 0.0
     """Microseconds per step, averaged over the steps since probes last changed."""
     cost_percent: float = 0.0
-    """Per cent of the time of these steps; all probes together come to the mean cost."""
+    """Per cent of the time of these steps; all probes together make the mean cost."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -119,32 +119,36 @@ class StatusHead:
     problem: str = ""
     """The writer's or the loop's error, in words."""
     progress: str = ""
-    """What is being measured now and takes a while, in words; mostly empty."""
+    """Slow measurement in progress, in words; mostly empty."""
     total_s: float = 0.0
-    """Seconds of all steps so far, with what was spent in probes and row keeping."""
+    """Seconds of all steps so far, and those spent in probes and row keeping."""
     total_cost_s: float = 0.0
     """Seconds of these that were spent in probes and row keeping."""
     n_measured: int = 0
     """Steps over which speed and cost are taken, the last ones."""
     budget_percent: float | None = None
-    """What watching may cost, in per cent of step time, as `Run.budget` has it."""
+    """Budget of watching, in per cent of step time, as in `Run.budget`."""
     budget: str = ""
-    """What is done to keep the cost inside `Run.budget`, in words; empty without one."""
+    """Steps taken to keep the cost inside `Run.budget`, in words; empty without one."""
     epoch: int = -1
-    """That of the training loop, as it was told by `Run.expect`; -1 when it is not known."""
+    """Epoch of the training loop, as set by `Run.expect`; -1 if unknown."""
     end_step: int = -1
     """The step at which training will end; -1 when it is not known."""
     seconds_left: float | None = None
-    """Until then, at the speed of the last steps; None when it is not known, or nothing trains."""
+    """Remaining seconds, at the speed of the last steps; None if unknown or not training."""
     held: str = ""
-    """Why a breakpoint holds the training, in words; empty while none does."""
+    """Reason of a breakpoint's pause, in words; empty without one."""
     amid: bool = False
-    """It is held before an update, or by an exception: what is requested waits for the next step,
-    but for controls and a way back."""
+    """True while paused before an update, or by an exception.
+
+    Requests then wait for the next step, except for controls and going back.
+    """
     flight: str = ""
-    """What the flight recorder keeps in memory, in words; empty without one."""
+    """Contents of the flight recorder, in words; empty without one."""
     traceback: str = ""
-    """Of the exception that has ended the loop; empty while there was none."""
+    """Traceback of the exception that has ended the loop; empty without one."""
+    device: str = ""
+    """Device of the model, such as ``"cuda:0, NVIDIA H100"``; empty for a record or if unknown."""
 
 
 @dataclass(frozen=True, slots=True, repr=False)
@@ -163,7 +167,7 @@ class Status(StatusHead):
         probes: tuple[ProbeStatus, ...],
         quantity_bytes: Mapping[str, int],
     ) -> Status:
-        """The head, and the probes and the record of the same moment."""
+        """Return a status from its head, with the probes and the record of the same moment."""
         known = {one.name: getattr(head, one.name) for one in fields(StatusHead)}
         return cls(**known, probes=probes, quantity_bytes=quantity_bytes)
 

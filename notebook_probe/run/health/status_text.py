@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 import re
 from collections import defaultdict
+from collections.abc import Mapping
 from datetime import timedelta
 from math import ceil
 from typing import TYPE_CHECKING
@@ -27,7 +28,7 @@ def describe_status(status: Status) -> str:
     """
     lines = [
         f"{status.name}: {status.state}, {_how_far(status)}, {_rate(status)}{status.location}",
-        f"{_cost(status)}; {_size(status.nbytes)} on disk",
+        f"{_cost(status)}; {_size(status.nbytes)} on disk{_where(status)}",
     ]
     if status.quantity_bytes:
         largest = [*status.quantity_bytes.items()][:MOST_COSTLY]
@@ -51,6 +52,11 @@ def describe_status(status: Status) -> str:
     return "\n".join(lines)
 
 
+def _where(status: Status) -> str:
+    """Name an accelerator; that a model is on the host goes without saying."""
+    return f"; on {status.device}" if status.device not in ("", "cpu") else ""
+
+
 def _how_far(status: Status) -> str:
     end = f" of {status.end_step}" if status.end_step >= 0 else ""
     epoch = f", epoch {status.epoch}" if status.epoch >= 0 else ""
@@ -60,7 +66,7 @@ def _how_far(status: Status) -> str:
 
 
 def _rate(status: Status) -> str:
-    """With the comma after it; nothing before the first step."""
+    """Return the rate with a comma after it; empty before the first step."""
     rate = status.steps_per_second
     return "" if math.isnan(rate) else f"{rate:.3g} steps/s, "
 
@@ -81,6 +87,11 @@ def _size(n_bytes: int) -> str:
 
 
 def _costs(probes: tuple[ProbeStatus, ...]) -> list[str]:
+    """Return the most costly quantities, each with its part of the cost.
+
+    Only the line above gives a share of step time: these averages cover more steps, and their share
+    differs if steps have become slower or the budget has stretched schedules.
+    """
     cost: defaultdict[str, float] = defaultdict(float)
     share: defaultdict[str, float] = defaultdict(float)
     for probe in probes:
@@ -90,9 +101,14 @@ def _costs(probes: tuple[ProbeStatus, ...]) -> list[str]:
     if not dearest:
         return []
     return [
-        f"on average since probes last changed {sum(share.values()):.2g} %, of which",
-        *(f"  {name}: {cost[name]:.0f} µs per step, {share[name]:.2g} %" for name in dearest),
+        "most of it, on average since probes last changed:",
+        *(f"  {name}: {cost[name]:.0f} µs per step, {_part(share, name)}" for name in dearest),
     ]
+
+
+def _part(share: Mapping[str, float], name: str) -> str:
+    total = sum(share.values())
+    return f"{100 * share[name] / total if total else 0:.3g} % of it"
 
 
 def _silent(probes: tuple[ProbeStatus, ...]) -> list[str]:

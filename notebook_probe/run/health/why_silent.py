@@ -1,4 +1,4 @@
-"""Why a probe has no value, in words."""
+"""Reasons why a probe has no value, in words."""
 
 from __future__ import annotations
 
@@ -13,13 +13,14 @@ from notebook_probe.model.map import ModelMap
 from notebook_probe.probes.observer import Observer
 from notebook_probe.probes.reading.plan import is_of_calls
 from notebook_probe.probes.step.compiled import has_compiled, is_compiled
+from notebook_probe.probes.step.phase import was_captured
 from notebook_probe.probes.step.probe import WAITING, Probe
 from notebook_probe.quantities.define.quantity import Quantity
 from notebook_probe.quantities.reduce.features import given_by, is_of_all
 from notebook_probe.run.health.status import COMPILED
 from notebook_probe.schedules import Schedule, can_foresee
 
-__all__ = ["GONE", "NOT_CALLED", "UNCALLED", "WhySilent", "why_waiting"]
+__all__ = ["GONE", "NOT_CALLED", "OF_OTHERS", "UNCALLED", "WhySilent", "why_waiting"]
 
 LOOK_AGAIN_S = 5.0
 LATE_STEPS = 3
@@ -27,14 +28,19 @@ LATE_STEPS = 3
 NOT_CALLED = "not called by any training forward yet"
 IN_EVAL = f"{NOT_CALLED}, as the model is in evaluation mode: model.train() before it trains"
 PERHAPS_COMPILED = f"{NOT_CALLED}; should its calls be compiled, run.on_compiled = 'eager'"
+CAPTURED = "called while a CUDA graph was captured: its replays run no hooks"
 HOOKS_GONE = "somebody took our hooks off this module"
 GONE = "the model no longer exists"
+OF_OTHERS = (
+    "the optimizers that step hold none of this model's parameters; one that was made before they "
+    "were replaced, as by load_state_dict(assign=True), holds the old ones"
+)
 UNCALLED = frozenset({NOT_CALLED, IN_EVAL, PERHAPS_COMPILED, COMPILED, HOOKS_GONE})
 """Notes of a probe that should have had a value by now; of others, there may be none to have."""
 
 
 class WhySilent:
-    """Finds the reason for which a probe of one run is silent; anyone may ask, at any time.
+    """Reason why a probe of one run is silent; may be called from any thread.
 
     Parameters
     ----------
@@ -52,7 +58,7 @@ class WhySilent:
         self._looked = -math.inf
 
     def note(self, probe: Probe, step: int, model_map: ModelMap) -> str:
-        """Why a probe that was due has no value; empty when it has one."""
+        """Return why a probe that was due has no value; empty if it has one."""
         if probe.disabled:
             n = max(probe.errors_in_a_row, probe.values_failed)
             return f"disabled after {n} errors in a row" if n > 1 else "disabled at once"
@@ -65,7 +71,7 @@ class WhySilent:
         return self._why_silent(probe, model_map)
 
     def _fires(self, probe: Probe, step: int) -> bool:
-        """Tell whether a probe with values still gets them."""
+        """Return whether a probe with values still gets them."""
         if probe.every > 1:
             return probe.last_step >= self._observer.training.measured_before(probe)
         return _fires(probe, step)
@@ -87,16 +93,21 @@ class WhySilent:
     def _why_not_called(self, probe: Probe) -> str:
         if probe.phase == "eval":
             return "not called by any evaluation yet"
+        if was_captured(self._model()):
+            return CAPTURED
         last = self._observer.taps.last_call(probe.place)
         if last <= probe.last_step and probe.n_values:
             return f"not called since step {last}"
         if last < probe.attached_step:
             return self._why_never_called()
-        if last >= self._observer.clock.step:  # its values come when the step is over
-            return self._why_open(last)
+        taps, open_step = self._observer.taps, self._observer.clock.step
+        if taps.last_call(probe.place, before=open_step) < probe.attached_step:
+            return self._why_open(last)  # its values come when the step is over
         needs = probe.quantity.needs
         if "grad_input" in needs:
             return "called, but no gradient passed through it to an input"
+        if "grad_output" in needs and not taps.needs_gradient(probe.place):
+            return "called, but its output requires no gradient"
         if "grad_output" in needs:
             return "called, but no gradient reached its output"
         if probe.quantity.is_of_batch:
@@ -106,6 +117,8 @@ class WhySilent:
     def _why_open(self, step: int) -> str:
         if self._observer.clock.has_stepped:
             return f"called in step {step}, which is still open"
+        if self._observer.updates.n_elsewhere:
+            return f"called in step {step}, which has not ended: {OF_OTHERS}"
         return (
             f"called in step {step}, which no optimizer step has ended yet; in a loop without an "
             "optimizer call run.step() after each backward"
@@ -132,7 +145,7 @@ class WhySilent:
 
 
 def why_waiting(probe: Probe, step: int) -> str:
-    """Until when a probe waits for its first due step, in words; empty when it has been due."""
+    """Return what a probe waits for before its first due step; empty if it was due."""
     if probe.disabled or probe.n_errors or probe.n_values:
         return ""
     if probe.attached_step == WAITING:
@@ -141,7 +154,7 @@ def why_waiting(probe: Probe, step: int) -> str:
 
 
 def _fires(probe: Probe, step: int) -> bool:
-    """Tell whether it gets them as its schedule has it."""
+    """Return whether it gets values according to its schedule."""
     schedule = probe.armed
     if probe.phase == "eval" or probe.quantity.is_of_step or not can_foresee(schedule):
         return True  # the loop evaluates, and logs, when it likes
@@ -166,17 +179,17 @@ _ABSENT = {
     "grad_micro": "no step was made of two backward passes or more: it compares micro-batches",
     "group": "no optimizer that has stepped has such an option for it",
 }
-"""Of families of features, what is missing where the quantity has no value."""
+"""Missing element for each family of features, if the quantity has no value."""
 
 
 def _first_due(schedule: Schedule, step: int) -> str:
-    """When the first value can be expected; a user's own function is not asked ahead of time."""
+    """Return when the first value is expected; a user's function is never called in advance."""
     due = schedule.next_due(step) if can_foresee(schedule) else None
     return "not due yet" if due is None else f"first value at step {due}"
 
 
 def _not_given(quantity: Quantity, given: Collection[str], logged: Collection[str]) -> str:
-    """What the loop has not handed over or logged yet; empty when nothing of the loop's is missing.
+    """Return what the loop has not passed or logged yet; empty if nothing is missing.
 
     Parameters
     ----------

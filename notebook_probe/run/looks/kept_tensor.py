@@ -1,4 +1,4 @@
-"""What of a tensor is kept when somebody looks: a part of it, and what is true of all of it."""
+"""Stored part of a tensor in a look, and facts about all of it."""
 
 from __future__ import annotations
 
@@ -10,6 +10,7 @@ import torch
 from torch import Tensor
 
 from notebook_probe.axis import ARRAYS
+from notebook_probe.probes.reading.host_copy import HostBatch
 from notebook_probe.quantities.define.decorator import define
 from notebook_probe.quantities.define.quantity import Quantity
 from notebook_probe.quantities.reduce.attention_scores import Attention
@@ -22,23 +23,32 @@ MOST = 2**20
 
 
 class KeptTensor:
-    """Some samples of a tensor, and statistics of all of it."""
+    """Samples of a tensor, and statistics of all of it."""
 
     def __init__(self, tensor: str, n_samples: int) -> None:
         self.tensor, self._n_samples = tensor, n_samples
-        self.facts: TensorFacts | None = None
-        """Of the last call in which it was there."""
+        self._facts: _Facts | None = None
         self.stored = ""
         """Name of the record's array; empty until something is there."""
 
+    @property
+    def facts(self) -> TensorFacts | None:
+        """Facts of the last call that had the tensor; waits for a device."""
+        return None if self._facts is None else self._facts.value()
+
+    @property
+    def has_come(self) -> bool:
+        """Asking for the facts will not wait."""
+        return self._facts is None or self._facts.has_come
+
     def quantity(self) -> Quantity:
-        """What measures it, and leaves its facts here."""
+        """Return a quantity that measures the tensor, and stores its facts here."""
         read, reads = _READERS[self.tensor]
 
         name = f"look_{self.tensor}"
 
         def look(value: Any) -> Tensor:
-            """The tensor itself."""
+            """Return the stored part of the tensor."""
             kept = read(self, value)
             self.stored = ARRAYS.stored(name, tuple(kept.shape))
             return kept
@@ -46,7 +56,7 @@ class KeptTensor:
         return define(look, reads, name=name, combine="last", axis=ARRAYS)
 
     def of_batch(self, tensor: Tensor) -> Tensor:
-        """Some samples, which lie along the first dimension."""
+        """Return some samples, along the first dimension."""
         n = self._n_samples if tensor.ndim > 1 else MOST
         while n > 1 and tensor[:n].numel() > MOST:
             n //= 2
@@ -56,7 +66,7 @@ class KeptTensor:
         return self._kept(tensor, tensor)
 
     def shares(self, attention: Attention) -> Tensor:
-        """How each query of some samples shares out its attention, (batch, head, query, key)."""
+        """Return the attention weights of some samples, (batch, head, query, key)."""
         n_items, n_heads, n_queries, n_keys = attention.shape
         fitting = max(1, MOST // max(1, n_heads * n_queries * n_keys))
         wanted = min(self._n_samples, fitting, n_items)
@@ -67,19 +77,16 @@ class KeptTensor:
             if sum(map(_n_queries_of, flat)) >= wanted * n_queries:
                 break
         shares = _joined(flat, n_queries)[:wanted]
-        kept = self._kept(shares, shares)
-        assert self.facts is not None
-        self.facts = self.facts.of_shape(attention.shape)
-        return kept
+        return self._kept(shares, shares, attention.shape)
 
-    def _kept(self, tensor: Tensor, part: Tensor) -> Tensor:
+    def _kept(self, tensor: Tensor, part: Tensor, shape: tuple[int, ...] | None = None) -> Tensor:
         part = part.detach().reshape(part.shape or (1,))
         every, along = 1, 0
         if part.numel() > MOST:
             along = max(range(part.ndim), key=lambda dim: part.shape[dim])
             every = math.ceil(part.numel() / MOST)
             part = part[(slice(None),) * along + (slice(None, None, every),)]
-        self.facts = _facts(tensor.detach(), every, along)
+        self._facts = _Facts(tensor.detach(), every, along, shape or tuple(tensor.shape))
         return part
 
 
@@ -94,29 +101,64 @@ def _joined(pieces: list[Tensor], n_queries: int) -> Tensor:
     return rows[: n_items * n_queries].unflatten(0, (n_items, n_queries)).transpose(1, 2)
 
 
-def _facts(tensor: Tensor, every: int, along: int) -> TensorFacts:
-    numbers = tensor.double() if tensor.dtype is torch.float64 else tensor.float()
-    finite = numbers[torch.isfinite(numbers)]
-    low, high = finite.aminmax() if finite.numel() else (finite.sum(), finite.sum())
-    std, mean = (
-        torch.std_mean(finite, correction=0) if finite.numel() else (finite.sum(), finite.sum())
-    )
-    n_zero = numbers.numel() - torch.count_nonzero(numbers)
-    found = torch.stack([low, mean, high, std, n_zero.to(low.dtype)]).tolist()
-    n_nonfinite = numbers.numel() - finite.numel()
-    return TensorFacts(
-        shape=tuple(tensor.shape),
-        dtype=str(tensor.dtype).removeprefix("torch."),
-        device=str(tensor.device),
-        minimum=found[0] if finite.numel() else math.nan,
-        mean=found[1] if finite.numel() else math.nan,
-        maximum=found[2] if finite.numel() else math.nan,
-        std=found[3] if finite.numel() else math.nan,
-        zeros=int(found[4]),
-        nonfinite=n_nonfinite,
-        every=every,
-        along=along,
-    )
+class _Facts:
+    """Statistics of a whole tensor, on their way to the host where it is on a device."""
+
+    def __init__(self, tensor: Tensor, every: int, along: int, shape: tuple[int, ...]) -> None:
+        self._shape, self._every, self._along = tuple(shape), every, along
+        self._n = tensor.numel()
+        self._dtype = str(tensor.dtype).removeprefix("torch.")
+        self._device = str(tensor.device)
+        self._statistics = _statistics(tensor)
+        self._copy: HostBatch | None = None
+
+    @property
+    def _coming(self) -> HostBatch:
+        """Copy of the numbers to the host, begun at the first request, between two steps."""
+        if self._copy is None:
+            self._copy = HostBatch([self._statistics])
+        return self._copy
+
+    @property
+    def has_come(self) -> bool:
+        """The numbers are on the host."""
+        return self._coming.has_come
+
+    def value(self) -> TensorFacts:
+        """Return the facts; waits for the numbers."""
+        (found,) = self._coming.values()
+        low, mean, high, std, n_zero, n_finite = found.tolist()
+        is_known = n_finite > 0
+        return TensorFacts(
+            shape=self._shape,
+            dtype=self._dtype,
+            device=self._device,
+            minimum=low if is_known else math.nan,
+            mean=mean if is_known else math.nan,
+            maximum=high if is_known else math.nan,
+            std=std if is_known else math.nan,
+            zeros=int(n_zero),
+            nonfinite=self._n - int(n_finite),
+            every=self._every,
+            along=self._along,
+        )
+
+
+def _statistics(tensor: Tensor) -> Tensor:
+    """Smallest, mean and largest finite element, their deviation, numbers of zeros and of them."""
+    tensor = tensor.cpu() if tensor.device.type == "mps" else tensor  # which has no float64
+    numbers = tensor if tensor.dtype is torch.float64 else tensor.float()
+    if not numbers.numel():
+        return numbers.new_zeros(6, dtype=torch.float64)
+    finite = torch.isfinite(numbers)
+    n_finite, n_zero = finite.sum().double(), (numbers == 0).sum().double()
+    low = numbers.where(finite, math.inf).amin().double()
+    high = numbers.where(finite, -math.inf).amax().double()
+    known = numbers.where(finite, 0.0)
+    mean = known.sum(dtype=torch.float64) / n_finite
+    off = (known - mean).where(finite, 0.0)
+    std = (off.square().sum(dtype=torch.float64) / n_finite).sqrt()
+    return torch.stack([low, mean, high, std, n_zero, n_finite])
 
 
 _Read = Callable[[KeptTensor, Any], Tensor]
@@ -132,4 +174,4 @@ _READERS: dict[str, tuple[_Read, Callable[..., None]]] = {
 }
 
 TENSORS = tuple(_READERS)
-"""What is looked at of a module, as far as it has it."""
+"""Tensors of a module that a look shows, if it has them."""

@@ -1,8 +1,7 @@
-"""Looking at a module: asked for between two steps, measured in the next, told of after it."""
+"""Looks at a module: requested between two steps, measured in the next, reported after it."""
 
 from __future__ import annotations
 
-import threading
 import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
@@ -11,7 +10,7 @@ from typing import Protocol
 from notebook_probe.errors import NotApplicableError, QuantityError
 from notebook_probe.model.selectors import standard_place
 from notebook_probe.probes.step.probe import Probe
-from notebook_probe.record.format.source import Event
+from notebook_probe.record.format.source import Event, EventSink
 from notebook_probe.record.views.looks import (
     GONE,
     LOOK,
@@ -27,28 +26,26 @@ from notebook_probe.run.attach.request import resolve
 from notebook_probe.run.attach.requests import LookAt, Ticket
 from notebook_probe.run.looks.kept_tensor import TENSORS, KeptTensor
 from notebook_probe.schedules import Steps
+from notebook_probe.uninterrupted import InterruptibleCondition
 
 __all__ = ["MOST_BYTES", "Looks"]
 
 MOST_BYTES = 256 * 2**20
-"""What all looks of a record may come to, those that have gone included: they stay on its disk."""
+"""Maximum bytes of all looks of a record, including removed ones, which stay on disk."""
 MOST_SAMPLES = 64
 TICK_S = 0.05
 
 
-class LookRecord(Protocol):
-    """Who keeps what is told of looks."""
+class LookRecord(EventSink, Protocol):
+    """Storage of looks."""
 
     @property
     def stopped(self) -> str:
-        """Why nothing more is recorded, in words; empty as long as something is."""
-
-    def event(self, step: int, kind: str, text: str, detail: str = "") -> None:
-        """Note it: in words for people, as JSON for programs."""
+        """Reason why nothing more is recorded, in words; empty while recording."""
 
 
 @dataclass(frozen=True, slots=True)
-class _Asked:
+class _OpenLook:
     """A look whose step is not over."""
 
     module: str
@@ -66,29 +63,30 @@ class Looks:
     probes : ProbeSet
     record : LookRecord
     events : callable
-        Those of the record so far: they tell what has been kept of earlier runs, too.
+        Events of the record so far, which include looks of earlier runs.
     """
 
     def __init__(
         self, probes: ProbeSet, record: LookRecord, events: Callable[[], Sequence[Event]]
     ) -> None:
         self._probes, self._record, self._events = probes, record, events
-        self._asked: tuple[_Asked, ...] = ()
-        self._changed = threading.Condition()
+        self._asked: tuple[_OpenLook, ...] = ()
+        self._changed = InterruptibleCondition()
         self._missed: dict[tuple[str, int], str] = {}
 
     def apply(self, request: LookAt, step: int) -> str:
-        """Have it measured in ``step``; returns what will be, in words.
+        """Measure a look in ``step``; return what will be measured, in words.
 
         Raises
         ------
         ProbeError
-            Why it cannot be.
+            Reason why it cannot be done.
         """
         self.finish(step)
         self._check_room()
         asked = self._resolved(request, step)
-        same = next((one for one in self._asked if one.module == asked.module), None)
+        now = (one for one in self._asked if one.step >= step)  # others wait for a device alone
+        same = next((one for one in now if one.module == asked.module), None)
         if same is None or same.samples < asked.samples:
             others = self._making_room([one for one in self._asked if one is not same])
             self._hand((*others, asked), step)
@@ -96,27 +94,41 @@ class Looks:
         return f"looking at {names} of {asked.module} in step {step}"
 
     def check(self, request: LookAt) -> None:
-        """Raise a ProbeError for what cannot be looked at; from any thread."""
+        """Raise a ProbeError for an invalid request; from any thread."""
         self._resolved(request, 0)
 
     def seen(self, module: str, step: int) -> tuple[dict[str, TensorFacts], dict[str, str]]:
-        """Facts and arrays of what has been seen so far in a step that is not over."""
+        """Facts and arrays so far in a step that is not over."""
         for one in self._asked:
             if (one.module, one.step) == (module, step):
                 return _seen(one)
         return {}, {}
 
     def finish(self, step: int) -> None:
-        """Tell of the looks whose step was before this one; between steps only."""
-        if not self._asked:  # asked at every step
-            return
-        over = [one for one in self._asked if one.step < step]
+        """Report the looks whose step was before this one, without waiting for a device.
+
+        Between steps only. A look whose numbers are still on their way is reported at a later step.
+        """
+        if self._asked:  # asked at every step
+            over = [one for one in self._asked if one.step < step]
+            self._end([one for one in over if all(tensor.has_come for tensor in one.tensors)], step)
+
+    @property
+    def are_open(self) -> bool:
+        """True if a look waits for its step, or for a device."""
+        return bool(self._asked)
+
+    def finish_all(self, step: int) -> None:
+        """Report all looks whose step was before this one; waits for a device."""
+        self._end([one for one in self._asked if one.step < step], step)
+
+    def _end(self, over: Sequence[_OpenLook], step: int) -> None:
         if not over:
             return
         for one in over:
             self._tell(one)
         with self._changed:
-            self._hand(tuple(one for one in self._asked if one.step >= step), step)
+            self._hand(tuple(one for one in self._asked if one not in over), step)
             self._changed.notify_all()
 
     @property
@@ -126,7 +138,7 @@ class Looks:
 
     @property
     def missed(self) -> dict[tuple[str, int], str]:
-        """Module and step of those that came to nothing, and why."""
+        """Reasons of looks without result, by module and step."""
         return dict(self._missed)
 
     def wait(self, ticket: Ticket, module: str, timeout_s: float) -> bool:
@@ -142,7 +154,7 @@ class Looks:
                 self._changed.wait(TICK_S)  # a refusal tells nobody
         return is_over()
 
-    def _resolved(self, request: LookAt, step: int) -> _Asked:
+    def _resolved(self, request: LookAt, step: int) -> _OpenLook:
         n = request.samples
         if not (isinstance(n, int) and 1 <= n <= MOST_SAMPLES):
             raise QuantityError(f"samples={n!r}; a whole number from 1 to {MOST_SAMPLES}")
@@ -159,7 +171,7 @@ class Looks:
         if not found:
             raise NotApplicableError(f"look({request.module!r}): there is nothing to look at")
         module = standard_place(next(iter(found.values())).place)
-        return _Asked(module, step, n, [*found], [*found.values()])
+        return _OpenLook(module, step, n, [*found], [*found.values()])
 
     def _check_room(self) -> None:
         if self._record.stopped:
@@ -171,20 +183,20 @@ class Looks:
                 f"{MOST_BYTES // 10**6} MB; another record takes more"
             )
 
-    def _making_room(self, asked: Sequence[_Asked]) -> Sequence[_Asked]:
-        """What is still looked at beside one more: of too many in one step the first gives way."""
+    def _making_room(self, asked: Sequence[_OpenLook]) -> Sequence[_OpenLook]:
+        """Return the pending looks with room for one more; of too many the first are dropped."""
         n_over = max(0, len(asked) + 1 - MOST_LOOKS)
         for one in asked[:n_over]:
             why = f"{MOST_LOOKS} others were asked for after it, and more are not kept"
             self._missed[one.module, one.step] = f"{one.module}: {why}"
         return asked[n_over:]
 
-    def _hand(self, asked: tuple[_Asked, ...], step: int) -> None:
+    def _hand(self, asked: tuple[_OpenLook, ...], step: int) -> None:
         self._asked = asked
         self._probes.measure_beside([probe for one in asked for probe in one.probes], step)
 
-    def _tell(self, one: _Asked) -> None:
-        """An event for what was seen, or why nothing was."""
+    def _tell(self, one: _OpenLook) -> None:
+        """Record the result of a look, or why there is none."""
         seen, arrays = _seen(one)
         if not seen:
             errors = [probe.error or probe.gap for probe in one.probes if probe.error or probe.gap]
@@ -196,14 +208,14 @@ class Looks:
         self._let_go(one.step)
 
     def _let_go(self, step: int) -> None:
-        """Have the oldest looks make room, and say so."""
+        """Drop the oldest looks to make room, and record that."""
         kept = looks_of(self._events(), dict)
         for gone in kept[: max(0, len(kept) - MOST_LOOKS)]:
             text = f"the look at {gone.module} of step {gone.step} made room: {MOST_LOOKS} are kept"
             self._record.event(step, GONE, text, gone_detail(gone.module, gone.step))
 
 
-def _seen(one: _Asked) -> tuple[dict[str, TensorFacts], dict[str, str]]:
+def _seen(one: _OpenLook) -> tuple[dict[str, TensorFacts], dict[str, str]]:
     there = [tensor for tensor in one.tensors if tensor.facts is not None]
     facts = {tensor.tensor: tensor.facts for tensor in there if tensor.facts is not None}
     return facts, {tensor.tensor: tensor.stored for tensor in there}

@@ -1,4 +1,4 @@
-"""What the training loop tells a run: its numbers, its batches, the batch to run once more.
+"""Input of a training loop to a run: its numbers, its batches, the batch for replays.
 
-Each hands it to the observer or to the rows of the record; none knows the run.
+Each goes to the observer or to the rows of the record; none depends on the run.
 """

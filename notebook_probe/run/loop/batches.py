@@ -12,7 +12,7 @@ from torch import Tensor
 from notebook_probe.errors import QuantityError
 from notebook_probe.probes.observer import Observer
 from notebook_probe.probes.step.containers import tensors_of
-from notebook_probe.run.loop.passes import Passes
+from notebook_probe.run.loop.passes import DataPasses
 
 __all__ = ["Batches", "read_batch"]
 
@@ -26,11 +26,11 @@ class Batches(Generic[Batch]):
     ----------
     loader : iterable
     observer : Observer
-    passes : Passes
+    passes : DataPasses
         Notes where one begins, and how many samples a step takes.
     """
 
-    def __init__(self, loader: Iterable[Batch], observer: Observer, passes: Passes) -> None:
+    def __init__(self, loader: Iterable[Batch], observer: Observer, passes: DataPasses) -> None:
         self._loader, self._observer, self._passes = loader, observer, passes
 
     def __len__(self) -> int:
@@ -56,12 +56,12 @@ class Batches(Generic[Batch]):
 
 
 def read_batch(name: str, value: Any) -> list[Tensor]:
-    """The tensors of what is handed over; numbers and arrays become one.
+    """Return the tensors in a batch; numbers and arrays become one.
 
     Raises
     ------
     QuantityError
-        What was given and what is allowed.
+        Invalid value, with what is allowed.
 
     Examples
     --------

@@ -4,69 +4,63 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable
-from typing import Protocol
 
 from notebook_probe.record.format.notes import EPOCH, SAMPLES
+from notebook_probe.record.format.source import EventSink
 
-__all__ = ["Pass", "Passes", "samples_per_batch"]
+__all__ = ["DataPass", "DataPasses", "samples_per_batch"]
 
 EVERY_ONE = 128
-"""So many passes are all noted; of twice as many every second one, and so on."""
+"""Number of passes that are all noted; with twice as many every second one, and so on."""
 
 
-class Notes(Protocol):
-    """Who keeps what happened at a step, with details for programs."""
-
-    def event(self, step: int, kind: str, text: str, detail: str = "") -> None: ...
-
-
-class Passes:
+class DataPasses:
     """Notes passes in the record, as events: few, however long the training is.
 
-    One that comes to no step, of a validation, is none. Of two that are drawn from by turns the
-    one counts that began last.
+    A pass without a step, such as a validation, does not count. Of two that are drawn from by
+    turns, the one that started last counts.
 
     Parameters
     ----------
-    notes : Notes
+    notes : EventSink
     step : callable
         The number of updates that are complete.
     """
 
-    def __init__(self, notes: Notes, step: Callable[[], int]) -> None:
+    def __init__(self, notes: EventSink, step: Callable[[], int]) -> None:
         self._notes, self.step = notes, step
-        self._open: list[Pass] = []
+        self._open: list[DataPass] = []
         self._n_begun = 0
         self._noted = 0.0, 0.0  # samples of a batch, and of a step, as they were noted last
-        self._over: Pass | None = None
+        self._over: DataPass | None = None
 
-    def begin(self, loader: object) -> Pass:
-        """A loader is gone through, from its beginning or from where it was left."""
+    def begin(self, loader: object) -> DataPass:
+        """Start a pass over a loader, from its start or from where it was left."""
         if self._over is not None:  # now its last step is complete, too
             self._over.take()
             self._over = None
-        begun = Pass(self, samples_per_batch(loader), is_new=not getattr(loader, "position", 0))
+        begun = DataPass(self, samples_per_batch(loader), is_new=not getattr(loader, "position", 0))
         self._open.append(begun)
         return begun
 
-    def is_followed(self, one: Pass) -> bool:
-        """It began last of those that are open."""
+    def is_followed(self, one: DataPass) -> bool:
+        """Return whether it is the innermost open pass."""
         return one is self._open[-1]
 
-    def end(self, one: Pass) -> None:
-        """Nothing more is drawn in it."""
+    def end(self, one: DataPass) -> None:
+        """End a pass: nothing more is drawn in it."""
         self._open.remove(one)
 
-    def exhausted(self, one: Pass) -> None:
-        """Its data has come to its end; the step of what was left over may follow."""
+    def exhausted(self, one: DataPass) -> None:
+        """Note the end of a pass's data; the step of the remaining batches may follow."""
         self._over = one
 
     def is_told(self, per_batch: float) -> bool:
-        """How many samples a step takes has been noted, of batches as large as these."""
+        """Return whether the samples per step were noted for batches of this size."""
         return per_batch == self._noted[0]
 
-    def trained(self, one: Pass) -> None:
-        """The first step of a pass is complete."""
+    def trained(self, one: DataPass) -> None:
+        """Note the first complete step of a pass."""
         if not one.is_new:
             return
         number, self._n_begun = self._n_begun, self._n_begun + 1
@@ -75,37 +69,37 @@ class Passes:
             told = json.dumps({"epoch": number})
             self._notes.event(one.first_step, EPOCH, f"epoch {number + 1} begins", told)
 
-    def taken(self, one: Pass, per_batch: float, per_step: float) -> None:
-        """So many samples a step are taken from the beginning of a pass on."""
+    def taken(self, one: DataPass, per_batch: float, per_step: float) -> None:
+        """Note the samples per step, valid from the start of a pass."""
         before, self._noted = self._noted[1], (per_batch, per_step)
         if per_step != before:
             told = json.dumps({"per_step": per_step})
             self._notes.event(one.first_step, SAMPLES, f"{per_step:g} samples a step", told)
 
 
-class Pass:
-    """One pass: counts what is drawn, and the steps that come of it."""
+class DataPass:
+    """One pass: counts batches drawn and steps trained."""
 
-    def __init__(self, passes: Passes, per_batch: float | None, *, is_new: bool) -> None:
+    def __init__(self, passes: DataPasses, per_batch: float | None, *, is_new: bool) -> None:
         self._passes, self._per_batch, self.is_new = passes, per_batch, is_new
         self.first_step = passes.step()
         self._n_drawn = 0
         self._has_trained = False
 
     def draw(self) -> None:
-        """A batch is handed to the loop; what was drawn before has been used."""
+        """Count a batch for the loop; earlier ones have been used."""
         if self._n_drawn and not self._has_trained:
             self._look()
         self._n_drawn += 1
 
     def exhaust(self) -> None:
-        """The data has come to its end: all that was drawn counts."""
+        """Note the end of the data: all drawn batches count."""
         self._look()
         if self._has_trained:
             self._passes.exhausted(self)
 
     def close(self) -> None:
-        """Nothing more is drawn."""
+        """End the pass: nothing more is drawn."""
         if self._n_steps == 1:  # a loop that was to make a single step
             self._look()
         self._passes.end(self)
@@ -132,7 +126,7 @@ class Pass:
 
 
 def samples_per_batch(loader: object) -> float | None:
-    """How many samples a batch has, on average over a pass; None where a loader does not tell.
+    """Return the average samples per batch over a pass; None if the loader does not say.
 
     Examples
     --------

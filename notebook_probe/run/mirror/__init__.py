@@ -1,4 +1,4 @@
-"""Handing on what is recorded to another logger: W&B, TensorBoard, MLflow and their like.
+"""Mirroring of the record to another logger: W&B, TensorBoard, MLflow and similar ones.
 
-It reads the record as any reader does, so that a slow logger costs neither rows nor steps.
+It reads the record as any reader does, so that a slow logger costs no rows and no steps.
 """

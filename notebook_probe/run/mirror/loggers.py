@@ -1,4 +1,4 @@
-"""The loggers that rows can be handed to, known by what they can do and not by their classes."""
+"""Supported loggers, recognized by their methods, not by their classes."""
 
 from __future__ import annotations
 
@@ -7,20 +7,20 @@ import re
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, ClassVar, Protocol
 
-__all__ = ["Logger", "read_logger"]
+__all__ = ["StepLogger", "read_logger"]
 
 _ODD = re.compile(r"[^\w\-./: ]", re.ASCII)
-"""What MLflow's names cannot have: of a name with it the whole step would be refused."""
+"""Characters that MLflow forbids in names: it would refuse the whole step."""
 
 
-class Logger(Protocol):
-    """Takes the numbers of a step, by tag."""
+class StepLogger(Protocol):
+    """Receiver of a step's numbers, by tag."""
 
     grows: ClassVar[bool]
-    """It takes no step below the last."""
+    """True if it refuses steps below the last."""
 
     def put(self, step: int, values: dict[str, float]) -> None:
-        """Hand them over; raises whatever the logger raises."""
+        """Send the numbers; raises whatever the logger raises."""
 
 
 class _Log:
@@ -63,7 +63,7 @@ class _LogMetrics:
 
 
 def _active_run(logger: Any) -> Mapping[str, str]:
-    """The run to name from another thread, where the logger's active one is this thread's own."""
+    """Return the logger's active run, if it is bound to this thread, for use by another one."""
     active_run = getattr(logger, "active_run", None)
     if not callable(active_run):
         return {}
@@ -73,7 +73,7 @@ def _active_run(logger: Any) -> Mapping[str, str]:
     return {"run_id": run.info.run_id}
 
 
-_FORMS: Mapping[str, tuple[Callable[[Any], Logger], tuple[Any, ...], dict[str, int], str]] = {
+_FORMS: Mapping[str, tuple[Callable[[Any], StepLogger], tuple[Any, ...], dict[str, int], str]] = {
     "log": (_Log, ({},), {"step": 0}, "log(values, step=), as W&B's run after wandb.init()"),
     "add_scalar": (
         _AddScalar,
@@ -88,20 +88,20 @@ _FORMS: Mapping[str, tuple[Callable[[Any], Logger], tuple[Any, ...], dict[str, i
         "log_metrics(values, step=), as the module mlflow",
     ),
 }
-"""By the method that is called: who calls it, what it is called with, and that in words."""
+"""Adapter, arguments and description by the name of the method."""
 
 
 def read_logger(
     logger: object, methods: Sequence[str] = tuple(_FORMS), asked_by: str = "mirror"
-) -> Logger:
-    """Whoever hands numbers to ``logger``.
+) -> StepLogger:
+    """Return the adapter that sends numbers to ``logger``.
 
     Parameters
     ----------
     methods : sequence of str
-        Those that may be called.
+        Methods that may be called.
     asked_by : str
-        What the user has called.
+        Name of the user's call.
 
     Raises
     ------
@@ -119,7 +119,7 @@ def read_logger(
 
 
 def _takes(method: Any, arguments: tuple[Any, ...], keywords: Mapping[str, int]) -> bool:
-    """Whether it can be called so; not every ``log`` can, those of math and logging for two."""
+    """Return whether it has this signature; ``log`` of math and logging, for example, has not."""
     try:
         inspect.signature(method).bind(*arguments, **keywords)
     except (TypeError, ValueError):  # none, of another kind, or one that does not tell

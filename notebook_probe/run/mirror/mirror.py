@@ -1,4 +1,4 @@
-"""Handing recorded rows on, on a thread of its own that training never waits for."""
+"""Background thread that mirrors recorded rows; training never waits for it."""
 
 from __future__ import annotations
 
@@ -13,20 +13,23 @@ from notebook_probe.errors import RecordWarning
 from notebook_probe.record.write.writer import RecordWriter
 from notebook_probe.run.mirror.loggers import read_logger
 from notebook_probe.run.mirror.new_rows import NewRows
+from notebook_probe.uninterrupted import uninterrupted
 
 __all__ = ["Mirror", "Mirrors"]
 
 EVERY_S = 1.0
 SLICE_S = 0.005
 REST = 9
-"""So many times as long it rests from time to time as it has worked: a training that shares the
-interpreter with it keeps nine tenths. What is behind stays in the record until it is handed on."""
+"""Rest after work, as a multiple of its time.
+
+A training that shares the interpreter keeps nine tenths of it. Rows that wait are in the record.
+"""
 PATIENCE_S = 60.0
-"""So long closing waits for a logger that takes nothing."""
+"""Seconds that closing waits for a logger that does not respond."""
 
 
 class Mirror:
-    """Hands recorded numbers on to a logger, from `Run.mirror` on until it or the run is closed.
+    """Copy recorded numbers to a logger, from `Run.mirror` on until it or the run is closed.
 
     As a context manager it closes at the end.
 
@@ -35,7 +38,7 @@ class Mirror:
     logger : object
     writer : RecordWriter
     bring : callable
-        Has everything recorded that waits.
+        Records everything that waits.
 
     Attributes
     ----------
@@ -44,7 +47,7 @@ class Mirror:
     left_out : int
         Steps that the logger cannot take because they came after greater ones.
     problem : str
-        Why it has ended before it was closed, in words.
+        Reason why it ended before it was closed, in words.
     """
 
     def __init__(self, logger: object, writer: RecordWriter, bring: Callable[[], None]) -> None:
@@ -70,7 +73,8 @@ class Mirror:
         """Hand on everything that was recorded so far, and end; twice is fine."""
         if not self.closed:
             self._bring()
-        self._closing.set()
+        with uninterrupted:
+            self._closing.set()
         while self._thread.is_alive() and self._thread is not threading.current_thread():
             before = self._n_handed
             self._thread.join(PATIENCE_S)
@@ -119,7 +123,7 @@ class Mirror:
         self._n_handed += 1
 
     def _end(self, why: str) -> None:
-        """Say why nothing more is handed on, once."""
+        """Report once why nothing more is mirrored."""
         if self.problem:
             return
         self.problem = f"the mirror to {_name(self.logger)} is off: {why}"
@@ -134,7 +138,7 @@ class Mirrors:
     ----------
     writer : RecordWriter
     bring : callable
-        Has everything recorded that waits.
+        Records everything that waits.
 
     Attributes
     ----------
@@ -148,7 +152,7 @@ class Mirrors:
         self._all: tuple[Mirror, ...] = ()
 
     def add(self, logger: object) -> Mirror:
-        """One to ``logger``; the one there is while it is open, so that a cell can run again."""
+        """Add a mirror to ``logger``, or return the open one, so that a cell can run again."""
         for mirror in self._all:
             if mirror.logger is logger and not mirror.closed:
                 return mirror
@@ -159,16 +163,16 @@ class Mirrors:
 
     @property
     def problem(self) -> str:
-        """Why one of them is off, in words; empty while none is."""
+        """Reason why a mirror has ended, in words; empty if none has."""
         return next((mirror.problem for mirror in self._all if mirror.problem), "")
 
     def close(self) -> None:
-        """Hand on what is left."""
+        """Mirror the remaining rows."""
         atexit.unregister(self.at_exit)
         for mirror in self._all:
             mirror.close()
 
 
 def _name(logger: object) -> str:
-    """A module's own name, else that of the class."""
+    """Return the name of a module, else of the class."""
     return getattr(logger, "__name__", "") or type(logger).__name__

@@ -1,4 +1,4 @@
-"""The numbers that a record has got since they were last asked for, step by step."""
+"""Numbers that a record has gained since the last call, step by step."""
 
 from __future__ import annotations
 
@@ -8,25 +8,26 @@ from collections.abc import Iterator, Sequence
 import numpy as np
 
 from notebook_probe.record.format.missing import measured
-from notebook_probe.record.format.schema import EVALUATION
-from notebook_probe.record.format.source import ROOT, StreamView
+from notebook_probe.record.format.schema import EVALUATION, LOGGED_BY
+from notebook_probe.record.format.source import ROOT, StreamView, Variable
 from notebook_probe.record.views.branches.branches import IN_ORDER, read_name
+from notebook_probe.record.views.own_names import OwnNames
 from notebook_probe.record.write.recorded_source import RecordedSource
 
 __all__ = ["NewRows"]
 
 WINDOW_VALUES = 2**18
-"""About so many values are read at once."""
+"""Approximate number of values that are read at once."""
 
 
 class NewRows:
-    """Goes through the numbers of the newest branch, each row once.
+    """Numbers of the newest branch, each row once.
 
     Parameters
     ----------
     source : RecordedSource
     first_step : int
-        Rows of earlier steps that are there already are passed over.
+        Existing rows of earlier steps are skipped.
     """
 
     def __init__(self, source: RecordedSource, first_step: int) -> None:
@@ -37,9 +38,9 @@ class NewRows:
         }
 
     def take(self, whole: bool) -> Iterator[tuple[int, dict[str, float]]]:
-        """Steps in their order, with tag -> number of all that was measured.
+        """Yield steps in order, with the measured numbers by tag.
 
-        Those that come later may be smaller where rows were written out of order.
+        Later steps may be smaller if rows were written out of order.
 
         Parameters
         ----------
@@ -54,14 +55,14 @@ class NewRows:
             yield from self._window(views, min(end, first + n_steps), n_steps)
 
     def _views(self) -> dict[tuple[bool, str], StreamView]:
-        """By kind and name; the columns of those of the first kind are scalars' names."""
+        """Return streams by kind and name; columns of the first kind are names of scalars."""
         now = self._source.snapshot()
         streams, named = map(now.branches.history, (now.streams, now.named))
         every = [*((False, view) for view in streams), *((True, view) for view in named)]
         return {(is_named, view.name): view for is_named, view in every}
 
     def _next_step(self, views: dict[tuple[bool, str], StreamView]) -> float:
-        """The least step of a row that was not taken; infinite without any."""
+        """Return the least step of a row that was not taken; infinite if there is none."""
         seen = ((view, self._seen.get(key, 0)) for key, view in views.items())
         firsts = [view.steps(row, row + 1) for view, row in seen]
         return min((int(steps[0]) for steps in firsts if len(steps)), default=math.inf)
@@ -71,22 +72,23 @@ class NewRows:
     ) -> Iterator[tuple[int, dict[str, float]]]:
         """All rows of steps below ``end``."""
         steps: dict[int, dict[str, float]] = {}
+        names = self._source.snapshot().own_names
         for key, view in views.items():
             first = self._seen.get(key, 0)
             n_rows = int(np.searchsorted(view.steps(first, first + most_rows), end))
             self._seen[key] = first + n_rows
-            for step, values in _rows(view, key[0], first, first + n_rows):
+            for step, values in _rows(view, key[0], first, first + n_rows, names):
                 steps[step] = values | steps.get(step, {})  # of equal names the first stream's
         yield from sorted(steps.items())
 
 
 def _rows(
-    view: StreamView, is_named: bool, start: int, stop: int
+    view: StreamView, is_named: bool, start: int, stop: int, names: OwnNames
 ) -> Iterator[tuple[int, dict[str, float]]]:
     if start == stop:
         return
     variables, modules = view.variables, view.modules
-    tags = [_tag(one.name, module, is_named) for one in variables for module in modules]
+    tags = [_tag(view, one, module, is_named, names) for one in variables for module in modules]
     tables = [view.values(one.name, start, stop, modules) for one in variables]
     values = np.concatenate(tables, axis=1)
     known = measured(values)
@@ -96,15 +98,16 @@ def _rows(
         yield step, {tags[place]: value for place, value in zip(places, numbers, strict=True)}
 
 
-def _tag(quantity: str, module: str, is_named: bool) -> str:
+def _tag(view: StreamView, variable: Variable, module: str, is_named: bool, names: OwnNames) -> str:
     """``conv1/grad_norm``; of the whole model, and of what the loop logs, the name alone."""
-    if is_named:
-        return module
-    return quantity if module == ROOT else f"{module}/{quantity}"
+    name = module if is_named else variable.name
+    if variable.long_name == LOGGED_BY:
+        name = names.get((view.name.startswith(EVALUATION), name), name)
+    return name if is_named or module == ROOT else f"{module}/{name}"
 
 
 def _newest(view: StreamView) -> int:
-    """The step of the training that a stream has come to, which may have more rows to come.
+    """Return the last training step in a stream, which may get further rows.
 
     An evaluation belongs to the step after it, and is recorded before that.
     """

@@ -1,4 +1,4 @@
-"""From a closed step to rows of the record, on the host.
+"""Rows of the record from a closed step, on the host.
 
-Entered by the observer with closed steps, by readers with the open one.
+Used by the observer with closed steps, by readers with the open one.
 """

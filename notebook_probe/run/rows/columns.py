@@ -27,7 +27,7 @@ StreamOfAxis: TypeAlias = "tuple[str, AxisLike | None]"
 
 @dataclass(slots=True)
 class StreamColumns:
-    """What one stream must have, in the order in which it is first named."""
+    """Required columns of one stream, in the order in which they are first named."""
 
     long_name: str
     modules: dict[str, None] = field(default_factory=dict)
@@ -35,7 +35,7 @@ class StreamColumns:
 
 
 def columns_of(probes: Iterable[Probe]) -> dict[StreamOfAxis, StreamColumns]:
-    """The columns of probes, and of what is counted beside them."""
+    """Return the columns of probes, and of counts recorded along with them."""
     found: dict[StreamOfAxis, StreamColumns] = {}
     for probe in probes:
         axis, place = probe.quantity.axis, standard_place(probe.place)

@@ -1,4 +1,4 @@
-"""Where the values of a step go: one row per stream, each value in its column."""
+"""Layout of a step's values: one row per stream, each value in its column."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ LARGEST = 3e38
 
 @dataclass(slots=True)
 class Row:
-    """One stream's row while it is filled, value by value."""
+    """Row of one stream while it is filled, value by value."""
 
     stream: StreamWriter
     step: int
@@ -48,7 +48,7 @@ class Row:
 
     @property
     def values(self) -> Floats:
-        """As the stream records it: (n_variables, n_modules), and the size of its axis."""
+        """Values as the stream records them: (n_variables, n_modules), and the size of its axis."""
         floats = self._floats()
         table = np.full(self.stream.shape, NOT_MEASURED, np.float32)
         if self.numbers:
@@ -67,7 +67,7 @@ class Row:
 
 @dataclass(slots=True)
 class ChannelsRow:
-    """One stream's row of vectors of every module's own length."""
+    """Row of a stream of per-module vectors."""
 
     writer: RaggedWriter
     step: int
@@ -80,7 +80,7 @@ class ChannelsRow:
 
     @property
     def values(self) -> Floats:
-        """As the stream records them."""
+        """Values as the stream records them."""
         return self.writer.row(self.vectors)
 
     def record(self) -> None:
@@ -100,7 +100,7 @@ class NamedRow:
 
     @property
     def values(self) -> Floats:
-        """As the stream records them."""
+        """Values as the stream records them."""
         table = np.full(self.stream.shape, NOT_MEASURED, np.float32)
         table[0, self.columns] = self.numbers
         return table
@@ -125,7 +125,7 @@ class ArrayRow:
 
     @property
     def values(self) -> Floats:
-        """As the stream records it; an array of another shape, which it does not, is a gap."""
+        """Values as the stream records them; an array of another shape is a gap."""
         cells = as_measured(self.array)
         if cells.shape != self.stream.kind.cell:
             return np.full(self.stream.shape, NOT_MEASURED, np.float32)
@@ -137,11 +137,11 @@ class ArrayRow:
 
 
 AnyRow: TypeAlias = Row | ChannelsRow | NamedRow | ArrayRow
-"""Of any kind of stream."""
+"""Row of any kind of stream."""
 
 
 class Layout:
-    """Where in a stream's rows the values of some columns go; axes only grow, so it stays."""
+    """Positions of columns' values in a stream's rows; valid permanently, as axes only grow."""
 
     def __init__(self, columns: Columns, stream: StreamWriter) -> None:
         self._stream, self._columns = stream, columns
@@ -153,7 +153,7 @@ class Layout:
         self._every = variables, modules
 
     def row(self, step: MeasuredStep, values: StreamValues) -> Row:
-        """The row of a step."""
+        """Return the row of a step."""
         row = Row(self._stream, step.step, step.time_ms, numbers=values.numbers)
         if values.is_whole:
             row.variables, row.modules = self._every
@@ -164,7 +164,7 @@ class Layout:
         return row
 
     def _extend(self, places: Sequence[tuple[int, int]]) -> None:
-        """Give calls that are new their columns, all at once: the axis is made anew each time."""
+        """Give calls that are new their columns, all at once: the axis is made again each time."""
         cells, known = self._columns.cells, self._stream.module_index
         labels = [label_of(cells[column][1], call) for column, call in places if call != POOLED]
         new = [label for label in labels if label not in known]
@@ -172,7 +172,7 @@ class Layout:
             self._stream.extend(new)
 
     def _cell(self, column: int, call: int) -> tuple[int, int]:
-        """Where the value of one call goes; it has an entry of its own on the module axis."""
+        """Return the position of one call's value; each call has an entry on the module axis."""
         if call == POOLED:
             return self._cells[column]
         label = label_of(self._columns.cells[column][1], call)
@@ -180,13 +180,13 @@ class Layout:
 
 
 class ChannelsLayout:
-    """As `Layout`, of vectors of every module's own length."""
+    """Layout for per-module vectors; see `Layout`."""
 
     def __init__(self, columns: Columns, stream: StreamWriter) -> None:
         self._writer, self._columns = RaggedWriter(stream), columns
 
     def row(self, step: MeasuredStep, values: StreamValues) -> ChannelsRow:
-        """The row of a step."""
+        """Return the row of a step."""
         cells = self._columns.cells
         vectors = {
             (cells[column][0], label_of(cells[column][1], call)): vector
@@ -196,6 +196,6 @@ class ChannelsLayout:
 
 
 def label_of(place: str, call: int) -> str:
-    """What a value's column is called."""
+    """Return the name of a value's column."""
     label = standard_place(place)
     return label if call == POOLED else f"{label}[{call}]"

@@ -1,4 +1,4 @@
-"""Where logged scalars go: a few have arrays of their own, the others share one."""
+"""Storage of logged scalars: a few have separate arrays, the others share one."""
 
 from __future__ import annotations
 
@@ -9,17 +9,19 @@ import numpy as np
 import numpy.typing as npt
 
 from notebook_probe.probes.step.measured import MeasuredStep
+from notebook_probe.quantities import quantities
 from notebook_probe.record.format.missing import as_measured
 from notebook_probe.record.format.schema import LOGGED, LOGGED_BY, check_scalar, is_variable
 from notebook_probe.record.format.source import ROOT, Variable
 from notebook_probe.record.write.streams.stream import StreamWriter
 from notebook_probe.record.write.writer import RecordWriter
+from notebook_probe.run.rows.columns import COUNTS
 from notebook_probe.run.rows.layout import NamedRow
 
 __all__ = ["LoggedScalars"]
 
 HANDFUL = 16
-"""Scalars that are variables of every step's stream; an array of its own costs each its files."""
+"""Number of scalars in every step's stream; a separate array costs each its files."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -29,12 +31,12 @@ class _Split:
     names: list[str]
     variables: tuple[str, ...]
     others: npt.NDArray[np.intp]
-    """Which of ``names`` they are."""
+    """Indices of the other names in ``names``."""
     columns: npt.NDArray[np.intp]
 
 
 class LoggedScalars:
-    """Chooses a place for each name, and never moves it.
+    """Choose a place for each name, and never move it.
 
     Parameters
     ----------
@@ -55,8 +57,8 @@ class LoggedScalars:
         """Those with an array of their own."""
         self._last = _Split([], (), np.empty(0, np.intp), np.empty(0, np.intp))
 
-    def declare(self, names: Collection[str]) -> None:
-        """Give each name its place.
+    def declare(self, names: Collection[str]) -> list[str]:
+        """Give each name its place; returns those that are new.
 
         Raises
         ------
@@ -65,10 +67,10 @@ class LoggedScalars:
         """
         given = [*names]
         if given == self._declared:  # mostly, and a third of the time that looking them up takes
-            return
-        self._declared = given
+            return []
         if self._known.issuperset(given):
-            return
+            self._declared = given
+            return []
         new = [name for name in names if name not in self._known]
         for name in new:
             check_scalar(name)
@@ -79,16 +81,22 @@ class LoggedScalars:
         if others:
             self._named().extend(others)
         self._few_names |= few
-        self._known.update(new)
+        self._known.update(new)  # last: who is interrupted before declares them again
+        self._declared = given
+        return new
+
+    def has_array(self, name: str) -> bool:
+        """Return whether a name has an array, which nothing else may write."""
+        return name in self._few_names
 
     @property
     def variables(self) -> StreamWriter:
-        """The stream of those that are variables; made when new."""
+        """Stream of the scalars with arrays; made if new."""
         return self._of_variables()
 
     @property
     def last_step(self) -> int:
-        """Of the last row of either kind; -1 without any."""
+        """Step of the last row of either kind; -1 without any."""
         others = [self._named().last_step] if self._known - self._few_names else []
         return max([self.variables.last_step, *others])
 
@@ -96,13 +104,18 @@ class LoggedScalars:
         return self._writer.named(self._name)
 
     def _few(self, new: Iterable[str]) -> set[str]:
-        """Those that are variables already, and those that become some."""
+        """Return the names with arrays, old and new.
+
+        A name that a quantity has, or may have, is a column instead.
+        """
         variables, others = self.variables.variables, self._writer.scalar_names
-        taken = {one.name for one in variables}
-        folded = {name.casefold() for name in taken}
+        taken = {one.name for one in variables if one.long_name == LOGGED_BY}
+        folded = {one.name.casefold() for one in variables}
         free = HANDFUL - sum(one.long_name == LOGGED_BY for one in variables)
         few = set()
         for name in new:
+            if name in quantities or name in COUNTS:
+                continue
             if name in taken:
                 few.add(name)
             elif (
@@ -117,7 +130,7 @@ class LoggedScalars:
         return few
 
     def split(self, step: MeasuredStep) -> tuple[dict[str, float], NamedRow | None]:
-        """What was logged in a step: those that are variables, and the row of the others."""
+        """Split a step's logged scalars: those with arrays, and the row of the others."""
         split, logged = self._split(step.logged), step.logged
         few = {name: logged[name] for name in split.variables}
         if not len(split.others):
@@ -127,7 +140,7 @@ class LoggedScalars:
         return few, NamedRow(self._named(), step.step, step.time_ms, split.columns, floats)
 
     def _split(self, logged: Iterable[str]) -> _Split:
-        """Mostly that of the step before: a loop logs the same names again."""
+        """Return the split, mostly that of the step before: a loop logs the same names again."""
         names = [*logged]
         if names != self._last.names:
             variables = tuple(name for name in names if name in self._few_names)

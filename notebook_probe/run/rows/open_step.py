@@ -17,7 +17,7 @@ __all__ = ["with_open_step"]
 
 
 def with_open_step(streams: Iterable[StreamView], rows: Iterable[AnyRow], group: str) -> list[Any]:
-    """The streams of a group, those that the open step is due in with its row at the end."""
+    """Return the streams of a group, with the row of the open step where it is due."""
     last = {row.stream.name: row for row in rows if row.stream.kind.group == group}
     return [
         _with_row(stream, last[stream.name]) if stream.name in last else stream
@@ -26,7 +26,7 @@ def with_open_step(streams: Iterable[StreamView], rows: Iterable[AnyRow], group:
 
 
 def _with_row(stream: StreamView, row: AnyRow) -> StreamView:
-    """The stream and one row more; alone when the step has been closed in the meantime."""
+    """Return the stream with one more row; without it if the step was closed meanwhile."""
     kind = _WithArray if row.stream.kind.is_blob else _WithRow
     longer = kind(stream, row)  # counts the rows before it is asked what the last one is
     return longer if row.stream.last_step < row.step else stream

@@ -1,9 +1,10 @@
-"""From a measured step to the record: one float32 row per stream that was due."""
+"""Recording of a measured step: one float32 row per stream that was due."""
 
 from __future__ import annotations
 
 import threading
 import weakref
+from collections import deque
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import replace
 from functools import partial
@@ -22,6 +23,7 @@ from notebook_probe.record.format.loss_names import BACKWARD_LOSS
 from notebook_probe.record.format.missing import as_measured
 from notebook_probe.record.format.schema import FROM_BACKWARD, LOGGED_BY, LOGGED_OF_STATES
 from notebook_probe.record.format.source import ROOT, Variable
+from notebook_probe.record.views.own_names import MEASURED_OF_MODEL, measured_of_model
 from notebook_probe.record.write.checked_series import check_module
 from notebook_probe.record.write.streams.shaped import ArrayWriter
 from notebook_probe.record.write.streams.stream import StreamWriter
@@ -30,16 +32,17 @@ from notebook_probe.run.flight.schedule import IN_MEMORY
 from notebook_probe.run.rows.columns import COUNTS, columns_of
 from notebook_probe.run.rows.layout import AnyRow, ArrayRow, ChannelsLayout, Layout, Row, label_of
 from notebook_probe.run.rows.logged import LoggedScalars
+from notebook_probe.run.rows.shared_names import SharedNames
 
 __all__ = ["RowKeeper"]
 
 LOG_STREAM = "every_1"
 OF_BACKWARD = "of_backward"
-"""The stream of losses that nobody logs."""
+"""Stream of losses that the loop does not log."""
 
 
 class RowKeeper:
-    """Gives every value its column in the record, and turns `MeasuredStep`s into its rows.
+    """Choose the column of every value, and turn `MeasuredStep`s into rows of the record.
 
     Parameters
     ----------
@@ -47,6 +50,8 @@ class RowKeeper:
 
     Attributes
     ----------
+    shared : SharedNames
+        Reports names that two series share.
     problem : str
         What went wrong last.
     in_memory : dict
@@ -57,6 +62,8 @@ class RowKeeper:
         self._writer = writer
         self._making = threading.Lock()  # two threads may ask for the same new stream
         self._collected: set[str] = set()
+        self._of_root: set[str] = set()
+        """Those that the model itself collects."""
         self._arrays: dict[tuple[str, str], ArrayWriter] = {}
         self._images: dict[str, Variable] = {}
         self._layouts: weakref.WeakKeyDictionary[Columns, Layout | ChannelsLayout] = (
@@ -68,6 +75,7 @@ class RowKeeper:
             partial(self._stream, LOGGED_OF_STATES, "logged of a state"),
             LOGGED_OF_STATES,
         )
+        self.shared = SharedNames()
         self.problem = ""
         self.in_memory: dict[str, Variable] = {}
 
@@ -79,7 +87,17 @@ class RowKeeper:
     # ---------------------------------------------------------------- columns
 
     def declare(self, probes: Iterable[Probe]) -> None:
-        """Give every probe its column; from any thread."""
+        """Give every probe its column; from any thread.
+
+        Raises
+        ------
+        QuantityError
+            For an own function that is called as a scalar which the loop logs at every step.
+        """
+        probes = [*probes]
+        of_model = [one for one in probes if standard_place(one.place) == ROOT]
+        for probe in of_model:
+            self._check_free(probe.variable, probe.stream)
         for (name, axis), columns in columns_of(probes).items():
             if name == IN_MEMORY:
                 self.in_memory |= columns.variables
@@ -89,16 +107,41 @@ class RowKeeper:
                 continue
             stream = self._stream(name, columns.long_name, axis)
             stream.extend([*columns.modules], [*columns.variables.values()])
+        found = columns_of(of_model).values()
+        self._measure([name for columns in found for name in columns.variables])
 
-    def declare_scalars(self, names: Collection[str], of_state: bool = False) -> None:
+    def _check_free(self, name: str, stream: str) -> None:
+        if stream == LOG_STREAM and self._of_steps.has_array(name):
+            raise QuantityError(
+                f"the loop logs a number called {name!r}; give what is measured another name"
+            )
+
+    def _measure(self, names: Iterable[str]) -> None:
+        """Note series of the whole model, whose names what is logged does not have any more."""
+        known = measured_of_model(self._writer.attrs)
+        new = {*names}.difference(known)
+        if new:
+            self._writer.annotate(**{MEASURED_OF_MODEL: sorted({*known, *new})})
+            self.shared.tell(new, self._writer.source)
+
+    def declare_scalars(self, names: Collection[str], of_state: bool = False) -> list[str]:
         """Give every logged scalar its place, among those of steps or of states.
+
+        Returns those that are new.
 
         Raises
         ------
         QuantityError
             For a name that cannot be a scalar's.
         """
-        self._logged(of_state).declare(names)
+        new = self._logged(of_state).declare(names)
+        if new:
+            self.shared.tell(new, self._writer.source)
+        return new
+
+    def are_of_steps(self, names: Iterable[str]) -> set[str]:
+        """Return those of some names that the record has of steps."""
+        return self._writer.source.snapshot().logged_of_steps.intersection(names)
 
     def announce(self, place: str, name: str) -> None:
         """Give what the model collects its place.
@@ -108,10 +151,14 @@ class RowKeeper:
         QuantityError
             For a name that cannot be a variable's, or is a quantity's.
         """
-        if name in self._collected:
+        if name in self._collected and (place or name in self._of_root):
             return  # its place is made with those of the same step
         if name in quantities or name in COUNTS:
             raise QuantityError(f"collect({name!r}, ...): a quantity is called so")
+        if not place:
+            self._check_free(name, LOG_STREAM)
+            self._measure([name])
+            self._of_root.add(name)
         collected = Variable(name, "1", "collected by the model")
         self._of_steps.variables.extend([standard_place(place)], [collected])
         self._collected.add(name)
@@ -122,7 +169,7 @@ class RowKeeper:
         Raises
         ------
         QuantityError
-            For a name that cannot be a variable's, or stands for something else, and for another
+            For a name that cannot be a variable's, or means something else, and for another
             shape than it has.
         UnknownNameError
             For a module that the model has not.
@@ -149,21 +196,31 @@ class RowKeeper:
     # ---------------------------------------------------------------- steps
 
     def record(self, steps: Sequence[MeasuredStep]) -> None:
-        """The Recorder's part: hand the rows of some steps to the writer."""
-        for step in steps:
+        """Pass the rows of some steps to the writer; see `Recorder`."""
+        waiting = deque(steps)
+        try:
+            while waiting:
+                self._record(waiting[0])
+                waiting.popleft()
+        except BaseException as error:  # an interrupt that could not be held back
+            n_rows = sum(max(1, len(step.streams)) for step in waiting)
+            self._lose(waiting[0].step, n_rows, error)
+            raise
+
+    def _record(self, step: MeasuredStep) -> None:
+        try:
+            rows = self.rows(step)
+        except Exception as error:  # the steps behind it are recorded
+            self._lose(step.step, max(1, len(step.streams)), error)
+            return
+        for row in rows:
             try:
-                rows = self.rows(step)
-            except Exception as error:  # the steps behind it are recorded
-                self._lose(step.step, max(1, len(step.streams)), error)
-                continue
-            for row in rows:
-                try:
-                    row.record()
-                except Exception as error:  # as above
-                    self._lose(step.step, 1, error)
+                row.record()
+            except Exception as error:  # as above
+                self._lose(step.step, 1, error)
 
     def record_losses(self, rows: LossRows) -> None:
-        """The Recorder's part: hand the losses of some steps to the writer."""
+        """Pass the losses of some steps to the writer; see `Recorder`."""
         values = as_measured([float(loss) for loss in rows.losses]).reshape(-1, 1, 1)
         try:
             self._losses().record_all(np.array(rows.steps), np.array(rows.times_ms), values)
@@ -171,7 +228,7 @@ class RowKeeper:
             self._lose(rows.steps[0], len(rows), error)
 
     def loss_row(self, step: MeasuredStep) -> list[Row]:
-        """That of the loss of one step, which is not recorded by it."""
+        """Return the row of a step's loss that the step itself does not record."""
         if step.loss is None:
             return []
         return [Row(self._losses(), step.step, step.time_ms, [0], [0], [step.loss])]
@@ -180,6 +237,7 @@ class RowKeeper:
         stream = self._stream(OF_BACKWARD, "every(1)")
         if not stream.variables:
             stream.extend([ROOT], [Variable(BACKWARD_LOSS, "1", FROM_BACKWARD)])
+            self._measure([BACKWARD_LOSS])
         return stream
 
     @property
@@ -188,15 +246,15 @@ class RowKeeper:
         return False
 
     def failed(self, step: int, n_rows: int, error: Exception) -> None:
-        """The Recorder's part: say what went wrong, and that the step is lost."""
+        """Report an error, by which the step is lost; see `Recorder`."""
         self._lose(step, n_rows, error)
 
-    def _lose(self, step: int, n_rows: int, error: Exception) -> None:
+    def _lose(self, step: int, n_rows: int, error: BaseException) -> None:
         self.problem = f"step {step}: {type(error).__name__}: {error}"
         self._writer.lose(n_rows, self.problem)
 
     def rows(self, step: MeasuredStep) -> list[AnyRow]:
-        """The rows of a step, one per due stream."""
+        """Return the rows of a step, one per due stream."""
         rows: list[AnyRow] = [
             self._layout(values.columns).row(step, values)
             for values in step.streams
@@ -239,7 +297,7 @@ class RowKeeper:
     def _with_named(
         self, rows: list[AnyRow], step: MeasuredStep, named: Mapping[tuple[str, str], float]
     ) -> list[AnyRow]:
-        """With what was logged or collected in the stream of every step."""
+        """Return the rows with logged or collected values in the stream of every step."""
         stream = self._logged(step.of_state).variables
         beside = (row for row in rows if isinstance(row, Row) and row.stream is stream)
         row = next(beside, None)

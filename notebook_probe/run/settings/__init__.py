@@ -1,4 +1,4 @@
-"""What is set while it trains: options of the optimizers, and knobs of the user's own.
+"""Settings that can be changed during training: options of optimizers, and users' knobs.
 
-Entered by a run, to check, and by its gate, on the training thread between two steps.
+Used by a run, to check, and by its gate, on the training thread between two steps.
 """

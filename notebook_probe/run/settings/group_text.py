@@ -15,7 +15,7 @@ _known = weakref.WeakKeyDictionary()  # who lists knobs asks several times a sec
 
 
 def group_text(optimizer: Optimizer, index: int) -> str:
-    """What is in a group: matrices and filters are weights, vectors biases and norms.
+    """Describe a group: matrices and filters are weights, vectors biases and norms.
 
     Examples
     --------
@@ -32,7 +32,7 @@ def group_text(optimizer: Optimizer, index: int) -> str:
 
 
 def owners_text(optimizers: Sequence[Optimizer], n_groups: int) -> str:
-    """Whose groups they are: ``"AdamW, 2 groups"``."""
+    """Describe the owners of groups: ``"AdamW, 2 groups"``."""
     classes = dict.fromkeys(type(one).__name__ for one in optimizers)
     return f"{', '.join(classes)}, {_counted(n_groups, 'group', 'groups')}"
 

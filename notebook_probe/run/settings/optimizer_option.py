@@ -12,7 +12,7 @@ from torch import Tensor
 from torch.optim import Optimizer
 
 from notebook_probe.errors import SettingError
-from notebook_probe.probes.step.live_options import LiveOptions, Place, live_options
+from notebook_probe.probes.step.live_options import GroupOption, LiveOptions, live_options
 from notebook_probe.run.settings.group_text import group_text, owners_text
 from notebook_probe.run.settings.setting import Before, Change, GroupInfo, KnobInfo, check_range
 
@@ -29,9 +29,9 @@ class _Group(NamedTuple):
 
     number: int
     optimizer: Optimizer
-    place: Place
-    outer: Sequence[tuple[Optimizer, Place]]
-    """Optimizers round this one, with the same group."""
+    place: GroupOption
+    outer: Sequence[tuple[Optimizer, GroupOption]]
+    """Optimizers that wrap this one, with the same group."""
 
     @property
     def live(self) -> LiveOptions:
@@ -79,10 +79,10 @@ class OptimizerOption:
 
     def __init__(self, name: str, optimizers: Sequence[Optimizer]) -> None:
         self._name = name
-        holders: defaultdict[int, list[tuple[Optimizer, Place]]] = defaultdict(list)
+        holders: defaultdict[int, list[tuple[Optimizer, GroupOption]]] = defaultdict(list)
         for optimizer in optimizers:
             for index, group in enumerate(optimizer.param_groups):
-                holders[id(group)].append((optimizer, Place(index, name)))
+                holders[id(group)].append((optimizer, GroupOption(index, name)))
         self._groups = [
             _Group(number, *innermost, outer)  # which was met last
             for number, (*outer, innermost) in enumerate(holders.values())
@@ -156,13 +156,13 @@ class OptimizerOption:
 
 
 def _factors(value: float, scheduled: Sequence[float | None]) -> str:
-    """How the new value stands to what is scheduled, if anything is."""
+    """Describe the ratio of the new value to the scheduled one, if there is one."""
     factors = dict.fromkeys(f"{value / one:.4g}" for one in scheduled if one)
     return f", {' and '.join(factors)} of what is scheduled" if factors else ""
 
 
 def _joined(values: Sequence[float]) -> Before:
-    """One number where all are alike; JSON knows no NaN."""
+    """Return one number if all are equal; JSON has no NaN."""
     finite = [one if math.isfinite(one) else None for one in values]
     return finite[0] if len({*finite}) == 1 else finite
 
@@ -184,7 +184,7 @@ def _rate_first(name: str) -> bool:
 
 
 def _is_settable(name: str, value: Any) -> bool:
-    """A number that is no count; 0 may be either, and SGD has its momentum so."""
+    """Return whether it is a number that can be set; 0 may also be a count, as in SGD."""
     if isinstance(value, Tensor):
         return name == RATE and value.numel() == 1
     if isinstance(value, bool) or not isinstance(value, int | float):

@@ -1,13 +1,13 @@
-"""Alert rules that are edited while a run goes on, and what the record keeps of it."""
+"""Edits of alert rules during a run, and their events."""
 
 from __future__ import annotations
 
 import json
 from collections.abc import Mapping
-from typing import Protocol
 
 from notebook_probe.alerts import Rule, Rules
 from notebook_probe.errors import UnknownNameError, near
+from notebook_probe.record.format.source import EventSink
 from notebook_probe.run.attach.requests import EditRule
 
 __all__ = ["RULE", "edit", "edited", "note_edit"]
@@ -16,15 +16,8 @@ RULE = "rule"
 """The kind of its events."""
 
 
-class DetailedEvents(Protocol):
-    """Who keeps what was edited."""
-
-    def event(self, step: int, kind: str, text: str, detail: str = "") -> None:
-        """Note it: in words for people, as JSON for programs."""
-
-
 def edited(rules: Rules, request: EditRule) -> Rule:
-    """The rule as it is asked for.
+    """Return the edited rule.
 
     Raises
     ------
@@ -38,7 +31,7 @@ def edited(rules: Rules, request: EditRule) -> Rule:
 
 
 def edit(rules: Rules, request: EditRule) -> str:
-    """Follow it as it is asked for; returns what was done, in words."""
+    """Apply the edited rule; return what was done, in words."""
     name, new = request.rule, edited(rules, request)
     words = _difference(name, rules[name].numbers, new.numbers)
     if words:
@@ -47,7 +40,7 @@ def edit(rules: Rules, request: EditRule) -> str:
 
 
 def note_edit(
-    events: DetailedEvents, step: int, name: str, before: Rule | None, after: Rule | None
+    events: EventSink, step: int, name: str, before: Rule | None, after: Rule | None
 ) -> None:
     """Keep in the record that a rule is followed otherwise than before, or no more."""
     old, new = (None if one is None else one.numbers for one in (before, after))
@@ -60,7 +53,7 @@ def note_edit(
 
 
 def _difference(name: str, old: Mapping[str, float | None], new: Mapping[str, float | None]) -> str:
-    """Which numbers are others, in words; "" where none is."""
+    """Describe the changed numbers in words; "" if there are none."""
     changed = [number for number in new if new[number] != old.get(number)]
     words = [f"{one} {_said(old.get(one))} → {_said(new[one])}" for one in changed]
     return f"{name}: {', '.join(words)}" if words else ""

@@ -1,4 +1,4 @@
-"""One factor for everything that an option is: what each group is to be set to."""
+"""Scaling of an option: the new value of each group."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ __all__ = ["scaled"]
 
 
 def scaled(request: Scale, info: KnobInfo) -> list[Set]:
-    """The sets that multiply by one factor; one for all groups where these are alike.
+    """Return the settings for one factor; one for all groups if they are equal.
 
     Raises
     ------

@@ -1,4 +1,4 @@
-"""Something that can be set while it trains: what it is, what it may be, and what has changed."""
+"""Settings during training: their state, their limits, and changes."""
 
 from __future__ import annotations
 
@@ -12,24 +12,24 @@ from notebook_probe.errors import SettingError
 __all__ = ["Before", "Change", "GroupInfo", "KnobInfo", "Setting", "as_number", "check_range"]
 
 Before: TypeAlias = "float | list[float | None] | None"
-"""One number for each group where they differ; None for what cannot be read, or is not finite."""
+"""One number per group if they differ; None if it cannot be read, or is not finite."""
 
 
 @dataclass(frozen=True, slots=True)
 class GroupInfo:
-    """One parameter group, as a panel lists it under an option."""
+    """One parameter group for the panel, under an option."""
 
     text: str
-    """What is in it: ``"7 weights, decay 0.1"``."""
+    """Contents of the group: ``"7 weights, decay 0.1"``."""
     scheduled: float | None = None
-    """What a schedule says of the option now; None where nothing schedules it."""
+    """Scheduled value of the option; None without a schedule."""
     is_held: bool = False
-    """It stays at its value, whatever is scheduled."""
+    """True if it keeps its value, whatever is scheduled."""
 
 
 @dataclass(frozen=True, slots=True)
 class KnobInfo:
-    """One thing that `Run.set` sets, as a panel lists it."""
+    """One thing that `Run.set` sets, for the panel."""
 
     name: str
     value: float
@@ -37,34 +37,34 @@ class KnobInfo:
     low: float | None = None
     high: float | None = None
     log: bool = False
-    """Its size counts in factors rather than in differences."""
+    """True if its size counts in factors rather than in differences."""
     groups: tuple[float, ...] = ()
-    """Of an option of the optimizers, its value in each group; NaN where a group has none."""
+    """Value of an optimizer option in each group; NaN for groups without it."""
     of: str = ""
-    """Of the learning rate, whose it is: ``"AdamW, 2 groups"``."""
+    """Owners of the learning rate: ``"AdamW, 2 groups"``."""
     details: tuple[GroupInfo, ...] = ()
-    """Of the learning rate, what is in each group, and what schedules it."""
+    """Contents and schedule of each group, for the learning rate."""
 
 
 @dataclass(frozen=True, slots=True)
 class Change:
-    """What has been set."""
+    """Result of a change."""
 
     before: Before
     after: Before
     text: str
     is_late: bool = False
-    """An optimizer goes on with the old value for the step that it is in."""
+    """True if an optimizer uses the old value for the step that it is in."""
 
 
 class Setting(Protocol):
-    """Something that can be set by its name."""
+    """Interface of a named setting."""
 
     def info(self) -> KnobInfo:
-        """What it is now; from any thread."""
+        """Return its present state; from any thread."""
 
     def check(self, value: float, group: int | None, hold: bool) -> None:
-        """Raise a SettingError for what it cannot be; from any thread."""
+        """Raise a SettingError for an invalid value; from any thread."""
 
     def set(self, value: float, group: int | None, hold: bool) -> Change | None:
         """Set it, on the thread that trains; None where it was so already."""
@@ -74,7 +74,7 @@ class Setting(Protocol):
 
 
 def as_number(name: str, value: Any) -> float:
-    """One finite number; a whole one stays whole.
+    """Return one finite number; a whole one stays whole.
 
     Raises
     ------

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Mapping, Sequence
-from typing import Protocol, Self
+from typing import Self
 
 from torch.optim import Optimizer
 
 from notebook_probe.errors import DuplicateNameError, SettingError, UnknownNameError, near
+from notebook_probe.record.format.source import EventSink
 from notebook_probe.run.attach.requests import Release, Scale, Set
 from notebook_probe.run.settings.knob import Knob
 from notebook_probe.run.settings.optimizer_option import RATE, optimizer_options
@@ -21,13 +22,6 @@ SET = "set"
 """The kind of its events."""
 
 
-class DetailedEvents(Protocol):
-    """Who keeps what was set."""
-
-    def event(self, step: int, kind: str, text: str, detail: str = "") -> None:
-        """Note it: in words for people, as JSON for programs."""
-
-
 class Settings:
     """Options of the optimizers that step the model, and the user's knobs.
 
@@ -35,20 +29,20 @@ class Settings:
     ----------
     optimizers : callable
         Gives those that are known now.
-    events : DetailedEvents, optional
+    events : EventSink, optional
         Nobody by default.
     """
 
     def __init__(
         self,
         optimizers: Callable[[], Sequence[Optimizer]],
-        events: DetailedEvents | None = None,
+        events: EventSink | None = None,
     ) -> None:
         self._optimizers, self._events = optimizers, events
         self._knobs: dict[str, Knob] = {}  # replaced, never changed: other threads walk it
 
     def add(self, knob: Knob) -> None:
-        """Have a knob, in place of an earlier one of its name.
+        """Add a knob, replacing an earlier one of the same name.
 
         Raises
         ------
@@ -68,13 +62,13 @@ class Settings:
         return self._knobs
 
     def unnoted(self) -> Self:
-        """The same as they are now; what is set of them is no event."""
+        """Return a copy whose changes are no events."""
         others = type(self)(self._optimizers)
         others._knobs = self._knobs
         return others
 
     def infos(self) -> list[KnobInfo]:
-        """Everything that can be set now."""
+        """Return everything that can be set now."""
         return [setting.info() for setting in self._settings().values()]
 
     def check(self, request: Set | Scale | Release) -> None:
@@ -84,7 +78,7 @@ class Settings:
             setting.check(one.value, one.group, one.hold)
 
     def apply(self, request: Set | Scale | Release, step: int) -> str:
-        """Set it, between two steps; returns what was done, in words.
+        """Apply a change, between two steps; return what was done, in words.
 
         Raises
         ------
@@ -139,14 +133,14 @@ class Settings:
 
 
 def _manner(request: Set | Release) -> dict[str, bool]:
-    """How it was set, where that is not the usual way: for whoever sets it again."""
+    """Return how it was set, if not in the usual way: for repeating it."""
     if isinstance(request, Release):
         return {"release": True}
     return {"hold": True} if request.hold else {}
 
 
 def _sets(request: Set | Scale | Release, setting: Setting) -> list[Set]:
-    """What is to be set: of a factor, in each group what it makes of what that has."""
+    """Return the values to set: for a factor, the scaled value of each group."""
     if isinstance(request, Release):
         return []
     if isinstance(request, Scale):

@@ -16,25 +16,25 @@ from notebook_probe.summary.dataset_graph.settings import class_name, setting, s
 __all__ = ["describe"]
 
 MOST_PARTS = 200
-"""Of a whole graph."""
+"""Maximum parts of a graph."""
 DEEPEST = 12
 MOST_CHARACTERS = 60_000
-"""Of all settings, as JSON; an event holds 100 000."""
+"""Maximum characters of all settings, as JSON; an event holds 100 000."""
 
 FIRST = "dataset"
-"""A sampler holds it, too, and has nothing more to tell of it then."""
+"""A sampler refers to it, too, and has no further information then."""
 
 
 def describe(loader: object) -> DatasetGraph:
-    """What makes the batches of a training: loader, sampler, dataset, transforms, nested.
+    """Describe the input pipeline: loader, sampler, dataset and transforms, nested.
 
-    No sample is read and no batch is drawn, and whatever the objects do when they are asked, a
-    graph comes back: large values are described, secrets hidden, cycles left.
+    No sample is read and no batch is drawn. Whatever the objects do when they are inspected, a
+    graph is returned: large values are described, secrets hidden, cycles cut.
 
     Parameters
     ----------
     loader : object
-        A DataLoader, a data set, or whatever else is trained on.
+        A DataLoader, a dataset, or whatever else is trained on.
 
     Examples
     --------
@@ -51,7 +51,7 @@ def describe(loader: object) -> DatasetGraph:
 
 
 class _Walk:
-    """Goes through what objects hold, each object once."""
+    """Walk through the attributes of objects, each object once."""
 
     def __init__(self) -> None:
         self._room = MOST_CHARACTERS
@@ -77,7 +77,7 @@ class _Walk:
         )
 
     def _is_told(self, name: str, value: object) -> bool:
-        """Met before; or a transform of nothing but such, as torchvision puts round what it has."""
+        """Return whether it was seen before, or is a transform that only wraps seen ones."""
         if id(value) in self._met:
             return True
         held = [one for role, inner in members(value) for _, one in parts_in(role, inner)]
@@ -116,7 +116,7 @@ def _told(name: str, held: object) -> Any:
 
 
 def _length(value: Any) -> int | None:
-    """What it says; a loader of a stream is not asked, as it would warn the user of its answer."""
+    """Return the length; a loader of a stream is skipped, as it would warn the user."""
     try:
         if issubclass(type(value), DataLoader) and issubclass(type(value.dataset), IterableDataset):
             return None

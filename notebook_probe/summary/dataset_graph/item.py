@@ -5,7 +5,7 @@ from __future__ import annotations
 from notebook_probe.lineage.dataset_graph import DATASET_GRAPH
 from notebook_probe.summary.dataset_graph.describe import describe
 from notebook_probe.summary.moment import Item, Moment
-from notebook_probe.summary.settings import Settings
+from notebook_probe.summary.settings import CollectorSettings
 
 __all__ = ["DatasetGraphItem"]
 
@@ -16,8 +16,8 @@ class DatasetGraphItem(Item):
     name = "collect_dataset_graph"
 
     @classmethod
-    def read(cls, settings: Settings) -> DatasetGraphItem | None:
-        """The item, where it is wanted."""
+    def read(cls, settings: CollectorSettings) -> DatasetGraphItem | None:
+        """Return the item, if it is switched on."""
         return cls() if settings.collects(cls.name) else None
 
     def begin(self, moment: Moment) -> None:

@@ -1,4 +1,4 @@
-"""Which values take part in making batches, and which are settings of what does."""
+"""Distinction of the parts that make batches from their settings."""
 
 from __future__ import annotations
 
@@ -20,22 +20,22 @@ PLAIN = (
     *(Mapping, Set, type, Tensor, np.ndarray, np.generic, torch.dtype, torch.device, partial),
     *FUNCTIONS,
 )
-"""Never a part by themselves: each is told in a few words."""
+"""Never parts: each is described in a few words."""
 
 KINDS = ((DataLoader, "loader"), (Sampler, "sampler"), (Dataset, "dataset"))
 LISTS = (list, tuple)
-"""Of samples, where a loader or a part of a data set has one for its data set."""
+"""Lists of samples, which a loader or a part of a dataset may have as its dataset."""
 ROLES = (("sampler", "sampler"), ("loader", "loader"), ("dataset", "dataset"), ("_fn", "function"))
-"""What a part is that only its place tells."""
+"""Kinds of parts that are recognized only by the attribute's name."""
 
 
 def is_known(value: object) -> bool:
-    """A loader, sampler or data set of torch's own kinds."""
+    """Return a loader, sampler or dataset of torch's own kinds."""
     return any(issubclass(type(value), known) for known, _ in KINDS)
 
 
 def kind_of(role: str, value: object) -> str | None:
-    """What a value is to the object that holds it as ``role``; None for a setting.
+    """Return the kind of a value that an object has as ``role``; None for a setting.
 
     Examples
     --------

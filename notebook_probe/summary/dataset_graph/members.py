@@ -1,4 +1,4 @@
-"""What an object holds, read without running more of its code than must be."""
+"""Attributes of an object, read with as little of its code as possible."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ Members = Iterable[tuple[str, Any]]
 def members(value: object) -> Iterator[tuple[str, Any]]:
     """Names and values: its public attributes, and what its kind is known by.
 
-    Properties are not asked, but for those of tables such as Hugging Face's.
+    Properties are not read, except those of tables such as Hugging Face's.
     """
     for read in (_of_loader, _of_table, _of_dict, _of_slots, _of_modules):
         try:
@@ -36,7 +36,7 @@ def _of_loader(value: Any) -> Members:
 
 
 def _of_table(value: Any) -> Members:
-    """Of a data set that is a table, whose attributes are all private."""
+    """Yield the members of a tabular dataset, whose attributes are all private."""
     names = ("column_names", "num_rows", "features", "split")
     if all(hasattr(type(value), name) for name in names[:3]):
         for name in names:
@@ -60,6 +60,6 @@ def _of_slots(value: Any) -> Members:
 
 
 def _of_modules(value: Any) -> Members:
-    """Transforms that are modules have their parts elsewhere."""
+    """Yield the parts of a transform that is a module."""
     if issubclass(type(value), nn.Module):
         yield from value._modules.items()

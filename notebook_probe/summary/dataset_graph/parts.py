@@ -14,7 +14,7 @@ MOST_OF_ONE = 32
 
 
 def is_part(name: str, held: object) -> bool:
-    """Whether an attribute is a part, or lists some: else it is a setting."""
+    """Return whether an attribute is a part, or a list of parts; else it is a setting."""
     return kind_of(name, held) is not None or _lists_parts(name, held)
 
 
@@ -27,9 +27,9 @@ def parts_in(name: str, held: object) -> Iterator[tuple[str, object]]:
 
 
 def _lists_parts(name: str, held: object) -> bool:
-    """Of a longer list only data sets and the like are parts.
+    """Return whether a value lists parts; in a long list only datasets count.
 
-    One that holds a thousand samples, each an object, is a setting.
+    A list of a thousand samples, each an object, is a setting.
     """
     listed = [one for _, one in _listed(held)]
     if len(listed) > MOST_OF_ONE:

@@ -1,4 +1,4 @@
-"""One setting of an object as a plain value: short, and whatever the object is made of."""
+"""One setting of an object as a short plain value."""
 
 from __future__ import annotations
 
@@ -26,10 +26,10 @@ __all__ = ["FUNCTIONS", "class_name", "setting", "shortened"]
 LONGEST = 200
 """Characters of a text."""
 MOST_ITEMS = 16
-"""Of a list or a dict that is kept itself; of longer ones the length is told."""
+"""Maximum items of a stored list or dict; for longer ones the length is stored."""
 DEEPEST = 3
 GREATEST = 2**53
-"""Of whole numbers; every reader of JSON knows greater ones only roughly."""
+"""Greatest whole number that every reader of JSON keeps exactly."""
 HIDDEN = "(hidden)"
 
 FUNCTIONS = (FunctionType, BuiltinFunctionType, MethodType, MethodDescriptorType)
@@ -43,7 +43,7 @@ _LOGIN = re.compile(r"(?<=://)[^/@\s]+@")
 
 
 def setting(name: str, value: Any, depth: int = 0) -> Any:
-    """What is kept of it: text, a finite number, a bool, None, or a short list or dict of these.
+    """Return text, a finite number, a bool, None, or a short list or dict of these.
 
     Examples
     --------
@@ -69,12 +69,12 @@ def setting(name: str, value: Any, depth: int = 0) -> Any:
 
 
 def class_name(value: object) -> str:
-    """As its class is called, whatever the object says of itself."""
+    """Return the name of the class, even if the object pretends otherwise."""
     return shortened(type.__getattribute__(type(value), "__qualname__").split("<locals>.")[-1])
 
 
 def shortened(text: str) -> str:
-    """The text, or its beginning; without the user and password of an address."""
+    """Return the text, or its beginning; without the user and password of an address."""
     start = _LOGIN.sub("", str.__str__(text)[: 2 * LONGEST])
     return start if len(start) <= LONGEST else f"{start[:LONGEST]}…"
 
@@ -133,4 +133,4 @@ _TOLD: tuple[tuple[type | tuple[type, ...], Callable[[Any], Any]], ...] = (
     ((torch.dtype, torch.device, range, slice, GenericAlias), lambda value: shortened(str(value))),
     (type, lambda value: shortened(type.__getattribute__(value, "__qualname__"))),
 )
-"""What is told of values of these kinds; the first that fits."""
+"""Conversion of each kind of value; the first that fits counts."""

@@ -1,1 +1,1 @@
-"""What a collector collects: an item a file, each on or off by its own setting."""
+"""Items of a collector: one per file, each switched by its own setting."""

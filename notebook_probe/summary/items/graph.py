@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from notebook_probe.run.attach.requests import BuildGraph
 from notebook_probe.summary.moment import Item, Moment
-from notebook_probe.summary.settings import Settings
+from notebook_probe.summary.settings import CollectorSettings
 
 __all__ = ["GraphItem"]
 
 
 class GraphItem(Item):
-    """Asks the run for the graph of its model, as it is called in the first step."""
+    """Request the graph of the model, as called in the first step."""
 
     name = "collect_graph"
 
@@ -19,11 +19,11 @@ class GraphItem(Item):
         self._is_asked = False
 
     @classmethod
-    def read(cls, settings: Settings) -> GraphItem | None:
-        """The item, where it is wanted."""
+    def read(cls, settings: CollectorSettings) -> GraphItem | None:
+        """Return the item, if it is switched on."""
         return cls() if settings.collects(cls.name) else None
 
     def start(self, moment: Moment) -> None:
         if not self._is_asked:
             self._is_asked = True
-            moment.run.put(BuildGraph())
+            moment.run.controls.put(BuildGraph())

@@ -12,9 +12,9 @@ from notebook_probe.quantities.catalogue.equal_bins import MOST_BINS
 from notebook_probe.run.handle import Handle
 from notebook_probe.run.run import Run
 from notebook_probe.schedules import Schedule
-from notebook_probe.summary.budget import Budget
+from notebook_probe.summary.budget import ByteCounter
 from notebook_probe.summary.moment import FLOAT, Item, Moment
-from notebook_probe.summary.settings import REGULAR, Settings
+from notebook_probe.summary.settings import REGULAR, CollectorSettings
 
 __all__ = ["QUANTITIES", "HistogramItem", "chosen", "in_order_of"]
 
@@ -29,7 +29,7 @@ QUANTITIES = (
 )
 STREAM = QUANTITIES[0]
 FIRST = 5
-"""So many, where no expression chooses."""
+"""Default number of parameters, without an expression."""
 
 
 class HistogramItem(Item):
@@ -49,8 +49,8 @@ class HistogramItem(Item):
         self._handle: Handle | None = None
 
     @classmethod
-    def read(cls, settings: Settings) -> HistogramItem | None:
-        """The item, where its key is."""
+    def read(cls, settings: CollectorSettings) -> HistogramItem | None:
+        """Return the item, if its key is given."""
         has_key = REGULAR in settings.specified
         return cls(settings.specified[REGULAR]) if has_key else None
 
@@ -82,7 +82,7 @@ class HistogramItem(Item):
 class _Granted:
     """A schedule that is due as long as there is room for another row."""
 
-    def __init__(self, schedule: Schedule, budget: Budget, n_bytes: int) -> None:
+    def __init__(self, schedule: Schedule, budget: ByteCounter, n_bytes: int) -> None:
         self._schedule, self._budget, self._n_bytes = schedule, budget, n_bytes
         self.stream = schedule.stream
         self._last = -1, False
@@ -101,7 +101,7 @@ class _Granted:
 def in_order_of(optimizers: Iterable[Optimizer], model: nn.Module) -> list[str]:
     """Names of the model's parameters that are trained, as the optimizers have them.
 
-    Of an optimizer that nobody knows yet it is the model's own order.
+    For an unknown optimizer, the model's own order.
 
     Examples
     --------
@@ -119,7 +119,7 @@ def in_order_of(optimizers: Iterable[Optimizer], model: nn.Module) -> list[str]:
 
 
 def chosen(names: Sequence[str], pattern: str | None) -> list[str]:
-    """Those whose beginning the expression matches; the first five without one.
+    """Return the names whose start matches the expression; the first five without one.
 
     Examples
     --------

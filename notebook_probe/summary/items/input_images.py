@@ -14,7 +14,7 @@ from notebook_probe.probes.step.phase import is_traced, phase_of
 from notebook_probe.run.run import Run
 from notebook_probe.summary.moment import Item, Moment
 from notebook_probe.summary.pictures import Pictures
-from notebook_probe.summary.settings import Settings
+from notebook_probe.summary.settings import CollectorSettings
 
 __all__ = ["InputImageItem", "images_of"]
 
@@ -22,7 +22,7 @@ NAME = "input_image"
 
 
 class InputImageItem(Item):
-    """Keeps the first batch of a due step as one picture, ``input_image`` in the record."""
+    """Store the first batch of a due step as one picture, ``input_image`` in the record."""
 
     name = "collect_input_data"
 
@@ -36,8 +36,8 @@ class InputImageItem(Item):
         self._is_called = False
 
     @classmethod
-    def read(cls, settings: Settings) -> InputImageItem | None:
-        """The item, where it is wanted."""
+    def read(cls, settings: CollectorSettings) -> InputImageItem | None:
+        """Return the item, if it is switched on."""
         return cls() if settings.collects(cls.name) else None
 
     def start(self, moment: Moment) -> None:
@@ -45,11 +45,11 @@ class InputImageItem(Item):
         if self._run is not moment.run:
             self.remove()
             self._run = moment.run
-            hook = moment.model.register_forward_pre_hook(_Enter(self), with_kwargs=True)
+            hook = moment.model.register_forward_pre_hook(_InputHook(self), with_kwargs=True)
             self._hook, self._is_called = UncopiedHandle(hook), False
 
     def end(self, moment: Moment) -> None:
-        """Nothing was seen where something was due: that is said.
+        """Report a training in which the model itself was never called when images were due.
 
         Raises
         ------
@@ -67,12 +67,12 @@ class InputImageItem(Item):
             self._hook = None
 
     def called(self, model: nn.Module, args: tuple[Any, ...], keywords: Mapping[str, Any]) -> None:
-        """A call of the model begins; its first one of a due step is the batch that is kept."""
+        """Keep the batch of the first call in a due step."""
         moment = self._moment
         if self.is_off or moment is None or moment.run.closed or phase_of(model) != "training":
             return
         self._is_called = True
-        step = moment.run.open_step
+        step = moment.run.controls.open_step
         if step == self._last_step or not moment.units.due(step).data:
             return
         self._last_step = step
@@ -88,7 +88,7 @@ class InputImageItem(Item):
 
 
 def images_of(args: tuple[Any, ...], keywords: Mapping[str, Any] = MappingProxyType({})) -> Tensor:
-    """The first tensor that a model is called with; all by name, the first of four dimensions.
+    """Return the first tensor argument; among keywords, the first with four dimensions.
 
     Raises
     ------
@@ -121,7 +121,7 @@ def images_of(args: tuple[Any, ...], keywords: Mapping[str, Any] = MappingProxyT
     return first.detach()
 
 
-class _Enter(WeakHook):
+class _InputHook(WeakHook):
     __slots__ = ()
 
     def __call__(self, module: nn.Module, args: Any, keywords: Any) -> None:

@@ -9,7 +9,7 @@ import numpy as np
 from torch import Tensor
 
 from notebook_probe.summary.moment import Item, Moment
-from notebook_probe.summary.settings import Settings
+from notebook_probe.summary.settings import CollectorSettings
 
 __all__ = ["MetricItem", "metric_of"]
 
@@ -17,13 +17,13 @@ LOSS = "loss"
 
 
 class MetricItem(Item):
-    """Records ``loss`` where the loop does not record that of every step already."""
+    """Record ``loss`` where the loop does not record it every step."""
 
     name = "collect_metric"
 
     @classmethod
-    def read(cls, settings: Settings) -> MetricItem | None:
-        """The item, where it is wanted."""
+    def read(cls, settings: CollectorSettings) -> MetricItem | None:
+        """Return the item, if it is switched on."""
         return cls() if settings.collects(cls.name) else None
 
     def given(self, moment: Moment) -> None:
@@ -32,7 +32,7 @@ class MetricItem(Item):
 
 
 def metric_of(outputs: Any) -> float | Tensor:
-    """The number that a step has given: the mean of a tensor, of a list its first item's.
+    """Return the number of a step's outputs: the mean of a tensor, of a list its first item's.
 
     Raises
     ------

@@ -17,11 +17,11 @@ from notebook_probe.summary.lineage.items import (
     TrainLineageItem,
 )
 from notebook_probe.summary.moment import Item
-from notebook_probe.summary.settings import Settings
+from notebook_probe.summary.settings import CollectorSettings
 
 __all__ = ["ITEMS"]
 
-ITEMS: tuple[Callable[[Settings], Item | None], ...] = (
+ITEMS: tuple[Callable[[CollectorSettings], Item | None], ...] = (
     MetricItem.read,
     GraphItem.read,
     HistogramItem.read,
@@ -33,4 +33,4 @@ ITEMS: tuple[Callable[[Settings], Item | None], ...] = (
     TrainLineageItem.read,
     LandscapeItem.read,
 )
-"""Each gives its item, or None where the settings leave it off."""
+"""Readers of the settings, each of which returns its item, or None if it is off."""

@@ -1,4 +1,4 @@
-"""What a model gives of itself under tags, in the record."""
+"""Tagged values of a model, in the record."""
 
 from __future__ import annotations
 
@@ -13,18 +13,18 @@ from notebook_probe.axis import ARRAYS
 from notebook_probe.errors import ClosedRunError, RecordWarning
 from notebook_probe.probes.step.phase import phase_of
 from notebook_probe.summary.bins import binned
-from notebook_probe.summary.exports import Exports
+from notebook_probe.summary.exports import SummaryExports
 from notebook_probe.summary.moment import Item, Moment
 from notebook_probe.summary.pictures import Pictures
 from notebook_probe.summary.pixels import checked
-from notebook_probe.summary.settings import Settings
+from notebook_probe.summary.settings import CollectorSettings
 from notebook_probe.summary.tagged import Kind, listen
 
 __all__ = ["TaggedItem", "Words"]
 
 
 class Words:
-    """Tags as words, which the record asks of the names of arrays; each has one of its own.
+    """Names of arrays for tags: valid for a record, and unique.
 
     Examples
     --------
@@ -52,13 +52,13 @@ class TaggedItem(Item):
 
     Parameters
     ----------
-    exports : Exports or None
-        Where recorded tensors go, too.
+    exports : SummaryExports or None
+        Additional files for recorded tensors.
     """
 
     name = "tagged values"
 
-    def __init__(self, exports: Exports | None = None) -> None:
+    def __init__(self, exports: SummaryExports | None = None) -> None:
         super().__init__()
         self._moment: Moment | None = None
         self._exports = exports
@@ -67,10 +67,10 @@ class TaggedItem(Item):
         self._told: set[tuple[Kind, str]] = set()
 
     @classmethod
-    def read(cls, settings: Settings) -> TaggedItem:
-        """The item; a model that gives nothing costs nothing."""
+    def read(cls, settings: CollectorSettings) -> TaggedItem:
+        """Return the item; it costs nothing without tagged values."""
         exports = settings.tensor_format is not None
-        return cls(Exports(settings.summary_dir, settings.num_process) if exports else None)
+        return cls(SummaryExports(settings.summary_dir, settings.num_process) if exports else None)
 
     def start(self, moment: Moment) -> None:
         self._moment = moment
@@ -92,15 +92,15 @@ class TaggedItem(Item):
         self._moment = None
 
     def watches(self, module: nn.Module) -> bool:
-        """The TagListener's part."""
-        return self._moment is not None and self._moment.run.watches(module)
+        """Return the TagListener's part."""
+        return self._moment is not None and self._moment.run.controls.watches(module)
 
     def tagged(self, kind: Kind, tag: str, value: Any) -> None:
-        """The TagListener's part."""
+        """Take in a tagged value; see `TagListener`."""
         moment = self._moment
         if moment is None or moment.run.closed or phase_of(moment.model) != "training":
             return
-        due = moment.units.due(moment.run.open_step)
+        due = moment.units.due(moment.run.controls.open_step)
         if not (due.tensors if kind == "tensor" else due.data):
             return
         try:
@@ -127,7 +127,7 @@ class TaggedItem(Item):
         if self._shapes.setdefault(name, shape) != shape:
             name = ARRAYS.stored(name, shape)
         is_kept = moment.log_array(name, value.reshape(shape))
-        unit = moment.units.unit_of(moment.run.open_step)
+        unit = moment.units.unit_of(moment.run.controls.open_step)
         if is_kept and self._exports is not None and unit is not None:
             self._exports.write(tag, unit, value)
 
@@ -139,7 +139,7 @@ class TaggedItem(Item):
 
 
 def _tensor_of(value: Any) -> Tensor:
-    """What was given, as a dense tensor."""
+    """Return the value as a dense tensor."""
     try:
         found = torch.as_tensor(value).detach()
     except (TypeError, ValueError, RuntimeError):

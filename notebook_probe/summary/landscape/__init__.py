@@ -1,1 +1,1 @@
-"""The loss round the way that parameters take: snapshots, planes, losses over them."""
+"""Loss landscape around the path of the parameters: snapshots, planes, losses."""

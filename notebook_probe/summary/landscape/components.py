@@ -1,4 +1,4 @@
-"""The two directions in which a path reaches farthest, and where it lies along them."""
+"""The two directions in which a path extends farthest, and its coordinates along them."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from torch import Tensor
 
 from notebook_probe.errors import UnreadableError
 from notebook_probe.quantities.reduce.path import rounding
-from notebook_probe.summary.landscape.rows import Rows
+from notebook_probe.summary.landscape.rows import PathRows
 
 __all__ = ["Components"]
 
@@ -30,8 +30,8 @@ class Components:
     shares: tuple[float, float]
 
     @classmethod
-    def by_svd(cls, rows: Rows) -> Components:
-        """The first two right singular vectors of ``D``; the path is ``U S``."""
+    def by_svd(cls, rows: PathRows) -> Components:
+        """Return the first two right singular vectors of ``D``; the path is ``U S``."""
         squares, vectors = _leading(rows.products(), rows)
         vectors = torch.where(vectors[0] < 0, -vectors, vectors)  # begins at positive x and y
         lengths = squares[:2].sqrt()
@@ -42,7 +42,7 @@ class Components:
         return cls._of(pairs, vectors * lengths, squares)
 
     @classmethod
-    def by_mindspore(cls, rows: Rows) -> Components:
+    def by_mindspore(cls, rows: PathRows) -> Components:
         """Components of the rows less their means, as long as the origin's tensors."""
         means = rows.means()
         squares, vectors = _leading(rows.products(means), rows)
@@ -64,13 +64,13 @@ class Components:
         return cls(first, second, places.numpy(), (shares[0], shares[1]))
 
 
-def _leading(products: Tensor, rows: Rows) -> tuple[Tensor, Tensor]:
+def _leading(products: Tensor, rows: PathRows) -> tuple[Tensor, Tensor]:
     """All eigenvalues, the largest first, and the vectors of the first two.
 
     Raises
     ------
     UnreadableError
-        Where there are no two.
+        There are no two directions.
     """
     squares, vectors = torch.linalg.eigh(products)
     wide = all(own.dtype == torch.float64 for own in rows.origin)
@@ -82,7 +82,7 @@ def _leading(products: Tensor, rows: Rows) -> tuple[Tensor, Tensor]:
 
 
 def _lengthened(pair: Tensor, origin: Tensor) -> Tensor:
-    """Both as long as the origin's tensor; what does not move stays where it is."""
+    """Scale both to the norm of the origin's tensor; zero tensors stay zero."""
     flat = pair.flatten(1)
     lengths = flat.norm(dim=1, keepdim=True)
     scales = torch.where(lengths > 0, origin.double().norm() / lengths, 0.0)
@@ -90,7 +90,7 @@ def _lengthened(pair: Tensor, origin: Tensor) -> Tensor:
 
 
 def _larger(largest: Tensor, pair: Tensor) -> Tensor:
-    """Of both, the element of largest size so far."""
+    """Return the element of largest size so far, of both."""
     if not pair.numel():
         return largest
     flat = pair.flatten(1)
@@ -99,7 +99,7 @@ def _larger(largest: Tensor, pair: Tensor) -> Tensor:
 
 
 def _as_kept(pair: Tensor, origin: Tensor) -> Tensor:
-    """In the precision in which it is used."""
+    """Return the pair in the precision in which it is used."""
     return pair.to(torch.promote_types(origin.dtype, torch.float32))
 
 

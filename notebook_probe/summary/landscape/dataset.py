@@ -32,8 +32,8 @@ def as_dataset(plane: Plane, found: Evaluated, **attrs: Any) -> xr.Dataset:
     Returns
     -------
     xr.Dataset
-        ``loss`` with dims (y, x); of a path ``path_x``, ``path_y`` and ``path_loss`` with dim
-        ``number``. Attribute ``loss_at_origin`` is that of the marked point, at 0, 0.
+        ``loss`` with dims (y, x); for a path ``path_x``, ``path_y`` and ``path_loss`` with dim
+        ``number``. Attribute ``loss_at_origin`` is the loss at the marked point, at 0, 0.
     """
     loss = xr.DataArray(
         found.losses,
@@ -58,12 +58,12 @@ def as_dataset(plane: Plane, found: Evaluated, **attrs: Any) -> xr.Dataset:
 
 
 def is_whole(dataset: xr.Dataset) -> bool:
-    """Tell whether every point was evaluated."""
+    """Return whether every point was evaluated."""
     return bool(dataset.attrs["n_evaluated"] == dataset.loss.size)
 
 
 def saved(dataset: xr.Dataset, folder: Path, name: str) -> Path:
-    """Write it as a zarr group, whole or not at all; in the place of its own former one."""
+    """Write a dataset as a zarr group, atomically, replacing a former one."""
     target, own = folder / f"{name}{SUFFIX}", f".{name}-{uuid.uuid4().hex[:8]}"
     written, former = folder / f"{own}.new", folder / f"{own}.old"
     # JSON has no NaN and no infinity, which a loss may be.
@@ -80,7 +80,7 @@ def saved(dataset: xr.Dataset, folder: Path, name: str) -> Path:
 
 
 def opened(folder: Path, name: str) -> xr.Dataset:
-    """What `saved` has written, in memory.
+    """Load a landscape that `saved` has written.
 
     Raises
     ------

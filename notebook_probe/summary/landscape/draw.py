@@ -18,7 +18,7 @@ from notebook_probe.summary.landscape.planes import Plane, result_plane, train_p
 from notebook_probe.summary.landscape.progress import ProgressLike, telling
 from notebook_probe.summary.landscape.recorded import recorded
 from notebook_probe.summary.landscape.settings import LandscapeSettings, Method, Normalise
-from notebook_probe.summary.landscape.snapshot import Snapshot
+from notebook_probe.summary.landscape.snapshot import ModelSnapshot
 from notebook_probe.summary.landscape.stored import StoredSnapshots
 
 __all__ = ["Which", "drawn", "landscape", "name_of"]
@@ -42,17 +42,17 @@ def landscape(
     progress: ProgressLike = None,
     is_cancelled: Callable[[], bool] = lambda: False,
 ) -> xr.Dataset:
-    """The loss over a plane of parameters, round the way that a training took.
+    """Return the loss over a plane of parameters, around the path of a training.
 
-    ``"train"`` is the plane in which the path of an interval of snapshots lies: the first two
-    principal directions of their differences from the last one. ``"result"`` is a random plane
-    round the last snapshot of all, in units of each filter's own norm.
+    ``"train"`` is the plane of the path through an interval of snapshots: the first two principal
+    directions of their differences from the last one. ``"result"`` is a random plane around the
+    very last snapshot, in units of each filter's own norm.
 
-    A record holds no code: the model and the data are yours. The model is run in evaluation mode
-    with other parameters in place of its own; these, its buffers, modes and gradients, and the
-    random generators, are left as they were, bit for bit, also after an interrupt. What it will
-    take is said first. The result is kept beside the snapshots, where any xarray opens it
-    (``xr.open_zarr``); without a model the one that was kept is read.
+    A record contains no code: the model and the data are yours. The model is run in evaluation mode
+    with other parameters instead; its own parameters, its buffers, modes and gradients, and the
+    random generators, are restored bit for bit, also after an interrupt. The expected time is
+    printed first. The result is stored next to the snapshots, where any xarray opens it
+    (``xr.open_zarr``); without a model the stored one is read.
 
     Parameters
     ----------
@@ -60,8 +60,8 @@ def landscape(
         The ``summary_dir`` of a `SummaryCollector`, or its ``ckpt_dir``. Of a run or an opened
         record what was drawn while it trained.
     model : nn.Module, optional
-        Of the class whose snapshots they are; its own weights do not matter. Not while another
-        thread trains it.
+        Model of the class of the snapshots; its own weights do not matter. It must not be in
+        training in another thread.
     loss_fn : callable, optional
         ``loss_fn(outputs, targets)``, the mean loss as one real number.
     batches : iterable of batches, optional
@@ -69,15 +69,15 @@ def landscape(
         batch size)`` are copied.
     which : "train" or "result"
     interval : int
-        Which one, of those with three snapshots or more.
+        Index among the intervals with three snapshots or more.
     landscape_size, num_samples, method, normalise : optional
-        Otherwise than the collector was told.
+        Override the collector's settings.
     progress : bool or callable, optional
-        A callable is given a `Progress` after each loss; True prints and shows a bar, False is
-        silent; by default it prints what it will take, and shows a bar where somebody sees it.
+        A callable gets a `Progress` after each loss; True prints and shows a bar, False is silent;
+        by default the estimated time is printed, and a bar is shown if visible.
     is_cancelled : callable
-        Asked before each loss, such as ``is_set`` of an event that another thread sets: what is
-        left stays NaN, and nothing is kept.
+        Called before each loss, such as ``is_set`` of an event that another thread sets: the
+        remaining losses stay NaN, and nothing is stored.
 
     Returns
     -------
@@ -129,14 +129,14 @@ def landscape(
 
 
 def drawn(
-    path: list[Snapshot],
+    path: list[ModelSnapshot],
     settings: LandscapeSettings,
     loss: MeanLoss,
     which: Which,
     progress: ProgressLike = None,
     is_cancelled: Callable[[], bool] = lambda: False,
 ) -> xr.Dataset:
-    """The landscape of one path, or round the last snapshot of it."""
+    """Return the landscape of one path, or around its last snapshot."""
     plane = _plane(path, settings, which)
     with telling(progress) as tell:
         found = evaluate(
@@ -159,13 +159,13 @@ def drawn(
     )
 
 
-def _plane(path: list[Snapshot], settings: LandscapeSettings, which: Which) -> Plane:
+def _plane(path: list[ModelSnapshot], settings: LandscapeSettings, which: Which) -> Plane:
     if which == "train":
         return train_plane(path, settings.landscape_size, settings.method)
     return result_plane(path[-1], settings.landscape_size, settings.normalise)
 
 
-def name_of(which: Which, path: list[Snapshot]) -> str:
-    """What a landscape is called: ``train_1-9``, ``result_19``."""
+def name_of(which: Which, path: list[ModelSnapshot]) -> str:
+    """Return the name of a landscape: ``train_1-9``, ``result_19``."""
     first = f"{path[0].number}-" if which == "train" else ""
     return f"{which}_{first}{path[-1].number}"

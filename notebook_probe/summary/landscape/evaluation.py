@@ -1,4 +1,4 @@
-"""The loss at every point of a plane, and what is told meanwhile."""
+"""Loss at every point of a plane, with progress reports."""
 
 from __future__ import annotations
 
@@ -14,8 +14,8 @@ from torch import Tensor
 from notebook_probe.quantities.reduce.landscape import Landscape
 from notebook_probe.summary.landscape.mean_loss import MeanLoss
 from notebook_probe.summary.landscape.planes import Plane
-from notebook_probe.summary.landscape.progress import Progress, Tell, nobody
-from notebook_probe.summary.landscape.snapshot import Snapshot
+from notebook_probe.summary.landscape.progress import LandscapeProgress, Tell, nobody
+from notebook_probe.summary.landscape.snapshot import ModelSnapshot
 
 __all__ = ["Evaluated", "evaluate"]
 
@@ -24,16 +24,16 @@ Floats = npt.NDArray[np.float64]
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Evaluated:
-    """Losses of a plane; NaN where a loss is NaN, and where it was cancelled before.
+    """Losses of a plane; NaN where a loss is NaN, and where it was canceled before.
 
     Attributes
     ----------
     losses : array (y, x)
     at_origin : float
     along_path : array (number,)
-        Where the training was, which the plane comes near.
+        Losses at the training's own positions, which the plane approximates.
     n_done, n_points : int
-        How many points of the plane were evaluated, a column after the other, and how many it has.
+        Number of evaluated points of the plane, column by column, and of all its points.
     seconds : float
     """
 
@@ -47,7 +47,7 @@ class Evaluated:
 
 @dataclass(slots=True)
 class _Work:
-    """How much is done of how much, told after each loss."""
+    """Progress of an evaluation, reported after each loss."""
 
     what: str
     total: int
@@ -57,7 +57,7 @@ class _Work:
 
     def count(self) -> None:
         self.done += 1
-        self.tell(Progress(self.what, self.done, self.total, self.seconds))
+        self.tell(LandscapeProgress(self.what, self.done, self.total, self.seconds))
 
     @property
     def seconds(self) -> float:
@@ -67,30 +67,30 @@ class _Work:
 def evaluate(
     plane: Plane,
     loss: MeanLoss,
-    path: Iterable[Snapshot] = (),
+    path: Iterable[ModelSnapshot] = (),
     *,
     what: str = "loss landscape",
     tell: Tell = nobody,
     is_cancelled: Callable[[], bool] = lambda: False,
 ) -> Evaluated:
-    """The loss over a plane, at its origin, and where the snapshots of its path really were.
+    """Return the loss over a plane, at its origin, and at the true positions of its path.
 
-    The model's own parameters, buffers, modes and gradients, and the random generators, are as
-    they were afterwards, whatever is raised inside, an interrupt too: other tensors stand in for
-    them. A loss over the plane has the buffers of its origin, one of the path those of its own
-    snapshot. Beside the plane there is one more copy of the parameters at a time.
+    The model's own parameters, buffers, modes and gradients, and the random generators, are
+    restored afterwards, also after an error or an interrupt: other tensors are used instead. A loss
+    over the plane has the buffers of its origin, one of the path has those of its snapshot. The
+    plane needs memory for one more copy of the parameters.
 
     Parameters
     ----------
     plane : Plane
     loss : MeanLoss
-    path : iterable of Snapshot
+    path : iterable of ModelSnapshot
     what : str
-        Called so in what is told.
+        Name of the evaluation in reports.
     tell : callable
-        Told the `Progress` after each loss; the first time what all will take.
+        Called with the `LandscapeProgress` after each loss; the first time with the total.
     is_cancelled : callable
-        Asked before each loss; what is not evaluated then stays NaN.
+        Called before each loss; losses that are not evaluated stay NaN.
 
     Raises
     ------
@@ -124,7 +124,7 @@ def evaluate(
 
 
 def _placed(plane: Plane, loss: MeanLoss) -> tuple[Landscape, _Moved]:
-    """The landscape round an origin where the model is, and the parameters at its points."""
+    """Return the landscape around an origin on the model's device, and its parameters."""
     state = _state(plane.origin, loss)
     names = [*plane.origin.moved]
     fixed = {name: value for name, value in state.items() if name not in names}
@@ -154,8 +154,8 @@ class _Moved:
             ]
 
 
-def _state(snapshot: Snapshot, loss: MeanLoss) -> dict[str, Tensor]:
-    """The parameters and buffers of a snapshot as the model has its own; copies of buffers."""
+def _state(snapshot: ModelSnapshot, loss: MeanLoss) -> dict[str, Tensor]:
+    """Return a snapshot's parameters and buffers in the model's dtypes; copies of buffers."""
     own = {**dict(loss.model.named_parameters()), **dict(loss.model.named_buffers())}
     saved = {**snapshot.parameters, **snapshot.buffers}
     with torch.no_grad():

@@ -16,41 +16,44 @@ from notebook_probe.summary.landscape.draw import Which, drawn, name_of
 from notebook_probe.summary.landscape.mean_loss import MeanLoss, kept_batches
 from notebook_probe.summary.landscape.recorded import KIND, as_detail, series_name
 from notebook_probe.summary.landscape.settings import LandscapeSettings
-from notebook_probe.summary.landscape.snapshot import Snapshot
+from notebook_probe.summary.landscape.snapshot import ModelSnapshot
 from notebook_probe.summary.landscape.stored import StoredSnapshots
 from notebook_probe.summary.landscape.writing import SnapshotWriter
 from notebook_probe.summary.moment import Item, Moment
-from notebook_probe.summary.settings import Settings
+from notebook_probe.summary.settings import CollectorSettings
 
 __all__ = ["LandscapeItem"]
 
 DATA: tuple[str, ...] = ("batches", "loss_fn")
-"""What a landscape is drawn by while it trains."""
+"""Names of the inputs that a landscape needs during training."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class _Given:
-    """What a landscape is drawn by while it trains."""
+class _LandscapeInputs:
+    """Inputs for drawing a landscape during training."""
 
     batches: Iterable[Any]
     loss_fn: Callable[[Any, Any], Tensor]
 
 
 class LandscapeItem(Item):
-    """Keeps snapshots after the units of each interval; draws them there, where data is given.
+    """Store snapshots after the units of each interval; draw landscapes if data is given.
 
     Parameters
     ----------
-    settings : Settings
+    settings : CollectorSettings
     own : LandscapeSettings
-    given : _Given, optional
-        Without it ``nbp.landscape`` draws them afterwards.
+    given : _LandscapeInputs, optional
+        Without it, use ``nbp.landscape`` to draw them afterwards.
     """
 
     name = "collect_landscape"
 
     def __init__(
-        self, settings: Settings, own: LandscapeSettings, given: _Given | None = None
+        self,
+        settings: CollectorSettings,
+        own: LandscapeSettings,
+        given: _LandscapeInputs | None = None,
     ) -> None:
         super().__init__()
         self._own, self._given = own, given
@@ -59,13 +62,13 @@ class LandscapeItem(Item):
         self._cancelled = threading.Event()
 
     @classmethod
-    def read(cls, settings: Settings) -> LandscapeItem | None:
-        """The item, where it is wanted.
+    def read(cls, settings: CollectorSettings) -> LandscapeItem | None:
+        """Return the item, if it is switched on.
 
         Raises
         ------
         TypeError, ValueError
-            For what a landscape cannot be.
+            Invalid settings of a landscape.
         """
         if settings.landscape is None:
             return None
@@ -113,11 +116,12 @@ class LandscapeItem(Item):
         if self._given is not None:
             self._draw(moment, unit, self._given)
 
-    def _draw(self, moment: Moment, unit: int, given: _Given) -> None:
-        """What is complete with this unit."""
+    def _draw(self, moment: Moment, unit: int, given: _LandscapeInputs) -> None:
+        """Draw the landscapes that are complete with this unit."""
         ended = [interval for interval in self._own.intervals if interval[-1] == unit]
         if not ended:
             return
+        # The last snapshot is still being written by a thread.
         self._writer.wait()
         stored = StoredSnapshots.at(self._folder)
         batches = kept_batches(given.batches, given.loss_fn, self._own.num_samples)
@@ -133,7 +137,7 @@ class LandscapeItem(Item):
         moment: Moment,
         stored: StoredSnapshots,
         which: Which,
-        path: list[Snapshot],
+        path: list[ModelSnapshot],
         loss: MeanLoss,
     ) -> None:
         name = name_of(which, path)
@@ -150,11 +154,11 @@ class LandscapeItem(Item):
             moment.run.note(KIND, f"{name} is drawn", **as_detail(found))
 
     def _ends(self, moment: Moment) -> bool:
-        """Whether somebody wants no more: of this, or of the training."""
+        """Return whether this drawing, or the training, was canceled."""
         return self._cancelled.is_set() or bool(moment.loop and moment.loop.stop_reason)
 
 
-def _read(given: dict[str, Any]) -> _Given:
+def _read(given: dict[str, Any]) -> _LandscapeInputs:
     if given.keys() != {*DATA}:
         raise ValueError(
             "collect_landscape: to draw while it trains, both batches and loss_fn are needed; "
@@ -163,15 +167,16 @@ def _read(given: dict[str, Any]) -> _Given:
     batches, loss_fn = given["batches"], given["loss_fn"]
     if not isinstance(batches, Iterable):
         raise TypeError(f"batches={batches!r}: an iterable of (inputs, targets) is expected")
+    # Each point of the landscape goes through the batches again.
     if iter(batches) is batches:
         raise TypeError("batches: an iterator can be gone through once; a list can be again")
     if not callable(loss_fn):
         raise TypeError(f"loss_fn={loss_fn!r}: a function (outputs, targets) is expected")
-    return _Given(batches, loss_fn)
+    return _LandscapeInputs(batches, loss_fn)
 
 
 def _number(loss: Any) -> float | None:
-    """A loss that is known here; one on a device is not waited for."""
+    """Return a loss that is on the host; one on a device is not waited for."""
     if isinstance(loss, Tensor):
         known = loss.numel() == 1 and loss.device.type == "cpu" and not loss.is_complex()
         return float(loss.detach()) if known else None

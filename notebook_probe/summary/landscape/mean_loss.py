@@ -36,11 +36,11 @@ class MeanLoss:
         self.model, self.batches = unwrap(model), batches
 
     def untouched(self) -> AbstractContextManager[None]:
-        """Where it may be evaluated; afterwards the model and generators are as they were."""
+        """Context in which it may be evaluated; model and generators are restored afterwards."""
         return self.batches[0].untouched(self.model)
 
     def __call__(self, state: Mapping[str, Tensor]) -> Tensor:
-        """The loss with these parameters and buffers, 0-d float64; inside `untouched`.
+        """Return the loss with these parameters and buffers, 0-d float64; inside `untouched`.
 
         The model may write into the buffers.
         """
@@ -50,12 +50,12 @@ class MeanLoss:
 
 
 def kept_batches(batches: Iterable[Any], loss_fn: LossFn, num_samples: int) -> list[ProbeBatch]:
-    """Copies of the first ``max(1, num_samples // batch size)`` batches.
+    """Copy the first ``max(1, num_samples // batch size)`` batches.
 
     Parameters
     ----------
     batches : iterable of batches
-        As `train.Loop` takes them: ``(inputs, targets)``, dicts.
+        Batches as for `train.Loop`: ``(inputs, targets)``, dicts.
     loss_fn : callable
         ``loss_fn(outputs, targets)``.
     num_samples : int
@@ -81,6 +81,6 @@ def _kept(batch: Batch, loss_fn: LossFn) -> ProbeBatch:
 
 
 def _size(batch: ProbeBatch) -> int:
-    """Samples of a batch: as long as its first tensor is."""
+    """Return the samples of a batch: the length of its first tensor."""
     first = next(iter(tensors_of([batch.args, batch.kwargs])), None)
     return max(1, len(first)) if first is not None and first.dim() else 1

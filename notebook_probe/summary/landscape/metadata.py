@@ -1,4 +1,4 @@
-"""The file beside the snapshots that says what they are: ``train_metadata.json``."""
+"""The file next to the snapshots that describes them: ``train_metadata.json``."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ NONE: Mapping[int, Any] = MappingProxyType({})
 
 @dataclass(frozen=True, slots=True)
 class Metadata:
-    """Which snapshots there are, and of what.
+    """Existing snapshots and their settings.
 
     Attributes
     ----------
@@ -31,7 +31,7 @@ class Metadata:
     files : mapping of int to str
         Names by number.
     losses : mapping of int to float
-        What training said after the unit, as far as it is known and finite.
+        Loss that training reported after the unit, as far as it is known and finite.
     steps_per_epoch : int or None
     """
 
@@ -42,30 +42,30 @@ class Metadata:
     steps_per_epoch: int | None = None
 
     def name_of(self, number: int) -> str:
-        """What the snapshot of a unit is called."""
+        """Return the file name of a unit's snapshot."""
         return f"{self.network}_{number}_{self.settings.unit}.pt"
 
     def added(self, number: int, loss: float | None) -> Metadata:
-        """With one more snapshot."""
+        """Return the metadata with one more snapshot."""
         known = {} if loss is None or not math.isfinite(loss) else {number: loss}
         files = {**self.files, number: self.name_of(number)}
         return replace(self, files=files, losses={**self.losses, **known})
 
     def up_to(self, number: int) -> Metadata:
-        """Those of a training that goes on from there."""
+        """Return the metadata for a training that continues there."""
         files = {own: name for own, name in self.files.items() if own <= number}
         return replace(self, files=files)
 
     @property
     def paths(self) -> list[tuple[int, ...]]:
-        """Of each interval the numbers of which there are snapshots."""
+        """Numbers of the existing snapshots of each interval."""
         return [
             tuple(number for number in interval if number in self.files)
             for interval in self.settings.intervals
         ]
 
     def text(self) -> bytes:
-        """As JSON, for anybody to read."""
+        """Return the metadata as JSON, readable for anyone."""
         found = {
             "format": FORMAT,
             "network": self.network,

@@ -1,4 +1,4 @@
-"""How far an evaluation is and what it still takes, for whoever is told."""
+"""Progress and remaining time of an evaluation."""
 
 from __future__ import annotations
 
@@ -9,16 +9,16 @@ from typing import Any, TypeAlias
 
 from notebook_probe.train.loop.progress import is_wanted
 
-__all__ = ["Progress", "ProgressLike", "Tell", "nobody", "telling"]
+__all__ = ["LandscapeProgress", "ProgressLike", "Tell", "nobody", "telling"]
 
 
 @dataclass(frozen=True, slots=True)
-class Progress:
-    """So many losses of so many, in so many seconds.
+class LandscapeProgress:
+    """Number of losses done, in total, and the seconds so far.
 
     Examples
     --------
-    >>> print(Progress("result landscape", 1, 1601, 0.05))
+    >>> print(LandscapeProgress("result landscape", 1, 1601, 0.05))
     result landscape: 1 of 1601 losses, about 80 s to go
     """
 
@@ -29,7 +29,7 @@ class Progress:
 
     @property
     def seconds_left(self) -> float:
-        """By what those done have taken."""
+        """Estimated seconds left."""
         return self.seconds / self.done * (self.total - self.done)
 
     def __str__(self) -> str:
@@ -37,30 +37,30 @@ class Progress:
         return f"{self.what}: {self.done} of {self.total} losses, {left}"
 
 
-Tell: TypeAlias = Callable[[Progress], Any]
+Tell: TypeAlias = Callable[[LandscapeProgress], Any]
 ProgressLike: TypeAlias = "bool | Tell | None"
 
 
-def nobody(progress: Progress) -> None:
-    """Nobody is told."""
+def nobody(progress: LandscapeProgress) -> None:
+    """Ignore a progress report."""
 
 
 @contextmanager
 def telling(wanted: ProgressLike) -> Iterator[Tell]:
-    """Who is told inside.
+    """Yield the function that reports progress.
 
     Parameters
     ----------
     wanted : bool, callable or None
-        A callable itself. True prints what it will take, and shows a bar of tqdm where there is
-        one; None shows the bar where somebody would see it only; False is silent.
+        A callable itself. True prints the estimated time, and shows a bar of tqdm if there is one;
+        None shows the bar only where it is visible; False is silent.
     """
     if callable(wanted):
         yield wanted
         return
     bars: list[Any] = []
 
-    def show(progress: Progress) -> None:
+    def show(progress: LandscapeProgress) -> None:
         if progress.done == 1:
             print(progress)
             if wanted or is_wanted(None):
@@ -75,7 +75,7 @@ def telling(wanted: ProgressLike) -> Iterator[Tell]:
             bar.close()
 
 
-def _bar(progress: Progress) -> list[Any]:
+def _bar(progress: LandscapeProgress) -> list[Any]:
     try:
         from tqdm.auto import tqdm
     except ImportError:

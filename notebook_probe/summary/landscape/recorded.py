@@ -16,14 +16,14 @@ from notebook_probe.record.format.source import Source
 __all__ = ["KIND", "as_detail", "recorded", "series_name"]
 
 KIND = "landscape"
-"""Of events."""
+"""Kind of the events."""
 
 PATH = ("path_x", "path_y", "path_loss")
 NOT_FINITE = "nan", "inf", "-inf"
 
 
 def series_name(which: str) -> str:
-    """Under which the losses of a kind are recorded, one array after another."""
+    """Return the name of the recorded losses of a kind, one array after another."""
     return f"{KIND}_{which}"
 
 
@@ -38,7 +38,7 @@ def as_detail(dataset: xr.Dataset) -> dict[str, Any]:
 
 
 def recorded(source: Source, which: str, interval: int = -1) -> xr.Dataset:
-    """What was drawn while a run trained; losses are float32 in a record.
+    """Return a landscape drawn during a run's training; losses are float32 in a record.
 
     Raises
     ------
@@ -74,7 +74,7 @@ def _details(source: Source, which: str) -> Iterable[Mapping[str, Any]]:
 
 
 def _plain(value: Any) -> Any:
-    """JSON has neither NaN nor infinity."""
+    """JSON has no NaN and no infinity."""
     return str(value) if isinstance(value, float) and not math.isfinite(value) else value
 
 

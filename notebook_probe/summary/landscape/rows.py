@@ -1,4 +1,4 @@
-"""The differences of snapshots from the last one, a row each, never all of them in memory."""
+"""Differences of snapshots from the last one, a row each, never all of them in memory."""
 
 from __future__ import annotations
 
@@ -9,17 +9,17 @@ from torch import Tensor
 
 from notebook_probe.errors import CheckpointError, UnreadableError
 from notebook_probe.quantities.reduce.path import differences
-from notebook_probe.summary.landscape.snapshot import Snapshot
+from notebook_probe.summary.landscape.snapshot import ModelSnapshot
 
-__all__ = ["Rows"]
+__all__ = ["PathRows"]
 
 
-class Rows:
+class PathRows:
     """``D``, tensor by tensor and some columns at a time, in float64.
 
     Parameters
     ----------
-    snapshots : sequence of Snapshot
+    snapshots : sequence of ModelSnapshot
 
     Attributes
     ----------
@@ -27,7 +27,7 @@ class Rows:
         The moved parameters of the last one.
     """
 
-    def __init__(self, snapshots: Sequence[Snapshot]) -> None:
+    def __init__(self, snapshots: Sequence[ModelSnapshot]) -> None:
         last = snapshots[-1].moved
         if not last:
             raise UnreadableError("no parameter is a weight or a bias: there is nothing to move")
@@ -50,7 +50,7 @@ class Rows:
             yield from self.of_tensor(place)
 
     def of_tensor(self, place: int) -> Iterator[Tensor]:
-        """The columns of one tensor."""
+        """Return the columns of one tensor."""
         points = [own[place].reshape(-1) for own in self._points]
         return differences(points, points[-1])
 
@@ -71,7 +71,7 @@ class Rows:
         return found
 
     def means(self) -> Tensor:
-        """Of each row over its elements, a column."""
+        """Return the mean of each row, as a column."""
         total = torch.zeros(len(self), 1, dtype=torch.float64)
         for columns in self:
             total += columns.sum(dim=1, keepdim=True)
@@ -96,7 +96,7 @@ class Rows:
 
     @property
     def length(self) -> Tensor:
-        """Of the origin, 0-d float64."""
+        """Norm of the origin, 0-d float64."""
         return torch.stack([own.double().square().sum() for own in self.origin]).sum().sqrt()
 
 

@@ -1,4 +1,4 @@
-"""What of the loss landscape is wanted: when parameters are kept, and what is drawn of them."""
+"""Loss landscape settings: when parameters are stored, and what is drawn."""
 
 from __future__ import annotations
 
@@ -17,30 +17,30 @@ Normalise: TypeAlias = Literal["filter", "tensor"]
 
 SMALLEST, LARGEST = 3, 256
 FEWEST = 3
-"""Snapshots of an interval: two lie on a line."""
+"""Least snapshots of an interval: two are on a line."""
 KINDS = ("train", "result")
 
 
 @dataclass(frozen=True, slots=True)
 class LandscapeSettings:
-    """Which parameters are kept while a model trains, and how their landscape is drawn.
+    """Loss landscape settings: which parameters are stored in training, and how to draw them.
 
     Parameters
     ----------
     landscape_size : int
         Points along each axis, 3 to 256.
     unit : "step" or "epoch"
-        What `intervals` count: updates or epochs that are complete, from 1.
+        Unit of `intervals`: completed updates or epochs, from 1.
     num_samples : int
         Samples of a loss: ``max(1, num_samples // batch size)`` batches.
     create_train, create_result : bool
-        Draw the plane in which the path of each interval lies; a random one round its end.
+        Draw the plane of the path of each interval; a random one around its end.
     intervals : tuple of tuple of int
-        After which units the parameters are kept; each interval has a path of its own.
+        Units after which the parameters are stored; each interval has a separate path.
     method : "svd" or "mindspore"
-        How the plane of a path is found.
+        Method that finds the plane of a path.
     normalise : "filter" or "tensor"
-        As long as what of the parameters a random direction is.
+        Part of the parameters whose norm a random direction gets.
 
     Examples
     --------
@@ -63,14 +63,14 @@ class LandscapeSettings:
 
     @classmethod
     def of(cls, given: Mapping[str, Any]) -> LandscapeSettings:
-        """Read what a user gave; what is not given is as by default, within dicts too.
+        """Parse a user's settings; missing keys get their defaults, also in nested dicts.
 
         Raises
         ------
         TypeError
             For a value of another type.
         ValueError
-            For a key that nobody knows, and a value that is not allowed.
+            An unknown key, or a value that is not allowed.
         """
         if not isinstance(given, Mapping):
             raise TypeError(f"collect_landscape={given!r}: a dict or None is expected")
@@ -79,14 +79,14 @@ class LandscapeSettings:
         return cls(**read.pop("create_landscape", {}), **read)
 
     def as_dict(self) -> dict[str, Any]:
-        """As a user gives them."""
+        """Return the settings in the form that users give."""
         given = asdict(self)
         create = {kind: given.pop(f"create_{kind}") for kind in KINDS}
         return {**given, "create_landscape": create, "intervals": [*map(list, self.intervals)]}
 
     @property
     def units(self) -> tuple[int, ...]:
-        """After which the parameters are kept, in order."""
+        """Units after which the parameters are stored, in order."""
         return tuple(sorted({unit for interval in self.intervals for unit in interval}))
 
 

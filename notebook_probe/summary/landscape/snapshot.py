@@ -11,28 +11,28 @@ from torch import Tensor, nn
 from notebook_probe.errors import CheckpointError
 from notebook_probe.train.checkpoints.fitting import fitted
 
-__all__ = ["Snapshot", "is_moved"]
+__all__ = ["ModelSnapshot", "is_moved"]
 
 FORMAT = 1
 
 
 def is_moved(name: str, value: Tensor) -> bool:
-    """Tell whether a landscape moves a parameter: a real weight or bias, by its name.
+    """Return whether a landscape moves a parameter: a real weight or bias, by its name.
 
-    ``norm.weight`` and ``lstm.weight_ih_l0`` are; ``cls_token`` and ``pos_embed`` are not.
+    ``norm.weight`` and ``lstm.weight_ih_l0`` are moved; ``cls_token`` and ``pos_embed`` are not.
     """
     return ("weight" in name or "bias" in name) and value.is_floating_point()
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Snapshot:
+class ModelSnapshot:
     """The state of a model after so many units, on the host.
 
     Attributes
     ----------
     number : int
     parameters, buffers : mapping of str to Tensor
-        By name; shared parameters once, and buffers that ``state_dict`` has.
+        Tensors by name; shared parameters once, and buffers that ``state_dict`` has.
     """
 
     number: int
@@ -42,8 +42,8 @@ class Snapshot:
     @classmethod
     def of(
         cls, model: nn.Module, number: int, copy: Callable[[Tensor], Tensor] = Tensor.clone
-    ) -> Snapshot:
-        """Copies of a model's state as it is."""
+    ) -> ModelSnapshot:
+        """Copy the present state of a model."""
         kept = model.state_dict().keys()
         buffers = {name: value for name, value in model.named_buffers() if name in kept}
         return cls(
@@ -53,8 +53,8 @@ class Snapshot:
         )
 
     @classmethod
-    def read(cls, state: Mapping[str, Any], where: str) -> Snapshot:
-        """What `state` gave.
+    def read(cls, state: Mapping[str, Any], where: str) -> ModelSnapshot:
+        """Parse the result of `state`.
 
         Raises
         ------
@@ -66,7 +66,7 @@ class Snapshot:
         return cls(state["number"], state["parameters"], state["buffers"])
 
     def state(self) -> dict[str, Any]:
-        """As plain tensors and numbers, to be saved."""
+        """Return plain tensors and numbers, to be saved."""
         return {
             "format": FORMAT,
             "number": self.number,
@@ -81,14 +81,14 @@ class Snapshot:
 
     @property
     def nbytes(self) -> int:
-        """Of all its tensors."""
+        """Bytes of all its tensors."""
         values = [*self.parameters.values(), *self.buffers.values()]
         return sum(value.numel() * value.element_size() for value in values)
 
     def check(self, model: nn.Module) -> None:
         """Raise CheckpointError unless it is of such a model, with all that differs."""
         saved = {**self.parameters, **self.buffers}
-        own = Snapshot.of(model, 0, copy=lambda value: value)
+        own = ModelSnapshot.of(model, 0, copy=lambda value: value)
         differences = fitted(saved, {**own.parameters, **own.buffers}).differences
         if differences:
             raise CheckpointError(

@@ -1,4 +1,4 @@
-"""The snapshots of a folder, read as they are needed; no code in them is run."""
+"""Snapshots of a folder, read when they are needed; no code in them is run."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ import torch
 
 from notebook_probe.errors import CheckpointError
 from notebook_probe.summary.landscape.metadata import FOLDER, NAME, Metadata
-from notebook_probe.summary.landscape.snapshot import Snapshot
+from notebook_probe.summary.landscape.snapshot import ModelSnapshot
 
 __all__ = ["StoredSnapshots"]
 
@@ -18,12 +18,12 @@ FEWEST = 3
 
 @dataclass(frozen=True, slots=True)
 class StoredSnapshots:
-    """What a training has left for its landscape.
+    """Stored snapshots of a training.
 
     Attributes
     ----------
     folder : Path
-        That of the files.
+        Folder of the files.
     metadata : Metadata
     """
 
@@ -32,7 +32,7 @@ class StoredSnapshots:
 
     @classmethod
     def at(cls, folder: str | Path) -> StoredSnapshots:
-        """Those of a summary folder, or of its folder of snapshots.
+        """Open a summary folder, or its folder of snapshots.
 
         Raises
         ------
@@ -48,8 +48,8 @@ class StoredSnapshots:
             f"collect_specified_data={{'collect_landscape': {{...}}}}"
         )
 
-    def read(self, number: int) -> Snapshot:
-        """One of them; its tensors are in the file until they are needed.
+    def read(self, number: int) -> ModelSnapshot:
+        """Read a snapshot; its tensors stay in the file until they are needed.
 
         Raises
         ------
@@ -58,16 +58,18 @@ class StoredSnapshots:
         """
         path = self.folder / self.metadata.files[number]
         try:
+            # weights_only: no code from a file runs. mmap: a path has many snapshots of a whole
+            # model.
             state = torch.load(path, map_location="cpu", weights_only=True, mmap=True)
         except Exception as error:
             first = f"{error}".strip().partition("\n")[0]
             raise CheckpointError(
                 f"{path} cannot be read as a snapshot: {type(error).__name__}: {first}"
             ) from error
-        return Snapshot.read(state if isinstance(state, dict) else {}, str(path))
+        return ModelSnapshot.read(state if isinstance(state, dict) else {}, str(path))
 
-    def path(self, interval: int = -1) -> list[Snapshot]:
-        """Those of an interval; of those that have three, the last by default.
+    def path(self, interval: int = -1) -> list[ModelSnapshot]:
+        """Read the snapshots of an interval that has three; the last one by default.
 
         Raises
         ------
@@ -85,8 +87,8 @@ class StoredSnapshots:
             ) from None
         return [self.read(number) for number in numbers]
 
-    def last(self) -> Snapshot:
-        """The last one of the last interval that has any.
+    def last(self) -> ModelSnapshot:
+        """Return the last snapshot of the last interval that has any.
 
         Raises
         ------

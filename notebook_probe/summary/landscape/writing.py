@@ -1,4 +1,4 @@
-"""Snapshots written while a model trains, by a thread of their own."""
+"""Snapshots written while a model trains, by a separate thread."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from notebook_probe.errors import CheckpointError, RecordWarning
 from notebook_probe.model.unwrapped import unwrap
 from notebook_probe.summary.landscape.metadata import FOLDER, NAME, Metadata
 from notebook_probe.summary.landscape.settings import LandscapeSettings
-from notebook_probe.summary.landscape.snapshot import Snapshot
+from notebook_probe.summary.landscape.snapshot import ModelSnapshot
 from notebook_probe.train.checkpoints.memory import Memory
 from notebook_probe.train.checkpoints.places import place_at
 from notebook_probe.train.checkpoints.ranks import own_rank
@@ -23,13 +23,13 @@ __all__ = ["SnapshotWriter"]
 
 
 class SnapshotWriter:
-    """Keeps the parameters of a model after some units, in ``<folder>/ckpt_dir``.
+    """Store the parameters of a model after some units, in ``<folder>/ckpt_dir``.
 
-    They are copied between two steps, into the same memory each time, and written by a thread
-    while training goes on; the next one waits for it. A file is whole or is not there, and the
-    metadata beside it knows all that are, so that a training that was killed can still be drawn.
-    The first that cannot be written is told of in a warning, and how many could not be at the end;
-    each next one is tried. Nothing is deleted.
+    They are copied between two steps, into the same memory each time, and written by a thread while
+    training continues; the next one waits for it. A file is complete or missing, and the metadata
+    next to it lists all that exist, so that a killed training can still be drawn. The first failed
+    write is a warning, and the number of failures another at the end; each next one is tried.
+    Nothing is deleted.
 
     Parameters
     ----------
@@ -47,7 +47,7 @@ class SnapshotWriter:
         self._n_failed = 0
 
     def begin(self, model: nn.Module, unit: int) -> None:
-        """A training of a model is after ``unit`` units; its own snapshots so far stay known."""
+        """Start at ``unit`` units of a model's training; its own snapshots so far stay known."""
         fresh = Metadata(type(unwrap(model)).__name__, self._settings)
         self._metadata = fresh
         known = self._known() if unit else None
@@ -58,26 +58,26 @@ class SnapshotWriter:
             )
 
     def wants(self, unit: int) -> bool:
-        """Tell whether the parameters after a unit are kept."""
+        """Return whether the parameters after a unit are stored."""
         return unit in self._units
 
     def cost(self, model: nn.Module) -> str:
-        """What all of it comes to on the disk, in words."""
-        size = Snapshot.of(unwrap(model), 0, copy=lambda value: value).nbytes
+        """Describe the disk use of all snapshots, in words."""
+        size = ModelSnapshot.of(unwrap(model), 0, copy=lambda value: value).nbytes
         n = len(self._units)
         each, total = f"{size / 1e6:.3g} MB", f"{n * size / 1e6:.3g} MB"
         return f"{n} snapshots of {each}, {total} in {self._place.name}"
 
     def take(self, model: nn.Module, unit: int, loss: float | None = None) -> None:
-        """Keep the parameters of a model as they are, after ``unit`` units.
+        """Store the present parameters of a model, after ``unit`` units.
 
-        Of several processes the first one writes, and every one calls it.
+        In a distributed training every process calls it, and the first one writes.
         """
         if self._metadata is None:
             self.begin(model, 0)
         self.wait()
         self._memory.take_back()
-        taken = Snapshot.of(unwrap(model), unit, self._copied)
+        taken = ModelSnapshot.of(unwrap(model), unit, self._copied)
         if own_rank()[0] == 0:
             self._thread = threading.Thread(
                 target=self._write, args=(taken, loss), name="notebook-probe-snapshot"
@@ -101,7 +101,7 @@ class SnapshotWriter:
         self._say_how_many_failed()
 
     def wait(self) -> None:
-        """Wait until all is written; a warning tells of the first that could not be."""
+        """Wait until all is written; warn about the first failure."""
         if self._thread is not None:
             self._thread.join()
             self._thread = None
@@ -119,14 +119,14 @@ class SnapshotWriter:
 
     @property
     def paths(self) -> list[tuple[int, ...]]:
-        """Of each interval the numbers that are written."""
+        """Numbers of the snapshots written in each interval."""
         self.wait()
         return [] if self._metadata is None else self._metadata.paths
 
     def _copied(self, value: Tensor) -> Tensor:
         return self._memory.copy(whole(value))
 
-    def _write(self, taken: Snapshot, loss: float | None) -> None:
+    def _write(self, taken: ModelSnapshot, loss: float | None) -> None:
         def write() -> None:
             assert self._metadata is not None
             name = self._metadata.name_of(taken.number)
@@ -152,7 +152,7 @@ class SnapshotWriter:
             )
 
     def _known(self) -> Metadata | None:
-        """What an earlier process has written; nothing where nobody can read it."""
+        """Return the metadata of an earlier process; None if it cannot be read."""
         try:
             content = self._place.read(NAME)
             return None if content is None else Metadata.parsed(content, self._place.name)

@@ -1,4 +1,4 @@
-"""What the user says of a run: a dict of their own, over that of the environment."""
+"""The user's own lineage: a dict, merged over that of the environment."""
 
 from __future__ import annotations
 
@@ -19,11 +19,11 @@ HYPER_CONFIG = "NOTEBOOK_PROBE_HYPER_CONFIG"
 """Variable of the environment, a JSON object: who starts many runs says there which is which."""
 
 MOST_CHARACTERS = 100_000
-"""Of its text."""
+"""Maximum characters of the dict as text."""
 
 
 def checked_custom(given: object) -> Custom:
-    """The dict as it is kept; numbers that JSON has not become ``"nan"``, ``"inf"``, ``"-inf"``.
+    """Return the dict as stored; numbers that JSON lacks become ``"nan"``, ``"inf"``, ``"-inf"``.
 
     Raises
     ------
@@ -50,7 +50,7 @@ def checked_custom(given: object) -> Custom:
 
 
 def custom_lineage(given: object, environment: Mapping[str, str] = os.environ) -> Custom:
-    """The user's own dict, merged over the JSON object of ``NOTEBOOK_PROBE_HYPER_CONFIG``.
+    """Return the user's own dict, merged over the JSON object of ``NOTEBOOK_PROBE_HYPER_CONFIG``.
 
     Parameters
     ----------
@@ -61,7 +61,7 @@ def custom_lineage(given: object, environment: Mapping[str, str] = os.environ) -
     Raises
     ------
     TypeError
-        As `checked_custom`.
+        See `checked_custom`.
 
     Warns
     -----

@@ -1,4 +1,4 @@
-"""How many samples a training had, in batches of which size, and where they lie."""
+"""Samples of a training, their batch size and their location."""
 
 from __future__ import annotations
 
@@ -10,16 +10,16 @@ from notebook_probe.lineage.dataset_graph import DataPart, DatasetGraph
 __all__ = ["DataFacts", "data_facts"]
 
 PATHS = ("root", "path", "data_dir", "folder", "directory", "file", "filename")
-"""Attributes by which data sets say where they are, the most usual first."""
+"""Attributes by which datasets say where they are, the most usual first."""
 
 
 @dataclass(frozen=True, slots=True)
 class DataFacts:
-    """What a dataset graph tells; None for what it does not."""
+    """Facts from a dataset graph; None if unknown."""
 
     batch_size: int | None = None
     size: int | None = None
-    """Samples of what a pass goes through: of a part of a data set, that part."""
+    """Number of samples in a pass; for a part of a dataset, of that part."""
     path: str | None = None
 
 

@@ -1,4 +1,4 @@
-"""Where a model is trained."""
+"""Device of a model."""
 
 from __future__ import annotations
 
@@ -12,9 +12,9 @@ __all__ = ["device_lineage"]
 
 
 def device_lineage(model: nn.Module | None) -> dict[str, Any]:
-    """Type and name of the device that the first parameter lies on, and how many there are.
+    """Return type and name of the first parameter's device, and how many there are.
 
-    Of a model without parameters, or without a model, the processor.
+    Without a model, or without parameters, the processor.
 
     Examples
     --------

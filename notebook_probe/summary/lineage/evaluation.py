@@ -1,4 +1,4 @@
-"""What came of evaluations."""
+"""Results of evaluations."""
 
 from __future__ import annotations
 
@@ -49,7 +49,7 @@ def eval_lineage(
 
 
 def merged_evaluations(before: Mapping[str, Any], now: Mapping[str, Any]) -> dict[str, Any]:
-    """The newest of every metric; one evaluation may be of other data than the next.
+    """Return the newest value of every metric; evaluations may be of different data.
 
     Examples
     --------

@@ -1,4 +1,4 @@
-"""What is told of a training at its beginning, after evaluations, and at its end."""
+"""Lineage items: at the start of a training, after evaluations, and at its end."""
 
 from __future__ import annotations
 
@@ -13,20 +13,20 @@ from notebook_probe.summary.lineage.evaluation import eval_lineage, merged_evalu
 from notebook_probe.summary.lineage.sources import training_of_loop, training_of_run
 from notebook_probe.summary.lineage.training import train_lineage
 from notebook_probe.summary.moment import Item, Moment
-from notebook_probe.summary.settings import Settings
+from notebook_probe.summary.settings import CollectorSettings
 from notebook_probe.train.data.dataset import Dataset
 
 __all__ = ["CustomLineageItem", "EvalLineageItem", "TrainLineageItem"]
 
 
 class TrainLineageItem(Item):
-    """Keeps what came of the training whenever it ends for now, and where it ran."""
+    """Store the results of the training whenever it ends for now, and its device."""
 
     name = "collect_train_lineage"
 
     @classmethod
-    def read(cls, settings: Settings) -> TrainLineageItem | None:
-        """The item, where it is wanted."""
+    def read(cls, settings: CollectorSettings) -> TrainLineageItem | None:
+        """Return the item, if it is switched on."""
         return cls() if settings.collects(cls.name) else None
 
     def end(self, moment: Moment) -> None:
@@ -40,13 +40,13 @@ class TrainLineageItem(Item):
 
 
 class EvalLineageItem(Item):
-    """Keeps the metrics of evaluations, the newest of each."""
+    """Store the metrics of evaluations, the newest of each."""
 
     name = "collect_eval_lineage"
 
     @classmethod
-    def read(cls, settings: Settings) -> EvalLineageItem | None:
-        """The item, where it is wanted."""
+    def read(cls, settings: CollectorSettings) -> EvalLineageItem | None:
+        """Return the item, if it is switched on."""
         return cls() if settings.collects(cls.name) else None
 
     def evaluated(self, moment: Moment, metrics: Mapping[str, float]) -> None:
@@ -57,13 +57,13 @@ class EvalLineageItem(Item):
 
 
 class CustomLineageItem(Item):
-    """Keeps what the user says, and the environment, after the first step."""
+    """Store the user's own lineage, and the environment's, after the first step."""
 
     name = "custom_lineage_data"
 
     @classmethod
-    def read(cls, settings: Settings) -> CustomLineageItem | None:
-        """The item, where somebody has said anything."""
+    def read(cls, settings: CollectorSettings) -> CustomLineageItem | None:
+        """Return the item if the user or the environment has given anything."""
         return cls() if settings.custom_lineage_data or HYPER_CONFIG in os.environ else None
 
     def begin(self, moment: Moment) -> None:

@@ -1,4 +1,4 @@
-"""What a loop or a run tells of its training."""
+"""Facts about a training from its loop or its run."""
 
 from __future__ import annotations
 
@@ -14,24 +14,24 @@ from notebook_probe.model.unwrapped import unwrap
 from notebook_probe.record.format.notes import EPOCH
 from notebook_probe.record.format.source import Event
 from notebook_probe.run.run import Run
-from notebook_probe.summary.lineage.training import Training
+from notebook_probe.summary.lineage.training import TrainingFacts
 from notebook_probe.train.loop.loop import Loop
 
 __all__ = ["training_of_loop", "training_of_run"]
 
 
-def training_of_loop(loop: Loop, data: DatasetGraph | None = None) -> Training:
-    """Of our loop, which knows all of it.
+def training_of_loop(loop: Loop, data: DatasetGraph | None = None) -> TrainingFacts:
+    """Return the facts of a loop, which knows all of them.
 
     Parameters
     ----------
     loop : Loop
     data : DatasetGraph, optional
-        Of what it trains on.
+        Graph of the training data.
     """
     trainer = loop.trainer
     loss = loop.last_metrics.get("loss")
-    return Training(
+    return TrainingFacts(
         network=type(unwrap(trainer.model)).__name__,
         model=trainer.model,
         loss_fn=trainer.loss_fn,
@@ -49,8 +49,8 @@ def training_of_run(
     step_num: int,
     data: DatasetGraph | None = None,
     model: nn.Module | None = None,
-) -> Training:
-    """Of a training that a bare run watches, as far as its record and its optimizers tell.
+) -> TrainingFacts:
+    """Return the facts of a bare run, as far as its record and its optimizers have them.
 
     Parameters
     ----------
@@ -63,11 +63,11 @@ def training_of_run(
     """
     names = [row.class_name for row in run.modules[:1]]
     loss = loss_of(run).last
-    return Training(
+    return TrainingFacts(
         network=names[0] if names else None,
         model=model,
         loss=loss if step_num and scalar_of(run, only_loss=True) else None,
-        optimizers=run.optimizers,
+        optimizers=run.controls.optimizers,
         epoch=_n_epochs(run.events),
         step_num=step_num,
         data=data,
@@ -83,6 +83,6 @@ def _newest_checkpoint(loop: Loop) -> str | None:
 
 
 def _n_epochs(events: Iterable[Event]) -> int | None:
-    """Passes through the data that have begun; None where none was noted."""
+    """Return the number of epochs started; None if none was noted."""
     begun = [json.loads(event.detail)["epoch"] + 1 for event in events if event.kind == EPOCH]
     return max(begun, default=None)

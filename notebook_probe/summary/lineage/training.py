@@ -1,4 +1,4 @@
-"""What came of a training, and of what."""
+"""Train lineage: origin and results of a training."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from notebook_probe.lineage.dataset_graph import DatasetGraph
 from notebook_probe.summary.attempted import attempted
 from notebook_probe.summary.lineage.data import data_facts
 
-__all__ = ["Training", "train_lineage"]
+__all__ = ["TrainingFacts", "train_lineage"]
 
 ALONE = "stand_alone"
 WRAPPERS = {
@@ -25,12 +25,12 @@ WRAPPERS = {
     "FullyShardedDataParallel": "fully_sharded",
     "FSDPModule": "fully_sharded",
 }
-"""What a model is wrapped in, and how it is then trained."""
+"""Wrappers of a model, and the kind of parallelism of each."""
 
 
 @dataclass(frozen=True, slots=True)
-class Training:
-    """What there is to tell of; None for what nobody knows.
+class TrainingFacts:
+    """Facts about a training; None if unknown.
 
     Attributes
     ----------
@@ -45,7 +45,7 @@ class Training:
         Complete ones.
     data : DatasetGraph, optional
     checkpoint : str, optional
-        Where the last state was saved.
+        Path of the last saved state.
     """
 
     network: str | None = None
@@ -59,15 +59,16 @@ class Training:
     checkpoint: str | None = None
 
 
-def train_lineage(training: Training) -> dict[str, Any]:
-    """The train lineage as plain values, by MindSpore's names.
+def train_lineage(training: TrainingFacts) -> dict[str, Any]:
+    """Return the train lineage as plain values, by MindSpore's names.
 
     Examples
     --------
     >>> import torch
     >>> model = nn.Linear(2, 1)
     >>> optimizer = torch.optim.SGD(model.parameters(), 0.1)
-    >>> told = train_lineage(Training(model=model, loss_fn=nn.MSELoss(), optimizers=[optimizer]))
+    >>> facts = TrainingFacts(model=model, loss_fn=nn.MSELoss(), optimizers=[optimizer])
+    >>> told = train_lineage(facts)
     >>> [told[name] for name in ("network", "loss_function", "optimizer", "learning_rate", "epoch")]
     ['Linear', 'MSELoss', 'SGD', 0.1, None]
     """
@@ -96,7 +97,7 @@ def _class(value: object) -> str | None:
 
 
 def _called(function: Any) -> str | None:
-    """A function by its name, an object by its class."""
+    """Return a function by its name, an object by its class."""
     name = getattr(function, "__name__", None)
     return name if isinstance(name, str) else _class(function)
 
@@ -113,7 +114,7 @@ def _number(value: Any) -> float | str | None:
 
 
 def _rates(optimizers: Sequence[Optimizer]) -> Any:
-    """That of all groups, or where they differ a list of them."""
+    """Return the rate of all groups, or a list of rates if they differ."""
     groups = [group for one in optimizers for group in one.param_groups]
     rates = [_number(group["lr"]) for group in groups]
     same = rates[:1] * len(rates) == rates
@@ -136,7 +137,7 @@ def _world_size() -> int:
 
 
 def _bytes_at(place: str | None) -> int | None:
-    """Of the file, or of all in the folder; None where it is elsewhere."""
+    """Return the bytes of a file or folder; None if it is elsewhere."""
     path = Path(place) if place else None
     if path is None or not path.exists():
         return None

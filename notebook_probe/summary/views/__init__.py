@@ -1,4 +1,4 @@
-"""What a collector has recorded, in every panel of this process: images and histograms by step."""
+"""Views of a collector's data, in every panel of this process: images and histograms."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ ALL: dict[str, tuple[Draw, str]] = {
 
 
 def show_views() -> None:
-    """Have the views in panels from now on; a collector that starts does it by itself.
+    """Show the views in panels from now on; called by a collector that starts.
 
     Examples
     --------

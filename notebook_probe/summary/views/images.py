@@ -13,11 +13,11 @@ from notebook_probe.record.format.source import ROOT, Source
 __all__ = ["pictures", "shown_steps"]
 
 MOST_BYTES = 2_000_000
-"""Of all pictures that are sent."""
+"""Maximum bytes of all pictures that are sent."""
 
 
 def pictures(source: Source, selection: PanelSelection) -> dict[str, Any] | None:
-    """Input images, and those that the model gives, as they were at a step."""
+    """Input images, and images from the model, at a step."""
     names = [name for name in source.blobs if name == "input_image" or name.endswith("_image")]
     found = [source.series("", name) for name in names if ROOT in source.blobs[name]]
     in_colour = [one for one in found if one.ndim == 4 and one.sizes["step"]]
@@ -35,7 +35,7 @@ def _told(series: xr.DataArray, room: int) -> dict[str, Any]:
 
 
 def shown_steps(n: int, most: int) -> list[int]:
-    """At most so many of ``n`` places, evenly, the first and the last among them; at least one.
+    """Return at most so many of ``n`` places, evenly, with first and last; at least one.
 
     Examples
     --------

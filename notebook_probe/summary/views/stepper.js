@@ -8,7 +8,7 @@ function stepper(element, series, show) {
     const place = document.createElement("div");
     const row = document.createElement("div");
     slider.type = "range";
-    slider.min = 0;
+    slider.min = "0";
     choice.setAttribute("aria-label", "series");
     slider.setAttribute("aria-label", "step");
     row.style = "display: flex; flex-wrap: wrap; gap: 8px; align-items: center; margin: 4px 0";

@@ -1,4 +1,4 @@
-"""What loops are commonly asked to do besides: `Loop.add` takes each of these."""
+"""Common callbacks of loops: `Loop.add` takes each of these."""
 
 from notebook_probe.train.callbacks.accumulation import AccumulateByEpoch
 from notebook_probe.train.callbacks.early_stopping import EarlyStopping

@@ -1,4 +1,4 @@
-"""Accumulating more batches as the training goes on."""
+"""Accumulation over more batches as training continues."""
 
 from __future__ import annotations
 
@@ -36,11 +36,11 @@ class AccumulateByEpoch:
         self._by_epoch = dict(sorted(by_epoch.items()))
 
     def on_start(self, loop: Loop, data: Any) -> None:
-        """The first epoch comes."""
+        """Set the accumulation of the first epoch."""
         self.on_epoch(loop)
 
     def on_epoch(self, loop: Loop) -> None:
-        """Another epoch comes."""
+        """Set the accumulation of the next epoch."""
         epochs = [*self._by_epoch]
         place = bisect_right(epochs, loop.epoch)
         if place:

@@ -14,7 +14,7 @@ __all__ = ["EarlyStopping"]
 
 
 class EarlyStopping:
-    """Stops a loop when so many evaluations in a row were no better than the best before.
+    """Stop a loop when so many evaluations in a row were no better than the best before.
 
     Parameters
     ----------
@@ -82,7 +82,7 @@ class EarlyStopping:
             loop.stop(self.reason)
 
     def on_end(self, loop: Loop, metrics: Any) -> None:
-        """Say so, once, if there was nothing to look at."""
+        """Warn once if there was nothing to monitor."""
         if self._has_looked:
             return
         self._has_looked = True
@@ -93,10 +93,10 @@ class EarlyStopping:
         warnings.warn(f"EarlyStopping({self.monitor!r}) stops nothing: {why}", stacklevel=2)
 
     def state_dict(self) -> dict[str, Any]:
-        """What it has seen."""
+        """Return the best value so far, its state, and the evaluations since."""
         return {"best": self.best, "best_step": self.best_step, "n_waited": self.n_waited}
 
     def load_state_dict(self, state: Mapping[str, Any]) -> None:
-        """Go on from `state_dict`."""
+        """Continue from `state_dict`."""
         self._best.value = state["best"]
         self.best_step, self.n_waited = state["best_step"], state["n_waited"]

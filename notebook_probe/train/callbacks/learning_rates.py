@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from notebook_probe.train.data.batch import Batch
-from notebook_probe.train.data.dataset import Dataset
+from notebook_probe.train.data.dataset import Dataset, begin_again
 from notebook_probe.train.generators import same_generators
 from notebook_probe.train.trainer.trainer import Trainer
 
@@ -28,7 +28,7 @@ SMOOTH = 0.95
 
 @dataclass(frozen=True)
 class LearningRates:
-    """What a range test has found.
+    """Result of a range test.
 
     Attributes
     ----------
@@ -53,7 +53,7 @@ class LearningRates:
         return float(rates[int(np.argmin(slopes))])
 
     def figure(self) -> Figure:
-        """The curve, with the suggestion marked."""
+        """Return the curve, with the suggestion marked."""
         from matplotlib.figure import Figure
 
         figure = Figure(figsize=(5, 3), layout="constrained")
@@ -98,7 +98,9 @@ def find_learning_rate(
     if not isinstance(n, int) or isinstance(n, bool) or n < 4:
         raise ValueError(f"n={n!r}; allowed: a whole number from 4")
     with same_generators():
+        begin_again(data)
         batches = [*islice(Dataset(data), n)]
+        begin_again(data)  # so that the training begins at its beginning
     if not batches:
         raise ValueError("find_learning_rate: the data is empty")
     rates = np.geomspace(low, high, n)

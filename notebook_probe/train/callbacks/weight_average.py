@@ -11,12 +11,13 @@ from torch import nn
 from torch.optim.swa_utils import AveragedModel, get_ema_multi_avg_fn
 
 from notebook_probe.train.loop.loop import Loop
+from notebook_probe.uninterrupted import uninterrupted
 
 __all__ = ["WeightAverage"]
 
 
 class WeightAverage:
-    """Keeps an average of the weights, updated after every update.
+    """Moving average of the weights, updated after every update.
 
     Exponential, a ← d·a + (1 − d)·w, or with ``decay=None`` the plain mean of the weights from
     ``start`` on (stochastic weight averaging, Izmailov et al. 2018). It is
@@ -68,23 +69,23 @@ class WeightAverage:
 
     @contextmanager
     def applied(self) -> Iterator[nn.Module]:
-        """Have the trained model carry the averaged weights inside, and its own again after."""
+        """Give the trained model the averaged weights inside the context, then restore its own."""
         pairs = [*zip(self._model.parameters(), self.averaged.module.parameters(), strict=True)]
         own = [value.detach().clone() for value, _ in pairs]
-        with torch.no_grad():
+        with uninterrupted, torch.no_grad():
             for value, averaged in pairs:
                 value.copy_(averaged)
         try:
             yield self._model
         finally:
-            with torch.no_grad():
+            with uninterrupted, torch.no_grad():
                 for (value, _), kept in zip(pairs, own, strict=True):
                     value.copy_(kept)
 
     def state_dict(self) -> dict[str, Any]:
-        """The averaged weights, and of how many updates they are."""
+        """Return the averaged weights, and the number of averaged updates."""
         return self.averaged.state_dict()
 
     def load_state_dict(self, state: Mapping[str, Any]) -> None:
-        """Go on from `state_dict`."""
+        """Continue from `state_dict`."""
         self.averaged.load_state_dict(state)

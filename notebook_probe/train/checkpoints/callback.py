@@ -1,4 +1,4 @@
-"""Checkpoints that a loop saves by itself, and which of them stay."""
+"""Checkpoints that a loop saves automatically, and their retention."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ class Checkpoints:
     """Save a loop while it trains: ``loop.add(Checkpoints("checkpoints", every=500))``.
 
     Tensors are copied between two steps, into the same memory each time, and written by a thread
-    while training goes on; the next save waits for it. A state whose loss is not finite is not
+    while training continues; the next save waits for it. A state whose loss is not finite is not
     saved. A save that fails ends the training: the next save, or the end of the run of the loop,
     raises its error.
 
@@ -48,7 +48,7 @@ class Checkpoints:
     """
 
     priority = 100
-    """After the hooks that change or evaluate the state."""
+    """Priority after the hooks that change or evaluate the state."""
 
     def __init__(
         self,

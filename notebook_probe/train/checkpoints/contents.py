@@ -1,4 +1,4 @@
-"""What is in a checkpoint, and putting it back."""
+"""Contents of a checkpoint, and restoring them."""
 
 from __future__ import annotations
 
@@ -17,8 +17,8 @@ from notebook_probe.train.checkpoints.sharded import laid_out, optimizer_laid_ou
 from notebook_probe.train.trainer.trainer import Trainer
 
 __all__ = [
+    "SavedTraining",
     "Stateful",
-    "Training",
     "check",
     "check_format",
     "contents",
@@ -31,20 +31,20 @@ FORMAT = "notebook_probe.train 1"
 
 
 class Stateful(Protocol):
-    """What has a state to go on from."""
+    """An object with a state to continue from."""
 
     def state_dict(self) -> Any: ...
     def load_state_dict(self, state: Any, /) -> Any: ...
 
 
-class Training(Protocol):
-    """What is saved: a loop."""
+class SavedTraining(Protocol):
+    """A training that is saved: a loop."""
 
     trainer: Trainer
-    objects: dict[str, Stateful]
     last_metrics: dict[str, Any]
-    replaying: bool
 
+    @property
+    def objects(self) -> dict[str, Any]: ...
     @property
     def run(self) -> Run | None: ...
     @property
@@ -53,10 +53,11 @@ class Training(Protocol):
     def load_state_dict(self, state: Mapping[str, Any]) -> None: ...
     def begin_at(self, step: int) -> None: ...
     def state_metrics(self) -> dict[str, float]: ...
+    def look_back(self, state: Mapping[str, Any] | None) -> None: ...
 
 
-def contents(loop: Training, memory: Memory) -> dict[str, Any]:
-    """All that a training needs to go on as if it had never stopped, copied into that memory.
+def contents(loop: SavedTraining, memory: Memory) -> dict[str, Any]:
+    """Copy everything that a training needs to continue as if never stopped, into that memory.
 
     Where several processes train together each of them calls it.
 
@@ -73,13 +74,14 @@ def contents(loop: Training, memory: Memory) -> dict[str, Any]:
         "optimizer": _optimizer_named(loop.trainer),
         "objects": {name: one.state_dict() for name, one in loop.objects.items()},
         "metrics": {name: float(value) for name, value in loop.last_metrics.items()},
+        "looking_back": None if run is None or run.closed else run.state_dict(),
         "record": None if run is None else {"location": str(run.location), "step": loop.n_updates},
     }
     return {**copied(whole, memory), "loops": gathered(copied(loop.state_dict(), memory))}
 
 
 def restore(
-    loop: Training,
+    loop: SavedTraining,
     state: dict[str, Any],
     where: str,
     to_restore: Wanted = None,
@@ -110,10 +112,11 @@ def restore(
         one.load_state_dict(state["objects"][name])
     loop.last_metrics = dict(state["metrics"])
     loop.load_state_dict(state["loops"][own_rank()[0]])
+    loop.look_back(state.get("looking_back"))
     return ""
 
 
-def check(loop: Training, state: dict[str, Any], where: str) -> None:
+def check(loop: SavedTraining, state: dict[str, Any], where: str) -> None:
     """Raise CheckpointError for a state that `restore` could not put back, with the differences."""
     found = differences(loop, state, where)
     if found:
@@ -121,19 +124,19 @@ def check(loop: Training, state: dict[str, Any], where: str) -> None:
         raise CheckpointError(f"{where} does not fit {name}: {found}")
 
 
-def differences(loop: Training, state: dict[str, Any], where: str) -> str:
+def differences(loop: SavedTraining, state: dict[str, Any], where: str) -> str:
     """All that does not fit, in words; empty when it can be put back."""
     return _compared(loop, state, where)[1]
 
 
 def _compared(
-    loop: Training,
+    loop: SavedTraining,
     state: dict[str, Any],
     where: str,
     to_restore: Wanted = None,
     renames: Mapping[str, str] | None = None,
 ) -> tuple[Fitted, str]:
-    """Its weights as far as they fit, and all that does not, in words."""
+    """Return the fitting weights, and the differences in words."""
     check_format(state, where)
     own = loop.trainer.state_dict()["model"]
     weights = fitted(state["trainer"]["model"], own, to_restore, renames)
@@ -143,14 +146,14 @@ def _compared(
 
 
 def check_format(state: dict[str, Any], where: str) -> None:
-    """Raise CheckpointError for what is no checkpoint of a loop."""
+    """Raise CheckpointError unless this is a checkpoint of a loop."""
     if state.get("format") != FORMAT:
         raise CheckpointError(
             f"{where} is no checkpoint of a loop; weights alone go into model.load_state_dict"
         )
 
 
-def _without_weights(state: dict[str, Any], loop: Training) -> str:
+def _without_weights(state: dict[str, Any], loop: SavedTraining) -> str:
     """All that does not fit but the weights, in words."""
     there, here = state["trainer"], loop.trainer.state_dict()
     said = _parts("parts of the trainer", there, here)
@@ -162,8 +165,8 @@ def _without_weights(state: dict[str, Any], loop: Training) -> str:
     return "; ".join(said)
 
 
-def optimizer_differences(state: dict[str, Any], loop: Training) -> list[str]:
-    """Why what an optimizer has kept is none of ours, in words; empty when it may be."""
+def optimizer_differences(state: dict[str, Any], loop: SavedTraining) -> list[str]:
+    """Return why the optimizer's saved state does not fit ours, in words; empty if it does."""
     of, ours = state.get("optimizer"), _optimizer_named(loop.trainer)
     said = []
     if of is not None and of != ours:  # which would take settings and moments it knows nothing of
@@ -178,7 +181,7 @@ def optimizer_differences(state: dict[str, Any], loop: Training) -> list[str]:
 
 
 def _optimizer_named(trainer: Trainer) -> str:
-    """Whose state it is: of those inside, whatever stands around them."""
+    """Return the names of the optimizers that step, without wrappers."""
     return ", ".join(type(one).__name__ for one in stepped_by(trainer.optimizer))
 
 

@@ -1,4 +1,4 @@
-"""Which states of a training a schedule means."""
+"""States of a training in a schedule."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ __all__ = ["DueStates"]
 
 
 class DueStates:
-    """A schedule that is asked with states, the number of updates completed, instead of steps.
+    """Schedule of states, the number of updates completed, instead of steps.
 
     Parameters
     ----------
@@ -28,7 +28,7 @@ class DueStates:
         self._armed = bound(schedule, self._span)
 
     def begin(self, start: int, end: int) -> None:
-        """A run of a loop begins, of steps from ``start`` to before ``end``; -1 is unknown."""
+        """Start a run of a loop from ``start`` to before ``end``; -1 is unknown."""
         self._span = Span(start + 1, seen_from=start + 1).until(_state(end))
         self._armed = bound(self._schedule, self._span)
 
@@ -39,11 +39,11 @@ class DueStates:
         return self._armed(state)
 
     def done(self) -> None:
-        """The state has been saved: whatever counts seconds begins anew."""
+        """Note that the state was saved, which restarts schedules by seconds."""
         restart(self._armed)
 
     def is_owed(self, last: int) -> bool:
-        """Tell whether the last state should have been due, had the end been known."""
+        """Return whether the last state should have been due, had the end been known."""
         return is_owed(self._armed, self._span, last)
 
 

@@ -1,4 +1,4 @@
-"""Which entries of a checkpoint go where in a model; compared before anything is changed."""
+"""Matching of a checkpoint's entries with a model; compared before anything is changed."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ FEW = 8
 
 @dataclass(frozen=True, slots=True)
 class Fitted:
-    """What of a checkpoint goes into a model.
+    """Part of a checkpoint that fits a model.
 
     Attributes
     ----------
@@ -40,7 +40,7 @@ class Fitted:
 
     @property
     def differences(self) -> str:
-        """All of it, in words; empty when all fits."""
+        """All differences, in words; empty if there are none."""
         return "; ".join(filter(None, (self.absent, self.extra, self.shapes)))
 
 
@@ -50,7 +50,7 @@ def fitted(
     to_restore: Wanted = None,
     renames: Mapping[str, str] | None = None,
 ) -> Fitted:
-    """Compare what was saved with a model's own state.
+    """Compare saved entries with a model's own state.
 
     Parameters
     ----------

@@ -9,7 +9,7 @@ from typing import Any
 
 from notebook_probe.errors import CheckpointError
 
-__all__ = ["NAME", "Checkpoint", "Index"]
+__all__ = ["NAME", "Checkpoint", "CheckpointIndex"]
 
 NAME = "checkpoints.json"
 FORMAT = 1
@@ -17,7 +17,7 @@ FORMAT = 1
 
 @dataclass(frozen=True, slots=True)
 class Checkpoint:
-    """One checkpoint: of which state, where, and what was known of it.
+    """One checkpoint: its state, its location, and its metrics.
 
     Attributes
     ----------
@@ -27,7 +27,7 @@ class Checkpoint:
     metrics : dict
         What was reported of this very state: the step that led to it, evaluations of it.
     line : int
-        Grows where a training goes on from an earlier checkpoint.
+        Grows where a training continues from an earlier checkpoint.
     pinned : bool
         Kept whatever the rules say.
     saved_at : float
@@ -43,12 +43,12 @@ class Checkpoint:
 
     @property
     def name(self) -> str:
-        """Of the file."""
+        """Name of the file."""
         return self.path.rpartition("/")[2]
 
 
 @dataclass(frozen=True, slots=True)
-class Index:
+class CheckpointIndex:
     """Checkpoints in the order in which they were saved.
 
     It is written before a file gets its name and after others have gone, so that it may list what
@@ -65,8 +65,8 @@ class Index:
     lines: tuple[tuple[int, int], ...] = ()
 
     @classmethod
-    def parsed(cls, content: bytes | None, place: str, there: Collection[str]) -> Index:
-        """Read what `text` wrote; of files that are there."""
+    def parsed(cls, content: bytes | None, place: str, there: Collection[str]) -> CheckpointIndex:
+        """Read what `text` wrote; of existing files."""
         if content is None:
             return cls()
         try:
@@ -80,7 +80,7 @@ class Index:
         return cls(tuple(entry for entry in entries if entry.name in there), lines)
 
     def text(self) -> bytes:
-        """As JSON, for anybody to read."""
+        """Return the index as JSON, readable for anyone."""
         entries = [
             {
                 "file": entry.name,
@@ -95,33 +95,33 @@ class Index:
         found = {"format": FORMAT, "checkpoints": entries, "lines": self.lines}
         return json.dumps(found, indent=1).encode()
 
-    def begun(self, parent: int, step: int) -> Index:
-        """With one more line."""
+    def begun(self, parent: int, step: int) -> CheckpointIndex:
+        """Return the index with one more line."""
         return replace(self, lines=(*self.lines, (parent, step)))
 
-    def added(self, entry: Checkpoint) -> Index:
-        """With one more, in the place of that of the same file."""
+    def added(self, entry: Checkpoint) -> CheckpointIndex:
+        """Return the index with one more entry, replacing one with the same file."""
         others = tuple(other for other in self.entries if other.name != entry.name)
         return replace(self, entries=(*others, entry))
 
-    def amended(self, known: Checkpoint, metrics: Mapping[str, float]) -> Index:
-        """With more metrics of one."""
+    def amended(self, known: Checkpoint, metrics: Mapping[str, float]) -> CheckpointIndex:
+        """Return the index with more metrics of one checkpoint."""
         amended = replace(known, metrics={**known.metrics, **metrics})
         return replace(
             self, entries=tuple(amended if one == known else one for one in self.entries)
         )
 
-    def without(self, gone: Collection[Checkpoint]) -> Index:
+    def without(self, gone: Collection[Checkpoint]) -> CheckpointIndex:
         return replace(self, entries=tuple(one for one in self.entries if one not in gone))
 
     def of_line(self, line: int) -> list[Checkpoint]:
-        """Those from which a line comes, by step."""
+        """Return the checkpoints in the history of a line, by step."""
         most = dict(self._ancestry(line))
         own = (one for one in self.entries if one.line in most and one.step <= most[one.line])
         return sorted(own, key=lambda one: one.step)
 
     def _ancestry(self, line: int) -> Iterator[tuple[int, float]]:
-        """Lines, and up to which step each belongs to the one that is asked for."""
+        """Yield lines and the step up to which each belongs to the history of this one."""
         most = float("inf")
         while line:
             yield line, most

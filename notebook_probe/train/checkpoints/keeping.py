@@ -1,4 +1,4 @@
-"""Which checkpoints stay."""
+"""Retention of checkpoints."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ Best: TypeAlias = "tuple[str, Literal['min', 'max'], int]"
 
 @dataclass(frozen=True, slots=True)
 class Keep:
-    """The last ones and the best ones; all when neither is asked for.
+    """Retain the last and the best checkpoints; all if neither is given.
 
     Parameters
     ----------
@@ -41,7 +41,7 @@ class Keep:
             _check_best(self.best)
 
     def gone(self, saved: Sequence[Checkpoint]) -> list[Checkpoint]:
-        """Those that do not stay; what is pinned stays, and so does the newest."""
+        """Return the checkpoints to delete; pinned ones and the newest are retained."""
         if self.last is None and self.best is None:
             return []
         ruled = [one for one in saved if not one.pinned]

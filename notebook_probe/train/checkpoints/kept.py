@@ -12,7 +12,7 @@ from typing import Any
 from notebook_probe.errors import CheckpointError, ClosedRunError
 from notebook_probe.record.store.location import Location, local_path
 from notebook_probe.run.run import Run
-from notebook_probe.train.checkpoints.contents import Training, check, contents, restore
+from notebook_probe.train.checkpoints.contents import SavedTraining, check, contents, restore
 from notebook_probe.train.checkpoints.fitting import Wanted
 from notebook_probe.train.checkpoints.index import Checkpoint
 from notebook_probe.train.checkpoints.keeping import Keep
@@ -24,19 +24,19 @@ __all__ = ["Kept"]
 
 
 class Kept:
-    """Saves and loads a training's checkpoints.
+    """Saving and loading of a training's checkpoints.
 
     Parameters
     ----------
-    loop : Training
+    loop : SavedTraining
     """
 
-    def __init__(self, loop: Training) -> None:
+    def __init__(self, loop: SavedTraining) -> None:
         self._loop = loop
         self._stores: dict[str, CheckpointStore] = {}
 
     def store(self, location: Location) -> CheckpointStore:
-        """The one of a place."""
+        """Return the store of a location."""
         store = CheckpointStore(location)
         return self._stores.setdefault(store.place.name, store)
 
@@ -47,7 +47,7 @@ class Kept:
         *,
         background: bool = False,
     ) -> None:
-        """Save the state between two steps; under a rule, which then applies, or for good.
+        """Save the state between two steps; under a retention rule, or permanently.
 
         Of several processes the first one writes, and every one calls it.
         """
@@ -66,7 +66,7 @@ class Kept:
             )
 
     def amend(self, location: Location, keep: Keep) -> None:
-        """Add what was found of the state since it was saved; the rule then applies anew."""
+        """Add metrics found since the state was saved, and apply the retention rule again."""
         if own_rank()[0] == 0:
             self.store(location).amend(self._loop.n_updates, self._loop.state_metrics(), keep)
 
@@ -78,7 +78,7 @@ class Kept:
         renames: Mapping[str, str] | None = None,
         strict: bool = True,
     ) -> Checkpoint:
-        """Load the one saved last, or that of a step."""
+        """Load the last checkpoint, or the one of a step."""
         path = local_path(location)
         name = ""
         if path is not None and path.is_file():
@@ -90,7 +90,7 @@ class Kept:
         return found
 
     def before(self, step: int) -> Checkpoint:
-        """The newest state at or before a step, of those that this training went through.
+        """Return the newest state at or before a step in this training's history.
 
         Raises
         ------
@@ -158,20 +158,21 @@ def _chosen(store: CheckpointStore, step: int | None, name: str) -> Checkpoint:
     return wanted[-1]
 
 
-def _check_step(loop: Training, found: Checkpoint) -> None:
-    """A run that is open goes on counting from where it is."""
+def _check_step(loop: SavedTraining, found: Checkpoint) -> None:
+    """Check that an open run is at the step of the checkpoint."""
     run = loop.run
-    if run is not None and not run.closed and run.status_head().step != found.step:
+    step = None if run is None or run.closed else run.controls.status_head().step
+    if run is not None and step not in (None, found.step):
         raise CheckpointError(
-            f"the run {run.name!r} is at step {run.status_head().step}, the checkpoint at step "
-            f"{found.step}; close the run, load, and loop.watch(store=...) goes on there"
+            f"the run {run.name!r} is at step {step}, the checkpoint at step {found.step}; close "
+            f"the run, load, and loop.watch(store=...) goes on there"
         )
 
 
 def _note(run: Run | None, entry: Checkpoint, nbytes: int) -> None:
-    """Tell the run of a checkpoint that was written, if it is still there to be told."""
+    """Report a written checkpoint to the run, if it is still open."""
     if run is not None and not run.closed:
         loss = entry.metrics.get("loss")
         known = loss if loss is not None and math.isfinite(loss) else None
         with suppress(ClosedRunError):
-            run.checkpoint_saved(entry.step, entry.path, nbytes, known)
+            run.controls.checkpoint_saved(entry.step, entry.path, nbytes, known)

@@ -14,8 +14,8 @@ __all__ = ["Memory"]
 class Memory:
     """Copies tensors, into the memory of earlier copies once these are needed no more.
 
-    The first write to fresh memory takes the system three times as long as one to memory that is
-    there, since it clears each page of it.
+    The first write to fresh memory takes the system three times as long as one to used
+    memory, since it clears each page of it.
 
     Examples
     --------
@@ -31,7 +31,7 @@ class Memory:
         self._taken: list[tuple[Hashable, Tensor]] = []
 
     def copy(self, value: Tensor) -> Tensor:
-        """A copy in the memory of the host."""
+        """Return a copy in the memory of the host."""
         if type(value) is not Tensor or value.layout != torch.strided or value.is_quantized:
             return value.to("cpu", copy=True)
         kind = value.shape, value.stride(), value.dtype
@@ -41,12 +41,12 @@ class Memory:
         return copy
 
     def take_back(self) -> None:
-        """Nobody needs the copies any more: the next ones may lie where they lie."""
+        """Release the copies for reuse by the next ones."""
         taken = self._taken
         self.release()
         for kind, copy in reversed(taken):  # the first is taken first again
             self._free[kind].append(copy)
 
     def release(self) -> None:
-        """Hold no memory."""
+        """Release all memory."""
         self._free, self._taken = defaultdict(list), []

@@ -1,4 +1,4 @@
-"""Of a checkpoint what another training can use: weights, moments, how far it had come."""
+"""Partial use of a checkpoint by another training: weights, moments, progress."""
 
 from __future__ import annotations
 
@@ -7,7 +7,11 @@ from typing import Any
 
 from notebook_probe.errors import CheckpointError
 from notebook_probe.model.unwrapped import unwrap
-from notebook_probe.train.checkpoints.contents import Training, check_format, optimizer_differences
+from notebook_probe.train.checkpoints.contents import (
+    SavedTraining,
+    check_format,
+    optimizer_differences,
+)
 from notebook_probe.train.checkpoints.fitting import Wanted, fitted
 from notebook_probe.train.checkpoints.sharded import laid_out, optimizer_laid_out
 from notebook_probe.train.trainer.trainer import Trainer
@@ -16,7 +20,7 @@ __all__ = ["restore_partly"]
 
 
 def restore_partly(
-    loop: Training,
+    loop: SavedTraining,
     state: dict[str, Any],
     where: str,
     to_restore: Wanted = None,
@@ -25,9 +29,9 @@ def restore_partly(
     strict: bool = True,
     step: bool = True,
 ) -> str:
-    """Take the weights that fit, and what is kept of them by an optimizer of the same kind.
+    """Restore the weights that fit, and their moments from an optimizer of the same kind.
 
-    Data, generators and metrics begin as in a training of its own.
+    Data, generators and metrics begin as in a new training.
 
     Parameters
     ----------
@@ -36,7 +40,7 @@ def restore_partly(
     strict : bool
         Refuse weights of other shapes.
     step : bool
-        Go on counting from its updates; schedulers are stepped as often.
+        Continue to count from its updates; schedulers are stepped as often.
 
     Returns
     -------
@@ -73,7 +77,7 @@ def restore_partly(
 
 
 def _take_moments(trainer: Trainer, saved: dict[str, Any]) -> None:
-    """What an optimizer has kept of each parameter; its settings are those of this training."""
+    """Restore the optimizer's state of each parameter, but keep this training's settings."""
     laid = optimizer_laid_out(saved, trainer.optimizer)
     own = trainer.optimizer.state_dict()["param_groups"]
     trainer.optimizer.load_state_dict({"state": laid["state"], "param_groups": own})

@@ -1,4 +1,4 @@
-"""Where checkpoints lie: a folder of this machine, or an object store; files are replaced whole."""
+"""Locations of checkpoints: a local folder, or an object store; files are replaced whole."""
 
 from __future__ import annotations
 
@@ -17,10 +17,10 @@ from notebook_probe.record.store.location import Location, RemoteStore, local_pa
 from notebook_probe.record.store.remote import engine_of
 from notebook_probe.record.store.syncing import sync_folder, to_disk
 
-__all__ = ["DamagedError", "Fill", "Place", "place_at", "read_state"]
+__all__ = ["CheckpointFiles", "DamagedError", "Fill", "place_at", "read_state"]
 
 PARTIAL = ".partial"
-"""One name for the file being written: a killed writer leaves at most one, reused by the next."""
+"""Name of the file being written: a killed writer leaves at most one, reused by the next."""
 
 Fill = Callable[[IO[bytes]], Any]
 
@@ -29,8 +29,8 @@ class DamagedError(CheckpointError):
     """A file that could be opened holds no checkpoint that can be read."""
 
 
-class Place(Protocol):
-    """Files by name; one that is written is there as a whole, or as it was before."""
+class CheckpointFiles(Protocol):
+    """Files by name; one that is written exists as a whole, or is unchanged."""
 
     name: str
 
@@ -42,8 +42,8 @@ class Place(Protocol):
 
 
 @runtime_checkable
-class Objects(Protocol):
-    """What an engine of the record offers to others."""
+class EngineFiles(Protocol):
+    """Interface of an engine of the record for other files."""
 
     name: str
 
@@ -53,7 +53,7 @@ class Objects(Protocol):
     def delete(self, key: str) -> None: ...
 
 
-class LocalPlace:
+class CheckpointFolder:
     """A folder, made when something is first written to it."""
 
     def __init__(self, folder: Path) -> None:
@@ -96,7 +96,7 @@ class LocalPlace:
 class RemotePlace:
     """Objects of a store, through the engine that records are shipped by."""
 
-    def __init__(self, objects: Objects) -> None:
+    def __init__(self, objects: EngineFiles) -> None:
         self._objects, self.name = objects, objects.name
 
     def names(self) -> set[str]:
@@ -122,8 +122,8 @@ class RemotePlace:
         self._objects.delete(name)
 
 
-def place_at(location: Location) -> Place:
-    """The place that a path or a URL names.
+def place_at(location: Location) -> CheckpointFiles:
+    """Return the place of a path or a URL.
 
     Raises
     ------
@@ -132,9 +132,9 @@ def place_at(location: Location) -> Place:
     """
     path = local_path(location)
     if path is not None:
-        return LocalPlace(path)
+        return CheckpointFolder(path)
     engine = engine_of(location if isinstance(location, RemoteStore) else RemoteStore(location))
-    if not isinstance(engine, Objects):
+    if not isinstance(engine, EngineFiles):
         raise CheckpointError(
             f"{engine.name} cannot hold checkpoints; allowed: a folder, an object store such as "
             f"s3://bucket/checkpoints, a zarr Store"
@@ -142,8 +142,8 @@ def place_at(location: Location) -> Place:
     return RemotePlace(engine)
 
 
-def read_state(place: Place, name: str) -> dict[str, Any]:
-    """What a file holds; no code of it is run.
+def read_state(place: CheckpointFiles, name: str) -> dict[str, Any]:
+    """Read a file's state; no code in it is run.
 
     Raises
     ------
@@ -165,7 +165,7 @@ def read_state(place: Place, name: str) -> dict[str, Any]:
 
 
 def _filled(fill: Fill, file: IO[bytes]) -> None:
-    """Fill a file; what the system said is the error, not what torch makes of it."""
+    """Fill a file; raise the system's error rather than torch's."""
     try:
         fill(file)
     except RuntimeError as error:

@@ -19,7 +19,7 @@ PLAIN = (bool, int, float, complex, str, bytes, type(None), torch.dtype, torch.d
 
 
 class _Copies:
-    """Copies of tensors; what is shared is copied once."""
+    """Copies of tensors; a shared tensor is copied once."""
 
     def __init__(self, memory: Memory) -> None:
         self._memory = memory
@@ -35,7 +35,7 @@ class _Copies:
 
 
 def copied(state: Mapping[str, Any], memory: Memory) -> dict[str, Any]:
-    """Copies of all tensors, in the memory of the host; what is shared is copied once.
+    """Copy all tensors to host memory; a shared tensor is copied once.
 
     Raises
     ------
@@ -79,6 +79,6 @@ def _mapping(value: Mapping[Any, Any], where: str, copies: _Copies) -> dict[Any,
 
 
 def _address(value: Tensor) -> int:
-    """Where its first element lies; of what lies nowhere, or is empty, the object itself."""
+    """Return the address of the first element; for other or empty tensors, the object's id."""
     known = value.layout == torch.strided and value.numel() and type(value) is Tensor
     return value.data_ptr() if known else id(value)

@@ -1,4 +1,4 @@
-"""What each process of a job knows by itself, brought together for the one that writes."""
+"""States of all processes of a job, gathered for the one that writes."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ def own_rank() -> tuple[int, int]:
 
 
 def gathered(state: dict[str, Any]) -> list[dict[str, Any]]:
-    """The states of all processes, by rank; every process calls it. Nothing is pickled but data."""
+    """Gather the states of all processes, by rank; every process calls it. Pickles only data."""
     if own_rank()[1] == 1:
         return [state]
     device = _device()
@@ -34,7 +34,7 @@ def gathered(state: dict[str, Any]) -> list[dict[str, Any]]:
 
 
 def _device() -> torch.device:
-    """Where the job's collectives work."""
+    """Return the device for the job's collectives."""
     kind = "cuda" if dist.get_backend() == "nccl" else "cpu"
     return torch.device(kind, torch.cuda.current_device()) if kind == "cuda" else torch.device(kind)
 

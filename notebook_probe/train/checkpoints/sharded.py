@@ -1,4 +1,4 @@
-"""Whole tensors of a file laid out as a model's are that is split over processes."""
+"""Whole tensors of a file, laid out like a model's that is split over processes."""
 
 from __future__ import annotations
 
@@ -18,13 +18,13 @@ def whole(value: Tensor) -> Tensor:
 
 
 def laid_out(state: Mapping[str, Any], model: nn.Module) -> dict[str, Any]:
-    """Weights by name, each laid out as the model's own."""
+    """Return weights by name, each laid out like the model's own."""
     own = model.state_dict()
     return {name: _like(value, own.get(name)) for name, value in state.items()}
 
 
 def optimizer_laid_out(state: Mapping[str, Any], optimizer: Optimizer) -> dict[str, Any]:
-    """An optimizer's state, with what is of a parameter's shape laid out as the parameter."""
+    """Return an optimizer's state, with tensors laid out like their parameters."""
     own = [value for group in optimizer.param_groups for value in group["params"]]
     places = [place for group in state["param_groups"] for place in group["params"]]
     parameters = dict(zip(places, own, strict=True))

@@ -13,7 +13,7 @@ import torch
 
 from notebook_probe.errors import CheckpointError
 from notebook_probe.record.store.location import Location
-from notebook_probe.train.checkpoints.index import NAME, Checkpoint, Index
+from notebook_probe.train.checkpoints.index import NAME, Checkpoint, CheckpointIndex
 from notebook_probe.train.checkpoints.keeping import Keep
 from notebook_probe.train.checkpoints.memory import Memory
 from notebook_probe.train.checkpoints.places import place_at, read_state
@@ -22,11 +22,11 @@ __all__ = ["CheckpointStore"]
 
 
 Written: TypeAlias = Callable[[Checkpoint, int], None]
-"""Told what was written, and how many bytes."""
+"""Callback with each written checkpoint and its bytes."""
 
 
 class CheckpointStore:
-    """Saves and lists what one training keeps in one place.
+    """Storage of one training's checkpoints in one location.
 
     Parameters
     ----------
@@ -57,7 +57,7 @@ class CheckpointStore:
         background: bool,
         written: Written = lambda entry, nbytes: None,
     ) -> None:
-        """Write copies, once those of before are written; ``written`` is told of each.
+        """Write copies, once earlier ones are written; ``written`` is called with each.
 
         Raises
         ------
@@ -74,7 +74,7 @@ class CheckpointStore:
             self.wait()
 
     def amend(self, step: int, metrics: Mapping[str, float], keep: Keep) -> None:
-        """Add to what is known of a state that was saved; nothing where it was not.
+        """Add metrics to a saved state; do nothing if it was not saved.
 
         Raises
         ------
@@ -111,7 +111,7 @@ class CheckpointStore:
             ) from error
 
     def memory(self) -> Memory:
-        """What to copy the next state into, once the one before is written."""
+        """Return the memory for the next state, once the one before is written."""
         self._join()
         self._memory.take_back()
         return self._memory
@@ -142,7 +142,7 @@ class CheckpointStore:
             raise error
 
     def leave(self, at: Checkpoint | None, step: int) -> None:
-        """What is saved from now on goes on from an earlier state."""
+        """Continue from an earlier state: later checkpoints start a new line."""
         self._leaves = (self._line if at is None else at.line, step)
         self._line = 0
 
@@ -166,7 +166,7 @@ class CheckpointStore:
     def _write(
         self, state: dict[str, Any], entry: Checkpoint, keep: Keep
     ) -> tuple[Checkpoint, int]:
-        """The entry with its place, and how many bytes it has."""
+        """Return the entry with its location, and its bytes."""
         sizes = [0]
 
         def fill(file: IO[bytes]) -> None:
@@ -186,15 +186,15 @@ class CheckpointStore:
         self._prune(index, keep)
         return entry, sizes[-1]
 
-    def _prune(self, index: Index, keep: Keep) -> None:
+    def _prune(self, index: CheckpointIndex, keep: Keep) -> None:
         gone = keep.gone(index.entries)
         for one in gone:
             self.place.delete(one.name)
         if gone:
             self._write_index(index.without(gone))
 
-    def _free_name(self, index: Index, step: int) -> str:
-        """A name for a state; what lies there already is replaced only if it is of the same."""
+    def _free_name(self, index: CheckpointIndex, step: int) -> str:
+        """Return a name for a state; an existing file is replaced only if of the same state."""
         taken = self.place.names()
         own = [one.name for one in index.entries if (one.step, one.line) == (step, self._line)]
         base, n = f"step_{step:08d}", 1
@@ -204,20 +204,20 @@ class CheckpointStore:
             name = f"{base}-{n}.pt"
         return name
 
-    def _write_index(self, index: Index) -> None:
+    def _write_index(self, index: CheckpointIndex) -> None:
         text = index.text()
         self.place.write(NAME, lambda file: file.write(text))
 
     # ---------------------------------------------------------------- reading
 
     def saved(self) -> list[Checkpoint]:
-        """All of the place, in the order in which they were saved; what is on its way included."""
+        """Return all checkpoints in the order in which they were saved, including pending ones."""
         if self._thread is not None:
             self._thread.join()
         return list(self._index().entries)
 
     def last_line(self) -> list[Checkpoint]:
-        """Those from which the one saved last comes, and itself, by step."""
+        """Return the history of the last saved checkpoint, and itself, by step."""
         index = self._index()
         if not index.entries:
             return []
@@ -225,7 +225,7 @@ class CheckpointStore:
         return [one for one in index.of_line(last.line) if one.step <= last.step]
 
     def before(self, step: int) -> Checkpoint | None:
-        """The newest at or before a step, of those from which this training comes."""
+        """Return the newest checkpoint at or before a step in this training's history."""
         if self._thread is not None:
             self._thread.join()
         index = self._index()
@@ -236,8 +236,8 @@ class CheckpointStore:
         return own[-1] if own else None
 
     def read(self, name: str) -> dict[str, Any]:
-        """What one holds."""
+        """Read one checkpoint."""
         return read_state(self.place, name)
 
-    def _index(self) -> Index:
-        return Index.parsed(self.place.read(NAME), self.place.name, self.place.names())
+    def _index(self) -> CheckpointIndex:
+        return CheckpointIndex.parsed(self.place.read(NAME), self.place.name, self.place.names())

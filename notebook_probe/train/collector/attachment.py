@@ -1,13 +1,13 @@
-"""What attaching a collector returns."""
+"""Handle of an attached collector."""
 
 from __future__ import annotations
 
 from collections.abc import Callable
 
-__all__ = ["Attachment"]
+__all__ = ["CollectorAttachment"]
 
 
-class Attachment:
+class CollectorAttachment:
     """A collector on its target; ``remove()`` takes it off, and as a context manager its end does.
 
     Removing twice does nothing. What the open step has not completed is dropped.
@@ -28,7 +28,7 @@ class Attachment:
         if detach is not None:
             detach()
 
-    def __enter__(self) -> Attachment:
+    def __enter__(self) -> CollectorAttachment:
         return self
 
     def __exit__(self, *_: object) -> None:

@@ -70,12 +70,12 @@ class CollectedSeries:
                 self._transfer.depart()
 
     def names(self) -> list[str]:
-        """In the order of their first values."""
+        """Return the names in the order of their first values."""
         with self._lock:
             return [*self._series]
 
     def read(self, name: str) -> tuple[list[int], list[float]]:
-        """Steps and values of a series; none of a name that nobody used."""
+        """Return steps and values of a series; empty for an unknown name."""
         with self._lock:
             series = self._series.get(name)
             if series is None:
@@ -90,14 +90,14 @@ class CollectedSeries:
         return steps, [*map(float, values)]
 
     def save(self) -> dict[str, Any]:
-        """Everything, as `Saved` writes it."""
+        """Return everything as written by `Saved`."""
         with self._lock:
             self._transfer.depart()
             self._take_in(self._transfer.under_way)
             return Saved(self.policy, self.next_step, self._series).written()
 
     def restore(self, saved: Saved) -> None:
-        """Put what was saved in place of what is here."""
+        """Replace the contents by a saved state."""
         with self._lock:
             self.policy, self.next_step = saved.policy or self.policy, saved.next_step
             self._series, self._transfer = dict(saved.series), Transfer()

@@ -18,10 +18,10 @@ from notebook_probe.probes.step.phase import is_traced
 from notebook_probe.probes.step.plain_mode import plain_mode
 from notebook_probe.probes.step.probe import PhaseName
 from notebook_probe.run.begin.earlier import run_of
-from notebook_probe.train.collector.attachment import Attachment
+from notebook_probe.train.collector.attachment import CollectorAttachment
 from notebook_probe.train.collector.collected import CollectedSeries
 from notebook_probe.train.collector.executor import OpenSteps, Step
-from notebook_probe.train.collector.mirror import Mirror
+from notebook_probe.train.collector.mirror import CollectorMirror
 from notebook_probe.train.collector.number import read_number
 from notebook_probe.train.collector.policies import in_words, read_policy
 from notebook_probe.train.collector.recomputation import is_recomputed
@@ -42,7 +42,7 @@ OUTSIDE = "outside of a step"
 
 
 class DataCollector:
-    """Keeps numbers that a model or a loop names, as series of 64-bit floats with their steps.
+    """Store numbers that a model or a loop names, as series of 64-bit floats with their steps.
 
     Set one policy, attach it to what runs steps, and call `collect` inside. A step's numbers are
     kept when it is complete; those of one that fails are dropped. Any number of collectors attach
@@ -50,7 +50,8 @@ class DataCollector:
     collect from any thread.
 
     A run that watches the model has the numbers of training steps in its record as well, kept here
-    or not: by `Run.log`, in float32, of several in a step the mean.
+    or not, in float32, of several in a step the mean. Where the loop or another collector has a
+    series of the name, it is ``x_2`` there, of which a warning tells once.
 
     Attributes
     ----------
@@ -83,7 +84,7 @@ class DataCollector:
         self.is_silent = False
         """In a forked child: its parent goes on collecting."""
         self._asked: dict[str, Any] = {}
-        self._collected, self._mirror = CollectedSeries(), Mirror()
+        self._collected, self._mirror = CollectedSeries(), CollectorMirror()
         self._missing: Counter[str] = Counter()
         self._steps: OpenSteps | None = None
         self._pending: weakref.WeakKeyDictionary[Step, list[tuple[str, Collected]]]
@@ -136,8 +137,10 @@ class DataCollector:
 
     # ---------------------------------------------------------------- attaching
 
-    def attach_to_executor(self, target: Target, phase: PhaseName = "training") -> Attachment:
-        """Collect what is given in the steps of ``target``, from now on.
+    def attach_to_executor(
+        self, target: Target, phase: PhaseName = "training"
+    ) -> CollectorAttachment:
+        """Collect numbers in the steps of ``target``, from now on.
 
         Parameters
         ----------
@@ -154,7 +157,7 @@ class DataCollector:
 
         Returns
         -------
-        Attachment
+        CollectorAttachment
             ``remove()`` detaches; what is collected stays.
 
         Raises
@@ -176,7 +179,9 @@ class DataCollector:
         """
         return self._attach(target, phase, side_of)
 
-    def attach_to_loop(self, loop: HasTrainer, phase: PhaseName = "training") -> Attachment:
+    def attach_to_loop(
+        self, loop: HasTrainer, phase: PhaseName = "training"
+    ) -> CollectorAttachment:
         """Attach to the trainer of a loop, ``loop.trainer``, and count as the loop does.
 
         Parameters
@@ -208,18 +213,19 @@ class DataCollector:
 
     def _attach(
         self, target: object, phase: PhaseName, find: Callable[[object, PhaseName], Found]
-    ) -> Attachment:
+    ) -> CollectorAttachment:
         if phase not in get_args(PhaseName):
             raise ValueError(f"phase={phase!r}; allowed: 'training', 'eval'")
         side = find(target, phase)
         with self._lock:
             self._let_go()
             self._collected.use(read_policy(self._asked))
+            self._mirror = CollectorMirror()  # the names of the last one are free
             self._steps = steps = steps_of(side, phase, self._first_step(side), self._ended)
-        return Attachment(lambda: self._detach(steps), type(target).__name__)
+        return CollectorAttachment(lambda: self._detach(steps), type(target).__name__)
 
     def _let_go(self) -> None:
-        """Of a target that is gone; there may be no other."""
+        """Detach from a target that was garbage collected; raise if there is another."""
         steps = self._steps
         if steps is None:
             return
@@ -233,7 +239,7 @@ class DataCollector:
     def _first_step(self, side: Found) -> int:
         model = side if isinstance(side, nn.Module) else side.model
         run = run_of(model) if model is not None else None
-        return run.status_head().step if run is not None else self._collected.next_step
+        return run.controls.status_head().step if run is not None else self._collected.next_step
 
     def _detach(self, steps: OpenSteps) -> None:
         steps.close()
@@ -241,6 +247,7 @@ class DataCollector:
             if self._steps is steps:
                 self._steps = None
                 self._pending.clear()
+                self._mirror = CollectorMirror()
 
     # ---------------------------------------------------------------- collecting
 
@@ -307,7 +314,7 @@ class DataCollector:
             self.collect(math.nan, series)
 
     def _ended(self, step: Step) -> None:
-        """Keep what was collected in a step that is complete."""
+        """Store the numbers of a complete step."""
         with self._lock:
             steps, values = self._steps, self._pending.pop(step, [])
             self._collected.add(step.number, values)
@@ -326,15 +333,15 @@ class DataCollector:
         return self._collected.names()
 
     def get_series_values(self, series: str) -> list[float]:
-        """The values that are kept; none of a name that nobody used."""
+        """Return the stored values; empty for an unknown name."""
         return self.get_series(series)[1]
 
     def get_series_steps(self, series: str) -> list[int]:
-        """The steps of the values that are kept; none of a name that nobody used."""
+        """Return the steps of the stored values; empty for an unknown name."""
         return self.get_series(series)[0]
 
     def get_series(self, series: str) -> tuple[list[int], list[float]]:
-        """Steps and values of one moment, whoever collects meanwhile."""
+        """Return steps and values of one moment, also during collection."""
         return self._collected.read(series)
 
     def state_dict(self) -> dict[str, Any]:
@@ -348,7 +355,7 @@ class DataCollector:
         return self._collected.save()
 
     def load_state_dict(self, state: Mapping[str, Any]) -> None:
-        """Put what was saved in place of what is here, and go on as if never interrupted.
+        """Replace the contents by a saved state, and continue as if never interrupted.
 
         Raises
         ------
@@ -367,7 +374,7 @@ class DataCollector:
             self._collected.restore(saved)
 
     def __getstate__(self) -> dict[str, Any]:
-        """A copy has the series, and is attached to nothing."""
+        """Return the state for a copy, which has the series and is attached to nothing."""
         return {"asked": dict(self._asked), "missing": self.missing, **self.state_dict()}
 
     def __setstate__(self, state: dict[str, Any]) -> None:

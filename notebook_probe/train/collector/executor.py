@@ -1,4 +1,4 @@
-"""What a collector attaches to: whatever can say where its steps begin and end."""
+"""Targets of a collector: objects that know where their steps begin and end."""
 
 from __future__ import annotations
 
@@ -57,17 +57,17 @@ class OpenSteps(Protocol):
 
     @property
     def model(self) -> nn.Module | None:
-        """What runs in them; None when it is gone."""
+        """Model that runs in the steps; None after it was garbage collected."""
         ...
 
     @property
     def is_alive(self) -> bool:
-        """There may be more of them."""
+        """True if there may be more steps."""
         ...
 
     def now(self) -> Step | None:
-        """The step that a value belongs to which is collected on this thread now."""
+        """Return the step of a value that is collected on this thread now."""
         ...
 
     def close(self) -> None:
-        """Hear of no more steps; twice is fine."""
+        """Stop listening to steps; may be called twice."""

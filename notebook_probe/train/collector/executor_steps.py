@@ -16,7 +16,7 @@ __all__ = ["ExecutorSteps", "Side"]
 
 @dataclass(frozen=True, slots=True)
 class Side:
-    """An executor, and what is known of it.
+    """One side of a trainer: its executor and model.
 
     Attributes
     ----------
@@ -26,7 +26,7 @@ class Side:
     model : nn.Module or None
         What it runs.
     number : callable or None
-        ``number()``, the updates completed, where somebody counts them; None while nobody does.
+        ``number()``, the updates completed, where they are counted; None while they are not.
     """
 
     executor: Executor
@@ -36,7 +36,7 @@ class Side:
 
 
 class ExecutorSteps:
-    """Hears of an executor's steps.
+    """Listener to an executor's steps.
 
     Parameters
     ----------
@@ -45,7 +45,7 @@ class ExecutorSteps:
     first : int
         Number of the first step, unless the side has one.
     ended : callable
-        ``ended(step)`` is told of each that is complete.
+        ``ended(step)`` is called with each that is complete.
     """
 
     def __init__(self, side: Side, first: int, ended: Callable[[Step], None]) -> None:
@@ -72,7 +72,7 @@ class ExecutorSteps:
             link.remove()
 
     def begin(self) -> None:
-        """A step of the executor begins on this thread."""
+        """Start a step of the executor on this thread."""
         number = self._number() if self._number is not None else None
         self.threads.begin(Step(self.completed if number is None else number, self._is_training))
 
@@ -83,7 +83,7 @@ class ExecutorSteps:
 
 
 class _Link:
-    """What the executor calls; executors alone hold it, as it holds them."""
+    """Callbacks of the executor; only executors refer to it, as it refers to them."""
 
     def __init__(self, steps: ExecutorSteps, side: Side) -> None:
         self._steps = steps

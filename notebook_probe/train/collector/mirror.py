@@ -1,4 +1,4 @@
-"""What is collected of a watched model, in the record of its run as well."""
+"""Copy of collected numbers in the record of the run that watches the model."""
 
 from __future__ import annotations
 
@@ -14,14 +14,14 @@ from notebook_probe.train.collector.executor import Step
 from notebook_probe.train.collector.series import Collected
 from notebook_probe.train.collector.transfer import OnDevice
 
-__all__ = ["Mirror"]
+__all__ = ["CollectorMirror"]
 
 
-class Mirror:
-    """Logs what is collected in training steps to the run that watches the model, if one does.
+class CollectorMirror:
+    """Log collected numbers of training steps to the run that watches the model, if any.
 
     The record has one float32 number of a series at a step: the mean of those that the step had
-    when it was complete.
+    when it was complete. A series that the loop or another collector has is ``x_2`` there.
     """
 
     def __init__(self) -> None:
@@ -30,7 +30,7 @@ class Mirror:
     def show(
         self, model: nn.Module | None, step: Step, values: Sequence[tuple[str, Collected]]
     ) -> None:
-        """Log the values of a step; what cannot be logged is told of in one warning."""
+        """Log the values of a step; warn once about values that cannot be logged."""
         run = run_of(model) if step.is_training and model is not None else None
         if run is None:
             return
@@ -41,7 +41,7 @@ class Mirror:
         step.mirrored |= by_series.keys()
         for series, several in by_series.items():
             try:
-                run.log({series: _mean(several)})
+                run.controls.log_of(self, {series: _mean(several)})
             except ClosedRunError:  # by another thread, just now
                 return
             except ProbeError as error:
@@ -54,7 +54,7 @@ class Mirror:
 
 
 def _mean(values: Sequence[Collected]) -> Number:
-    """Of numbers of the host, of a device or of both, without waiting for it."""
+    """Return the mean of host or device numbers, without waiting for a device."""
     numbers = [_number(value) for value in values]
     return numbers[0] if len(numbers) == 1 else sum(numbers) / len(numbers)
 

@@ -23,7 +23,7 @@ __all__ = ["EvaluationSteps", "TrainingSteps"]
 
 
 class _ModuleSteps:
-    """Follows a module's calls and updates.
+    """Listener to a module's calls and updates.
 
     Parameters
     ----------
@@ -32,8 +32,10 @@ class _ModuleSteps:
     first : int
         Number of the step that is open now.
     ended : callable
-        ``ended(step)`` is told of each that is complete, and of what came after that in one.
+        ``ended(step)`` is called with each that is complete, and with what came after that in one.
     """
+
+    can_be_interrupted = False
 
     def __init__(self, module: nn.Module, first: int, ended: Callable[[Step], None]) -> None:
         self._module, self._ended = weakref.ref(module), ended
@@ -67,45 +69,45 @@ class _ModuleSteps:
     # ---------------------------------------------------------------- what is heard
 
     def watches(self, module: nn.Module) -> bool:
-        """The RootListener's part."""
+        """Return whether this model is the watched one; see `RootListener`."""
         return self._module() is module
 
     def enter(self, root: nn.Module) -> None:
-        """The RootListener's part."""
+        """Handle the start of a call; see `RootListener`."""
         if self._phase.enter(root):
             self._begin_call(root)
 
     def leave(self, output: object) -> None:
-        """The RootListener's part."""
+        """Handle the end of a call; see `RootListener`."""
         self._phase.leave()
 
     def step_begins(self, optimizer: Optimizer) -> None:
-        """The Listener's part."""
+        """Handle the start of an optimizer's step; see `Listener`."""
         if self._ownership.has(optimizer):
             if self._clock.stepped_before(optimizer):
                 self._advance()
             self._clock.enter(optimizer)
 
     def gradients_ready(self, optimizer: Optimizer) -> None:
-        """The Listener's part."""
+        """Ignore ready gradients; see `Listener`."""
 
     def step_ends(self, optimizer: Optimizer) -> None:
-        """The Listener's part."""
+        """Handle the end of an optimizer's step; see `Listener`."""
         if self._ownership.has(optimizer):
             self._end_update(optimizer)
 
     # ---------------------------------------------------------------- what it means
 
     def _now(self, phase: Phase | None, is_training: bool) -> Step | None:
-        """The step of this thread, in a call of some phase or outside of any."""
+        """Return the step of this thread, in a call of some phase or outside of any."""
         raise NotImplementedError
 
     def _hooks(self, module: nn.Module) -> list[UncopiedHandle]:
-        """Hooks before those that tell of calls."""
+        """Add hooks before those that count calls."""
         return []
 
     def _begin_call(self, root: nn.Module) -> None:
-        """An outermost call begins."""
+        """Handle the start of an outermost call."""
         if self._phase.now == "training" and self._clock.ready:
             self._advance()
 
@@ -117,7 +119,7 @@ class _ModuleSteps:
 
 
 class TrainingSteps(_ModuleSteps):
-    """Each ends with an update, and lasts until the next forward that trains begins.
+    """Training steps: each ends with an update, and lasts until the next training forward.
 
     What the loop names between two steps is of the one that was trained last, as far as the module
     is in training mode.
@@ -133,7 +135,7 @@ class TrainingSteps(_ModuleSteps):
         return self._open if phase == "training" else None
 
     def _is_of_training(self, called: nn.Module | None) -> bool:
-        """In the loop, or in a call that the module has no part in: of a part, a loss, a copy."""
+        """Return whether the code is training: the loop itself, or a call outside of the module."""
         if called is None:
             return True
         if called.training and self._clock.ready and self._has_part(called):
@@ -155,7 +157,7 @@ class TrainingSteps(_ModuleSteps):
 
 
 class EvaluationSteps(_ModuleSteps):
-    """Each is an outermost call that trains nothing, of the state after so many updates.
+    """Evaluation steps: outermost calls that train nothing, of the state after some updates.
 
     It lasts until the next call of any kind, for what the loop makes of its output.
     """
@@ -165,7 +167,7 @@ class EvaluationSteps(_ModuleSteps):
         super().__init__(module, first, ended)
 
     def returned(self) -> None:
-        """A call of the module has not raised."""
+        """Note that a call of the module has not raised."""
         if self._phase.now == "evaluation" and not self._phase.outer:
             self._threads.end()
 
@@ -196,7 +198,7 @@ _CALL = nn.Module._call_impl.__code__
 
 
 def _outermost_call() -> nn.Module | None:
-    """The module whose call has led here, on this stack."""
+    """Return the module whose call is innermost on this stack."""
     called = None
     frame: FrameType | None = sys._getframe(1)
     while frame is not None:

@@ -20,7 +20,7 @@ PLAIN = (Tensor, torch.nn.Parameter)
 
 
 def read_number(series: str, value: Any) -> float | Tensor:
-    """The number as float64: a float, or a 0-d tensor of its own that stays on its device.
+    """Return the number as float64: a float, or a 0-d copy that stays on its device.
 
     Integers beyond 2**53 are rounded, as float64 does; everything else is exact.
 

@@ -1,4 +1,4 @@
-"""What an optimizer does in each step, for the collectors that a trainer's context names."""
+"""Statistics of an optimizer's steps, for collectors in a trainer's context."""
 
 from __future__ import annotations
 
@@ -12,7 +12,8 @@ from torch.optim import Optimizer
 from notebook_probe.probes.parameters.ownership import Ownership
 from notebook_probe.probes.step.optimizer_steps import listen
 from notebook_probe.quantities.reduce.arrays import local
-from notebook_probe.quantities.reduce.measure import STAT, measure_difference
+from notebook_probe.quantities.reduce.device_stat import DeviceStat
+from notebook_probe.quantities.reduce.measure import STAT, measure_differences
 from notebook_probe.quantities.reduce.stat import Stat
 from notebook_probe.train.collector.data_collector import DataCollector
 
@@ -26,17 +27,22 @@ __all__ = [
 ]
 
 OPTIMIZER_GRADS_L2NORM = "optimizer_grads_l2norm"
+"""Name of the series of gradient norms, as they are applied."""
 TRAINER_LOG_STEP_SIZE_L2NORM = "trainer_log_step_size_l2norm"
+"""Name of the series of logarithms of the length of updates."""
 OPTIMIZER_GLOBAL_STEP = "optimizer_global_step"
+"""Name of the series of updates completed."""
 
 OPTIMIZER_GRADS_L2_COLLECTOR = "optimizer_grads_l2_collector"
+"""Key of a trainer's context: the collector that gets gradient norms."""
 TRAINER_LOG_STEP_SIZE_L2_COLLECTOR = "trainer_log_step_size_l2_collector"
+"""Key of a trainer's context: the collector that gets step sizes."""
 
 SUMSQ = frozenset({"sumsq"})
 
 
 class OptimizerSeries:
-    """Gives what an optimizer does in each of its steps to the collectors of a context.
+    """Pass statistics of an optimizer's steps to the collectors of a context.
 
     That under ``"optimizer_grads_l2_collector"`` gets ``optimizer_grads_l2norm``, ``||g||_2`` of
     all gradients as they are applied. That under ``"trainer_log_step_size_l2_collector"`` gets
@@ -46,7 +52,7 @@ class OptimizerSeries:
 
     They are the quantities `grad_norm` and `log_step_size` of the optimizer's parameters. Nothing
     is computed for a collector that is not attached. Where several optimizers step in a step, each
-    gives numbers of its own. Dropping it ends it.
+    gives separate numbers. Dropping it ends it.
 
     Parameters
     ----------
@@ -75,6 +81,8 @@ class OptimizerSeries:
     >>> series.remove()
     """
 
+    can_be_interrupted = False
+
     def __init__(self, model: nn.Module, context: Mapping[str, Any]) -> None:
         self._context = context
         self._ownership = Ownership(model)
@@ -89,14 +97,14 @@ class OptimizerSeries:
         self._end()
 
     def step_begins(self, optimizer: Optimizer) -> None:
-        """The Listener's part: the weights before."""
+        """Copy the weights before the step; see `Listener`."""
         self._norm, self._before = None, []
         if self._is_wanted(optimizer, TRAINER_LOG_STEP_SIZE_L2_COLLECTOR):
             trained = [weight for weight in _parameters(optimizer) if weight.requires_grad]
             self._before = [(weight, local(weight.detach()).clone()) for weight in trained]
 
     def gradients_ready(self, optimizer: Optimizer) -> None:
-        """The Listener's part: gradients, those of a closure's last run."""
+        """Measure the gradients, those of a closure's last run; see `Listener`."""
         if self._is_wanted(optimizer, OPTIMIZER_GRADS_L2_COLLECTOR):
             gradients = [weight.grad for weight in _parameters(optimizer)]
             norm = _length(STAT.measure_all([g for g in gradients if g is not None], SUMSQ))
@@ -104,7 +112,7 @@ class OptimizerSeries:
             self._norm = norm if norm is None or scale is None else norm / scale.to(norm.device)
 
     def step_ends(self, optimizer: Optimizer) -> None:
-        """The Listener's part: the weights after; the collectors get what there is."""
+        """Measure the change of the weights, and pass the results on; see `Listener`."""
         if not self._ownership.has(optimizer):
             return
         found = {}
@@ -112,7 +120,9 @@ class OptimizerSeries:
             _give(collector, OPTIMIZER_GRADS_L2NORM, self._norm, "no gradient")
             found[id(collector)] = collector
         if (collector := self._under(TRAINER_LOG_STEP_SIZE_L2_COLLECTOR)) is not None:
-            moved = _length([_difference(new, old) for new, old in self._before])
+            news = [local(new.detach()) for new, _ in self._before]
+            olds = [old for _, old in self._before]
+            moved = _length(measure_differences(news, olds, SUMSQ))
             size = None if moved is None else moved.log()
             _give(collector, TRAINER_LOG_STEP_SIZE_L2NORM, size, "no parameter")
             found[id(collector)] = collector
@@ -142,15 +152,11 @@ def _give(collector: DataCollector, series: str, number: Tensor | None, reason: 
         collector.collect(number, series)
 
 
-def _difference(new: Tensor, old: Tensor) -> Stat:
-    return measure_difference(local(new.detach()), old, SUMSQ)
-
-
 def _parameters(optimizer: Optimizer) -> list[Tensor]:
     return [weight for group in optimizer.param_groups for weight in group["params"]]
 
 
-def _length(stats: Sequence[Stat]) -> Tensor | None:
+def _length(stats: Sequence[Stat | DeviceStat]) -> Tensor | None:
     """Root of the sum of all squares, where these are; None of nothing."""
     squares = [torch.as_tensor(stat.sumsq, dtype=torch.float64) for stat in stats]
     if not squares:

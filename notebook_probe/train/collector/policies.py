@@ -1,4 +1,4 @@
-"""How many points of a series are kept, and which: all, every n-th, or fewer than n of them."""
+"""Retention of a series' points: all, every n-th, or fewer than n."""
 
 from __future__ import annotations
 
@@ -11,19 +11,19 @@ __all__ = ["EveryNth", "FewerThan", "KeepAll", "Policy", "in_words", "read_polic
 
 
 class Policy(Protocol):
-    """Which values of a series stay; equal policies keep the same ones."""
+    """Retention of a series' values; equal policies keep the same ones."""
 
     @property
     def asked(self) -> dict[str, Any]:
-        """What `read_policy` reads it from."""
+        """Arguments from which `read_policy` makes the policy."""
         ...
 
     def takes(self, index: int, stride: int) -> bool:
-        """Whether to keep value number ``index`` of a series, of which every ``stride``-th is."""
+        """Return whether to keep value number ``index``, with every ``stride``-th kept so far."""
         ...
 
     def is_over(self, n_kept: int) -> bool:
-        """So many are kept that every second one has to go, and the stride doubles."""
+        """Return whether so many are kept that every second one goes, and the stride doubles."""
         ...
 
 
@@ -80,7 +80,7 @@ class FewerThan:
 
 
 def in_words(asked: Mapping[str, Any]) -> str:
-    """What the setters were called with.
+    """Return the calls of the setters.
 
     >>> in_words({"collect_all": "", "keep_n_points": 5})
     'collect_all(), keep_n_points(5)'
@@ -89,7 +89,7 @@ def in_words(asked: Mapping[str, Any]) -> str:
 
 
 def read_policy(asked: Mapping[str, Any]) -> Policy:
-    """The one policy of a collector.
+    """Return the only policy of a collector.
 
     Parameters
     ----------

@@ -1,4 +1,4 @@
-"""What a collector holds as a state: numbers, text and tensors, which load without pickled code."""
+"""Saved state of a collector: numbers, text and tensors, loaded without pickled code."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ class Saved:
     series: Mapping[str, Series]
 
     def written(self) -> dict[str, Any]:
-        """As ``torch.load(..., weights_only=True)`` reads it."""
+        """Return a state that ``torch.load(..., weights_only=True)`` can read."""
         return {
             "policy": {} if self.policy is None else self.policy.asked,
             "next_step": self.next_step,

@@ -46,18 +46,18 @@ class Series:
             self._thin()
 
     def settle(self) -> None:
-        """Put what has come from the device beside what is on the host."""
+        """Move values that have arrived from the device to the host's."""
         here = [*takewhile(_is_here, self._coming)]
         self._on_host.extend(map(float, here))
         del self._coming[: len(here)]
 
     def values(self) -> list[Collected]:
-        """What is kept; of a value that was on a device ``float()`` waits for it."""
+        """Return the stored values; ``float()`` of one on a device waits for it."""
         return [*self._on_host, *self._coming]
 
     @classmethod
     def of(cls, steps: list[int], values: list[float], count: int, stride: int) -> Series:
-        """One that has come so far."""
+        """Return a series with these values so far."""
         made = cls()
         made.steps, made._on_host = array("q", steps), array("d", values)
         made.count, made.stride = count, stride

@@ -1,4 +1,4 @@
-"""What a collector may be attached to, and the steps of each kind."""
+"""Targets of a collector, and the steps of each kind."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ SIDES = {"training": "training", "eval": "evaluation"}
 
 
 def side_of(target: object, phase: PhaseName) -> Found:
-    """The module or the executor that is meant.
+    """Return the module or the executor of a target.
 
     Raises
     ------
@@ -69,7 +69,7 @@ def side_of(target: object, phase: PhaseName) -> Found:
 
 
 def side_of_loop(loop: object, phase: PhaseName) -> Found:
-    """That of its trainer, counted as the loop counts.
+    """Return the side of the loop's trainer, counted as the loop counts.
 
     Raises
     ------
@@ -89,7 +89,7 @@ def side_of_loop(loop: object, phase: PhaseName) -> Found:
 
 
 def steps_of(side: Found, phase: PhaseName, first: int, ended: Callable[[Step], None]) -> OpenSteps:
-    """Its steps from now on, counted from ``first`` where it does not count them itself."""
+    """Return the steps from now on, counted from ``first`` unless they have numbers."""
     if isinstance(side, Side):
         return ExecutorSteps(side, first, ended)
     kind = TrainingSteps if phase == "training" else EvaluationSteps
@@ -97,7 +97,7 @@ def steps_of(side: Found, phase: PhaseName, first: int, ended: Callable[[Step], 
 
 
 class _StateStep:
-    """The updates that a loop has completed; it is held weakly."""
+    """Completed updates of a loop, which is referenced weakly."""
 
     def __init__(self, loop: Any) -> None:
         self._loop = weakref.ref(loop)

@@ -22,7 +22,7 @@ class ThreadSteps:
     Parameters
     ----------
     ended : callable
-        ``ended(step)`` is told of each that is complete.
+        ``ended(step)`` is called with each that is complete.
     """
 
     def __init__(self, ended: Callable[[Step], None]) -> None:
@@ -32,24 +32,24 @@ class ThreadSteps:
         self._steps: weakref.WeakSet[Step] = weakref.WeakSet()
 
     def begin(self, step: Step) -> None:
-        """A step begins on this thread, in place of one that failed, perhaps."""
+        """Start a step on this thread, possibly in place of one that failed."""
         with self._lock:
             self._local.step, self._local.is_helper = step, False
             self._steps.add(step)
 
     def forget(self) -> None:
-        """What comes on this thread is of no step."""
+        """Forget the step of this thread."""
         self._local.step, self._local.is_helper = None, False
 
     def end(self) -> None:
-        """The step of this thread is complete."""
+        """Complete the step of this thread."""
         step = self._local.step
         if step is not None and not step.has_ended:
             step.has_ended = True
             self._ended(step)
 
     def now(self, is_training: bool | None) -> Step | None:
-        """The step of this thread; on a thread that runs none, the only one that runs.
+        """Return the step of this thread; on a thread that runs none, the only one that runs.
 
         Such are the threads of a backward pass and those of `torch.nn.DataParallel`. A step that is
         complete lasts until the next begins, or the model is put into another mode: where no mode

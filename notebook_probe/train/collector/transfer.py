@@ -32,11 +32,11 @@ class OnDevice:
 
     @property
     def is_here(self) -> bool:
-        """It is on the host."""
+        """True if it is on the host."""
         return self.tensor is None
 
     def land(self, value: float) -> None:
-        """It has come, as ``value``."""
+        """Set the arrived ``value``."""
         self._value = value
         self.tensor = None
 
@@ -46,7 +46,7 @@ class OnDevice:
 
 
 class Flight:
-    """One copy, of what waited on some devices.
+    """One copy of the numbers that waited on some devices.
 
     Parameters
     ----------
@@ -73,7 +73,7 @@ class Flight:
 
 
 class Transfer:
-    """Brings numbers to the host when there are many, or when somebody asks."""
+    """Copy numbers to the host when there are many, or on request."""
 
     def __init__(self) -> None:
         self._waiting: list[OnDevice] = []
@@ -87,7 +87,7 @@ class Transfer:
 
     @property
     def is_full(self) -> bool:
-        """It is time to copy."""
+        """True if it is time to copy."""
         return len(self._waiting) >= BATCH
 
     def depart(self) -> None:

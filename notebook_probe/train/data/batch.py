@@ -1,4 +1,4 @@
-"""One batch: what the model is called with, and what its output is compared with."""
+"""One batch: inputs of the model, and labels for its output."""
 
 from __future__ import annotations
 
@@ -9,15 +9,15 @@ from typing import Any, NamedTuple, TypeAlias
 import torch
 from torch import Tensor
 
-__all__ = ["LABEL_KEYS", "Batch", "Device", "Spec", "moved", "read_item"]
+__all__ = ["LABEL_KEYS", "Batch", "Device", "Spec", "check_batches", "moved", "read_item"]
 
 Spec: TypeAlias = Hashable
-"""What kind of batch it is, where a data set has several; None where it has one."""
+"""Kind of a batch, if a dataset has several; None if it has one."""
 
 Device: TypeAlias = "torch.device | str"
 
 LABEL_KEYS = ("labels", "label", "targets", "target")
-"""Under these a batch that is a dict has what is to be learnt."""
+"""Keys of the labels in a batch that is a dict."""
 
 NO_KEYWORDS: Mapping[str, Any] = MappingProxyType({})
 
@@ -28,7 +28,7 @@ ALLOWED = (
 
 
 class Batch(NamedTuple):
-    """What a step is made of.
+    """Batch of a step.
 
     Attributes
     ----------
@@ -47,11 +47,11 @@ class Batch(NamedTuple):
 
     @property
     def shape(self) -> tuple[int, int, tuple[str, ...]]:
-        """How many inputs and labels there are, and what the keywords are called."""
+        """Numbers of inputs and labels, and the names of the keywords."""
         return len(self.inputs), len(self.labels), tuple(self.keywords)
 
     def to(self, device: Device) -> Batch:
-        """The same batch with its tensors there."""
+        """Return the same batch with its tensors there."""
         return Batch(
             self.spec,
             tuple([moved(value, device) for value in self.inputs]),
@@ -84,6 +84,29 @@ def read_item(item: Any) -> Batch:
     return batch
 
 
+def check_batches(where: str, given: Any) -> None:
+    """Refuse one batch where batches are expected, of which each part would be read as a batch.
+
+    Parameters
+    ----------
+    where : str
+        What it was given as, in words.
+    given : object
+
+    Raises
+    ------
+    TypeError
+        For a dict, a tensor, and a tuple with a tensor or a dict in it.
+    """
+    is_pair = type(given) is tuple and any(isinstance(one, Tensor | Mapping) for one in given)
+    if is_pair or isinstance(given, Tensor | Mapping):
+        shape = "(x, y)" if is_pair else "x"
+        raise TypeError(
+            f"{where}: one batch is given where batches are expected; allowed: a list of them, "
+            f"such as [{shape}]"
+        )
+
+
 def _parts_of(item: Any) -> tuple[Spec, Any, Any]:
     if isinstance(item, Mapping):
         labels = [item[key] for key in LABEL_KEYS if key in item]
@@ -112,7 +135,7 @@ def _listed(values: Any) -> tuple[Any, ...]:
 
 
 def moved(value: Any, device: Device) -> Any:
-    """A tensor, or what holds tensors, on that device; anything else as it is."""
+    """Move a tensor, or a container of tensors, to that device; return anything else unchanged."""
     if isinstance(value, Tensor):
         return value.to(device, non_blocking=True)
     if isinstance(value, Mapping):

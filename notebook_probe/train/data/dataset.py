@@ -1,4 +1,4 @@
-"""Any iterable as a data set that knows its name and where it is."""
+"""Any iterable as a dataset with a name and a position."""
 
 from __future__ import annotations
 
@@ -6,16 +6,20 @@ from collections.abc import Iterable, Iterator, Mapping
 from typing import Any, Protocol, runtime_checkable
 
 from notebook_probe.run.loop.passes import samples_per_batch
-from notebook_probe.train.data.batch import Batch, Spec, read_item
-from notebook_probe.train.data.loader_generators import loader_generators, set_loader_generators
+from notebook_probe.train.data.batch import Batch, Spec, check_batches, read_item
+from notebook_probe.train.data.loader_generators import (
+    begin_with_new_workers,
+    loader_generators,
+    set_loader_generators,
+)
 from notebook_probe.train.generators import generator_states, same_generators, set_generators
 
-__all__ = ["DataError", "Dataset", "Resettable", "as_dataset"]
+__all__ = ["DataError", "Dataset", "Resettable", "as_dataset", "begin_again", "for_evaluation"]
 
 
 @runtime_checkable
 class Resettable(Protocol):
-    """A data set of your own: it has a name, and begins anew when it is told to."""
+    """User's data set: it has a name, and starts again on request."""
 
     name: str
 
@@ -34,7 +38,8 @@ class Dataset:
     ----------
     source : iterable
         A DataLoader, a list, or whatever can be gone through; with ``reset()`` that is called
-        before each pass but the first.
+        before each pass but the first. An iterator with ``reset()`` is reset before every pass
+        that begins at the beginning.
     name : str, optional
         Its own ``name``, else ``"train"``. Results of an evaluation are called after it.
 
@@ -42,6 +47,9 @@ class Dataset:
     ----------
     position : int
         Batches drawn in this pass.
+    keeps_workers : bool
+        The persistent workers of a DataLoader stay from pass to pass. Else each pass begins with
+        new ones, so that a training continues from a checkpoint as if it had never stopped.
 
     Examples
     --------
@@ -53,9 +61,11 @@ class Dataset:
     def __init__(self, source: Iterable[Any], name: str | None = None) -> None:
         if not isinstance(source, Iterable):
             raise TypeError(f"{type(source).__name__} is no data: an iterable of batches is needed")
+        check_batches(f"data {type(source).__name__}", source)
         self.source = source
         self.name = str(name or getattr(source, "name", None) or "train")
         self.position = 0
+        self.keeps_workers = False
         self._batches: Iterator[Any] | None = None
         self._shapes: dict[Spec, tuple[int, int, tuple[str, ...]]] = {}
         self._begun_with: Mapping[str, Any] = {}
@@ -65,7 +75,7 @@ class Dataset:
 
     @property
     def length(self) -> int | None:
-        """Batches of a pass; None where nobody knows."""
+        """Batches of a pass; None if unknown."""
         try:
             return len(self.source)  # type: ignore[arg-type]
         except TypeError:
@@ -73,14 +83,14 @@ class Dataset:
 
     @property
     def samples_per_batch(self) -> float | None:
-        """On average over a pass; None where its source does not tell."""
+        """Average over a pass; None if the source does not say."""
         return samples_per_batch(self.source)
 
     def __iter__(self) -> Iterator[Batch]:
         return self
 
     def __next__(self) -> Batch:
-        """The next batch; StopIteration at the end of the pass, again and again until `reset`.
+        """Return the next batch; StopIteration at the end of the pass, repeatedly until `reset`.
 
         Raises
         ------
@@ -91,6 +101,8 @@ class Dataset:
         """
         try:
             if self._batches is None:
+                if not self.keeps_workers:
+                    begin_with_new_workers(self.source)
                 self._begun_with = self._generators()
                 self._batches = iter(self.source)
             item = next(self._batches)
@@ -119,26 +131,27 @@ class Dataset:
         return f"{kind}: {now}; before {before}, and batches of one kind are alike"
 
     def reset(self) -> None:
-        """Begin a pass anew.
+        """Start a new pass.
 
         Raises
         ------
         RuntimeError
             When the source is an iterator, which can be gone through once.
         """
-        if self._batches is self.source and self.position:
+        is_again = begin_again(self.source)
+        if not is_again and self._batches is self.source and self.position:
             raise RuntimeError(
                 f"data {self.name!r} is {type(self.source).__name__}, an iterator that can be gone "
                 f"through once; more passes need what can be, such as a list or a DataLoader"
             )
-        if isinstance(self.source, Resettable) and self._batches is not None:
+        if not is_again and isinstance(self.source, Resettable) and self._batches is not None:
             self.source.reset()
         self._batches, self.position = None, 0
 
     # ---------------------------------------------------------------- going on later
 
     def state_dict(self, ahead: int = 0) -> dict[str, Any]:
-        """Where it is: the source's own state if it has one, else how often to draw again.
+        """Return the position: the source's own state if it has one, else how often to draw again.
 
         The last ``ahead`` batches, which were drawn for a step that was not done, are drawn again.
         """
@@ -152,7 +165,7 @@ class Dataset:
         return state
 
     def load_state_dict(self, state: Mapping[str, Any]) -> int:
-        """Go on where `state_dict` was asked; returns how many batches were drawn to get there.
+        """Continue from `state_dict`; return how many batches were drawn to get there.
 
         A source with ``load_state_dict``, such as torchdata's StatefulDataLoader, draws none.
         """
@@ -165,6 +178,7 @@ class Dataset:
                 self._batches = iter(self.source)
             return 0
         with same_generators():
+            begin_again(self.source)
             self._draw_again(state)
         set_loader_generators(self.source, state.get("loader", []))
         return self.position
@@ -194,7 +208,25 @@ def _words(shape: tuple[int, int, tuple[str, ...]]) -> str:
 
 
 def as_dataset(data: Any, nameless: str = "train") -> Dataset:
-    """The data set itself, or what is made of an iterable, and what it is called without a name."""
+    """Return the dataset itself, or one made from an iterable, with a default name."""
     if isinstance(data, Dataset):
         return data
     return Dataset(data, getattr(data, "name", None) or nameless)
+
+
+def begin_again(source: object) -> bool:
+    """Reset an iterator with ``reset()``, which continues where it is; return whether it is one."""
+    reset = getattr(source, "reset", None)
+    if not (callable(reset) and isinstance(source, Iterator)):
+        return False
+    reset()
+    return True
+
+
+def for_evaluation(data: Any) -> Dataset:
+    """Return data to evaluate as a data set, whose loader keeps its persistent workers."""
+    if isinstance(data, Dataset):
+        return data
+    found = as_dataset(data, "eval")
+    found.keeps_workers = True
+    return found

@@ -1,4 +1,4 @@
-"""The generators of its own that a DataLoader draws from."""
+"""Own generators of a DataLoader."""
 
 from __future__ import annotations
 
@@ -6,8 +6,9 @@ from collections.abc import Sequence
 from typing import Any
 
 import torch
+from torch.utils.data import DataLoader
 
-__all__ = ["loader_generators", "set_loader_generators"]
+__all__ = ["begin_with_new_workers", "loader_generators", "set_loader_generators"]
 
 
 def loader_generators(source: Any) -> list[torch.Tensor]:
@@ -19,6 +20,17 @@ def set_loader_generators(source: Any, states: Sequence[torch.Tensor]) -> None:
     """Put back what `loader_generators` gave."""
     for generator, state in zip(_of(source), states, strict=False):
         generator.set_state(state)
+
+
+def begin_with_new_workers(source: Any) -> None:
+    """Start the next pass of a loader with new workers, even if its workers persist.
+
+    Persistent workers keep their random generators from pass to pass, which no checkpoint can
+    store. New ones are seeded by the loader as the pass begins, and that seed is kept.
+    """
+    has_own_state = callable(getattr(source, "state_dict", None))
+    if isinstance(source, DataLoader) and source.persistent_workers and not has_own_state:
+        source._iterator = None
 
 
 def _of(source: Any) -> list[torch.Generator]:

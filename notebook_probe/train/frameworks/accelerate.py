@@ -59,7 +59,7 @@ class WatchTracker(GeneralTracker):
 
     @property
     def tracker(self) -> Run | None:
-        """As accelerate calls it."""
+        """Run under accelerate's name."""
         return self.run
 
     def start(self) -> None:
@@ -91,7 +91,7 @@ class WatchTracker(GeneralTracker):
             self._watched.trained(values)
 
     def batches(self, loader: Iterable[Batch]) -> TrackedBatches[Batch]:
-        """The training's batches, an epoch each time: Pause, Step and Stop act before one is drawn.
+        """Return the batches, for one epoch at a time: Pause, Step and Stop act before each.
 
         After the last batch of an epoch they wait for the next epoch, so that what is logged of
         this one comes first. Stop raises `TrainingStopped`. The waiting is measured.
@@ -104,7 +104,7 @@ class WatchTracker(GeneralTracker):
         return TrackedBatches(loader, self)
 
     def finish(self) -> None:
-        """The training has ended; called by ``end_training``."""
+        """End the training; called by ``end_training``."""
         self._watched.ended()
 
     def _begin_epoch(self, loader: Iterable[Batch]) -> Iterable[Batch]:

@@ -104,7 +104,7 @@ class WatchHandler:
 
 
 def _end(state: Any) -> int:
-    """The last iteration; -1 where nobody knows."""
+    """Return the last iteration; -1 if unknown."""
     if state.max_iters is not None:
         return state.max_iters
     known = state.max_epochs is not None and state.epoch_length is not None

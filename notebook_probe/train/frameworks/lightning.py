@@ -97,7 +97,7 @@ class WatchCallback(Callback):
             trainer.should_stop = True
 
     def _new(self, trainer: Any) -> dict[str, Any]:
-        """What was logged since the last look: Lightning makes the values of a loop anew.
+        """Return new logged values: Lightning makes the values of a loop again.
 
         Looked at in every process, recording or not: Lightning may reduce over all of them.
         """

@@ -1,4 +1,4 @@
-"""What a module of this room says where its library is not installed."""
+"""Error text of these modules if their library is not installed."""
 
 from __future__ import annotations
 

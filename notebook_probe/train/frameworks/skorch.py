@@ -14,7 +14,7 @@ with needs("skorch"):
 __all__ = ["WatchCallback"]
 
 NO_NUMBERS = ("batches", "epoch")
-"""What an epoch's row of the history has besides."""
+"""Other entries in an epoch's row of the history."""
 
 
 class WatchCallback(Callback):
@@ -79,7 +79,7 @@ class WatchCallback(Callback):
     # ---------------------------------------------------------------- copies of the net
 
     def get_params(self, deep: bool = True) -> dict[str, Any]:
-        """The options of watch: a clone of the net trains another module, in a run of its own."""
+        """Return the options of watch: a clone of the net trains another module, in a new run."""
         return dict(self._options)
 
     def __getstate__(self) -> dict[str, Any]:

@@ -15,7 +15,7 @@ with needs("transformers"):
 __all__ = ["WatchCallback"]
 
 SUMMARY = "train_runtime"
-"""What the trainer logs of the whole training has this."""
+"""Key that identifies the trainer's summary of the whole training."""
 
 
 class WatchCallback(TrainerCallback):
@@ -23,7 +23,8 @@ class WatchCallback(TrainerCallback):
 
     ``loss``, ``grad_norm`` and ``learning_rate`` are logged every ``logging_steps`` and recorded
     at the step that was trained last; by epoch they are, as evaluations are, of the state: their
-    step is the number of updates completed, the Trainer's ``global_step``. The summary of the
+    step is the number of updates completed, the Trainer's ``global_step``. Where ``grad_norm`` is
+    measured of the whole model, what is logged is read as ``logged_grad_norm``. The summary of the
     training is kept in ``run.annotations``. Stop sets ``should_training_stop``, so that the
     Trainer ends the training. It has no hook for exceptions.
 

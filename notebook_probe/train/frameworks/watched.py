@@ -1,4 +1,4 @@
-"""What somebody else's trainer tells the run that records it."""
+"""Reports of other libraries' trainers to the run that records."""
 
 from __future__ import annotations
 
@@ -57,12 +57,12 @@ class Watched:
     @property
     def step(self) -> int:
         """Number of updates completed; 0 where nothing is recorded."""
-        return self._run.status_head().step if self.is_recording else 0
+        return self._run.controls.status_head().step if self.is_recording else 0
 
     def begin(
         self, model: nn.Module, done: int = 0, total: int = UNKNOWN, *, is_main: bool = True
     ) -> None:
-        """A training begins: of ``total`` updates so many are ``done`` already."""
+        """Start a training of ``total`` updates, ``done`` of which are done already."""
         if self._watches_itself and not self._watches(model):
             if self._options.get("rank", "auto") is None and not is_main:
                 return
@@ -71,43 +71,43 @@ class Watched:
             self.expect(done, total)
 
     def expect(self, done: int, total: int) -> None:
-        """Say how far the training goes, in updates, of which so many are done."""
+        """Set how far training goes, in updates, and how many are done."""
         if self.is_recording:
             end = self.step + max(total - done, 0)
             self._run.expect(start_step=self.step, end_step=end)
 
     def expects(self, epoch: int) -> None:
-        """An epoch, counted from 0, begins; whoever draws its batches notes it."""
+        """Note the start of an epoch, counted from 0; loaders note it themselves."""
         if self.is_recording:
             self._run.expect(epoch=epoch)
 
     def epoch(self, number: int) -> None:
-        """An epoch, counted from 0, begins."""
+        """Start an epoch, counted from 0."""
         if self.is_recording:
             self.expects(number)
             self._run.note("epoch", f"epoch {number + 1} begins", epoch=number)
 
     def trained(self, values: Mapping[str, Any]) -> None:
-        """A step is over, before its boundary is passed; what is no number is left out."""
+        """Record numbers of a step that is over, before its boundary; other values are skipped."""
         self._log(values, "training")
 
     def evaluated(self, values: Mapping[str, Any]) -> None:
-        """The state between two steps has these numbers; what is no number is left out."""
+        """Record numbers of the state between two steps; other values are skipped."""
         self._log(values, "eval")
 
     def annotate(self, values: Mapping[str, Any]) -> None:
-        """The whole training has these numbers; what is no number is left out."""
+        """Record numbers of the whole training; other values are skipped."""
         if self.is_recording:
             numbers = {name: float(value) for name, value in values.items() if _is_number(value)}
             self._run.annotate(**numbers)
 
     def boundary(self) -> None:
-        """Let Pause, Step and Stop act; raises TrainingStopped."""
+        """Apply Pause, Step and Stop; raises TrainingStopped."""
         if self._recording is not None:
             self._recording.boundary()
 
     def is_stopped(self) -> bool:
-        """As `boundary`, for trainers that are told to stop."""
+        """Apply `boundary`, and return whether to stop, for trainers with a flag."""
         try:
             self.boundary()
         except TrainingStopped:
@@ -115,7 +115,7 @@ class Watched:
         return False
 
     def ended(self, error: BaseException | None = None) -> None:
-        """No step follows for now; the run stays open, to be looked at."""
+        """End the steps for now; the run stays open for inspection."""
         if self._recording is not None:
             self._recording.ended(error)
 
@@ -127,12 +127,12 @@ class Watched:
         return self.run
 
     def _watches(self, model: nn.Module) -> bool:
-        return self.is_recording and self._run.watches(unwrap(model))
+        return self.is_recording and self._run.controls.watches(unwrap(model))
 
     def _options_at(self, done: int) -> dict[str, Any]:
-        """A training that goes on from a checkpoint goes on in its record, if it is named."""
+        """Return options that continue the named record of a resumed training."""
         is_resumed = done > 0 and self._options.get("store") is not None
-        return {"resume": done, **self._options} if is_resumed else self._options
+        return {"step": done, **self._options} if is_resumed else self._options
 
     def _log(self, values: Mapping[str, Any], phase: Any) -> None:
         if not self.is_recording:

@@ -1,4 +1,4 @@
-"""Whether losses are finite numbers: exact, and without waiting for a device."""
+"""Check for finite losses: exact, and without waiting for a device."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ CheckFinite: TypeAlias = Literal["now"] | bool
 
 
 class FiniteCheck:
-    """Raises where a loss is NaN or infinite.
+    """Raise if a loss is NaN or infinite.
 
     Parameters
     ----------
@@ -34,7 +34,7 @@ class FiniteCheck:
         self._coming: tuple[int, Callable[[], float]] | None = None
 
     def __call__(self, step: int, loss: Value) -> None:
-        """Look at the loss of a step, or at that of the one before."""
+        """Check the loss of a step, or of the one before."""
         if self._when is False:
             return
         if not isinstance(loss, Tensor):
@@ -65,7 +65,7 @@ def _refuse(step: int, loss: float) -> None:
 
 
 def _copied(loss: Tensor) -> Callable[[], float]:
-    """What gives the number once its copy has come."""
+    """Return a function that returns the number once its copy has arrived."""
     host = torch.empty((), dtype=loss.dtype, pin_memory=True)
     host.copy_(loss, non_blocking=True)
     event = torch.cuda.Event()

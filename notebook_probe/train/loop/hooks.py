@@ -1,4 +1,4 @@
-"""Functions that a loop calls, in an order of their own."""
+"""Functions that a loop calls, ordered by priority."""
 
 from __future__ import annotations
 
@@ -13,14 +13,14 @@ __all__ = ["Hook", "Hooks"]
 
 @dataclass(eq=False, slots=True)
 class Hook:
-    """One function in a loop; `remove` takes it out, at once."""
+    """One function in a loop; `remove` takes effect at once."""
 
     call: Callable[..., Any]
     name: str
     priority: float
     removed: bool = field(default=False, init=False)
     others: tuple[Hook, ...] = field(default=(), init=False)
-    """Of other kinds, that go with it."""
+    """Hooks of other kinds for the same object."""
 
     def remove(self) -> None:
         """Call it no more."""
@@ -30,7 +30,7 @@ class Hook:
 
 
 class Hooks:
-    """Those of one kind: lower priority first, then in the order in which they came.
+    """Hooks of one kind: lower priority first, then in the order in which they were added.
 
     What is added acts from the next round on, what is removed at once.
 
@@ -92,7 +92,7 @@ class Hooks:
                     raise self._named(hook, error) from error
 
     def call_each(self, *args: Any) -> None:
-        """Call every one, whatever the others do; then raise the first error."""
+        """Call every hook, even after errors; then raise the first error."""
         first: HookError | None = None
         for hook in self._hooks:
             try:

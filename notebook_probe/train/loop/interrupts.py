@@ -13,7 +13,7 @@ __all__ = ["interrupts_wait"]
 
 @contextmanager
 def interrupts_wait(act: Callable[[], None]) -> Iterator[None]:
-    """The first interrupt inside calls ``act``; the second raises KeyboardInterrupt as ever.
+    """Call ``act`` at the first interrupt inside; the second raises KeyboardInterrupt.
 
     Only on the main thread, and where nobody else handles interrupts.
     """

@@ -4,38 +4,48 @@ from __future__ import annotations
 
 import time
 from array import array
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from functools import partial
-from itertools import islice
-from operator import index
-from typing import Any
+from numbers import Integral
+from typing import Any, TypeAlias
 
-from notebook_probe.errors import NoChangeError, TrainingStopped
+from notebook_probe.alerts import Rule
+from notebook_probe.record.store.location import Location
 from notebook_probe.run.background import Background
-from notebook_probe.run.reached_step import ReachedStep
 from notebook_probe.run.run import Run
-from notebook_probe.train.data.batch import Batch
-from notebook_probe.train.data.dataset import Dataset, as_dataset
-from notebook_probe.train.generators import generator_states, set_generators
-from notebook_probe.train.loop.finite import CheckFinite, FiniteCheck
-from notebook_probe.train.loop.interrupts import interrupts_wait
+from notebook_probe.run.watch import watch
+from notebook_probe.schedules import Every, Geometric, ScheduleLike, Seconds, Times
+from notebook_probe.schedules import schedule as read_schedule
+from notebook_probe.train.checkpoints.fitting import Wanted
+from notebook_probe.train.checkpoints.index import Checkpoint
+from notebook_probe.train.checkpoints.kept import Kept
+from notebook_probe.train.data.dataset import Dataset, for_evaluation
+from notebook_probe.train.loop.counts import epochs, whole
+from notebook_probe.train.loop.finite import CheckFinite
+from notebook_probe.train.loop.hooks import Hook
+from notebook_probe.train.loop.loop_hooks import LoopHooks
+from notebook_probe.train.loop.periodic import Periodic
 from notebook_probe.train.loop.progress import Progress
-from notebook_probe.train.loop.rewound import Plan
-from notebook_probe.train.loop.sent_back import Sent, SentBack
+from notebook_probe.train.loop.recording import Recording
+from notebook_probe.train.loop.results import LoopResults
+from notebook_probe.train.loop.rewinding import Rewinding
+from notebook_probe.train.loop.runner import LoopRunner
+from notebook_probe.train.loop.stopping import StopOn
 from notebook_probe.train.metrics.averages import Value
+from notebook_probe.train.metrics.metrics import Metrics
 from notebook_probe.train.trainer.trainer import Trainer
+from notebook_probe.uninterrupted import uninterrupted
 
 __all__ = ["Loop"]
 
-MOST_SKIPPED = 100
-"""So many updates in a row that a scaler skips are no accident."""
+OnStep: TypeAlias = Callable[[Any, Mapping[str, Value]], Any]
 
 FASTEST_S = 0.001
-"""The step duration that is told before there is one."""
+"""Step duration that is reported before there is one."""
 
 
-class Loop(SentBack):
-    """Trains: steps and epochs over data, with hooks.
+class Loop:
+    """Training loop: steps and epochs over data, with hooks.
 
     Parameters
     ----------
@@ -50,24 +60,10 @@ class Loop(SentBack):
 
     Attributes
     ----------
-    loop_step : int
-        The step that comes next; in `on_step` the one just done.
-    start_step, end_step : int
-        Of the run of the loop; one past the last step, -1 where nobody knows.
-    epoch : int
-        0-based; after `run_epochs` the number of epochs.
     shared_data : dict
-        For whoever takes part.
-    train_step_durations : array of float
-        Seconds of each step of this run of the loop, hooks included.
-    skipped_steps : int
-        Attempts that led to no update.
-    last_metrics : dict
-        The newest value of everything reported, by the name it is recorded under.
-    stopped : bool
-        The last run of the loop was ended by Stop, by `stop`, or by Ctrl-C.
-    stop_reason : str
-        What `stop` was told, or "".
+        For all hooks.
+    kept : Kept
+        Checkpoints that were saved and loaded, and where.
 
     Examples
     --------
@@ -91,39 +87,80 @@ class Loop(SentBack):
         check_finite: CheckFinite = True,
         progress: bool | None = None,
     ) -> None:
-        if not isinstance(trainer, Trainer):
-            raise TypeError(f"Loop({type(trainer).__name__}): a Trainer(model, ...) is expected")
-        if run is not None and not isinstance(run, Run):
-            raise TypeError(
-                f"Loop(trainer, run={type(run).__name__}): what nbp.watch returns is expected; "
-                f"data is given to run_steps and run_epochs"
-            )
-        super().__init__(trainer)
-        self.start_step = 0
-        self.epoch = self.skipped_steps = 0
-        self.end_step = -1
+        _check_given(trainer, run)
+        self.trainer = trainer
         self.shared_data: dict[str, Any] = {}
-        self.train_step_durations = array("d")
-        self.stopped, self.stop_reason = False, ""
-        self._finite = FiniteCheck(check_finite)
-        self._data: Dataset | None = None
-        self._unread: tuple[object, Mapping[str, Any]] = None, {}  # the first data, as it came
-        self._resumed: Mapping[str, Any] | None = None
-        self._metrics: dict[str, Value] | None = None
-        self._stopping = self._running = False
-        self._reached = ReachedStep(0)
-        self._n_skipped = 0
-        self._drawn_for_step: list[Batch] = []
+        self._hooks, self._results = LoopHooks(), LoopResults(trainer)
+        self._runner = LoopRunner(self, trainer, self._hooks, self._results, check_finite)
+        self._rewinding = Rewinding(self, self._runner, self._hooks)
+        self.kept = Kept(self)
         self.add(Progress(progress))
         if run is not None:
             self.record_to(run)
 
+    # ---------------------------------------------------------------- counters
+
+    @property
+    def n_updates(self) -> int:
+        """Updates completed, also in `on_step`: the state that the model is in."""
+        return self.trainer.global_step
+
+    @property
+    def loop_step(self) -> int:
+        """The next step; in `on_step` the one just done."""
+        return self._runner.loop_step
+
+    @property
+    def start_step(self) -> int:
+        """First step of this run of the loop."""
+        return self._runner.start_step
+
+    @property
+    def end_step(self) -> int:
+        """The step after the last one of this run of the loop; -1 if unknown."""
+        return self._runner.end_step
+
+    @property
+    def epoch(self) -> int:
+        """Epochs completed in this run of the loop: the 0-based number of the present one."""
+        return self._runner.epoch
+
+    @property
+    def skipped_steps(self) -> int:
+        """Attempts that led to no update."""
+        return self._runner.skipped_steps
+
+    @property
+    def train_step_durations(self) -> array[float]:
+        """Seconds of each step of this run of the loop, hooks included."""
+        return self._runner.durations
+
+    @property
+    def stopped(self) -> bool:
+        """The last run of the loop was ended by Stop, by `stop`, or by Ctrl-C."""
+        return self._runner.stopped
+
+    @property
+    def stop_reason(self) -> str:
+        """Reason given to `stop`, or ""."""
+        return self._runner.stop_reason
+
+    @property
+    def replaying(self) -> bool:
+        """Steps trained before are trained again, to get back to one of them."""
+        return self._rewinding.replaying
+
+    def median_train_step_duration(self) -> float:
+        """Return the upper median of the durations in s; 1 ms before there is one."""
+        durations = sorted(self.train_step_durations)
+        return durations[len(durations) // 2] if durations else FASTEST_S
+
     # ---------------------------------------------------------------- running
 
-    def run_steps(self, data: Iterable[Any], n: int) -> dict[str, Value] | None:
+    def run_steps(self, data: Iterable[Any], n: int) -> Metrics[Value] | None:
         """Train ``n`` steps; the metrics of the last one.
 
-        The data is never begun anew: the next call goes on where this one ended. None, and nothing
+        The data is never restarted: the next call continues where this one ended. None, and nothing
         is touched, when ``n`` is not positive.
 
         Raises
@@ -131,20 +168,34 @@ class Loop(SentBack):
         RuntimeError
             The data ended before.
         """
-        n = _whole(n, "run_steps")
-        return self._run_on(self._begin(data), self._n_steps(n)) if n > 0 else None
+        n = whole(n, "run_steps")
+        return (
+            self._rewinding.run_on(self._runner.begin(data), self._runner.n_steps(n))
+            if n > 0
+            else None
+        )
 
-    def run_to_global_step(self, data: Iterable[Any], step: int) -> dict[str, Value] | None:
+    def run_to_global_step(self, data: Iterable[Any], step: int) -> Metrics[Value] | None:
         """Train until ``loop_step`` is ``step``."""
-        return self.run_steps(data, _whole(step, "run_to_global_step") - self.loop_step)
+        return self.run_steps(data, whole(step, "run_to_global_step") - self.loop_step)
 
-    def run_epochs(self, data: Iterable[Any], n: int) -> dict[str, Value] | None:
-        """Train ``n`` epochs, each to the end of the data, which then begins anew.
+    def run_epochs(self, data: Iterable[Any], n: int) -> Metrics[Value] | None:
+        """Train ``n`` epochs, each to the end of the data, which then starts again.
 
-        After `load_state_dict` it goes on in the epoch, and at the batch, of the checkpoint.
+        After `load_state_dict` it continues in the epoch, and at the batch, of the checkpoint. If
+        ``n`` is not positive, it does nothing and returns None.
+
+        Warns
+        -----
+        UserWarning
+            For a negative number, and for data of length 0: nothing is trained.
         """
-        n = _whole(n, "run_epochs")
-        return self._run_on(self._begin(data), self._n_epochs(n)) if n > 0 else None
+        n = epochs(data, n)
+        return (
+            self._rewinding.run_on(self._runner.begin(data), self._runner.n_epochs(n))
+            if n > 0
+            else None
+        )
 
     def start(
         self, data: Iterable[Any], *, steps: int | None = None, epochs: int | None = None
@@ -165,231 +216,440 @@ class Loop(SentBack):
             raise ValueError(f"start(steps={steps}, epochs={epochs}): one of them is expected")
         n = epochs if steps is None else steps
         if n is None or n <= 0:
-            return self._in_background(lambda: None)
-        plan = self._n_epochs(n) if steps is None else self._n_steps(n)
-        train = partial(self._run_on, self._begin(data), plan)
-        try:
-            return self._in_background(train)
-        except BaseException:  # no thread has taken it over
-            self._running = False
-            raise
+            return self._rewinding.background(lambda: None)
+        plan = self._runner.n_epochs(n) if steps is None else self._runner.n_steps(n)
+        train = partial(self._rewinding.run_on, self._runner.begin(data), plan)
+        with uninterrupted:  # the loop runs if, and only if, a thread has taken it over
+            self._runner.running = True
+            try:
+                return self._rewinding.background(train)
+            except BaseException:
+                self._runner.running = False
+                raise
 
     def stop(self, reason: str = "") -> None:
         """End the run of the loop after the step that runs now; from any thread."""
-        self.stop_reason = reason
-        self._stopping = True
+        self._runner.stop(reason)
 
-    def median_train_step_duration(self) -> float:
-        """The upper median of the durations in s; 1 ms before there is one."""
-        durations = sorted(self.train_step_durations)
-        return durations[len(durations) // 2] if durations else FASTEST_S
+    # ---------------------------------------------------------------- hooks
 
-    # ---------------------------------------------------------------- going on later
+    def on_start(
+        self, call: Callable[[Any, Dataset], Any], name: str = "", priority: float = 0
+    ) -> Hook:
+        """Call ``call(loop, data)`` as each run of the loop begins."""
+        return self._hooks.on_start.add(call, name, priority)
+
+    def on_epoch(self, call: Callable[[Any], Any], name: str = "", priority: float = 0) -> Hook:
+        """Call ``call(loop)`` after each epoch: ``loop.epoch`` epochs are complete.
+
+        Such as ``lambda loop: sampler.set_epoch(loop.epoch)`` of a distributed sampler.
+        """
+        return self._hooks.on_epoch.add(call, name, priority)
+
+    def on_step(
+        self, call: Callable[[Any, Mapping[str, Value]], Any], name: str = "", priority: float = 0
+    ) -> Hook:
+        """Call ``call(loop, metrics)`` after each step.
+
+        Lower priorities come first, negative ones too, then earlier ones. An error ends the
+        training; it names the hook.
+        """
+        return self._hooks.on_step.add(call, name, priority)
+
+    def on_eval(
+        self,
+        call: Callable[[Any, Mapping[str, float]], Any],
+        name: str = "",
+        priority: float = 0,
+    ) -> Hook:
+        """Call ``call(loop, metrics)`` after each evaluation, with the names that are recorded."""
+        return self._hooks.on_eval.add(call, name, priority)
+
+    def on_end(
+        self,
+        call: Callable[[Any, Mapping[str, Value] | None], Any],
+        name: str = "",
+        priority: float = 0,
+    ) -> Hook:
+        """Call ``call(loop, metrics)`` when all steps are done; metrics are None without any."""
+        return self._hooks.on_end.add(call, name, priority)
+
+    def on_close(self, call: Callable[[Any], Any], name: str = "", priority: float = 0) -> Hook:
+        """Call ``call(loop)`` however the run of the loop ends, also when others raise."""
+        return self._hooks.on_close.add(call, name, priority)
+
+    def at(
+        self,
+        schedule: ScheduleLike,
+        call: OnStep,
+        name: str = "",
+        priority: float = 0,
+        call_on_end: bool = False,
+    ) -> Hook:
+        """Call ``call(loop, metrics)`` whenever a schedule is due in the updates completed.
+
+        Parameters
+        ----------
+        schedule : Schedule, str, int or callable
+            Any that probes take: 100 is after updates 100, 200, ..., counted over all runs of the
+            loop, as in ``Checkpoints(every=100)``; ``"geometric(100, 1.2)"``, ``nbp.Times(20)``.
+        call_on_end : bool
+            Call it once more when all steps are done.
+
+        Raises
+        ------
+        ScheduleError, TypeError
+        """
+        periodic = Periodic(read_schedule(schedule), call, call_on_end)
+        return self._hooks.at(periodic, name, priority)
+
+    def every_n_steps(self, n: int, call: OnStep, name: str = "", priority: float = 0) -> Hook:
+        """Call ``loop.at(n, call)``; GoMLX's name for it."""
+        if not isinstance(n, Integral) or isinstance(n, bool):
+            raise TypeError(
+                f"every_n_steps(n, call) with n={n!r}: a whole number is expected first; "
+                f"loop.at(schedule, call) takes any schedule"
+            )
+        return self.at(Every(int(n)), call, name, priority)
+
+    def n_times_during_loop(
+        self, n: int, call: OnStep, name: str = "", priority: float = 0
+    ) -> Hook:
+        """Call ``loop.at(Times(n), call)``; GoMLX's name for it."""
+        return self.at(Times(n), call, name, priority)
+
+    def exponential_callback(
+        self,
+        start: int,
+        factor: float,
+        call: OnStep,
+        name: str = "",
+        priority: float = 0,
+        call_on_end: bool = False,
+    ) -> Hook:
+        """Call it ever more rarely, as GoMLX does: `Geometric` in ``loop_step``, not in updates."""
+        periodic = Periodic(Geometric(start, factor), call, call_on_end, first=0)
+        return self._hooks.at(periodic, name, priority)
+
+    def periodic_callback(
+        self,
+        period: float,
+        call: OnStep,
+        name: str = "",
+        priority: float = 0,
+        call_on_end: bool = False,
+        clock: Callable[[], float] = time.monotonic,
+    ) -> Hook:
+        """Call ``loop.at(Seconds(period), call)``; GoMLX's name for it."""
+        return self.at(Seconds(period, clock), call, name, priority, call_on_end)
+
+    def add(self, callback: Any) -> Any:
+        """Add an object whose methods of these names become hooks; return the object.
+
+        ``on_start``, ``on_epoch``, ``on_step``, ``on_eval``, ``on_end``, ``on_close``; its ``name``
+        and ``priority`` hold for all of them. With ``state_dict`` and ``load_state_dict`` its state
+        is in checkpoints. One with ``only_one = True`` is refused with another of its class, as
+        the loop begins to run.
+
+        Raises
+        ------
+        TypeError
+            It has none of them.
+        """
+        return self._hooks.add(callback)
+
+    def register_state(self, name: str, one: Any) -> None:
+        """Add an object's state to every checkpoint: averaged weights, an optimizer.
+
+        Raises
+        ------
+        TypeError
+            It has no ``state_dict`` and ``load_state_dict``.
+        DuplicateNameError
+            Another object has the name.
+        """
+        self._hooks.register_state(name, one)
+
+    @property
+    def objects(self) -> dict[str, Any]:
+        """Objects whose state is in checkpoints, by name."""
+        return self._hooks.objects
+
+    # ---------------------------------------------------------------- recording
+
+    @property
+    def run(self) -> Run | None:
+        """The run that records the training."""
+        return self._results.run
+
+    @property
+    def recording(self) -> Recording | None:
+        """Recording that passes results to the run; None records no more."""
+        return self._results.recording
+
+    @recording.setter
+    def recording(self, recording: Recording | None) -> None:
+        self._results.recording = recording
+
+    @property
+    def last_metrics(self) -> Metrics[Value]:
+        """The newest value of everything reported, by the name it is recorded under."""
+        return self._results.last_metrics
+
+    @last_metrics.setter
+    def last_metrics(self, metrics: Mapping[str, Value]) -> None:
+        self._results.last_metrics = Metrics(metrics)
+
+    @property
+    def records_metrics(self) -> bool:
+        """The metrics of every step are recorded."""
+        return self.recording is not None and self._results.has_metrics
+
+    @property
+    def evaluated_data(self) -> Dataset | None:
+        """Data of the last evaluation."""
+        return self._results.evaluated_data
+
+    def watch(self, *, metrics: bool | None = None, **options: Any) -> Run:
+        """Watch the model, as `notebook_probe.watch` does, and record the training there.
+
+        If a loop continues from a checkpoint, so does the record at its step. For ``metrics``
+        see `record_to`.
+        """
+        if self.loop_step and options.get("store") is not None and "resume" not in options:
+            options.setdefault("step", self.loop_step)
+        run = watch(self.trainer.model, self.trainer.optimizer, **options)
+        self.record_to(run, metrics=metrics)
+        return run
+
+    def record_to(self, run: Run, *, metrics: bool | None = None) -> None:
+        """Record losses, metrics, targets, waiting and evaluations in a run of your own.
+
+        With ``metrics=False`` those of single steps are left to the loop's callbacks,
+        until it is said otherwise.
+        """
+        self._results.record_to(run, metrics)
+        run.controls.offer_way_back(self._rewinding)
+
+    def explore(self) -> Any:
+        """Show the Explorer of the run; watch the model first if needed."""
+        run = self.run if self.run is not None else self.watch()
+        return run.explore()
+
+    def eval(self, data: Any) -> Metrics[float]:
+        """Evaluate the present model, as `Trainer.eval`, and record at this state.
+
+        Its numbers are called after the data: ``eval_loss``, ``test_accuracy``.
+        """
+        data = for_evaluation(data)
+        metrics = self.trainer.eval(data)
+        self._results.evaluated_data = data
+        self.evaluated({f"{data.name}_{name}": value for name, value in metrics.items()})
+        return metrics
+
+    def evaluated(self, metrics: Mapping[str, float]) -> None:
+        """Record metrics of an evaluation of the present model, under its own names.
+
+        It is recorded at this state, is known of a checkpoint of it, and `on_eval` hears of it;
+        `eval` tells by itself.
+        """
+        self._results.evaluated(metrics)
+        self._hooks.on_eval(self, metrics)
+
+    def eval_every(self, data: Any, every: ScheduleLike | None = None) -> Hook:
+        """Evaluate after each epoch, or whenever a schedule of `at` is due.
+
+        Examples
+        --------
+        >>> loop.eval_every(test_data)  # doctest: +SKIP
+        >>> loop.eval_every(Dataset(other, "val"), 500)  # doctest: +SKIP
+        >>> loop.eval_every(test_data, "times(20)")  # doctest: +SKIP
+        """
+        data = for_evaluation(data)
+        name = f"eval {data.name}"
+        if every is None:
+            return self.on_epoch(lambda loop: loop.eval(data), name)
+        return self.at(every, lambda loop, metrics: loop.eval(data), name)
+
+    def stop_on(self, *rules: str | Rule) -> Hook:
+        """End the run of the loop after the step in which one of these alerts is found.
+
+        That is within a second or so of its step, as rules are applied while rows are written.
+
+        Raises
+        ------
+        RuntimeError
+            Nothing is recorded.
+        UnknownNameError
+            No rule of that name.
+
+        Examples
+        --------
+        >>> loop.stop_on("diverging_loss", "dead_units")  # doctest: +SKIP
+        """
+        if self.run is None:
+            raise RuntimeError("stop_on: alerts are found in what is recorded; watch() first")
+        return self.on_step(StopOn(self.run, rules).on_step, f"stop on {rules}")
+
+    # ---------------------------------------------------------------- continuing later
+
+    def save_checkpoint(self, folder: Location, *, background: bool = False) -> None:
+        """Save the present state of training permanently, between two steps or in a hook.
+
+        A training that continues from it equals one that never stopped, bit for bit. It holds the
+        model, optimizer, scheduler, scaler, metrics, random generators, where the loop is in its
+        data, the newest metrics, the place and step of the record, and whatever `register_state`
+        was given. Inside `on_step` it is of the state after that step. Of several processes every
+        one calls it, and the first one writes.
+
+        Parameters
+        ----------
+        folder : path, URL, zarr Store or RemoteStore
+        background : bool
+            Have a thread write the copies; the next save waits for it and raises its error.
+
+        Raises
+        ------
+        CheckpointError
+            It cannot be written, or something in it could be read back only by running code.
+        """
+        self.kept.save(folder, background=background)
+
+    def load_checkpoint(
+        self,
+        folder: Location,
+        step: int | None = None,
+        *,
+        to_restore: Wanted = None,
+        renames: Mapping[str, str] | None = None,
+        strict: bool = True,
+    ) -> Checkpoint:
+        """Continue from a checkpoint: the next run of the loop restores everything.
+
+        Nothing of the file is run as code. `watch` with the ``store`` of the record then continues
+        it at the step of the checkpoint.
+
+        Parameters
+        ----------
+        folder : path, URL, zarr Store or RemoteStore
+            One file of it is meant, too.
+        step : int, optional
+            Of which state; by default the one that was saved last.
+        to_restore : names, compiled regex or callable, optional
+            Load these weights alone, by their names in the checkpoint, and leave the rest as it
+            is: optimizer, counters, generators.
+        renames : dict of str to str, optional
+            Names in the checkpoint to names in the model.
+        strict : bool
+            False loads the weights that fit when not all do, and warns of the others; all else is
+            left as it is then.
+
+        Raises
+        ------
+        CheckpointError
+            There is none, it cannot be read, or does not fit: missing, extra, and of other shapes
+            at once. Nothing has been changed then.
+        ValueError
+            For a name that nobody knows.
+        RuntimeError
+            The loop runs.
+        """
+        self._runner.check_idle()
+        return self.kept.load(folder, step, to_restore, renames, strict)
+
+    @property
+    def checkpoints(self) -> list[Checkpoint]:
+        """Checkpoints in every folder that this loop has used: step, path, metrics."""
+        return self.kept.saved()
+
+    def rewind(self, step: int, data: Any = None, **options: Any) -> Run | None:
+        """Go back to a step that was trained, to look closer from there on.
+
+        The newest checkpoint at or before it is loaded, and the steps from there on are trained
+        again, without being recorded twice: every number is equal bit for bit, which the recorded
+        ``loss`` is compared for. Then the training stands before ``step``, and the next run of the
+        loop continues there, as a branch of the record.
+
+        Hooks are called as steps are trained again, as they may have changed the training, and
+        ``replaying`` is True meanwhile. What `Run.set` has set on the way is set again at the same
+        steps; the knobs of the run, of which no checkpoint knows, begin as they were there, and are
+        those of the branch.
+
+        Parameters
+        ----------
+        step : int
+            Updates completed at the state to go back to.
+        data : iterable, optional
+            What was trained on; by default what the last run of the loop was given.
+        **options
+            Of `notebook_probe.watch`, for the branch: ``probes={"*": ["grad_norm", "rms"]}``.
+
+        Returns
+        -------
+        Run or None
+            What records the branch; None where nothing was recorded before.
+
+        Raises
+        ------
+        CheckpointError
+            There is no checkpoint at or before the step, of those that this training went through.
+        ValueError
+            For a step that was not reached; options for a record where there is none.
+        RuntimeError
+            The loop runs.
+
+        Warns
+        -----
+        ReplayWarning
+            A loss came out otherwise than it was recorded, and from which step on; something could
+            not be set again.
+
+        Examples
+        --------
+        >>> run = loop.rewind(900, probes=["default", "activations"])  # doctest: +SKIP
+        >>> loop.run_epochs(loader, 10)  # doctest: +SKIP
+        """
+        return self._rewinding.rewind(step, data, options)
+
+    def begin_at(self, step: int) -> None:
+        """Count on from so many updates, of a training of which weights alone were taken.
+
+        A scheduler is stepped as often; data and generators begin as they are.
+
+        Raises
+        ------
+        ValueError
+            Updates have been counted already.
+        RuntimeError
+            The loop runs.
+        """
+        self._runner.begin_at(step)
 
     def state_dict(self) -> dict[str, Any]:
-        """Where the loop is, where in its data, and the random generators.
+        """Return the positions of the loop and of its data, and the random generators.
 
         In `on_step` the step just done counts. Batches of a step that raised are drawn again.
         """
-        if self._resumed is not None and not self._running:  # nothing has gone on yet
-            return {**self._resumed, "evaluated": self._evaluations()}
-        data = self._data
-        return {
-            "loop_step": self.n_updates,
-            "epoch": self.epoch,
-            "skipped_steps": self.skipped_steps,
-            "evaluated": self._evaluations(),
-            "data": None if data is None else data.state_dict(len(self._drawn_for_step)),
-            "generators": generator_states(),
-        }
+        return self._runner.state_dict()
 
     def load_state_dict(self, state: Mapping[str, Any]) -> None:
-        """Go on from `state_dict`; data and generators do as the next run of the loop begins."""
-        self.loop_step = self.trainer.global_step = state["loop_step"]
-        self.epoch, self.skipped_steps = state["epoch"], state["skipped_steps"]
-        self._evaluated = self.loop_step, dict(state.get("evaluated", {}))
-        if self.loop_step:  # else a scheduler of epochs warns, after one, of a wrong order
-            self.trainer.optimizer._opt_called = True  # type: ignore[attr-defined]
-        self._resumed, self._data, self._drawn_for_step = state, None, []
+        """Continue from `state_dict`; data and generators do when the next run starts."""
+        self._runner.load_state_dict(state)
 
-    # ---------------------------------------------------------------- inside
+    def state_metrics(self) -> dict[str, float]:
+        """Return the metrics of the present state: of its last step, and of evaluations."""
+        return self._results.state_metrics()
 
-    def _begin(self, given: Iterable[Any]) -> Dataset:
-        """Take the loop, to be stopped from now on; the data as it was left."""
-        self._check_idle()
-        self._check_added()
-        data = self._dataset(given)
-        self._running, self._stopping, self.stopped = True, False, False
-        self.stop_reason = ""
-        self._reached.reach(self.loop_step)
-        return data
-
-    def _in_background(self, train: Callable[[], Any]) -> Background:
-        if self.run is not None:
-            return self.run.train_in_background(train)
-        return Background(train, on_end=lambda error: None, stop=self.stop, reached=self._reached)
-
-    def _n_steps(self, n: int) -> Plan:
-        end = self.loop_step + n
-        return Plan(lambda data: end, lambda data: self._steps(data, n))
-
-    def _n_epochs(self, n: int) -> Plan:
-        return Plan(partial(self._end_of, n_epochs=n), lambda data: self._epochs(data, n))
-
-    def _run(self, data: Dataset, plan: Plan) -> dict[str, Value] | None:
-        self.trainer.global_step = self.loop_step
-        self._metrics = None
-        error: BaseException | None = None
-        try:
-            with interrupts_wait(partial(self.stop, "interrupted")):
-                if self._resumed is None:
-                    self.trainer.reset_train_metrics()
-                    self.epoch = 0
-                else:
-                    set_generators(self._resumed["generators"])
-                self.start_step, self.end_step = self.loop_step, plan.end_of(data)
-                self._tell(epoch=-1)  # which epochs set
-                del self.train_step_durations[:]
-                self._on_start(self, data)
-                plan.train(data)
-                self._finite.finish()
-                if self._stopping:
-                    self.stopped = True
-                else:
-                    self._on_end(self, self._metrics)
-        except Sent as sent:
-            self.stopped, self._sent = True, sent.request
-        except TrainingStopped:
-            self.stopped = True
-        except BaseException as raised:
-            if not self._goes_back_instead(raised):
-                error = raised
-                raise
-        finally:
-            self._running, self._resumed = False, None
-            try:
-                self._on_close.call_each(self)
-            finally:
-                if self._recording is not None:
-                    self._recording.ended(error)
-        return self._metrics
-
-    def _goes_back_instead(self, raised: BaseException) -> bool:
-        """Whether it was held by what it raised, and sent back from there."""
-        try:
-            if self._recording is not None:
-                self._recording.raised(raised)
-        except Sent as sent:
-            self.stopped, self._sent = True, sent.request
-        return self._sent is not None
-
-    def _steps(self, data: Dataset, n: int) -> None:
-        batches = self._batches(data)
-        while self.loop_step < self.end_step and not self._stopping:
-            if not self._step(batches):
-                done = self.loop_step - self.start_step
-                raise RuntimeError(f"{done} of {n} steps done: data {data.name!r} ended")
-
-    def _epochs(self, data: Dataset, n: int) -> None:
-        self._tell(self.epoch)
-        while self.epoch < n and not self._stopping:
-            batches, before = self._batches(data), self.loop_step
-            while self._step(batches):
-                if self._stopping:
-                    return
-            data.reset()
-            self.epoch += 1
-            self._on_epoch(self)
-            if data.length is None:  # as many as in this epoch
-                self.end_step = self.loop_step + (self.loop_step - before) * (n - self.epoch)
-            else:  # another number may be accumulated from here on
-                self.end_step = self._end_of(data, n)
-            self._tell(self.epoch)
-
-    def _step(self, batches: Iterator[Batch]) -> bool:
-        """Train one step; False at the end of the data."""
-        self._reached.reach(self.loop_step)
-        if self._recording is not None:
-            self._recording.boundary()
-        group = self._drawn_for_step = []
-        group.extend(islice(batches, self.trainer.accumulate))  # also of what raises midway
-        if not group:
-            return False
-        begun = time.perf_counter()
-        metrics = self.trainer.train_step(group)
-        self._drawn_for_step = []
-        if metrics is None:
-            self._skip()
-            return True
-        self._n_skipped = 0
-        self._metrics = metrics
-        self.last_metrics.update(metrics)
-        if self._recording is not None:
-            self._recording.trained(metrics)
-        self._is_done = True
-        try:
-            self._on_step(self, metrics)
-            self._finite(self.loop_step, metrics["loss"])
-        finally:
-            self._is_done = False
-            self.loop_step += 1
-            self.train_step_durations.append(time.perf_counter() - begun)
-        return True
-
-    def _skip(self) -> None:
-        self.skipped_steps += 1
-        self._n_skipped += 1
-        if self._n_skipped >= MOST_SKIPPED:
-            raise NoChangeError(
-                f"{MOST_SKIPPED} updates in a row were skipped before step {self.loop_step}: the "
-                f"gradients are not finite at any scale"
-            )
-
-    def _tell(self, epoch: int) -> None:
-        if self._recording is not None:
-            end = self.end_step if self.end_step >= self.start_step else -1
-            self._recording.expects(self.start_step, end, epoch)
-
-    def _batches(self, data: Dataset) -> Iterator[Batch]:
-        return iter(data) if self._recording is None else self._recording.batches(data)
-
-    def _dataset(self, given: Iterable[Any]) -> Dataset:
-        """The data as it was left, if it is the same as before."""
-        known = self._data
-        if known is None or (given is not known and given is not known.source):
-            known = as_dataset(given)
-        if self._last_data is None:
-            self._unread = known.source, known.state_dict()
-        if self._resumed is not None:
-            state = self._resumed["data"]
-            known.reset() if state is None else known.load_state_dict(state)
-            if state is None and self._unread[0] is known.source:  # of before any was drawn
-                known.load_state_dict(self._unread[1])
-        self._data = self._last_data = known
-        return known
-
-    def _end_of(self, data: Dataset, n_epochs: int) -> int:
-        if data.length is None:
-            return -1
-        of_epoch = -(-data.length // self.trainer.accumulate)
-        done = -(-data.position // self.trainer.accumulate)
-        return self.loop_step + of_epoch * (n_epochs - self.epoch) - done
-
-    def _check_idle(self) -> None:
-        self._check_elsewhere()
-        if self._running:
-            raise RuntimeError("the loop runs already; stop() it, or wait() for it")
+    def look_back(self, state: Mapping[str, Any] | None) -> None:
+        """Continue quantities of this or the next run with their state in a checkpoint."""
+        self._results.look_back(state)
 
 
-def _whole(n: Any, where: str) -> int:
-    """The number of steps or epochs, of any kind of integer."""
-    try:
-        return index(n)
-    except TypeError:
+def _check_given(trainer: object, run: object) -> None:
+    if not isinstance(trainer, Trainer):
+        raise TypeError(f"Loop({type(trainer).__name__}): a Trainer(model, ...) is expected")
+    if run is not None and not isinstance(run, Run):
         raise TypeError(
-            f"{where}(data, n) with n={_short(n)}: a whole number is expected"
-        ) from None
-
-
-def _short(value: Any) -> str:
-    return repr(value) if isinstance(value, int | float | str) else type(value).__name__
+            f"Loop(trainer, run={type(run).__name__}): what nbp.watch returns is expected; "
+            f"data is given to run_steps and run_epochs"
+        )

@@ -1,4 +1,4 @@
-"""A bar of tqdm, where somebody would see it."""
+"""Progress bar of tqdm, where it is visible."""
 
 from __future__ import annotations
 
@@ -27,20 +27,20 @@ class _Stepping(Protocol):
 
 
 def is_wanted(run: Run | None) -> bool:
-    """Tell whether a bar has a reader: in a terminal, and in a notebook that shows no panel."""
-    if run is not None and not run.closed and run.is_shown:
+    """Return whether a bar is visible: in a terminal, or in a notebook without a panel."""
+    if run is not None and not run.closed and run.controls.is_shown:
         return False
     ipython = getattr(sys.modules.get("IPython"), "get_ipython", lambda: None)()
     return hasattr(ipython, "kernel") or sys.stderr.isatty()
 
 
 class Progress:
-    """Shows how far a loop is, its epoch and its loss; it takes part in the loop.
+    """Show a loop's progress, its epoch and its loss; a callback of the loop.
 
     Parameters
     ----------
     wanted : bool or None
-        None for where somebody would see it. Without tqdm there is none.
+        None to show it where a user sees it. Without tqdm there is none.
     """
 
     name = "progress"
@@ -73,7 +73,7 @@ class Progress:
             self._tell(metrics["loss"])
 
     def on_close(self, loop: _Stepping) -> None:
-        """Leave the bar as it is."""
+        """Leave the bar in its final state."""
         if self._bar is not None:
             if loop.loop_step > loop.start_step:
                 self._tell(loop.last_metrics["loss"])

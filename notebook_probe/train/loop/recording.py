@@ -1,4 +1,4 @@
-"""What a loop tells the run that records it."""
+"""Reports of a loop to the run that records it."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ __all__ = ["Recording"]
 
 
 class Recording:
-    """Hands losses, metrics and waiting over to a run, as long as it is open.
+    """Pass losses, metrics and waiting times to a run, while it is open.
 
     Parameters
     ----------
@@ -36,47 +36,47 @@ class Recording:
         high: float | None,
         log: bool,
     ) -> None:
-        """A number can be set from now on."""
+        """Register a number that can be set from now on."""
         if not self.run.closed:
             self.run.knob(name, get, set, low, high, log)
 
     def batches(self, data: Dataset) -> Iterator[Batch]:
-        """The data, with the time spent waiting for it measured."""
+        """Return the data, and measure the time spent waiting for it."""
         return iter(data) if self.run.closed else iter(self.run.batches(data))
 
     def batch(self, **values: Any) -> None:
-        """A batch is about to be trained, or has a loss for each of its samples."""
+        """Pass on a batch before its training, or the losses of its samples."""
         if not self.run.closed:
             self.run.batch(**values)
 
     def boundary(self) -> None:
-        """Let Pause, Step and Stop act, before a batch is drawn."""
+        """Apply Pause, Step and Stop, before a batch is drawn."""
         if not self.run.closed:
             self.run.boundary()
 
     def expects(self, start_step: int, end_step: int, epoch: int) -> None:
-        """How far the loop is and will go."""
+        """Set how far the loop is and will go."""
         if not self.run.closed:
             self.run.expect(start_step=start_step, end_step=end_step, epoch=epoch)
 
     def trained(self, metrics: Mapping[str, Value]) -> None:
-        """A step is over."""
+        """Record a complete step."""
         if self._has_metrics and not self.run.closed:
             self.run.log(metrics)
 
     def evaluated(self, metrics: Mapping[str, float]) -> None:
-        """The state between two steps was evaluated."""
+        """Record an evaluation of the state between two steps."""
         if not self.run.closed:
             self.run.log(metrics, phase="eval")
 
     def raised(self, error: BaseException) -> None:
-        """The loop is about to end by it; a breakpoint may hold it before."""
+        """Report an exception that is about to end the loop; a breakpoint may pause it before."""
         if not self.run.closed:
             self.run.loop_raised(error)
 
     def ended(self, error: BaseException | None) -> None:
-        """No step follows for now: what was recorded is written, or a warning says why not."""
+        """End the steps for now: write the record, or warn why not."""
         if not self.run.closed:
-            self.run.settle(error)
+            self.run.controls.settle(error)
             with losses_as_warnings():
                 self.run.flush()

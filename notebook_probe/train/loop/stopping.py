@@ -21,7 +21,7 @@ class _Stoppable(Protocol):
 
 
 class StopOn:
-    """Stops a loop once a rule has found something; it takes part in the loop.
+    """Stop a loop once a rule has found something; a callback of the loop.
 
     Parameters
     ----------
@@ -41,7 +41,7 @@ class StopOn:
         self._n_seen = len(run.events)
 
     def on_step(self, loop: _Stoppable, metrics: Mapping[str, Value]) -> None:
-        """Look at what was found since."""
+        """Check the alerts found since the last step."""
         events = self._run.events
         if len(events) == self._n_seen:
             return

@@ -10,13 +10,13 @@ from notebook_probe.train.data.batch import Batch
 from notebook_probe.train.data.dataset import Dataset
 from notebook_probe.train.generators import generator_states, set_generators
 from notebook_probe.train.loop.loop import Loop
-from notebook_probe.train.loop.rewound import Plan
+from notebook_probe.train.loop.runner import LoopPlan
 
 __all__ = ["Turn", "run_together"]
 
 
 class Turn(NamedTuple):
-    """A loop that trains beside others.
+    """A loop that trains in turns with others.
 
     Parameters
     ----------
@@ -35,7 +35,7 @@ class Turn(NamedTuple):
 
 
 class _Taken:
-    """A loop while its turn may come, with random generators of its own.
+    """A loop whose turn may come, with separate random generators.
 
     Attributes
     ----------
@@ -45,7 +45,7 @@ class _Taken:
 
     def __init__(self, turn: Turn, data: Dataset) -> None:
         self._turn, self._data = turn, data
-        self._batches = self._drawn(turn.loop._batches(data))
+        self._batches = self._drawn(turn.loop._runner.batches(data))
         self._generators = generator_states()
         self._has_data = True
         self.error: Exception | None = None
@@ -54,18 +54,18 @@ class _Taken:
     def is_over(self) -> bool:
         end, loop = self._turn.end, self._turn.loop
         is_done = end is not None and loop.loop_step >= end
-        return loop._stopping or is_done or self.error is not None
+        return loop._runner.stopping or is_done or self.error is not None
 
     @property
     def told(self) -> str:
-        """What has ended it, in words."""
+        """Error that ended the loop, in words."""
         error = self.error
         at = f"at step {self._turn.loop.loop_step}"
         return f"{self._turn.name} ended {at} by {type(error).__name__}: {error}"
 
     def step(self) -> None:
         loop = self._turn.loop
-        if not loop._step(self._batches):
+        if not loop._runner.step(self._batches):
             raise RuntimeError(
                 f"{loop.loop_step - loop.start_step} steps done: data {self._data.name!r} ended"
             )
@@ -85,7 +85,7 @@ class _Taken:
             self._generators = generator_states()
 
     def _drawn(self, batches: Iterator[Batch]) -> Iterator[Batch]:
-        """The batches; keeps in mind whether it is these that have failed."""
+        """Yield the batches, and note if they are what failed."""
         try:
             yield from batches
         except Exception:
@@ -116,7 +116,7 @@ def run_together(turns: Sequence[Turn]) -> None:
         The first error of a step, once the others are done, with a note of every loop that failed.
     """
     for turn in turns:
-        turn.loop._takes_turns = len(turns) > 1
+        turn.loop._runner.takes_turns = len(turns) > 1
     failed: list[_Taken] = []
     if turns:
         _begin(turns, [], failed)
@@ -125,7 +125,7 @@ def run_together(turns: Sequence[Turn]) -> None:
 
 
 def _begin(turns: Sequence[Turn], taken: list[_Taken], failed: list[_Taken]) -> None:
-    """Begin one loop within the one before, so that each of them ends, whatever happens."""
+    """Start one loop within the one before, so that each of them ends, whatever happens."""
     if len(taken) == len(turns):
         _go_round(taken, failed)
         return
@@ -139,14 +139,15 @@ def _begin(turns: Sequence[Turn], taken: list[_Taken], failed: list[_Taken]) -> 
             raise mine.error
 
     try:
-        turn.loop._run_on(turn.loop._begin(turn.data), Plan(lambda data: end, train))
+        data = turn.loop._runner.begin(turn.data)
+        turn.loop._rewinding.run_on(data, LoopPlan(lambda data: end, train))
     except Exception as error:
         if not any(error is one.error for one in failed):
             raise
 
 
 def _told(failed: Sequence[_Taken]) -> Exception:
-    """The first error, which names all that failed."""
+    """Return the first error, with the names of all that failed."""
     first = failed[0].error
     assert first is not None
     for one in failed:

@@ -13,11 +13,11 @@ Value: TypeAlias = "float | Tensor"
 """A number; a tensor of one element where it lives on an accelerator."""
 
 LEAST_WEIGHT = 0.01
-"""What a new value counts for in a moving average of a hundred or more."""
+"""Weight of a new value in a moving average of a hundred or more."""
 
 
 def on_host(value: Tensor) -> Value:
-    """The number itself where it costs no waiting."""
+    """Return the number, if that costs no waiting."""
     value = value.detach()
     return value.item() if value.device.type == "cpu" else value
 
@@ -53,7 +53,7 @@ class MovingAverage:
         return {"n": self._n, "average": float(self._average)}
 
     def load_state_dict(self, state: dict[str, float | int]) -> None:
-        """Go on from `state_dict`."""
+        """Continue from `state_dict`."""
         self._n, self._average = int(state["n"]), float(state["average"])
 
 
@@ -83,11 +83,11 @@ class Mean:
         return {"sum": float(self._sum), "weight": self._weight}
 
     def load_state_dict(self, state: dict[str, float | int]) -> None:
-        """Go on from `state_dict`."""
+        """Continue from `state_dict`."""
         self._sum, self._weight = float(state["sum"]), int(state["weight"])
 
     def value(self) -> float:
-        """The mean so far; waits for the device."""
+        """Return the mean so far; waits for the device."""
         return float(self._sum) / self._weight if self._weight else float("nan")
 
 

@@ -15,12 +15,12 @@ from notebook_probe.train.metrics.averages import Mean, Value, on_host
 __all__ = ["OWN_NAMES", "MetricLike", "MetricsLike", "UserMetrics"]
 
 OWN_NAMES = ("loss", "loss_moving", "fn_loss", "fn_loss_moving")
-"""What the trainer itself reports."""
+"""Names reported by the trainer itself."""
 
 
 @runtime_checkable
 class Metric(Protocol):
-    """What torchmetrics' objects are."""
+    """Interface of torchmetrics' objects."""
 
     def update(self, prediction: Any, label: Any, /) -> Any: ...
     def compute(self) -> Any: ...
@@ -32,7 +32,7 @@ MetricsLike: TypeAlias = "Mapping[str, MetricLike] | Iterable[MetricLike]"
 
 
 class UserMetrics:
-    """Some metrics, each by its name, brought up to date together.
+    """Named metrics that are updated together.
 
     Parameters
     ----------
@@ -77,7 +77,7 @@ class UserMetrics:
             metric.update(prediction, label)
 
     def values(self) -> dict[str, Value]:
-        """What each one is now; one of several numbers gives an entry for each."""
+        """Return the present values; a metric with several numbers has an entry for each."""
         found: dict[str, Value | None] = {}
         for name, metric in self._metrics.items():
             value = metric.compute()
@@ -88,20 +88,20 @@ class UserMetrics:
         return {name: value for name, value in found.items() if value is not None}
 
     def to(self, device: Device) -> None:
-        """Have those that keep tensors keep them there."""
+        """Move metrics with tensors to the device."""
         for metric in self._metrics.values():
             if isinstance(metric, nn.Module):
                 metric.to(device)
 
     def state_dict(self) -> dict[str, Any]:
-        """States of those that have one."""
+        """Return the states of metrics that have one."""
         states = {
             name: getattr(metric, "state_dict", None) for name, metric in self._metrics.items()
         }
         return {name: state() for name, state in states.items() if callable(state)}
 
     def load_state_dict(self, state: Mapping[str, Any]) -> None:
-        """Go on from `state_dict`."""
+        """Continue from `state_dict`."""
         for name, metric in self._metrics.items():
             load = getattr(metric, "load_state_dict", None)
             if callable(load) and name in state:
@@ -163,7 +163,7 @@ def _name_of(metric: Any) -> str:
 
 
 def _number(value: Any) -> Value | None:
-    """A metric of many numbers, such as a confusion matrix, is no number."""
+    """Return the value as a number; None for several numbers, such as a confusion matrix."""
     if isinstance(value, Tensor):
         return on_host(value) if value.numel() == 1 else None
     return float(value)

@@ -1,1 +1,1 @@
-"""One step of a training or of an evaluation: losses, gradients, updates, metrics."""
+"""One step of training or evaluation: losses, gradients, updates, metrics."""

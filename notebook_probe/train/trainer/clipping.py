@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from typing import Literal, TypeAlias
 
 import torch
@@ -53,3 +53,9 @@ class Clipping:
                 f"updates out"
             ) from error
         return True
+
+    def clip_finite(self, parameters: Sequence[Tensor]) -> None:
+        """Clip in place unless something is not finite, which a gradient scaler skips."""
+        gradients = [value.grad for value in parameters if value.grad is not None]
+        if all(bool(torch.isfinite(gradient).all()) for gradient in gradients):
+            self(parameters)

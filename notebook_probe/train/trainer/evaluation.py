@@ -1,4 +1,4 @@
-"""Evaluating a model, and leaving everything as it was."""
+"""Evaluation of a model that leaves everything unchanged."""
 
 from __future__ import annotations
 
@@ -10,6 +10,7 @@ import torch
 from torch import Tensor, nn
 
 from notebook_probe.train.generators import same_generators
+from notebook_probe.uninterrupted import uninterrupted
 
 __all__ = ["evaluating", "modes", "set_modes"]
 
@@ -27,22 +28,24 @@ def set_modes(before: list[tuple[nn.Module, bool]]) -> None:
 
 @contextmanager
 def evaluating(model: nn.Module) -> Iterator[None]:
-    """In evaluation mode and without gradients; modes, buffers and generators come back."""
-    before, buffers = modes(model), _buffers(model)
-    model.eval()
+    """Run in evaluation mode without gradients; restore modes, buffers and generators."""
+    before, buffers, has_gradients = modes(model), _buffers(model), torch.is_grad_enabled()
     try:
+        model.eval()
         with torch.no_grad(), same_generators():
             yield
     finally:
-        set_modes(before)
-        with torch.no_grad():
-            for buffer in buffers:
-                buffer.put_back()
+        with uninterrupted:
+            set_modes(before)
+            with torch.no_grad():
+                for buffer in buffers:
+                    buffer.put_back()
+            torch.set_grad_enabled(has_gradients)  # an interrupted no_grad() may leave it off
 
 
 @dataclass(frozen=True, slots=True)
 class _Buffer:
-    """A buffer as it was: the tensor itself, as a forward may put another in its place."""
+    """Former buffer: the tensor itself, as a forward may put another in its place."""
 
     owner: nn.Module
     name: str

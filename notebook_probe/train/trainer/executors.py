@@ -1,4 +1,4 @@
-"""Which kinds of batches a trainer has met, on either side, and who is told of a new one."""
+"""Kinds of batches that a trainer has seen, on either side, and the callbacks for new ones."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ class Executors:
         self._handlers.append(handler)
 
     def use(self, model: nn.Module, mode: Mode, spec: Spec) -> None:
-        """A batch of this kind is about to be used.
+        """Note that a batch of this kind is about to be used.
 
         Raises
         ------

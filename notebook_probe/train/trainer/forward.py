@@ -20,7 +20,7 @@ LossFn: TypeAlias = Callable[..., Tensor]
 
 @dataclass(frozen=True, slots=True)
 class Passed:
-    """What a forward pass has led to.
+    """Result of a forward pass.
 
     Attributes
     ----------
@@ -42,13 +42,13 @@ class Passed:
 
     @property
     def weight(self) -> int:
-        """How many samples there were: the leading dimension of the first tensor of the output."""
+        """Number of samples: the leading dimension of the first output tensor."""
         first = next(iter(tensors_of(self.output)), None)
         return first.shape[0] if first is not None and first.ndim else 1
 
 
 class Forward:
-    """Calls a model with batches, and its loss function with what comes out.
+    """Forward pass: the model on a batch, then the loss function on its output.
 
     Parameters
     ----------
@@ -60,6 +60,7 @@ class Forward:
 
     def __init__(self, model: nn.Module, loss_fn: LossFn | None, labels_first: bool) -> None:
         self._model, self._loss_fn, self._labels_first = model, loss_fn, labels_first
+        self._takes_spec = _takes_spec(model)
         self._hidden: dict[tuple[str, ...], frozenset[str]] = {}
 
     def __call__(self, batch: Batch) -> Passed:
@@ -88,8 +89,11 @@ class Forward:
         return Passed(total, own, each, output, target)
 
     def output(self, batch: Batch) -> Any:
-        """What the model makes of a batch."""
-        return self._model(*batch.inputs, **self._keywords(batch))
+        """Return the model's output; a forward with a keyword ``*, spec`` receives the kind."""
+        keywords = self._keywords(batch)
+        if self._takes_spec:
+            keywords = {**keywords, "spec": batch.spec}
+        return self._model(*batch.inputs, **keywords)
 
     def _loss(self, output: Any, batch: Batch, target: Any) -> Tensor | None:
         if self._loss_fn is None:
@@ -103,7 +107,7 @@ class Forward:
         return batch.labels[0] if len(batch.labels) == 1 else batch.labels
 
     def _keywords(self, batch: Batch) -> dict[str, Any]:
-        """A batch that is a dict is handed over whole; labels only to a model that names them."""
+        """Return keywords: a dict batch is passed whole, labels only to a model naming them."""
         if not batch.keywords:
             return {}
         names = tuple(batch.keywords)
@@ -116,3 +120,12 @@ class Forward:
         code = getattr(type(self._model).forward, "__code__", None)
         known = code.co_varnames[: code.co_argcount + code.co_kwonlyargcount] if code else ()
         return frozenset(LABEL_KEYS) - frozenset(known)
+
+
+def _takes_spec(model: nn.Module) -> bool:
+    """Return whether a forward has the keyword ``spec``; in front of ``*`` it is an input."""
+    code = getattr(type(model).forward, "__code__", None)
+    if code is None:
+        return False
+    first = code.co_argcount
+    return "spec" in code.co_varnames[first : first + code.co_kwonlyargcount]

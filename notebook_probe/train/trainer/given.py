@@ -1,14 +1,15 @@
-"""What a trainer is given, looked at before a step could fail by it, or silently do nothing."""
+"""Checks of a trainer's arguments, before a step could fail or silently do nothing."""
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Any
 
 from torch import nn
 from torch.optim import Optimizer
 from torch.optim.lr_scheduler import ReduceLROnPlateau
 
-__all__ = ["check_given"]
+__all__ = ["check_given", "read_context"]
 
 
 def check_given(model: Any, loss_fn: Any, optimizer: Any, scheduler: Any, accumulate: Any) -> None:
@@ -32,6 +33,21 @@ def check_given(model: Any, loss_fn: Any, optimizer: Any, scheduler: Any, accumu
         raise ValueError(f"accumulate={accumulate!r}; allowed: a whole number from 1")
 
 
+def read_context(given: Any) -> dict[str, Any]:
+    """Return a copy of hyperparameters.
+
+    Raises
+    ------
+    TypeError
+        For what is no mapping.
+    """
+    if not isinstance(given, Mapping):
+        raise TypeError(
+            f"set_context({given!r}): a dict of hyperparameters is expected, such as {{'lr': 0.1}}"
+        )
+    return dict(given)
+
+
 def _check_loss(loss_fn: Any) -> None:
     if isinstance(loss_fn, type) and issubclass(loss_fn, nn.Module):
         name = loss_fn.__name__
@@ -45,7 +61,7 @@ def _check_loss(loss_fn: Any) -> None:
 
 
 def _check_trains(optimizer: Optimizer, model: nn.Module, loss_fn: Any) -> None:
-    """A model that was made anew, in another cell, leaves an optimizer of the old one behind."""
+    """Check that the optimizer has parameters of this model, which may have been rebuilt."""
     modules = (model, loss_fn) if isinstance(loss_fn, nn.Module) else (model,)
     own = {id(value) for module in modules for value in module.parameters()}
     groups = optimizer.param_groups

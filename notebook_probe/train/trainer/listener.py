@@ -1,4 +1,4 @@
-"""Whom a trainer works with: who sets its rates, and who is told what only it knows."""
+"""Partners of a trainer: schedulers, and listeners to what only it knows."""
 
 from __future__ import annotations
 
@@ -9,13 +9,13 @@ __all__ = ["KnobOfTrainer", "Scheduler", "TrainerListener"]
 
 
 class Scheduler(Protocol):
-    """What sets learning rates: torch's schedulers."""
+    """Scheduler of learning rates, as torch's."""
 
     def step(self) -> Any: ...
 
 
 class TrainerListener(Protocol):
-    """Who is told what only the trainer knows: a watched run."""
+    """Listener to what only the trainer knows: a watched run."""
 
     def batch(self, **values: Any) -> None: ...
     def knob(
@@ -30,7 +30,7 @@ class TrainerListener(Protocol):
 
 
 class KnobOfTrainer(NamedTuple):
-    """What `Run.knob` takes."""
+    """Arguments of `Run.knob`."""
 
     name: str
     get: Callable[[], float]

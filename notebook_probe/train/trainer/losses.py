@@ -13,7 +13,7 @@ __all__ = ["add_loss", "collected_losses", "drop_losses", "get_losses"]
 
 
 class _Terms(threading.local):
-    """Of the step that runs on this thread; None outside of any."""
+    """Loss terms of the step on this thread; None outside of steps."""
 
     now: list[Tensor] | None = None
 
@@ -58,7 +58,7 @@ def drop_losses() -> None:
 
 @contextmanager
 def collected_losses() -> Iterator[list[Tensor]]:
-    """Collect what is added inside, on this thread; what was collected before waits."""
+    """Collect loss terms added inside, on this thread; the outer collection waits."""
     before, _terms.now = _terms.now, []
     try:
         yield _terms.now

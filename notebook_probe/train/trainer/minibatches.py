@@ -10,7 +10,7 @@ __all__ = ["TakesMinibatches", "check_scaler", "n_skipped", "taking_minibatches"
 
 
 class TakesMinibatches(Protocol):
-    """Who is given the gradients of each minibatch, and makes their mean itself."""
+    """Optimizer that takes the gradients of each minibatch, and averages them itself."""
 
     clip_each_minibatch: bool
 
@@ -18,14 +18,14 @@ class TakesMinibatches(Protocol):
 
 
 def taking_minibatches(optimizer: Optimizer) -> TakesMinibatches | None:
-    """The optimizer, if it wants each minibatch by itself."""
+    """Return the optimizer, if it takes each minibatch separately."""
     if getattr(optimizer, "clip_each_minibatch", False) is not True:
         return None
     return cast(TakesMinibatches, optimizer)
 
 
 def n_skipped(optimizer: Optimizer) -> int:
-    """Updates that it has left out by itself; torch's never do."""
+    """Return the number of updates that it has skipped itself; 0 for torch's optimizers."""
     return int(getattr(optimizer, "n_skipped", 0))
 
 

@@ -1,4 +1,4 @@
-"""One side of a trainer: who wants to hear of its steps."""
+"""One side of a trainer, and the callbacks for its steps."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ __all__ = ["Moments"]
 
 
 class Moments:
-    """Beginnings and ends of steps, and whoever is to be told of them: an `Executor`.
+    """Starts and ends of steps, with callbacks: an `Executor`.
 
     Parameters
     ----------
@@ -54,11 +54,11 @@ class Moments:
         return remove
 
     def begin(self) -> None:
-        """A step begins."""
+        """Start a step."""
         for act in self._at_begin:
             act()
 
     def end(self) -> None:
-        """A step is complete; one that raised is not."""
+        """Complete a step; not called after an error."""
         for act in self._at_end:
             act()

@@ -1,4 +1,4 @@
-"""What was set of an optimizer while it trained, beside its own state."""
+"""Options of an optimizer that were set during training, in addition to its own state."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ class SetByHand:
         self._optimizer = optimizer
 
     def state_dict(self) -> dict[str, Any]:
-        """Of each the group, the option, and which value was set where which was scheduled."""
+        """Return group, option, set value and scheduled value of each."""
         return {
             "factors": [
                 (first + group, *factor)
@@ -35,14 +35,14 @@ class SetByHand:
         }
 
     def load_state_dict(self, state: Mapping[str, Any]) -> None:
-        """Go on from `state_dict`."""
+        """Continue from `state_dict`."""
         for first, one in self._by_first_group():
             own = range(first, first + len(one.param_groups))
             rows = [(row[0] - first, *row[1:]) for row in state["factors"] if row[0] in own]
             live_options(one).load_state(rows)
 
     def _by_first_group(self) -> Iterator[tuple[int, Optimizer]]:
-        """The optimizers that step, each with the place of its first group among all."""
+        """Yield the optimizers that step, each with the place of its first group among all."""
         first = 0
         for one in stepped_by(self._optimizer):
             yield first, one

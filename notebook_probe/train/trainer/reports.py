@@ -1,4 +1,4 @@
-"""What is reported of the steps of a training."""
+"""Reported numbers of training steps."""
 
 from __future__ import annotations
 
@@ -9,8 +9,10 @@ import torch
 from torch import Tensor
 
 from notebook_probe.train.metrics.averages import MovingAverage, Value, on_host
+from notebook_probe.train.metrics.metrics import Metrics
 from notebook_probe.train.metrics.user_metrics import UserMetrics
 from notebook_probe.train.trainer.forward import Passed
+from notebook_probe.uninterrupted import uninterrupted
 
 __all__ = ["Reports"]
 
@@ -27,32 +29,32 @@ class Reports:
         self._metrics = metrics
         self._total, self._own = MovingAverage(), MovingAverage()
 
-    def add(self, passed: Sequence[Passed]) -> dict[str, Value]:
+    def add(self, passed: Sequence[Passed]) -> Metrics[Value]:
         """Report a step, by the batches of its group."""
         total = _mean([one.total for one in passed])
-        found: dict[str, Value] = {"loss": total, "loss_moving": self._total.add(total)}
+        found: Metrics[Value] = Metrics(loss=total, loss_moving=self._total.add(total))
         own = [one.own for one in passed if one.own is not None]
         if own:
             found["fn_loss_moving"] = self._own.add(_mean(own))
         if len(self._metrics):
-            with torch.no_grad():
+            with uninterrupted, torch.no_grad():
                 for one in passed:
                     self._metrics.update(one.output, one.target)
                 found.update(self._metrics.values())
         return found
 
     def reset(self) -> None:
-        """Begin anew."""
+        """Start again."""
         self._total.reset()
         self._own.reset()
         self._metrics.reset()
 
     def state_dict(self) -> dict[str, Any]:
-        """What the averages know."""
+        """Return the states of the averages."""
         return {"total": self._total.state_dict(), "own": self._own.state_dict()}
 
     def load_state_dict(self, state: Mapping[str, Any]) -> None:
-        """Go on from `state_dict`."""
+        """Continue from `state_dict`."""
         self._total.load_state_dict(state["total"])
         self._own.load_state_dict(state["own"])
 

@@ -17,15 +17,17 @@ from notebook_probe.train.collector.optimizer_series import (
     TRAINER_LOG_STEP_SIZE_L2_COLLECTOR,
     OptimizerSeries,
 )
-from notebook_probe.train.data.batch import Batch, Device, read_item
-from notebook_probe.train.data.dataset import as_dataset
-from notebook_probe.train.metrics.averages import Mean, Value, on_host
+from notebook_probe.train.data.batch import Batch, Device, check_batches, read_item
+from notebook_probe.train.data.dataset import for_evaluation
+from notebook_probe.train.metrics.averages import Value
+from notebook_probe.train.metrics.metrics import Metrics
 from notebook_probe.train.metrics.user_metrics import MetricsLike, UserMetrics
 from notebook_probe.train.trainer.clipping import Clipping, OnNonfinite
+from notebook_probe.train.trainer.eval_totals import EvalTotals
 from notebook_probe.train.trainer.evaluation import evaluating
 from notebook_probe.train.trainer.executors import Executors, Mode
 from notebook_probe.train.trainer.forward import Forward, LossFn, Passed
-from notebook_probe.train.trainer.given import check_given
+from notebook_probe.train.trainer.given import check_given, read_context
 from notebook_probe.train.trainer.listener import KnobOfTrainer, Scheduler, TrainerListener
 from notebook_probe.train.trainer.minibatches import (
     check_scaler,
@@ -35,15 +37,15 @@ from notebook_probe.train.trainer.minibatches import (
 from notebook_probe.train.trainer.moments import Moments
 from notebook_probe.train.trainer.options import SetByHand
 from notebook_probe.train.trainer.reports import Reports
+from notebook_probe.uninterrupted import uninterrupted
 
 __all__ = ["Trainer"]
-
 
 COLLECTORS = {OPTIMIZER_GRADS_L2_COLLECTOR, TRAINER_LOG_STEP_SIZE_L2_COLLECTOR}
 
 
 class Trainer:
-    """What a step of training is: forward, loss, backward, update, metrics.
+    """One training step: forward, loss, backward, update, metrics.
 
     Parameters
     ----------
@@ -121,6 +123,7 @@ class Trainer:
         self.knobs: dict[str, KnobOfTrainer] = {}
         self.train_metrics = UserMetrics(train_metrics, "train_metrics")
         self.eval_metrics = UserMetrics(eval_metrics, "eval_metrics")
+        self._totals = EvalTotals(self.eval_metrics)
         self._loss_fn, self._labels_first = loss_fn, labels_first
         self._forward = Forward(model, loss_fn, labels_first)
         self._clip = None if clip is None else Clipping(clip, on_nonfinite)
@@ -138,7 +141,7 @@ class Trainer:
 
     @property
     def global_step(self) -> int:
-        """Updates completed; whoever goes on from a checkpoint sets it."""
+        """Updates completed; set when continuing from a checkpoint."""
         return self.training.step
 
     @global_step.setter
@@ -147,7 +150,7 @@ class Trainer:
 
     @property
     def loss_fn(self) -> LossFn | None:
-        """What was given as the loss; None where the model adds all terms itself."""
+        """Given loss function; None if the model adds all terms itself."""
         return self._loss_fn
 
     def in_device(self, device: Device) -> Trainer:
@@ -164,7 +167,7 @@ class Trainer:
         A `DataCollector` under ``"optimizer_grads_l2_collector"`` or
         ``"trainer_log_step_size_l2_collector"`` is given what the optimizer does.
         """
-        given = dict(context)  # which may be our own
+        given = read_context(context)  # which may be our own
         self.context.clear()
         self.context.update(given)
         if self._series is None and self.context.keys() & COLLECTORS:
@@ -186,7 +189,7 @@ class Trainer:
         high: float | None = None,
         log: bool = False,
     ) -> None:
-        """Let a number of your own be set while it trains, as `Run.knob`, by the run that records.
+        """Register a number that can be set during training; see `Run.knob`.
 
         A loop that is recorded later offers it then.
         """
@@ -206,7 +209,7 @@ class Trainer:
         self._updates[scope] = update
 
     def twin(self) -> Trainer:
-        """A trainer of copies of the model and the optimizer, without metrics and schedules.
+        """Return a trainer of copies of the model and the optimizer, without metrics and schedules.
 
         What it trains leaves no trace in this one.
         """
@@ -226,13 +229,13 @@ class Trainer:
 
     # ---------------------------------------------------------------- training
 
-    def train_step(self, group: Iterable[Any]) -> dict[str, Value] | None:
-        """One update from a group of batches; what is reported of it.
+    def train_step(self, group: Iterable[Any]) -> Metrics[Value] | None:
+        """Update once from a group of batches; return the reported numbers.
 
         Parameters
         ----------
         group : list of batches
-            As many as are accumulated; the last of a pass may be shorter.
+            As many as are accumulated, a shorter last one; a batch in no list raises TypeError.
 
         Returns
         -------
@@ -241,27 +244,30 @@ class Trainer:
             user; numbers, or tensors where they lie on an accelerator. None when no update
             happened: a scaler or the optimizer has skipped it, or its gradients were left out.
         """
+        check_batches("train_step(group)", group)
         if not self.model.training:
             self.model.train()
         self.training.begin()
         self.optimizer.zero_grad(set_to_none=True)
         passed = self._backward([*group])
-        if not self._update():
-            return None
+        with uninterrupted:  # what changes the weights is counted, whenever an interrupt comes
+            return self._completed(passed) if self._update() else None
+
+    def reset_train_metrics(self) -> None:
+        """Start averages and metrics again."""
+        self._reports.reset()
+
+    def _completed(self, passed: list[Passed]) -> Metrics[Value]:
+        """Complete a step whose update has happened; return the reported numbers."""
         if self.scheduler is not None:
             self.scheduler.step()
-        if self._updates:
-            with torch.no_grad():
-                for update in self._updates.values():
-                    update()
+        with torch.no_grad():
+            for update in self._updates.values():
+                update()
         metrics = self._reports.add(passed)
         self.training.end()
         self.global_step += 1
         return metrics
-
-    def reset_train_metrics(self) -> None:
-        """Begin averages and metrics anew."""
-        self._reports.reset()
 
     def _backward(self, group: Sequence[Any]) -> list[Passed]:
         size, done = len(group), []
@@ -287,7 +293,7 @@ class Trainer:
         loss.backward()
 
     def _update(self) -> bool:
-        """Tell whether the weights have been updated."""
+        """Update the weights; return whether that happened."""
         if self.scaler is None:
             if self._clip is not None and not self._clip(self._parameters()):
                 return False
@@ -298,16 +304,10 @@ class Trainer:
         if self._clip is not None:
             self.scaler.unscale_(self.optimizer)
             # What overflowed is the scaler's to skip; it knows before anything is clipped.
-            self._clip_finite()
+            self._clip.clip_finite([*self._parameters()])
         self.scaler.step(self.optimizer)
         self.scaler.update()
         return self._n_calls > before
-
-    def _clip_finite(self) -> None:
-        assert self._clip is not None
-        gradients = [value.grad for value in self._parameters() if value.grad is not None]
-        if all(bool(torch.isfinite(gradient).all()) for gradient in gradients):
-            self._clip(self._parameters())
 
     def _called(self, *_: Any) -> None:
         self._n_calls += 1
@@ -317,10 +317,10 @@ class Trainer:
 
     # ---------------------------------------------------------------- evaluating
 
-    def eval(self, data: Any) -> dict[str, float]:
+    def eval(self, data: Any) -> Metrics[float]:
         """Means over the data: ``loss`` with all terms, ``fn_loss``, and the metrics of the user.
 
-        Losses are weighted by the size of their batches. The data and the metrics begin anew; the
+        Losses are weighted by the size of their batches. The data and the metrics start again; the
         model's modes and buffers, and the random generators, are left as they were.
 
         Raises
@@ -328,50 +328,54 @@ class Trainer:
         ValueError
             The data is empty.
         """
-        data = as_dataset(data, "eval")
+        data = for_evaluation(data)
         data.reset()
-        self.eval_metrics.reset()
-        total, own, n_batches = Mean(), Mean(), 0
+        self.reset_eval_metrics()
         with evaluating(self.model):
             for batch in data:
-                self.evaluation.begin()
-                passed = self._evaluated(self._placed(batch))
-                total.add(on_host(passed.total), passed.weight)
-                if passed.own is not None:
-                    own.add(on_host(passed.own), passed.weight)
-                self.eval_metrics.update(passed.output, passed.target)
-                self.evaluation.end()
-                n_batches += 1
-            if not n_batches:
+                self._evaluate(batch)
+            if not self._totals.n_batches:
                 raise ValueError(f"data {data.name!r} is empty: nothing to evaluate")
-            values = self.eval_metrics.values()
-        found = {"loss": total.value()}
-        if self._loss_fn is not None:
-            found["fn_loss"] = own.value()
-        return {**found, **{name: float(value) for name, value in values.items()}}
+            return self._totals.values()
+
+    def eval_step(self, batch: Any) -> Metrics[float]:
+        """Evaluate one more batch, ``(inputs, labels)``; means over all since the last reset.
+
+        `eval` and `reset_eval_metrics` begin again. All else is as in `eval`.
+        """
+        with evaluating(self.model):
+            self._evaluate(read_item(batch))
+            return self._totals.values()
+
+    def reset_eval_metrics(self) -> None:
+        """Begin the means and metrics of `eval_step` again."""
+        self._totals.reset()
 
     def metrics(self) -> UserMetrics:
-        """Those of evaluations."""
+        """Return the metrics of evaluations."""
         return self.eval_metrics
 
-    def _evaluated(self, batch: Batch) -> Passed:
+    def _evaluate(self, batch: Batch) -> None:
+        self.evaluation.begin()
+        batch = self._placed(batch)
         self._executors.use(self.model, "eval", batch.spec)
         with self._casting():
-            return self._forward(batch)
+            self._totals.add(self._forward(batch))
+        self.evaluation.end()
 
     # ---------------------------------------------------------------- going on later
 
     def state_dict(self) -> dict[str, Any]:
-        """Of the model, optimizer, scheduler, scaler, averages and metrics, each its state."""
+        """Return the states of model, optimizer, scheduler, scaler, averages and metrics."""
         return {name: part.state_dict() for name, part in self._stateful().items()}
 
     def load_state_dict(self, state: Mapping[str, Any]) -> None:
-        """Go on from `state_dict`."""
+        """Continue from `state_dict`."""
         for name, part in self._stateful().items():
             part.load_state_dict(state[name])
 
     def load_weights(self, state: Mapping[str, Any]) -> None:
-        """Take weights and buffers of the model, those that are given."""
+        """Load the given weights and buffers of the model."""
         unwrap(self.model).load_state_dict(state, strict=False)
 
     def _stateful(self) -> dict[str, Any]:

@@ -304,7 +304,7 @@ def test_a_record_that_names_files_of_others_as_its_checkpoints_takes_none(tmp_p
     folder = tmp_path / "run.zarr"
     run = begun(folder)
     for path in (str(precious), f"{tmp_path}/x/../precious.pt", "precious.pt", "\0", "/etc/passwd"):
-        run.checkpoint_saved(1, path, 8)
+        run.controls.checkpoint_saved(1, path, 8)
     run.close()
     found = clean_up([row(folder)])
     assert found.runs[0].checkpoints == ()

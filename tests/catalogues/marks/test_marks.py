@@ -63,7 +63,7 @@ def test_other_readers_see_a_group_and_warn_of_nothing_new(tmp_path: Path) -> No
         assert "scalars" in dict(group.members())
         xr.open_datatree(folder, engine="zarr", consolidated=consolidated).close()
     assert zarr.open_group(folder / "marks", mode="r").attrs.asdict()["tags"] == ["good"]
-    assert nbp.open_run(folder).dataset().equals(xr.open_dataset(folder, engine="notebook_probe"))
+    assert nbp.open_run(folder).to_xarray().equals(xr.open_dataset(folder, engine="notebook_probe"))
 
 
 def test_what_is_packed_keeps_its_marks_and_takes_no_others(tmp_path: Path) -> None:

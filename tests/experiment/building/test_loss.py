@@ -10,10 +10,10 @@ from torch.nn import functional as F
 
 from notebook_probe.errors import ParamError, UnknownNameError
 from notebook_probe.experiment import train, train_from_params
-from notebook_probe.experiment.building.loss import Loss
+from notebook_probe.experiment.building.loss import ExperimentLoss
 from notebook_probe.experiment.building.results import checked, merged
-from notebook_probe.experiment.params.door import read
-from notebook_probe.experiment.params.loss import LossParams
+from notebook_probe.experiment.params.base import read
+from notebook_probe.experiment.params.model import LossParams
 from notebook_probe.train import add_loss
 from tests.experiment.digits import params
 
@@ -22,7 +22,7 @@ BATCH = {"labels": torch.tensor([0, 1, 0]), "w": torch.tensor([1.0, 2.0, 3.0])}
 
 
 def loss_of(**given: Any) -> Tensor:
-    return Loss(read(LossParams, given, "loss_params"))(OUTPUTS, BATCH)
+    return ExperimentLoss(read(LossParams, given, "loss_params"))(OUTPUTS, BATCH)
 
 
 def test_the_default_is_the_cross_entropy_of_each_case() -> None:

@@ -287,3 +287,8 @@ def test_what_makes_no_optimizer_is_refused() -> None:
         ClipOptimizer(lambda params: [], [a_parameter(1.0)])  # type: ignore[arg-type,return-value]
     with pytest.raises(TypeError, match="made already"):
         ClipOptimizer(SGD([a_parameter(1.0)], lr=0.1), lr=0.2)
+
+
+def test_the_order_of_arguments_that_others_have_is_told() -> None:
+    with pytest.raises(TypeError, match=r"parameters come second; clip and names are keywords"):
+        ClipOptimizer(torch.optim.SGD, True, None, [torch.zeros(1, requires_grad=True)])

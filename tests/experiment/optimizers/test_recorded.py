@@ -48,7 +48,7 @@ def test_a_group_is_one_step_of_the_record(made: Any, tmp_path: Path) -> None:
     with nbp.watch(
         model, optimizer, store=tmp_path / "run.zarr", probes={"": ["grad_norm"]}
     ) as run:
-        assert all(type(one) in (SGD, Adam) for one in run.optimizers)
+        assert all(type(one) in (SGD, Adam) for one in run.controls.optimizers)
         for i in range(0, len(data), 2):
             for own, its in ((model, optimizer), (bare, unwatched)):
                 its.zero_grad()

@@ -11,7 +11,7 @@ import pytest
 import torch
 
 from notebook_probe.errors import ParamError
-from notebook_probe.experiment.params.door import read
+from notebook_probe.experiment.params.base import read
 from notebook_probe.experiment.params.functions import Origins
 from notebook_probe.experiment.params.model import ModelParams
 from notebook_probe.experiment.params.plain import plain

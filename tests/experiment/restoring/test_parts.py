@@ -9,9 +9,9 @@ import torch
 from torch import nn
 
 from notebook_probe.errors import CheckpointError
-from notebook_probe.experiment.params.door import read
-from notebook_probe.experiment.params.load import LoadParams
-from notebook_probe.experiment.places import Place
+from notebook_probe.experiment.params.base import read
+from notebook_probe.experiment.params.storage import LoadParams
+from notebook_probe.experiment.places import ExperimentFolder
 from notebook_probe.experiment.restoring import Restored, restore
 from notebook_probe.train import Loop, Trainer
 from tests.experiment.saving.lives import life
@@ -37,7 +37,7 @@ def loaded(folder: Path, model: nn.Module, own: bool = False, **load: Any) -> tu
     params = read(LoadParams, {} if own else {"exp_id": "first", **load}, "load_params")
     if own:
         params = read(LoadParams, load, "load_params")
-    place = Place(folder, dbname="vision", exp_id="first" if own else "second")
+    place = ExperimentFolder(folder, dbname="vision", exp_id="first" if own else "second")
     return loop, restore(loop, place, params, is_saving=True)
 
 
@@ -141,7 +141,7 @@ def test_what_begins_fresh_is_told(saved: Path, capsys: pytest.CaptureFixture[st
 def test_moments_of_another_kind_of_optimizer_begin_fresh(saved: Path) -> None:
     loop = loop_with(mlp(), torch.optim.SGD)
     load = read(LoadParams, {"exp_id": "first"}, "load_params")
-    place = Place(saved, dbname="vision", exp_id="second")
+    place = ExperimentFolder(saved, dbname="vision", exp_id="second")
     restored = restore(loop, place, load, is_saving=True)
     assert restored.left == "optimizer: AdamW there, SGD here"
     assert taken(loop, saved) == NAMES
@@ -152,7 +152,7 @@ def test_settings_of_the_optimizer_are_those_of_the_new_training(saved: Path) ->
     optimizer = torch.optim.AdamW(model.parameters(), 0.5, weight_decay=0.25)
     loop = Loop(Trainer(model, nn.functional.cross_entropy, optimizer))
     load = read(LoadParams, {"exp_id": "first"}, "load_params")
-    restore(loop, Place(saved, dbname="vision", exp_id="second"), load, is_saving=True)
+    restore(loop, ExperimentFolder(saved, dbname="vision", exp_id="second"), load, is_saving=True)
     group = optimizer.param_groups[0]
     assert (group["lr"], group["weight_decay"]) == (0.5, 0.25)
     assert len(optimizer.state_dict()["state"]) == 4

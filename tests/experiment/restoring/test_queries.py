@@ -5,9 +5,9 @@ from typing import Any
 
 import pytest
 
-from notebook_probe.experiment.params.door import read
-from notebook_probe.experiment.params.load import LoadParams
-from notebook_probe.experiment.places import Place
+from notebook_probe.experiment.params.base import read
+from notebook_probe.experiment.params.storage import LoadParams
+from notebook_probe.experiment.places import ExperimentFolder
 from notebook_probe.experiment.restoring.found import find
 from tests.experiment.saving.lives import life
 
@@ -58,7 +58,7 @@ ANY = {"exp_id": {"$ne": ""}}
 def test_a_query_means_the_unit_saved_last_of_those_that_it_fits(
     collection: Path, query: dict[str, Any] | None, expected: str
 ) -> None:
-    place = Place(collection, dbname="vision", exp_id="new")
+    place = ExperimentFolder(collection, dbname="vision", exp_id="new")
     load = read(LoadParams, {"exp_id": "deep", "query": query}, "load_params")
     found = find(place, load, is_saving=True)
     assert found.place is not None
@@ -80,14 +80,14 @@ def test_a_query_means_the_unit_saved_last_of_those_that_it_fits(
     ],
 )
 def test_a_query_that_nothing_fits_is_an_error(collection: Path, query: dict[str, Any]) -> None:
-    place = Place(collection, dbname="vision", exp_id="new")
+    place = ExperimentFolder(collection, dbname="vision", exp_id="new")
     load = read(LoadParams, {"exp_id": "deep", "query": query}, "load_params")
     with pytest.raises(FileNotFoundError, match="of a unit with"):
         find(place, load, is_saving=True)
 
 
 def test_an_operator_that_nobody_knows_is_an_error(collection: Path) -> None:
-    place = Place(collection, dbname="vision", exp_id="new")
+    place = ExperimentFolder(collection, dbname="vision", exp_id="new")
     load = read(LoadParams, {"exp_id": "deep", "query": {"step": {"$near": 3}}}, "load_params")
     with pytest.raises(ValueError, match=r"\$near"):
         find(place, load, is_saving=True)

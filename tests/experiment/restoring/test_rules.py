@@ -1,16 +1,18 @@
 """From where a training goes on: the first rule that applies."""
 
+import shutil
 from pathlib import Path
 from typing import Any
 
 import pytest
 import torch
 
-from notebook_probe.experiment.params.door import read
-from notebook_probe.experiment.params.load import LoadParams
-from notebook_probe.experiment.places import Place
+from notebook_probe.experiment.params.base import read
+from notebook_probe.experiment.params.storage import LoadParams
+from notebook_probe.experiment.places import ExperimentFolder
 from notebook_probe.experiment.restoring import Restored, restore
 from notebook_probe.experiment.saving import read_units
+from notebook_probe.opened import open_run
 from tests.experiment.saving.lives import Life, life
 from tests.train.checkpoints.kinds import loop_of, same_state
 
@@ -109,7 +111,7 @@ def test_4_a_test_loads_what_its_own_place_has(tmp_path: Path) -> None:
     restored = restore(loop, first.place, load, is_saving=False)
     assert (restored.rule, restored.step) == (4, 4)
     with pytest.raises(FileNotFoundError):
-        restore(loop, Place(tmp_path, exp_id="x"), load, is_saving=False)
+        restore(loop, ExperimentFolder(tmp_path, exp_id="x"), load, is_saving=False)
 
 
 def test_5_otherwise_training_is_fresh(tmp_path: Path) -> None:
@@ -149,8 +151,56 @@ def test_the_learning_rate_is_that_of_the_restored_step(tmp_path: Path) -> None:
     loop.trainer.scheduler = torch.optim.lr_scheduler.LambdaLR(optimizer, lambda k: 1 / (1 + k))
     base = optimizer.param_groups[0]["initial_lr"]
     load = read(LoadParams, {"exp_id": "first"}, "load_params")
-    restore(loop, Place(tmp_path, dbname="vision", exp_id="second"), load, is_saving=True)
+    restore(
+        loop, ExperimentFolder(tmp_path, dbname="vision", exp_id="second"), load, is_saving=True
+    )
     assert optimizer.param_groups[0]["lr"] == pytest.approx(base / 7)
     assert first.loop.n_updates == loop.n_updates == 6
     loop.run_steps(data, 1)
     assert optimizer.param_groups[0]["lr"] == pytest.approx(base / 8)
+
+
+CONTINUED: dict[str, Any] = {"save_valid_freq": 3, "save_metrics_freq": 1}
+
+
+def check_ids_units_and_steps(one: Life, first: int, last: int) -> None:
+    """Hold that ids, units, validations and recorded steps are numbers of updates."""
+    units = [unit for unit in read_units(one.place) if unit.step > first]
+    assert [unit.step for unit in units] == [*range(first + 1, last + 1)]
+    ids = {unit.id: unit.step for unit in units}
+    saved = [found for found in one.saver.record_ids if not found.endswith(":0")]
+    assert [ids[found] for found in saved] == [*range(first + 1, last + 1)]
+    validated = {unit.step for unit in units if "valid_test_accuracy" in unit.validation}
+    assert validated == {step for step in range(first + 1, last + 1) if step % 3 == 0}
+    run = open_run(one.place.record)
+    assert run.series("", "loss").step.values.tolist() == [*range(first, last)]
+    recorded = run.series("", "valid_test_accuracy").step.values.tolist()
+    assert [step for step in recorded if step] == sorted(validated)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("way", ["from_ckpt", "exp_id", "record removed"])
+def test_a_training_that_goes_on_from_a_state_counts_on_in_its_record(
+    tmp_path: Path, way: str
+) -> None:
+    validated = {"test": {"accuracy": 0.5}}
+    first = life(tmp_path, 9, watched=True, validated=validated, **{**SAVE, **CONTINUED})
+    check_ids_units_and_steps(first, 0, 9)
+    step = 8  # of the last checkpoint
+    load: dict[str, Any] | None = None
+    save: dict[str, Any] = {**SAVE, **CONTINUED, "exp_id": "second"}
+    if way == "from_ckpt":
+        load = {"from_ckpt": str(first.place.checkpoints / "step_00000008.pt")}
+    elif way == "exp_id":
+        load = {"exp_id": "first"}
+    else:
+        save["exp_id"] = "first"
+        shutil.rmtree(first.place.record)
+    on = life(tmp_path, 14, load, watched=True, validated=validated, **save)
+    assert on.restored.step == step
+    check_ids_units_and_steps(on, step, 14)
+    again = life(tmp_path, 18, load, watched=True, validated=validated, **save)
+    assert again.restored.rule == 2
+    assert open_run(again.place.record).series("", "loss").step.values.tolist() == [
+        *range(step, 18)
+    ]

@@ -32,12 +32,18 @@ class Moment(NamedTuple):
     n: int
 
 
-def at(moment: Moment) -> None:
-    """Have this process end there, as by ``kill -9``."""
+def owner_of(moment: Moment) -> tuple[Any, str]:
+    """Return the module or class that has the function, and its name there."""
     owner: Any = importlib.import_module(moment.module)
     *path, name = moment.function.split(".")
     for part in path:
         owner = getattr(owner, part)
+    return owner, name
+
+
+def at(moment: Moment) -> None:
+    """Have this process end there, as by ``kill -9``."""
+    owner, name = owner_of(moment)
     call, calls = getattr(owner, name), iter(range(1, 10**9))
 
     def instead(*args: Any, **options: Any) -> Any:

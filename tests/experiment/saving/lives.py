@@ -7,10 +7,9 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from notebook_probe.experiment.params.door import read
-from notebook_probe.experiment.params.load import LoadParams
-from notebook_probe.experiment.params.save import SaveParams
-from notebook_probe.experiment.places import Place
+from notebook_probe.experiment.params.base import read
+from notebook_probe.experiment.params.storage import LoadParams, SaveParams
+from notebook_probe.experiment.places import ExperimentFolder
 from notebook_probe.experiment.restoring import Restored, restore
 from notebook_probe.experiment.saving import Saver
 from notebook_probe.train import Loop
@@ -25,8 +24,10 @@ def saved_as(**given: Any) -> SaveParams:
     return read(SaveParams, {"dbname": "vision", "exp_id": "first", **given}, "save_params")
 
 
-def place_of(folder: Path, save: SaveParams) -> Place:
-    return Place(folder, dbname=save.dbname, exp_id=save.exp_id, cache_dir=save.cache_dir)
+def place_of(folder: Path, save: SaveParams) -> ExperimentFolder:
+    return ExperimentFolder(
+        folder, dbname=save.dbname, exp_id=save.exp_id, cache_dir=save.cache_dir
+    )
 
 
 @dataclass
@@ -36,7 +37,7 @@ class Life:
     loop: Loop
     saver: Saver
     restored: Restored
-    place: Place
+    place: ExperimentFolder
 
 
 def life(
@@ -63,7 +64,7 @@ def life(
         return found
     run = None
     if watched:
-        run = loop.watch(store=place.record, resume=restored.resume, probes=None, config=config)
+        run = loop.watch(store=place.record, **restored.resume, probes=None, config=config)
 
     def begin(loop: Loop, data: Any) -> None:
         saver.begin(loop, was_loaded=restored.was_loaded)

@@ -10,7 +10,7 @@ import torch
 
 from notebook_probe.errors import CheckpointError, HookError
 from notebook_probe.opened import open_run
-from notebook_probe.train.checkpoints.places import LocalPlace
+from notebook_probe.train.checkpoints.places import CheckpointFolder
 from tests.experiment.saving.lives import life
 from tests.train.checkpoints.kinds import same_state
 
@@ -27,15 +27,15 @@ def test_a_folder_that_cannot_be_written_is_told_before_the_first_unit(tmp_path:
 def test_an_error_of_the_writer_is_raised_by_the_next_save(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    write = LocalPlace.write
+    write = CheckpointFolder.write
     seen: list[int] = []
 
-    def full(place: LocalPlace, name: str, fill: Any) -> None:
+    def full(place: CheckpointFolder, name: str, fill: Any) -> None:
         if name == "step_00000002.pt":
             raise OSError(28, "No space left on device")
         write(place, name, fill)
 
-    monkeypatch.setattr(LocalPlace, "write", full)
+    monkeypatch.setattr(CheckpointFolder, "write", full)
     with pytest.raises(HookError, match="the checkpoint of step 2 was not written") as told:
         life(tmp_path, 8, results=Seen(seen), **SAVE)
     assert isinstance(told.value.__cause__, CheckpointError)
@@ -59,14 +59,14 @@ def test_an_error_of_the_last_save_is_raised_at_the_end(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     life(tmp_path, 6, **SAVE)
-    write = LocalPlace.write
+    write = CheckpointFolder.write
 
-    def full(place: LocalPlace, name: str, fill: Any) -> None:
+    def full(place: CheckpointFolder, name: str, fill: Any) -> None:
         if name.endswith("8.pt"):
             raise OSError(28, "No space left on device")
         write(place, name, fill)
 
-    monkeypatch.setattr(LocalPlace, "write", full)
+    monkeypatch.setattr(CheckpointFolder, "write", full)
     with pytest.raises(CheckpointError, match="step 8 was not written"):
         life(tmp_path, 8, **SAVE)
     monkeypatch.undo()
@@ -121,10 +121,10 @@ def test_one_that_cannot_be_opened_is_not_taken_for_damaged(
 ) -> None:
     life(tmp_path, 6, **SAVE)
 
-    def gone(place: LocalPlace, name: str) -> Any:
+    def gone(place: CheckpointFolder, name: str) -> Any:
         raise PermissionError(13, "Permission denied")
 
-    monkeypatch.setattr(LocalPlace, "open", gone)
+    monkeypatch.setattr(CheckpointFolder, "open", gone)
     with pytest.raises(CheckpointError, match=r"step_00000006.pt .*Permission denied"):
         life(tmp_path, 8, **SAVE)
 

@@ -14,7 +14,7 @@ from notebook_probe.experiment.saving import read_units
 from notebook_probe.experiment.saving.units import newest
 from notebook_probe.home import HOME
 from tests.experiment.digits import BATCH, digits, params, same, weights
-from tests.experiment.saving.crash import Moment, Process, train, train_digits
+from tests.experiment.saving.crash import Moment, Process, owner_of, train, train_digits
 from tests.experiment.saving.lives import Life, life, place_of, saved_as
 from tests.train.checkpoints.kinds import same_state
 
@@ -32,8 +32,14 @@ MOMENTS = {
     "before rows are flushed": Moment(SAVER, "_flush", 3),
     "a file has no name yet": Moment(PLACES, "to_disk", 9),
     "a file has its name": Moment(PLACES, "sync_folder", 9),
-    "the oldest is to go": Moment(PLACES, "LocalPlace.delete", 1),
+    "the oldest is to go": Moment(PLACES, "CheckpointFolder.delete", 1),
 }
+
+
+@pytest.mark.parametrize("name", MOMENTS)
+def test_each_moment_of_a_kill_is_a_call_that_exists(name: str) -> None:
+    owner, function = owner_of(MOMENTS[name])
+    assert callable(getattr(owner, function))
 
 
 def check_whole(folder: Path, until: int) -> None:

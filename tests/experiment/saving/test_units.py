@@ -74,7 +74,7 @@ def test_a_training_that_goes_on_has_every_row_once_and_the_units_of_both(tmp_pa
     with pytest.raises(HookError):
         life(tmp_path, 9, watched=True, fails_at=7, **SAVE)
     one = life(tmp_path, 9, watched=True, **SAVE)
-    assert one.restored.resume == 6
+    assert one.restored.resume == {"step": 6, "branch": False}
     assert steps(one) == [0, 3, 4, 6, 8, 9]
     whole = life(tmp_path / "other", 9, watched=True, **SAVE)
     found, expected = (nbp.open_run(life.place.record).series("", "loss") for life in (one, whole))
@@ -132,7 +132,7 @@ def test_a_record_that_cannot_be_written_stops_no_training(
 def test_a_fresh_start_leaves_the_earlier_rows_on_a_branch(tmp_path: Path) -> None:
     life(tmp_path, 8, watched=True, **SAVE)
     one = life(tmp_path, 4, {"do_restore": False}, watched=True, **SAVE)
-    assert one.restored.resume == "branch(0)"
+    assert one.restored.resume == {"step": 0, "branch": True}
     assert nbp.open_run(one.place.record).series("", "loss").sizes["step"] == 4
     before = nbp.open_run(one.place.record, branch=1)
     assert before.series("", "loss").sizes["step"] == 8

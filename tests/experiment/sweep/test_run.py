@@ -100,12 +100,14 @@ def test_a_function_that_no_other_process_finds_is_refused_before_any_is_begun(
 
 
 INTERRUPTED = """
+import signal
 import sys
 import notebook_probe as nbp
 from notebook_probe.experiment.sweep.results import SweepResults
 from tests.experiment.sweep.trainings import waits
 
 if __name__ == "__main__":
+    signal.signal(signal.SIGINT, signal.default_int_handler)  # ignored below a shell's background
     try:
         nbp.sweep({"depth": [1, 2, 3]}).run(waits, processes=2, folder=sys.argv[1])
     except KeyboardInterrupt:

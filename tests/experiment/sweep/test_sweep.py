@@ -136,3 +136,8 @@ def test_what_is_no_sweep_is_refused(given: dict[str, Any], told: str) -> None:
 def test_what_is_no_distribution_is_refused(make: Any) -> None:
     with pytest.raises(ValueError, match=r"."):
         make()
+
+
+def test_a_space_without_a_name_is_none() -> None:
+    with pytest.raises(ValueError, match=r"sweep\({}\): a space has at least one name"):
+        nbp.sweep({})

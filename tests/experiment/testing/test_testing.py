@@ -14,7 +14,7 @@ from notebook_probe.errors import CheckpointError, ParamError, UnknownNameError
 from notebook_probe.experiment import test as run_tests
 from notebook_probe.experiment import test_from_params as from_params
 from notebook_probe.experiment import train_from_params
-from notebook_probe.experiment.places import Place
+from notebook_probe.experiment.places import ExperimentFolder
 from notebook_probe.experiment.saving import read_units
 from notebook_probe.experiment.validation import mean_dict
 from notebook_probe.home import home
@@ -81,7 +81,7 @@ def outcome(load: dict[str, Any], **options: Any) -> Any:
 
 
 def checkpoint(step: int) -> str:
-    place = Place(home() / "experiments", exp_id="first")
+    place = ExperimentFolder(home() / "experiments", exp_id="first")
     return next(one.checkpoint for one in read_units(place) if one.step == step)
 
 
@@ -138,7 +138,7 @@ def test_one_record_says_what_was_tested_and_what_came_of_it(trained: list[str])
     assert found.values[0] == pytest.approx(results["model_0"]["held_out"]["right"], rel=1e-6)
     outcome({}, save_params={"exp_id": "first"})
     assert (folder.parent / "1" / "record.zarr").exists()
-    place = Place(home() / "experiments", exp_id="first")
+    place = ExperimentFolder(home() / "experiments", exp_id="first")
     assert [unit.id for unit in read_units(place)] == trained  # a test is no unit
 
 

@@ -8,17 +8,17 @@ from torch import Tensor
 from torch.nn import functional as F
 
 from notebook_probe.experiment import train, train_from_params
-from notebook_probe.experiment.building.training import Training
+from notebook_probe.experiment.building.training import TrainedModel
 from tests.experiment.digits import BATCH, digits, network, params, weights
 
 DATA: dict[str, Any] = {"data_params": {"func": digits, "batch_size": BATCH}}
 
 
-def built(**other: Any) -> tuple[Training, ...]:
+def built(**other: Any) -> tuple[TrainedModel, ...]:
     return train_from_params(**params(**other), dont_run=True)["trainings"]
 
 
-def trained(**other: Any) -> Training:
+def trained(**other: Any) -> TrainedModel:
     (training,) = built(**other)
     train([training])
     return training

@@ -90,3 +90,12 @@ def test_the_mean_of_nothing_is_an_error() -> None:
 
 def test_gradients_do_not_matter() -> None:
     assert reduce_mean(None, torch.ones(1, requires_grad=True), 0) == np.ones(1)
+
+
+def test_a_batch_with_other_keys_is_named() -> None:
+    with pytest.raises(ValueError, match=r"batch 1 has 'loss', and those before it 'acc', 'loss'"):
+        reduce_mean_dict({"acc": 1.0, "loss": 1.0}, {"loss": 4.0}, 1)
+    with pytest.raises(ValueError, match="batch 2 has 'new', and those before it 'loss'"):
+        online_agg({"loss": [1.0]}, {"new": 4.0}, 2)
+    with pytest.raises(ValueError, match="mean_dict: batch 1 has 'acc', and the first 'loss'"):
+        mean_dict([{"loss": 1.0}, {"acc": 1.0}])

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from typing import Any
 
-from notebook_probe.explorer.draw.drawing import Moment
+from notebook_probe.explorer.draw.drawing import PanelState
 from notebook_probe.explorer.draw.drawings import Drawings
 from notebook_probe.explorer.messages.selection import PanelSelection
 from tests.explorer.fakes import FakeSource, FakeStream
@@ -40,7 +40,7 @@ class PanelSide:
 
     def refresh(self) -> list[str]:
         """The names of the views that were drawn."""
-        moment = Moment(self.source.revision, self.selection, self.state, self.n_hellos)
+        moment = PanelState(self.source.revision, self.selection, self.state, self.n_hellos)
         before = len(self.shown)
         self.told = [*self.drawings.news(moment)]
         self.drawings.draw(moment, lambda name: self.rooms.get(name, (600, 1.0)), self._show)

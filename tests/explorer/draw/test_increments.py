@@ -123,7 +123,7 @@ def test_after_a_frame_that_nobody_has_painted_the_next_is_whole(
     talk: Talk, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     grows(talk)
-    monkeypatch.setattr("notebook_probe.explorer.messages.views_present.PATIENCE_S", 0.0)
+    monkeypatch.setattr("notebook_probe.explorer.messages.view_registry.PATIENCE_S", 0.0)
     sizes = grows(talk)
     assert sizes == {kind: whole_size(talk, kind) for kind in PLOTS}
 

@@ -8,7 +8,7 @@ import weakref
 from typing import Any
 
 import notebook_probe as nbp
-from notebook_probe.explorer.draw.drawing import Drawing, Moment
+from notebook_probe.explorer.draw.drawing import Drawing, PanelState
 from notebook_probe.explorer.draw.worker import Worker
 from tests.explorer.draw.panel_side import HOME, PanelSide
 
@@ -21,7 +21,7 @@ def test_a_view_is_drawn_in_a_thread_of_its_own_that_ends_with_it() -> None:
         names.append(threading.current_thread())
 
     drawing = Drawing(where, PanelSide().source)
-    moment = Moment(1, HOME, "training", 1)
+    moment = PanelState(1, HOME, "training", 1)
     drawing.offer(moment, (600, 1.0), 1, lambda name, frame: shown.set())
     assert shown.wait(60)
     [thread] = names

@@ -23,7 +23,7 @@ SELECTION = PanelSelection(home="grad_norm", smooth=0.0).with_series(SERIES)
 
 
 @pytest.fixture
-def writer(tmp_path: Path) -> Iterator[RecordWriter]:
+def long_writer(tmp_path: Path) -> Iterator[RecordWriter]:
     with new_writer(tmp_path) as writer:
         stream = writer.stream("every_1")
         stream.extend(["conv1", "fc"], [GRAD])
@@ -43,48 +43,52 @@ def points(view: Lines, writer: RecordWriter) -> dict[float, list[float]]:
 
 
 def test_a_line_that_was_drawn_already_goes_through_the_new_value_only(
-    writer: RecordWriter,
+    long_writer: RecordWriter,
 ) -> None:
     view, expected = Lines(), {float(step): [100.0 + step] for step in range(N_STEPS)}
-    assert points(view, writer) == expected
-    writer.backfill(*SERIES, [4, 6], [-4.0, -6.0])
-    assert points(view, writer) == expected | {4.0: [-4.0], 6.0: [-6.0]}
-    writer.backfill(*SERIES, 6, -7.0)
-    assert points(view, writer) == expected | {4.0: [-4.0], 6.0: [-7.0]}
+    assert points(view, long_writer) == expected
+    long_writer.backfill(*SERIES, [4, 6], [-4.0, -6.0])
+    assert points(view, long_writer) == expected | {4.0: [-4.0], 6.0: [-6.0]}
+    long_writer.backfill(*SERIES, 6, -7.0)
+    assert points(view, long_writer) == expected | {4.0: [-4.0], 6.0: [-7.0]}
 
 
-def test_an_average_that_was_drawn_already_is_taken_of_the_new_value(writer: RecordWriter) -> None:
+def test_an_average_that_was_drawn_already_is_taken_of_the_new_value(
+    long_writer: RecordWriter,
+) -> None:
     view = Lines()
 
     def averages() -> Any:
         message, (buffer,) = view.frame(
-            writer.source, replace(SELECTION, smooth=0.4, log_y=False), 700
+            long_writer.source, replace(SELECTION, smooth=0.4, log_y=False), 700
         )
         return np.frombuffer(buffer, "<f4")[-message["series"][0]["n_average"] :]
 
     assert averages()[:2] == pytest.approx([100.0, (0.4 * 100 + 101) / 1.4])
-    writer.backfill(*SERIES, 0, -50.0)
+    long_writer.backfill(*SERIES, 0, -50.0)
     assert averages()[:2] == pytest.approx([-50.0, (0.4 * -50 + 101) / 1.4])
 
 
-def test_a_cell_of_the_heat_map_is_the_new_value_and_no_mean_of_both(writer: RecordWriter) -> None:
+def test_a_cell_of_the_heat_map_is_the_new_value_and_no_mean_of_both(
+    long_writer: RecordWriter,
+) -> None:
     view = Heat()
 
     def cells() -> Any:
-        frame = view.frame(writer.source, SELECTION, 700)
+        frame = view.frame(long_writer.source, SELECTION, 700)
         assert frame is not None
         message, buffers = frame
         rows = message["rows"]
         return np.frombuffer(buffers[0], "<f4").reshape(len(rows), -1)[rows.index("fc")]
 
     np.testing.assert_array_equal(cells(), 100 + np.arange(N_STEPS))
-    writer.backfill(*SERIES, 4, -4.0)
+    long_writer.backfill(*SERIES, 4, -4.0)
     assert (cells()[4], cells()[5]) == (-4.0, 105.0)
 
 
-def test_a_picture_has_one_point_at_each_step(writer: RecordWriter) -> None:
-    writer.backfill(*SERIES, [4, 6], [1000.0, 2000.0])
-    (line, *_) = lines(writer.source, [SERIES]).axes[0].lines
+def test_a_picture_has_one_point_at_each_step(long_writer: RecordWriter) -> None:
+    long_writer.backfill(*SERIES, [4, 6], [1000.0, 2000.0])
+    (line, *_) = lines(long_writer.source, [SERIES]).axes[0].lines
     expected = 100.0 + np.arange(N_STEPS)
     expected[[4, 6]] = 1000, 2000
     np.testing.assert_array_equal(line.get_xdata(), np.arange(N_STEPS))

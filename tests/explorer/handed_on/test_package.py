@@ -29,7 +29,7 @@ MODULES = tuple("abc")
 
 
 @pytest.fixture
-def source() -> FakeSource:
+def long_source() -> FakeSource:
     """Gradient norms at three modules, one of which was not finite once; a loss."""
     random = np.random.default_rng(0)
     stream = FakeStream("every_1", MODULES, ["grad_norm", "weight_norm"])
@@ -52,12 +52,12 @@ def packed(
     return Packer(source).package(looked, OpenedStatus(source).head(), place, most_bytes=most)
 
 
-def test_cells_are_the_means_and_maxima_of_the_recorded_steps(source: FakeSource) -> None:
-    found = unpacked(packed(source).text).frames["heat", "grad_norm"]
+def test_cells_are_the_means_and_maxima_of_the_recorded_steps(long_source: FakeSource) -> None:
+    found = unpacked(packed(long_source).text).frames["heat", "grad_norm"]
     told, columns = found.message, found.message["columns"]
     assert (told["rows"], columns) == (list(MODULES), 500)
     size = N_STEPS // columns
-    blocks = source.given[0].values("grad_norm").astype(np.float64).T.reshape(3, columns, size)
+    blocks = long_source.given[0].values("grad_norm").astype(np.float64).T.reshape(3, columns, size)
     known = np.isfinite(blocks)
     with np.errstate(invalid="ignore"):
         mean = np.where(known, blocks, 0).sum(2) / known.sum(2)
@@ -72,48 +72,55 @@ def test_cells_are_the_means_and_maxima_of_the_recorded_steps(source: FakeSource
     assert told["at"] == list(range(size - 1, N_STEPS, size))
 
 
-def test_a_line_holds_recorded_values_at_their_steps(source: FakeSource) -> None:
-    found = unpacked(packed(source).text).frames["lines", ""]
+def test_a_line_holds_recorded_values_at_their_steps(long_source: FakeSource) -> None:
+    found = unpacked(packed(long_source).text).frames["lines", ""]
     [line] = found.message["series"]
     numbers = found.floats(0)
     x, y = (numbers[line["offset"] + k * line["n"] :][: line["n"]] for k in (0, 1))
     steps = (x + found.message["x0"]).astype(int)
-    recorded = source.given[1].values("loss")[:, 0]
+    recorded = long_source.given[1].values("loss")[:, 0]
     assert line["n"] <= 1201
     assert np.array_equal(y, recorded[steps])
     assert {int(recorded.argmin()), int(recorded.argmax())} <= {*steps.tolist()}
 
 
-def test_the_line_below_the_bar_is_told_what_it_says(source: FakeSource) -> None:
-    said = unpacked(packed(source).text).said
+def test_the_line_below_the_bar_is_told_what_it_says(long_source: FakeSource) -> None:
+    said = unpacked(packed(long_source).text).said
     saved, status = said("saved"), said("status")
     assert saved["open"] == 'nbp.open_run("nowhere").explore()'
     assert saved["ended_ms"] == START_MS + (N_STEPS - 1) * 100
     assert saved["left_out"] == []
-    assert status["scalar"][:2] == ["loss", pytest.approx(source.given[1].values("loss")[-1, 0])]
+    assert status["scalar"][:2] == [
+        "loss",
+        pytest.approx(long_source.given[1].values("loss")[-1, 0]),
+    ]
     assert said("model")["live"] is False
 
 
-def test_seconds_are_those_of_the_recorded_rows(source: FakeSource) -> None:
-    clock = unpacked(packed(source).text).said("saved")["clock"]
+def test_seconds_are_those_of_the_recorded_rows(long_source: FakeSource) -> None:
+    clock = unpacked(packed(long_source).text).said("saved")["clock"]
     assert np.allclose(clock["seconds"], np.array(clock["steps"]) * 0.1)
     assert (clock["steps"][0], clock["steps"][-1]) == (0, N_STEPS - 1)
 
 
-def test_a_notebook_keeps_what_was_looked_at_and_a_file_the_rest_too(source: FakeSource) -> None:
-    selection = fresh_selection(source)
+def test_a_notebook_keeps_what_was_looked_at_and_a_file_the_rest_too(
+    long_source: FakeSource,
+) -> None:
+    selection = fresh_selection(long_source)
     assert selection.home == "grad_norm"
-    assert ("heat", "weight_norm") in unpacked(packed(source, selection).text).frames
-    kept = unpacked(packed(source, selection, "notebook").text)
+    assert ("heat", "weight_norm") in unpacked(packed(long_source, selection).text).frames
+    kept = unpacked(packed(long_source, selection, "notebook").text)
     assert set(kept.frames) == {("lines", ""), ("heat", "grad_norm")}
     assert "weight_norm" in kept.said("status")["recorded"], "it can be picked, and says so"
 
 
-def test_what_does_not_fit_is_named_and_the_home_quantity_comes_first(source: FakeSource) -> None:
-    whole = packed(source)
+def test_what_does_not_fit_is_named_and_the_home_quantity_comes_first(
+    long_source: FakeSource,
+) -> None:
+    whole = packed(long_source)
     assert not whole.left_out
     sizes = range(len(whole.text) + 30_000, 0, -2000)
-    tries = ((most, packed(source, most=most)) for most in sizes)
+    tries = ((most, packed(long_source, most=most)) for most in sizes)
     most, tight = next(one for one in tries if one[1].left_out)
     assert tight.left_out == ("weight_norm",)
     assert len(tight.text) <= most
@@ -123,34 +130,36 @@ def test_what_does_not_fit_is_named_and_the_home_quantity_comes_first(source: Fa
     assert found.said("saved")["left_out"] == ["weight_norm"]
 
 
-def test_zoom_and_rows_of_the_panel_leave_nothing_away(source: FakeSource) -> None:
-    zoomed = fresh_selection(source).looking_at("window", (10.0, 20.0)).looking_at("rows", ("a",))
-    found = unpacked(packed(source, zoomed).text)
+def test_zoom_and_rows_of_the_panel_leave_nothing_away(long_source: FakeSource) -> None:
+    zoomed = (
+        fresh_selection(long_source).looking_at("window", (10.0, 20.0)).looking_at("rows", ("a",))
+    )
+    found = unpacked(packed(long_source, zoomed).text)
     told = found.frames["heat", "grad_norm"].message
     assert (told["first_step"], told["last_step"], len(told["rows"])) == (0, N_STEPS - 1, 3)
     assert found.said("selection")["window"] == [10.0, 20.0]
 
 
 def test_the_graph_of_the_network_is_handed_on_and_one_that_is_damaged_is_not(
-    source: FakeSource,
+    long_source: FakeSource,
 ) -> None:
     graph = Graph("exported", "Net", (Node("x", "input", "", ""),), (), ())
-    source.events = (Event(3, START_MS, MODEL_GRAPH, "", detail_of(graph)),)
-    told = unpacked(packed(source, place="notebook").text).frames["graph", GRAPH].message
+    long_source.events = (Event(3, START_MS, MODEL_GRAPH, "", detail_of(graph)),)
+    told = unpacked(packed(long_source, place="notebook").text).frames["graph", GRAPH].message
     assert told["nodes"] == [["x", "input", "", "", None, None]]
-    source.events = (*source.events, Event(4, START_MS, MODEL_GRAPH, "", "{}"))
-    assert ("graph", GRAPH) not in unpacked(packed(source).text).frames
+    long_source.events = (*long_source.events, Event(4, START_MS, MODEL_GRAPH, "", "{}"))
+    assert ("graph", GRAPH) not in unpacked(packed(long_source).text).frames
 
 
-def test_what_a_growing_run_gains_is_in_the_next_package(source: FakeSource) -> None:
-    packer, looked = Packer(source), Looked(fresh_selection(source))
-    status = OpenedStatus(source)
+def test_what_a_growing_run_gains_is_in_the_next_package(long_source: FakeSource) -> None:
+    packer, looked = Packer(long_source), Looked(fresh_selection(long_source))
+    status = OpenedStatus(long_source)
     packer.package(looked, status.head(), "file")
-    n_read = source.given[0].n_values_read
-    source.given[0].append([N_STEPS], grad_norm=[[1, 2, 3]], weight_norm=[[1, 2, 3]])
+    n_read = long_source.given[0].n_values_read
+    long_source.given[0].append([N_STEPS], grad_norm=[[1, 2, 3]], weight_norm=[[1, 2, 3]])
     text = packer.package(looked, status.head(), "file").text
     assert unpacked(text).frames["heat", "grad_norm"].message["at"][-1] == N_STEPS
-    assert source.given[0].n_values_read - n_read < 100, "what was read is not read again"
+    assert long_source.given[0].n_values_read - n_read < 100, "what was read is not read again"
 
 
 def test_a_source_without_any_value_is_handed_on_too() -> None:

@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from notebook_probe.explorer.messages.catalogue import Catalogue
+from notebook_probe.explorer.messages.catalogue import PanelCatalogue
 from notebook_probe.explorer.messages.clicks import REQUESTS, greyed_controls
 from notebook_probe.explorer.messages.model_message import ModelMessages
 from notebook_probe.explorer.messages.opened_status import OpenedStatus
@@ -32,7 +32,7 @@ class Messages:
 
     def __init__(self, source: FakeSource, controls: FakeControls | None) -> None:
         self._controls, self._opened = controls, OpenedStatus(source)
-        catalogue = Catalogue(source, controls)
+        catalogue = PanelCatalogue(source, controls)
         self._models = ModelMessages(source, controls, catalogue)
         self._statuses = StatusMessages(catalogue, live=controls is not None)
 

@@ -18,11 +18,6 @@ def at_once(task: Task) -> None:
     task()
 
 
-@pytest.fixture
-def folder(tmp_path: Path) -> Path:
-    return tmp_path / "runs"
-
-
 def shelf_of(path: Path) -> Shelf:
     return Shelf(nbp.open_run(path), run=at_once)
 

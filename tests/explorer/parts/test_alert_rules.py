@@ -168,14 +168,14 @@ def test_a_click_edits_the_rule_of_a_run_and_the_ticket_says_so() -> None:
     model = nn.Linear(2, 1)
     optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
     with nbp.watch(model, optimizer, probes=None) as run:
-        session = PanelSession(run, run)
+        session = PanelSession(run, run.controls)
         heard(session, type="hello", view="x")
         heard(session, type="edit_rule", id="x-1", rule="dead_units", numbers={"most": 0.3})
         for _ in range(2):
             model(torch.ones(3, 2)).sum().backward()
             optimizer.step()
         assert run.rules["dead_units"].thresholds["most"] == 0.3
-        [message] = told(session, run.status_head())
+        [message] = told(session, run.controls.status_head())
         states = {row["name"]: row["state"] for row in message["rules"]}
         assert states["dead_units"] == "waits for dead_fraction"
         assert states["stale_probe"] == "on"
@@ -192,7 +192,7 @@ def test_a_finished_run_and_its_opened_record_show_the_same_alerts(tmp_path: Pat
             optimizer.step()
     opened = nbp.open_run(tmp_path / "run.zarr")
     shown = []
-    for source, controls in ((run, run), (opened, None)):
+    for source, controls in ((run, run.controls), (opened, None)):
         session = PanelSession(source, controls)
         heard(session, type="hello", view="x")
         sent: list[Mapping[str, Any]] = []

@@ -16,11 +16,11 @@ from notebook_probe.explorer.parse import parse
 from notebook_probe.run.breakpoints.comparison import Comparison
 from notebook_probe.run.breakpoints.conditions import (
     AtStep,
-    Condition,
     OnAlert,
     OnError,
     OnNan,
     OnSeries,
+    PauseCondition,
 )
 from notebook_probe.run.breakpoints.requests import Break, BreakpointInfo, EditBreak, Unbreak
 from tests.explorer.fakes import FakeControls, FakeSource, FakeStream
@@ -109,7 +109,7 @@ def test_a_breakpoint_on_alerts_names_its_rules(
     ],
 )
 def test_a_click_asks_for_its_condition(
-    given: dict[str, Any], condition: Condition, session: PanelSession, controls: FakeControls
+    given: dict[str, Any], condition: PauseCondition, session: PanelSession, controls: FakeControls
 ) -> None:
     click = {
         "type": "break",
@@ -165,12 +165,12 @@ def test_of_a_real_run_a_click_arms_it_and_the_row_says_so(tmp_path: Path) -> No
     model = nn.Linear(3, 1)
     optimizer = torch.optim.SGD(model.parameters(), 0.1)
     with nbp.watch(model, optimizer, store=tmp_path / "r.zarr", probes=None) as run:
-        session = PanelSession(run, run)
+        session = PanelSession(run, run.controls)
         heard(session, type="hello", view="x")
         click = {"number": 7, "for_rows": 1, "rules": [], "before": "step", "sign": ">"}
         heard(session, type="break", id="1", kind="step", module="", quantity="", **click)
         model(torch.ones(2, 3)).sum().backward()
         optimizer.step()
         run.boundary()
-        [message] = told(session, run)
+        [message] = told(session, run.controls)
         assert [row["text"] for row in message["rows"]] == ["at step 7"]

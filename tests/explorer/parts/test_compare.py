@@ -7,12 +7,11 @@ from itertools import count
 from pathlib import Path
 from typing import Any
 
-import pytest
 import torch
 
 import notebook_probe as nbp
 from notebook_probe.explorer.conversation import PanelSession
-from notebook_probe.explorer.others.beside import Beside
+from notebook_probe.explorer.others.overlay import RunOverlay
 from notebook_probe.explorer.parse import parse
 from notebook_probe.explorer.parts.compare import Compare
 from tests.explorer.others.records import model, train
@@ -55,11 +54,6 @@ class Talk:
         self.session.publish(
             lambda *message: self.sent.append(message), "pump", self.session.head()
         )
-
-
-@pytest.fixture
-def folder(tmp_path: Path) -> Path:
-    return tmp_path / "runs"
 
 
 def test_the_folder_is_read_when_a_view_shows_the_list(folder: Path) -> None:
@@ -108,9 +102,9 @@ def test_a_live_run_is_compared_while_it_trains_and_grows_into_the_picture(folde
     inputs = torch.randn(8, 2, generator=torch.Generator().manual_seed(1))
     with nbp.watch(net, store=folder / "own.zarr", probes=None) as run:
         run.attach("Linear", "update_ratio", "every(1)")
-        talk = Talk(run, run)
+        talk = Talk(run, run.controls)
         clock = count(step=100).__next__  # time enough between two looks
-        talk.part._beside = Beside(run, talk.part._shelf, clock)
+        talk.part._beside = RunOverlay(run, talk.part._shelf, clock)
 
         def goes_on(n: int) -> None:
             for _ in range(n):

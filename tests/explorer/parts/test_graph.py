@@ -38,7 +38,7 @@ def test_a_click_builds_the_graph_which_is_sent_once_to_who_asks(
     model: nn.Module, tmp_path: Path
 ) -> None:
     with nbp.watch(model, store=tmp_path / "run.zarr", probes=None) as run:
-        talk = Talk(run, run)
+        talk = Talk(run, run.controls)
         state = told(talk)
         assert state["revision"] == 0
         assert "not built yet" in state["why"]
@@ -66,7 +66,7 @@ def test_a_click_builds_the_graph_which_is_sent_once_to_who_asks(
 def test_a_graph_that_is_built_again_has_another_number(model: nn.Module, tmp_path: Path) -> None:
     with nbp.watch(model, store=tmp_path / "run.zarr", probes=None) as run:
         run.graph(torch.randn(3, 4))
-        talk = Talk(run, run)
+        talk = Talk(run, run.controls)
         first = told(talk)["revision"]
         run.graph(torch.randn(5, 4))
         assert told(talk)["revision"] > first

@@ -94,14 +94,14 @@ def test_a_click_sets_the_rate_of_a_run_at_the_next_boundary() -> None:
     model = nn.Linear(2, 1)
     optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
     with nbp.watch(model, optimizer, probes=None) as run:
-        session = PanelSession(run, run)
+        session = PanelSession(run, run.controls)
         heard(session, type="hello", view="x")
         heard(session, type="set", id="x-1", name="lr", value=0.5, group=None, hold=False)
         for _ in range(2):
             model(torch.ones(3, 2)).sum().backward()
             optimizer.step()
         assert optimizer.param_groups[0]["lr"] == 0.5
-        [message] = told(session, run)
+        [message] = told(session, run.controls)
         assert message["knobs"][0]["value"] == 0.5
 
 

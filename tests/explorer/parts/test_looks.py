@@ -47,7 +47,7 @@ def train(model: nn.Module) -> torch.Tensor:
 
 def test_a_click_keeps_a_look_and_every_view_may_see_it(model: nn.Module, tmp_path: Path) -> None:
     with nbp.watch(model, store=tmp_path / "run.zarr", probes=None) as run:
-        talk = Talk(run, run)
+        talk = Talk(run, run.controls)
         [(state, _)] = talk.is_told("looks")
         assert (state["looks"], state["asked"], state["missed"]) == ([], [], [])
         talk.says(type="look", id="x-1", module="0")
@@ -76,7 +76,7 @@ def test_two_looks_stand_beside_each_other(model: nn.Module, tmp_path: Path) -> 
             run.look("0")
             train(model)
         train(model)
-        talk = Talk(run, run)
+        talk = Talk(run, run.controls)
         talk.says(type="show_look", view="x", module="0", step=1, other=0, sample=0)
         [(shown, [buffer])] = talk.is_told("shown_look")
         numbers = np.frombuffer(buffer, "<f4")
@@ -102,7 +102,7 @@ def test_looks_of_an_opened_record_are_shown(model: nn.Module, tmp_path: Path) -
 
 def test_a_look_that_is_not_there_says_so(model: nn.Module, tmp_path: Path) -> None:
     with nbp.watch(model, store=tmp_path / "run.zarr", probes=None) as run:
-        talk = Talk(run, run)
+        talk = Talk(run, run.controls)
         talk.says(type="show_look", view="x", module="nowhere", step=7, other=-1, sample=0)
         [(shown, buffers)] = talk.is_told("shown_look")
         assert (shown["blocks"], buffers) == ([], [])

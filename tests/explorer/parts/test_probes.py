@@ -68,7 +68,7 @@ def test_on_a_run_the_schedule_changes_and_the_budget_and_the_steps_are_told() -
     model = nn.Linear(2, 1)
     optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
     with nbp.watch(model, optimizer, probes={"": ["output_std"]}) as run:
-        session = PanelSession(run, run)
+        session = PanelSession(run, run.controls)
         heard(session, type="hello", view="x")
         heard(session, type="reschedule", id="1", where=[], quantity="output_std", schedule="3")
         heard(session, type="budget", id="2", percent=5.0)
@@ -77,6 +77,6 @@ def test_on_a_run_the_schedule_changes_and_the_budget_and_the_steps_are_told() -
             optimizer.step()
         run.boundary()
         assert [probe.schedule for probe in run.probes()] == ["every(3)"]
-        [message] = told(session, run)
+        [message] = told(session, run.controls)
         assert (message["n_measured"], message["budget"]) == (4, 5.0)
         assert {"default", "gradients"} <= {one["name"] for one in message["presets"]}

@@ -29,7 +29,7 @@ VALUES = np.array([[1.0, 2.0], [np.nan, 4.0], [5.0, np.inf], [7.0, 8.0]], np.flo
 
 
 @pytest.fixture
-def source() -> FakeSource:
+def two_streams() -> FakeSource:
     one = FakeStream("every_1", ["a", "b"], ["norm", "mean"])
     one.append(range(4), norm=VALUES, mean=VALUES + 10)
     other = FakeStream("every_2", ["c"], ["norm"])
@@ -48,8 +48,10 @@ def table(content: bytes) -> list[dict[str, str]]:
     return list(csv.DictReader(io.StringIO(content.decode())))
 
 
-def test_csv_has_a_row_for_every_measured_value_on_the_screen(source: FakeSource) -> None:
-    rows = table(exported("csv", source, PanelSelection(home="norm").with_series(("a", "mean"))))
+def test_csv_has_a_row_for_every_measured_value_on_the_screen(two_streams: FakeSource) -> None:
+    rows = table(
+        exported("csv", two_streams, PanelSelection(home="norm").with_series(("a", "mean")))
+    )
     values: dict[tuple[str, str], list[float]] = {}
     for row in rows:
         values.setdefault((row["module"], row["quantity"]), []).append(float(row["value"]))
@@ -83,8 +85,8 @@ def drawing_of(svg: bytes) -> str:
     return re.sub(r'(id=|href=|url\()"?#?[\w-]+"?', "", text)
 
 
-def test_csv_is_that_of_the_window(source: FakeSource) -> None:
-    rows = table(exported("csv", source, PanelSelection(home="mean", window=(1.5, 2.0))))
+def test_csv_is_that_of_the_window(two_streams: FakeSource) -> None:
+    rows = table(exported("csv", two_streams, PanelSelection(home="mean", window=(1.5, 2.0))))
     assert {row["step"] for row in rows} == {"2"}
 
 
@@ -95,9 +97,9 @@ def test_names_with_commas_survive_csv() -> None:
     assert row["module"] == 'a,"b"'
 
 
-def test_netcdf_is_opened_by_xarray_with_the_same_numbers(source: FakeSource) -> None:
+def test_netcdf_is_opened_by_xarray_with_the_same_numbers(two_streams: FakeSource) -> None:
     selection = PanelSelection(home="norm").with_series(("a", "mean"))
-    content = exported("netcdf", source, selection)
+    content = exported("netcdf", two_streams, selection)
     with xr.open_dataset(io.BytesIO(content), engine="scipy") as data:
         assert data.module.values.tolist() == ["a", "b", "c"]
         assert data.step.values.tolist() == [0, 1, 2, 3]
@@ -125,10 +127,10 @@ def test_nothing_to_export_is_said_in_words(kind: str) -> None:
 
 
 def test_too_much_for_a_download_is_said_in_words(
-    source: FakeSource, monkeypatch: pytest.MonkeyPatch
+    two_streams: FakeSource, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(files, "MOST_VALUES", 5)
-    message, _ = export("csv", source, PanelSelection(home="norm"))
+    message, _ = export("csv", two_streams, PanelSelection(home="norm"))
     assert message["error"].startswith("10 values are more than a download takes (5); zoom in")
 
 
@@ -136,10 +138,10 @@ def test_too_much_for_a_download_is_said_in_words(
     ("kind", "start"), [("png", b"\x89PNG\r\n"), ("svg", b"<?xml"), ("code", b"")]
 )
 def test_pictures_and_code_come_from_the_same_selection(
-    kind: str, start: bytes, source: FakeSource
+    kind: str, start: bytes, two_streams: FakeSource
 ) -> None:
     selection = PanelSelection(home="norm").with_series(("a", "mean"))
-    message, buffers = export(kind, source, selection)  # type: ignore[arg-type]
+    message, buffers = export(kind, two_streams, selection)  # type: ignore[arg-type]
     assert message["filename"] == {"png": "fake.png", "svg": "fake.svg", "code": "fake.py"}[kind]
     if kind == "code":
         assert message["text"] == code("nowhere", replace(selection, log_heat=True, log_y=True))

@@ -15,7 +15,7 @@ import pytest
 import notebook_probe as nbp
 from notebook_probe.explorer.messages.selection import PanelSelection
 from notebook_probe.explorer.save.export import export
-from notebook_probe.explorer.save.exports import Exports
+from notebook_probe.explorer.save.exports import FileExports
 from notebook_probe.explorer.save.others import Others
 from tests.explorer.others.records import train
 
@@ -24,7 +24,7 @@ RATIO = ("0", "update_ratio")
 
 
 @pytest.fixture(scope="module")
-def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+def three_runs(tmp_path_factory: pytest.TempPathFactory) -> Path:
     folder = tmp_path_factory.mktemp("runs")
     train(folder / "own.zarr", (4.0, 3.0, 2.0), config={"batch_size": 4})
     train(folder / "a.zarr", (4.0, 2.0), seed=1, config={"batch_size": 8})
@@ -57,8 +57,8 @@ def losses(rows: list[dict[str, str]], column: str = "value") -> dict[str, list[
     return found
 
 
-def test_the_table_has_what_is_drawn_of_each_run(folder: Path) -> None:
-    message, content = exported("csv", folder, chosen(folder, "a", "b"))
+def test_the_table_has_what_is_drawn_of_each_run(three_runs: Path) -> None:
+    message, content = exported("csv", three_runs, chosen(three_runs, "a", "b"))
     rows = rows_of(content)
     assert list(rows[0]) == ["run", "module", "quantity", "step", "time", "value"]
     assert losses(rows) == {
@@ -72,11 +72,11 @@ def test_the_table_has_what_is_drawn_of_each_run(folder: Path) -> None:
 
 @pytest.mark.parametrize(("grouped", "divided_by"), [(False, {"b"}), (True, {"a", "b"})])
 def test_beside_a_ratio_it_has_the_values_of_both(
-    folder: Path, grouped: bool, divided_by: set[str]
+    three_runs: Path, grouped: bool, divided_by: set[str]
 ) -> None:
-    ratio_to = str(folder / "b.zarr")
-    selection = chosen(folder, "a", "b", ratio_to=ratio_to, grouped=grouped)
-    rows = rows_of(exported("csv", folder, selection)[1])
+    ratio_to = str(three_runs / "b.zarr")
+    selection = chosen(three_runs, "a", "b", ratio_to=ratio_to, grouped=grouped)
+    rows = rows_of(exported("csv", three_runs, selection)[1])
     [first, *_] = [row for row in rows if row["quantity"] == "update_ratio" and row["run"] == "b"]
     other = nbp.open_run(ratio_to).series(first["module"], "update_ratio")
     assert np.float32(first["value"]) == other.values[0]
@@ -84,43 +84,43 @@ def test_beside_a_ratio_it_has_the_values_of_both(
     assert held == {"own"} | divided_by
 
 
-def test_a_column_named_after_the_axis_says_where_a_row_stands(folder: Path) -> None:
-    rows = rows_of(exported("csv", folder, chosen(folder, "a", aligned="samples"))[1])
+def test_a_column_named_after_the_axis_says_where_a_row_stands(three_runs: Path) -> None:
+    rows = rows_of(exported("csv", three_runs, chosen(three_runs, "a", aligned="samples"))[1])
     assert losses(rows, "by_samples") == {"own": ["0.0", "4.0", "8.0"], "a": ["0.0", "8.0"]}
-    rows = rows_of(exported("csv", folder, chosen(folder, "a", "b", aligned="loss"))[1])
+    rows = rows_of(exported("csv", three_runs, chosen(three_runs, "a", "b", aligned="loss"))[1])
     found = losses(rows, "by_loss")
     assert found["a"] == ["0.0", "2.0"], "the step of this run at which its loss was as small"
     assert found["b"] == ["0.0", "", ""], "this run was never as good"
 
 
-def test_its_window_is_one_of_this_runs_steps(folder: Path) -> None:
-    selection = chosen(folder, "a", aligned="samples", window=(1.0, 2.0))
-    assert losses(rows_of(exported("csv", folder, selection)[1]), "step") == {
+def test_its_window_is_one_of_this_runs_steps(three_runs: Path) -> None:
+    selection = chosen(three_runs, "a", aligned="samples", window=(1.0, 2.0))
+    assert losses(rows_of(exported("csv", three_runs, selection)[1]), "step") == {
         "own": ["1", "2"],
         "a": ["1"],
     }
 
 
-def test_a_run_that_cannot_be_read_or_aligned_is_left_out_by_name(folder: Path) -> None:
-    selection = chosen(folder, "a", "b", "gone", aligned="samples")
-    message, content = exported("csv", folder, selection)
+def test_a_run_that_cannot_be_read_or_aligned_is_left_out_by_name(three_runs: Path) -> None:
+    selection = chosen(three_runs, "a", "b", "gone", aligned="samples")
+    message, content = exported("csv", three_runs, selection)
     assert set(losses(rows_of(content))) == {"own", "a"}
     assert message["note"].startswith("own.csv, without b (samples are not recorded in b;")
     assert "without gone (" in message["note"]
 
 
-def test_the_picture_has_the_lines_of_the_others_at_this_runs_steps(folder: Path) -> None:
-    selection = chosen(folder, "a", "b", aligned="samples", smooth=0.0)
-    others = Others(nbp.open_run(folder / "own.zarr"), selection)
+def test_the_picture_has_the_lines_of_the_others_at_this_runs_steps(three_runs: Path) -> None:
+    selection = chosen(three_runs, "a", "b", aligned="samples", smooth=0.0)
+    others = Others(nbp.open_run(three_runs / "own.zarr"), selection)
     [line] = others.lines(selection)
     assert (line.name, line.colour, line.dash) == ("a", 0, 0)
     assert (line.x.tolist(), line.y.tolist()) == ([0.0, 2.0], [4.0, 2.0])
     assert line.label == "a 2"
 
 
-def test_a_group_is_one_line_with_a_band(folder: Path) -> None:
-    selection = chosen(folder, "a", "b", grouped=True, smooth=0.0, log_y=False)
-    [line] = Others(nbp.open_run(folder / "own.zarr"), selection).lines(selection)
+def test_a_group_is_one_line_with_a_band(three_runs: Path) -> None:
+    selection = chosen(three_runs, "a", "b", grouped=True, smooth=0.0, log_y=False)
+    [line] = Others(nbp.open_run(three_runs / "own.zarr"), selection).lines(selection)
     assert line.name == "mean of 2 runs"
     assert line.y[0] == 4.5
     assert line.band is not None
@@ -130,44 +130,46 @@ def test_a_group_is_one_line_with_a_band(folder: Path) -> None:
 @pytest.mark.slow
 @pytest.mark.parametrize("x_axis", ["step", "time"])
 @pytest.mark.parametrize("grouped", [False, True])
-def test_each_run_is_named_in_the_picture(folder: Path, x_axis: Any, grouped: bool) -> None:
-    selection = chosen(folder, "a", "b", x_axis=x_axis, grouped=grouped)
-    alone = exported("svg", folder, chosen(folder, x_axis=x_axis))[1]
-    message, beside = exported("svg", folder, selection)
+def test_each_run_is_named_in_the_picture(three_runs: Path, x_axis: Any, grouped: bool) -> None:
+    selection = chosen(three_runs, "a", "b", x_axis=x_axis, grouped=grouped)
+    alone = exported("svg", three_runs, chosen(three_runs, x_axis=x_axis))[1]
+    message, beside = exported("svg", three_runs, selection)
     assert "note" not in message
     names = [b"<!-- mean of 2 runs"] if grouped else [b"<!-- a 2 ", b"<!-- b 0.5 "]
     assert all(name in beside and name not in alone for name in names)
 
 
-def test_what_a_file_lacks_of_the_others_is_said(folder: Path) -> None:
-    message, _ = exported("netcdf", folder, chosen(folder, "a"))
+def test_what_a_file_lacks_of_the_others_is_said(three_runs: Path) -> None:
+    message, _ = exported("netcdf", three_runs, chosen(three_runs, "a"))
     assert message["note"] == "own.nc, of this run alone,"
-    gone = chosen(folder, "gone", ratio_to=str(folder / "gone.zarr"))
-    message, _ = exported("png", folder, gone)
+    gone = chosen(three_runs, "gone", ratio_to=str(three_runs / "gone.zarr"))
+    message, _ = exported("png", three_runs, gone)
     assert message["note"].endswith("its heat map of this run alone,")
     assert message["note"].count("without gone") == 1
 
 
 @pytest.mark.slow
-def test_the_heat_map_of_the_picture_is_the_ratio_that_the_panel_shows(folder: Path) -> None:
-    divided = chosen(folder, "a", "b", ratio_to=str(folder / "b.zarr"), apart=(1.01, 1))
-    message, content = exported("svg", folder, divided)
+def test_the_heat_map_of_the_picture_is_the_ratio_that_the_panel_shows(three_runs: Path) -> None:
+    divided = chosen(three_runs, "a", "b", ratio_to=str(three_runs / "b.zarr"), apart=(1.01, 1))
+    message, content = exported("svg", three_runs, divided)
     assert "note" not in message
     assert "update_ratio ÷ b" in content.decode()
     assert b'id="flag"' in content
-    grouped = exported("svg", folder, replace(divided, grouped=True))[1]
+    grouped = exported("svg", three_runs, replace(divided, grouped=True))[1]
     assert "÷ the mean of 2 runs" in grouped.decode()
-    one = Others(nbp.open_run(folder / "own.zarr"), divided).apart(replace(divided, rows=("0",)))
+    one = Others(nbp.open_run(three_runs / "own.zarr"), divided).apart(
+        replace(divided, rows=("0",))
+    )
     assert one is not None
     assert one.ratio.modules == ("0",)
 
 
-def test_a_file_of_several_runs_is_made_in_a_thread_of_its_own(folder: Path) -> None:
-    exports = Exports(nbp.open_run(folder / "own.zarr"))
-    exports.make("csv", chosen(folder))
+def test_a_file_of_several_runs_is_made_in_a_thread_of_its_own(three_runs: Path) -> None:
+    exports = FileExports(nbp.open_run(three_runs / "own.zarr"))
+    exports.make("csv", chosen(three_runs))
     [(message, _)] = exports.made()
     assert message["filename"] == "own.csv"
-    exports.make("csv", chosen(folder, "a"))
+    exports.make("csv", chosen(three_runs, "a"))
     exports._worker.do((made := threading.Event()).set)
     assert made.wait(60)
     [(_, [content])] = exports.made()

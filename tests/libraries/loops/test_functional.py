@@ -28,7 +28,7 @@ SIZE, N_STEPS = 16, 8
 LAYERS = ("conv1", "conv2", "fc1", "fc2")
 
 
-class Net(nn.Module):
+class SmallMnistNet(nn.Module):
     """The one of pytorch/examples for MNIST, smaller; some of it changes tensors in place."""
 
     def __init__(self) -> None:
@@ -45,7 +45,7 @@ class Net(nn.Module):
         return F.log_softmax(self.fc2(x), dim=1)
 
 
-def wanted_of(model: Net, images: Tensor, classes: Tensor) -> Wanted:
+def wanted_of(model: SmallMnistNet, images: Tensor, classes: Tensor) -> Wanted:
     """Of a copy in double precision; what is in place there is not, so that all can be asked."""
     twin = in_double(model)
     given = {name: outputs_of(twin.get_submodule(name)) for name in LAYERS}
@@ -66,7 +66,7 @@ def wanted_of(model: Net, images: Tensor, classes: Tensor) -> Wanted:
     return wanted
 
 
-def train(model: Net) -> Iterator[Wanted]:
+def train(model: SmallMnistNet) -> Iterator[Wanted]:
     optimizer = SGD(model.parameters(), lr=0.05, momentum=0.9)
     for _ in range(N_STEPS):
         images, classes = torch.randn(SIZE, 1, 8, 8), torch.randint(0, 10, (SIZE,))
@@ -77,13 +77,13 @@ def train(model: Net) -> Iterator[Wanted]:
         yield wanted
 
 
-def train_without_noise(model: Net) -> Iterator[Wanted]:
+def train_without_noise(model: SmallMnistNet) -> Iterator[Wanted]:
     model.is_noisy = False
     yield from train(model)
 
 
 def test_layers_are_recorded_as_they_were_before_the_functions_that_follow(watch: Watch) -> None:
-    alone, model = made(Net), made(Net)
+    alone, model = made(SmallMnistNet), made(SmallMnistNet)
     run = watch(model)
     check(run, train_beside_a_twin(train_without_noise, alone, model))
     assert set(run.data.module.values) - {"(root)"} == {*LAYERS}  # the root has the loss
@@ -91,7 +91,7 @@ def test_layers_are_recorded_as_they_were_before_the_functions_that_follow(watch
 
 def test_random_functions_draw_the_same_numbers(watch: Watch) -> None:
     """Dropout is no module whose random numbers could be kept: none may be drawn beside it."""
-    alone, model = made(Net), made(Net)
+    alone, model = made(SmallMnistNet), made(SmallMnistNet)
     run = watch(model, probes=["default", "gradients", "alerts"])
     train_beside_a_twin(train, alone, model)
     assert run.status().errors == ()

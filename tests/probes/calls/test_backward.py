@@ -14,6 +14,7 @@ from torch import Tensor, nn
 from torch.optim import Optimizer
 
 from tests.models import ConvNet, Encoder, Residual, Tagger, floats, loss_of, made, mlp, sgd, words
+from tests.probes.calls.models import Recurrent
 from tests.probes.oracles import (
     Noted,
     column,
@@ -135,15 +136,6 @@ def test_a_module_that_works_in_place_and_the_one_before_it_have_a_gradient_each
 
 
 # ---------------------------------------------------------------- against full backward hooks
-
-
-class Recurrent(nn.Module):
-    def __init__(self) -> None:
-        super().__init__()
-        self.gru, self.head = nn.GRU(4, 3, batch_first=True), nn.Linear(3, 2)
-
-    def forward(self, x: Tensor) -> Tensor:
-        return self.head(self.gru(x)[0])
 
 
 PLAIN: dict[str, tuple[Callable[[], nn.Module], Callable[[int], Tensor]]] = {

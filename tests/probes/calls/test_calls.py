@@ -13,6 +13,7 @@ from torch import Tensor, nn
 from torch.optim import Optimizer
 
 from tests.models import Tied, floats, made, sgd, words
+from tests.probes.calls.models import CalledTwice, Recursive, gain
 from tests.probes.oracles import (
     Noted,
     column,
@@ -35,44 +36,6 @@ loop = plain_loop(batch, STEPS)
 # ---------------------------------------------------------------- several calls in one forward
 
 
-class Shared(Noted):
-    """One layer, used twice with an activation between."""
-
-    def __init__(self) -> None:
-        super().__init__()
-        self.part = nn.Linear(4, 4)
-
-    def forward(self, x: Tensor) -> Tensor:
-        for _ in range(2):
-            self.note("input", x)
-            x = self.note("output", self.part(x)).tanh()
-        return x
-
-
-class Again(Noted):
-    """Calls itself."""
-
-    def __init__(self, notes_at: Noted) -> None:
-        super().__init__()
-        self.linear = nn.Linear(4, 4)
-        self._notes_at = [notes_at]
-
-    def forward(self, x: Tensor, depth: int = 2) -> Tensor:
-        noted = self._notes_at[0]
-        noted.note("input", x)
-        inner = self(self.linear(x).tanh(), depth - 1) if depth else x
-        return noted.note("output", self.linear(inner) * 2)
-
-
-class Recursive(Noted):
-    def __init__(self) -> None:
-        super().__init__()
-        self.part = Again(self)
-
-    def forward(self, x: Tensor) -> Tensor:
-        return self.part(x)
-
-
 class Unrolled(Noted):
     """A cell, four times over."""
 
@@ -88,7 +51,7 @@ class Unrolled(Noted):
         return state
 
 
-@pytest.mark.parametrize(("build", "n_calls"), [(Shared, 2), (Recursive, 3), (Unrolled, 4)])
+@pytest.mark.parametrize(("build", "n_calls"), [(CalledTwice, 2), (Recursive, 3), (Unrolled, 4)])
 def test_all_calls_of_a_step_are_pooled_into_one_record(
     build: Callable[[], Noted], n_calls: int, watch: Watch
 ) -> None:
@@ -108,11 +71,7 @@ def test_all_calls_of_a_step_are_pooled_into_one_record(
     assert column(run, "part", "calls") == [n_calls] * len(STEPS)
 
 
-def gain(input: Tensor, output: Tensor) -> Tensor:
-    return output.norm() / input.norm()
-
-
-@pytest.mark.parametrize(("build", "n_calls"), [(Shared, 2), (Recursive, 3)])
+@pytest.mark.parametrize(("build", "n_calls"), [(CalledTwice, 2), (Recursive, 3)])
 def test_input_and_output_of_the_same_call_meet_also_in_a_recursion(
     build: Callable[[], Noted], n_calls: int, watch: Watch
 ) -> None:

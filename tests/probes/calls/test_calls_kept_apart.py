@@ -13,52 +13,13 @@ from torch import Tensor, nn
 from torch.optim import Optimizer
 
 from tests.models import floats, made, sgd
+from tests.probes.calls.models import CalledTwice, Recursive, gain
 from tests.probes.oracles import Noted, notes_of, same_column, train_alike
 from tests.run.conftest import Watch
 from tests.run.oracle import norm
 
 batch = floats(5, 4)
 STEPS = range(3)
-
-
-class Shared(Noted):
-    """One layer, called twice; every call's input, output and gradient differ."""
-
-    def __init__(self) -> None:
-        super().__init__()
-        self.part = nn.Linear(4, 4)
-
-    def forward(self, x: Tensor) -> Tensor:
-        for factor in (1.0, 3.0):
-            x = self.note("input", factor * x)
-            x = self.note("output", self.part(x)).tanh()
-        return x
-
-
-class Recursive(Noted):
-    """A part that calls itself: the innermost call is the first to return."""
-
-    class Part(nn.Module):
-        def __init__(self, outer: Noted) -> None:
-            super().__init__()
-            self.linear, self._outer = nn.Linear(4, 4), [outer]
-
-        def forward(self, x: Tensor, depth: int = 1) -> Tensor:
-            note = self._outer[0].note
-            note("input", x)
-            inner = self(3 * self.linear(x).tanh(), depth - 1) if depth else x
-            return note("output", self.linear(inner) * 2)
-
-    def __init__(self) -> None:
-        super().__init__()
-        self.part = Recursive.Part(self)
-
-    def forward(self, x: Tensor) -> Tensor:
-        return self.part(x)
-
-
-def gain(input: Tensor, output: Tensor) -> Tensor:
-    return output.norm() / input.norm()
 
 
 def largest(grad_output: Tensor) -> Tensor:
@@ -78,7 +39,7 @@ def loop_of(n_micro: int) -> Callable[[nn.Module, Optimizer], None]:
 
 @pytest.mark.parametrize("n_micro", [1, 2])
 def test_every_call_has_its_own_input_output_and_gradient(n_micro: int, watch: Watch) -> None:
-    twin, model = made(Shared), made(Shared)
+    twin, model = (made(partial(CalledTwice, 3.0)) for _ in range(2))
     notes, run = notes_of(twin), watch(model, probes=None)
     run.attach("part", ["input_norm", "output_norm", "output_grad_norm", gain, largest],
                per_call=True)  # fmt: skip
@@ -103,7 +64,7 @@ def test_every_call_has_its_own_input_output_and_gradient(n_micro: int, watch: W
 
 
 def test_in_a_recursion_input_output_and_gradient_of_one_call_stay_together(watch: Watch) -> None:
-    twin, model = made(Recursive), made(Recursive)
+    twin, model = (made(partial(Recursive, 1, 3.0)) for _ in range(2))
     notes, run = notes_of(twin), watch(model, probes=None)
     run.attach("part", ["input_norm", "output_norm", "output_grad_norm", gain], per_call=True)
     train_alike(loop_of(1), twin, model)

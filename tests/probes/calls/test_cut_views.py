@@ -249,7 +249,7 @@ def test_a_view_that_nobody_uses_has_no_gradient_although_its_base_has(watch: Wa
             own = hidden * 2
             return own[:, :3], own[:, 3:]
 
-    class Net(Noted):
+    class ViewedTwice(Noted):
         def __init__(self) -> None:
             super().__init__()
             self.linear, self.part, self.flat = nn.Linear(4, 6), TwoViews(), nn.Flatten(0)
@@ -260,7 +260,7 @@ def test_a_view_that_nobody_uses_has_no_gradient_although_its_base_has(watch: Wa
             self.flat(hidden)
             return self.note("used", used).sin() + hidden[:, :3]
 
-    twin, model = made(Net), made(Net)
+    twin, model = made(ViewedTwice), made(ViewedTwice)
     notes, run = notes_of(twin), watch(model, probes={("part", "flat"): ["output_grad_norm"]})
     train_alike(loop, twin, model)
     gradients = notes.gradients_of("used")

@@ -257,7 +257,7 @@ def test_of_several_losses_those_count_whose_gradients_are_there_at_the_update(
     parts = [torch.tensor(column(run, place, "output_grad_norm")) for place in places]
     assert torch.stack(parts).norm(dim=0).tolist() == pytest.approx(wanted, rel=1e-5)
     if not per_call:
-        assert column(run, "trunk", "calls") == [len(counting)] * STEPS
+        assert column(run, "trunk", "calls") == [n_calls] * STEPS
     assert ("discarded_backwards" in run.data) == bool(n_discarded)
     if n_discarded:
         assert column(run, "(root)", "discarded_backwards") == [n_discarded] * STEPS

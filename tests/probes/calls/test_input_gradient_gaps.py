@@ -103,7 +103,7 @@ def test_an_input_that_does_not_reach_the_output_is_a_gap(watch: Watch) -> None:
     assert np.isfinite(column(run, "part", "output_grad_norm")).all()
 
 
-class Shared(Noted):
+class CalledThrice(Noted):
     def __init__(self, noted: bool) -> None:
         super().__init__()
         self.stem, self.part, self._noted = nn.Linear(4, 4), nn.Linear(4, 4), noted
@@ -124,7 +124,7 @@ def test_calls_and_micro_batches_are_pooled(watch: Watch) -> None:
                 model(batch(2 * step + micro)).square().mean().backward()
             optimizer.step()
 
-    oracle, plain, model = (made(partial(Shared, noted)) for noted in (True, False, False))
+    oracle, plain, model = (made(partial(CalledThrice, noted)) for noted in (True, False, False))
     notes, run = notes_of(oracle), watch(model, probes={"part": [grad_input_size]})
     train_alike(accumulate, plain, model)
     accumulate(oracle, sgd(oracle))
@@ -137,7 +137,7 @@ def test_calls_and_micro_batches_are_pooled(watch: Watch) -> None:
 def test_a_checkpointed_module_has_the_share_that_it_has_without(
     reentrant: bool, watch: Watch
 ) -> None:
-    class Net(Noted):
+    class PartCheckpointed(Noted):
         def __init__(self, plain: bool) -> None:
             super().__init__()
             self.stem, self.part, self._plain = nn.Linear(4, 4), Block(self), plain
@@ -159,8 +159,8 @@ def test_a_checkpointed_module_has_the_share_that_it_has_without(
         def forward(self, x: Tensor) -> Tensor:
             return self.last(self._notes_at[0].note("input", self.first(x).tanh()))
 
-    oracle, plain, model = (made(partial(Net, how)) for how in (True, False, False))
+    oracle, plain, model = (made(partial(PartCheckpointed, how)) for how in (True, False, False))
     notes, run = notes_of(oracle), watch(model, probes={"part.last": [grad_input_size]})
     train_alike(loop, plain, model)
-    train_alike(loop, oracle, made(partial(Net, True)))
+    train_alike(loop, oracle, made(partial(PartCheckpointed, True)))
     same_column(run, "part.last", SIZE, [norm(g) for g in notes.gradients_of("input")], rtol=1e-4)

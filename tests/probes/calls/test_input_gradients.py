@@ -14,6 +14,7 @@ from torch import Tensor, nn
 from torch.optim import Optimizer
 
 from tests.models import ConvNet, Encoder, Residual, floats, loss_of, made, mlp, sgd, words
+from tests.probes.calls.models import Recurrent
 from tests.probes.oracles import (
     Noted,
     grad_input_size,
@@ -291,19 +292,6 @@ def test_a_module_that_returns_its_input_in_pieces_is_right_or_has_a_gap(
 
 
 # ---------------------------------------------------------------- against full backward hooks
-
-
-class Recurrent(nn.Module):
-    def __init__(self) -> None:
-        super().__init__()
-        self.stem, self.gru, self.head = (
-            nn.Linear(4, 4),
-            nn.GRU(4, 3, batch_first=True),
-            nn.Linear(3, 2),
-        )
-
-    def forward(self, x: Tensor) -> Tensor:
-        return self.head(self.gru(self.stem(x))[0])
 
 
 PLAIN: dict[str, tuple[Callable[[], nn.Module], Callable[[int], Tensor]]] = {

@@ -129,7 +129,7 @@ def test_a_module_that_returns_its_parameter_is_measured_and_nothing_stays_on_it
     twin, model = made(Queried), made(Queried)
     run = watch(model, probes={"learned": ["output_norm", "output_grad_norm", "grad_norm"]})
     train_alike(loop, twin, model)
-    run.settle()
+    run.controls.settle()
     left = len(model.learned.queries._backward_hooks or ())
     assert left <= 1, "one step's hook at the most, however many steps there were"
     same = column(run, "learned", "grad_norm")

@@ -11,6 +11,7 @@ from torch import Tensor, nn
 from torch.optim import Optimizer
 
 from tests.models import floats, made
+from tests.probes.calls.models import gain
 from tests.probes.oracles import Noted, grad_input_size, norm_of, notes_of, train_alike
 from tests.run.conftest import Watch
 from tests.run.oracle import norm
@@ -36,10 +37,6 @@ def loop(model: nn.Module, optimizer: Optimizer) -> None:
         optimizer.step()
 
 
-def gain(input: Tensor, output: Tensor) -> Tensor:
-    return output.norm() / input.norm()
-
-
 @pytest.mark.parametrize("schedule", ["every(1)", "every(2)", "every(3, 1)", "every(4, 3)"])
 def test_the_call_that_opens_a_step_is_itself_measured(schedule: str, watch: Watch) -> None:
     names: list[Any] = ["input_norm", "output_norm", "output_grad_norm", gain, grad_input_size]
@@ -47,7 +44,7 @@ def test_the_call_that_opens_a_step_is_itself_measured(schedule: str, watch: Wat
     notes, run = notes_of(twin), watch(model, probes=None)
     run.attach(("", "part"), names, schedule)
     train_alike(loop, twin, model)
-    run.settle()
+    run.controls.settle()
     parts = [int(number) for number in schedule[6:-1].split(",")]
     due = [s for s in STEPS if s % parts[0] == (parts[1] if len(parts) > 1 else 0)]
     inputs, outputs = notes.values("input"), notes.values("output")
@@ -98,7 +95,7 @@ def test_an_evaluation_of_the_root_is_measured_from_its_first_call(
     run = watch(model, probes=None)
     run.attach("", ["input_norm", gain], schedule, phase="eval")
     train_alike(validating, twin, model)
-    run.settle()
+    run.controls.settle()
     every = int(schedule[6:-1])
     due = [step for step in range(1, 8) if step % every == 0]
     found = run.series("", "eval_input_norm")

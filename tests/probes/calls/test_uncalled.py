@@ -118,7 +118,7 @@ def test_a_layer_used_past_its_call_is_a_gap_that_says_so_and_its_parameters_are
     notes, run = notes_of(twin), watch(model, probes={place: BOTH[:-1]})
     run.attach(f"{place}.weight", parameters)
     train_alike(loop, twin, model)
-    run.settle()
+    run.controls.settle()
     name = f"{place}.weight"
     same_column(run, name, "weight_norm", [norm(each[name]) for each in notes.weights])
     same_column(run, name, "grad_norm", [norm(each[name]) for each in notes.gradients])
@@ -151,7 +151,7 @@ def test_the_projection_inside_attention_is_a_gap_and_its_weight_is_read(watch: 
     run.attach("attention.out_proj", ["output_norm", "weight_norm"])
     run.attach("attention.out_proj.weight", "grad_norm")
     train_alike(loop, twin, model)
-    run.settle()
+    run.controls.settle()
     name = "attention.out_proj.weight"
     same_column(run, "attention", "output_norm", [norm(y) for y in notes.values("output")])
     same_column(

@@ -108,7 +108,7 @@ class Straight(torch.autograd.Function):
         return gradients[0] * 0.5
 
 
-class InPlace(torch.autograd.Function):
+class InPlaceFunction(torch.autograd.Function):
     """Doubles its input where it stands."""
 
     @staticmethod
@@ -145,7 +145,7 @@ class Functions(Noted):
         super().__init__()
         self.linear = nn.Linear(4, 3)
         self.straight, self.in_place, self.modern = (
-            Applied(function) for function in (Straight, InPlace, Modern)
+            Applied(function) for function in (Straight, InPlaceFunction, Modern)
         )
 
     def forward(self, x: Tensor) -> Tensor:

@@ -176,9 +176,9 @@ def in_a_thread(model: nn.Module, optimizer: Optimizer) -> Iterator[float]:
 
 
 def frozen_in_turn(model: nn.Module, optimizer: Optimizer) -> Iterator[float]:
-    """Once the first layer is frozen another parameter has to tell, which takes a step to find."""
+    """Once the last layer is frozen another parameter has to tell, which takes a step to find."""
     for step in range(STEPS):
-        for value in next(iter(model.children())).parameters():
+        for value in [*model.children()][-1].parameters():
             value.requires_grad_(step < 2)
             value.grad = None
         loss = train_step(model, optimizer, batch(step))

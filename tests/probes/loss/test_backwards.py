@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+import time
 from collections.abc import Iterator
 from typing import Any
 
@@ -39,22 +40,20 @@ class Heard:
         self.ended: list[bool] = []
         self.took: list[float] = []
 
-    def backward_begins(self, loss: Number) -> int:
+    def backward_begins(self, loss: Number, roots: object) -> int:
         self.losses.append(loss)
         return len(self.losses)
 
-    def backward_ends(self, begun: Any, *, has_come_through: bool) -> None:
+    def backward_ends(self, begun: Any, since: float, *, has_come_through: bool) -> None:
         self.ended.append(has_come_through)
-
-    def backward_took(self, seconds: float) -> None:
-        self.took.append(seconds)
+        self.took.append(time.perf_counter() - since)
 
 
 class Fails(Heard):
-    def backward_begins(self, loss: Number) -> int:
+    def backward_begins(self, loss: Number, roots: object) -> int:
         raise ValueError("of ours")
 
-    def backward_ends(self, begun: Any, *, has_come_through: bool) -> None:
+    def backward_ends(self, begun: Any, since: float, *, has_come_through: bool) -> None:
         raise ValueError("of ours")
 
 
@@ -116,14 +115,17 @@ def test_a_failure_of_ours_never_reaches_the_pass() -> None:
 def test_each_who_hears_of_a_pass_is_told_its_share_of_what_that_takes(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    """Of a clock that goes on by a second whenever it is asked: before, after, and at the end."""
+    """The clock advances by a second at each call: one before the pass, shared by two.
+
+    After the pass one second each, in which nothing else is told.
+    """
     monkeypatch.setattr("time.perf_counter", map(float, itertools.count()).__next__)
     heard = Heard(), Heard()
     ends = [listen(one) for one in heard]
     backward()
     for end in ends:
         end()
-    assert [one.took for one in heard] == [[1.0], [1.0]], "two seconds, for two"
+    assert [one.took for one in heard] == [[0.5 + 1.0], [0.5 + 1.0]]
 
 
 def test_one_who_is_gone_is_told_nothing() -> None:

@@ -36,7 +36,7 @@ READS_IT = {"": "loss_ema"}
 
 
 def recorded(run: nbp.Run) -> list[float]:
-    run.settle()
+    run.controls.settle()
     series = run.series("", BACKWARD_LOSS)
     assert series.step.values.tolist() == [*range(len(series))]
     return series.values.tolist()
@@ -86,7 +86,7 @@ def test_a_parameter_that_stops_to_learn_is_replaced_as_a_witness(watch: Watch) 
     optimizer = sgd(model)
     run = watch(model, optimizer, probes=READS_IT)
     expected = [*frozen_in_turn(model, optimizer)]
-    run.settle()
+    run.controls.settle()
     series = run.series("", BACKWARD_LOSS)
     assert series.step.values.tolist() == [0, 1, 3, 4]
     assert series.values.tolist() == near([expected[step] for step in (0, 1, 3, 4)])
@@ -191,7 +191,7 @@ def test_what_is_no_loss_is_none(watch: Watch) -> None:
         loss_of(other(batch(step))).backward()
         output.backward(torch.ones_like(output))
         optimizer.step()
-    run.settle()
+    run.controls.settle()
     assert BACKWARD_LOSS not in run.data
 
 
@@ -292,3 +292,35 @@ def test_a_compiled_step_is_compiled_once(watch: Watch) -> None:
         expected.append(loss.item())
     assert n_graphs == 1
     assert recorded(run) == near(expected)
+
+
+class _Breaks(torch.autograd.Function):
+    """Raises on the way back, when what is behind it has its gradients already."""
+
+    @staticmethod
+    def forward(ctx: Any, given: Tensor) -> Tensor:
+        return given.clone()
+
+    @staticmethod
+    def backward(ctx: Any, gradient: Tensor) -> Tensor:
+        raise FloatingPointError("on the way")
+
+
+def test_a_pass_that_broke_off_on_its_way_counts_for_nothing(watch: Watch) -> None:
+    """Although what it has left in the last layer is applied with the next one."""
+    model = made(mlp)
+    optimizer = sgd(model)
+    run, losses = watch(model, optimizer, probes=READS_IT), list[float]()
+    for step in range(3):
+        optimizer.zero_grad()
+        if step == 1:
+            hidden = model.get_submodule("1")(model.get_submodule("0")(batch(50)))
+            broken = loss_of(model.get_submodule("2")(_Breaks.apply(hidden)))
+            with pytest.raises(FloatingPointError):
+                broken.backward()
+            assert model.get_parameter("2.weight").grad is not None
+        loss = loss_of(model(batch(step)))
+        loss.backward()
+        losses.append(loss.item())
+        optimizer.step()
+    assert recorded(run) == near(losses)

@@ -106,6 +106,10 @@ class Diary:
         calls, self._calls = dict(self._calls), defaultdict(lambda: defaultdict(list))
         self.entries.append(Entry(before, self._weights(), self._gradients, names, calls))
 
+    def forget(self) -> None:
+        """Count nothing of what was called since the last update: it has raised."""
+        self._calls = defaultdict(lambda: defaultdict(list))
+
     def gradients(self) -> None:
         """Read the gradients as they are now; again where a closure makes them."""
         self._gradients = {

@@ -128,7 +128,7 @@ def test_a_step_of_lbfgs_pools_all_its_closure_runs(search: str | None, watch: W
 
 
 def test_a_closure_that_raises_makes_no_step(watch: Watch) -> None:
-    """Its gradients were cleared, so that it is no part of that of the closure which succeeds."""
+    """It is no part of that of the closure which succeeds, not even as a discarded backward."""
     model = made(mlp)
     optimizer = SGD(model.parameters(), lr=0.1)
     run = watch(model, probes={"0": ["input_norm", "update_ratio"], "0.weight": ["grad_norm"]})
@@ -154,7 +154,7 @@ def test_a_closure_that_raises_makes_no_step(watch: Watch) -> None:
     assert run.data.step.values.tolist() == [0, 1]
     given = norm(numbers([batch(2)]))
     assert float(run.series("0", "input_norm")[1]) == pytest.approx(given, rel=1e-6)
-    assert run.series("", "discarded_backwards").values.tolist() == [1]
+    assert "discarded_backwards" not in run.data
     assert float(run.series("0.weight", "grad_norm")[1]) == pytest.approx(
         norm(numbers([gradient])), rel=1e-6
     )

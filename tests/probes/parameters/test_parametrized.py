@@ -8,13 +8,14 @@ import numpy as np
 import pytest
 import torch
 from torch import Tensor, nn
-from torch.nn.utils import parametrizations, parametrize
+from torch.nn.utils import parametrizations, parametrize, prune
 from torch.optim import SGD, Adam, Optimizer
 
 import notebook_probe as nbp
 from tests.models import floats, loss_of, made, mlp
 from tests.probes.parameters.optimizer_oracles import Diary, check, play
 from tests.run.conftest import Watch
+from tests.run.oracle import norm_of
 
 batch = floats(5, 4)
 
@@ -95,23 +96,99 @@ def test_a_computed_weight_is_recorded_under_the_names_of_what_is_trained(
     assert run.series(REAL_NAMES[kind], "grad_norm").step.values.tolist() == [0, 1, 2]
 
 
+@pytest.fixture
+def used(monkeypatch: pytest.MonkeyPatch) -> list[float]:
+    """Norms of the weights that the first layer computes with, call by call."""
+    norms: list[float] = []
+    linear = nn.functional.linear
+
+    def noted(given: Tensor, weight: Tensor, bias: Tensor | None = None) -> Tensor:
+        if not given.requires_grad and torch.is_grad_enabled():
+            norms.append(norm_of(weight))
+        return linear(given, weight, bias)
+
+    monkeypatch.setattr(nn.functional, "linear", noted)
+    return norms
+
+
 @pytest.mark.filterwarnings("ignore:`torch.nn.utils.weight_norm` is deprecated")
 @pytest.mark.parametrize("kind", BUILDS)
-def test_a_layer_with_a_computed_weight_pools_what_it_is_computed_from(
-    kind: str, watch: Watch
+def test_the_weight_of_a_layer_is_the_one_that_its_forward_computes_with(
+    kind: str, used: list[float], watch: Watch
 ) -> None:
+    """And its gradient that of what the optimizer holds."""
     model = made(BUILDS[kind])
-    names = {"old weight_norm": ["weight_g", "weight_v", "bias"],
-             "old spectral_norm": ["weight_orig", "bias"]}  # fmt: skip
+    run = watch(model, probes={"0": ["weight_norm", "grad_norm"]})
+    optimizer, gradients = Adam(model.parameters(), lr=0.01), []
+    for step in range(3):
+        optimizer.zero_grad()
+        loss_of(model(batch(step))).backward()
+        held = [p.grad for p in model.get_submodule("0").parameters() if p.grad is not None]
+        gradients.append(norm_of(*held))
+        optimizer.step()
+    np.testing.assert_allclose(run.series("0", "weight_norm"), used, rtol=1e-5)
+    np.testing.assert_allclose(run.series("0", "grad_norm"), gradients, rtol=1e-5)
+    assert not run.status().errors
+
+
+def test_a_parametrization_by_chance_is_read_without_a_random_number(watch: Watch) -> None:
+    """Whatever it does in evaluation mode, the generator is as it was."""
+
+    class Noisy(nn.Module):
+        def forward(self, values: Tensor) -> Tensor:
+            return values + 0.01 * torch.randn_like(values)
+
+    def noisy() -> nn.Module:
+        model = mlp()
+        parametrize.register_parametrization(model[0], "weight", Noisy())
+        return model
+
+    def trained(model: nn.Module) -> list[Tensor]:
+        torch.manual_seed(7)
+        plain_loop(model, Diary(model, alone=False))
+        return [value.detach() for value in model.parameters()]
+
+    alone, watched = made(noisy), made(noisy)
+    run = watch(watched, probes={"0": ["weight_norm"]})
+    assert all(map(torch.equal, trained(alone), trained(watched)))
+    assert run.series("0", "weight_norm").notnull().all()
+
+
+def test_a_pruned_weight_is_the_one_without_what_was_cut(used: list[float], watch: Watch) -> None:
+    """Cut in the middle, and again; and once more a parameter like any other."""
+    model = made(mlp)
     layer = model.get_submodule("0")
-    own = names.get(kind) or [
-        name for name, _ in layer.named_parameters() if name.startswith("parametrizations")
-    ]
-    wanted = np.sqrt(sum(float(layer.get_parameter(n).detach().double().square().sum())
-                         for n in own))  # fmt: skip
-    run = watch(model, probes={"0": ["weight_norm"]})
-    plain_loop(model, Diary(model, alone=False))
-    assert float(run.series("0", "weight_norm")[0]) == pytest.approx(wanted, rel=1e-5)
+    run = watch(model, probes={"0": ["weight_norm", "grad_norm", "update_ratio"]})
+    optimizer, gradients = SGD(model.parameters(), lr=0.1), []
+    for step in range(8):
+        if step in (2, 4):
+            prune.l1_unstructured(layer, "weight", 0.5)
+        if step == 6:
+            prune.remove(layer, "weight")
+        optimizer.zero_grad()
+        loss_of(model(batch(step))).backward()
+        gradients.append(norm_of(*(p.grad for p in layer.parameters() if p.grad is not None)))
+        optimizer.step()
+    np.testing.assert_allclose(run.series("0", "weight_norm"), used, rtol=1e-5)
+    np.testing.assert_allclose(run.series("0", "grad_norm"), gradients, rtol=1e-5)
+    assert run.series("0", "update_ratio").notnull().all()
+
+
+def test_weights_at_the_end_are_those_of_the_last_state(used: list[float], watch: Watch) -> None:
+    """Which no forward has used yet."""
+    model = made(mlp)
+    layer = model.get_submodule("0")
+    prune.l1_unstructured(layer, "weight", 0.5)
+    run = watch(model, probes={"0": ["weight_norm", "weight_rms"]})
+    optimizer = SGD(model.parameters(), lr=0.1)
+    for step in range(2):
+        optimizer.zero_grad()
+        loss_of(model(batch(step))).backward()
+        optimizer.step()
+    run.close()
+    model(batch(2))
+    series = run.series("0", "weight_norm")
+    assert series.values.tolist() == pytest.approx(used[: len(series)], rel=1e-5)
 
 
 # ---------------------------------------------------------------- in the middle
@@ -221,11 +298,10 @@ def test_a_conversion_that_swaps_the_parameters_contents_is_not_in_its_way(
 
 
 def test_a_layer_watched_as_a_whole_keeps_its_series_when_its_weight_becomes_computed(
-    watch: Watch,
+    used: list[float], watch: Watch
 ) -> None:
     model = made(mlp)
     run = watch(model, probes={"0": ["weight_norm", "update_ratio", "grad_norm"]})
-    wanted = []
     for step in range(4):
         if step == 2:
             parametrizations.weight_norm(model.get_submodule("0"))
@@ -233,11 +309,7 @@ def test_a_layer_watched_as_a_whole_keeps_its_series_when_its_weight_becomes_com
             optimizer = SGD(model.parameters(), lr=0.1)
         optimizer.zero_grad()
         loss_of(model(batch(step))).backward()
-        layer = model.get_submodule("0")
-        own = ["weight"] if step < 2 else [f"parametrizations.weight.original{i}" for i in (0, 1)]
-        wanted.append(np.sqrt(sum(float(layer.get_parameter(n).detach().double().square().sum())
-                                  for n in own)))  # fmt: skip
         optimizer.step()
-    np.testing.assert_allclose(run.series("0", "weight_norm"), wanted, rtol=1e-5)
+    np.testing.assert_allclose(run.series("0", "weight_norm"), used, rtol=1e-5)
     for quantity in ("update_ratio", "grad_norm"):
         assert run.series("0", quantity).step.values.tolist() == [0, 1, 2, 3]

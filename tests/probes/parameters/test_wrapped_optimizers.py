@@ -3,17 +3,20 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from functools import partial
 from typing import Any
 
 import pytest
 import torch
-from torch import nn
+from torch import Tensor, nn
 from torch.optim import SGD, Adam, Optimizer
 from torch.optim.lr_scheduler import LRScheduler, OneCycleLR, ReduceLROnPlateau, StepLR
 
-from tests.models import floats, loss_of, mlp
+import notebook_probe as nbp
+from tests.models import floats, loss_of, made, mlp
 from tests.probes.parameters.optimizer_oracles import Diary, check, play
 from tests.run.conftest import Watch
+from tests.run.oracle import norm_of
 
 batch = floats(5, 4)
 
@@ -95,10 +98,10 @@ class Failing(SGD):
 
 
 @pytest.mark.parametrize("error", [FloatingPointError("overflow"), KeyboardInterrupt()], ids=repr)
-def test_a_step_that_raises_has_no_update_and_its_forward_pools_on(
+def test_a_step_that_raises_is_none_and_its_forward_is_part_of_no_other(
     error: BaseException, watch: Watch
 ) -> None:
-    """The weight is read again: what the failing step did to it is in the next step's weight."""
+    """What the failing step did to the weight is in the next step's weight."""
 
     def loop(model: nn.Module, diary: Diary) -> Sequence[Optimizer]:
         optimizer = Failing(model.parameters(), error)
@@ -107,6 +110,7 @@ def test_a_step_that_raises_has_no_update_and_its_forward_pools_on(
             if step == 1:
                 with pytest.raises(type(error)):
                     optimizer.step()
+                diary.forget()
             else:
                 with diary.update(optimizer):
                     optimizer.step()
@@ -117,7 +121,7 @@ def test_a_step_that_raises_has_no_update_and_its_forward_pools_on(
     first, second, third = diary.entries
     check(run, diary)
     pooled = [len(entry.calls["0"]["output_norm"]) for entry in (first, second, third)]
-    assert pooled == [1, 2, 1]
+    assert pooled == [1, 1, 1]
 
 
 # ---------------------------------------------------------------- round other optimizers
@@ -208,27 +212,64 @@ class Lookahead(Optimizer):
             value.copy_(slow)
 
 
-def test_slow_weights_are_a_step_per_step_of_the_optimizer_inside(watch: Watch) -> None:
-    """The update is the inner optimizer's; what comes after it shows in the next weight."""
+@pytest.mark.parametrize("inside", [partial(SGD, lr=0.1), partial(Adam, lr=0.01)])
+def test_what_is_done_to_the_weights_behind_the_optimizer_inside_is_part_of_the_step(
+    inside: Callable[..., Optimizer], watch: Watch
+) -> None:
+    """Every second update goes half way back to the slow weights."""
+    check(*play(mlp, plain_loop(lambda model: Lookahead(inside(model.parameters()))), watch))
 
+
+def test_the_state_of_the_optimizer_inside_is_read_with_the_update_of_the_one_around_it(
+    watch: Watch,
+) -> None:
+    model = made(mlp)
+    optimizer = Lookahead(Adam(model.parameters(), lr=0.01))
+
+    @nbp.quantity
+    def moment(state_exp_avg: Tensor) -> Tensor:
+        """Norm of the first moment."""
+        return state_exp_avg.norm()
+
+    run = watch(model, probes={"0.weight": [moment, "lr"]})
+    wanted = []
+    for step in range(3):
+        backward(model, step)
+        optimizer.step()
+        weight = model.get_parameter("0.weight")
+        wanted.append(norm_of(optimizer.base.state[weight]["exp_avg"]))
+    assert run.series("0.weight", "moment").values.tolist() == pytest.approx(wanted, rel=1e-5)
+    assert run.series("0.weight", "lr").values.tolist() == pytest.approx([0.01] * 3)
+
+
+class Outer(Optimizer):
+    """Holds some parameters, and has an optimizer of others step with it, twice."""
+
+    def __init__(self, model: nn.Module) -> None:
+        matrices = [value for value in model.parameters() if value.ndim == 2]
+        super().__init__(matrices, {})
+        self.inner = SGD([value for value in model.parameters() if value.ndim != 2], lr=0.1)
+
+    def step(self, closure: None = None) -> None:  # type: ignore[override]
+        self.inner.step()
+        with torch.no_grad():
+            for value in self.param_groups[0]["params"]:
+                value.sub_(0.01 * value.grad.sign())
+        self.inner.step()
+
+
+def test_parameters_that_only_the_optimizer_inside_holds_have_their_whole_change(
+    watch: Watch,
+) -> None:
     def loop(model: nn.Module, diary: Diary) -> Sequence[Optimizer]:
-        inner = SGD(model.parameters(), lr=0.1)
-        optimizer = Lookahead(inner)
-        inner_step = inner.step
-
-        def kept() -> None:
-            with diary.update(optimizer):
-                inner_step()
-
-        inner.step = kept  # type: ignore[method-assign, assignment]
-        for step in range(4):
+        optimizer = Outer(model)
+        for step in range(3):
             backward(model, step)
-            optimizer.step()
-        return [inner]
+            with diary.update(optimizer, optimizer.inner):
+                optimizer.step()
+        return [optimizer, optimizer.inner]
 
-    run, diary = play(mlp, loop, watch)
-    check(run, diary)
-    assert len(diary.entries) == 4
+    check(*play(mlp, loop, watch))
 
 
 class Hybrid(Optimizer):

@@ -171,7 +171,7 @@ def test_other_peoples_settings_change_no_value(setting: str, scale: float, watc
     notes = notes_of(twin)
     run = watch(model, probes={("part", "last"): [*EVERYTHING, largest]})
     train_alike(inside, twin, model)
-    run.settle()
+    run.controls.settle()
     same_column(run, "part", "output_norm", output_norms(notes))
     gradients = [norm(g) for g in notes.gradients_of("output")]
     same_column(run, "part", "output_grad_norm", gradients, rtol=1e-4)
@@ -205,7 +205,7 @@ def test_a_quantity_that_changes_its_tensor_is_told_and_disabled(rude: Any, watc
         optimizer.zero_grad()
         model(batch(step)).square().mean().backward()
         optimizer.step()
-    run.settle()
+    run.controls.settle()
     (error,) = run.status().errors
     assert error.quantity == rude.__name__
     assert "in place" in error.error

@@ -56,7 +56,7 @@ class LostOnTheWay(NeverCame):
 class Plan:
     """Of three streams, none of which is asked for its values."""
 
-    are_light, n_rows = True, 3
+    are_light, are_none, n_rows = True, False, 3
 
 
 def on_device(step: int, plan: Plan | None = None) -> StepFrame:

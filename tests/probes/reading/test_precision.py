@@ -83,7 +83,7 @@ def test_half_precision_tensors_are_summed_in_single_or_wider(
 
 @pytest.mark.parametrize("dtype", [torch.float16, torch.bfloat16])
 def test_under_autocast_each_tensor_is_measured_as_it_is(dtype: torch.dtype, watch: Watch) -> None:
-    class Net(Noted):
+    class PartAndLast(Noted):
         def __init__(self) -> None:
             super().__init__()
             self.part, self.last = nn.Linear(4, 8), nn.Linear(8, 2)
@@ -101,7 +101,7 @@ def test_under_autocast_each_tensor_is_measured_as_it_is(dtype: torch.dtype, wat
             loss.backward()
             optimizer.step()
 
-    twin, model = made(Net), made(Net)
+    twin, model = made(PartAndLast), made(PartAndLast)
     notes = notes_of(twin)
     run = watch(model, probes={"part": ["output_norm", "output_std", "output_grad_norm"]})
     run.attach("part.weight", ["grad_norm", update_size])
@@ -306,7 +306,7 @@ def test_the_smallest_spread_that_a_number_can_have_is_told(kind: str, watch: Wa
         def forward(self, x: Tensor) -> Tensor:
             return spread(x)
 
-    class Net(nn.Module):
+    class WithNeighbours(nn.Module):
         def __init__(self) -> None:
             super().__init__()
             self.part, self.linear = Neighbours(), nn.Linear(4, 1)
@@ -320,7 +320,7 @@ def test_the_smallest_spread_that_a_number_can_have_is_told(kind: str, watch: Wa
             model(batch(step)).sum().backward()
             optimizer.step()
 
-    twin, model = made(Net), made(Net)
+    twin, model = made(WithNeighbours), made(WithNeighbours)
     run = watch(model, probes={"part": ["output_std"]})
     train_alike(loop, twin, model)
     wanted = [float(float64(spread(batch(step))).std(ddof=1)) for step in STEPS]

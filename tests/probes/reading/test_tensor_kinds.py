@@ -38,7 +38,7 @@ loop = plain_loop(batch, STEPS)
 # ---------------------------------------------------------------- numbers of every type
 
 
-def test_integers_and_masks_are_cast_and_measured(watch: Watch) -> None:
+def test_tokens_are_cast_and_measured_and_a_mask_beside_floats_is_not(watch: Watch) -> None:
     class Masked(Noted):
         def __init__(self) -> None:
             super().__init__()
@@ -65,10 +65,7 @@ def test_integers_and_masks_are_cast_and_measured(watch: Watch) -> None:
     same_column(run, "embed", "input_norm", [norm(x) for x in given])
     same_column(run, "embed", "input_mean", [float(x.mean()) for x in given])
     same_column(run, "embed", "input_std", [float(x.std(ddof=1)) for x in given])
-    masks = [float64(words(step) == 0) for step in STEPS]
-    wanted = [
-        norm(np.concatenate(pair)) for pair in zip(notes.values("hidden"), masks, strict=True)
-    ]
+    wanted = [norm(x) for x in notes.values("hidden")]
     same_column(run, "attention", "input_norm", wanted)  # q, k and v are one tensor
 
 
@@ -270,7 +267,7 @@ def test_meta_tensors_are_left_out_and_are_no_error(watch: Watch) -> None:
     twin, model = made(partial(Converts, to_meta)), made(partial(Converts, to_meta))
     run = watch(model, probes={"part": [*FIGURES, "input_norm"]})
     train_alike(loop, twin, model)
-    run.settle()
+    run.controls.settle()
     for quantity in FIGURES:
         assert np.isnan(column(run, "part", quantity)).all()
     assert np.isfinite(column(run, "part", "input_norm")).all()

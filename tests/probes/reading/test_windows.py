@@ -172,7 +172,7 @@ def test_a_window_that_fails_costs_itself_and_nobody_else(watch: Watch) -> None:
     model = made(mlp)
     run = watch(model, probes={"0": [nbp.window_quantity(Broken), "output_norm"]})
     train(model, sgd(model), batch, range(5))
-    run.settle()
+    run.controls.settle()
     broken, other = run.status().probes
     assert (broken.disabled, broken.n_values, broken.error) == (True, 0, "ValueError: no")
     assert (other.n_values, other.n_errors) == (5, 0)
@@ -196,7 +196,7 @@ def test_a_window_of_which_no_value_can_be_made_is_disabled(samples: Any, watch:
     window = nbp.window_quantity(samples=samples, name=f"test_untold_{samples}")(Untold)
     run = watch(model, probes={"0": [[window, "every(2)"]]})
     train(model, sgd(model), batch, range(9))
-    run.settle()
+    run.controls.settle()
     (probe,) = run.probes()
     assert (probe.disabled, probe.n_values, probe.n_errors) == (True, 0, 3)
     assert probe.note == "disabled after 3 errors in a row"
@@ -206,7 +206,7 @@ def test_of_a_step_that_was_not_taken_in_as_a_whole_there_is_no_value(watch: Wat
     model = made(mlp)
     run = watch(model, probes={"0": [[nbp.window_quantity(HalfTaken), "linear(2,1)"]]})
     train(model, sgd(model), batch, range(6))
-    run.settle()
+    run.controls.settle()
     (probe,) = run.probes()
     assert (probe.n_values, probe.n_errors) == (0, 3)
 

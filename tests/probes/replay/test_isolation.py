@@ -48,7 +48,7 @@ def alike(
     left = [everything(plain, [made_alike(train, plain)])]
     left.append(everything(model, [made_alike(train, model)]))
     assert differing(*left) == []
-    run.settle()
+    run.controls.settle()
     assert not run.status().errors
     assert np.isfinite(run.series("", "sharpness")).all()
     return run
@@ -270,7 +270,7 @@ def test_what_is_frozen_has_no_curvature_and_says_so(watch: Watch) -> None:
     run = watch(model, probes={"0": ["sharpness"], "2": ["sharpness"]})
     run.probe_batch(batch(9), None, mean_square)
     plainly(batch)(model)
-    run.settle()
+    run.controls.settle()
     [silent] = run.status().silent
     assert (silent.module, silent.note) == ("0", "nothing there requires a gradient")
     assert len(run.series("2", "sharpness")) == 3
@@ -333,7 +333,7 @@ def test_what_a_module_keeps_in_attributes_of_its_own_stays(watch: Watch) -> Non
         assert getattr(model, name) == getattr(plain, name)
     assert torch.equal(model.average, plain.average)
     assert {name: id(value) for name, value in vars(model).items()} == kept
-    run.settle()
+    run.controls.settle()
     assert not run.status().errors
 
 

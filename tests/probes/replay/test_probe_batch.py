@@ -203,7 +203,7 @@ def test_without_a_batch_the_status_says_what_to_do(watch: Watch) -> None:
     model = made(mlp)
     run = watch(model, probes={"": ["sharpness"], "0": ["feature_drift"]})
     step(model)
-    run.settle()
+    run.controls.settle()
     assert {probe.note for probe in run.status().silent} == {
         "there is no probe batch: keep one with run.probe_batch(inputs, targets, loss_fn)"
     }
@@ -226,7 +226,7 @@ def test_a_loss_that_fails_later_is_counted_and_leaves_no_trace(watch: Watch) ->
         for i in range(4):
             loss_of(each(floats(4, 1, 6, 6)(i))).backward()
             SGD(each.parameters(), lr=0.1).step()
-    run.settle()
+    run.controls.settle()
     assert differing(everything(plain), everything(model)) == []
     assert modes(model) == modes(plain)
     [probe] = run.status().errors
@@ -247,7 +247,7 @@ def test_a_module_that_the_batch_does_not_reach_is_a_gap_with_a_reason(watch: Wa
     run = watch(model, probes={"one": ["feature_drift", "sharpness"], "other": ["sharpness"]})
     run.probe_batch(torch.ones(3, 4), None, loss_fn)
     step(model)
-    run.settle()
+    run.controls.settle()
     notes = {(probe.module, probe.quantity): probe.note for probe in run.status().silent}
     assert notes == {
         ("one", "feature_drift"): "not called for the probe batch",

@@ -36,7 +36,7 @@ class Counting:
         return forward
 
 
-class Net(nn.Module):
+class WithLayerNorm(nn.Module):
     """Without BatchNorm: a compiled step begins, for us, when its optimizer does."""
 
     def __init__(self) -> None:
@@ -75,7 +75,7 @@ def train(model: nn.Module, called: Any) -> None:
 def test_nothing_is_compiled_again_and_the_numbers_are_those_of_an_uncompiled_model(
     way: Callable[[nn.Module, Counting], Any], watch: Watch
 ) -> None:
-    eager, alone, model = made(Net), made(Net), made(Net)
+    eager, alone, model = made(WithLayerNorm), made(WithLayerNorm), made(WithLayerNorm)
     plain = watch(eager, probes=AGAIN)
     plain.probe_batch(batch(9), None, mean_square)
     train(eager, eager)

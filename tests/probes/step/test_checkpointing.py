@@ -59,7 +59,7 @@ class Block(Noted):
         return note("block", note("block.last", self.last(dropped)).sigmoid())
 
 
-class Net(Noted):
+class WithBlock(Noted):
     """Calls its block through ``call``: plainly, or by one way of checkpointing."""
 
     def __init__(self, call: Call) -> None:
@@ -138,13 +138,15 @@ def test_every_value_is_that_of_the_same_model_without_checkpointing(
     way: str, watch: Watch
 ) -> None:
     checkpointed, plainly = CALLS[way]
-    twin, model, oracle = (made(partial(Net, c)) for c in (checkpointed, checkpointed, plainly))
+    twin, model, oracle = (
+        made(partial(WithBlock, c)) for c in (checkpointed, checkpointed, plainly)
+    )
     notes = notes_of(oracle)
     run = watch(model, probes={PLACES: QUANTITIES})
     run.attach(PLACES, [output_is_detached])
     train_alike(loop, twin, model)
     # the oracle's training is that of the checkpointed model, bit for bit
-    train_alike(loop, oracle, made(partial(Net, checkpointed)))
+    train_alike(loop, oracle, made(partial(WithBlock, checkpointed)))
     check(run, notes)
 
 
@@ -162,10 +164,12 @@ def test_micro_batches_of_checkpointed_blocks_are_pooled(way: str, watch: Watch)
             optimizer.step()
 
     checkpointed, plainly = CALLS[way]
-    twin, model, oracle = (made(partial(Net, c)) for c in (checkpointed, checkpointed, plainly))
+    twin, model, oracle = (
+        made(partial(WithBlock, c)) for c in (checkpointed, checkpointed, plainly)
+    )
     notes, run = notes_of(oracle), watch(model, probes={PLACES: QUANTITIES})
     train_alike(accumulate, twin, model)
-    train_alike(accumulate, oracle, made(partial(Net, plainly)))
+    train_alike(accumulate, oracle, made(partial(WithBlock, plainly)))
     check(run, notes, n_calls=2)
 
 
@@ -180,7 +184,7 @@ def test_a_quantity_that_computes_like_the_model_is_no_part_of_what_is_saved(
 ) -> None:
     """A selective checkpoint keeps results of matrix products in their order: of the model's."""
 
-    class Bare(Net):
+    class Bare(WithBlock):
         def __init__(self, call: Call) -> None:
             super().__init__(call)
             self.block.first = nn.Linear(4, 8, bias=False)
@@ -207,10 +211,10 @@ def test_a_whole_model_may_be_checkpointed_from_outside(way: str, watch: Watch) 
             CALLS[way][0](model, batch(step)).square().mean().backward()
             optimizer.step()
 
-    twin, model, oracle = (made(partial(Net, plainly)) for _ in range(3))
+    twin, model, oracle = (made(partial(WithBlock, plainly)) for _ in range(3))
     notes, run = notes_of(oracle), watch(model, probes={PLACES: QUANTITIES})
     train_alike(outside, twin, model)
-    train_alike(loop, oracle, made(partial(Net, plainly)))
+    train_alike(loop, oracle, made(partial(WithBlock, plainly)))
     check(run, notes)
 
 
@@ -224,10 +228,10 @@ def test_a_watched_part_of_a_model_may_lie_in_a_reentrant_checkpoint(watch: Watc
             checkpoint(model, given, use_reentrant=True).square().mean().backward()
             optimizer.step()
 
-    twin, model, oracle = (made(partial(Net, plainly)) for _ in range(3))
+    twin, model, oracle = (made(partial(WithBlock, plainly)) for _ in range(3))
     notes, run = notes_of(oracle), watch(model, probes={PLACES: QUANTITIES})
     train_alike(outside, twin, model)
-    train_alike(loop, oracle, made(partial(Net, plainly)))
+    train_alike(loop, oracle, made(partial(WithBlock, plainly)))
     check(run, notes)
 
 
@@ -245,7 +249,9 @@ def test_validation_between_checkpointed_steps_is_not_measured(watch: Watch) -> 
             optimizer.step()
 
     checkpointed = CALLS["reentrant"][0]
-    twin, model, oracle = (made(partial(Net, c)) for c in (checkpointed, checkpointed, plainly))
+    twin, model, oracle = (
+        made(partial(WithBlock, c)) for c in (checkpointed, checkpointed, plainly)
+    )
     notes, run = notes_of(oracle), watch(model, probes={PLACES: QUANTITIES})
     # in eval mode a recomputation would not drop what the forward dropped
     for each in (twin, model, oracle):

@@ -27,7 +27,7 @@ PLACES = ("first", "relu", "last")
 FORWARD = ["output_norm", "input_norm", "output_grad_norm"]
 
 
-class Net(nn.Module):
+class TwoLayers(nn.Module):
     """A class of one's own: torch compiles no forward of its own containers in place."""
 
     def __init__(self) -> None:
@@ -99,7 +99,7 @@ def check_parameters(run: nbp.Run, diary: Diary) -> None:
 def test_watching_adds_no_graph_and_changes_no_bit_of_a_compiled_model(
     way: Callable[..., nn.Module], fullgraph: bool, watched_first: bool, watch: Watch
 ) -> None:
-    alone, model = made(Net), made(Net)
+    alone, model = made(TwoLayers), made(TwoLayers)
     plain, compiler = Counting(), Counting()
     diary = Diary(alone, alone=False)
     left = trained(alone, way(alone, plain, fullgraph), diary)
@@ -121,7 +121,7 @@ def test_watching_adds_no_graph_and_changes_no_bit_of_a_compiled_model(
 def test_a_model_watched_after_it_was_compiled_and_trained_goes_on_in_its_graphs(
     backend: str, watch: Watch
 ) -> None:
-    alone, model = made(Net), made(Net)
+    alone, model = made(TwoLayers), made(TwoLayers)
     calls: list[dict[str, bytes]] = []
     diary = Diary(alone, alone=False)
     for each in (alone, model):
@@ -140,7 +140,7 @@ def test_a_model_watched_after_it_was_compiled_and_trained_goes_on_in_its_graphs
 def test_a_probe_that_cannot_see_into_a_compiled_region_says_so(
     way: Callable[..., nn.Module], watched_first: bool, watch: Watch
 ) -> None:
-    model = made(Net)
+    model = made(TwoLayers)
     if watched_first:
         run = watch(model, probes=everywhere(model))
         called = way(model, "eager", False)
@@ -148,7 +148,7 @@ def test_a_probe_that_cannot_see_into_a_compiled_region_says_so(
         called = way(model, "eager", False)
         run = watch(called, probes=everywhere(model))
     train(called, sgd(model), batch, range(3))
-    run.settle()
+    run.controls.settle()
     told = {(probe.module, probe.quantity): probe for probe in run.probes()}
     for place in PLACES:
         for quantity in FORWARD:
@@ -173,21 +173,21 @@ def compiled_training(
 
 @pytest.mark.slow
 def test_a_compiled_function_round_the_model_is_told_too(watch: Watch) -> None:
-    model = made(Net)
+    model = made(TwoLayers)
     run = watch(model, probes={"first": ["output_norm", "weight_norm"]})
     optimizer = sgd(model)
     step_of = compiled_training(model, optimizer, "eager")
     for step in range(4):
         optimizer.zero_grad()
         step_of(batch(step))
-    run.settle()
+    run.controls.settle()
     notes = {probe.quantity: probe.note for probe in run.probes()}
     assert "compile" in notes["output_norm"]
     assert notes["weight_norm"] == ""
 
 
 def test_a_wrappers_prefix_is_in_no_name(watch: Watch) -> None:
-    model = made(Net)
+    model = made(TwoLayers)
     run = watch(torch.compile(nn.DataParallel(model), backend="eager"))
     names = [row.name for row in run.modules]
     assert names == ["(root)", *PLACES]
@@ -241,7 +241,7 @@ def test_only_the_steps_that_are_due_leave_the_compiled_graphs(
     backend: str, way: Callable[..., nn.Module], fullgraph: bool, watch: Watch
 ) -> None:
     """Forward and backward quantities of a compiled model, on request, with no graph more."""
-    alone, model, unwatched = made(Net), made(Net), made(Net)
+    alone, model, unwatched = made(TwoLayers), made(TwoLayers), made(TwoLayers)
     chosen: Any = Counting() if backend == "counting" else backend
     called = way(model, chosen, fullgraph)
     probes = {place: [[q, "every(3)"] for q in FORWARD] for place in PLACES}
@@ -266,7 +266,7 @@ def test_only_the_steps_that_are_due_leave_the_compiled_graphs(
 @pytest.mark.slow
 @pytest.mark.parametrize("backend", ["eager", "aot_eager"])
 def test_due_steps_of_a_compiled_training_function_are_seen_too(backend: str, watch: Watch) -> None:
-    alone, model = made(Net), made(Net)
+    alone, model = made(TwoLayers), made(TwoLayers)
     probes = {place: [[q, "every(3)"] for q in FORWARD] for place in PLACES}
     run = watch(model, probes=probes, on_compiled="eager")
     optimizer = SGD(model.parameters(), lr=0.1, momentum=0.9)
@@ -283,7 +283,7 @@ def test_due_steps_of_a_compiled_training_function_are_seen_too(backend: str, wa
 
 
 def test_the_eager_steps_end_with_the_probe_that_asked_for_them(watch: Watch) -> None:
-    model, compiler = made(Net), Counting()
+    model, compiler = made(TwoLayers), Counting()
     called = wrapped(model, compiler, True)
     run = watch(called, probes=None, on_compiled="eager")
     optimizer = sgd(model)
@@ -292,7 +292,7 @@ def test_the_eager_steps_end_with_the_probe_that_asked_for_them(watch: Watch) ->
     assert compiler.n_graphs == 0, "every step was due"
     handle.remove()
     train(called, optimizer, batch, range(3))
-    run.settle()
+    run.controls.settle()
     assert compiler.n_graphs == 1
     assert stance() == "default"
     assert run.series("first", "output_norm").step.values.tolist()[:3] == [0, 1, 2]
@@ -300,7 +300,7 @@ def test_the_eager_steps_end_with_the_probe_that_asked_for_them(watch: Watch) ->
 
 def test_a_stance_that_the_user_set_is_left_as_it_is(watch: Watch) -> None:
     """Nothing is compiled then, so every probe sees all there is to see."""
-    model = made(Net)
+    model = made(TwoLayers)
     called = wrapped(model, "eager", True)
     with torch.compiler.set_stance("force_eager"):
         run = watch(called, probes={"first": [["output_norm", "every(2)"]]}, on_compiled="eager")
@@ -324,7 +324,7 @@ def test_an_error_in_a_due_step_leaves_the_stance_as_it_was(moment: str, watch: 
                 raise FloatingPointError("no number")
             return super().step(closure)
 
-    model = made(Net)
+    model = made(TwoLayers)
     called = wrapped(model, "eager", True)
     run = watch(called, probes={"first": ["output_norm"]}, on_compiled="eager")
     optimizer = Fragile(model.parameters(), lr=0.1)
@@ -340,7 +340,7 @@ def test_an_error_in_a_due_step_leaves_the_stance_as_it_was(moment: str, watch: 
 def test_two_optimizers_of_one_step_do_not_leave_the_eager_stance_between_them(
     watch: Watch,
 ) -> None:
-    model = made(Net)
+    model = made(TwoLayers)
     called = wrapped(model, "eager", True)
     run = watch(called, probes={"first": [["output_norm", "every(2, 1)"]]}, on_compiled="eager")
     halves: list[Optimizer] = [sgd(model.get_submodule("first")), sgd(model.get_submodule("last"))]
@@ -352,3 +352,56 @@ def test_two_optimizers_of_one_step_do_not_leave_the_eager_stance_between_them(
     assert run.series("first", "output_norm").step.values.tolist() == [1, 3]
     run.close()
     assert stance() == "default"
+
+
+def calls(run: nbp.Run, place: str) -> list[float]:
+    run.controls.settle()
+    return run.data.calls.sel(module=place).values.tolist()
+
+
+def all_missing(values: list[float]) -> bool:
+    return len(values) > 0 and all(map(np.isnan, values))
+
+
+@pytest.mark.parametrize("compiled", [wrapped, in_place])
+def test_how_often_the_inside_of_a_compiled_model_was_called_is_not_known(
+    compiled: Callable[..., nn.Module], watch: Watch
+) -> None:
+    model = made(TwoLayers)
+    run = watch(model, probes={"first": ["output_norm", "weight_norm"]})
+    called = compiled(model, Counting(), True)
+    optimizer = sgd(model)
+    for step in range(3):
+        train_step(called, optimizer, batch(step))
+    assert all_missing(calls(run, "first"))
+    assert run.data.weight_norm.sel(module="first").notnull().all()
+
+
+class Sometimes(nn.Module):
+    """A part that is compiled, and one that is not called."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.body, self.expert = TwoLayers(), nn.Linear(2, 2)
+        self.uses_expert = True
+
+    def forward(self, x: Tensor) -> Tensor:
+        x = self.body(x)
+        return self.expert(x) if self.uses_expert else x
+
+
+def test_a_part_that_is_not_called_has_none_and_one_that_is_compiled_alone_has_a_gap(
+    watch: Watch,
+) -> None:
+    model = made(Sometimes)
+    run = watch(model, probes={("body.first", "expert"): ["output_norm"]})
+    optimizer = sgd(model)
+    train_step(model, optimizer, batch(0))
+    model.body.compile(backend=Counting())
+    model.uses_expert = False
+    for step in range(1, 3):
+        train_step(model, optimizer, batch(step))
+    assert calls(run, "expert") == [1, 0, 0]
+    of_body = calls(run, "body.first")
+    assert of_body[0] == 1
+    assert all_missing(of_body[1:])

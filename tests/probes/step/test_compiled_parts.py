@@ -110,7 +110,7 @@ def test_what_lies_within_a_compiled_part_says_why_it_is_silent(watch: Watch) ->
     block(model)
     run = watch(model, probes={"1": ["output_norm"], "1.1": ["output_norm", "weight_norm"]})
     train(model, sgd(model), batch, range(3))
-    run.settle()
+    run.controls.settle()
     notes = {(one.module, one.quantity): one.note for one in run.probes()}
     assert "compiled" in notes["1.1", "output_norm"]
     assert notes["1", "output_norm"] == notes["1.1", "weight_norm"] == ""

@@ -171,7 +171,7 @@ def test_an_unknown_container_is_a_gap_and_what_is_inside_the_module_is_measured
     quantities = ["input_norm", "output_norm", "output_grad_norm"]
     run = watch(model, probes={("part", "part.linear"): quantities})
     train_alike(loop, twin, model)
-    run.settle()
+    run.controls.settle()
     for quantity in quantities:
         assert np.isnan(column(run, "part", quantity)).all()
     same_column(run, "part.linear", "output_norm", [norm(y) for y in notes.values("output")])

@@ -56,7 +56,7 @@ def test_a_validation_is_one_record_at_the_number_of_updates_before_it(
     run = watch(model, probes={"first": ["output_norm", "input_norm"]})
     run.attach("first", ["output_norm", "output_mean", "output_std", "input_norm"], phase="eval")
     train_alike(loop_with(validate, n_batches), twin, model)
-    run.settle()
+    run.controls.settle()
     seen = [float64(tensor) for tensor in twin.seen]
     pooled = [np.concatenate(seen[n_batches * i : n_batches * (i + 1)]) for i in STEPS]
     found = run.series("first", "eval_output_norm")
@@ -84,7 +84,7 @@ def test_evaluation_before_the_first_update_is_at_step_zero(watch: Watch) -> Non
     run = watch(model, probes=None)
     run.attach("first", "input_norm", phase="eval")
     evaluation(model, batch(7))
-    run.settle()
+    run.controls.settle()
     found = run.series("first", "eval_input_norm")
     assert found.step.values.tolist() == [0]
     assert float(found[0]) == pytest.approx(norm_of(batch(7)), rel=1e-6)
@@ -94,7 +94,7 @@ def test_evaluation_is_not_measured_where_only_training_is_asked_for(watch: Watc
     twin, model = made(Small), made(Small)
     run = watch(model, probes={"first": ["output_norm"]})
     train_alike(loop_with(evaluation, 2), twin, model)
-    run.settle()
+    run.controls.settle()
     assert not [name for name in run.data.data_vars if str(name).startswith("eval_")]
 
 
@@ -103,7 +103,7 @@ def test_training_is_not_measured_where_only_evaluation_is_asked_for(watch: Watc
     run = watch(model, probes=None)
     run.attach("first", "output_norm", phase="eval")
     train_alike(loop_with(evaluation, 1), twin, model)
-    run.settle()
+    run.controls.settle()
     assert "output_norm" not in run.data.data_vars
     assert len(run.series("first", "eval_output_norm")) == 3
 
@@ -122,7 +122,7 @@ def test_own_quantities_are_measured_in_evaluation_too(watch: Watch) -> None:
     run.attach("first", [rows, broken_share], phase="eval")
     evaluation(model, batch(0))
     inference(model, batch(1))
-    run.settle()
+    run.controls.settle()
     assert column(run, "first", "eval_rows") == [6.0]
     same_column(run, "first", "eval_broken_share", [0.0])
     assert not run.status().errors
@@ -134,7 +134,7 @@ def test_the_validation_of_a_part_alone_is_measured_there(watch: Watch) -> None:
     run.attach(("first", "last"), "input_norm", phase="eval")
     with torch.no_grad():
         model.first(batch(3))
-    run.settle()
+    run.controls.settle()
     assert float(run.series("first", "eval_input_norm")[0]) == pytest.approx(
         norm_of(batch(3)), rel=1e-6
     )
@@ -156,7 +156,7 @@ def test_an_evaluation_inside_a_step_has_the_updates_before_that_step(watch: Wat
     run = watch(model, probes={"first": ["input_norm"]})
     run.attach("first", "input_norm", phase="eval")
     train_alike(loop, twin, model)
-    run.settle()
+    run.controls.settle()
     found = run.series("first", "eval_input_norm")
     assert found.step.values.tolist() == [0, 1, 2]
     np.testing.assert_allclose(found, [norm_of(batch(50 + i)) for i in STEPS], rtol=1e-5)

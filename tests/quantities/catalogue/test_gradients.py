@@ -27,7 +27,7 @@ Micro: TypeAlias = "list[dict[str, Array]]"
 STEPS, N_MICRO = 5, 4
 
 
-class Net(nn.Module):
+class ConvAndHead(nn.Module):
     def __init__(self) -> None:
         super().__init__()
         self.conv, self.head = nn.Conv2d(2, 4, 3), nn.Linear(64, 3)
@@ -37,7 +37,9 @@ class Net(nn.Module):
         return found
 
 
-def train(model: Net, n_micro: int = N_MICRO, also: Callable[[Tensor], None] | None = None) -> None:
+def train(
+    model: ConvAndHead, n_micro: int = N_MICRO, also: Callable[[Tensor], None] | None = None
+) -> None:
     """Some accumulated steps, clipped; every micro-batch has a loss of its own size."""
     optimizer = torch.optim.SGD(model.parameters(), lr=0.05)
     generator = torch.Generator().manual_seed(1)
@@ -56,7 +58,7 @@ def train(model: Net, n_micro: int = N_MICRO, also: Callable[[Tensor], None] | N
 def see() -> list[Micro]:
     """The gradient of each backward, kept by an unwatched twin's tensor hooks."""
     torch.manual_seed(0)
-    model, seen = Net(), dict[str, list[Array]]()
+    model, seen = ConvAndHead(), dict[str, list[Array]]()
 
     def keep(name: str) -> Callable[[Tensor], None]:
         return lambda grad: seen.setdefault(name, []).append(grad.double().numpy().copy())
@@ -145,7 +147,7 @@ PLACES = ["", "conv", "head", "head.weight"]
 
 def recorded(folder: Path, **how: Any) -> Any:
     torch.manual_seed(0)
-    model = Net()
+    model = ConvAndHead()
     with nbp.watch(model, store=folder / "run.zarr", probes=dict.fromkeys(PLACES, NAMES)) as run:
         train(model, **how)
         assert not run.status().errors
@@ -187,7 +189,7 @@ def test_a_gradient_that_is_only_looked_at_is_no_micro_batch(data: Any, tmp_path
     """A penalty on the gradient, or somebody's own diary, runs the hooks of parameters too."""
 
     torch.manual_seed(0)
-    model = Net()
+    model = ConvAndHead()
 
     def penalty(loss: Tensor) -> None:
         torch.autograd.grad(loss, [*model.parameters()], retain_graph=True)
@@ -201,7 +203,7 @@ def test_a_gradient_that_is_only_looked_at_is_no_micro_batch(data: Any, tmp_path
 
 
 def test_without_accumulation_there_is_nothing_to_compare(tmp_path: Path) -> None:
-    model = Net()
+    model = ConvAndHead()
     with nbp.watch(model, store=tmp_path / "run.zarr", probes={"": NAMES}) as run:
         train(model, n_micro=1)
         notes = {probe.quantity: probe.note for probe in run.probes()}

@@ -184,6 +184,34 @@ def test_peak_memory_is_no_less_than_what_is_held_now(tmp_path: Path) -> None:
     assert found[0] > held.nbytes
 
 
+def test_what_is_in_use_now_is_read_of_the_process_where_there_is_no_device(
+    tmp_path: Path,
+) -> None:
+    held = torch.ones(4 << 20)
+    model = nn.Linear(2, 1)
+    names = ["device_memory", "device_utilization"]
+    with nbp.watch(model, store=tmp_path / "run.zarr", probes={"": names}) as run:
+        for _ in range(2):
+            begun = time.process_time()
+            while time.process_time() - begun < 0.01:  # one core is busy
+                model(torch.ones(3, 2)).sum().backward()
+            run.step()
+    used, busy = (run.series("", name).values for name in names)
+    assert held.nbytes < used[-1] < 1e12
+    assert 0 < busy[-1] <= 1
+
+
+def test_a_device_tells_what_its_driver_shows(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(torch.cuda, "is_initialized", lambda: True)
+    monkeypatch.setattr(torch.cuda, "mem_get_info", lambda: (3 << 30, 8 << 30))
+    monkeypatch.setattr(torch.cuda, "utilization", lambda: 71)
+    frame = StepFrame(0)
+    assert step_values.AT_END["used_bytes"](frame) == 5 << 30
+    assert step_values.AT_END["busy_share"](frame) == 0.71
+
+
 def test_what_a_driver_will_not_tell_is_a_gap(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

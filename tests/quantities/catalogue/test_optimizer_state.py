@@ -24,7 +24,7 @@ Array: TypeAlias = npt.NDArray[np.float64]
 STEPS, CLIP = 4, 0.05
 
 
-class Net(nn.Module):
+class SeveralKinds(nn.Module):
     """Layers of several kinds, one of them in a container, and a frozen one."""
 
     def __init__(self) -> None:
@@ -84,7 +84,7 @@ def wide(tensor: Tensor) -> Array:
     return tensor.detach().double().numpy().copy()
 
 
-def train(model: Net, look: Callable[[Seen], None] = lambda seen: None) -> None:
+def train(model: SeveralKinds, look: Callable[[Seen], None] = lambda seen: None) -> None:
     """Accumulate twice, clip, step, and lower the rate."""
     optimizer = adamw(model)
     schedule = torch.optim.lr_scheduler.ExponentialLR(optimizer, 0.5)
@@ -150,14 +150,14 @@ OF_ALL: dict[str, Callable[[Seen, str], float]] = {
 def seen() -> list[Seen]:
     torch.manual_seed(0)
     steps: list[Seen] = []
-    train(Net(), steps.append)
+    train(SeveralKinds(), steps.append)
     return steps
 
 
 @pytest.fixture(scope="module")
 def recorded(tmp_path_factory: pytest.TempPathFactory) -> Any:
     torch.manual_seed(0)
-    model, store = Net(), Path(tmp_path_factory.mktemp("runs")) / "run.zarr"
+    model, store = SeveralKinds(), Path(tmp_path_factory.mktemp("runs")) / "run.zarr"
     probes: dict[str, Any] = {path: [*OF_WEIGHTS] for path in WEIGHTS}
     for path in PLACES:
         probes[path] = [*probes.get(path, []), *OF_ALL]

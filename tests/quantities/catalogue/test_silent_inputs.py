@@ -64,11 +64,12 @@ def test_few_rows_tell_nothing() -> None:
     assert share(*[made(columns(True, False, n_rows=16))] * 2) == 0.5
 
 
-def test_of_data_that_is_sparse_altogether_nothing_is_said() -> None:
-    words = torch.eye(40, 100)
-    assert math.isnan(share(words))
-    assert share(made(words)) == pytest.approx(0.6)
-    assert share(columns(True, False, False, False)) == 0.75
+def test_of_data_channels_may_be_empty_on_purpose_unless_all_are() -> None:
+    categories = torch.eye(40, 100)
+    assert math.isnan(share(categories))
+    assert share(made(categories)) == pytest.approx(0.6)
+    assert math.isnan(share(columns(True, False, False, False)))
+    assert share(torch.zeros(40, 3)) == 1.0
 
 
 def test_indices_have_no_channels_and_nothing_has_no_rows() -> None:

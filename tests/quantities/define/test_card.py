@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import inspect
-from html.parser import HTMLParser
 from pathlib import Path
 from typing import Any
 
@@ -14,11 +13,10 @@ from torch import Tensor
 
 import notebook_probe as nbp
 from notebook_probe.errors import QuantityError
-from notebook_probe.quantities import Quantity, as_quantity
+from notebook_probe.quantities import as_quantity
 from notebook_probe.quantities.define import questions
 from notebook_probe.quantities.define.decorator import define
-from notebook_probe.quantities.table import built_in
-from notebook_probe.tabular import LINE
+from tests.static.explained import Text
 
 
 @nbp.quantity(units="%", question=questions.DEAD, aliases=("valve_alias",))
@@ -39,22 +37,6 @@ def bare_mean(output: Tensor) -> Tensor:
     return output.mean()
 
 
-class Text(HTMLParser):
-    """The tags, and what can be read."""
-
-    def __init__(self, html: str) -> None:
-        super().__init__()
-        self.tags: list[str] = []
-        self.text = ""
-        self.feed(html)
-
-    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
-        self.tags.append(tag)
-
-    def handle_data(self, data: str) -> None:
-        self.text += data
-
-
 def test_a_built_in_quantity_tells_all_that_there_is_to_know() -> None:
     shown = str(as_quantity("effective_rank"))
     assert shown.startswith("effective_rank: Effective rank of the outputs")
@@ -70,15 +52,6 @@ def test_a_built_in_quantity_tells_all_that_there_is_to_know() -> None:
         "  source          Roy & Vetterli 2007; https://arxiv.org/abs/2210.02885",
     ):
         assert f"\n{line}" in shown
-
-
-@pytest.mark.parametrize("quantity", built_in(), ids=lambda quantity: quantity.name)
-def test_every_card_fits_a_terminal_and_says_the_same_in_a_notebook(quantity: Quantity) -> None:
-    shown, page = str(quantity), Text(quantity._repr_html_())
-    assert max(map(len, shown.splitlines()[1:])) <= LINE
-    for part in (quantity.explained.formula, quantity.question, quantity.units, quantity.cost):
-        assert part in page.text
-        assert " ".join(part.split()) in " ".join(shown.split())
 
 
 def test_one_of_one_s_own_is_told_with_its_sections_and_that_it_has_no_source() -> None:
@@ -144,13 +117,6 @@ def test_what_a_quantity_lies_between_is_told_and_said_in_the_record(tmp_path: P
     model = torch.nn.Linear(2, 1)
     with nbp.watch(model, store=tmp_path / "a.zarr", probes={"": ["zero_fraction"]}) as run:
         assert run.data.zero_fraction.attrs["lies_between"] == "0.0 1.0"
-
-
-def test_whatever_is_called_a_share_says_so() -> None:
-    called = ("fraction", "share", "accuracy")
-    found = [one for one in built_in() if one.name.endswith(called) and one.units == "1"]
-    assert len(found) > 15
-    assert [one.name for one in found if one.bounds != (0, 1)] == []
 
 
 @pytest.mark.parametrize("bounds", [(1, 0), (0, 0), (0, 1, 2), "01", (0, float("nan"))])

@@ -9,7 +9,13 @@ import pytest
 from benchmarks.quantities import OF_PRESETS
 from benchmarks.workloads import WORKLOADS
 from notebook_probe.quantities import quantities
-from notebook_probe.quantities.define.costs import FILE, Costs, Measured, measured_costs, read_costs
+from notebook_probe.quantities.define.costs import (
+    FILE,
+    Costs,
+    MeasuredCost,
+    measured_costs,
+    read_costs,
+)
 from notebook_probe.run.attach.presets import presets
 
 TEXT = json.dumps(
@@ -24,7 +30,7 @@ TEXT = json.dumps(
 def test_a_cell_is_a_cost_or_the_reason_why_there_is_none() -> None:
     costs = read_costs(TEXT)
     assert costs.machine == "a desk calculator"
-    assert costs.presets["default"] == {"MLP": Measured(120.0, 4.0), "small GPT": "too small"}
+    assert costs.presets["default"] == {"MLP": MeasuredCost(120.0, 4.0), "small GPT": "too small"}
 
 
 def test_in_one_line_only_what_was_measured_is_told() -> None:
@@ -38,7 +44,7 @@ def test_in_one_line_only_what_was_measured_is_told() -> None:
     [(0.0, "< 0.001 %"), (0.0123, "0.012 %"), (1.0, "1 %"), (9.96, "10 %"), (12345.6, "12346 %")],
 )
 def test_per_cent_are_told_with_two_figures(percent: float, told: str) -> None:
-    assert str(Measured(1.0, percent)) == told
+    assert str(MeasuredCost(1.0, percent)) == told
 
 
 def test_what_was_measured_is_called_so_still() -> None:

@@ -10,10 +10,9 @@ from torch import Tensor
 
 import notebook_probe as nbp
 from notebook_probe.errors import QuantityError
-from notebook_probe.quantities import Quantity, as_quantity
+from notebook_probe.quantities import as_quantity
 from notebook_probe.quantities.define import questions
 from notebook_probe.quantities.define.docstring import explained
-from notebook_probe.quantities.table import built_in
 
 FULL = """Share of zeros,
 ``#(y = 0) / n``, at ``y``.
@@ -82,18 +81,6 @@ def test_an_unknown_cost_class_names_the_known_ones() -> None:
         @nbp.quantity(cost="dear")  # type: ignore[call-overload, untyped-decorator]
         def test_dear(output: Tensor) -> Tensor:
             return output.amax()
-
-
-@pytest.mark.parametrize("quantity", built_in(), ids=lambda quantity: quantity.name)
-def test_every_quantity_explains_itself(quantity: Quantity) -> None:
-    told = quantity.explained
-    assert told.summary.endswith(".")
-    assert told.formula, "the first line has the formula in double backticks"
-    assert told.reading, "a paragraph says how to read it"
-    assert told.pitfalls, "the section Warnings has the pitfalls"
-    assert quantity.source, "a paper, an address or 'definition'"
-    assert quantity.units
-    assert quantity.question in vars(questions).values()
 
 
 @pytest.mark.slow

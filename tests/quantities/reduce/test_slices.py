@@ -12,12 +12,12 @@ from notebook_probe.quantities.catalogue.loss_landscape import PLANE
 from notebook_probe.quantities.catalogue.training_path import PATH_PLANE
 from notebook_probe.quantities.reduce.landscape import Landscape
 from notebook_probe.quantities.reduce.path import PathPoints, differences
-from notebook_probe.quantities.reduce.slices import Grid, evenly, random_direction
+from notebook_probe.quantities.reduce.slices import SliceGrid, evenly, random_direction
 
 
 @given(st.integers(1, 9), st.integers(1, 9))
 def test_a_grid_has_every_pair_row_by_row(n: int, m: int) -> None:
-    grid = Grid(evenly(n), evenly(m, 0.0, 5.0))
+    grid = SliceGrid(evenly(n), evenly(m, 0.0, 5.0))
     assert len(grid) == n * m == len([*grid])
     assert [*grid] == [(x, y) for x in evenly(n) for y in evenly(m, 0.0, 5.0)]
     axis = grid.axis("place", "at", "group")
@@ -35,7 +35,7 @@ def test_the_planes_of_the_quantities_are_what_they_were() -> None:
 def test_losses_are_those_at_the_points() -> None:
     bowl = Landscape(lambda point: point[0].square().sum(), [torch.tensor([1.0, 2.0])])
     first, second = torch.eye(2)
-    grid = Grid((0.0, 1.0), (0.0, 3.0, 4.0))
+    grid = SliceGrid((0.0, 1.0), (0.0, 3.0, 4.0))
     want = [(1 + x) ** 2 + (2 + y) ** 2 for x, y in grid]
     assert grid.losses(bowl, first, second).tolist() == want
 

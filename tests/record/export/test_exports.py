@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import builtins
 import json
-from collections.abc import Iterator
 from pathlib import Path
 
 import numpy as np
@@ -26,18 +25,8 @@ T0 = 1_700_000_000_000
 AWKWARD = "../é/[0] con\n"
 
 
-@pytest.fixture(params=["live", "opened"])
-def source(
-    tmp_path: Path, request: pytest.FixtureRequest
-) -> Iterator[RecordedSource | OpenedRecord]:
+def begin_record(writer: RecordWriter) -> None:
     """Numbers of every step and of every second, with a NaN and gaps; histograms; odd names."""
-    with new_writer(tmp_path / "run.zarr") as writer:
-        record_all(writer)
-        assert writer.flush(60)
-        yield writer.source if request.param == "live" else open_record(tmp_path / "run.zarr")
-
-
-def record_all(writer: RecordWriter) -> None:
     dense = writer.stream("every_1", "every(1)")
     dense.extend(["conv1", "fc"], [GRAD])
     fill(dense, range(6))
@@ -155,7 +144,7 @@ def test_netcdf_opens_as_the_tree(source: RecordedSource | OpenedRecord, tmp_pat
         assert read.attrs["title"] == "run"
         assert read["events"]["text"].to_numpy().tolist() == ["fc <counts>"]
         assert read["modules"]["class"].to_numpy().tolist()[:2] == ["Net", "Conv2d"]
-        tree = source.tree
+        tree = source.to_xarray("tree")
         for name in ("every_1", "every_2", "hist/every_3"):
             node, own = read[name].load().to_dataset(), tree[name].load().to_dataset()
             node["module"] = node["module"].astype(object)

@@ -3,42 +3,35 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator
 from pathlib import Path
 
 import numpy as np
 import pytest
 import xarray as xr
 
-from notebook_probe.record import OpenedRecord, Variable, open_record
+from notebook_probe.record import OpenedRecord, RecordWriter, Variable
 from notebook_probe.record.export import netcdf
 from notebook_probe.record.write.recorded_source import RecordedSource
-from tests.record.build import GRAD, fill, new_writer
+from tests.record.build import GRAD, fill
 
 NORMS, IMAGE = Variable("channel_norm"), Variable("image", "1", "first input")
 LENGTHS = {"a/b": 2, "fc": 3}
 
 
-@pytest.fixture(params=["live", "opened"])
-def source(
-    tmp_path: Path, request: pytest.FixtureRequest
-) -> Iterator[RecordedSource | OpenedRecord]:
-    with new_writer(tmp_path / "run.zarr") as writer:
-        stream = writer.stream("every_1")
-        stream.extend(["fc"], [GRAD])
-        fill(stream, range(4))
-        ragged = writer.ragged("every_2")
-        ragged.extend([NORMS])
-        for step in (0, 2):
-            vectors = {("channel_norm", m): np.arange(n) + step for m, n in LENGTHS.items()}
-            if step:
-                del vectors["channel_norm", "a/b"]
-            assert ragged.record(step, step, vectors)
-        images = writer.arrays(IMAGE, "a/b", (2, 2))
-        for step in (1, 3):
-            assert images.record(step, step, np.eye(2) * step)
-        assert writer.flush(60)
-        yield writer.source if request.param == "live" else open_record(tmp_path / "run.zarr")
+def begin_record(writer: RecordWriter) -> None:
+    stream = writer.stream("every_1")
+    stream.extend(["fc"], [GRAD])
+    fill(stream, range(4))
+    ragged = writer.ragged("every_2")
+    ragged.extend([NORMS])
+    for step in (0, 2):
+        vectors = {("channel_norm", m): np.arange(n) + step for m, n in LENGTHS.items()}
+        if step:
+            del vectors["channel_norm", "a/b"]
+        assert ragged.record(step, step, vectors)
+    images = writer.arrays(IMAGE, "a/b", (2, 2))
+    for step in (1, 3):
+        assert images.record(step, step, np.eye(2) * step)
 
 
 def test_a_dataframe_has_their_elements(source: RecordedSource | OpenedRecord) -> None:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 import zipfile
-from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -14,29 +13,26 @@ from zarr.storage import ZipStore
 from notebook_probe.errors import RecordFormatError, RecordLockedError, RecordWriteError
 from notebook_probe.record import RecordWriter, open_record
 from notebook_probe.record.store import zipped
-from tests.record.build import BINS, COUNTS, GRAD, fill, new_writer, vectors
+from tests.record.build import BINS, COUNTS, GRAD, fill, vectors
 
 
-@pytest.fixture
-def writer(tmp_path: Path) -> Iterator[RecordWriter]:
-    with new_writer(tmp_path / "run.zarr") as writer:
-        stream = writer.stream("every_1")
-        stream.extend(["conv1", "fc"], [GRAD])
-        fill(stream, range(8))
-        hist = writer.stream("every_1", axis=BINS)
-        hist.extend(["fc"], [COUNTS])
-        assert hist.record(3, 3, vectors(hist, 3))
-        yield writer
+def begin_record(writer: RecordWriter) -> None:
+    stream = writer.stream("every_1")
+    stream.extend(["conv1", "fc"], [GRAD])
+    fill(stream, range(8))
+    hist = writer.stream("every_1", axis=BINS)
+    hist.extend(["fc"], [COUNTS])
+    assert hist.record(3, 3, vectors(hist, 3))
 
 
 def test_a_packed_record_is_the_record(writer: RecordWriter, tmp_path: Path) -> None:
     writer.close()
-    record = open_record(tmp_path / "run.zarr")
-    path = record.pack(tmp_path / "out" / "run.zarr.zip")
+    record = open_record(tmp_path / "a.zarr")
+    path = record.pack(tmp_path / "out" / "a.zarr.zip")
     packed = open_record(path)
-    for look in ("data", "cube"):
-        xr.testing.assert_identical(getattr(packed, look).load(), getattr(record, look).load())
-    xr.testing.assert_identical(packed.tree.load(), record.tree.load())
+    xr.testing.assert_identical(packed.data.load(), record.data.load())
+    xr.testing.assert_identical(packed.to_xarray("cube").load(), record.to_xarray("cube").load())
+    xr.testing.assert_identical(packed.to_xarray("tree").load(), record.to_xarray("tree").load())
     assert (packed.events, packed.modules) == (record.events, record.modules)
     assert packed.finished
     assert packed.revision == 1
@@ -44,7 +40,7 @@ def test_a_packed_record_is_the_record(writer: RecordWriter, tmp_path: Path) -> 
 
 def test_plain_xarray_opens_it(writer: RecordWriter, tmp_path: Path) -> None:
     writer.close()
-    path = writer.source.pack(tmp_path / "run.zarr.zip")
+    path = writer.source.pack(tmp_path / "a.zarr.zip")
     with xr.open_zarr(ZipStore(path, mode="r"), group="scalars/every_1", chunks=None) as read:
         assert read["grad_norm"].sel(module="fc").values.tolist() == [100.0 + i for i in range(8)]
 
@@ -60,14 +56,14 @@ def test_members_are_stored_as_they_are_the_root_first(
         assert not [name for name in archive.namelist() if name.startswith(".")]
         for member in archive.infolist():
             assert member.compress_type == zipfile.ZIP_STORED
-            assert archive.read(member) == (tmp_path / "run.zarr" / member.filename).read_bytes()
+            assert archive.read(member) == (tmp_path / "a.zarr" / member.filename).read_bytes()
 
 
 def test_a_run_that_is_recorded_has_to_be_closed_first(
     writer: RecordWriter, tmp_path: Path
 ) -> None:
     assert writer.flush(60)
-    for source in (writer.source, open_record(tmp_path / "run.zarr")):
+    for source in (writer.source, open_record(tmp_path / "a.zarr")):
         with pytest.raises(RecordLockedError, match=f"close the run .* process {os.getpid()} "):
             source.pack(tmp_path / "run.zip")
     assert not list(tmp_path.glob("*.zip*"))
@@ -86,7 +82,7 @@ def test_what_is_there_is_not_overwritten_unasked(writer: RecordWriter, tmp_path
 def test_links_out_of_the_record_are_not_packed(writer: RecordWriter, tmp_path: Path) -> None:
     writer.close()
     (tmp_path / "secret").write_text("secret")
-    (tmp_path / "run.zarr/scalars/every_1/key").symlink_to(tmp_path / "secret")
+    (tmp_path / "a.zarr/scalars/every_1/key").symlink_to(tmp_path / "secret")
     with pytest.raises(RecordFormatError, match="key is a link or a device"):
         writer.source.pack(tmp_path / "run.zip")
     assert not (tmp_path / "run.zip").exists()

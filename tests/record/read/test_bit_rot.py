@@ -46,7 +46,7 @@ def read(folder: Path) -> list[xr.Dataset]:
         opened = open_record(folder)
     for problem in opened.problems:
         raise problem
-    return [node.to_dataset().load() for node in opened.tree.subtree]
+    return [node.to_dataset().load() for node in opened.to_xarray("tree").subtree]
 
 
 def flip(path: Path, random_bits: random.Random) -> None:

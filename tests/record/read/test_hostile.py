@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
+import gzip
 import json
 import os
-import shutil
 import tracemalloc
 from collections.abc import Callable
 from pathlib import Path
@@ -17,7 +17,7 @@ from numcodecs import Blosc
 
 from notebook_probe.errors import RecordFormatError, RecordWarning
 from notebook_probe.record import RecordWriter, open_record
-from notebook_probe.record.format.codec import decode
+from notebook_probe.record.format.codec import decode, encode
 from tests.record.build import BINS, COUNTS, GRAD, MODULES, WEIGHT, fill, new_writer, vectors
 
 Nodes: TypeAlias = dict[str, dict[str, Any]]
@@ -39,12 +39,6 @@ def whole(tmp_path_factory: pytest.TempPathFactory) -> Path:
             assert hist.record(step, step, vectors(hist, step))
         writer.event(3, "attach", "fc")
     return folder
-
-
-@pytest.fixture
-def folder(whole: Path, tmp_path: Path) -> Path:
-    """A copy to spoil."""
-    return Path(shutil.copytree(whole, tmp_path / "run.zarr"))
 
 
 def spoil(folder: Path, change: Callable[[Nodes], object]) -> None:
@@ -227,7 +221,7 @@ def test_html_in_names_and_attributes_stays_text(tmp_path: Path) -> None:
         fill(stream, range(2))
     record = open_record(tmp_path / "a.zarr")
     assert record.series(EVIL, "grad_norm").size == 2
-    for shown in (record.data, record.cube, record.tree):
+    for shown in (record.data, record.to_xarray("cube"), record.to_xarray("tree")):
         html = shown._repr_html_()
         assert "<script>alert" not in html
         assert "<img src=x" not in html
@@ -302,3 +296,50 @@ def test_a_writer_does_not_decode_a_frame_that_says_it_is_huge(folder: Path) -> 
     frame[4:8] = (2**31 - 1).to_bytes(4, "little")
     with pytest.raises(ValueError, match="a blosc frame of 2147483647 bytes"):
         decode(bytes(frame), "int64", (65536,))
+
+
+@pytest.mark.parametrize("codec", ["gzip", "zstd", "sharding_indexed", "crc32c"])
+def test_codecs_other_than_the_formats_own_are_refused_before_anything_is_decompressed(
+    folder: Path, codec: str
+) -> None:
+    codecs = [{"name": "bytes", "configuration": {"endian": "little"}}, {"name": codec}]
+    spoil(folder, set_in("grad_norm", codecs=codecs))
+    (folder / "scalars/every_1/grad_norm/c/0/0").write_bytes(gzip.compress(bytes(2**25)))
+
+    def read() -> None:
+        with pytest.raises(RecordFormatError, match=f"grad_norm.*{codec}"):
+            open_record(folder).series("conv1", "grad_norm")
+
+    read()  # what is imported on first use is not counted
+    tracemalloc.start()
+    try:
+        read()
+        assert tracemalloc.get_traced_memory()[1] < 2**24
+    finally:
+        tracemalloc.stop()
+
+
+def test_a_level_of_a_pyramid_longer_than_its_stream_is_not_used(tmp_path: Path) -> None:
+    with new_writer(tmp_path / "long.zarr") as writer:
+        stream = writer.stream("every_1")
+        stream.extend(["conv1", "fc"], [GRAD])
+        fill(stream, range(128))
+
+    def change(nodes: Nodes) -> None:
+        for name, node in nodes.items():
+            if name.startswith("pyramid/every_1/by64/") and "step" in node.get(
+                "dimension_names", ()
+            ):
+                node["shape"] = [2**40, *node["shape"][1:]]
+
+    spoil(tmp_path / "long.zarr", change)
+    assert 64 not in open_record(tmp_path / "long.zarr").streams["every_1"].levels
+
+
+def write_steps(folder: Path, steps: list[int]) -> None:
+    """Replace the chunk of steps by one of the same size."""
+    node = json.loads((folder / "zarr.json").read_text())["consolidated_metadata"]["metadata"]
+    (size,) = node["scalars/every_1/step"]["chunk_grid"]["configuration"]["chunk_shape"]
+    chunk = np.full(size, -1, np.int64)
+    chunk[: len(steps)] = steps
+    (folder / "scalars/every_1/step/c/0").write_bytes(encode(chunk))

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import shutil
 from pathlib import Path
 from typing import Any, TypeAlias
 
@@ -37,11 +36,6 @@ def whole(tmp_path_factory: pytest.TempPathFactory) -> Path:
         for module in ("fc", "conv1"):
             assert writer.arrays(Variable("image"), module, (2, 2)).record(0, 0, np.eye(2))
     return folder
-
-
-@pytest.fixture
-def folder(whole: Path, tmp_path: Path) -> Path:
-    return Path(shutil.copytree(whole, tmp_path / "run.zarr"))
 
 
 def spoil(folder: Path, path: str, **changed: object) -> None:

@@ -214,11 +214,13 @@ def test_the_ranks_of_a_job_are_runs_beside_others(job: Path, tmp_path: Path) ->
 
 def test_cube_and_tree_of_a_job(job: Path) -> None:
     run = nbp.open_run(job)
-    cube = run.cube
+    cube = run.to_xarray("cube")
     assert cube.dims == ("rank", "module", "quantity", "step")
     got = cube.sel(rank=3, module="fc", quantity="grad_norm", step=[2, 7]).values.tolist()
     assert got == [2.0, 7.0]
-    assert run.tree["rank_00003/every_1"]["step"].to_numpy().tolist() == list(range(2, 8))
+    assert run.to_xarray("tree")["rank_00003/every_1"]["step"].to_numpy().tolist() == list(
+        range(2, 8)
+    )
 
 
 def test_a_job_is_exported_rank_by_rank(job: Path, tmp_path: Path) -> None:

@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import json
 from pathlib import Path
+from typing import Any
 
 import pytest
 import xarray as xr
 from zarr.storage import LocalStore, MemoryStore
 
+import notebook_probe as nbp
 from notebook_probe.errors import RecordFormatError
 from notebook_probe.record import open_record
 from notebook_probe.record.format.metadata import Nodes, root_text
@@ -121,3 +123,9 @@ def test_the_root_lists_neighbours_together() -> None:
         nodes.group(path)
     listed = json.loads(root_text({}, nodes.inline()))["consolidated_metadata"]["metadata"]
     assert list(listed) == ["a", "b", "a/y", "b/w", "b/x", "a/y/r", "b/w/z", "b/x/p", "b/x/q"]
+
+
+@pytest.mark.parametrize("given", [42, None, 1.5, ["a.zarr"]])
+def test_what_is_no_location_is_not_opened(given: Any) -> None:
+    with pytest.raises(TypeError, match=r"open_run\(.*a path, a URL, a zarr Store"):
+        nbp.open_run(given)

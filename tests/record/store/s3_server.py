@@ -11,7 +11,7 @@ from urllib.request import Request, urlopen
 
 import pytest
 
-from tools.s3_env import FOLDER, PYTHON
+from tools.group_env import folder_of, python_of
 
 __all__ = ["BUCKET", "s3_server"]
 
@@ -22,12 +22,13 @@ PATIENCE_S = 60.0
 @contextmanager
 def s3_server() -> Iterator[str]:
     """Its endpoint; the server ends with the block."""
-    if not PYTHON.exists():
-        pytest.fail(f"no {FOLDER.name}: run `python tools/s3_env.py` first")
+    python = python_of("s3")
+    if not python.exists():
+        pytest.fail(f"no {folder_of('s3').name}: run `python -m tools.group_env s3` first")
     with socket.socket() as free:
         free.bind(("127.0.0.1", 0))
         port = free.getsockname()[1]
-    command = [str(PYTHON), "-m", "moto.server", "-H", "127.0.0.1", "-p", str(port)]
+    command = [str(python), "-m", "moto.server", "-H", "127.0.0.1", "-p", str(port)]
     quiet = {"stdout": subprocess.DEVNULL, "stderr": subprocess.DEVNULL}
     with subprocess.Popen(command, **quiet) as server:  # type: ignore[call-overload]
         try:

@@ -74,7 +74,7 @@ def check(values: Values) -> None:
 
 
 @pytest.fixture
-def writer(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[RecordWriter]:
+def sealing_writer(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[RecordWriter]:
     """Of chunks that are full after some flushes: there are tails and sealed ones."""
     monkeypatch.setattr(HotChunks, "sizes", ChunkSizes(2**8, 100))
     with new_writer(tmp_path / "a.zarr") as writer:
@@ -92,7 +92,7 @@ def record(writer: RecordWriter, n: int) -> None:
 
 @pytest.mark.slow
 def test_every_engine_reads_right_values_while_rows_are_written_and_when_they_are(
-    tmp_path: Path, writer: RecordWriter
+    tmp_path: Path, sealing_writer: RecordWriter
 ) -> None:
     ended, n_rows = CONTEXT.Event(), CONTEXT.Value("q", 0)
     counts = {name: CONTEXT.Value("q", 0) for name in ENGINES}
@@ -103,13 +103,16 @@ def test_every_engine_reads_right_values_while_rows_are_written_and_when_they_ar
     for reader in readers:
         reader.start()
     try:
-        while any(n.value < 3 for n in counts.values()) or writer.published_rows("every_1") < 300:
+        while (
+            any(n.value < 3 for n in counts.values())
+            or sealing_writer.published_rows("every_1") < 300
+        ):
             assert all(reader.is_alive() for reader in readers)
-            record(writer, 7)
+            record(sealing_writer, 7)
             time.sleep(0.01)  # two cores are shared with the readers
     finally:
-        n_rows.value = writer.published_rows("every_1")
-        writer.close()
+        n_rows.value = sealing_writer.published_rows("every_1")
+        sealing_writer.close()
         ended.set()
         for reader in readers:
             reader.join(60)

@@ -47,7 +47,7 @@ def begun(folder: Path) -> RecordWriter:
 
 
 @pytest.fixture
-def writer(without_locks: str, tmp_path: Path) -> Iterator[RecordWriter]:
+def leasing_writer(without_locks: str, tmp_path: Path) -> Iterator[RecordWriter]:
     writer = begun(tmp_path / "a.zarr")
     yield writer
     writer.close()
@@ -68,40 +68,42 @@ def test_a_record_is_written_where_no_file_can_be_locked(
     begun(tmp_path / "a.zarr").close()
 
 
-def test_a_second_writer_is_told_who_has_the_lease(writer: RecordWriter, tmp_path: Path) -> None:
+def test_a_second_writer_is_told_who_has_the_lease(
+    leasing_writer: RecordWriter, tmp_path: Path
+) -> None:
     words = rf"another writer: process {os.getpid()} on .*; if it has died, its lease ends in \d+ s"
     with pytest.raises(RecordLockedError, match=words):
         new_writer(tmp_path / "a.zarr")
-    fill(writer.stream("every_1"), range(5))
-    assert writer.flush(60)
+    fill(leasing_writer.stream("every_1"), range(5))
+    assert leasing_writer.flush(60)
 
 
 def test_a_lease_is_renewed_by_writing(
-    writer: RecordWriter, tmp_path: Path, later: Any, monkeypatch: pytest.MonkeyPatch
+    leasing_writer: RecordWriter, tmp_path: Path, later: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(lease_file, "RENEW_S", 0.0)
     for first in (0, 5, 10):
         later(LEASE_S * 0.7)
-        fill(writer.stream("every_1"), range(first, first + 5))
-        assert writer.flush(60)
+        fill(leasing_writer.stream("every_1"), range(first, first + 5))
+        assert leasing_writer.flush(60)
     with pytest.raises(RecordLockedError, match="has another writer"):
         new_writer(tmp_path / "a.zarr")
 
 
 def test_a_dead_writers_lease_is_taken_over_and_one_that_only_slept_writes_no_more(
-    writer: RecordWriter, tmp_path: Path, later: Any
+    leasing_writer: RecordWriter, tmp_path: Path, later: Any
 ) -> None:
-    fill(writer.stream("every_1"), range(5))
-    assert writer.flush(60)
+    fill(leasing_writer.stream("every_1"), range(5))
+    assert leasing_writer.flush(60)
     later(LEASE_S + 1)
     second = begun(tmp_path / "a.zarr")
-    fill(writer.stream("every_1"), range(5, 10))
-    assert not writer.flush(60)
-    assert "another writer: process" in writer.last_error
+    fill(leasing_writer.stream("every_1"), range(5, 10))
+    assert not leasing_writer.flush(60)
+    assert "another writer: process" in leasing_writer.last_error
     fill(second.stream("every_1"), range(5, 7))
     assert second.flush(60)
     with pytest.raises(RecordWriteError, match="5 rows could not be written"):
-        writer.close()
+        leasing_writer.close()
     second.close()
     assert open_record_quietly(tmp_path / "a.zarr") == [0, 1, 2, 3, 4, 5, 6]
 
@@ -114,7 +116,7 @@ def open_record_quietly(folder: Path) -> list[int]:
 
 
 def test_a_machine_with_locks_respects_the_lease_of_one_without(
-    writer: RecordWriter, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    leasing_writer: RecordWriter, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(lock, "_lock", lambda _: None)
     with pytest.raises(RecordLockedError, match="its lease ends in"):

@@ -57,7 +57,7 @@ def place(tmp_path: Path) -> Path:
 
 def looks(place: Path) -> Iterator[xr.Dataset]:
     yield nbp.open_run(place, chunks={}).data
-    yield nbp.open_run(place).dataset(chunks={})
+    yield nbp.open_run(place).to_xarray(chunks={})
     yield xr.open_dataset(place, engine="notebook_probe", chunks={})
 
 
@@ -72,9 +72,9 @@ def test_every_way_to_ask_for_chunks_gives_the_same_values_unread(
     reads: list[str] = []
     read = StoredArray._read
 
-    def noted(self: StoredArray, how: Any) -> Any:
+    def noted(self: StoredArray, key: Any, how: Any) -> Any:
         reads.append(self.name)
-        return read(self, how)
+        return read(self, key, how)
 
     monkeypatch.setattr(StoredArray, "_read", noted)
     for data in looks(place):
@@ -120,10 +120,13 @@ def test_every_chunk_on_disk_is_read_for_one_chunk_of_dask_alone(
 def test_sizes_that_are_named_hold_and_others_are_those_on_disk(place: Path) -> None:
     run = nbp.open_run(place, chunks={"step": 50})
     assert run.data.grad_norm.chunks == ((4, 4, 2), (50, 50))
-    assert run.dataset({"module": -1}).grad_norm.chunks == ((10,), (16, 16, 16, 16, 16, 16, 4))
-    assert run.dataset().grad_norm.chunks is None
-    assert run.data.load().identical(run.dataset().load())
-    assert run.cube.sel(module="m2", quantity="grad_norm").values.tolist() == [
+    assert run.to_xarray(chunks={"module": -1}).grad_norm.chunks == (
+        (10,),
+        (16, 16, 16, 16, 16, 16, 4),
+    )
+    assert run.to_xarray().grad_norm.chunks is None
+    assert run.data.load().identical(run.to_xarray().load())
+    assert run.to_xarray("cube").sel(module="m2", quantity="grad_norm").values.tolist() == [
         200 + step for step in range(N_STEPS)
     ]
 
@@ -134,14 +137,27 @@ def test_a_record_that_is_being_written_is_cut_as_well(
     monkeypatch.setattr(stream_module, "RECENT_BYTES", 0)
     with written(tmp_path / "run.zarr") as writer:
         assert writer.flush(60)
-        data = writer.source.dataset(chunks={})
+        data = writer.source.to_xarray(chunks={})
         assert data.grad_norm.chunks == ((4, 4, 2), (16, 16, 16, 16, 16, 16, 4))
         late = writer.stream("every_1")
         fill(late, range(N_STEPS, N_STEPS + 5))
-        longer = writer.source.dataset(chunks={})
+        longer = writer.source.to_xarray(chunks={})
         assert longer.grad_norm.sizes["step"] == N_STEPS + 5
         assert longer.load().identical(writer.source.data.load())
         assert data.load().identical(longer.isel(step=slice(N_STEPS)))
+
+
+def test_what_was_attached_later_is_cut_as_all_others(tmp_path: Path) -> None:
+    with new_writer(tmp_path / "a.zarr") as writer:
+        every = writer.stream("every_1")
+        every.extend(["fc"], [GRAD])
+        fill(every, range(12))
+        hist = writer.stream("every_3", axis=BINS)
+        hist.extend(["fc"], [COUNTS])
+        fill_vectors(hist, range(6, 12, 3))
+    data = nbp.open_run(tmp_path / "a.zarr", chunks={}).data
+    assert data.chunks["step"] == (12,)
+    assert data.load().identical(nbp.open_run(tmp_path / "a.zarr").data.load())
 
 
 def test_modules_in_another_order_than_on_disk_are_one_chunk(tmp_path: Path) -> None:
@@ -186,7 +202,7 @@ def test_what_is_no_dict_and_what_is_no_dimension_are_refused(place: Path) -> No
         with pytest.raises(ValueError, match="a dict is expected, of sizes along dimensions"):
             nbp.open_run(place, chunks=wrong)  # type: ignore[arg-type]
     with pytest.raises(UnknownNameError, match=r"no dimension 'stpe'; close: 'step'"):
-        nbp.open_run(place).dataset(chunks={"stpe": 10})
+        nbp.open_run(place).to_xarray(chunks={"stpe": 10})
 
 
 def test_without_dask_the_extra_is_named(place: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -197,6 +213,6 @@ def test_without_dask_the_extra_is_named(place: Path, monkeypatch: pytest.Monkey
     run = nbp.open_run(place)
     assert run.data.grad_norm.chunks is None
     with pytest.raises(MissingExtraError, match=r"chunks needs dask.*\[analysis\]"):
-        run.dataset(chunks={})
+        run.to_xarray(chunks={})
     with pytest.raises(MissingExtraError, match=r"chunks needs dask.*\[analysis\]"):
         nbp.open_run(place, chunks={})

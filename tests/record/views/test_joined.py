@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -11,36 +10,26 @@ import pytest
 import xarray as xr
 
 from notebook_probe.errors import UnknownNameError
-from notebook_probe.record import ROOT, RecordWriter, Source, Variable, open_record
+from notebook_probe.record import ROOT, RecordWriter, Source, Variable
 from notebook_probe.record.format.missing import MEASURED_NAN, NOT_MEASURED
 from notebook_probe.record.format.source import Floats, StreamView
+from notebook_probe.record.views.xarray_views import XarrayViews
 from tests.record.build import GRAD, WEIGHT, fill, new_writer
 
 DENSE, SPARSE = range(12), range(0, 30, 5)
 
 
-@pytest.fixture
-def writer(tmp_path: Path) -> Iterator[RecordWriter]:
+def begin_record(writer: RecordWriter) -> None:
     """Dense rows of fc and conv1, then sparse ones of conv1, a parameter and the root."""
-    with new_writer(tmp_path / "a.zarr") as writer:
-        dense = writer.stream("every_1", "every(1)")
-        dense.extend(["fc", "conv1"], [GRAD])
-        fill(dense, DENSE)
-        sparse = writer.stream("every_5", "every(5)")
-        sparse.extend(["conv1", "fc.bias", ""], [GRAD, Variable("weight_norm", "m")])
-        for step in SPARSE:
-            values = np.full(sparse.shape, -step, np.float32)
-            values[:, 2] = NOT_MEASURED
-            assert sparse.record(step, 1_700_000_000_000 + step, values)
-        yield writer
-
-
-@pytest.fixture(params=["live", "half on disk", "opened"])
-def source(writer: RecordWriter, request: pytest.FixtureRequest) -> Source:
-    if request.param == "live":
-        return writer.source
-    writer.flush(10)
-    return writer.source if request.param == "half on disk" else open_record(writer.location)
+    dense = writer.stream("every_1", "every(1)")
+    dense.extend(["fc", "conv1"], [GRAD])
+    fill(dense, DENSE)
+    sparse = writer.stream("every_5", "every(5)")
+    sparse.extend(["conv1", "fc.bias", ""], [GRAD, Variable("weight_norm", "m")])
+    for step in SPARSE:
+        values = np.full(sparse.shape, -step, np.float32)
+        values[:, 2] = NOT_MEASURED
+        assert sparse.record(step, 1_700_000_000_000 + step, values)
 
 
 def expected() -> xr.Dataset:
@@ -116,8 +105,8 @@ def test_data_reads_only_what_is_looked_at(source: Source, monkeypatch: pytest.M
     assert set(asked) == {"weight_norm"}
 
 
-def test_the_cube_stacks_the_quantities(source: Source) -> None:
-    cube, oracle = source.cube, expected()
+def test_the_cube_stacks_the_quantities(source: XarrayViews) -> None:
+    cube, oracle = source.to_xarray("cube"), expected()
     assert cube.dims == ("module", "quantity", "step")
     assert cube.dtype == np.float32
     for name in ("grad_norm", "weight_norm"):
@@ -127,8 +116,8 @@ def test_the_cube_stacks_the_quantities(source: Source) -> None:
     assert cube.sel(quantity="weight_norm").units.item() == "m"
 
 
-def test_the_tree_keeps_each_stream_exact(source: Source) -> None:
-    tree = source.tree
+def test_the_tree_keeps_each_stream_exact(source: XarrayViews) -> None:
+    tree = source.to_xarray("tree")
     assert tree["every_1"].to_dataset().step.values.tolist() == list(DENSE)
     sparse = tree["every_5"].to_dataset()
     assert sparse.grad_norm.dims == ("step", "module")

@@ -100,7 +100,7 @@ def trained(run: Run, model: nn.Module, n: int) -> None:
         optimizer.zero_grad()
         model(torch.ones(3, 2)).sum().backward()
         optimizer.step()
-    run.settle()
+    run.controls.settle()
 
 
 def test_a_live_run_an_opened_one_and_a_branch_keep_the_same(tmp_path: Path) -> None:
@@ -112,7 +112,7 @@ def test_a_live_run_an_opened_one_and_a_branch_keep_the_same(tmp_path: Path) -> 
     opened = open_run(place).series("", "weight_norm", kept=True)
     assert live.step.values.tolist() == opened.step.values.tolist() == [*range(0, 100, 16)]
     assert live.values.tolist() == opened.values.tolist()
-    with watch(model, store=place, probes=None, resume="branch(50)") as run:
+    with watch(model, store=place, probes=None, step=50, branch=True) as run:
         run.attach("", "weight_norm", "keep(8)")
         trained(run, model, 10)
         assert run.series("", "weight_norm", kept=True).step.values.tolist() == [*range(0, 57, 8)]

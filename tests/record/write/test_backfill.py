@@ -46,7 +46,9 @@ def test_a_value_written_later_is_read_from_then_on(tmp_path: Path, flushed: boo
         expected[[3, 7, 90]] = -2, -4, -3
         live = writer.source.series("fc", "grad_norm")
         np.testing.assert_array_equal(live, expected)
-        np.testing.assert_array_equal(writer.source.cube.sel(module="conv1")[0], range(N_STEPS))
+        np.testing.assert_array_equal(
+            writer.source.to_xarray("cube").sel(module="conv1")[0], range(N_STEPS)
+        )
     np.testing.assert_array_equal(open_record(tmp_path).series("fc", "grad_norm"), expected)
     data = open_record(tmp_path).data
     np.testing.assert_array_equal(data.grad_norm.sel(module="fc"), expected)

@@ -85,7 +85,7 @@ def out_of_memory(writer: RecordWriter, monkeypatch: pytest.MonkeyPatch) -> Path
     def concatenate(*_: object, **__: object) -> None:
         raise MemoryError("no room for a copy")
 
-    monkeypatch.setattr(rows.Rows, "times", concatenate, raising=True)
+    monkeypatch.setattr(rows.BufferedRows, "times", concatenate, raising=True)
     return Path(writer.location)
 
 
@@ -223,7 +223,7 @@ def test_rows_for_which_there_is_no_memory_are_counted_and_said(
     writer.stream("every_1").extend(["conv2"])  # the next row needs another block
     table = np.zeros((2, 3), np.float32)
     with monkeypatch.context() as patched:
-        patched.setattr(stream, "Block", no_memory)
+        patched.setattr(stream, "RowBlock", no_memory)
         writer.stream("every_1").seal = lambda: None  # type: ignore[method-assign]
         assert not any(writer.stream("every_1").record(step, 0, table) for step in range(5, 875))
     assert writer.dropped_rows == 870

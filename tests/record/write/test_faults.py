@@ -71,7 +71,7 @@ def fault(kind: str, folder: Path) -> Iterator[None]:
 
 
 @pytest.fixture
-def writer(tmp_path: Path) -> Iterator[RecordWriter]:
+def small_writer(tmp_path: Path) -> Iterator[RecordWriter]:
     with new_writer(tmp_path / "a.zarr", ring_bytes=300_000) as writer:
         stream = writer.stream("every_1")
         stream.extend(["conv1"], [GRAD])
@@ -90,30 +90,30 @@ def writer(tmp_path: Path) -> Iterator[RecordWriter]:
     ],
 )
 def test_rows_wait_until_the_fault_is_gone(
-    writer: RecordWriter, tmp_path: Path, kind: str, words: str
+    small_writer: RecordWriter, tmp_path: Path, kind: str, words: str
 ) -> None:
-    stream = writer.stream("every_1")
+    stream = small_writer.stream("every_1")
     with fault(kind, tmp_path / "a.zarr"):
         fill(stream, range(5, 2000))
-        assert not writer.flush(10)
-        assert words in writer.last_error
-        assert writer.published_rows("every_1") == 5
-        assert writer.source.series("conv1", "grad_norm").size == 2000
-    assert writer.flush(60)
-    assert writer.last_error == ""
+        assert not small_writer.flush(10)
+        assert words in small_writer.last_error
+        assert small_writer.published_rows("every_1") == 5
+        assert small_writer.source.series("conv1", "grad_norm").size == 2000
+    assert small_writer.flush(60)
+    assert small_writer.last_error == ""
     fill(stream, range(2000, 2010))
-    writer.close()
-    assert writer.dropped_rows == 0
+    small_writer.close()
+    assert small_writer.dropped_rows == 0
     assert open_record(tmp_path / "a.zarr").series("conv1", "grad_norm").size == 2010
 
 
 def test_a_published_record_stays_readable_while_the_disk_is_full(
-    writer: RecordWriter, tmp_path: Path
+    small_writer: RecordWriter, tmp_path: Path
 ) -> None:
-    stream = writer.stream("every_1")
+    stream = small_writer.stream("every_1")
     with full_disk():
         fill(stream, range(5, 10))
-        assert not writer.flush(10)
+        assert not small_writer.flush(10)
         record = open_record(tmp_path / "a.zarr")
         assert record.series("conv1", "grad_norm").values.tolist() == [0, 1, 2, 3, 4]
 
@@ -124,20 +124,20 @@ def record_many(stream: StreamWriter, steps: range) -> list[bool]:
 
 @pytest.mark.slow
 def test_rows_beyond_the_memory_are_dropped_and_counted(
-    writer: RecordWriter, tmp_path: Path
+    small_writer: RecordWriter, tmp_path: Path
 ) -> None:
-    stream = writer.stream("every_1")
+    stream = small_writer.stream("every_1")
     with full_disk():
         kept = record_many(stream, range(5, 50_000))
-        assert not writer.flush(10)
+        assert not small_writer.flush(10)
         n_lost = kept.count(False)
         assert 0 < n_lost < 50_000
-        assert writer.dropped_rows == n_lost
+        assert small_writer.dropped_rows == n_lost
         assert stream.n_rows == 50_000 - n_lost
-    assert writer.flush(60)
+    assert small_writer.flush(60)
     assert all(record_many(stream, range(50_000, 50_010)))
     with pytest.warns(RecordWarning, match=f"{n_lost} rows were lost: OSError.* File too large"):
-        writer.close()
+        small_writer.close()
     record = open_record(tmp_path / "a.zarr")
     assert record.attrs["dropped_rows"] == n_lost
     series = record.series("conv1", "grad_norm")
@@ -158,11 +158,13 @@ def test_closing_on_a_full_disk_counts_what_is_lost(tmp_path: Path) -> None:
     assert not open_record(tmp_path / "a.zarr").finished
 
 
-def test_a_record_removed_for_good_does_not_come_back(writer: RecordWriter, tmp_path: Path) -> None:
+def test_a_record_removed_for_good_does_not_come_back(
+    small_writer: RecordWriter, tmp_path: Path
+) -> None:
     shutil.rmtree(tmp_path / "a.zarr")
-    fill(writer.stream("every_1"), range(5, 10))
+    fill(small_writer.stream("every_1"), range(5, 10))
     with pytest.raises(RecordWriteError, match=r"5 rows could not be written: .* was removed"):
-        writer.close()
-    assert "was removed" in writer.last_error
+        small_writer.close()
+    assert "was removed" in small_writer.last_error
     [kept] = tmp_path.iterdir()  # beside it, what was never written
     assert open_record(kept).series("conv1", "grad_norm").step.values.tolist() == [*range(5, 10)]

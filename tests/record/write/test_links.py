@@ -16,7 +16,7 @@ TEXT = "somebody's only copy"
 
 
 @pytest.fixture
-def folder(tmp_path: Path) -> Path:
+def closed_record(tmp_path: Path) -> Path:
     """A record, closed."""
     with new_writer(tmp_path / "a.zarr") as writer:
         stream = writer.stream("every_1")
@@ -43,11 +43,11 @@ def lay(link: Path, target: Path) -> None:
 
 @pytest.mark.parametrize("modules", [MODULES, MODULES[:2]], ids=["same model", "another model"])
 def test_a_lock_that_is_a_link_leaves_its_target_as_it_is(
-    folder: Path, victim: Path, modules: tuple[object, ...]
+    closed_record: Path, victim: Path, modules: tuple[object, ...]
 ) -> None:
-    lay(folder / ".lock", victim / "thesis.tex")
+    lay(closed_record / ".lock", victim / "thesis.tex")
     with pytest.raises(RecordFormatError, match=r"\.lock is a link; a file is expected"):
-        RecordWriter(folder, title="again", modules=modules)  # type: ignore[arg-type]
+        RecordWriter(closed_record, title="again", modules=modules)  # type: ignore[arg-type]
     assert (victim / "thesis.tex").read_text() == TEXT
 
 
@@ -64,45 +64,47 @@ def test_a_lock_that_is_a_link_leaves_its_target_as_it_is(
     ],
 )
 def test_a_record_with_a_link_in_it_is_not_written(
-    folder: Path, victim: Path, link: str, target: str
+    closed_record: Path, victim: Path, link: str, target: str
 ) -> None:
-    lay(folder / link, victim / target)
-    root = (folder / "zarr.json").read_bytes()
+    lay(closed_record / link, victim / target)
+    root = (closed_record / "zarr.json").read_bytes()
     with pytest.raises(
         RecordFormatError, match=rf"{link}( is a link or a device|.* its header tells of)"
     ):
-        new_writer(folder)
+        new_writer(closed_record)
     assert [path.read_text() for path in victim.rglob("*") if path.is_file()] == [TEXT, TEXT]
-    assert (folder / "zarr.json").read_bytes() == root
+    assert (closed_record / "zarr.json").read_bytes() == root
 
 
 def test_a_link_laid_while_the_record_is_written_is_not_followed(
-    folder: Path, victim: Path
+    closed_record: Path, victim: Path
 ) -> None:
-    writer = new_writer(folder)
+    writer = new_writer(closed_record)
     stream = writer.stream("every_1")
     fill(stream, range(5, 10))
-    (folder / ".partial").symlink_to(victim / "thesis.tex")
+    (closed_record / ".partial").symlink_to(victim / "thesis.tex")
     assert writer.flush(60), writer.last_error
     writer.close()
     assert (victim / "thesis.tex").read_text() == TEXT
-    assert open_record(folder).series("conv1", "grad_norm").size == 10
+    assert open_record(closed_record).series("conv1", "grad_norm").size == 10
 
 
-def test_the_record_itself_may_be_reached_through_a_link(folder: Path, tmp_path: Path) -> None:
-    (tmp_path / "link.zarr").symlink_to(folder)
+def test_the_record_itself_may_be_reached_through_a_link(
+    closed_record: Path, tmp_path: Path
+) -> None:
+    (tmp_path / "link.zarr").symlink_to(closed_record)
     with new_writer(tmp_path / "link.zarr") as writer:
         fill(writer.stream("every_1"), range(5, 10))
-    assert open_record(folder).series("conv1", "grad_norm").size == 10
+    assert open_record(closed_record).series("conv1", "grad_norm").size == 10
 
 
 @pytest.mark.skipif(not hasattr(os, "mkfifo"), reason="no named pipes here")
 @pytest.mark.parametrize("name", [".lock", ".partial", "scalars/every_1/grad_norm/c/0/0"])
-def test_a_pipe_in_a_record_is_refused_and_not_waited_for(folder: Path, name: str) -> None:
-    (folder / name).unlink(missing_ok=True)
-    os.mkfifo(folder / name)
+def test_a_pipe_in_a_record_is_refused_and_not_waited_for(closed_record: Path, name: str) -> None:
+    (closed_record / name).unlink(missing_ok=True)
+    os.mkfifo(closed_record / name)
     with pytest.raises(RecordFormatError, match=r"is no plain file|is a link or a device"):
-        new_writer(folder)
+        new_writer(closed_record)
 
 
 def test_an_export_writes_over_no_link(tmp_path: Path, victim: Path) -> None:

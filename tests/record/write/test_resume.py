@@ -212,7 +212,13 @@ def test_a_branch_keeps_what_was_there_and_is_seen_where_it_begins(tmp_path: Pat
     assert record.vectors["hist/every_1"].values("counts", 30, 40)[:, 0, 0].tolist() == [
         *range(30, 40)
     ]
-    assert {*record.tree.children} == {"every_1", "every_1.r2", "every_10", "every_10.r2", "hist"}
+    assert {*record.to_xarray("tree").children} == {
+        "every_1",
+        "every_1.r2",
+        "every_10",
+        "every_10.r2",
+        "hist",
+    }
     assert record.attrs["branches"] == [0, 35]
     (event,) = record.events
     assert (event.step, event.kind) == (35, "branch")

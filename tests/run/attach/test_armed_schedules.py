@@ -28,7 +28,7 @@ def trained(run: Run, model: nn.Module, n: int, before: Callable[[int], Any] = i
         optimizer.zero_grad()
         model(torch.ones(3, 2)).sum().backward()
         optimizer.step()
-    run.settle()
+    run.controls.settle()
 
 
 def steps_of(run: Any, quantity: str = "weight_norm") -> list[int]:

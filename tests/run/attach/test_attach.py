@@ -73,7 +73,7 @@ def test_a_shared_module_is_found_under_its_second_name_too(watch: Watch) -> Non
     run = watch(model, probes=None)
     run.attach("again", "weight_norm")
     train_step(model, sgd(model), batch(0))
-    run.settle()
+    run.controls.settle()
     assert [probe.n_values for probe in run.probes()] == [1]
 
 
@@ -126,7 +126,7 @@ def test_attaching_twice_changes_nothing(watch: Watch) -> None:
     for _ in range(3):
         run.attach("*", ["output_norm", share])
     train_step(model, sgd(model), batch(0))
-    run.settle()
+    run.controls.settle()
     run.attach("*", ["output_norm", share])
     assert len(run.probes()) == 6
     assert [probe.n_values for probe in run.probes()] == [1] * 6
@@ -206,7 +206,7 @@ def test_a_series_holds_the_due_steps_from_the_attach_on(
         run.attach("2", "output_norm")
         for step in range(14):
             if step == start:
-                run.settle()
+                run.controls.settle()
                 run.attach("0", ["output_norm", "grad_norm"], text)
             train_step(model, optimizer, batch(step))
         due = [step for step in range(start, 14) if schedule(text)(step)]
@@ -274,7 +274,7 @@ def test_a_handle_is_a_context(watch: Watch) -> None:
     optimizer = sgd(model)
     run = watch(model, probes=None)
     train_step(model, optimizer, batch(0))
-    run.settle()
+    run.controls.settle()
     with run.attach("0", "output_norm") as handle:
         train(model, optimizer, batch, (1, 2))
         assert repr(handle) == "<Handle output_norm at 0>"
@@ -344,7 +344,7 @@ def test_calls_of_a_shared_module_are_one_probe(watch: Watch) -> None:
     model = made(Shared)
     run = watch(model, probes={"*": ["output_norm"]})
     train_step(model, sgd(model), batch(0))
-    run.settle()
+    run.controls.settle()
     assert [(probe.module, probe.n_values) for probe in run.probes()] == [("twice", 1), ("relu", 1)]
 
 
@@ -353,6 +353,6 @@ def test_the_handle_of_what_is_attached_already_has_the_probes_that_measure(watc
     run = watch(model, probes={"0": ["weight_norm"]})
     handle = run.attach("0", ["weight_norm", "input_norm"])
     train(model, sgd(model), batch, range(3))
-    run.settle()
+    run.controls.settle()
     run.flush()
     assert [probe.n_values for probe in handle.probes] == [3, 3]

@@ -18,7 +18,7 @@ from notebook_probe.run.attach.requests import PARAMETER_KIND
 from tests.run.conftest import Watch
 
 
-class Net(nn.Module):
+class OneOfEach(nn.Module):
     """One of everything that quantities look for, and two that differ in their options alone."""
 
     def __init__(self) -> None:
@@ -33,7 +33,7 @@ class Net(nn.Module):
 
 
 def test_every_place_gets_the_verdict_that_attaching_there_gives() -> None:
-    net = Net()
+    net = OneOfEach()
     model_map = ModelMap(net)
     found = fitting(model_map, quantities.values())
     for path in model_map.by_every_path:
@@ -61,8 +61,8 @@ def test_alike_modules_are_asked_once(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def test_a_reason_names_the_class_and_no_place(watch: Watch) -> None:
-    run = watch(Net())
-    found = run.fitting()
+    run = watch(OneOfEach())
+    found = run.controls.fitting()
     reason = found.misfits["weight_norm"][found.kinds["relu"]]
     assert reason == "needs 'weight'; ReLU has none"
     assert found.misfits["weight_norm"][found.kinds["first"]] == ""
@@ -79,9 +79,9 @@ class Calling(nn.MultiheadAttention):
 
 
 def test_what_attention_reads_and_never_calls_is_not_offered_for_its_calls(watch: Watch) -> None:
-    net = Net()
+    net = OneOfEach()
     run = watch(net)
-    found = run.fitting()
+    found = run.controls.fitting()
     kind = found.kinds["attention.out_proj"]
     said = "is never called: nn.MultiheadAttention reads its weight itself"
     for of_calls in ("output_norm", "input_norm", "output_grad_norm", "dead_fraction"):

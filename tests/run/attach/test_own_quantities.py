@@ -72,11 +72,11 @@ def test_an_own_quantity_can_be_attached_by_name_as_well(
     share()
     run = watch(made(mlp), probes={"0": ["test_share"]})
     assert run.probes()[0].quantity == "test_share"
-    assert "test_share" in [entry.name for entry in run.catalogue()]
+    assert "test_share" in [entry.name for entry in run.attachable()]
 
 
 def test_a_catalogue_names_the_calls_that_hand_over_what_a_quantity_needs(watch: Watch) -> None:
-    needs = {entry.name: entry.needs for entry in watch(made(mlp)).catalogue()}
+    needs = {entry.name: entry.needs for entry in watch(made(mlp)).attachable()}
     assert needs["sharpness"] == ("run.probe_batch(...)",)
     assert needs["accuracy"] == ("output", "run.batch(targets=...)")
     assert needs["loss_spike_score"] == ("run.log(loss=...)",)
@@ -123,7 +123,7 @@ def test_a_broken_quantity_is_counted_shown_and_disabled(
         for _ in range(4):  # calls of one step are one failing step
             model(batch(step))
         train_step(model, optimizer, batch(step))
-        run.settle()
+        run.controls.settle()
         probe = run.probes()[0]
         assert probe.disabled is (step >= 2)
     assert any(part in probe.error for part in BROKEN[broken].split("|"))
@@ -146,7 +146,7 @@ def test_a_quantity_that_fails_now_and_then_is_not_disabled(watch: Watch) -> Non
     model = made(mlp)
     run = watch(model, probes={"0": [flaky]})
     train(model, sgd(model), batch, range(8))
-    run.settle()
+    run.controls.settle()
     (probe,) = run.probes()
     assert (probe.n_values, probe.n_errors, probe.disabled) == (4, 4, False)
 
@@ -163,7 +163,7 @@ def test_a_disabled_probe_starts_again_when_it_is_attached_again(watch: Watch) -
     run = watch(model, probes={"0": [mended]})
     optimizer = sgd(model)
     train(model, optimizer, batch, range(4))
-    run.settle()
+    run.controls.settle()
     assert run.probes()[0].disabled
     broken[0] = False
     run.attach("0", mended)
@@ -180,7 +180,7 @@ def test_a_schedule_that_raises_is_the_probes_error(watch: Watch) -> None:
     run = watch(model, probes={"2": ["output_norm"]})
     run.attach("0", "output_norm", moody)
     train(model, sgd(model), batch, range(4))
-    run.settle()
+    run.controls.settle()
     assert run.probes()[1].error == "RuntimeError: not today"
     assert run.probes()[1].disabled
     assert len(run.series("2", "output_norm")) == 4
@@ -264,7 +264,7 @@ def test_one_that_interferes_is_disabled_before_training_feels_it(
     train(model, sgd(model), batch, range(4))
     train(twin, sgd(twin), batch, range(4))
     assert all(map(torch.equal, model.parameters(), twin.parameters()))
-    run.settle()
+    run.controls.settle()
     (probe,) = run.probes()
     assert probe.error.startswith(f"InterferenceError: {function.__name__} ")
     assert (probe.disabled, probe.n_errors, probe.note) == (True, 1, "disabled at once")
@@ -284,7 +284,7 @@ def test_an_error_that_cannot_be_read_is_counted_all_the_same(watch: Watch) -> N
     model = made(mlp)
     run = watch(model, probes={"0": [mute, endless]})
     train(model, sgd(model), batch, range(4))
-    run.settle()
+    run.controls.settle()
     one, other = run.probes()
     assert one.error == "Mute: its text cannot be read: ValueError"
     assert one.disabled
@@ -299,7 +299,7 @@ def test_a_vector_that_no_record_can_hold_is_the_probes_error(watch: Watch) -> N
     model = made(mlp)
     run = watch(model, probes={"0": [endless, "output_norm"]})
     train(model, sgd(model), batch, range(3))
-    run.settle()
+    run.controls.settle()
     assert "returned 262145 numbers; at most 262144 are recorded" in run.probes()[0].error
     assert len(run.series("0", "output_norm")) == 3
 
@@ -317,7 +317,7 @@ def test_states_that_nobody_can_pool_are_its_own_error_and_take_no_others_values
     run = watch(model, probes={"0": [of_all, "weight_norm"]})
     train(model, sgd(model), batch, range(3))
     assert len(run.series("0", "weight_norm")) == 3
-    run.settle()
+    run.controls.settle()
     failed, _ = run.probes()
     assert "have no common covariance" in failed.error
     assert (failed.n_errors, failed.disabled) == (3, True)

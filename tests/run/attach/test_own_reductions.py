@@ -172,7 +172,7 @@ def test_calls_evaluations_windows_and_every_parameter_have_it(watch: Watch) -> 
     train(model, optimizer, batch, STEPS)
     with torch.no_grad():
         model.eval()(batch(9))
-    run.settle()
+    run.controls.settle()
     peaks = np.array([[2 * np.abs(one).max() for one in given] for given in model.seen])
     for call in (0, 1):
         found = run.series(f"layer[{call}]", "test_peak").values
@@ -224,7 +224,7 @@ def test_what_goes_wrong_in_it_is_told_of_who_asked_and_training_goes_on(
     train(model, sgd(model), batch, range(4))
     train(twin, sgd(twin), batch, range(4))
     assert equal(model, twin)
-    run.settle()
+    run.controls.settle()
     for probe in run.probes()[:2]:
         assert said in probe.error
         assert probe.disabled
@@ -237,7 +237,7 @@ def test_an_error_of_what_is_worked_out_is_told_of_all_who_asked(watch: Watch) -
     model = made(mlp)
     run = watch(model, probes={"0": [one, other, "input_norm"]})
     train(model, sgd(model), batch, range(4))
-    run.settle()
+    run.controls.settle()
     for probe in run.probes()[:2]:
         assert "reduction own_worked of (4,): RuntimeError: shape '[7, 7]'" in probe.error
         assert (probe.n_errors, probe.disabled) == (3, True)
@@ -258,7 +258,7 @@ def test_results_of_different_shapes_are_a_gap_that_is_explained(watch: Watch) -
     model = made(Uneven)
     run = watch(model, probes={"layer": [named("rows", lambda output_own_rows: 0.0)]})
     train(model, sgd(model), batch, STEPS)
-    run.settle()
+    run.controls.settle()
     (probe,) = run.probes()
     assert "results of shapes (5,) and (2,) in one step cannot be pooled" in probe.note
     assert probe.n_errors == 0

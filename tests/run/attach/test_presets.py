@@ -75,9 +75,9 @@ def test_every_preset_says_what_it_is_for() -> None:
     assert all(preset.about.endswith(".") for preset in presets.values())
 
 
-def test_watch_and_the_readme_name_every_preset() -> None:
-    readme = (Path(__file__).parents[3] / "README.md").read_text("utf-8")
-    for text in (readme, nbp.watch.__doc__ or ""):
+def test_watch_and_the_page_on_what_is_measured_name_every_preset() -> None:
+    page = (Path(__file__).parents[3] / "docs" / "how_to" / "measure.md").read_text("utf-8")
+    for text in (page, nbp.watch.__doc__ or ""):
         assert [name for name in presets if f'"{name}"' not in text] == []
 
 

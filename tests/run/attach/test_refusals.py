@@ -109,3 +109,29 @@ def test_a_large_model_is_watched_in_linear_time(watch: Watch) -> None:
         return looked_at[0]
 
     assert walks(40) == walks(4), "as often, however many modules there are"
+
+
+def test_module_and_quantity_in_each_others_place_are_told(watch: Watch) -> None:
+    run = watch(made(mlp), probes=None)
+    with pytest.raises(UnknownNameError, match=r"the module comes first: attach\('0', 'weight_n"):
+        run.attach("weight_norm", "0")
+    run.attach("0", "weight_norm")
+    run.log(loss=1.0)
+    with pytest.raises(UnknownNameError, match=r"module comes first: series\('\(root\)', 'loss"):
+        run.series("loss", "(root)")
+    with pytest.raises(UnknownNameError, match="no quantity 'weight_nrm'"):
+        run.attach("0", "weight_nrm")
+
+
+def test_a_class_that_was_defined_again_is_told_from_a_wrong_name(watch: Watch) -> None:
+    def defined() -> type[nn.Module]:
+        class Block(nn.Linear):
+            """As a cell defines it."""
+
+        return Block
+
+    before, after = defined(), defined()
+    run = watch(nn.Sequential(before(4, 2)), probes=None)
+    with pytest.raises(UnknownNameError, match=r"class Block, which was defined again .* '0'"):
+        run.attach(after, "weight_norm")
+    assert [one.place for one in run.attach("Block", "weight_norm").probes] == ["0"]

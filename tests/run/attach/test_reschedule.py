@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 import pytest
 from torch import nn
@@ -82,7 +84,7 @@ def test_what_cannot_be_is_refused_in_words(
     optimizer = sgd(model)
     run = watch(model, optimizer, probes=None)
     run.attach("*", "weight_norm", "every(1)")
-    ticket = run.put(request_)
+    ticket = run.controls.put(request_)
     train(model, optimizer, batch, range(1))
     assert ticket.state == "refused"
     assert text in ticket.text
@@ -110,3 +112,32 @@ def test_a_preset_leaves_out_what_is_attached_already(watch: Watch) -> None:
     assert len({p.quantity for p in probes}) > 1
     again = run.attach_preset("gradients")
     assert (again.state, "is attached already" in again.text) == ("refused", True)
+
+
+def test_a_handle_moves_its_own_probes_and_no_others(watch: Watch) -> None:
+    model = made(mlp)
+    run = watch(model, probes=None)
+    handle = run.attach("*", ["weight_norm", "grad_norm"], "every(2)")
+    run.attach("0", "output_norm", "every(2)")
+    n_places = len({probe.place for probe in handle.probes})
+    assert handle.reschedule("every(5)") == n_places
+    assert {str(one.schedule) for one in handle.probes} == {"every(5)"}
+    others = [one for one in run.probes() if one.quantity == "output_norm"]
+    assert [str(one.schedule) for one in others] == ["every(2)"]
+    assert handle.reschedule("every(3)", "weight_norm") == n_places
+    due = {one.quantity: str(one.schedule) for one in run.probes()}
+    assert due == {"weight_norm": "every(3)", "grad_norm": "every(5)", "output_norm": "every(2)"}
+    handle.remove()
+    with pytest.raises(UnknownNameError, match="no probe of the handle is attached"):
+        handle.reschedule("every(7)")
+
+
+@pytest.mark.parametrize("given", [("0",), ("0", "every(5)"), ("handle",)])
+def test_a_reschedule_that_lacks_something_says_what_is_expected(
+    watch: Watch, given: tuple[str, ...]
+) -> None:
+    run = watch(made(mlp), probes=None)
+    handle = run.attach("0", "weight_norm")
+    where: Any = handle if given[0] == "handle" else given[0]
+    with pytest.raises(QuantityError, match="a quantity and a schedule are expected"):
+        run.reschedule(where, *given[1:])

@@ -66,14 +66,14 @@ def test_attaching_walks_nothing(where: str, quantity: str, walks: list[str], wa
     run, optimizer = watch(model, probes=None), sgd(model)
     train(model, optimizer, floats(3, 4), range(2))
     walks.clear()
-    ticket = run.put(Attach(asked, quantity))
+    ticket = run.controls.put(Attach(asked, quantity))
     inputs = floats(3, 4)
     for step in range(2, 5):
         optimizer.zero_grad()
         model(inputs(step)).sum().backward()
         optimizer.step()
     assert ticket.state == "applied", ticket.text
-    run.put(Detach(("*",), quantity))
+    run.controls.put(Detach(("*",), quantity))
     model(inputs(5))
     assert not run.probes()
     assert not walks
@@ -99,7 +99,7 @@ def test_a_model_that_has_grown_is_walked_once_more(walks: list[str], watch: Wat
     walks.clear()
     train(model, optimizer, floats(3, 4), range(2, 4))
     assert len(walks) == 1
-    run.settle()
+    run.controls.settle()
     assert {"3"} == {p.module for p in run.probes() if p.attached_step == 2}
 
 
@@ -116,7 +116,7 @@ def test_a_click_on_many_modules_grows_each_axis_once(
         return found
 
     monkeypatch.setattr(Axes, "extended", counted)
-    run.put(Attach(paths(model), "output_norm"))
+    run.controls.put(Attach(paths(model), "output_norm"))
     train(model, sgd(model), floats(3, 4), range(1))
     assert sum(grown) == 1
 

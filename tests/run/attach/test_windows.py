@@ -48,7 +48,7 @@ def test_a_second_schedule_of_its_windows_is_refused(
     ):
         run.attach("1", quantity, "every(3)")
     assert run.probes() == before
-    ticket = run.put(Attach(("1",), quantity.name, "every(3)"))
+    ticket = run.controls.put(Attach(("1",), quantity.name, "every(3)"))
     train(model, sgd(model), batch, range(5))
     assert (ticket.state, ticket.text.count("every(2)")) == ("refused", 1)
     assert run.series("1", quantity.name).step.values.tolist() == [0, 2, 4]

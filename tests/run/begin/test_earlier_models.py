@@ -141,8 +141,8 @@ def test_overwrite_removes_nothing_but_a_record(tmp_path: Path) -> None:
     assert (tmp_path / "thesis" / "text").read_text() == "years of work"
     with pytest.raises(ValueError, match="only a folder of this machine"):
         nbp.watch(made(mlp), store="memory://r.zarr", overwrite=True)
-    with pytest.raises(ValueError, match="overwrite=True and resume=3"):
-        nbp.watch(made(mlp), store=tmp_path / "r.zarr", overwrite=True, resume=3)
+    with pytest.raises(ValueError, match="overwrite=True and step=3"):
+        nbp.watch(made(mlp), store=tmp_path / "r.zarr", overwrite=True, step=3)
 
 
 def test_a_record_that_is_being_written_is_not_removed(tmp_path: Path) -> None:

@@ -34,10 +34,10 @@ def test_an_exception_of_the_loop_is_shown_held_and_raised_as_ever(
     held_at(run)
     assert "FloatingPointError: three is too many" in run.status().held
     assert background.running
-    run.put(Control(let_go))
+    run.controls.put(Control(let_go))
     with pytest.raises(FloatingPointError, match="three is too many"):
         background.wait(PATIENCE_S)
-    head = run.status_head()
+    head = run.controls.status_head()
     assert head.state == "failed"
     assert "raise FloatingPointError" in head.traceback
     (told,) = pauses(run)
@@ -52,7 +52,7 @@ def test_without_it_an_exception_ends_the_loop_at_once(watch: Watch, model: nn.M
     background = run.train_in_background(lambda: 1 / 0)
     with pytest.raises(ZeroDivisionError):
         background.wait(PATIENCE_S)
-    assert "ZeroDivisionError" in run.status_head().traceback
+    assert "ZeroDivisionError" in run.controls.status_head().traceback
 
 
 def test_an_exception_in_the_with_block_holds_it_before_the_run_is_closed(

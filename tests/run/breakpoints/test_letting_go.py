@@ -73,9 +73,9 @@ def test_a_panel_does_the_same_by_requests(watch: Watch, model: nn.Module) -> No
     with training(run, model):
         ticket = applied(run, Break(AtStep(10**6)))
         assert ticket.text == "pauses when: at step 1000000"
-        (info,) = run.breakpoint_infos()
+        (info,) = run.controls.breakpoint_infos()
         assert applied(run, EditBreak(info.id, False, 10**7)).state == "applied"
-        (info,) = run.breakpoint_infos()
+        (info,) = run.controls.breakpoint_infos()
         assert (info.armed, info.condition.number) == (False, 10**7)
         refused = applied(run, EditBreak(info.id, None, 0.5))
         assert (refused.state, refused.text) == (
@@ -83,7 +83,7 @@ def test_a_panel_does_the_same_by_requests(watch: Watch, model: nn.Module) -> No
             "step=0.5; a whole number from 0 is expected",
         )
         applied(run, Unbreak(info.id))
-        assert run.breakpoint_infos() == []
+        assert run.controls.breakpoint_infos() == []
         assert applied(run, Unbreak(info.id)).state == "refused"
 
 

@@ -93,9 +93,9 @@ def test_the_first_condition_is_the_reason_and_the_others_are_counted(
     background = logging(run, model, [1, 7, 1])
     held_at(run)
     assert run.status().held == "paused at step 1: loss 7 > 5 … and 1 more"
-    assert [info.holds for info in run.breakpoint_infos()] == [True, True]
+    assert [info.holds for info in run.controls.breakpoint_infos()] == [True, True]
     go_on(run, lambda: not background.running)
-    assert [info.holds for info in run.breakpoint_infos()] == [False, False]
+    assert [info.holds for info in run.controls.breakpoint_infos()] == [False, False]
 
 
 def test_an_alert_holds_it_at_the_step_after_its_row(watch: Watch, model: nn.Module) -> None:
@@ -221,8 +221,8 @@ def test_before_the_update_it_is_held_with_the_weights_as_they_were(
     assert run.status().held.startswith("paused at step 2: 0 · grad_norm ")
     assert run.status().held.endswith("> 1e+03, before the update") or "1000" in run.status().held
     assert torch.equal(model[0].weight, states[2])  # type: ignore[index]
-    ticket = run.put(Attach(("2",), "output_norm"))
-    run.put(Control("step"))
+    ticket = run.controls.put(Attach(("2",), "output_norm"))
+    run.controls.put(Control("step"))
     wait_until(lambda: run.status().state == "paused" and run.status().step == 3)
     wait_until(lambda: ticket.state == "applied")
     assert ticket.applied_step == 3, "what changes probes waits for the end of the step"
@@ -245,7 +245,7 @@ def test_stop_before_an_update_leaves_the_weights(watch: Watch, model: nn.Module
 
     background = run.train_in_background(loop)
     assert held_at(run) == 1
-    run.put(Control("stop"))
+    run.controls.put(Control("stop"))
     background.wait(PATIENCE_S)
     assert background.stopped
     assert torch.equal(model[0].weight, states[1])  # type: ignore[index]

@@ -13,7 +13,10 @@ from torch import nn
 
 import notebook_probe as nbp
 from notebook_probe.errors import RecordWriteError
+from notebook_probe.probes.step.measured import POOLED, Columns, MeasuredStep, StreamValues
 from notebook_probe.run.breakpoints import check
+from notebook_probe.run.flight.ring import Ring
+from notebook_probe.run.flight.schedule import IN_MEMORY
 from tests.models import floats, made, mlp, sgd, train_step
 from tests.run.conftest import Watch
 from tests.run.loops import PATIENCE_S
@@ -79,7 +82,7 @@ def test_a_rule_that_fires_writes_what_was_before_and_some_that_follows(
     go(run, model, range(20, 21), loss=math.inf)
     assert run.alerts.of("nonfinite_loss")
     go(run, model, range(21, 40))
-    run.settle()
+    run.controls.settle()
     told = written(run)
     first = told[0]
     assert "step 20" in first["why"]
@@ -100,7 +103,7 @@ def test_nan_in_what_only_the_flight_recorder_measures_writes_it(
     with torch.no_grad():
         model[0].weight[0, 0] = math.nan  # type: ignore[index]
     go(run, model, range(12, 14))
-    run.settle()
+    run.controls.settle()
     (told, *_) = written(run)
     assert "nan" in told["why"]
     assert "at step 12" in told["why"]
@@ -148,10 +151,10 @@ def test_the_memory_is_bounded_and_shown(watch: Watch, model: nn.Module) -> None
     run = watch(model, probes=None, flight=10)
     assert run.flight is not None
     go(run, model, range(15))
-    run.settle()
+    run.controls.settle()
     size = run.flight.nbytes
     go(run, model, range(15, 60))
-    run.settle()
+    run.controls.settle()
     assert run.flight.nbytes == size
     assert run.status().flight.startswith("flight recorder: 10 of 10 steps of ")
     assert "flight recorder: 10 of 10" in repr(run.status())
@@ -205,3 +208,61 @@ def test_what_could_not_be_written_is_kept_for_the_next_time(
 def test_what_is_no_number_of_steps_is_refused(flight: Any, watch: Watch, model: nn.Module) -> None:
     with pytest.raises(ValueError, match="a number of steps"):
         watch(model, flight=flight)
+
+
+def test_a_write_that_failed_is_made_up_for_a_few_steps_later(
+    watch: Watch, model: nn.Module, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    run = watch(model, probes=None, flight=20)
+    assert run.flight is not None
+    go(run, model, range(8))
+    backfill = type(run._parts.writer.out_of_order)
+
+    def full(*arguments: object) -> None:
+        raise RecordWriteError("no space left on device")
+
+    with monkeypatch.context() as broken:
+        broken.setattr(backfill, "write", full)
+        run.flight.happened("a fault")
+        go(run, model, range(1))
+    failed = [event.text for event in run.events if event.kind == "error"]
+    assert len(failed) == 1
+    assert "no space left" in failed[0]
+    assert written(run) == []
+    go(run, model, range(5))
+    run.controls.settle()
+    told = written(run)
+    assert [one["why"] for one in told] == ["after: a fault"]
+    assert (told[0]["first_step"], told[0]["n_steps"]) == (0, told[0]["last_step"] + 1)
+    assert steps_of(run) == [*range(told[0]["last_step"] + 1)]
+
+
+def of_step(step: int) -> MeasuredStep:
+    columns = Columns(IN_MEMORY, None, (("grad_norm", "0"),))
+    values = StreamValues(columns, [(0, POOLED)], [float(step)], is_whole=True)
+    return MeasuredStep(step, 0, [values], {}, {})
+
+
+@pytest.mark.parametrize("back_to", [0, 3, 5])
+def test_rows_of_steps_that_are_trained_again_are_forgotten(back_to: int) -> None:
+    ring = Ring(10)
+    for step in range(6):
+        ring.keep(of_step(step))
+    for step in (back_to, back_to + 1):
+        ring.keep(of_step(step))
+    assert [row.step for row in ring.take()] == [back_to, back_to + 1]
+
+
+@pytest.mark.parametrize(("n_steps", "first"), [(5, 1), (10, 0)])
+def test_rows_that_are_put_back_come_before_those_that_have_come_since(
+    n_steps: int, first: int
+) -> None:
+    ring = Ring(n_steps)
+    for step in range(4):
+        ring.keep(of_step(step))
+    taken = ring.take()
+    for step in (4, 5):
+        ring.keep(of_step(step))
+    ring.put_back(taken)
+    assert [row.step for row in ring.take()] == [*range(first, 6)], "once each, and the oldest go"
+    assert len(ring) == 0

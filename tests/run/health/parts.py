@@ -11,7 +11,7 @@ import notebook_probe as nbp
 from notebook_probe.run.health.status import ProbeStatus
 from tests.models import floats
 
-__all__ = ["Strange", "batch", "broken", "only", "train"]
+__all__ = ["PartUsedDirectly", "Strange", "batch", "broken", "only", "train"]
 
 batch = floats(5, 4)
 
@@ -38,3 +38,17 @@ def only(run: nbp.Run) -> ProbeStatus:
     """The status of the one probe."""
     (probe,) = run.status().probes
     return probe
+
+
+class PartUsedDirectly(nn.Module):
+    """One part is used past its call, one returns what nobody can read."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.part, self.head = nn.Linear(4, 4), nn.Linear(4, 2)
+        self.lonely, self.strange = nn.Linear(4, 4), Strange()
+
+    def forward(self, x: Tensor) -> Tensor:
+        self.strange(x)
+        nn.functional.linear(x, self.lonely.weight)
+        return self.head(self.part(x).tanh())

@@ -46,7 +46,7 @@ def test_a_budget_thins_the_series_and_leaves_every_value_right(watch: Watch) ->
     n_steps = 4 * SETTLED_STEPS
     for each in (alone, model):
         train(each, sgd(each), batch, range(n_steps))
-    run.settle()
+    run.controls.settle()
     assert differing(everything(alone), everything(model)) == []
     series = run.series("0", "slow")
     steps = series.step.values
@@ -129,7 +129,7 @@ def test_a_request_lifts_the_budget_at_the_next_boundary(watch: Watch) -> None:
     run.budget(0.01)
     optimizer = sgd(model)
     train(model, optimizer, batch, range(SETTLED_STEPS + 1))
-    ticket = run.put(Budgeted(None))
+    ticket = run.controls.put(Budgeted(None))
     train(model, optimizer, batch, range(8))
     assert (ticket.state, ticket.text) == ("applied", "every due step is measured")
     assert run.status().budget == ""

@@ -25,7 +25,7 @@ def how_far(head: StatusHead) -> tuple[int, int]:
 def test_what_nobody_tells_is_not_known(watch: Watch, model: nn.Module) -> None:
     run, optimizer = watch(model, probes=None), sgd(model)
     train(model, optimizer, batch, range(3))
-    head = run.status_head()
+    head = run.controls.status_head()
     assert (how_far(head), head.seconds_left) == ((-1, -1), None)
     assert ": training, step 3, " in repr(run.status())
 
@@ -35,19 +35,19 @@ def test_the_time_left_follows_from_the_steps_left_and_the_speed(
 ) -> None:
     run, optimizer = watch(model, probes=None), sgd(model)
     run.expect(end_step=1000, epoch=0)
-    assert run.status_head().seconds_left is None, "no step was measured"
+    assert run.controls.status_head().seconds_left is None, "no step was measured"
     train(model, optimizer, batch, range(4))
     run.expect(epoch=2)
-    head = run.status_head()
+    head = run.controls.status_head()
     assert how_far(head) == (1000, 2), "what is left out stays"
     assert head.seconds_left == pytest.approx((1000 - head.step) / head.steps_per_second)
     assert re.search(r"step 4 of 1000, epoch 2, \d+:\d\d:\d\d left, ", repr(run.status()))
     run.expect(end_step=-1)
-    assert how_far(run.status_head()) == (-1, 2)
+    assert how_far(run.controls.status_head()) == (-1, 2)
     run.expect(end_step=4)
-    assert run.status_head().seconds_left == 0
+    assert run.controls.status_head().seconds_left == 0
     train(model, optimizer, batch, range(1))
-    head = run.status_head()
+    head = run.controls.status_head()
     assert (head.end_step, head.seconds_left) == (-1, None), "it has gone past it"
 
 
@@ -56,15 +56,21 @@ def test_time_is_left_while_it_trains_or_is_paused_alone(watch: Watch, model: nn
     run.expect(end_step=10**9)
     with training(run, model) as loop:
         wait_until(lambda: loop.n_steps > 3)
-        assert (run.status_head().seconds_left or 0) > 0
-        run.put(Control("pause"))
+        assert (run.controls.status_head().seconds_left or 0) > 0
+        run.controls.put(Control("pause"))
         step = held_at(run)
-        head = run.status_head()
+        head = run.controls.status_head()
         assert head.seconds_left == pytest.approx((10**9 - step) / head.steps_per_second)
-    run.settle()
-    assert (run.status_head().state, run.status_head().seconds_left) == ("idle", None)
+    run.controls.settle()
+    assert (run.controls.status_head().state, run.controls.status_head().seconds_left) == (
+        "idle",
+        None,
+    )
     run.close()
-    assert (run.status_head().end_step, run.status_head().seconds_left) == (10**9, None)
+    assert (run.controls.status_head().end_step, run.controls.status_head().seconds_left) == (
+        10**9,
+        None,
+    )
 
 
 @pytest.mark.parametrize("value", [-2, 1.0, True, "10"])
@@ -76,7 +82,7 @@ def test_anything_but_a_whole_number_is_refused(
     run.expect(end_step=7, epoch=1)
     with pytest.raises(ValueError, match=re.escape(f"expect({name}={value!r}): a whole number")):
         run.expect(**{name: value})
-    assert how_far(run.status_head()) == (7, 1)
+    assert how_far(run.controls.status_head()) == (7, 1)
 
 
 def test_a_closed_run_expects_nothing(watch: Watch, model: nn.Module) -> None:

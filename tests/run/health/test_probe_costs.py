@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 import time
 from collections import Counter
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import pytest
@@ -13,28 +13,16 @@ import torch
 from torch import Tensor, nn
 
 from notebook_probe.probes.around_optimizer import Updates
-from notebook_probe.probes.loss.reached import Left, Look, Witnesses
+from notebook_probe.probes.due.due_probes import DueProbes
+from notebook_probe.probes.loss.step_loss import LossPass, StepLoss
 from notebook_probe.probes.step import calling
-from notebook_probe.probes.step.calling import Beside, Sample
+from notebook_probe.probes.step.calling import CallSample, HookOverhead
 from notebook_probe.probes.step.frame import StepFrame
 from notebook_probe.probes.step.sink import OpenGate
+from notebook_probe.quantities.reduce.stat import Number
 from tests.models import made, sgd
 from tests.run.conftest import Watch
-from tests.run.health.parts import Strange, batch, broken, only, train
-
-
-class Net(nn.Module):
-    """One part is used past its call, one returns what nobody can read."""
-
-    def __init__(self) -> None:
-        super().__init__()
-        self.part, self.head = nn.Linear(4, 4), nn.Linear(4, 2)
-        self.lonely, self.strange = nn.Linear(4, 4), Strange()
-
-    def forward(self, x: Tensor) -> Tensor:
-        self.strange(x)
-        nn.functional.linear(x, self.lonely.weight)
-        return self.head(self.part(x).tanh())
+from tests.run.health.parts import PartUsedDirectly, batch, broken, only, train
 
 
 class Clock:
@@ -50,11 +38,13 @@ class Clock:
 @pytest.fixture
 def beside(monkeypatch: pytest.MonkeyPatch) -> Callable[..., None]:
     """Tell how many seconds calls of hooks take beside what they see; none, until told."""
-    made_up: dict[str, Beside] = {}
+    made_up: dict[str, HookOverhead] = {}
     monkeypatch.setattr(calling, "_known", made_up)
 
     def tell(**seconds: float) -> None:
-        made_up.update({moment: Beside(*2 * [Sample(0.0, one)]) for moment, one in seconds.items()})
+        made_up.update(
+            {moment: HookOverhead(*2 * [CallSample(0.0, one)]) for moment, one in seconds.items()}
+        )
 
     tell(forward=0.0, backward=0.0)
     return tell
@@ -89,10 +79,10 @@ def test_the_costs_of_the_probes_add_up_to_the_cost_of_the_run(clock: Clock, wat
         clock.now += 0.010
         return 1.0
 
-    model = made(Net)
+    model = made(PartUsedDirectly)
     run = watch(model, probes={"part": [dear, "output_norm"], "head": [cheap]})
     trained(model, 10, clock, 0.070)
-    run.settle()
+    run.controls.settle()
     status = run.status()
     assert status.cost_percent == pytest.approx(30.0)
     assert status.steps_per_second == pytest.approx(10.0)
@@ -100,7 +90,7 @@ def test_the_costs_of_the_probes_add_up_to_the_cost_of_the_run(clock: Clock, wat
     assert costs["cheap"] == pytest.approx(10_000)
     assert costs["dear"] + costs["output_norm"] == pytest.approx(20_000), "one moment, shared"
     assert sum(probe.cost_percent for probe in status.probes) == pytest.approx(30.0)
-    listed = {info.name: info.cost_us for info in run.catalogue()}
+    listed = {info.name: info.cost_us for info in run.attachable()}
     assert listed["output_norm"] == pytest.approx(costs["output_norm"])
     assert listed["weight_norm"] is None, "nobody measures it"
     run.attach("head", "weight_norm")
@@ -114,11 +104,11 @@ def test_a_probe_that_is_seldom_due_costs_little_per_step(clock: Clock, watch: W
         clock.now += 0.050
         return 1.0
 
-    model = made(Net)
+    model = made(PartUsedDirectly)
     run = watch(model, probes=None)
     run.attach("part", dear, "every(5)")
     trained(model, 10, clock, 0.100)
-    run.settle()
+    run.controls.settle()
     assert only(run).n_values == 2
     assert only(run).cost_us == pytest.approx(10_000), "two times 50 ms in ten steps"
     assert run.status().cost_percent == pytest.approx(100 * 0.1 / 1.1)
@@ -131,11 +121,11 @@ def test_no_share_is_above_the_whole_where_few_steps_are_dear(clock: Clock, watc
         clock.now += 0.130
         return 1.0
 
-    model = made(Net)
+    model = made(PartUsedDirectly)
     run = watch(model, probes=None)
     run.attach("part", dear, "every(10)")
     trained(model, 20, clock, 0.010)
-    run.settle()
+    run.controls.settle()
     status = run.status()
     assert only(run).cost_us == pytest.approx(13_000)
     assert only(run).cost_percent == pytest.approx(100 * 130 / 230)
@@ -152,7 +142,7 @@ def test_what_evaluations_cost_is_a_share_of_the_training_too(clock: Clock, watc
         clock.now += 0.020
         return 1.0
 
-    model = made(Net)
+    model = made(PartUsedDirectly)
     run = watch(model, probes=None)
     run.attach("part", dear, phase="eval")
     optimizer = sgd(model)
@@ -165,7 +155,7 @@ def test_what_evaluations_cost_is_a_share_of_the_training_too(clock: Clock, watc
             with torch.no_grad():
                 model.eval()(batch(step))
             model.train()
-    run.settle()
+    run.controls.settle()
     assert only(run).cost_percent == pytest.approx(100 * 40 / 140)
 
 
@@ -177,10 +167,10 @@ def test_what_torch_takes_to_call_a_hook_is_counted_and_shared_by_who_asked_for_
     Of these 24 ms of which no hook sees anything eight are of the root, which serves nobody.
     """
     beside(forward=0.004, backward=0.012)
-    model = made(Net)
+    model = made(PartUsedDirectly)
     run = watch(model, probes={"part": ["output_norm", "output_grad_norm"]})
     trained(model, 10, clock, 0.100)
-    run.settle()
+    run.controls.settle()
     status = run.status()
     assert status.total_cost_s == pytest.approx(10 * 0.024)
     assert status.total_s == pytest.approx(10 * 0.100), "torch's own time is in the step's already"
@@ -212,10 +202,10 @@ def test_what_the_hooks_of_an_accumulation_take_is_counted_from_their_first_line
 
     monkeypatch.setattr(Updates, "accumulated", finding)
     beside(accumulated=0.002)
-    model = made(Net)
+    model = made(PartUsedDirectly)
     run = watch(model, probes={"head": [micro if reads_arrivals else raw]})
     trained(model, 10, clock, 0.100)
-    run.settle()
+    run.controls.settle()
     (probe,) = run.status().probes
     assert probe.cost_us == pytest.approx(3_000 + calls * 2_000)
 
@@ -223,23 +213,25 @@ def test_what_the_hooks_of_an_accumulation_take_is_counted_from_their_first_line
 def test_what_hooks_do_around_a_reading_and_what_closing_takes_is_counted(
     clock: Clock, watch: Watch, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """The clock moves by 2 ms when an optimizer's hook looks whose it is, by 5 as a step closes."""
-    of, close = Updates._of, StepFrame.close
+    """The clock moves by 2 ms in each of an optimizer's listeners, by 5 as a step closes."""
 
-    def looking(updates: Updates, optimizer: Any) -> Any:
-        clock.now += 0.002
-        return of(updates, optimizer)
+    def slowed(owner: type, name: str, seconds: float) -> None:
+        original = getattr(owner, name)
 
-    def closing(frame: StepFrame) -> None:
-        clock.now += 0.005
-        close(frame)
+        def slow(*given: Any) -> Any:
+            clock.now += seconds
+            return original(*given)
 
-    monkeypatch.setattr(Updates, "_of", looking)
-    monkeypatch.setattr(StepFrame, "close", closing)
-    model = made(Net)
+        monkeypatch.setattr(owner, name, slow)
+
+    for name in ("step_begins", "gradients_ready", "step_ends"):
+        slowed(Updates, name, 0.002)
+    slowed(StepFrame, "close", 0.005)
+    slowed(DueProbes, "follow", 0.005)
+    model = made(PartUsedDirectly)
     run = watch(model, probes=None)
     trained(model, 10, clock, 0.100)
-    run.settle()
+    run.controls.settle()
     status = run.status()
     assert status.total_cost_s == pytest.approx(10 * (3 * 0.002 + 0.005))
     assert status.total_s - status.total_cost_s == pytest.approx(10 * 0.100)
@@ -248,36 +240,43 @@ def test_what_hooks_do_around_a_reading_and_what_closing_takes_is_counted(
 def test_what_hearing_of_a_backward_takes_is_counted_and_the_pass_itself_is_not(
     clock: Clock, watch: Watch, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """The clock moves by 2 ms before each pass, by 3 after it, and by 7 within."""
-    look, left = Witnesses.look, Witnesses.left
+    """The clock moves by 2 ms before each pass, by 3 after it, by 7 within, by 1 in a hook."""
+    begins, ends, arrived = StepLoss.backward_begins, StepLoss.backward_ends, StepLoss.arrived
 
-    def looking(witnesses: Witnesses) -> Look:
+    def beginning(loss: StepLoss, value: Number, roots: Sequence[Tensor]) -> LossPass | None:
         clock.now += 0.002
-        return look(witnesses)
+        return begins(loss, value, roots)
 
-    def finding(witnesses: Witnesses, before: Look) -> list[Left]:
+    def arriving(loss: StepLoss, *given: Any) -> None:
+        clock.now += 0.001
+        arrived(loss, *given)
+
+    def ending(loss: StepLoss, *given: Any, has_come_through: bool) -> None:
         clock.now += 0.003
-        return left(witnesses, before)
+        ends(loss, *given, has_come_through=has_come_through)
 
     def passing(gradient: Tensor) -> None:
         clock.now += 0.007
 
-    monkeypatch.setattr(Witnesses, "look", looking)
-    monkeypatch.setattr(Witnesses, "left", finding)
-    model = made(Net)
+    monkeypatch.setattr(StepLoss, "backward_begins", beginning)
+    monkeypatch.setattr(StepLoss, "arrived", arriving)
+    monkeypatch.setattr(StepLoss, "backward_ends", ending)
+    model = made(PartUsedDirectly)
     run = watch(model, probes={"": ["loss_ema"]})
     run._parts.observer.updates.uncleared.end()  # which takes its share in the first steps
     optimizer = sgd(model)
+    n_arrivals = 2 * 4 + 8  # at the weights and biases of two layers, in two steps; then at one
     for step in range(10):
         optimizer.zero_grad()
         loss = model(batch(step)).square().mean()
         loss.register_hook(passing)
         loss.backward()
         optimizer.step()
-    run.settle()
+    run.controls.settle()
     status = run.status()
-    assert status.total_cost_s == pytest.approx(10 * 0.005)
-    assert status.total_s == pytest.approx(10 * 0.012)
+    cost_s = 10 * 0.005 + n_arrivals * 0.001
+    assert status.total_cost_s == pytest.approx(cost_s)
+    assert status.total_s == pytest.approx(cost_s + 10 * 0.007)
 
 
 @pytest.mark.parametrize("calls_root", [True, False])
@@ -289,7 +288,7 @@ def test_a_pause_is_no_cost(calls_root: bool, clock: Clock, watch: Watch) -> Non
             clock.now += 50.0
             return 50.0
 
-    model = made(Net)
+    model = made(PartUsedDirectly)
     run = watch(model, probes={"part": ["output_norm"]})
     run._parts.observer.gate = Held()
     optimizer = sgd(model)
@@ -299,7 +298,7 @@ def test_a_pause_is_no_cost(calls_root: bool, clock: Clock, watch: Watch) -> Non
         clock.now += 0.1
         output.square().mean().backward()
         optimizer.step()
-    run.settle()
+    run.controls.settle()
     status = run.status()
     assert status.total_cost_s == pytest.approx(0.0)
     assert status.total_s == pytest.approx(0.5)
@@ -315,7 +314,7 @@ def test_the_status_prints_what_costs_most_and_what_is_silent_grouped_by_reason(
         clock.now += 0.025
         return 1.0
 
-    model = made(Net)
+    model = made(PartUsedDirectly)
     run = watch(model, name="net", probes={"part": [dear], "lonely": ["output_norm", "input_norm"]})
     run.attach("strange", "output_norm")
     run.attach("head", broken)
@@ -327,15 +326,16 @@ def test_the_status_prints_what_costs_most_and_what_is_silent_grouped_by_reason(
         clock.now += 0.075
         loss.backward()
         optimizer.step()
-    run.settle()
+    run.controls.settle()
     lines = str(run.status()).splitlines()
     assert lines[0].startswith("net: idle, step 4, 10 steps/s, ")
     assert lines[0].endswith(run.location)
     assert re.fullmatch(
         r"6 probes cost 25 % of step time, measured lately; \S+ k?B on disk", lines[1]
     )
-    assert "on average since probes last changed 25 %, of which" in lines
-    assert "  dear: 25000 µs per step, 25 %" in lines
+    assert "most of it, on average since probes last changed:" in lines
+    assert "  dear: 25000 µs per step, 100 % of it" in lines
+    assert str(run.status()).count("% of step time") == 1, "one figure, and what it is of"
     silent = [line for line in lines if line.startswith("silent: ")]
     assert (
         "silent: output_norm at lonely, input_norm at lonely: not called by any training forward "
@@ -363,7 +363,7 @@ def test_a_long_group_of_silent_probes_is_shortened(watch: Watch) -> None:
     model = made(Wide)
     run = watch(model, probes={"m*": ["output_norm"]})
     train(model, sgd(model), range(3))
-    run.settle()
+    run.controls.settle()
     (line,) = [line for line in str(run.status()).splitlines() if line.startswith("silent")]
     assert "output_norm at m0" in line
     assert "output_norm at m4" not in line
@@ -379,7 +379,7 @@ def test_the_price_of_asking_does_not_grow_with_the_square_of_the_probes(
     optimizer = sgd(model)
     model["m0"](batch(0)).sum().backward()
     optimizer.step()
-    run.settle()
+    run.controls.settle()
     walks = Counter[str]()
     plain: Callable[..., Any] = nn.Module.named_modules
 

@@ -32,19 +32,19 @@ def test_a_cell_that_crashed_while_it_trained_has_failed_until_training_goes_on(
     for step in range(n_steps):
         train_step(model, optimizer, batch(step))
     model(batch(0))  # the step in which it crashed
-    run.settle(raised(ValueError("shapes differ")))
+    run.controls.settle(raised(ValueError("shapes differ")))
     status = run.status()
     assert status.state == "failed"
     assert status.problem.startswith("ValueError: shapes differ (line ")
     assert status.problem.endswith(", in loop)")
 
-    run.settle()
-    run.settle(raised(NameError("of a cell that trains nothing")))
+    run.controls.settle()
+    run.controls.settle(raised(NameError("of a cell that trains nothing")))
     assert run.status().problem == status.problem
     for step in range(2):
         train_step(model, optimizer, batch(step))
     assert (run.status().state, run.status().problem) == ("training", "")
-    run.settle()
+    run.controls.settle()
     assert run.status().state == "idle"
 
 
@@ -54,7 +54,7 @@ def test_a_loop_that_somebody_ended_has_not_failed(
 ) -> None:
     run = watch(model, probes=None)
     train_step(model, sgd(model), batch(0))
-    run.settle(raised(wanted))
+    run.controls.settle(raised(wanted))
     assert run.status().state == "idle"
 
 
@@ -62,11 +62,11 @@ def test_the_error_of_a_cell_that_trained_nothing_is_no_matter_of_the_run(
     watch: Watch, model: nn.Module
 ) -> None:
     run = watch(model, probes=None)
-    run.settle(raised(NameError("name 'modle' is not defined")))
+    run.controls.settle(raised(NameError("name 'modle' is not defined")))
     assert run.status().state == "waiting"
     train_step(model, sgd(model), batch(0))
-    run.settle()
-    run.settle(raised(NameError("name 'modle' is not defined")))
+    run.controls.settle()
+    run.controls.settle(raised(NameError("name 'modle' is not defined")))
     assert run.status().state == "idle"
 
 
@@ -75,7 +75,7 @@ def test_a_run_is_idle_as_soon_as_its_cell_has_ended(watch: Watch) -> None:
     run = watch(model)
     train(model, sgd(model), batch, range(3))
     assert run.status().state == "training"
-    run.settle()
+    run.controls.settle()
     assert run.status().state == "idle"
     train(model, sgd(model), batch, range(2))
     assert run.status().state == "training"

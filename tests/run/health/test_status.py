@@ -29,7 +29,7 @@ def test_the_head_says_what_the_status_says_and_looks_at_no_probe(
     optimizer = sgd(model)
     for step in range(3):
         train_step(model, optimizer, batch(step))
-    run.settle()
+    run.controls.settle()
     status = run.status()
     assert status.n_probes == len(status.probes) > 0
 
@@ -37,7 +37,7 @@ def test_the_head_says_what_the_status_says_and_looks_at_no_probe(
         raise AssertionError("looked at the probes")
 
     monkeypatch.setattr(ProbeStatuses, "of", refuses)
-    head = run.status_head()
+    head = run.controls.status_head()
     aged = {"flushed_age_s", "nbytes"}
     for name in {one.name for one in fields(StatusHead)} - aged:
         assert getattr(head, name) == getattr(status, name), name
@@ -65,9 +65,9 @@ def test_quantities_are_described_once_until_one_is_registered(
 ) -> None:
     monkeypatch.setattr(quantities, "_members", {**quantities._members})
     run = watch(mlp(), probes=None)
-    rows = run.catalogue()
+    rows = run.attachable()
     assert described == [row.name for row in rows] == list(quantities)
-    run.catalogue()
+    run.attachable()
     assert len(described) == len(rows)
 
     @nbp.quantity(name="test_status_new")
@@ -75,7 +75,7 @@ def test_quantities_are_described_once_until_one_is_registered(
         """Something new."""
         return output.sum()
 
-    assert "test_status_new" in [row.name for row in run.catalogue()]
+    assert "test_status_new" in [row.name for row in run.attachable()]
 
 
 @pytest.mark.slow

@@ -14,9 +14,7 @@ from torch.optim import SGD, Adam, Optimizer
 import notebook_probe as nbp
 from notebook_probe.run.health.untrained import (
     ALL_ZERO,
-    CUT_OFF,
     FROZEN,
-    NOT_APPLIED,
     NOT_HELD,
     NOT_REACHED,
     adapters,
@@ -121,13 +119,6 @@ def test_before_a_rate_is_above_zero_nothing_can_have_changed(tmp_path: Path) ->
     assert trained(tmp_path, model, [optimizer]) == []
 
 
-def test_a_head_that_came_after_the_optimizer_is_said(tmp_path: Path) -> None:
-    model = nn.Sequential(nn.Linear(8, 8).requires_grad_(False), nn.ReLU(), nn.Linear(8, 4))
-    optimizer = SGD(model.parameters(), lr=0.1)
-    model[2] = nn.Linear(8, 2)
-    assert trained(tmp_path, model, [optimizer]) == [(20, ("2",), NOT_APPLIED)]
-
-
 def plain() -> nn.Sequential:
     return nn.Sequential(nn.Linear(8, 8), nn.ReLU(), nn.Linear(8, 2))
 
@@ -215,51 +206,3 @@ def test_a_rule_that_was_taken_away_says_nothing(tmp_path: Path) -> None:
             model(torch.rand(16, 8)).sum().backward()
             optimizer.step()
         assert list(run.alerts) == []
-
-
-class Branches(nn.Module):
-    """Two branches, of which one may be cut off from the loss."""
-
-    def __init__(self, cut: Callable[[Tensor], Tensor]) -> None:
-        super().__init__()
-        torch.manual_seed(0)
-        self.left, self.right, self.head = (nn.Linear(8, 8) for _ in range(3))
-        self.cut = cut
-
-    def forward(self, x: Tensor) -> Tensor:
-        return self.head(self.left(x) + self.cut(self.right(x)))
-
-
-def cut_off(folder: Path, model: nn.Module, optimizers: list[Optimizer]) -> list[tuple[str, ...]]:
-    with nbp.watch(model, store=folder / "a.zarr"):
-        for step in range(30):
-            optimizer = optimizers[step % len(optimizers)]
-            optimizer.zero_grad()
-            model(torch.rand(16, 8)).square().mean().backward()
-            optimizer.step()
-    alerts = nbp.open_run(folder / "a.zarr").alerts.of("untrained_adapter")
-    assert all(CUT_OFF in alert.sentence and alert.step == 20 for alert in alerts)
-    return [alert.modules for alert in alerts]
-
-
-def test_a_layer_that_is_cut_off_is_said_by_name(tmp_path: Path) -> None:
-    model = Branches(Tensor.detach)
-    assert cut_off(tmp_path, model, [all_of(model)]) == [("right",)]
-
-
-def test_a_layer_that_a_gradient_of_zeros_comes_to_is_not_cut_off(tmp_path: Path) -> None:
-    model = Branches(lambda x: x * 0)
-    assert cut_off(tmp_path, model, [all_of(model)]) == []
-
-
-def test_layers_that_optimizers_take_turns_with_are_not_cut_off(tmp_path: Path) -> None:
-    model = Branches(lambda x: x)
-    each = [SGD(one.parameters(), lr=0.1) for one in (model.left, model.right, model.head)]
-    assert cut_off(tmp_path, model, [*each]) == []
-
-
-def test_a_layer_of_rate_zero_is_meant_to_stay(tmp_path: Path) -> None:
-    model = Branches(Tensor.detach)
-    groups = [{"params": model.right.parameters(), "lr": 0.0}]
-    rest = [{"params": [*model.left.parameters(), *model.head.parameters()]}]
-    assert cut_off(tmp_path, model, [SGD(groups + rest, lr=0.1)]) == []

@@ -13,12 +13,13 @@ from torch.optim import SGD
 
 from notebook_probe.quantities.reduce.stat import Stat
 from notebook_probe.run.health.status import COMPILED
+from notebook_probe.run.health.why_silent import OF_OTHERS
 from tests.models import made, sgd
 from tests.run.conftest import Watch
 from tests.run.health.parts import Strange, batch, broken, only, train
 
 
-class Net(nn.Module):
+class WithoutValues(nn.Module):
     """Parts for every reason not to have a value."""
 
     def __init__(self) -> None:
@@ -74,7 +75,7 @@ NOTES: dict[str, tuple[str, Any, Any, str]] = {
         "frozen",
         "output_grad_norm",
         None,
-        "called, but no gradient reached its output",
+        "called, but its output requires no gradient",
     ),
     "passes none on": ("frozen", input_share, None, "called, but no gradient passed through it"),
     "no such state": ("part", state_size, None, "the optimizer keeps no such state of it"),
@@ -93,11 +94,11 @@ NOTES: dict[str, tuple[str, Any, Any, str]] = {
 @pytest.mark.parametrize("reason", NOTES)
 def test_a_probe_without_values_says_why(reason: str, watch: Watch) -> None:
     place, quantity, schedule, note = NOTES[reason]
-    model = made(Net)
+    model = made(WithoutValues)
     run = watch(model, probes=None)
     run.attach(place, quantity, schedule)
     train(model, sgd(model), range(4))
-    run.settle()
+    run.controls.settle()
     probe = only(run)
     assert probe.note.startswith(note), probe.note
     assert bool(probe.note) == bool(note)
@@ -109,7 +110,7 @@ def test_a_probe_without_values_says_why(reason: str, watch: Watch) -> None:
 
 
 def test_before_its_first_step_a_probe_waits_and_nothing_is_wrong(watch: Watch) -> None:
-    model = made(Net)
+    model = made(WithoutValues)
     optimizer = sgd(model)
     run = watch(model, probes=None)
     run.attach("part", "output_norm")
@@ -121,21 +122,21 @@ def test_before_its_first_step_a_probe_waits_and_nothing_is_wrong(watch: Watch) 
     assert (waiting.note, waiting.waits) == ("measured from the next step on", True)
     optimizer.step()
     train(model, optimizer, range(2))
-    run.settle()
+    run.controls.settle()
     assert [probe.note for probe in run.status().probes] == ["", ""]
     assert [probe.attached_step for probe in run.status().probes] == [0, 1]
 
 
 def test_a_probe_that_once_had_values_says_so_when_they_cease(watch: Watch) -> None:
-    model = made(Net)
+    model = made(WithoutValues)
     run = watch(model, probes={"expert": ["output_norm", "output_grad_norm", "grad_norm"]})
     optimizer = sgd(model)
     train(model, optimizer, range(3))
-    run.settle()
+    run.controls.settle()
     assert not run.status().silent
     model.uses_expert = False
     train(model, optimizer, range(3, 12))
-    run.settle()
+    run.controls.settle()
     notes = {probe.quantity: probe.note for probe in run.status().silent}
     assert set(notes) == {"output_norm", "output_grad_norm", "grad_norm"}
     for quantity in ("output_norm", "output_grad_norm"):
@@ -143,12 +144,12 @@ def test_a_probe_that_once_had_values_says_so_when_they_cease(watch: Watch) -> N
     assert {probe.last_step for probe in run.status().silent} == {2}
     model.uses_expert = True
     train(model, optimizer, range(12, 14))
-    run.settle()
+    run.controls.settle()
     assert not run.status().silent
 
 
 def test_a_new_probe_does_not_take_the_calls_of_an_earlier_one_for_its_own(watch: Watch) -> None:
-    model = made(Net)
+    model = made(WithoutValues)
     run = watch(model, probes={"expert": ["output_norm"]})
     optimizer = sgd(model)
     train(model, optimizer, range(3))
@@ -156,7 +157,7 @@ def test_a_new_probe_does_not_take_the_calls_of_an_earlier_one_for_its_own(watch
     model.uses_expert = False
     run.attach("expert", "input_norm")
     train(model, optimizer, range(3, 6))
-    run.settle()
+    run.controls.settle()
     assert only(run).note.startswith("not called")
 
 
@@ -164,38 +165,38 @@ def test_a_new_probe_does_not_take_the_calls_of_an_earlier_one_for_its_own(watch
 def test_a_probe_that_misses_a_step_or_two_is_not_called_silent(
     schedule: str, watch: Watch
 ) -> None:
-    model = made(Net)
+    model = made(WithoutValues)
     run = watch(model, probes=None)
     run.attach("expert", "output_norm", schedule)
     optimizer = sgd(model)
     train(model, optimizer, range(9))
     model.uses_expert = False
     train(model, optimizer, range(9, 10))
-    run.settle()
+    run.controls.settle()
     assert only(run).note == ""
 
 
 def test_hooks_that_somebody_took_off_are_missed(watch: Watch) -> None:
-    model = made(Net)
+    model = made(WithoutValues)
     run = watch(model, probes={"part": ["output_norm"], "head": ["output_norm"]})
     optimizer = sgd(model)
     train(model, optimizer, range(2))
     model.part._forward_hooks.clear()
     train(model, optimizer, range(2, 4))
-    run.settle()
+    run.controls.settle()
     notes = {probe.module: probe.note for probe in run.status().probes}
     assert notes == {"part": "somebody took our hooks off this module", "head": ""}
 
 
 def test_what_the_model_no_longer_has_is_told(watch: Watch) -> None:
-    model = made(Net)
+    model = made(WithoutValues)
     run = watch(model, probes={"part": ["output_norm"], "part.bias": ["grad_norm"]})
     run.attach("expert", ["output_norm", "weight_norm"])
     model.part = nn.Linear(4, 4, bias=False)  # another in its place goes on under the name
     del model.expert
     model.uses_expert = False
     train(model, sgd(model), range(6))
-    run.settle()
+    run.controls.settle()
     notes = {(probe.module, probe.quantity): probe.note for probe in run.status().probes}
     assert notes == {
         ("part", "output_norm"): "",
@@ -206,11 +207,11 @@ def test_what_the_model_no_longer_has_is_told(watch: Watch) -> None:
 
 
 def test_an_evaluation_probe_says_that_nobody_has_evaluated(watch: Watch) -> None:
-    model = made(Net)
+    model = made(WithoutValues)
     run = watch(model, probes=None)
     run.attach("part", "output_norm", phase="eval")
     train(model, sgd(model), range(3))
-    run.settle()
+    run.controls.settle()
     assert only(run).quantity == "eval_output_norm"
     told = only(run).note
     assert "evaluation" in told or told.startswith("first value"), told
@@ -218,7 +219,7 @@ def test_an_evaluation_probe_says_that_nobody_has_evaluated(watch: Watch) -> Non
     model(batch(0))
     model.train()
     train(model, sgd(model), range(3, 4))
-    run.settle()
+    run.controls.settle()
     assert (only(run).note, only(run).last_step, only(run).n_values) == ("", 3, 1)
 
 
@@ -231,7 +232,7 @@ def test_a_compiled_model_is_told_for_its_calls_and_not_for_its_parameters(watch
         optimizer.zero_grad()
         compiled(batch(step)).square().mean().backward()
         optimizer.step()
-    run.settle()
+    run.controls.settle()
     notes = {probe.quantity: probe.note for probe in run.status().probes}
     assert notes == {"output_norm": COMPILED, "weight_norm": "", "grad_norm": ""}
 
@@ -264,10 +265,10 @@ def test_a_probe_that_fails_now_and_then_keeps_its_last_error(watch: Watch) -> N
             raise ValueError(f"call {calls['n']}")
         return 1.0
 
-    model = made(Net)
+    model = made(WithoutValues)
     run = watch(model, probes={"part": [flaky, "output_norm"]})
     train(model, sgd(model), range(6))
-    run.settle()
+    run.controls.settle()
     first, other = run.status().probes
     assert (first.n_values, first.n_errors, first.disabled) == (3, 3, False)
     assert first.error == "ValueError: call 5"
@@ -294,7 +295,7 @@ def test_after_the_end_a_probe_still_says_why_it_was_silent_though_the_model_is_
 
 
 def test_what_was_called_in_a_step_that_never_ends_is_not_called_unreadable(watch: Watch) -> None:
-    model = made(Net)
+    model = made(WithoutValues)
     run = watch(model, probes={"expert": ["output_norm", "output_grad_norm"]})
     model.uses_expert = False
     train(model, sgd(model), range(1))
@@ -309,7 +310,7 @@ def test_what_was_called_in_a_step_that_never_ends_is_not_called_unreadable(watc
 
 
 def test_what_was_called_in_the_open_step_waits_for_its_end(watch: Watch) -> None:
-    model = made(Net)
+    model = made(WithoutValues)
     run = watch(model, probes={"expert": ["output_norm"]})
     optimizer = sgd(model)
     model.uses_expert = False
@@ -317,12 +318,12 @@ def test_what_was_called_in_the_open_step_waits_for_its_end(watch: Watch) -> Non
     model.uses_expert = True
     train(model, optimizer, range(1))
     assert only(run).note == "called in step 1, which is still open"
-    run.settle()
+    run.controls.settle()
     assert only(run).note == ""
 
 
 def test_a_few_forwards_without_a_step_are_told(watch: Watch) -> None:
-    model = made(Net)
+    model = made(WithoutValues)
     run = watch(model, probes=None)
     for n in range(6):
         model(batch(n)).sum().backward()
@@ -332,7 +333,7 @@ def test_a_few_forwards_without_a_step_are_told(watch: Watch) -> None:
 
 def test_as_many_forwards_as_before_are_no_problem_and_many_more_are(watch: Watch) -> None:
     """Eight micro-batches to a step, as the steps before had; then an optimizer nobody knows."""
-    model = made(Net)
+    model = made(WithoutValues)
     run = watch(model, probes=None)
     optimizer = sgd(model)
     for n in range(24):
@@ -342,11 +343,11 @@ def test_as_many_forwards_as_before_are_no_problem_and_many_more_are(watch: Watc
             optimizer.step()
     for n in range(33):
         model(batch(n)).sum().backward()
-    assert run.status().problem.startswith("33 training forwards since step 2 and no optimizer")
+    assert run.status().problem == "33 training forwards since step 2, and no update"
 
 
 def test_reasons_that_differ_in_their_numbers_alone_are_said_once(watch: Watch) -> None:
-    """As of the activations of a U-Net, each of which layers of two widths share."""
+    """As of the activations of a U-WithoutValues, each of which layers of two widths share."""
 
     class Stage(nn.Module):
         def __init__(self, width: int) -> None:
@@ -359,7 +360,7 @@ def test_reasons_that_differ_in_their_numbers_alone_are_said_once(watch: Watch) 
     model = made(lambda: nn.Sequential(*(Stage(width) for width in (5, 6, 7, 8, 9))))
     run = watch(model, probes={"*.act": ["effective_rank_share"], "4.up": ["input_norm"]})
     train(model, sgd(model), range(2))
-    run.settle()
+    run.controls.settle()
     (line,) = [line for line in str(run.status()).splitlines() if line.startswith("silent: ")]
     places = ", ".join(f"effective_rank_share at {stage}.act" for stage in range(4))
     assert line == (
@@ -367,3 +368,41 @@ def test_reasons_that_differ_in_their_numbers_alone_are_said_once(watch: Watch) 
         "5 and with 4 channels in one step have no common covariance; per_call=True keeps them "
         "apart (no value yet)"
     )
+
+
+class Frozen(nn.Module):
+    """Its first part is frozen, so that what it returns needs no gradient."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.first, self.last = nn.Linear(4, 4).requires_grad_(False), nn.Linear(4, 2)
+
+    def forward(self, x: Tensor) -> Tensor:
+        return self.last(self.first(x))
+
+
+def test_an_output_that_requires_no_gradient_is_told_in_the_midst_of_the_training(
+    watch: Watch,
+) -> None:
+    model = made(Frozen)
+    run = watch(model, probes={"first": ["output_grad_norm"], "last": ["output_grad_norm"]})
+    train(model, sgd(model), range(5))
+    notes = {one.module: one.note for one in run.probes()}
+    assert notes == {"first": "called, but its output requires no gradient", "last": ""}
+    model.get_submodule("first").requires_grad_(True)
+    train(model, sgd(model), range(5, 8))
+    assert {one.note for one in run.probes()} == {""}
+
+
+def test_an_optimizer_that_holds_what_the_model_has_no_more_is_told(watch: Watch) -> None:
+    """Of a loop in which an optimizer steps nobody wants to hear that it has none."""
+    model = made(Frozen)
+    optimizer = sgd(model)
+    run = watch(model, optimizer, probes={"last": ["output_norm"]})
+    train(model, optimizer, range(3))
+    state = {name: value.clone() for name, value in model.state_dict().items()}
+    model.load_state_dict(state, assign=True)
+    train(model, optimizer, range(3, 60))
+    problem = run.status().problem
+    assert OF_OTHERS in problem
+    assert "run.step()" not in problem

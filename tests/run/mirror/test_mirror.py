@@ -117,7 +117,7 @@ def test_a_run_that_goes_on_hands_on_its_own_steps_alone(watch: Watch) -> None:
     run.mirror(first)
     train(model, sgd(model), batch, range(5))
     run.close()
-    again = watch(model, probes=PROBES, store=run.location, resume=3)
+    again = watch(model, probes=PROBES, store=run.location, step=3)
     again.mirror(logger)
     train(model, sgd(model), batch, range(4))
     again.close()

@@ -139,7 +139,7 @@ def test_what_is_no_vector_is_told_and_training_goes_on(watch: Watch, returned: 
     model = made(mlp)
     run = watch(model, probes={"0": [no_vector, "output_norm"]})
     train(model, sgd(model), floats(5, 4), range(3))
-    run.settle()
+    run.controls.settle()
     (status,) = run.status().errors
     assert "a vector of real numbers" in status.error
     assert run.series("0", "output_norm").sizes == {"step": 3}

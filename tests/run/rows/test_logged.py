@@ -136,8 +136,8 @@ def test_a_name_keeps_its_place_when_the_run_goes_on(watch: Watch, tmp_path: Pat
 def test_on_a_branch_the_history_of_a_name_is_that_of_both(watch: Watch, tmp_path: Path) -> None:
     model, store = made(mlp), tmp_path / "run.zarr"
     optimizer = sgd(model)
-    for resume, number in ((None, 1.0), ("branch(2)", 2.0)):
-        run = watch(model, probes=None, store=store, resume=resume)
+    for branch, number in ((False, 1.0), (True, 2.0)):
+        run = watch(model, probes=None, store=store, step=2 if branch else None, branch=branch)
         for step in range(4):
             train_step(model, optimizer, batch(step))
             run.log({"train/loss": number})

@@ -100,7 +100,7 @@ def test_the_same_name_again_in_one_step_replaces_it_and_warns_once(watch: Watch
     run.log_array("seen", [3.0, 3.0])
     run.log_array("seen", [4.0, 4.0], module="0")
     run.close()
-    np.testing.assert_array_equal(run.series("", "seen"), [[3.0, 3.0]])
+    np.testing.assert_array_equal(run.series("", "seen"), [[2.0, 2.0], [3.0, 3.0]])
     np.testing.assert_array_equal(run.series("0", "seen"), [[4.0, 4.0]])
 
 
@@ -158,7 +158,7 @@ def test_a_run_that_goes_on_keeps_the_arrays_of_before(watch: Watch) -> None:
         train(model, optimizer, batch, [step])
         run.log_array("seen", [step, step])
     run.close()
-    again = watch(model, probes=None, store=run.location, resume="branch(2)")
+    again = watch(model, probes=None, store=run.location, step=2, branch=True)
     again.log_array("seen", [9, 9])
     train(model, optimizer, batch, [0])
     again.close()

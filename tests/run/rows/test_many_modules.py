@@ -77,7 +77,7 @@ def test_the_axes_are_made_as_often_for_many_columns_as_for_few(
             optimizer.zero_grad()
             model(torch.ones(3, 2)).sum().backward()
             optimizer.step()
-        run.settle()
+        run.controls.settle()
         times.append(sum(made))
         assert run.status().problem == ""
         streams = [*run.streams.values(), *run.snapshot().ragged]

@@ -45,7 +45,7 @@ def test_cube_stacks_the_quantities(watch: Watch) -> None:
     model = made(mlp)
     run = watch(model)
     train(model, sgd(model), batch, range(2))
-    cube = run.cube
+    cube = run.to_xarray("cube")
     assert cube.dims == ("module", "quantity", "step")
     assert cube.quantity.values.tolist() == list(run.data.data_vars)
     for quantity in ("weight_norm", "zero_fraction"):
@@ -56,7 +56,7 @@ def test_tree_keeps_every_schedules_own_steps(watch: Watch) -> None:
     model = made(mlp)
     run = watch(model, probes={"0": ["output_norm", ["weight_norm", "every(3, 1)"]]})
     train(model, sgd(model), batch, range(6))
-    tree = run.tree
+    tree = run.to_xarray("tree")
     assert tree["every_1"].step.values.tolist() == [0, 1, 2, 3, 4, 5]
     assert tree["every_3_1"].step.values.tolist() == [1, 4]
     assert tree["every_3_1"].weight_norm.dims == ("step", "module")
@@ -109,7 +109,7 @@ def test_reading_the_open_step_changes_no_later_value(watch: Watch) -> None:
             if model is often:
                 run = runs[0]
                 run.data.load()
-                run.cube.load()
+                run.to_xarray("cube").load()
                 run.status()
     read, unread = (run.data.drop_vars("time").load() for run in runs)
     read, unread = (data.drop_attrs(deep=False) for data in (read, unread))  # the run_id differs
@@ -127,7 +127,7 @@ def test_a_failing_quantity_is_counted_once_however_often_it_is_read(watch: Watc
     train_step(model, sgd(model), batch(0))
     for _ in range(5):
         run.data.load()
-    run.settle()
+    run.controls.settle()
     (probe,) = run.probes()
     assert probe.n_errors == 1
     assert not probe.disabled
@@ -168,8 +168,8 @@ def test_data_is_what_plain_xarray_reads_after_close(watch: Watch) -> None:
 def test_reading_before_anything_was_recorded_gives_empty_answers(watch: Watch) -> None:
     run = watch(made(mlp), probes=None)
     assert run.data.sizes["step"] == 0
-    assert run.cube.shape == (0, 0, 0)
-    assert list(run.tree.children) == []
+    assert run.to_xarray("cube").shape == (0, 0, 0)
+    assert list(run.to_xarray("tree").children) == []
     with pytest.raises(UnknownNameError, match="known: none"):
         run.series("0", "weight_norm")
 
@@ -193,10 +193,10 @@ def test_scalars_lie_at_the_root_on_the_step_they_were_logged_in(watch: Watch) -
 def test_the_last_value_of_a_name_in_a_step_stands(watch: Watch) -> None:
     model = made(mlp)
     run = watch(model, probes=None)
-    train_step(model, sgd(model), batch(0))
     run.log(loss=1.0)
     with pytest.warns(nbp.ReplacedWarning, match="step 0 has a value of this name already"):
         run.log(loss=2.0, other=np.float32(3.0), third=np.array([4]))
+    train_step(model, sgd(model), batch(0))
     assert run.data.isel(module=0, step=0).to_array().values.tolist() == [2.0, 3.0, 4.0]
 
 
@@ -208,7 +208,7 @@ def test_a_new_scalar_may_come_in_any_step(watch: Watch) -> None:
         train_step(model, optimizer, batch(step))
         scalars: dict[str, Any] = {f"scalar_{step}": step}
         run.log(**scalars)
-    run.settle()
+    run.controls.settle()
     assert run.status().problem == ""
     for step in range(4):
         assert run.series("", f"scalar_{step}").step.values.tolist() == [step]
@@ -263,7 +263,7 @@ def test_what_is_logged_between_two_cells_is_shown_and_kept(watch: Watch) -> Non
     model = made(mlp)
     run = watch(model)
     train(model, sgd(model), batch, range(3))
-    run.settle()
+    run.controls.settle()
     run.log(test_accuracy=0.75)
     assert run.series("", "test_accuracy").step.values.tolist() == [3], "3 updates were made"
     run.close()
@@ -331,7 +331,7 @@ def test_probes_say_what_became_of_them(watch: Watch) -> None:
     optimizer = sgd(model)
     for step in range(2):
         train_step(model, optimizer, batch(step))
-    run.settle()
+    run.controls.settle()
     notes = {(probe.module, probe.quantity): probe.note for probe in run.probes()}
     assert notes == {
         ("body", "output_norm"): "",
@@ -349,8 +349,8 @@ def test_a_probe_whose_gradient_never_comes_says_so(watch: Watch) -> None:
     model.get_submodule("2").requires_grad_(True)
     run = watch(model, probes={"0": ["output_grad_norm"]})
     train_step(model, sgd(model), batch(0))
-    run.settle()
-    assert run.probes()[0].note == "called, but no gradient reached its output"
+    run.controls.settle()
+    assert run.probes()[0].note == "called, but its output requires no gradient"
 
 
 def test_revision_grows_with_what_can_be_read(watch: Watch) -> None:
@@ -360,7 +360,7 @@ def test_revision_grows_with_what_can_be_read(watch: Watch) -> None:
     seen = [run.revision]
     for step in range(3):
         train_step(model, optimizer, batch(step))
-        run.settle()
+        run.controls.settle()
         seen.append(run.revision)
     assert seen == sorted(set(seen))
 
@@ -390,4 +390,4 @@ def test_data_can_be_read_from_another_thread_while_training_runs(watch: Watch) 
         stopping.set()
     training.wait(PATIENCE_S)
     assert run.status().problem == ""
-    assert run.put(Control("pause")).state == "queued"
+    assert run.controls.put(Control("pause")).state == "queued"

@@ -95,7 +95,7 @@ def test_histograms_count_all_elements_of_a_step(micro_batches: int, watch: Watc
     run = watch(model, probes=None)
     run.attach(["0", "2"], [*HISTOGRAMS, *LOG_HISTOGRAMS])
     train_twins(model, twin, micro_batches)
-    run.settle()
+    run.controls.settle()
     data = run.data.sel(step=2).load()
     for path in ("0", "2"):
         weight, bias = f"{path}.weight", f"{path}.bias"
@@ -131,7 +131,9 @@ def test_a_histogram_has_its_bins_beside_it(watch: Watch) -> None:
     series = run.series("0", "weight_histogram")
     assert series.sum("linear_bin").values.tolist() == [32, 32]
     assert series.step.values.tolist() == [0, 2]
-    assert set(run.tree.children) == {"every_1", "linear_hist"}, "no empty stream of numbers"
+    assert set(run.to_xarray("tree").children) == {"every_1", "linear_hist"}, (
+        "no empty stream of numbers"
+    )
     run.close()
     stored = xr.open_zarr(run.location, group="linear_hist/every_2", chunks=None)
     assert stored.weight_histogram.sel(module="0")[:, :65].sum("linear_bin").values.tolist() == [
@@ -178,7 +180,7 @@ def test_the_open_steps_vectors_can_be_read(watch: Watch) -> None:
     assert run.data.output_histogram.sel(step=0, module="0").sum().item() == 40
     assert run.series("2", "grad_output_histogram").sum().item() == 10
     assert run.vectors["linear_hist/every_1"].n_rows == 0, "not recorded yet"
-    whole = run.tree["linear_hist/every_1"].to_dataset()
+    whole = run.to_xarray("tree")["linear_hist/every_1"].to_dataset()
     assert whole.sizes == {"step": 1, "module": 2, "linear_bin": 66}
 
 
@@ -194,7 +196,7 @@ def test_vectors_and_spectra_change_no_training(name: str, watch: Watch) -> None
         train(model, sgd(model), case.batch, range(3))
         runs.append({**model.state_dict(), "rng": torch.get_rng_state()})
         if run is not None:
-            run.settle()
+            run.controls.settle()
             assert run.status().errors == ()
             assert run.data.weight_histogram.count() > 0
     assert all(torch.equal(runs[0][key], value) for key, value in runs[1].items())
@@ -207,7 +209,7 @@ def test_what_is_broken_is_counted_and_ends_nothing(watch: Watch) -> None:
     with torch.no_grad():
         model.get_parameter("0.weight")[0] = torch.tensor([math.nan, math.inf, -math.inf, 0.0])
     train(model, sgd(model), batch, range(4))
-    run.settle()
+    run.controls.settle()
     assert run.status().errors == ()
     weights = run.data.weight_histogram.sel(module="0", step=0)
     assert weights.sel(linear_bin=math.inf).item() == 3
@@ -231,7 +233,7 @@ def test_spectra_are_those_of_the_inputs(watch: Watch) -> None:
             kept.clear()
         train_step(other, twin.optimizer, images(step))
         train_step(model, optimizer, images(step))
-    run.settle()
+    run.controls.settle()
     data = run.data.sel(step=1)
     for path, axis in (("conv2", 1), ("norm2", 1), ("head", 1)):
         wanted = eigenvalues(twin.inputs[path], axis)
@@ -251,7 +253,7 @@ def test_the_calls_of_a_step_have_one_spectrum(watch: Watch) -> None:
     run.attach(path, SPECTRA)
     train_step(other, twin.optimizer, batch(0))
     train_step(model, sgd(model), batch(0))
-    run.settle()
+    run.controls.settle()
     assert len(twin.inputs[path]) > 1
     wanted = eigenvalues(twin.inputs[path], 1)
     assert float(run.series(path, "input_cov_max_eig")[0]) == pytest.approx(wanted[0], rel=1e-5)
@@ -263,7 +265,7 @@ def test_a_vector_of_ones_own_is_combined_place_by_place(sides: nbp.Quantity, wa
     run = watch(model, probes=None)
     run.attach("2", sides)
     train_twins(model, twin, 3)
-    run.settle()
+    run.controls.settle()
     outputs = [output.numpy() for output in twin.outputs["2"]]
     wanted = [max(output.min() for output in outputs), max(output.max() for output in outputs)]
     found = run.series("2", "test_sides")
@@ -318,7 +320,7 @@ def test_a_vector_of_another_shape_is_the_quantitys_error(kind: str, watch: Watc
     run = watch(model, probes=None)
     run.attach("2", wrong)
     train(model, sgd(model), batch, range(2))
-    run.settle()
+    run.controls.settle()
     (probe,) = run.status().errors
     assert "2 real numbers along 'side' are expected" in probe.error
     with pytest.raises(QuantityError, match=message):

@@ -87,7 +87,7 @@ def test_what_its_setter_raises_refuses_the_request_and_never_ends_training(
     run, optimizer = watch(model, probes={"0": ["output_norm"]}), sgd(model)
     run.knob("k", lambda: 0, fail)
     train_step(model, optimizer, batch(0))
-    ticket = run.put(Set("k", 2))
+    ticket = run.controls.put(Set("k", 2))
     train_step(model, optimizer, batch(1))
     assert (ticket.state, ticket.text) == ("refused", "RuntimeError: cannot be 2")
     assert not [event for event in run.events if event.kind == "set"]

@@ -15,7 +15,7 @@ from torch import nn
 from torch.optim import SGD, Optimizer, lr_scheduler
 
 import notebook_probe as nbp
-from notebook_probe.probes.step.live_options import Place, live_options
+from notebook_probe.probes.step.live_options import GroupOption, live_options
 from tests.models import floats, loss_of, made, mlp, train_step
 from tests.run.conftest import Watch
 from tests.run.settings.schedules import SCHEDULES, Schedule, Seen, expected_rates, plain_rates
@@ -69,7 +69,7 @@ def test_whatever_is_set_whenever_only_the_last_factor_counts(data: st.DataObjec
     scheduler = schedule(optimizer)
     for step in range(N_STEPS):
         if step in sets:
-            live_options(optimizer).set(optimizer, Place(0, "lr"), sets[step])
+            live_options(optimizer).set(optimizer, GroupOption(0, "lr"), sets[step])
         optimizer.step()  # nobody watches it
         scheduler.step()
     expected = expected_rates(plain_rates(schedule, N_STEPS), sets)

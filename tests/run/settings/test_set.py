@@ -93,7 +93,7 @@ def test_while_it_is_paused_it_acts_at_the_gate(watch: Watch, model: nn.Module) 
     run = watch(model, probes=RATE)
     with training(run, model) as loop:
         wait_until(lambda: loop.n_steps > 2)
-        run.put(Control("pause"))
+        run.controls.put(Control("pause"))
         step = held_at(run)
         ticket = applied(run, Set("lr", 0.02))
         assert (ticket.state, ticket.applied_step) == ("applied", step)
@@ -261,7 +261,7 @@ def test_a_closed_run_sets_nothing(watch: Watch, model: nn.Module) -> None:
     run.close()
     with pytest.raises(ClosedRunError):
         run.set("lr", 0.2)
-    ticket = run.put(Set("lr", 0.2))
+    ticket = run.controls.put(Set("lr", 0.2))
     assert (ticket.state, ticket.text) == ("refused", "the run is closed")
     assert optimizer.param_groups[0]["lr"] == 0.1
 
@@ -334,7 +334,7 @@ def test_what_cannot_be_set_is_refused_by_name_and_by_request(
     group = asked.get("group")
     with pytest.raises(error, match=re.escape(text)):
         run.set(asked["name"], asked["value"], group=group)
-    ticket = run.put(Set(asked["name"], asked["value"], group))
+    ticket = run.controls.put(Set(asked["name"], asked["value"], group))
     loss_of(model(batch(1)))
     assert ticket.state == "refused"
     assert text in ticket.text

@@ -10,7 +10,7 @@ import numpy.typing as npt
 import torch
 from torch import Tensor
 
-from notebook_probe.summary.landscape.snapshot import Snapshot
+from notebook_probe.summary.landscape.snapshot import ModelSnapshot
 
 Array: TypeAlias = npt.NDArray[np.float64]
 
@@ -19,14 +19,14 @@ SIZES = [int(np.prod(shape)) for shape in SHAPES.values()]
 N = sum(SIZES)
 
 
-def snapshot(number: int, flat: Array, dtype: torch.dtype = torch.float64) -> Snapshot:
+def snapshot(number: int, flat: Array, dtype: torch.dtype = torch.float64) -> ModelSnapshot:
     """With one more parameter that is neither a weight nor a bias, and that moves far."""
     parts = np.split(flat, np.cumsum(SIZES)[:-1])
     values = {
         name: torch.tensor(part.reshape(shape), dtype=dtype)
         for (name, shape), part in zip(SHAPES.items(), parts, strict=True)
     }
-    return Snapshot(number, {**values, "token": torch.full((2,), 99.0 * number)}, {})
+    return ModelSnapshot(number, {**values, "token": torch.full((2,), 99.0 * number)}, {})
 
 
 def walk(seed: int, n: int, scale: float = 1.0) -> list[Array]:
@@ -34,7 +34,7 @@ def walk(seed: int, n: int, scale: float = 1.0) -> list[Array]:
     return [*(scale * np.cumsum(rng.normal(size=(n, N)), axis=0))]
 
 
-def snapshots(points: Sequence[Array], dtype: torch.dtype = torch.float64) -> list[Snapshot]:
+def snapshots(points: Sequence[Array], dtype: torch.dtype = torch.float64) -> list[ModelSnapshot]:
     return [snapshot(number, flat, dtype) for number, flat in enumerate(points, 1)]
 
 

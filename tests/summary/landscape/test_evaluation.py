@@ -20,8 +20,8 @@ from notebook_probe.errors import CheckpointError, QuantityError
 from notebook_probe.summary.landscape.evaluation import Evaluated, evaluate
 from notebook_probe.summary.landscape.mean_loss import MeanLoss, kept_batches
 from notebook_probe.summary.landscape.planes import Plane, result_plane, train_plane
-from notebook_probe.summary.landscape.progress import Progress
-from notebook_probe.summary.landscape.snapshot import Snapshot
+from notebook_probe.summary.landscape.progress import LandscapeProgress
+from notebook_probe.summary.landscape.snapshot import ModelSnapshot
 from tests.graph.untouched import assert_unchanged
 from tests.graph.untouched import state_of as everything_of
 from tests.models import ConvNet, Encoder, HooksItself
@@ -48,12 +48,12 @@ def own_output(outputs: Tensor, targets: Any) -> Tensor:
     return outputs.sum()
 
 
-def bowl_path(n: int = 5) -> tuple[Bowl, list[Snapshot]]:
+def bowl_path(n: int = 5) -> tuple[Bowl, list[ModelSnapshot]]:
     model, kept = Bowl(CURVATURE), []
     for number in range(1, n + 1):
         with torch.no_grad():
             model.weight.add_(torch.randn(5, dtype=torch.float64))
-        kept.append(Snapshot.of(model, number))
+        kept.append(ModelSnapshot.of(model, number))
     return model, kept
 
 
@@ -94,8 +94,8 @@ def conv() -> tuple[ConvNet, list[tuple[Tensor, Tensor]]]:
     return ConvNet(), [(torch.randn(4, 1, 6, 6), torch.randint(3, (4,))) for _ in range(5)]
 
 
-def small(model: nn.Module, kept: Snapshot | None = None) -> Plane:
-    return result_plane(kept or Snapshot.of(model, 1), 3)
+def small(model: nn.Module, kept: ModelSnapshot | None = None) -> Plane:
+    return result_plane(kept or ModelSnapshot.of(model, 1), 3)
 
 
 def test_a_loss_is_the_mean_over_fixed_batches_in_evaluation_mode() -> None:
@@ -137,7 +137,7 @@ def test_the_plane_has_the_buffers_of_its_origin_and_the_path_its_own() -> None:
             model(5 * torch.randn(32, 3))
             for own in model.parameters():
                 own.add_(torch.randn_like(own))
-        kept.append(Snapshot.of(model, number))
+        kept.append(ModelSnapshot.of(model, number))
     with torch.no_grad():
         model(100 * torch.randn(32, 3))
     found = evaluate(
@@ -296,7 +296,7 @@ def test_probes_see_nothing_of_it(tmp_path: Any) -> None:
                 if looks:
                     loss = MeanLoss(model, kept_batches(batches, cross_entropy, 4))
                     evaluate(small(model), loss)
-        return run.series("conv1", "output_mean").values.tolist(), run.status_head().step
+        return run.series("conv1", "output_mean").values.tolist(), run.controls.status_head().step
 
     assert train(True) == train(False)
 
@@ -306,7 +306,7 @@ def test_probes_see_nothing_of_it(tmp_path: Any) -> None:
 
 def test_the_first_that_is_told_is_what_it_will_take() -> None:
     model, batches = conv()
-    told: list[Progress] = []
+    told: list[LandscapeProgress] = []
     loss = MeanLoss(model, kept_batches(batches, cross_entropy, 4))
     evaluate(small(model), loss, what="result landscape", tell=told.append)
     assert [one.done for one in told] == [*range(1, 11)]
@@ -319,14 +319,14 @@ def test_the_first_that_is_told_is_what_it_will_take() -> None:
     ("seconds", "words"), [(0.0001, "1 s"), (0.05, "80 s"), (0.5, "13 min"), (60.0, "27 h")]
 )
 def test_how_long_is_said_in_words(seconds: float, words: str) -> None:
-    assert str(Progress("it", 1, 1601, seconds)).endswith(f"about {words} to go")
+    assert str(LandscapeProgress("it", 1, 1601, seconds)).endswith(f"about {words} to go")
 
 
 def test_it_is_cancelled_between_two_points_from_another_thread() -> None:
     model, batches = conv()
     cancelled = threading.Event()
 
-    def tell(progress: Progress) -> None:
+    def tell(progress: LandscapeProgress) -> None:
         if progress.done == 5:
             other = threading.Thread(target=cancelled.set)
             other.start()
@@ -369,7 +369,7 @@ def test_what_does_not_fit_is_one_clear_error() -> None:
     model, batches = conv()
     loss = MeanLoss(model, kept_batches(batches, cross_entropy, 4))
     with pytest.raises(CheckpointError, match="snapshot 7 does not fit ConvNet: missing there"):
-        evaluate(small(model, Snapshot.of(nn.Linear(3, 2), 7)), loss)
+        evaluate(small(model, ModelSnapshot.of(nn.Linear(3, 2), 7)), loss)
     with pytest.raises(ValueError, match="there is none"):
         kept_batches([], cross_entropy, 4)
     with pytest.raises(ValueError, match="a batch or more"):

@@ -19,7 +19,7 @@ from notebook_probe.errors import RecordWarning
 from notebook_probe.summary.landscape.item import LandscapeItem
 from notebook_probe.summary.landscape.metadata import FOLDER, NAME
 from notebook_probe.summary.landscape.stored import StoredSnapshots
-from notebook_probe.summary.settings import Settings
+from notebook_probe.summary.settings import CollectorSettings
 from notebook_probe.train import Dataset
 from tests.summary.conftest import Collect, Small, a_loop, images
 
@@ -267,4 +267,4 @@ def test_it_is_on_by_default_and_off_by_none(tmp_path: Path) -> None:
 
     assert isinstance(read(), LandscapeItem)
     assert read(collect_landscape=None) is None
-    assert isinstance(nbp.SummaryCollector(str(tmp_path)).settings, Settings)
+    assert isinstance(nbp.SummaryCollector(str(tmp_path)).settings, CollectorSettings)

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from notebook_probe.errors import CheckpointError, UnreadableError
 from notebook_probe.summary.landscape.planes import result_plane, train_plane
 from notebook_probe.summary.landscape.settings import Method
-from notebook_probe.summary.landscape.snapshot import Snapshot
+from notebook_probe.summary.landscape.snapshot import ModelSnapshot
 from tests.summary.landscape.paths import SIZES, Array, flat, snapshots, walk
 
 METHODS: list[Method] = ["svd", "mindspore"]
@@ -137,9 +137,9 @@ def test_only_weights_and_biases_are_moved() -> None:
     assert [*kept[0].moved] == ["fc.weight", "fc.bias", "head.weight"]
     whole = {"token": torch.ones(2), "table.weight": torch.ones(2, dtype=torch.int64)}
     with pytest.raises(UnreadableError, match="nothing to move"):
-        result_plane(Snapshot(1, whole, {}), 3)
+        result_plane(ModelSnapshot(1, whole, {}), 3)
     with pytest.raises(UnreadableError, match="nothing to move"):
-        train_plane([Snapshot(number, whole, {}) for number in range(3)], 3)
+        train_plane([ModelSnapshot(number, whole, {}) for number in range(3)], 3)
 
 
 @pytest.mark.parametrize(
@@ -160,7 +160,7 @@ def test_a_path_without_a_plane_is_said(method: Method, points: list[Array], why
 def test_two_snapshots_are_too_few_and_all_are_of_one_model() -> None:
     with pytest.raises(ValueError, match="three snapshots or more; there are: 1, 2"):
         train_plane(snapshots(walk(0, 2)), 3)
-    other = Snapshot(9, {"fc.weight": torch.ones(2, 2)}, {})
+    other = ModelSnapshot(9, {"fc.weight": torch.ones(2, 2)}, {})
     with pytest.raises(CheckpointError, match="snapshots 1 and 9 are not of one model"):
         train_plane([*snapshots(walk(0, 2)), other], 3)
 

@@ -18,7 +18,7 @@ from notebook_probe.summary.dataset_graph.describe import describe
 from notebook_probe.summary.lineage.data import DataFacts, data_facts
 from notebook_probe.summary.lineage.device import device_lineage
 from notebook_probe.summary.lineage.sources import training_of_loop, training_of_run
-from notebook_probe.summary.lineage.training import Training, train_lineage
+from notebook_probe.summary.lineage.training import TrainingFacts, train_lineage
 from notebook_probe.train import Loop, Trainer
 from tests.train.conftest import small_model, watched
 
@@ -46,7 +46,7 @@ def a_loop() -> Loop:
 
 
 def test_of_nothing_every_entry_is_there_and_unknown() -> None:
-    told = train_lineage(Training())
+    told = train_lineage(TrainingFacts())
     assert [*told] == ENTRIES
     known = {name: value for name, value in told.items() if value is not None}
     assert known == {"parallel_mode": "stand_alone", "device_num": 1}
@@ -94,7 +94,7 @@ def test_a_bare_run_tells_what_its_record_and_its_optimizers_know(tmp_path: Path
                 loss.backward()
                 optimizer.step()
                 run.log(loss=loss)
-        run.settle()
+        run.controls.settle()
         run.flush()
         told = train_lineage(training_of_run(run, 12, describe(data), model))
     assert told["loss"] == pytest.approx(loss.item(), rel=1e-6)
@@ -109,15 +109,15 @@ def test_a_bare_run_tells_what_its_record_and_its_optimizers_know(tmp_path: Path
 
 
 def test_a_loss_that_is_not_finite_is_told_in_words() -> None:
-    assert train_lineage(Training(loss=math.nan))["loss"] == "nan"
-    assert train_lineage(Training(loss=-math.inf))["loss"] == "-inf"
+    assert train_lineage(TrainingFacts(loss=math.nan))["loss"] == "nan"
+    assert train_lineage(TrainingFacts(loss=-math.inf))["loss"] == "-inf"
 
 
 def test_several_optimizers_are_named_each_once() -> None:
     models = [nn.Linear(1, 1) for _ in range(3)]
     kinds = (torch.optim.SGD, torch.optim.Adam, torch.optim.Adam)
     optimizers = [kind(one.parameters(), lr=0.1) for kind, one in zip(kinds, models, strict=True)]
-    told = train_lineage(Training(optimizers=optimizers))
+    told = train_lineage(TrainingFacts(optimizers=optimizers))
     assert (told["optimizer"], told["learning_rate"]) == ("SGD, Adam", 0.1)
 
 
@@ -126,13 +126,13 @@ def test_what_is_odd_in_one_entry_takes_no_other_with_it() -> None:
         param_groups = property(lambda self: 1 / 0, lambda self, value: None)
 
     odd = Odd.__new__(Odd)
-    told = train_lineage(Training(network="Net", optimizers=[odd]))
+    told = train_lineage(TrainingFacts(network="Net", optimizers=[odd]))
     assert (told["network"], told["optimizer"], told["learning_rate"]) == ("Net", "Odd", None)
 
 
 def test_models_of_several_devices_say_how_they_are_trained() -> None:
     wrapped = nn.DataParallel(nn.Linear(2, 1))
-    assert train_lineage(Training(model=wrapped))["parallel_mode"] == "data_parallel"
+    assert train_lineage(TrainingFacts(model=wrapped))["parallel_mode"] == "data_parallel"
 
 
 def test_of_a_part_of_a_data_set_the_part_is_counted() -> None:
@@ -150,12 +150,12 @@ def test_a_loader_of_a_plain_list_has_as_many_samples(kind: type) -> None:
 
 
 def test_a_checkpoint_that_is_elsewhere_has_no_size(tmp_path: Path) -> None:
-    told = train_lineage(Training(checkpoint="s3://bucket/kept/1.safetensors"))
+    told = train_lineage(TrainingFacts(checkpoint="s3://bucket/kept/1.safetensors"))
     assert (told["model_path"], told["model_size"]) == ("s3://bucket/kept/1.safetensors", None)
     (tmp_path / "a").write_bytes(b"123")
     (tmp_path / "b").mkdir()
     (tmp_path / "b" / "c").write_bytes(b"4567")
-    assert train_lineage(Training(checkpoint=str(tmp_path)))["model_size"] == 7
+    assert train_lineage(TrainingFacts(checkpoint=str(tmp_path)))["model_size"] == 7
 
 
 def test_the_device_is_that_of_the_first_parameter() -> None:

@@ -8,6 +8,7 @@ import pytest
 import torch
 
 from notebook_probe.train import Checkpoints, Loop
+from notebook_probe.train.metrics.metrics import Metrics
 from tests.train.checkpoints.kinds import same_state
 from tests.train.conftest import a_loop, batches
 
@@ -17,7 +18,7 @@ BEST: Any = ("eval_loss", "min", 1)
 def valued(loop: Loop, values: list[float]) -> None:
     """Evaluations have these losses, one after the other."""
     left: Iterator[float] = iter(values)
-    loop.trainer.eval = lambda data: {"loss": next(left)}  # type: ignore[method-assign]
+    loop.trainer.eval = lambda data: Metrics(loss=next(left))  # type: ignore[method-assign]
 
 
 def test_the_best_epoch_stays_where_epochs_are_evaluated_when_they_are_over(tmp_path: Path) -> None:
@@ -72,4 +73,4 @@ def test_the_weights_of_the_best_can_be_looked_at_while_the_record_is_open(
     best = min(loop.checkpoints, key=lambda saved: saved.metrics["eval_loss"])
     loop.load_checkpoint(tmp_path, best.step, to_restore=lambda name: True)
     assert same_state(dict(model.state_dict()), kept[0])
-    assert (loop.loop_step, run.status_head().step) == (2, 2)
+    assert (loop.loop_step, run.controls.status_head().step) == (2, 2)

@@ -20,10 +20,11 @@ import notebook_probe as nbp
 from notebook_probe.errors import CheckpointError, HookError
 from notebook_probe.record.store.location import Location
 from notebook_probe.train import Checkpoint, Checkpoints, Loop
-from notebook_probe.train.checkpoints.index import Index
+from notebook_probe.train.checkpoints.index import CheckpointIndex
 from notebook_probe.train.checkpoints.keeping import Keep
 from notebook_probe.train.checkpoints.memory import Memory
 from notebook_probe.train.checkpoints.plain import copied
+from notebook_probe.train.metrics.metrics import Metrics
 from tests.train.checkpoints.kinds import same_state
 from tests.train.conftest import a_loop, batches
 
@@ -39,7 +40,7 @@ def evaluated(loop: Loop, values: dict[int, float]) -> None:
 
     def evaluate(loop: Loop, metrics: Any) -> None:
         if loop.n_updates in values:
-            loop.trainer.eval = lambda data: {"loss": values[loop.n_updates]}  # type: ignore[method-assign]
+            loop.trainer.eval = lambda data: Metrics(loss=values[loop.n_updates])  # type: ignore[method-assign]
             loop.eval(batches(1))
 
     loop.on_step(evaluate)
@@ -382,7 +383,7 @@ def test_a_training_that_goes_on_from_an_earlier_state_keeps_both_lines(tmp_path
 
 @given(st.data())
 def test_the_ancestors_of_a_state_are_those_it_went_through(data: st.DataObject) -> None:
-    index, states = Index(), [[(0, 0)]]  # of each line: its states as (line, step)
+    index, states = CheckpointIndex(), [[(0, 0)]]  # of each line: its states as (line, step)
     for line in range(1, data.draw(st.integers(1, 4)) + 1):
         parent = data.draw(st.integers(0, line - 1))
         step = data.draw(st.integers(0, states[parent][-1][1])) if parent else 0

@@ -37,13 +37,13 @@ def test_without_a_record_nothing_is_told_and_a_closed_run_is_left_alone(tmp_pat
     loop.save_checkpoint(tmp_path / "kept")
     assert "checkpoint" not in {event.kind for event in nbp.open_run(run.location).events}
     with pytest.raises(ClosedRunError):
-        run.checkpoint_saved(3, "x.pt", 1)
+        run.controls.checkpoint_saved(3, "x.pt", 1)
 
 
 def test_a_loop_of_ones_own_may_tell_of_its_checkpoints(tmp_path: Path) -> None:
     model = made(mlp)
     with nbp.watch(model, store=tmp_path / "run.zarr", probes=None) as run:
-        run.checkpoint_saved(7, "mine.pt", 12, 0.5)
+        run.controls.checkpoint_saved(7, "mine.pt", 12, 0.5)
         [event] = [event for event in run.events if event.kind == "checkpoint"]
     expected = {"step": 7, "bytes": 12, "path": "mine.pt", "loss": 0.5}
     assert (event.step, json.loads(event.detail)) == (7, expected)

@@ -89,6 +89,8 @@ def test_some_weights_alone_are_loaded(tmp_path: Path, wanted: Any) -> None:
         loop.load_checkpoint(tmp_path, to_restore=["0.wieght"])
     with pytest.raises(CheckpointError, match=r"means none of 0.weight, 0.bias"):
         loop.load_checkpoint(tmp_path, to_restore=re.compile("1"))
+    with pytest.raises(CheckpointError, match="means none of"):  # it fits from the start of names
+        loop.load_checkpoint(tmp_path, to_restore=re.compile("weight"))
 
 
 def test_renamed_weights_go_on_with_all_the_rest(tmp_path: Path) -> None:

@@ -164,7 +164,7 @@ def test_the_record_goes_on_where_the_checkpoint_is(tmp_path: Path) -> None:
     again, data = loop_of("mlp", seed=1)
     again.load_checkpoint(kept)
     again.on_step(lambda loop, m: loop.stop() if loop.n_updates == 9 else None)
-    with again.watch(store=store, probes=None, budget=None, resume=6) as run:
+    with again.watch(store=store, probes=None, budget=None, step=6) as run:
         again.run_epochs(data, EPOCHS)
         assert [event.kind for event in run.events].count("truncate") == 1
         found = run.series("", "loss")

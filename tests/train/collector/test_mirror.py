@@ -5,6 +5,7 @@ from __future__ import annotations
 import warnings
 
 import numpy as np
+import pytest
 from torch import nn
 
 import notebook_probe as nbp
@@ -108,3 +109,46 @@ def test_nobody_watches_and_nothing_is_recorded() -> None:
     collector.attach_to_executor(model)
     train(model, sgd(model), [1.0])
     assert collector.get_series_values("input") == [1.0]
+
+
+@pytest.mark.parametrize("second", ["collector", "loop"])
+def test_two_writers_of_one_series_have_both_of_their_numbers_in_the_record(
+    watch: Watch, second: str
+) -> None:
+    model = nn.Linear(2, 1)
+    optimizer, run = sgd(model), watch(model, probes=None)
+    n_collectors = 2 if second == "collector" else 1
+    collectors = [DataCollector().collect_all() for _ in range(n_collectors)]
+    handles = [one.attach_to_executor(model) for one in collectors]
+
+    def train_watched() -> None:
+        for step in range(3):
+            loss = model(given(float(step))).sum()
+            for factor, collector in zip((1.0, 10.0), collectors, strict=False):
+                collector.collect(factor * step, "x")
+            loss.backward()
+            optimizer.step()
+            if second == "loop":
+                run.log(x=10.0 * step)
+
+    with pytest.warns(nbp.ReplacedWarning, match=r"run\.series\('', 'x_2'\)") as told:
+        train_watched()
+    assert len(told) == 1
+    for handle in handles:
+        handle.remove()
+    assert recorded(run, "x") == [0.0, 1.0, 2.0]
+    assert recorded(run, "x_2") == [0.0, 10.0, 20.0]
+
+
+def test_a_collector_that_is_made_again_goes_on_with_the_series(watch: Watch) -> None:
+    model = nn.Linear(2, 1)
+    optimizer, run = sgd(model), watch(model, probes=None)
+    for step in range(2):
+        collector = DataCollector().collect_all()
+        with collector.attach_to_executor(model):
+            loss = model(given(float(step))).sum()
+            collector.collect(float(step), "x")
+            loss.backward()
+            optimizer.step()
+    run.close()
+    assert recorded(run, "x") == [0.0, 1.0]

@@ -261,12 +261,12 @@ def test_a_copy_that_is_evaluated_in_between_is_no_matter_of_the_training() -> N
     """A copy's forward may reach the very collector: where that is a global of the notebook."""
     collector = DataCollector().collect_all()
 
-    class Net(nn.Linear):
+    class CollectingInput(nn.Linear):
         def forward(self, x: Tensor) -> Tensor:
             collector.collect(x.sum(), "input")
             return super().forward(x)
 
-    model = Net(2, 1)
+    model = CollectingInput(2, 1)
     collector.attach_to_executor(model)
     average, optimizer = AveragedModel(model), sgd(model)
     for value in (1.0, 2.0):

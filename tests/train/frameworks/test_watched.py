@@ -64,7 +64,7 @@ def test_stop_is_told_to_a_trainer_that_asks(watch: Watch) -> None:
     train_step(model, sgd(model), batch(0))
     assert not watched.is_stopped()
     train_step(model, sgd(model), batch(1))
-    run.put(Control("stop"))
+    run.controls.put(Control("stop"))
     assert watched.is_stopped()
 
 

@@ -20,9 +20,9 @@ from notebook_probe.record.views.thinning.averages import (
     average_between,
     holding,
 )
-from notebook_probe.record.views.thinning.column import Column
+from notebook_probe.record.views.thinning.growing_series import GrowingSeries
 
-__all__ = ["AverageLines", "Look"]
+__all__ = ["AverageLines", "Smoothing"]
 
 AT_ONCE = 2**17
 """Values averaged before a click is answered: what some hundredths of a second are enough for."""
@@ -30,8 +30,8 @@ PER_FRAME = 2**21
 """Values averaged for each frame after that, until all have been."""
 
 
-class Look(NamedTuple):
-    """How a series is averaged: with which weight, and whether its logarithms are."""
+class Smoothing(NamedTuple):
+    """Smoothing of a series: its weight, and whether logarithms are averaged."""
 
     weight: float
     log: bool
@@ -41,21 +41,21 @@ Streams = Mapping[str, StreamView]
 
 
 class AverageLines:
-    """Keeps the averages of the series on the screen and goes on with what these gain.
+    """Averages of the series on the screen, which continue when new rows are recorded.
 
     Attributes
     ----------
     share : float
-        Of the recorded values, how many are in the averages.
+        Fraction of the recorded values that the averages include.
     """
 
     def __init__(self) -> None:
-        self._looks: dict[Series, Look] = {}
+        self._looks: dict[Series, Smoothing] = {}
         self._groups: dict[Series, Averages] = {}
-        self._close: dict[Series, tuple[object, Column]] = {}
+        self._close: dict[Series, tuple[object, GrowingSeries]] = {}
         self.share = 1.0
 
-    def read_new(self, streams: Streams, looks: Mapping[Series, Look]) -> None:
+    def read_new(self, streams: Streams, looks: Mapping[Series, Smoothing]) -> None:
         """Bring the averages of some series nearer to the end of the run."""
         wanted = {one: look for one, look in looks.items() if look.weight > 0}
         known = {
@@ -83,12 +83,12 @@ class AverageLines:
         axis: PixelAxis,
         n_points: int,
     ) -> PixelPoints:
-        """About ``n_points`` of the averages, the smallest and largest of every two pixels.
+        """Return about ``n_points`` averages: the smallest and largest of every two pixels.
 
         Parameters
         ----------
         steps : (int, int)
-            The first and the last that are drawn.
+            First and last step that are drawn.
         """
         group = self._groups.get(series)
         if group is None:
@@ -100,9 +100,11 @@ class AverageLines:
                 return points_of(self._close_up(streams, series, steps), None, axis, n_points)
         return points_of(column, window, axis, n_points)
 
-    def _taken_up(self, streams: Streams, looks: Mapping[Series, Look]) -> dict[Series, Averages]:
-        """Averages that are begun, of those for which anything is recorded."""
-        found: dict[tuple[str, Look, bool], list[str]] = {}
+    def _taken_up(
+        self, streams: Streams, looks: Mapping[Series, Smoothing]
+    ) -> dict[Series, Averages]:
+        """Return new averages of the series for which anything is recorded."""
+        found: dict[tuple[str, Smoothing, bool], list[str]] = {}
         for (module, quantity), look in looks.items():
             if held := holding(streams, module, quantity):
                 thin = sum(one.n_rows for one in held.values()) > long_lines.FAR_ROWS
@@ -115,13 +117,13 @@ class AverageLines:
                 taken |= {(module, quantity): group for module in some}
         return taken
 
-    def _close_up(self, streams: Streams, series: Series, steps: tuple[int, int]) -> Column:
+    def _close_up(self, streams: Streams, series: Series, steps: tuple[int, int]) -> GrowingSeries:
         """Every average between two steps."""
         version = [(name, one.version) for name, one in holding(streams, *series).items()]
         key = steps, version
         if series not in self._close or self._close[series][0] != key:
             weight, log = self._looks[series]
-            column = Column()
+            column = GrowingSeries()
             column.append(*average_between(streams, *series, steps, weight, log=log))
             self._close[series] = key, column
         return self._close[series][1]

@@ -9,8 +9,8 @@ import numpy as np
 
 from notebook_probe.alerts.alert import ALERT
 from notebook_probe.explorer.draw.element_series import element_streams
-from notebook_probe.explorer.draw.lines.average_lines import AverageLines, Look, Streams
-from notebook_probe.explorer.draw.lines.long_lines import Line, line_of
+from notebook_probe.explorer.draw.lines.average_lines import AverageLines, Smoothing, Streams
+from notebook_probe.explorer.draw.lines.long_lines import LinePoints, line_of
 from notebook_probe.explorer.draw.lines.pixel_points import NOTHING, PixelAxis, PixelPoints, joined
 from notebook_probe.explorer.draw.lines.read_together import ReadTogether
 from notebook_probe.explorer.draw.view import panel_plot
@@ -47,10 +47,10 @@ def points_per_series(n_series: int, width: int) -> int:
 
 @panel_plot("lines")
 class Lines:
-    """Keeps the series on the screen and reads only what they gain."""
+    """Lines; keeps the series on the screen and reads only new rows."""
 
     def __init__(self) -> None:
-        self._lines: dict[_Key, Line] = {}
+        self._lines: dict[_Key, LinePoints] = {}
         self._averages = AverageLines()
         self._clock = WallTime()
         self._timed: list[str] = []
@@ -72,7 +72,9 @@ class Lines:
         if log_y is None:
             log_y = _spans_sizes(lines, linear)
         looks = {
-            series: Look(self._weight(series, selection.smooth), log_y and series[1] not in linear)
+            series: Smoothing(
+                self._weight(series, selection.smooth), log_y and series[1] not in linear
+            )
             for series in selection.series
         }
         self._averages.read_new(streams, looks)
@@ -101,7 +103,7 @@ class Lines:
 
     def _read(self, source: Source, streams: Streams, selection: PanelSelection) -> None:
         """Bring the selected series up to date and forget all others."""
-        lines: dict[_Key, Line] = {}
+        lines: dict[_Key, LinePoints] = {}
         for name, stream in streams.items():
             modules, quantities = set(stream.modules), {one.name for one in stream.variables}
             for series in selection.series:
@@ -139,7 +141,7 @@ class Lines:
         selection: PanelSelection,
         n_points: int,
     ) -> PixelPoints:
-        """Of the same rows as the line itself."""
+        """Return the average of the same rows as the line."""
         if not drawn.n_rows:
             return NOTHING
         axis = self._axis(holding(streams, *series), selection)
@@ -155,7 +157,7 @@ class Lines:
     def _events(
         self, source: Source, selection: PanelSelection, x0: float
     ) -> list[tuple[float, str, str]]:
-        """The newest events in the window; alerts have messages of their own."""
+        """Return the newest events in the window, without alerts, which have separate messages."""
         low, high = selection.window or (-np.inf, np.inf)
         others = (event for event in without_gone(source.events) if event.kind != ALERT)
         seen = [event for event in others if low <= event.step <= high][-MOST_EVENTS:]
@@ -168,7 +170,7 @@ class Lines:
 
 
 def _together(stream: StreamView, series: Iterable[Series]) -> StreamView:
-    """The stream, read once for all of these series that it has."""
+    """Return the stream, which reads all of these series at once."""
     modules, quantities = set(stream.modules), {one.name for one in stream.variables}
     wanted: dict[str, list[str]] = {}
     for module, quantity in series:
@@ -178,7 +180,7 @@ def _together(stream: StreamView, series: Iterable[Series]) -> StreamView:
 
 
 def _spans_sizes(lines: Mapping[Series, PixelPoints], linear: frozenset[str]) -> bool:
-    """Whether logarithms say more of what is drawn: not of shares, nor of what changes its sign."""
+    """Return whether a log scale suits the lines: not for shares, and not if signs change."""
     signed = any(bool((points.y < 0).any()) for points in lines.values())
     return not signed and any(quantity not in linear for _, quantity in lines)
 

@@ -16,11 +16,11 @@ from notebook_probe.explorer.draw.lines.pixel_points import (
 )
 from notebook_probe.record.format.missing import measured
 from notebook_probe.record.format.source import StreamView, Thinned
-from notebook_probe.record.views.thinning.column import Column
+from notebook_probe.record.views.thinning.growing_series import GrowingSeries
 from notebook_probe.record.views.thinning.minmax import spread
 from notebook_probe.record.views.thinning.zoom import in_window, thin_stream
 
-__all__ = ["Line", "line_of"]
+__all__ = ["LinePoints", "line_of"]
 
 FAR_ROWS = 2**17
 """Rows that are worth more than reading them once: a tenth of a second for ten series."""
@@ -28,12 +28,12 @@ FAR_ROWS = 2**17
 Window = tuple[float, float] | None
 
 
-class Line(Protocol):
-    """One series of one stream."""
+class LinePoints(Protocol):
+    """Points of one series of one stream."""
 
     @property
     def n_rows(self) -> int:
-        """About how many values were recorded."""
+        """Approximate number of recorded values."""
 
     def read_new(self, stream: StreamView) -> None:
         """Take in what the stream has gained since the last call."""
@@ -41,11 +41,11 @@ class Line(Protocol):
     def points(
         self, stream: StreamView, window: Window, axis: PixelAxis, n_points: int
     ) -> PixelPoints:
-        """About ``n_points`` of its points in the window, read of the stream if need be."""
+        """Return about ``n_points`` points in the window, reading the stream if needed."""
 
 
-def line_of(stream: StreamView, module: str, quantity: str) -> Line:
-    """The series, read as a whole only where that is soon done."""
+def line_of(stream: StreamView, module: str, quantity: str) -> LinePoints:
+    """Return the series, read as a whole only if that is quick."""
     finest = stream.levels.get(min(stream.levels, default=0))
     far = stream.n_rows > FAR_ROWS and finest is not None and finest.has(quantity, module)
     return _Distant(module, quantity) if far else _InMemory(module, quantity)
@@ -54,7 +54,7 @@ def line_of(stream: StreamView, module: str, quantity: str) -> Line:
 class _InMemory:
     def __init__(self, module: str, quantity: str) -> None:
         self._series = module, quantity
-        self._column = Column()
+        self._column = GrowingSeries()
         self._n_seen = 0
 
     @property
@@ -78,7 +78,7 @@ class _InMemory:
 
 
 class _Distant:
-    """Counts as its rows also those in which it was not measured: that would take reading them."""
+    """A zoomed-out line. Counts unmeasured rows too, since telling them apart means reading."""
 
     n_rows = 0
 
@@ -121,7 +121,7 @@ class _Distant:
 
 @dataclass(frozen=True, slots=True)
 class _Read:
-    """What was read of a stream, while it and what is asked for stay the same."""
+    """Points read from a stream, valid while the stream and the request stay the same."""
 
     key: object
     thinned: Thinned
@@ -131,11 +131,11 @@ class _Read:
 
 
 def _steps_at(stream: StreamView, first: int, stop: int) -> tuple[int, int]:
-    """Of the first and of the last row."""
+    """Return the steps of the first and of the last row."""
     return int(stream.steps(first, first + 1)[0]), int(stream.steps(stop - 1, stop)[0])
 
 
 def _rows(stream: StreamView, window: Window) -> tuple[int, int]:
-    """Rows whose steps lie in the window, and the next one on either side."""
+    """Return the rows with steps in the window, and one more on either side."""
     first, stop = in_window(stream, window)
     return max(first - 1, 0), min(stop + 1, stream.n_rows)

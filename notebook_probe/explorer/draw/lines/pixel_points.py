@@ -1,4 +1,4 @@
-"""What is drawn of a series: two points per pixel, with its extremes and its gaps."""
+"""Points of a line: two per pixel, with extremes and gaps."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ import numpy as np
 import numpy.typing as npt
 
 from notebook_probe.record.format.source import Floats, Steps
-from notebook_probe.record.views.thinning.column import Column
+from notebook_probe.record.views.thinning.growing_series import GrowingSeries
 from notebook_probe.record.views.thinning.in_memory import thin_column
 from notebook_probe.record.views.thinning.minmax import spread
 
@@ -30,7 +30,7 @@ Positions = npt.NDArray[np.float64]
 
 @dataclass(frozen=True, slots=True)
 class PixelAxis:
-    """What the lines are drawn over: positions of steps, read on a linear or a log scale."""
+    """Horizontal axis of the lines: positions of steps, on a linear or a log scale."""
 
     position: Callable[[Steps], Positions]
     log: bool
@@ -38,7 +38,7 @@ class PixelAxis:
 
 @dataclass(frozen=True, slots=True)
 class PixelPoints:
-    """What is drawn of one series; ``y`` is NaN where a value is not finite."""
+    """Points of one series; ``y`` is NaN where a value is not finite."""
 
     x: Positions
     y: Floats
@@ -54,9 +54,9 @@ NOTHING = PixelPoints(np.empty(0), np.empty(0, np.float32), np.empty(0))
 
 
 def points_of(
-    column: Column, window: tuple[float, float] | None, axis: PixelAxis, n_points: int
+    column: GrowingSeries, window: tuple[float, float] | None, axis: PixelAxis, n_points: int
 ) -> PixelPoints:
-    """About ``n_points`` points of a column, the smallest and largest of every two pixels."""
+    """Return about ``n_points`` points of a column: smallest and largest of every two pixels."""
     first, stop = column.rows(window)
     if first >= stop:
         return NOTHING
@@ -80,7 +80,7 @@ def points_of(
 
 
 def joined(parts: list[PixelPoints]) -> PixelPoints:
-    """One series out of what several streams hold of it."""
+    """Join the points that several streams have of a series."""
     parts = [part for part in parts if part.n_rows]
     if len(parts) < 2:
         return parts[0] if parts else NOTHING

@@ -10,14 +10,14 @@ from notebook_probe.record.views.wrapped import WrappedStream
 __all__ = ["ReadTogether"]
 
 MOST_ROWS = 2**16
-"""Longer ranges are read for one series at a time: they would not be held in memory for all."""
+"""Longer ranges are read for one series at a time: all of them would not fit into memory."""
 
 Wanted = Mapping[str, Sequence[str]]
 """Quantity to the modules whose series are drawn."""
 
 
 class ReadTogether(WrappedStream):
-    """A stream as it is now; what is read of one of the wanted series is kept for all of them.
+    """A frozen view of a stream that reads all wanted series at once.
 
     Parameters
     ----------
@@ -31,7 +31,7 @@ class ReadTogether(WrappedStream):
         self._wanted = wanted
         self._n_rows = stream.n_rows
         self._levels: Mapping[int, LevelView] = {
-            size: _Level(level, wanted) for size, level in stream.levels.items()
+            size: _ReadLevel(level, wanted) for size, level in stream.levels.items()
         }
         self._steps: dict[tuple[int, int | None], Steps] = {}
         self._values: dict[tuple[str, int, int], Floats] = {}
@@ -66,7 +66,7 @@ class ReadTogether(WrappedStream):
         return self._values[key][:, [wanted.index(module) for module in modules]]
 
 
-class _Level:
+class _ReadLevel:
     def __init__(self, level: LevelView, wanted: Wanted) -> None:
         self._level, self._wanted = level, wanted
         self.size, self.n_blocks = level.size, level.n_blocks

@@ -150,6 +150,7 @@ const KINDS = {
   image: "An image: recorded, not drawn here.",
 };
 
+/** @param {string} module */
 function drawingHint(kind, module, name) {
   const drawing = element("code", {}, vectorCode(module, name));
   const where = ` ${kind} In Python, of notebook_probe.figures: `;

@@ -6,6 +6,7 @@ import { seriesName } from "../names.js";
 import { probeText, probesText } from "../probes.js";
 import { createPopover } from "./popover.js";
 
+/** @param {Pick<PanelParts, "state" | "selection" | "signal">} parts */
 export function createAttachedList({ state, selection, signal }) {
   const button = element("button", { type: "button", class: "nbp-here", "data-action": "here" });
   const { el } = createPopover({ button, search: "", items: probeItems, signal });

@@ -11,6 +11,7 @@ const FINE_PRINT =
   "Weights and gradients are recorded anyway. Eager and compiled kernels may differ in the last " +
   "bits. With every(1) every step runs eagerly: choose a longer schedule, such as every(10).";
 
+/** @param {Pick<PanelParts, "state" | "link" | "signal">} parts */
 export function createCompiledNotice({ state, link, signal }) {
   const words = element("span");
   const fine = element("div", { class: "nbp-hint" }, FINE_PRINT);

@@ -15,7 +15,7 @@ export function createDockButton({ root, state, dock, fail, signal }) {
   const away = element(
     "div",
     { class: "nbp-away", role: "status" },
-    element("span", { class: "nbp-soft" }, "The panel stands beside the notebook."),
+    element("span", { class: "nbp-soft" }, "The panel is docked next to the notebook."),
     back,
   );
   root.append(away);

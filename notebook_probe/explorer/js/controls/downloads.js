@@ -14,6 +14,7 @@ const KINDS = {
   ],
 };
 
+/** @param {Pick<PanelParts, "state" | "link" | "signal">} parts */
 export function createDownloads({ state, link, signal }) {
   const note = element("span", { class: "nbp-soft", role: "status", "data-role": "export" });
   const menus = Object.entries(KINDS).map(([text, kinds]) => menu(text, kinds));
@@ -66,6 +67,7 @@ export function createDownloads({ state, link, signal }) {
   return { el, code: box };
 }
 
+/** @param {string} text */
 function linkButton(text, title) {
   return element("button", { class: "nbp-link", type: "button", title }, text);
 }

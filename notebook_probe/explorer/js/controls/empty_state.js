@@ -12,7 +12,7 @@ export function createEmptyState({ state, attach, signal }) {
   buttons.addEventListener(
     "click",
     (event) => {
-      const name = event.target.getAttribute("data-quantity");
+      const name = /** @type {Element} */ (event.target).getAttribute("data-quantity");
       const quantity = state.model.quantities.find((one) => one.name === name);
       if (quantity) attach.send(quantity, []);
     },
@@ -50,6 +50,7 @@ function defaultButton(name) {
   return element("button", { type: "button", "data-quantity": name, title }, name);
 }
 
+/** @param {Status} status */
 function whyEmpty(status, model) {
   if (!model.live && !Object.keys(status.vectors).length) return "This record holds no values.";
   if (model.live && !status.attached.length) {

@@ -1,10 +1,15 @@
 /** Which quantities fit which rows of the tree: the kernel has decided, by kind of place. */
 
-/** Why a quantity cannot be measured at a row, in words; "" where it can. */
+/**
+ * Why a quantity cannot be measured at a row, in words; "" where it can.
+ * @param {QuantityRow} quantity
+ * @param {TreeRow} row
+ */
 function misfit(quantity, row) {
   return quantity.misfits[row.fitKind] ?? "";
 }
 
+/** @param {QuantityRow} quantity */
 export function fittingRows(quantity, rows) {
   return rows.filter((row) => !misfit(quantity, row));
 }
@@ -14,13 +19,19 @@ export function fittingQuantities(quantities, row) {
   return row ? quantities.filter((one) => !misfit(one, row)) : quantities;
 }
 
-/** "" when the quantity fits at least one of the rows, else the first reason. */
+/**
+ * "" when the quantity fits at least one of the rows, else the first reason.
+ * @param {QuantityRow} quantity
+ */
 export function misfitReason(quantity, rows) {
   if (!rows.length || fittingRows(quantity, rows).length) return "";
   return firstReason(quantity, rows);
 }
 
-/** Why the first of the rows that are left out is; "" when none is. */
+/**
+ * Why the first of the rows that are left out is; "" when none is.
+ * @param {QuantityRow} quantity
+ */
 export function firstReason(quantity, rows) {
   return rows.map((row) => misfit(quantity, row)).find(Boolean) ?? "";
 }

@@ -2,7 +2,10 @@
 
 import { element, setAttribute } from "../dom.js";
 
-/** `el` stands in the bar, `button` shows and hides it; which of the two is seen, the width says. */
+/**
+ * `el` stands in the bar, `button` shows and hides it; which of the two is seen, the width says.
+ * @param {AbortSignal} signal
+ */
 export function createFoldedWords(words, signal) {
   const button = element(
     "button",

@@ -80,7 +80,7 @@ export function createFooter({ state, selection, link, alerts, parting, looks, s
     }
     const rest = status.problems.length - 1;
     setHidden(others, rest < 1);
-    setText(others, all ? "fewer" : `and ${grouped(rest)} more`);
+    setText(others, rest < 1 ? "" : all ? "fewer" : `and ${grouped(rest)} more`);
     setAttribute(others, "aria-expanded", all);
     setText(budget, status.budget && rarelyText(state.parts.probes.budget));
     setAttribute(budget, "title", status.budget ?? "");
@@ -93,7 +93,8 @@ export function createFooter({ state, selection, link, alerts, parting, looks, s
     setText(record, shortPath(path));
     const wrong = state.alerts.length > 0 || !parting.el.hidden; // they need the room
     setHidden(record, wrong || !looks.kept.hidden);
-    setText(facts, [bytes(status.nbytes), ...ageOf(status)].join(" · "));
+    const device = status.device === "cpu" ? "" : status.device; // the host goes without saying
+    setText(facts, [device, bytes(status.nbytes), ...ageOf(status)].filter(Boolean).join(" · "));
     for (const node of [record, facts]) setAttribute(node, "title", path);
     setHidden(dropped, !status.dropped_rows && wrong);
     setText(dropped, ` · ${grouped(status.dropped_rows)} dropped`);
@@ -121,7 +122,10 @@ function rarelyText(percent) {
   return `measured more rarely${percent === null ? "" : `, to take less than ${percent}${THIN_SPACE}% of a step`}`;
 }
 
-/** The record and its folder; the whole path is the title. */
+/**
+ * The record and its folder; the whole path is the title.
+ * @param {string} path
+ */
 function shortPath(path) {
   return path.includes("://") ? path : path.split(/[\\/]/).slice(-2).join("/");
 }

@@ -14,9 +14,9 @@ import { createViewWord } from "../options/view_word.js";
 const MOST_CHIPS = 5;
 
 const COLOURS = [
-  [null, "as fits", "Linear for shares and what changes its sign, else logarithmic."],
-  [true, "log", "Equal steps of colour are equal factors."],
-  [false, "linear", "Equal steps of colour are equal differences."],
+  [null, "as fits", "Linear for shares and values of both signs, else logarithmic."],
+  [true, "log", "Equal steps of color are equal factors."],
+  [false, "linear", "Equal steps of color are equal differences."],
 ];
 const CELLS = [
   ["max", "largest", "A cell of several steps shows their largest value: a spike of one step stays."],
@@ -24,14 +24,15 @@ const CELLS = [
 ];
 
 const BINS = [
-  [false, "share", "Of the elements of the step."],
-  [true, "counts", "How many elements are in each bin."],
+  [false, "share", "Share of the elements of the step."],
+  [true, "counts", "Number of elements in each bin."],
 ];
 const SCALES = [
-  [false, "same", "One scale of colours for all modules."],
-  [true, "own", "Each module's colours go from its least to its greatest."],
+  [false, "same", "One color scale for all modules."],
+  [true, "own", "Each module's colors span its smallest to its largest value."],
 ];
 
+/** @param {PanelParts & { graph: { word: HTMLElement } }} parts */
 export function createHeatOptions(parts) {
   const { state, selection, dialogs, graph, signal } = parts;
   const chips = element("span", {
@@ -103,6 +104,7 @@ export function createHeatOptions(parts) {
     state.emit("vector options");
   }
 
+  /** @param {string} query */
   function allQuantities(query) {
     return Object.keys(state.status.recorded)
       .filter((name) => name.toLowerCase().includes(query))
@@ -170,16 +172,17 @@ export function createHeatOptions(parts) {
   function keepInSight(home) {
     if (chips.dataset.home === home) return;
     chips.dataset.home = home;
-    const all = [...chips.children];
+    const all = /** @type {HTMLElement[]} */ ([...chips.children]);
     for (const chip of all) chip.style.order = "";
     const shown = all.find((chip) => chip.getAttribute("data-quantity") === home);
-    if (shown && shown.offsetTop > all[0].offsetTop) shown.style.order = -1;
+    if (shown && shown.offsetTop > all[0].offsetTop) shown.style.order = "-1";
   }
 
   refresh();
   return { el };
 }
 
+/** @param {PanelState} state */
 function quantityChip(name, state) {
   const summary = state.model.quantities.find((one) => one.name === name)?.summary ?? "";
   return element(

@@ -5,6 +5,7 @@ import { grouped, modulesText } from "../format.js";
 
 const MANY_ROWS = 2; // fewer are nothing to choose from
 
+/** @param {Pick<PanelParts, "state" | "selection" | "dialogs" | "signal">} parts */
 export function createHeatRows({ state, selection, dialogs, signal }) {
   const button = element("button", {
     class: "nbp-option",
@@ -41,13 +42,14 @@ export function createHeatRows({ state, selection, dialogs, signal }) {
 
   function createContent() {
     const choices = [
-      ["all", "all rows", () => ({ rows: [], folds: [] })],
-      ["marked", "", () => ({ rows: [...state.marked], folds: [] })],
-      ["tree", "as the tree is folded: one row for each folded module", () => ({
-        rows: [],
-        folds: [...state.folded],
-      })],
-    ].map(([value, text, patch]) => {
+      { value: "all", text: "all rows", patch: () => ({ rows: [], folds: [] }) },
+      { value: "marked", text: "", patch: () => ({ rows: [...state.marked], folds: [] }) },
+      {
+        value: "tree",
+        text: "as the tree is folded: one row for each folded module",
+        patch: () => ({ rows: [], folds: [...state.folded] }),
+      },
+    ].map(({ value, text, patch }) => {
       const radio = element("input", { type: "radio", name: "nbp-heat-rows", value });
       const words = element("span", {}, text);
       radio.addEventListener("change", () => selection.change(patch()), { signal });

@@ -13,8 +13,8 @@ import { createViewWord } from "../options/view_word.js";
 const GAPS_PX = 30;
 
 const VALUES = [
-  [null, "as fits", "Linear for shares and what changes its sign, else logarithmic."],
-  [true, "log", "0 and what is below it lies in a lane of its own."],
+  [null, "as fits", "Linear for shares and values of both signs, else logarithmic."],
+  [true, "log", "Values of 0 and below are in a separate lane."],
   [false, "linear", ""],
 ];
 const STEPS = [
@@ -26,6 +26,7 @@ const SPACING = [
   [true, "log", "The first steps are drawn wide."],
 ];
 
+/** @param {PanelParts} parts */
 export function createLineOptions(parts) {
   const { state, selection, dialogs, signal } = parts;
   const chips = createSeriesChips(parts);
@@ -62,7 +63,10 @@ export function createLineOptions(parts) {
   observer.observe(el);
   signal.addEventListener("abort", () => observer.disconnect());
 
-  /** Every recorded pair that contains all words of the query; what the loop logs comes first. */
+  /**
+   * Every recorded pair that contains all words of the query; what the loop logs comes first.
+   * @param {string} query
+   */
   function recordedSeries(query) {
     const words = query.split(/[\s·]+/).filter(Boolean);
     const found = [];
@@ -77,6 +81,11 @@ export function createLineOptions(parts) {
     return found;
   }
 
+  /**
+   * @param {string} module
+   * @param {string} quantity
+   * @param {string} text
+   */
   function seriesItem(module, quantity, text) {
     const on = hasSeries(state.selection, module, quantity);
     const act = () => selection.add(module, quantity); // the ✕ of its chip takes it away
@@ -135,6 +144,7 @@ export function createLineOptions(parts) {
   return { el };
 }
 
+/** @param {string} text */
 function chipButton(action, text, title) {
   const attributes = { class: "nbp-chip", type: "button", "data-action": action };
   if (title) Object.assign(attributes, { title, "aria-label": title });

@@ -75,7 +75,7 @@ export function createPopover({ button, search, items, signal }) {
       type: "button",
       class: "nbp-item",
       role: "option",
-      "aria-selected": Boolean(item.on),
+      "aria-selected": String(Boolean(item.on)),
     });
     for (const [name, value] of Object.entries(item.data)) node.setAttribute(`data-${name}`, value);
     node.append(

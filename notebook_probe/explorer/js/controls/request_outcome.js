@@ -6,6 +6,7 @@ import { hasSeries, isVector } from "../state.js";
 
 const DRAWN_AT_ONCE = 4;
 
+/** @param {Pick<PanelParts, "state" | "selection" | "signal">} parts */
 export function createRequestOutcome({ state, selection, signal }) {
   const sign = element("span", { class: "nbp-sign", "aria-hidden": "true" });
   const words = element("span");
@@ -32,6 +33,7 @@ export function createRequestOutcome({ state, selection, signal }) {
   show.addEventListener("click", draw, { signal });
   for (const topic of ["status", "tickets", "selection"]) state.on(topic, refresh);
 
+  /** @param {string} quantity */
   function follow(id, verb, where, quantity) {
     followed = { id, verb, where, quantity };
     say("sent", "…", "sent, waiting for the kernel");
@@ -66,11 +68,13 @@ export function createRequestOutcome({ state, selection, signal }) {
     return few.filter(([module, name]) => !hasSeries(state.selection, module, name));
   }
 
+  /** @param {string} quantity */
   function placesOf(quantity) {
     const there = state.status.attached.filter(([, name]) => name === quantity);
     return there.map(([module]) => module);
   }
 
+  /** @param {string} text */
   function say(outcome, mark, text) {
     setAttribute(el, "data-state", outcome);
     setText(sign, mark);

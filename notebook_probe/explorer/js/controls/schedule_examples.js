@@ -17,7 +17,10 @@ const EXAMPLES = [
   ["include_last(every(50))", "and at the last step of the run"],
 ];
 
-/** What is kept is counted from where it is attached: counted from 0, a late view would stay empty. */
+/**
+ * What is kept is counted from where it is attached: counted from 0, a late view would stay empty.
+ * @param {string} text
+ */
 export function fromHere(text, step) {
   return step > 0 ? text.replace(/^keep\(\s*(\d+)\s*\)$/, `keep($1, ${step})`) : text;
 }

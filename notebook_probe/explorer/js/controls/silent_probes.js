@@ -7,6 +7,7 @@ import { createPopover } from "./popover.js";
 
 const MOST_QUANTITIES = 3;
 
+/** @param {Pick<PanelParts, "state" | "signal">} parts */
 export function createSilentProbes({ state, signal }) {
   const count = element("button", {
     class: "nbp-link nbp-silent",

@@ -1,12 +1,15 @@
 /** A word-sized line of the last logged values. */
 
+import { penOf } from "../dom.js";
+
 const WIDTH = 90;
 const HEIGHT = 18;
 
+/** @param {HTMLCanvasElement} canvas */
 export function paintSparkline(canvas, values, colour) {
   const ratio = devicePixelRatio || 1;
   [canvas.width, canvas.height] = [WIDTH * ratio, HEIGHT * ratio];
-  const context = canvas.getContext("2d");
+  const context = penOf(canvas);
   context.scale(ratio, ratio);
   const known = values.filter((value) => value !== null);
   if (!known.length) return;

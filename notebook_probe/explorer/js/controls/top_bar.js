@@ -129,6 +129,7 @@ export function createTopBar({ state, theme, link, compare, knobs, probes, break
     paintSparkline(spark, last[2], theme.read().brand);
   }
 
+  /** @param {Status} status */
   function refreshRoute(status, model, ended) {
     const mine = status.tickets.find((ticket) => ticket.id === asked?.id);
     if (mine?.state === "refused") asked.refusedIn ??= status.state;
@@ -142,6 +143,7 @@ export function createTopBar({ state, theme, link, compare, knobs, probes, break
     setAttribute(route, "title", title);
   }
 
+  /** @param {Status} status */
   function routeText(status, model, ended, refusal) {
     if (state.parts.saved) return "";
     if (!model.live) return "opened record";
@@ -172,6 +174,7 @@ function howFar({ end_step, epoch, seconds_left }) {
   return [of, ...parts.filter(Boolean)].join(" · ");
 }
 
+/** @param {string} text */
 function controlButton(action, text) {
   return element("button", { type: "button", "data-action": action }, text);
 }

@@ -10,14 +10,17 @@ const FOCUSABLE = "button, input, select, textarea, a[href], [tabindex]";
  * `open({ anchor, label, content, closed })` puts `content` in a dialog named `label` at the button
  * `anchor`; opened at the same anchor again, it closes. Escape and a click outside close it and give
  * the focus back; Tab stays inside. `follow()` puts it where its anchor has gone.
+ * @param {Pick<PanelParts, "root" | "signal">} parts
  */
 export function createDialogs({ root, signal }) {
-  let current = null; // { anchor, box, closed }
+  /** @type {{ anchor: Element, box: HTMLElement, inside: Element, caret: HTMLElement, closed?: () => void } | null} */
+  let current = null;
   const observer = new ResizeObserver(() => current && place(current));
   observer.observe(root);
   signal.addEventListener("abort", () => observer.disconnect());
   document.addEventListener("pointerdown", pressedOutside, { signal });
 
+  /** @param {{ anchor: Element, label: string, content: Node, closed?: () => void }} options */
   function open({ anchor, label, content, closed }) {
     const again = current?.anchor === anchor;
     close();
@@ -93,8 +96,9 @@ export function createDialogs({ root, signal }) {
   return { open, close, follow: () => current && place(current), isOpenAt: (anchor) => current?.anchor === anchor };
 }
 
+/** @param {HTMLElement} box */
 function focusable(box) {
-  return [...box.querySelectorAll(FOCUSABLE)].filter(
+  return /** @type {Control[]} */ ([...box.querySelectorAll(FOCUSABLE)]).filter(
     (node) => node.tabIndex >= 0 && !node.disabled && node.offsetParent,
   );
 }

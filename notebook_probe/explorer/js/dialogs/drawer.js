@@ -6,12 +6,14 @@ import { element, setAttribute, setHidden } from "../dom.js";
  * `open({ anchor, label, content, closed })` shows `content` as a region named `label`, opened by
  * the button `anchor`, and scrolls it into view; opened by the same anchor again, it closes. Escape
  * closes it and gives the focus back.
+ * @param {Pick<PanelParts, "signal">} parts
  */
 export function createDrawer({ signal }) {
   const el = element("section", { class: "nbp-drawer", tabindex: "-1", hidden: "" });
   let current = null; // { anchor, closed }
   el.addEventListener("keydown", pressed, { signal });
 
+  /** @param {{ anchor: HTMLElement, label: string, content: Node, closed?: () => void }} options */
   function open({ anchor, label, content, closed }) {
     const again = current?.anchor === anchor;
     close();

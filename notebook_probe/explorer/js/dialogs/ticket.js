@@ -3,7 +3,10 @@
 import { element, setAttribute, setText } from "../dom.js";
 import { grouped } from "../format.js";
 
-/** `follow(id, done)`: "queued 412", then "✓ <done> at step 413", or why not. */
+/**
+ * `follow(id, done)`: "queued 412", then "✓ <done> at step 413", or why not.
+ * @param {Pick<PanelParts, "state" | "signal">} parts
+ */
 export function createTicket({ state, signal }) {
   const el = element("span", { class: "nbp-ticket", role: "status", "data-state": "" });
   let followed = null; // { id, done }
@@ -15,6 +18,7 @@ export function createTicket({ state, signal }) {
     say("sent", "…");
   }
 
+  /** @param {string} text */
   function say(outcome, text) {
     setAttribute(el, "data-state", outcome);
     setText(el, text);

@@ -6,7 +6,7 @@
 const docked = new Map(); // id of a widget -> { node, close } of the place where a view of it stands beside
 const changes = new EventTarget(); // all views of a widget share this module
 
-const FRAMED = "This front end shows outputs in a frame of their own, which a panel cannot leave";
+const FRAMED = "This front end shows each output in a separate frame, which a panel cannot leave";
 const BLIND = "after the cell"; // a new view could not ask for anything before the cell ends
 
 export function createDock({ model, root, state, signal }) {

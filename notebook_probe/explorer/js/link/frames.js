@@ -3,6 +3,10 @@
 /**
  * `{ message, buffers }` of a frame as it was drawn: what was sent, or of what was left out what the
  * frame `base` has; null where that is not `last`, the last one that arrived.
+ * @param {SentFrame} sent
+ * @param {Buffers} buffers
+ * @param {WholeFrame | null} last
+ * @returns {WholeFrame | null}
  */
 export function wholeFrame({ base, kept, ...said }, buffers, last) {
   if (base === undefined) return { message: said, buffers };
@@ -30,9 +34,15 @@ export function wholeFrame({ base, kept, ...said }, buffers, last) {
   return { message, buffers: whole };
 }
 
-/** float32 buffer: per series n x values, n y values, then those of its average; x relative to x0. */
+/**
+ * float32 buffer: per series n x values, n y values, then those of its average; x relative to x0.
+ * @param {LinesFrame} message
+ * @param {Buffers} buffers
+ * @returns {DecodedLines}
+ */
 export function decodeLines(message, buffers) {
   const floats = floatsOf(buffers[0]);
+  /** @type {(offset: number, n: number) => Points} */
   const points = (offset, n) => ({
     x: floats.subarray(offset, offset + n),
     y: floats.subarray(offset + n, offset + 2 * n),
@@ -45,7 +55,12 @@ export function decodeLines(message, buffers) {
   return { ...message, series };
 }
 
-/** Row-major blocks: mean, state (0 value, 1 not measured, 2 NaN or infinite), maximum. */
+/**
+ * Row-major blocks: mean, state (0 value, 1 not measured, 2 NaN or infinite), maximum.
+ * @param {HeatFrame} message
+ * @param {Buffers} buffers
+ * @returns {DecodedHeat}
+ */
 export function decodeHeat(message, buffers) {
   const index = new Map(message.rows.map((module, row) => [module, row]));
   return {
@@ -57,7 +72,12 @@ export function decodeHeat(message, buffers) {
   };
 }
 
-/** Halves of float32, a row's elements after the other's, and the last vectors; see the kernel. */
+/**
+ * Halves of float32, a row's elements after the other's, and the last vectors; see the kernel.
+ * @param {VectorsFrame} message
+ * @param {Buffers} buffers
+ * @returns {DecodedVectors}
+ */
 export function decodeVectors(message, buffers) {
   const halves = bytesOf(buffers[0]).slice();
   const wide = Uint32Array.from(new Uint16Array(halves.buffer), (half) => half << 16);
@@ -73,11 +93,15 @@ export function decodeVectors(message, buffers) {
   return { ...message, rows };
 }
 
+/** @param {ArrayBufferView} view */
 function bytesOf(view) {
   return new Uint8Array(view.buffer, view.byteOffset, view.byteLength);
 }
 
-// A buffer may start anywhere in its message, float32 only at a multiple of four.
+/**
+ * A buffer may start anywhere in its message, float32 only at a multiple of four.
+ * @param {ArrayBufferView} view
+ */
 function floatsOf(view) {
   if (view.byteOffset % 4 === 0)
     return new Float32Array(view.buffer, view.byteOffset, view.byteLength >> 2);

@@ -19,7 +19,7 @@ export function createKernelLink({ model, root, state, fail, signal }) {
   let acknowledging = 0;
   let asked = 0;
   let lastMessageMs = performance.now();
-  let unanswered = false;
+  let askedMs = null; // of the first request that has no answer yet
   let unreachable = false;
   let onScreen = true;
   let sentVisible = null; // what the kernel knows of it
@@ -86,9 +86,11 @@ export function createKernelLink({ model, root, state, fail, signal }) {
     };
   }
 
+  /** @param {Buffers} buffers */
   function receive(message, buffers) {
     lastMessageMs = performance.now();
-    unanswered = unreachable = false;
+    askedMs = null;
+    unreachable = false;
     if (message.v !== VERSION) return fail(versionHint(message.v));
     const receiver = receivers[message.type] ?? receiverOfPart(message.type);
     if (!receiver) return undefined; // a newer kernel may say more than we show
@@ -119,12 +121,16 @@ export function createKernelLink({ model, root, state, fail, signal }) {
     state.emit("tickets");
   }
 
-  /** Silence is worth a word while an answer is due, or a report: one comes every second. */
+  /**
+   * Silence is worth a word while an answer is due, or a report: one comes every second. An idle
+   * kernel has nothing to say, so that an answer is waited for from the request on.
+   */
   function checkSilence() {
     const { state: running, rate } = state.status;
-    const due = unanswered || REPORTING.includes(running);
     const patience = Math.max(SILENT_MS, rate ? 3000 / rate : 0); // a step may take long
-    const late = due && sentVisible !== false && performance.now() - lastMessageMs > patience;
+    const isLate = (sinceMs) => performance.now() - sinceMs > patience;
+    const overdue = (askedMs !== null && isLate(askedMs)) || (REPORTING.includes(running) && isLate(lastMessageMs));
+    const late = overdue && sentVisible !== false;
     const silent = state.model.live && (unreachable || late);
     if (silent === state.silent) return;
     state.silent = silent;
@@ -156,14 +162,12 @@ export function createKernelLink({ model, root, state, fail, signal }) {
 
   return {
     view,
-    send(type, fields) {
-      unanswered = true;
-      return send(type, fields);
-    },
+    send,
     /** A request with a ticket; returns the ticket's id. */
     ask(type, fields) {
       const id = `${view}-${++asked}`;
-      if (!this.send(type, { id, ...fields })) queueMicrotask(() => refuse(id));
+      askedMs ??= performance.now();
+      if (!send(type, { id, ...fields })) queueMicrotask(() => refuse(id));
       return id;
     },
     painted(kind, seq) {

@@ -16,7 +16,7 @@ async function renderSaved({ model, el }) {
     return await openPackage(model.get("_saved"), el);
   } catch {
     const image = document.createElement("img");
-    image.alt = "The panel as it was last; its kernel has gone";
+    image.alt = "The last picture of the panel; its kernel has gone";
     image.src = "data:image/png;base64," + model.get("_picture");
     el.replaceChildren(image);
     return undefined;
@@ -26,7 +26,10 @@ async function renderSaved({ model, el }) {
 /** All of its code that is kept. */
 const SAVED_VIEW = `${openPackage}\n${renderSaved}\nexport default { render: renderSaved };`;
 
-/** Keep what is new, as long as the panel is shown; the newest view does it for all. */
+/**
+ * Keep what is new, as long as the panel is shown; the newest view does it for all.
+ * @param {AbortSignal} signal
+ */
 export function keepInNotebook(model, signal) {
   const keep = () => kept(model, signal).catch(() => {}); // not JupyterLab: its outputs are kept
   for (const name of ["_picture", "_saved"]) {
@@ -44,6 +47,7 @@ export async function isLeftAlone(model) {
   return own.comm_live === false;
 }
 
+/** @param {AbortSignal} signal */
 async function kept(model, signal) {
   const notebook = model.widget_manager.context.model;
   const own = await model.widget_manager.get_model(model.get("_own_id"));

@@ -5,13 +5,18 @@ import { EMPTY_SELECTION, hasSeries } from "../state.js";
 
 const PATIENCE_MS = 1000;
 
-/** `change(patch)` for clicks here, `receive(message)` for what the kernel says. */
+/**
+ * `change(patch)` for clicks here, `receive(message)` for what the kernel says.
+ * @param {PanelState} state
+ * @param {AbortSignal} signal
+ */
 export function createSelection(state, send, signal) {
   let waiting = 0;
   let late = null;
   signal.addEventListener("abort", () => clearTimeout(waiting));
   const sendSoon = throttled(100, () => send("selection", state.selection), signal);
 
+  /** @param {PanelSelection} selection */
   function adopt(selection, meanwhile = () => {}) {
     state.selection = selection;
     meanwhile();

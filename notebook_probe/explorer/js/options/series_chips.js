@@ -6,6 +6,7 @@ import { rgbOf, seriesColour, seriesDash } from "../plots/colour.js";
 import { fitChips } from "./fitted_chips.js";
 import { createPopover } from "../controls/popover.js";
 
+/** @param {Pick<PanelParts, "state" | "selection" | "theme" | "signal">} parts */
 export function createSeriesChips({ state, selection, theme, signal }) {
   const chips = element("span", { class: "nbp-chips", role: "group", "aria-label": "Series drawn" });
   const restButton = element("button", {

@@ -4,6 +4,7 @@ import { element, setAttribute, setText } from "../dom.js";
 import { weightAt } from "../format.js";
 import { smoothingText } from "./smoothing_text.js";
 
+/** @param {Pick<PanelParts, "state" | "selection" | "signal">} parts */
 export function createSmoothing({ state, selection, signal }) {
   const slider = element("input", {
     type: "range",
@@ -32,7 +33,7 @@ export function createSmoothing({ state, selection, signal }) {
     el,
     show() {
       const { smooth } = state.selection;
-      if (weightAt(Number(slider.value)) !== smooth) slider.value = -Math.log10(1 - smooth);
+      if (weightAt(Number(slider.value)) !== smooth) slider.value = String(-Math.log10(1 - smooth));
       setAttribute(slider, "aria-valuetext", smooth);
       setText(weight, smooth ? String(smooth).padEnd(4, "0") : "none");
       setText(sentence, smoothingText(state));

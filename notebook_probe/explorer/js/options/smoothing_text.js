@@ -2,7 +2,10 @@
 
 import { significant } from "../format.js";
 
-/** What the average is of, and where it is held back. */
+/**
+ * What the average is of, and where it is held back.
+ * @param {Pick<PanelState, "selection" | "lines">} state
+ */
 export function smoothingText({ selection: { smooth }, lines }) {
   if (!smooth) return "Every value as it was recorded.";
   const of = `The running average of about ${significant(1 / (1 - smooth), 2)} recorded values.`;

@@ -2,7 +2,11 @@
 
 import { shortName } from "../names.js";
 
-/** A name no wider than `room` pixels. */
+/**
+ * A name no wider than `room` pixels.
+ * @param {CanvasRenderingContext2D} context
+ * @param {string} text
+ */
 export function fittedText(context, text, room) {
   return shortName(text, (short) => context.measureText(short).width <= room);
 }

@@ -1,6 +1,6 @@
 /** A canvas that fits its place: device pixels, one paint per animation frame, the newest wins. */
 
-import { element, setAttribute, setHidden, setText } from "../dom.js";
+import { element, penOf, setAttribute, setHidden, setText } from "../dom.js";
 
 const KEPT_TIMES = 31;
 
@@ -18,7 +18,7 @@ export function createPlot({ className, label, paint, resized, fail, signal }) {
   const tip = element("div", { class: "nbp-tip", hidden: "" });
   const note = element("div", { class: "nbp-note", hidden: "" });
   const el = element("div", { class: "nbp-plot" }, canvas, band, cursor, pin, note, tip);
-  const context = canvas.getContext("2d");
+  const context = penOf(canvas);
   const times = [];
   let pending = 0;
   const size = { width: 0, height: 0 };
@@ -64,7 +64,10 @@ function median(values) {
   return sorted[sorted.length >> 1] ?? 0;
 }
 
-/** The dashed line at a step, or nothing where it lies outside the axis. */
+/**
+ * The dashed line at a step, or nothing where it lies outside the axis.
+ * @param {Plot} plot
+ */
 export function placeCursor(plot, x, left, right, top, bottom) {
   const outside = !(x >= left - 0.5 && x <= right + 0.5);
   setHidden(plot.cursor, outside);
@@ -73,30 +76,45 @@ export function placeCursor(plot, x, left, right, top, bottom) {
   plot.cursor.style.height = `${bottom - top}px`;
 }
 
-/** Where the axes of a canvas lie and which steps they span, for tests and tools. */
+/**
+ * Where the axes of a canvas lie and which steps they span, for tests and tools.
+ * @param {HTMLCanvasElement} canvas
+ * @param {Axis} axis
+ */
 export function describeAxes(canvas, { left, top, right, bottom }, axis) {
   setAttribute(canvas, "data-box", JSON.stringify([left, top, right, bottom]));
   setAttribute(canvas, "data-axis", JSON.stringify([axis.low, axis.high]));
 }
 
-/** A sentence where a picture would be; none hides it. */
+/**
+ * A sentence where a picture would be; none hides it.
+ * @param {Plot} plot
+ * @param {string} text
+ */
 export function showNote(plot, text) {
   setText(plot.note, text);
   setHidden(plot.note, !text);
 }
 
+/** @param {Plot} plot */
 export function hideTip(plot) {
   setHidden(plot.tip, true);
   setHidden(plot.pin, true);
 }
 
-/** A dot on the point that the tip speaks of. */
+/**
+ * A dot on the point that the tip speaks of.
+ * @param {Plot} plot
+ */
 export function placePin(plot, x, y) {
   setHidden(plot.pin, false);
   plot.pin.style.transform = `translate(${x.toFixed(1)}px, ${y.toFixed(1)}px)`;
 }
 
-/** Rows of text beside a point, on the side where there is room. */
+/**
+ * Rows of text beside a point, on the side where there is room.
+ * @param {Plot} plot
+ */
 export function showTip(plot, x, y, rows) {
   plot.tip.replaceChildren(...rows);
   setHidden(plot.tip, false);

@@ -7,6 +7,8 @@ const DRAG_PX = 4;
 /**
  * Calls `hover(x, y)`, `leave()`, `click(x, y, second)`, `range(x0, x1)`, `reset()`, in CSS pixels;
  * `second` marks the second click of a double-click.
+ * @param {Plot} plot
+ * @param {AbortSignal} signal
  */
 export function trackPointer(plot, bounds, calls, signal) {
   let start = null;

@@ -12,7 +12,10 @@ export function rightMargin(width) {
   return Math.round(Math.min(190, Math.max(116, width * 0.26)));
 }
 
-/** Steps both plots show: the window, else all that was recorded; null before the first value. */
+/**
+ * Steps both plots show: the window, else all that was recorded; null before the first value.
+ * @param {PanelState} state
+ */
 export function stepRange(state) {
   if (state.selection.window)
     return { low: state.selection.window[0], high: state.selection.window[1] };
@@ -29,6 +32,7 @@ export function stepRange(state) {
   return { low, high: Math.max(low + 1, ...ends) };
 }
 
+/** @param {PanelState} state */
 export function stepAxis(state, left, right) {
   const range = stepRange(state);
   return (
@@ -36,7 +40,10 @@ export function stepAxis(state, left, right) {
   );
 }
 
-/** The x axis of the lines: steps like the heat map, their logarithm, or time. */
+/**
+ * The x axis of the lines: steps like the heat map, their logarithm, or time.
+ * @param {PanelState} state
+ */
 export function lineAxis(state, drawn, left, right) {
   const { x_axis: kind, log_x: log, window } = state.selection;
   if (kind === "step") {
@@ -50,7 +57,10 @@ export function lineAxis(state, drawn, left, right) {
   return stepScale(low, Math.max(high, low + 0.1), false, log, left, right, OF_TIME);
 }
 
-/** Step -> x of the lines and back; on a time axis by the longest series, linear between its ends. */
+/**
+ * Step -> x of the lines and back; on a time axis by the longest series, linear between its ends.
+ * @param {PanelState} state
+ */
 export function stepMapping(state, drawn) {
   if (state.selection.x_axis === "step") return { x: (step) => step, step: (x) => x };
   const longest = drawn.reduce((best, one) => (one.n > (best?.n ?? 1) ? one : best), null);
@@ -64,7 +74,12 @@ export function stepMapping(state, drawn) {
   };
 }
 
-/** Tick labels under a plot and faint lines through it. */
+/**
+ * Tick labels under a plot and faint lines through it.
+ * @param {CanvasRenderingContext2D} context
+ * @param {Axis} axis
+ * @param {Colours} colours
+ */
 export function paintStepAxis(context, axis, colours, top, bottom, grid) {
   context.font = colours.font;
   context.textAlign = "center";

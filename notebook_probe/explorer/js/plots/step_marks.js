@@ -9,19 +9,27 @@ const TALL_PX = 8;
 const MOST_TEXTS = 4;
 const FAINT = 0.45; // of the line that was left
 
-/** What stands below an axis: the heavier hides the lighter. A new kind of mark is a row here. */
+/** @typedef {(context: CanvasRenderingContext2D, px: number, bottom: number, colours: Colours) => void} PaintMark */
+
+/**
+ * What stands below an axis: the heavier hides the lighter. A new kind of mark is a row here.
+ * @type {Record<string, { weight: number, colour: keyof Colours, paint: PaintMark }>}
+ */
 const KINDS = {
   done: { weight: 1, colour: "brand", paint: paintTick },
   checkpoint: { weight: 2, colour: "brand", paint: paintDiamond },
-  look: { weight: 3, colour: "brand", paint: (...at) => paintSquare(...at, false) },
-  shown_look: { weight: 3.2, colour: "brand", paint: (...at) => paintSquare(...at, true) },
-  warning: { weight: 4, colour: "amber", paint: (...at) => paintTriangle(...at, false) },
-  severe: { weight: 5, colour: "bad", paint: (...at) => paintTriangle(...at, true) },
+  look: { weight: 3, colour: "brand", paint: square(false) },
+  shown_look: { weight: 3.2, colour: "brand", paint: square(true) },
+  warning: { weight: 4, colour: "amber", paint: triangle(false) },
+  severe: { weight: 5, colour: "bad", paint: triangle(true) },
 };
 
 const OWN = new Set(["checkpoint", "look"]); // events with a mark of their own
 
-/** { step, x, kind, text, left } of all there is, `x` as the lines have it: their axis may be time. */
+/**
+ * { step, x, kind, text, left } of all there is, `x` as the lines have it: their axis may be time.
+ * @param {PanelState} state
+ */
 export function stepMarks(state, mapping) {
   const { lines } = state;
   const found = markedAlerts(state).map(({ step, severity, rule, text, left }) => {
@@ -35,6 +43,11 @@ export function stepMarks(state, mapping) {
   return [...found, ...done];
 }
 
+/**
+ * @param {string} kind
+ * @param {number} step
+ * @param {Pick<PanelState, "looked">} state
+ */
 function kindOf(kind, step, { looked }) {
   if (kind === "look" && step === looked) return "shown_look";
   return OWN.has(kind) ? kind : "done";
@@ -55,6 +68,10 @@ export function placeMarks(marks, place, { left, right }) {
   return placed;
 }
 
+/**
+ * @param {CanvasRenderingContext2D} context
+ * @param {Colours} colours
+ */
 export function paintMarks(context, placed, bottom, colours) {
   for (const { px, kind, left } of placed) {
     const { colour, paint } = KINDS[kind];
@@ -79,20 +96,27 @@ export function markTip({ step, texts }) {
   return [element("div", { class: "nbp-tip-head" }, `step ${grouped(step)}`), ...rows];
 }
 
-/** A click on a mark: the cursor stays at its step, and who has more to show of it is told. */
+/**
+ * A click on a mark: the cursor stays at its step, and who has more to show of it is told.
+ * @param {PanelState} state
+ */
 export function pressMark(state, mark) {
   pinCursor(state, mark.step);
   state.pressed = mark;
   state.emit("pressed");
 }
 
-/** The cursor stays at a step until it is sent elsewhere. */
+/**
+ * The cursor stays at a step until it is sent elsewhere.
+ * @param {PanelState} state
+ */
 export function pinCursor(state, step, more = {}) {
   state.pinned = { step, row: null, from: "pin", ...more };
   state.cursor = state.pinned;
   state.emit("cursor");
 }
 
+/** @param {CanvasRenderingContext2D} context */
 function paintTick(context, px, bottom) {
   const x = Math.round(px) + 0.5;
   context.lineWidth = 1.4;
@@ -102,11 +126,21 @@ function paintTick(context, px, bottom) {
   context.stroke();
 }
 
-function paintSquare(context, px, bottom, colours, filled) {
-  const fill = filled ? context.strokeStyle : colours.ground;
-  outlined(context, fill, () => context.rect(px - 3.5, bottom + 1.5, 7, 7));
+/**
+ * @param {boolean} filled
+ * @returns {PaintMark}
+ */
+function square(filled) {
+  return (context, px, bottom, colours) => {
+    const fill = filled ? context.strokeStyle : colours.ground;
+    outlined(context, fill, () => context.rect(px - 3.5, bottom + 1.5, 7, 7));
+  };
 }
 
+/**
+ * @param {CanvasRenderingContext2D} context
+ * @param {Colours} colours
+ */
 function paintDiamond(context, px, bottom, colours) {
   outlined(context, colours.ground, () => {
     context.moveTo(px, bottom + 0.5);
@@ -117,6 +151,7 @@ function paintDiamond(context, px, bottom, colours) {
   });
 }
 
+/** @param {CanvasRenderingContext2D} context */
 function outlined(context, fill, shape) {
   context.lineWidth = 1.4;
   context.lineJoin = "round";
@@ -127,15 +162,21 @@ function outlined(context, fill, shape) {
   context.stroke();
 }
 
-function paintTriangle(context, px, bottom, colours, filled) {
-  context.lineWidth = 1.4;
-  context.lineJoin = "round";
-  context.beginPath();
-  context.moveTo(px, bottom + 1.5);
-  context.lineTo(px + 4.5, bottom + TALL_PX + 1);
-  context.lineTo(px - 4.5, bottom + TALL_PX + 1);
-  context.closePath();
-  if (!filled) context.fillStyle = colours.ground;
-  context.fill();
-  context.stroke();
+/**
+ * @param {boolean} filled
+ * @returns {PaintMark}
+ */
+function triangle(filled) {
+  return (context, px, bottom, colours) => {
+    context.lineWidth = 1.4;
+    context.lineJoin = "round";
+    context.beginPath();
+    context.moveTo(px, bottom + 1.5);
+    context.lineTo(px + 4.5, bottom + TALL_PX + 1);
+    context.lineTo(px - 4.5, bottom + TALL_PX + 1);
+    context.closePath();
+    if (!filled) context.fillStyle = colours.ground;
+    context.fill();
+    context.stroke();
+  };
 }

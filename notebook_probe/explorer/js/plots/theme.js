@@ -5,10 +5,16 @@ import { element } from "../dom.js";
 const AGAIN_MS = 1000;
 const ROLES = ["ink", "soft", "line", "edge", "ground", "brand", "bad", "amber"];
 
-/** `read()` gives the colours now; `emit("theme")` follows when the page changes its theme. */
+/**
+ * `read()` gives the colours now; `emit("theme")` follows when the page changes its theme.
+ * @param {HTMLElement} root
+ * @param {Pick<PanelState, "emit">} state
+ * @param {AbortSignal} signal
+ */
 export function createTheme(root, state, signal) {
   const probes = ROLES.map((role) => element("span", { style: `color: var(--nbp-${role})` }));
   root.append(element("span", { hidden: "" }, ...probes));
+  /** @type {Colours | null} */
   let known = null; // whoever asks the browser has it lay the page out at once, and the frame once more
   let lookedMs = 0;
   let looking = false;
@@ -39,10 +45,12 @@ export function createTheme(root, state, signal) {
     root.style.colorScheme = isDark ? "dark" : "light";
   }
 
+  /** @returns {Colours} */
   function look() {
     adopt(); // where it stands is known from the first drawing on
     const colours = ROLES.map((role, k) => [role, getComputedStyle(probes[k]).color]);
-    return { ...Object.fromEntries(colours), font: `11px ${getComputedStyle(root).fontFamily}` };
+    const byRole = /** @type {Omit<Colours, "font">} */ (Object.fromEntries(colours));
+    return { ...byRole, font: `11px ${getComputedStyle(root).fontFamily}` };
   }
 
   /** A style sheet may change without a word: behind a frame, when the page is laid out, asking is cheap. */
@@ -56,6 +64,7 @@ export function createTheme(root, state, signal) {
   }
 
   return {
+    /** @returns {Colours} */
     read() {
       if (known && !looking && performance.now() - lookedMs > AGAIN_MS) {
         looking = true;

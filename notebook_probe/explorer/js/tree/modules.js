@@ -4,6 +4,7 @@
  * Wire rows (path, class, n_params, n_own_params, parent) -> rows with depth and children; entries
  * (path, module) are no modules, single calls or parameters, and stand first below theirs. What
  * fits one place fits all that the kernel counts among its kind, `fitKind`.
+ * @param {Pick<ModelMessage, "modules" | "entries" | "kinds">} model
  */
 export function indexModules({ modules: table, entries, kinds }) {
   const rows = table.map(([path, kind, nParams, nOwnParams]) =>
@@ -25,10 +26,18 @@ export function indexModules({ modules: table, entries, kinds }) {
   return { modules, byPath: new Map(rows.map((row) => [row.path, row])) };
 }
 
+/**
+ * @param {Pick<TreeRow, "path" | "kind" | "nParams" | "nOwnParams" | "entry">} fields
+ * @returns {TreeRow}
+ */
 function newRow(fields) {
   return { ...fields, name: fields.path, above: null, depth: 0, children: [] };
 }
 
+/**
+ * @param {TreeRow} row
+ * @param {TreeRow | undefined} above
+ */
 function putBelow(row, above) {
   if (!above) return;
   row.above = above;
@@ -37,9 +46,15 @@ function putBelow(row, above) {
   if (row.path.startsWith(called)) row.name = row.path.slice(called.length);
 }
 
-/** Rows to show, in forward order, without what lies below a folded module. */
+/**
+ * Rows to show, in forward order, without what lies below a folded module.
+ * @param {TreeRow[]} modules
+ * @param {Set<string>} folded
+ */
 export function unfoldedRows(modules, folded) {
+  /** @type {TreeRow[]} */
   const shown = [];
+  /** @type {(row: TreeRow) => void} */
   const visit = (row) => {
     shown.push(row);
     if (!folded.has(row.path)) row.children.forEach(visit);
@@ -48,7 +63,11 @@ export function unfoldedRows(modules, folded) {
   return shown;
 }
 
-/** A glob, else an exact class, else a part of a path, else a part of a class. */
+/**
+ * A glob, else an exact class, else a part of a path, else a part of a class.
+ * @param {TreeRow[]} modules
+ * @param {string} query
+ */
 export function searchModules(modules, query) {
   if (/[*?[]/.test(query)) {
     const pattern = globPattern(query);
@@ -62,7 +81,10 @@ export function searchModules(modules, query) {
   return inPath.length ? inPath : modules.filter((row) => row.kind.toLowerCase().includes(part));
 }
 
-/** Shell wildcards; `*` also crosses dots, so "layer1.*" is everything below layer1. */
+/**
+ * Shell wildcards; `*` also crosses dots, so "layer1.*" is everything below layer1.
+ * @param {string} glob
+ */
 function globPattern(glob) {
   const source = glob.replace(/[.+^${}()|\\]/g, "\\$&").replace(/\[!/g, "[^");
   const closed = /\[[^\]]*$/.test(source) ? source.replace(/\[/g, "\\[") : source;

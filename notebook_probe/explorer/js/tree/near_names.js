@@ -2,12 +2,16 @@
 
 const MOST = 3;
 
-/** "Nothing is called conv9; near: conv1, conv2": names of modules and classes with few letters changed. */
+/**
+ * "Nothing is called conv9; near: conv1, conv2": names of modules and classes with few letters changed.
+ * @param {string} query
+ */
 export function nothingFound(modules, query) {
   const near = nearNames(modules, query);
   return `Nothing is called ${query}${near.length ? `; near: ${near.join(", ")}` : ""}`;
 }
 
+/** @param {string} query */
 function nearNames(modules, query) {
   const wanted = query.toLowerCase();
   const most = Math.max(1, Math.floor(wanted.length / 3));
@@ -28,7 +32,7 @@ function lettersChanged(one, other, most) {
   for (let row = 1; row <= one.length; row++) {
     const line = [row];
     for (let k = 1; k <= other.length; k++) {
-      const changed = above[k - 1] + (one[row - 1] !== other[k - 1]);
+      const changed = above[k - 1] + Number(one[row - 1] !== other[k - 1]);
       line.push(Math.min(changed, above[k] + 1, line[k - 1] + 1));
     }
     if (Math.min(...line) > most) return most + 1;

@@ -59,7 +59,10 @@ export function emptyRow(id) {
   return Object.assign(node, { parts });
 }
 
-/** Its own alerts; of a folded row all inside, too. Returns them in words. */
+/**
+ * Its own alerts; of a folded row all inside, too. Returns them in words.
+ * @param {string} path
+ */
 function fillBadge(node, { own, inside }, path, closed) {
   const found = (closed ? inside : own).get(path);
   setHidden(node, !found);

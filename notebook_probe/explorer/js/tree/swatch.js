@@ -1,5 +1,6 @@
 /** Beside each module's name: a strip of the heat map, for the whole model the first scalar as a line. */
 
+import { penOf } from "../dom.js";
 import { ROOT } from "../names.js";
 import { paintSparkline } from "../controls/sparkline.js";
 
@@ -7,12 +8,21 @@ const ROOM_PX = 60; // with the gap beside it
 
 const painted = new WeakMap();
 
-/** What the swatch of a module leaves less for its name; 0 where there is nothing to draw. */
+/**
+ * What the swatch of a module leaves less for its name; 0 where there is nothing to draw.
+ * @param {string} path
+ * @param {Pick<PanelState, "status" | "heatPicture">} state1
+ */
 export function swatchRoom(path, { status, heatPicture }) {
   return (path === ROOT && status.scalar) || heatPicture?.placeOf(path) ? ROOM_PX : 0;
 }
 
-/** Draw the module's row of the heat map, or the line, once per picture. */
+/**
+ * Draw the module's row of the heat map, or the line, once per picture.
+ * @param {HTMLCanvasElement} canvas
+ * @param {string} path
+ * @param {PanelState} state
+ */
 export function paintSwatch(canvas, path, state, colour) {
   const scalar = path === ROOT ? state.status.scalar : null;
   const picture = scalar ?? state.heatPicture?.image ?? null;
@@ -25,11 +35,16 @@ export function paintSwatch(canvas, path, state, colour) {
   else paintStrip(canvas, path, state);
 }
 
+/**
+ * @param {HTMLCanvasElement} canvas
+ * @param {string} path
+ * @param {Pick<PanelState, "heatPicture">} state2
+ */
 function paintStrip(canvas, path, { heatPicture }) {
   [canvas.width, canvas.height] = [128, 10];
   const place = heatPicture?.placeOf(path);
   if (!place) return;
   const { image } = heatPicture;
-  const context = canvas.getContext("2d");
+  const context = penOf(canvas);
   context.drawImage(image, 0, place[0], image.width, place[1], 0, 0, canvas.width, canvas.height);
 }

@@ -149,7 +149,10 @@ export function createTree({ state, theme, attached, signal }) {
     choose(path, event.shiftKey, event.ctrlKey || event.metaKey);
   }
 
-  /** Mark one row, a range from the anchor, or add and remove one. */
+  /**
+   * Mark one row, a range from the anchor, or add and remove one.
+   * @param {string} path
+   */
   function choose(path, range, toggled) {
     current = path;
     if (range && anchor !== null) {
@@ -164,6 +167,7 @@ export function createTree({ state, theme, attached, signal }) {
     return mark(marked);
   }
 
+  /** @param {string} path */
   function toggle(path) {
     if (!folded.delete(path)) folded.add(path);
     list();
@@ -194,6 +198,7 @@ export function createTree({ state, theme, attached, signal }) {
     event.stopPropagation();
   }
 
+  /** @param {string} path */
   function keepInSight(path) {
     const top = shown.findIndex((row) => row.path === path) * ROW_PX;
     const { scrollTop, clientHeight } = scroller;

@@ -2,7 +2,10 @@
 
 import { element } from "../dom.js";
 
-/** Loaded at once; a new text needs a new one, with an element of its own. */
+/**
+ * Loaded at once; a new text needs a new one, with an element of its own.
+ * @param {string} text
+ */
 export function createModule(text) {
   const el = element("div", { class: "nbp-own-drawing" });
   const blobUrl = URL.createObjectURL(new Blob([text], { type: "text/javascript" }));

@@ -25,7 +25,8 @@ export function createView({ name, link, folded: foldedChanged, signal }) {
     element("div", { class: "nbp-own-head" }, fold, cost),
     place,
   );
-  let row = { folded: false, error: "", where: "", n_errors: 0, summary: "" };
+  /** @type {ViewRow} */
+  let row = { name, summary: "", folded: false, cost_s: null, every_s: null, error: "", where: "", n_errors: 0 };
   let wanted = null; // folded or not, until the kernel knows
   let module = null;
   let shown = note;
@@ -105,7 +106,7 @@ export function createView({ name, link, folded: foldedChanged, signal }) {
       try {
         await forms[message.form](message);
       } catch (error) {
-        setText(note, `This picture cannot be shown: ${error.message}`);
+        setText(note, `This picture cannot be shown: ${error instanceof Error ? error.message : error}`);
         show(note);
       }
       if (!signal.aborted) link.painted(name, message.seq);

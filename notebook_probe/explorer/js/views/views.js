@@ -3,6 +3,7 @@
 import { element, setHidden } from "../dom.js";
 import { createView } from "./view.js";
 
+/** @param {Pick<PanelParts, "state" | "link" | "signal">} parts */
 export function createViews({ state, link, signal }) {
   const el = element("div", { class: "nbp-own-views", hidden: "" });
   const views = new Map(); // by name

@@ -21,7 +21,7 @@ export function createBody({ rows, scroller, act, seen, signal }) {
   observer.observe(scroller); // it has no height before it stands in the page
   signal.addEventListener("abort", () => observer.disconnect());
   const listen = (node, type, run) => node.addEventListener(type, run, { signal });
-  listen(scroller, "scroll", () => requestAnimationFrame(refresh));
+  listen(scroller, "scroll", () => requestAnimationFrame(() => refresh()));
   listen(el, "click", clicked);
   listen(el, "focusin", (event) => (focused = placeOf(event.target)));
   listen(scroller, "keydown", pressed);

@@ -71,8 +71,8 @@ export function createPicking({ rows, dialogs, pick, signal }) {
 
     function moved(event) {
       const by = { ArrowDown: 1, ArrowUp: -1 }[event.key];
-      const stops = [search, ...list.querySelectorAll("input")];
-      const at = stops.indexOf(document.activeElement);
+      const stops = [search, .../** @type {NodeListOf<HTMLInputElement>} */ (list.querySelectorAll("input"))];
+      const at = stops.findIndex((one) => one === document.activeElement);
       if (event.key !== "Escape" && event.key !== "Tab") event.stopPropagation();
       if (!by || at < 0) return;
       stops[Math.min(Math.max(at + by, 0), stops.length - 1)].focus();

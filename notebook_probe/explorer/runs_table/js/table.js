@@ -66,7 +66,7 @@ function render({ model, el }) {
     }
     head.refresh();
     filter.refresh();
-    table.setAttribute("aria-rowcount", rows.order.length + 1);
+    table.setAttribute("aria-rowcount", String(rows.order.length + 1));
   }
 
   /** Show the columns in which runs differ now, unless others were picked. */
@@ -134,7 +134,11 @@ function render({ model, el }) {
   };
 }
 
-/** Characters that a head and its cells need at least, and get at most. */
+/**
+ * Characters that a head and its cells need at least, and get at most.
+ * @param {string} name
+ * @returns {[number, number]}
+ */
 function spanOf(name) {
   const parts = name.split(".");
   return [Math.min(16, Math.max(parts.at(-1).length + 2, parts.slice(0, -1).join(".").length)), 24];

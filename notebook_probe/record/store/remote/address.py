@@ -1,8 +1,9 @@
-"""Which store a user means: a URL, a zarr Store, an icechunk repository, with options or not."""
+"""Parsing of a store: a URL, a zarr Store, an icechunk repository, with options or not."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
+from os import PathLike
 from pathlib import Path
 from typing import Any
 
@@ -11,7 +12,7 @@ from zarr.storage import ObjectStore
 
 from notebook_probe.errors import ProbeError, RecordFormatError, RecordWriteError
 from notebook_probe.record.store.location import Location, RemoteStore, local_path, new_folder
-from notebook_probe.record.store.place import LocalPlace, Place
+from notebook_probe.record.store.place import LocalRecordFolder, RecordFolder
 from notebook_probe.record.store.remote.engine import Engine
 from notebook_probe.record.store.remote.icechunk import IcechunkEngine
 from notebook_probe.record.store.remote.objects import ObjectEngine
@@ -31,16 +32,16 @@ store_schemes: Registry[Callable[[str, Mapping[str, Any]], Any]] = Registry(
 
 
 def engine_of(store: RemoteStore) -> Engine:
-    """What writes to ``store``.
+    """Return the engine that writes to ``store``.
 
     Raises
     ------
     UnknownNameError
-        For a URL of a scheme that nobody has registered.
+        A URL with an unregistered scheme.
     MissingExtraError
-        When the package that opens it is missing; the message says which extra has it.
+        The package that opens it is missing; the message names the extra.
     RecordFormatError
-        When it cannot be opened with these options.
+        It cannot be opened with these options.
     """
     target = store.store
     if not isinstance(target, str):
@@ -55,17 +56,24 @@ def engine_of(store: RemoteStore) -> Engine:
         raise RecordFormatError(f"cannot open {url}: {first_line(error)}") from error
 
 
-def place_of(location: Location) -> Place:
-    """Where a writer puts the record that a user wants at ``location``.
+def is_location(target: object) -> bool:
+    """Return whether a record may be there: a path, a URL, or a store of a kind that is known."""
+    kind = type(target).__module__.partition(".")[0]
+    known = isinstance(target, str | PathLike | Store | RemoteStore | Engine)
+    return known or kind in ("obstore", "icechunk")
+
+
+def place_of(location: Location) -> RecordFolder:
+    """Return the place where a writer puts the record for ``location``.
 
     Raises
     ------
     RecordLockedError, RecordFormatError, RecordWriteError
-        When it is in use, holds something else, or cannot be reached.
+        It is in use, contains something else, or cannot be reached.
     """
     path = local_path(location)
     if path is not None:
-        return LocalPlace(new_folder(path))
+        return LocalRecordFolder(new_folder(path))
     store = location if isinstance(location, RemoteStore) else RemoteStore(location)
     engine = engine_of(store)
     name = engine.name if isinstance(store.store, str) else ""  # an object is in this process alone

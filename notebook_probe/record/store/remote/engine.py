@@ -1,4 +1,4 @@
-"""What a store that is not a folder of this machine must be able to do."""
+"""Interface of a store that is not a local folder."""
 
 from __future__ import annotations
 
@@ -13,16 +13,16 @@ from zarr.abc.store import Store
 from notebook_probe.record.format.codec import packed
 from notebook_probe.record.store.location import ROOT_KEY
 
-__all__ = ["Changes", "ConflictError", "Engine", "Leased", "Listing", "chunk_of", "top_of"]
+__all__ = ["CommitDifference", "ConflictError", "Engine", "Leased", "Listing", "chunk_of", "top_of"]
 
 
 class ConflictError(Exception):
-    """Somebody else has replaced what was to be replaced."""
+    """Another process has replaced the content in between."""
 
 
 @dataclass(frozen=True, slots=True)
-class Changes:
-    """What leads a store from one commit of the writer to a later one.
+class CommitDifference:
+    """Difference between two commits of the writer, to apply to a store.
 
     Attributes
     ----------
@@ -35,7 +35,7 @@ class Changes:
     gone : sequence of str
         Keys that nothing refers to once the root is there.
     sent : callable
-        To be told of each chunk that will not be needed again.
+        Called with each chunk that will not be needed again.
     keep : callable
         To be called now and then: it renews the lease, and raises when that is lost.
     """
@@ -50,7 +50,7 @@ class Changes:
 
 @dataclass(frozen=True, slots=True)
 class Leased:
-    """The lease as it lies in a store; ``version`` tells it from any other."""
+    """Lease in a store; ``version`` identifies it."""
 
     content: bytes
     version: Any
@@ -58,47 +58,47 @@ class Leased:
 
 @runtime_checkable
 class Engine(Protocol):
-    """One kind of store, as the writer of one record sees it. Errors are whatever it raises."""
+    """One kind of store, for the writer of one record. May raise any error."""
 
     name: str
     every_s: float
     """Seconds between two shipments, unless the user says otherwise."""
 
     def read(self, key: str) -> bytes | None:
-        """The bytes under ``key``, or None."""
+        """Return the bytes under ``key``, or None."""
 
     def keys(self) -> list[str]:
         """Every key of the record."""
 
-    def apply(self, changes: Changes) -> None:
+    def apply(self, changes: CommitDifference) -> None:
         """Make ``changes`` so that a reader sees the store before or after them, at any moment.
 
-        Called by the shipper's thread. When it fails half-way it is called again.
+        Called by the shipper's thread. If it fails half-way, it is called again.
         """
 
     def lease(self) -> Leased | None:
-        """The lease that lies there, or None."""
+        """Return the lease in the store, or None."""
 
     def swap_lease(self, content: bytes, before: Leased | None) -> Leased:
         """Put a lease in the place of ``before``, or raise ConflictError when another is there."""
 
     def drop_lease(self, held: Leased) -> None:
-        """Remove the lease that is held."""
+        """Remove our lease."""
 
     def reader(self) -> Store:
-        """What zarr reads from: the newest commit, when it is asked."""
+        """Return a store for zarr with the newest commit."""
 
 
 @runtime_checkable
 class Listing(Protocol):
-    """An engine that tells at once what lies at the top of its store."""
+    """An engine that can list the top of its store in one request."""
 
     def top(self) -> dict[str, str]:
-        """What tells each object from what was there before, by name; prefixes end in ``/``."""
+        """Return a version of each object by name; prefixes end in ``/``."""
 
 
 def top_of(engine: Engine) -> dict[str, str]:
-    """As `Listing.top`, of any; what is read of others is no more than the root's own bytes."""
+    """Return `Listing.top` of any engine; others read only the root's bytes."""
     if isinstance(engine, Listing):
         return engine.top()
     found: dict[str, str] = {}
@@ -109,7 +109,7 @@ def top_of(engine: Engine) -> dict[str, str]:
 
 
 def chunk_of(path: Path) -> bytes | None:
-    """The bytes of a chunk to ship, compressed when they are not; None when the file has gone."""
+    """Return the bytes of a chunk to ship, always compressed; None if the file is missing."""
     try:
         return packed(path.read_bytes())
     except FileNotFoundError:

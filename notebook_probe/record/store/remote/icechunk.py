@@ -1,4 +1,4 @@
-"""icechunk: a versioned store, in which every shipment is a commit that can be opened for good."""
+"""icechunk: a versioned store, in which every shipment is a commit that stays readable."""
 
 from __future__ import annotations
 
@@ -13,7 +13,12 @@ from zarr.core.buffer import cpu, default_buffer_prototype
 from zarr.core.sync import sync
 
 from notebook_probe.record.store.location import ROOT_KEY
-from notebook_probe.record.store.remote.engine import Changes, ConflictError, Leased, chunk_of
+from notebook_probe.record.store.remote.engine import (
+    CommitDifference,
+    ConflictError,
+    Leased,
+    chunk_of,
+)
 
 if TYPE_CHECKING:
     from icechunk import Repository, Session, Storage
@@ -22,8 +27,11 @@ __all__ = ["IcechunkEngine"]
 
 BRANCH = "main"
 LEASE_BRANCH = "writer"
-"""It takes no other keys than zarr's, so the lease is an attribute on a branch of its own: moving
-a branch is icechunk's conditional write, and the history of the record stays one of flushes."""
+"""Branch for the lease, which is one of its attributes.
+
+A repository accepts only zarr's keys. Moving a branch is icechunk's conditional write, and the
+history of the record stays one of flushes.
+"""
 
 
 class IcechunkEngine:
@@ -51,7 +59,7 @@ class IcechunkEngine:
     def keys(self) -> list[str]:
         return sync(_all(self.reader().list()))
 
-    def apply(self, changes: Changes) -> None:
+    def apply(self, changes: CommitDifference) -> None:
         session = self._repository.writable_session(BRANCH)
         _set(session, ROOT_KEY, changes.root)
         for key, document in changes.documents.items():  # before the chunks: an array must be there
@@ -87,6 +95,7 @@ class IcechunkEngine:
         if LEASE_BRANCH not in self._repository.list_branches():
             self._begin()
         session = self._repository.writable_session(LEASE_BRANCH)
+        # The session is pinned to a snapshot: the commit below fails if the branch has moved since.
         if _lease_of(session) != before:
             raise ConflictError(self.name)
         _set(session, ROOT_KEY, _group({"lease": content.decode()}))

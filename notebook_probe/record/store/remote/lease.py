@@ -1,8 +1,8 @@
-"""One writer per remote record: a lease that ends by itself when its holder does not renew it.
+"""One writer per remote record: a lease that expires unless its holder renews it.
 
-It is a small document that is replaced only on the condition that nobody else has replaced it in
-between. Its end is told by the holder's clock, so the clocks of writers should agree within some
-seconds; where they do not, the loser of the lease notices at its next renewal and ships no more.
+It is a small document that is replaced only if no other process has replaced it in between. Its end
+is given by the holder's clock, so the clocks of writers should agree within some seconds; if they
+do not, the loser of the lease notices at its next renewal and ships no more.
 """
 
 from __future__ import annotations
@@ -25,17 +25,17 @@ RENEW_S = 30.0
 
 
 class Lease:
-    """The right to write to ``engine``, held until `release`.
+    """The right to write to ``engine``, until `release`.
 
     Parameters
     ----------
     token : str
-        Of this writer. A lease with it is the writer's own, also when its process was another.
+        Token of this writer. A lease with it is the writer's own, also in a later process.
 
     Raises
     ------
     RecordLockedError
-        When another writer holds it; the message says which.
+        Another writer has it; the message says which.
     """
 
     def __init__(self, engine: Engine, token: str) -> None:
@@ -57,7 +57,7 @@ class Lease:
         Raises
         ------
         RecordLockedError
-            When another writer has taken it.
+            Another writer has taken it.
         """
         if time.monotonic() - self._renewed > RENEW_S:
             self.renew()
@@ -68,7 +68,8 @@ class Lease:
             self._held = self._swap(self._held)
         except ConflictError:
             found = self._engine.lease()
-            if found is None or _read(found).get("token") != self._token:
+            # None if the store was emptied: the lease is free then, and one writer can take it.
+            if found is not None and _read(found).get("token") != self._token:
                 raise RecordLockedError(
                     f"another writer took over {self._engine.name}: {_holder(found)}"
                 ) from None
@@ -86,6 +87,7 @@ class Lease:
             "started": self._started,
             "ends": time.time() + LEASE_S,
         }
+        # Before the request: its time counts against the lease.
         self._renewed = time.monotonic()
         return self._engine.swap_lease(json.dumps(owner).encode(), before)
 

@@ -1,12 +1,11 @@
-"""One shipment: what the store does not hold yet, in an order that is safe for every reader.
+"""One shipment: everything that the store lacks, in an order that is safe for every reader.
 
-The root is read first. Published rows never change, so whatever chunk is read after it has at least
-the rows that this root speaks of; rows that have come since do no harm. The store gets the chunks,
-then the arrays' own metadata as they stand in this root, then the root. A reader who comes in
-between opens the old root, whose rows are still there.
+The root is read first. Published rows never change, so a chunk read after it has at least the rows
+of this root; newer rows do no harm. The store gets the chunks, then the metadata of the arrays as
+in this root, then the root. A reader in between opens the old root, whose rows still exist.
 
-Only taking rows away breaks this, and a writer does so when it opens a record and never later:
-`Mirror.begin` publishes that in the store before other rows can come in their place.
+Only removing rows breaks this, and a writer does so only when it opens a record:
+`RecordMirror.begin` publishes that in the store before other rows can take their place.
 """
 
 from __future__ import annotations
@@ -19,12 +18,13 @@ from contextlib import suppress
 from pathlib import Path
 from typing import Any, TypeAlias
 
+from notebook_probe.errors import RecordWriteError
 from notebook_probe.record.format.chunks import is_beyond
 from notebook_probe.record.store.location import ROOT_KEY
-from notebook_probe.record.store.remote.engine import Changes, Engine
+from notebook_probe.record.store.remote.engine import CommitDifference, Engine
 from notebook_probe.record.store.remote.spool import Spool, Stamp, digest, stamp
 
-__all__ = ["Mirror"]
+__all__ = ["RecordMirror"]
 
 SETTLED_NS = 10**9
 """A file whose time is younger may change once more without getting another: clocks are coarse."""
@@ -32,7 +32,7 @@ SETTLED_NS = 10**9
 Node: TypeAlias = dict[str, Any]
 
 
-class Mirror:
+class RecordMirror:
     """The record of a spool and its copy in a store.
 
     Parameters
@@ -47,6 +47,8 @@ class Mirror:
         self._keep = keep
         self._root: bytes | None = engine.read(ROOT_KEY)
         self._documents: dict[str, bytes] = {}
+        self.n_sent_again = 0
+        """Objects that had been shipped, and were found to have gone from the store."""
 
     def begin(self) -> None:
         """Publish in the store what the writer has taken away, if anything, and ship the rest."""
@@ -64,6 +66,33 @@ class Mirror:
         self._apply(self._published_chunks(_nodes(json.loads(root))), root)
         return True
 
+    def finish(self) -> None:
+        """Ship the rest, and list what the store has, before the spool goes, which has all.
+
+        Raises
+        ------
+        RecordWriteError
+            The store does not keep what is sent.
+        """
+        self.ship()
+        gone = self._not_there()
+        if not gone:
+            return
+        self.n_sent_again = len(gone)
+        for key in gone:
+            self._spool.note.sent.pop(key, None)
+            self._documents.pop(key, None)
+        self._root = None
+        self.ship()
+        if still := self._not_there():
+            raise RecordWriteError(f"the store lacks {len(still)} objects, such as {still[0]}")
+
+    def _not_there(self) -> list[str]:
+        """Return the keys of the newest commit that the store does not list."""
+        nodes = _nodes(json.loads(self._local_root()))
+        wanted = {*self._published_chunks(nodes), *self._documents, ROOT_KEY}
+        return sorted(wanted.difference(self._engine.keys()))
+
     def _apply(self, found: Mapping[str, Stamp], root: bytes) -> None:
         note, settled_ns = self._spool.note, time.time_ns() - SETTLED_NS
         nodes = _nodes(json.loads(root))
@@ -80,14 +109,14 @@ class Mirror:
         known = self._documents.items()
         changed = {key: text for key, text in documents.items() if (key, text) not in known}
         self._spool.save([digest(self._root), digest(root)])
-        self._engine.apply(Changes(new, changed, root, gone, sent, self._keep))
+        self._engine.apply(CommitDifference(new, changed, root, gone, sent, self._keep))
         self._root, self._documents = root, documents
         for key in gone:
             note.sent.pop(key, None)
         self._spool.save([digest(root)])
 
     def _published_chunks(self, nodes: Mapping[str, Node]) -> dict[str, Stamp]:
-        """The chunks of published rows that lie in the spool, as they are now."""
+        """Return the stamps of the chunks of published rows in the spool."""
         folder = self._spool.folder
         found = {}
         for above, _, names in os.walk(folder):
@@ -108,7 +137,7 @@ def _nodes(root: Node) -> Mapping[str, Node]:
 
 
 def _is_gone(key: str, nodes: Mapping[str, Node]) -> bool:
-    """Whether nothing of what ``nodes`` speak of lies in the chunk under ``key``."""
+    """Return whether the chunk under ``key`` is outside every array in ``nodes``."""
     path, _, place = key.rpartition("/c/")
     node = nodes.get(path, {})
     if node.get("node_type") != "array":
@@ -117,7 +146,7 @@ def _is_gone(key: str, nodes: Mapping[str, Node]) -> bool:
 
 
 def _without(before: Node, now: Node) -> Node | None:
-    """The root ``before`` without what is no longer there ``now``; None when all of it is."""
+    """Return the root ``before`` without what ``now`` lacks; None if it lacks nothing."""
     nodes, left = _nodes(now), {}
     for path, node in _nodes(before).items():
         if path in nodes:

@@ -11,7 +11,12 @@ from typing import TYPE_CHECKING, Any, TypeVar
 from zarr.abc.store import Store
 
 from notebook_probe.record.store.location import ROOT_KEY
-from notebook_probe.record.store.remote.engine import Changes, ConflictError, Leased, chunk_of
+from notebook_probe.record.store.remote.engine import (
+    CommitDifference,
+    ConflictError,
+    Leased,
+    chunk_of,
+)
 
 if TYPE_CHECKING:
     from obstore.store import ObjectStore
@@ -28,8 +33,9 @@ T = TypeVar("T")
 class ObjectEngine:
     """The objects of an obstore store, which begins at the record's own prefix.
 
-    Every object is replaced as a whole. Chunks go first and the root last, so that whoever opens
-    the record finds all that its root speaks of; what nothing refers to is removed after that.
+    Every object is replaced as a whole. Chunks go first and the root last, so that a reader who
+    opens the record finds everything that its root refers to; unreferenced objects are removed
+    after that.
     """
 
     every_s = 15.0
@@ -59,10 +65,10 @@ class ObjectEngine:
         objects = {one["path"]: _tag(one) for one in listed["objects"] if one["path"] != LEASE}
         return {**objects, **{f"{name.rstrip('/')}/": "" for name in listed["common_prefixes"]}}
 
-    def apply(self, changes: Changes) -> None:
+    def apply(self, changes: CommitDifference) -> None:
         asyncio.run(self._apply(changes))
 
-    async def _apply(self, changes: Changes) -> None:
+    async def _apply(self, changes: CommitDifference) -> None:
         async def send(item: tuple[str, Path]) -> None:
             key, path = item
             content = chunk_of(path)
@@ -113,6 +119,8 @@ class ObjectEngine:
         from obstore.exceptions import AlreadyExistsError, NotSupportedError, PreconditionError
 
         try:
+            # Conditional on the version that was read, so that the store decides between two
+            # writers.
             return self._put_lease(content, "create" if before is None else before.version)
         except (AlreadyExistsError, PreconditionError) as error:
             raise ConflictError(self.name) from error
@@ -144,12 +152,12 @@ def _tag(found: Any) -> str:
 
 
 def _version(found: Any) -> dict[str, str]:
-    """What a conditional request compares."""
+    """Return the part of a response that a conditional request compares."""
     return {name: found[name] for name in ("e_tag", "version") if found[name]}
 
 
 async def _each(action: Callable[[T], Awaitable[None]], items: Iterable[T]) -> None:
-    """Do it for every item, `AT_ONCE` of them at a time; the first error ends it."""
+    """Run an action on every item, `AT_ONCE` at a time; the first error ends it."""
     waiting = iter(items)
 
     async def work() -> None:

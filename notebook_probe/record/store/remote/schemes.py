@@ -16,7 +16,7 @@ TIMES: dict[str, Any] = {
     "client_options": {"timeout": "30s", "connect_timeout": "10s", "allow_http": True},
     "retry_config": {"max_retries": 2, "retry_timeout": timedelta(seconds=30)},
 }
-"""Short ones: the shipper tries again by itself. Plain http is for endpoints that say so."""
+"""Short timeouts: the shipper retries. Plain http is for endpoints that say so."""
 
 _memory: dict[str, Any] = {}
 
@@ -31,7 +31,7 @@ def _directory(url: str, options: Mapping[str, Any]) -> Any:
 
 
 def _in_memory(url: str, options: Mapping[str, Any]) -> Any:
-    """Of this process, under this name."""
+    """Return the in-memory store of this process with this name."""
     return _memory.setdefault(url, import_extra("obstore", "cloud", url).store.MemoryStore())
 
 

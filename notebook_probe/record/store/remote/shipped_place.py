@@ -2,22 +2,23 @@
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager, suppress
 from pathlib import Path
 
-from notebook_probe.errors import ProbeError, RecordWriteError
+from notebook_probe.errors import ProbeError, RecordWarning, RecordWriteError
 from notebook_probe.record.store.location import Location
 from notebook_probe.record.store.remote.engine import Engine
 from notebook_probe.record.store.remote.lease import Lease
-from notebook_probe.record.store.remote.mirror import Mirror
+from notebook_probe.record.store.remote.mirror import RecordMirror
 from notebook_probe.record.store.remote.shipper import Shipper, first_line
 from notebook_probe.record.store.remote.spool import Spool
 
 __all__ = ["ShippedPlace"]
 
 BEGIN_S = 60.0
-"""So long a run waits for its first shipment, to tell a wrong address from a slow one."""
+"""Seconds that a run waits for its first shipment, to tell a wrong address from a slow one."""
 
 
 class ShippedPlace:
@@ -33,11 +34,11 @@ class ShippedPlace:
     Raises
     ------
     RecordLockedError
-        When another writer has the store.
+        Another writer has the store.
     RecordFormatError
-        When something else is there.
+        Something else is there.
     RecordWriteError
-        When the store cannot be reached.
+        The store cannot be reached.
     """
 
     def __init__(self, engine: Engine, spool: Path, every_s: float) -> None:
@@ -49,12 +50,14 @@ class ShippedPlace:
             self._lease = Lease(engine, self._spool.note.token)
             failure.callback(self._lease.release)
             self.opening_note = self._spool.fill(engine)
-            mirror = Mirror(self._spool, engine, self._lease.keep)
+            self._mirror = mirror = RecordMirror(self._spool, engine, self._progress)
             failure.pop_all()
         self.folder: Path = self._spool.folder
         self.folder.mkdir(exist_ok=True)
         self.readable: Location = self.folder
-        self._shipper = Shipper(mirror.begin, mirror.ship, self._lease.keep, self._end, every_s)
+        self._shipper = Shipper(
+            mirror.begin, mirror.ship, mirror.finish, self._lease.keep, self._end, every_s
+        )
 
     @property
     def problem(self) -> str:
@@ -67,7 +70,7 @@ class ShippedPlace:
         Raises
         ------
         RecordWriteError
-            When it does not reach the store.
+            It does not reach the store.
         """
         if not self._shipper.start(BEGIN_S):
             problem = self._shipper.problem or f"no answer for {BEGIN_S:.0f} s"
@@ -78,6 +81,15 @@ class ShippedPlace:
 
     def close(self) -> None:
         self._shipper.close()
+        if n := self._mirror.n_sent_again:
+            text = f"{n} objects had gone from {self.name} since they were shipped; sent again"
+            warnings.warn(text, RecordWarning, stacklevel=2)
+            self._mirror.n_sent_again = 0
+
+    def _progress(self) -> None:
+        """Note an answer of the store, and renew the lease if due."""
+        self._shipper.answered()
+        self._lease.keep()
 
     def abandon(self) -> None:
         if self._shipper.is_running:
@@ -88,7 +100,7 @@ class ShippedPlace:
                 self._lease.release()
 
     def _end(self, all_shipped: bool) -> None:
-        """What is in the store need not stay here; the rest is for the next writer."""
+        """Remove the spool if everything was shipped; keep the rest for the next writer."""
         if all_shipped:
             with suppress(Exception):  # then it ends by itself
                 self._lease.release()
@@ -100,7 +112,7 @@ class ShippedPlace:
 
 @contextmanager
 def _reaching(engine: Engine) -> Iterator[None]:
-    """Whatever a library raises becomes a RecordWriteError that names the store."""
+    """Convert any error of a library to a RecordWriteError that names the store."""
     try:
         yield
     except ProbeError:

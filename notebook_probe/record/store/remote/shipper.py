@@ -1,7 +1,7 @@
 """The thread that ships: nothing that goes wrong there reaches training, and nothing is lost by it.
 
-What waits to be shipped is files on disk, never a queue in memory: however long the network is
-away, the next shipment brings the newest state of each file once.
+Files on disk wait to be shipped, never a queue in memory: however long the network is down, the
+next shipment brings the newest state of each file once.
 """
 
 from __future__ import annotations
@@ -14,49 +14,71 @@ from collections.abc import Callable
 
 from notebook_probe.errors import RecordLockedError
 from notebook_probe.record.store.remote.lease import RENEW_S
+from notebook_probe.uninterrupted import InterruptibleCondition
 
 __all__ = ["Shipper", "first_line"]
 
 FIRST_PAUSE_S, LONGEST_PAUSE_S = 1.0, 60.0
-"""After an error; the pause doubles from one to the next."""
+"""Pauses after an error; they double each time."""
 CLOSE_S = 60.0
-"""So long closing tries to reach the store."""
+"""Seconds that closing tries to reach the store, and waits for its answer."""
+SLACK_S = 1.0
+"""Extra seconds for an attempt that ends just in time."""
+QUIET_S = 20.0
+"""Seconds without an answer after which the status reports the store."""
 
 
 class Shipper:
-    """Calls ``ship`` every ``every_s`` seconds.
+    """Thread that calls ``ship`` every ``every_s`` seconds.
 
     Parameters
     ----------
-    begin, ship, keep : callable
-        The first shipment, each one after it, and the renewal of the lease in between.
+    begin, ship, finish, keep : callable
+        The first shipment, each one after it, the last, and the renewal of the lease in between.
     end : callable
-        Called at the end with whether everything is in the store.
+        Called at the end with True if everything is in the store.
     """
 
     def __init__(
         self,
         begin: Callable[[], object],
         ship: Callable[[], object],
+        finish: Callable[[], object],
         keep: Callable[[], object],
         end: Callable[[bool], object],
         every_s: float,
     ) -> None:
-        self.problem = ""
+        self._error = ""
         self.done = False
         """Everything is in the store, and the thread has ended."""
         self._next: Callable[[], object] = begin
-        self._ship, self._keep, self._end = ship, keep, end
+        self._ship, self._finish, self._keep, self._end = ship, finish, keep, end
+        self._asked_at = math.inf
+        """When something was asked of the store that it has not answered yet."""
         self._every_s = every_s
         self._shipped_at = -math.inf
         self._pause_s = 0.0
-        self._is_lost = False
+        self._is_lost = self._gave_up = False
         self._until: float | None = None
         """Set by closing: no attempt begins later."""
         self._requested = self._served = 0
-        self._changed = threading.Condition()
+        self._changed = InterruptibleCondition()
         self._pid = os.getpid()
+        # A daemon: a store that never answers must not keep the interpreter from exiting.
         self._thread = threading.Thread(target=self._run, name="notebook_probe ship", daemon=True)
+
+    @property
+    def problem(self) -> str:
+        """Known reason why not everything is in the store; empty if it may be."""
+        waited_s = time.monotonic() - self._asked_at
+        if waited_s > QUIET_S or (self._gave_up and not self.done):
+            quiet = f"not shipped yet: no answer for {waited_s:.0f} s"
+            return self._error or (quiet if waited_s > 0 else "not shipped yet")
+        return self._error
+
+    def answered(self) -> None:
+        """Note that the store has answered."""
+        self._asked_at = time.monotonic()
 
     @property
     def is_running(self) -> bool:
@@ -71,7 +93,8 @@ class Shipper:
             return bool(self._served) and not self.problem
 
     def flush(self, timeout_s: float) -> bool:
-        """Have everything that is in the spool shipped; False when it was not, or not in time."""
+        """Ship everything in the spool; return False if that failed or took too long."""
+        # In a forked child the thread does not exist, and nobody would answer.
         if os.getpid() != self._pid or not self._thread.is_alive():
             return self.done
         with self._changed:
@@ -91,14 +114,16 @@ class Shipper:
             self._until = self._until or time.monotonic() + wanted_s
             self._changed.notify_all()
         if threading.current_thread() is not self._thread:  # the collector may run in any thread
-            self._thread.join()
+            # An attempt that began in time may wait for its answer for much longer.
+            self._thread.join(max(0.0, self._until - time.monotonic()) + SLACK_S)
+            self._gave_up = self._thread.is_alive()
 
     def _run(self) -> None:
         while not self._is_over():
             self._wait()
             is_last = self._until is not None
             self._serve()
-            self.done = is_last and not self.problem
+            self.done = is_last and not self._error
         self._end(self.done)
 
     def _is_over(self) -> bool:
@@ -106,7 +131,7 @@ class Shipper:
         return self.done or late or (self._is_lost and self._until is not None)
 
     def _wait(self) -> None:
-        """Until a shipment is due: by time, asked for, or the last; after an error by its pause."""
+        """Wait for a shipment: by time, on request, or the last; after an error for its pause."""
         with self._changed:
             if self._until is not None:
                 self._changed.wait(self._pause_s)
@@ -114,6 +139,7 @@ class Shipper:
                 self._changed.wait_for(lambda: self._until is not None, self._pause_s)
             else:
                 rest_s = max(0.0, self._shipped_at + self._every_s - time.monotonic())
+                # Not longer than RENEW_S: the lease needs renewal between two shipments, too.
                 self._changed.wait_for(self._is_requested, min(rest_s, RENEW_S))
 
     def _is_requested(self) -> bool:
@@ -127,25 +153,30 @@ class Shipper:
         requested = self._requested
         if not self._is_lost:
             try:
+                self._asked_at = time.monotonic()
                 self._keep()
                 if self._is_due():
                     self._next()
                     self._next, self._shipped_at = self._ship, time.monotonic()
+                if self._until is not None:
+                    self._finish()
             except RecordLockedError as error:
                 self._is_lost = True
-                self.problem = f"nothing is shipped any more: {error}"
+                self._error = f"nothing is shipped any more: {error}"
             except Exception as error:  # whatever it is: it must not end the thread
-                self.problem = f"not shipped yet: {first_line(error)}"
+                self._error = f"not shipped yet: {first_line(error)}"
                 self._pause_s = min(max(2 * self._pause_s, FIRST_PAUSE_S), LONGEST_PAUSE_S)
             else:
-                self.problem, self._pause_s = "", 0.0
+                self._error, self._pause_s = "", 0.0
+            finally:
+                self._asked_at = math.inf
         with self._changed:
             self._served = requested
             self._changed.notify_all()
 
 
 def first_line(error: BaseException) -> str:
-    """The first line of what the library says; the first of several errors at once."""
+    """Return the first line of a library's error; for several errors at once, of the first."""
     while isinstance(error, BaseExceptionGroup):
         error = error.exceptions[0]
     return f"{type(error).__name__}: {error}".partition("\n")[0]

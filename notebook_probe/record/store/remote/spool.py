@@ -27,22 +27,22 @@ SAFE_KEY = re.compile(r"(?!\.)[\w.%~-]{1,255}(/(?!\.)[\w.%~-]{1,255})*", re.ASCI
 """A key that is a path below the folder: no way up, nothing hidden."""
 AT_ONCE = 8
 DOWNLOADED_NS = 10**9
-"""The time given to files that came from the store: whoever writes to one gives it another."""
+"""Time given to files that came from the store: a writer's change gives them another."""
 
 Stamp: TypeAlias = list[int]
-"""Time, size and number of a file: it has not changed as long as they are the same."""
+"""Time, size and number of a file: while they are equal, the file has not changed."""
 
 
 @dataclass(slots=True)
 class Note:
-    """What the store is known to hold, also after this process has died."""
+    """Known contents of the store, readable also after this process has died."""
 
     token: str = field(default_factory=lambda: uuid.uuid4().hex)
-    """Of the lease."""
+    """Token of the lease."""
     roots: list[str] = field(default_factory=lambda: [digest(None)])
-    """Digests of the root as it is in the store; two while it is being replaced."""
+    """Digests of the root in the store; two while it is being replaced."""
     sent: dict[str, Stamp] = field(default_factory=dict)
-    """Chunks that are in the store, as they were."""
+    """Stamps of the chunks in the store."""
 
     @classmethod
     def read(cls, path: Path) -> Self:
@@ -61,12 +61,12 @@ class Spool:
     place : Path
         Folder for it, made when it is not there yet; see `spool_of`.
     name : str
-        Of the store, for messages.
+        Name of the store, for messages.
 
     Raises
     ------
     RecordLockedError
-        When another process of this machine writes to the same store.
+        Another process of this machine writes to the same store.
     """
 
     def __init__(self, place: Path, name: str) -> None:
@@ -81,17 +81,17 @@ class Spool:
         self.save(self.note.roots)  # the token, before it is used
 
     def fill(self, engine: Engine) -> str:
-        """Make it the record as it is in the store, or a later state of it.
+        """Fill the spool with the record in the store, or a later state of it.
 
         Returns
         -------
         str
-            What had to be left aside, in words; empty when nothing.
+            Note about rows that had to be moved away; empty if there are none.
 
         Raises
         ------
         RecordFormatError
-            When something else is in the store.
+            The store contains something else.
         """
         root = engine.read(ROOT_KEY)
         check_record(root, engine)
@@ -112,7 +112,7 @@ class Spool:
         partial.replace(self.place / NOTE)
 
     def remove(self) -> None:
-        """Remove it, all but what was left aside before."""
+        """Remove the spool, except for rows that were moved away before."""
         shutil.rmtree(self.folder, ignore_errors=True)
         (self.place / NOTE).unlink(missing_ok=True)
         self.release()
@@ -120,11 +120,11 @@ class Spool:
             shutil.rmtree(self.place, ignore_errors=True)
 
     def release(self) -> None:
-        """Let others have it."""
+        """Release the lock for other processes."""
         self._lock.release()
 
     def _set_aside(self) -> str:
-        """Somebody else has gone on in the store: what is here did not get there."""
+        """Move the spool away: another writer has continued in the store without it."""
         if not (self.folder / ROOT_KEY).exists():
             shutil.rmtree(self.folder, ignore_errors=True)
             return ""
@@ -156,19 +156,19 @@ class Spool:
 
 
 def spool_of(name: str, above: str | Path | None) -> Path:
-    """The folder of a spool: the same for the same name, so that a killed writer's is found again.
+    """Return the folder of a spool, fixed by the name, so that a killed writer's is found.
 
     Parameters
     ----------
     name : str
-        Of the store; empty for one that lives and dies with this process.
+        Name of the store; empty for one that exists only in this process.
     above : path, optional
         Folder for spools, made when it is not there yet; the user's cache by default.
 
     Raises
     ------
     RecordWriteError
-        When it cannot be made.
+        It cannot be made.
     """
     if not name and above is None:
         return Path(tempfile.mkdtemp(prefix="spool-"))
@@ -180,11 +180,12 @@ def spool_of(name: str, above: str | Path | None) -> Path:
             return Path(tempfile.mkdtemp(prefix="spool-", dir=folder))
     except OSError as error:
         raise RecordWriteError(f"cannot make the spool in {folder}: {error.strerror}") from error
+    # Names are URLs, which are no valid folder names everywhere.
     return folder / hashlib.sha256(name.encode()).hexdigest()[:16]
 
 
 def check_record(root: bytes | None, engine: Engine) -> None:
-    """Raise RecordFormatError for what is not a record."""
+    """Raise RecordFormatError unless this is a record's root."""
     if root is None:
         if engine.keys():
             raise RecordFormatError(f"{engine.name} holds other objects; nothing was changed")
@@ -198,11 +199,11 @@ def check_record(root: bytes | None, engine: Engine) -> None:
 
 
 def digest(root: bytes | None) -> str:
-    """What tells one root from another; empty for none."""
+    """Return a digest of the root; empty for none."""
     return "" if root is None else hashlib.sha256(root).hexdigest()
 
 
 def stamp(path: Path) -> Stamp:
-    """The file as it is now."""
+    """Return the present stamp of a file."""
     found = path.stat()
     return [found.st_mtime_ns, found.st_size, found.st_ino]

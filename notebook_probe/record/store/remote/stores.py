@@ -1,4 +1,4 @@
-"""Any zarr Store."""
+"""Engine for any zarr Store."""
 
 from __future__ import annotations
 
@@ -11,7 +11,12 @@ from zarr.core.buffer import cpu, default_buffer_prototype
 from zarr.core.sync import sync
 
 from notebook_probe.record.store.location import ROOT_KEY
-from notebook_probe.record.store.remote.engine import Changes, ConflictError, Leased, chunk_of
+from notebook_probe.record.store.remote.engine import (
+    CommitDifference,
+    ConflictError,
+    Leased,
+    chunk_of,
+)
 
 __all__ = ["StoreEngine"]
 
@@ -40,7 +45,7 @@ class StoreEngine:
     def keys(self) -> list[str]:
         return [key for key in _now(_all(self._store.list())) if key != LEASE]
 
-    def apply(self, changes: Changes) -> None:
+    def apply(self, changes: CommitDifference) -> None:
         for key, path in changes.chunks.items():
             content = chunk_of(path)
             if content is not None:
@@ -55,11 +60,11 @@ class StoreEngine:
             _now(self._store.delete(key))
 
     def put_file(self, key: str, path: Path) -> None:
-        """Replace what is under a key by a file."""
+        """Replace the value of a key by a file."""
         self._put(key, path.read_bytes())
 
     def delete(self, key: str) -> None:
-        """Remove what is under a key, if there is something."""
+        """Delete a key if it exists."""
         _now(self._store.delete(key))
 
     def _put(self, key: str, content: bytes) -> None:

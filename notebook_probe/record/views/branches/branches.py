@@ -1,17 +1,17 @@
-"""What the groups of streams are called, and which of their rows are one history.
+"""Names of streams' groups, and which of their rows form one history.
 
-A stream is called after its schedule, ``every_1``; no schedule's name has a dot. With a dot are
+A stream is named after its schedule, ``every_1``; no schedule's name has a dot. With a dot:
 
-* ``every_1.r2``: the same schedule on branch 2 of the record, which begins at the step that
-  ``branches[1]`` of the root's attributes tells. The history of a branch is its own rows, and of
-  every branch before it those of steps before any later one began, and of the state that it began
-  with.
-* ``late.3`` and ``early.1``: rows that were written out of order, of whatever schedule. Where two
+* ``every_1.r2``: the same schedule on branch 2 of the record, which starts at the step in
+  ``branches[1]`` of the root's attributes. The history of a branch is its own rows, and of
+  every branch before it the rows of steps before any later one started, and of the state that it
+  started with.
+* ``late.3`` and ``early.1``: rows that were written out of order, of any schedule. Where two
   streams of one history measured the same cell, ``late`` is above all others and ``early`` below;
   of two late ones (or two early ones) the one with the greater number is above. Rows are ``late``
-  when the training had passed their step, and ``early`` when it had not.
-* ``eval_late.4``: the same, of states. The rows of streams that begin with ``eval_`` are of states:
-  that of step k is of the model after k updates, with which step k begins.
+  if the training had passed their step, and ``early`` if it had not.
+* ``eval_late.4``: the same, of states. The rows of streams whose names start with ``eval_`` are
+  about states: the one of step k is the model after k updates, with which step k starts.
 """
 
 from __future__ import annotations
@@ -54,6 +54,9 @@ _NAME = re.compile(
 )
 _ABOVE: dict[Order | None, int] = {"early": -1, None: 0, "late": 1}
 
+MOST_BRANCHES = 10_000
+"""Maximum branches of a valid record, as each is looked up in every stream."""
+
 IN_ORDER = (0, 0)
 """Rank of a stream whose rows were written as the training went."""
 
@@ -65,9 +68,9 @@ class StreamName:
     base: str
     branch: int = 1
     rank: tuple[int, int] = IN_ORDER
-    """Of two streams of one history the one of greater rank is above the other."""
+    """Rank of a stream: of two streams of one history the greater one is above."""
     order: Order | None = None
-    """Of rows that were written out of order."""
+    """Order of rows that were written out of order."""
 
     def __str__(self) -> str:
         return self.base if self.branch == 1 else f"{self.base}.r{self.branch}"
@@ -75,16 +78,16 @@ class StreamName:
 
 @lru_cache(maxsize=1024)
 def is_evaluation(name: str, branch: int) -> bool:
-    """Tell whether a branch measures in a stream, as it trains, what is evaluated."""
+    """Return whether a stream has evaluations that a branch makes as it trains."""
     read = read_name(name)
     is_measured = read.base.startswith(EVALUATION) and read.base != LOGGED_OF_STATES
     return read.branch == branch and read.rank == IN_ORDER and is_measured
 
 
 def is_of_states(stream: StreamView) -> bool:
-    """Tell whether the step of a row is that of the state which it is of.
+    """Return whether a row's step is that of the state it describes.
 
-    Arrays lie in streams that are called after modules; their quantity tells it.
+    Streams of arrays are named after modules; the attributes of their quantity decide.
     """
     if hasattr(stream, "cell"):
         return all(PHASE in variable.attrs for variable in stream.variables)
@@ -92,16 +95,16 @@ def is_of_states(stream: StreamView) -> bool:
 
 
 def rows_before(step: int, stream: StreamView) -> int:
-    """How many rows a training has that goes on at a step.
+    """Return how many rows of a stream belong to a training that continues at a step.
 
-    An evaluation of the state after ``step`` updates is one of what it goes on from.
+    An evaluation of the state after ``step`` updates belongs to what it continues from.
     """
     return int(np.searchsorted(stream.steps(), step + is_of_states(stream)))
 
 
 @lru_cache(maxsize=1024)
 def read_name(text: str) -> StreamName:
-    """The parts of a group's name; one that nobody here has given is a schedule's.
+    """Parse the name of a group; an unknown form counts as a schedule's name.
 
     Examples
     --------
@@ -116,13 +119,19 @@ def read_name(text: str) -> StreamName:
     return StreamName(found["base"], int(found["branch"] or 1), rank, order)
 
 
+def _are_starts(starts: object) -> bool:
+    if not isinstance(starts, list) or not 1 <= len(starts) <= MOST_BRANCHES:
+        return False
+    return all(type(step) is int and 0 <= step < 2**62 for step in starts)
+
+
 class Branches:
-    """The branches of a record up to one of them.
+    """Branches of a record up to one of them.
 
     Parameters
     ----------
     starts : sequence of int
-        First step of each; the last one's history is told.
+        First step of each branch; the history is that of the last one.
     """
 
     def __init__(self, starts: Sequence[int] = (0,)) -> None:
@@ -131,18 +140,21 @@ class Branches:
 
     @classmethod
     def of(cls, attrs: Mapping[str, Any], branch: int | None = None) -> Branches:
-        """Those a record's attributes tell of, up to ``branch`` (1, 2, ...) or to the newest.
+        """Read the branches in a record's attributes, up to ``branch`` (1, 2, ...) or the newest.
 
         Raises
         ------
         RecordFormatError
-            When the attributes make no sense.
+            The attributes are invalid.
         UnknownNameError
-            When there is no such branch.
+            There is no such branch.
         """
         starts = attrs.get("branches", [0])
-        if not (isinstance(starts, list) and starts and all(type(step) is int for step in starts)):
-            raise RecordFormatError(f"branches={starts!r} of the record; first steps are expected")
+        if not _are_starts(starts):
+            raise RecordFormatError(
+                f"branches={str(starts)[:80]} of the record; first steps are expected, from 0 on, "
+                f"{MOST_BRANCHES} at most"
+            )
         if branch is not None and not 1 <= branch <= len(starts):
             raise UnknownNameError(
                 f"no branch {branch!r} in the record; there are 1 to {len(starts)}"
@@ -150,7 +162,7 @@ class Branches:
         return cls(starts[:branch])
 
     def history(self, streams: Iterable[Any]) -> list[Any]:
-        """One view per schedule, of the rows that belong to the newest branch."""
+        """Return one view per schedule, of the rows that belong to the newest branch."""
         schedules: dict[tuple[object, str], list[tuple[int, StreamView]]] = {}
         for stream in streams:
             name, group = read_name(stream.name), getattr(stream, "axis", None)
@@ -176,7 +188,7 @@ class Branches:
         return History(name, pieces) if cell is None else ArrayHistory(name, pieces, cell)
 
     def _cut(self, branch: int, axis: object, view: StreamView) -> Cut:
-        """How far an older branch, which no longer grows, counts: to where a later one began."""
+        """Return the end of an older branch, which no longer grows: the start of a later one."""
         # Streams of one name may hold numbers, vectors and arrays.
         key = axis, view.name, tuple(variable.name for variable in view.variables)
         if key not in self._cuts:

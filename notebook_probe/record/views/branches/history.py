@@ -24,12 +24,12 @@ __all__ = ["ArrayHistory", "BranchPiece", "Cut", "History", "VectorHistory"]
 
 @dataclass(frozen=True, slots=True)
 class Cut:
-    """Where an older branch was left, as far as one of its streams goes."""
+    """End of an older branch in one of its streams."""
 
     n_rows: int
-    """Of it that count."""
+    """Number of rows that count."""
     state: int = -1
-    """That which the next branch began with, when the last of them is of it."""
+    """State with which the next branch starts, if the last of these rows is about it."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,13 +38,13 @@ class BranchPiece:
 
     view: StreamView
     cut: Callable[[], Cut] | None
-    """Asked when it is needed; None for all rows, as they grow."""
+    """Function that returns the cut; None for all rows, as they grow."""
 
     def __len__(self) -> int:
         return self.view.n_rows if self.cut is None else self.cut().n_rows
 
     def is_under(self, later: BranchPiece) -> bool:
-        """Whether its last row is of the same state as the first one of a later branch."""
+        """Return whether its last row is about the same state as the first of a later branch."""
         state = -1 if self.cut is None else self.cut().state
         return state >= 0 and state == int(later.view.steps(0, 1)[0])
 
@@ -52,8 +52,8 @@ class BranchPiece:
 class History:
     """A StreamView of the rows of several branches, one after the other.
 
-    The state at which a branch begins may have been evaluated on the one before, and on its own
-    again: such rows are one row, of whose cells those of the later branch are above.
+    The state at which a branch starts may have been evaluated on the branch before and on its own:
+    such rows are one row, in which cells of the later branch are above.
     """
 
     def __init__(self, name: str, pieces: Sequence[BranchPiece]) -> None:
@@ -71,7 +71,7 @@ class History:
 
     @property
     def levels(self) -> Mapping[int, LevelView]:
-        """None: the blocks of a piece may reach beyond the rows of it that count."""
+        """Empty: the blocks of a piece may extend beyond the rows that count."""
         return {}
 
     @property
@@ -130,7 +130,7 @@ class History:
         return ()
 
     def _lengths(self) -> list[int]:
-        """Rows of each piece that are rows by themselves, not under the first of a later one."""
+        """Rows of each piece, without those that are under the first row of a later piece."""
         lengths = [len(piece) for piece in self._pieces]
         return [
             length - (length > 0 and self._above(place) is not None)
@@ -138,7 +138,7 @@ class History:
         ]
 
     def _above(self, place: int) -> int | None:
-        """The piece whose first row the last one of the piece at ``place`` is under."""
+        """Return the piece whose first row hides the last row of the piece at ``place``."""
         begun = (later for later in range(place + 1, len(self._pieces)) if self._pieces[later])
         later = next(begun, None)
         is_under = later is not None and self._pieces[place].is_under(self._pieces[later])
@@ -157,7 +157,7 @@ class History:
         return found
 
     def _under(self, place: int) -> list[BranchPiece]:
-        """The earlier pieces whose last row is the first of this one, the latest first."""
+        """Return the earlier pieces whose last row is hidden by this first row, latest first."""
         found = []
         for earlier in reversed(range(place)):
             piece = self._pieces[earlier]
@@ -171,7 +171,7 @@ class History:
         return found
 
     def _parts(self, start: int, stop: int | None) -> list[tuple[int, int, int]]:
-        """The rows ``start:stop`` as rows of the pieces, each by its place."""
+        """Return the rows ``start:stop`` as rows of the pieces, by index of the piece."""
         lengths = self._lengths()
         start, stop, _ = slice(start, stop).indices(sum(lengths))
         parts, base = [], 0

@@ -1,4 +1,4 @@
-"""What happened on the line of a history, not on what was left of it."""
+"""Events on the line of a history, without those of abandoned branches."""
 
 from __future__ import annotations
 
@@ -11,16 +11,16 @@ __all__ = ["events_of_line"]
 
 
 def events_of_line(events: Iterable[Event], branch: int | None = None) -> tuple[Event, ...]:
-    """The events of one branch and, of those before it, what happened before it began.
+    """Return the events of one branch, and of earlier ones until the next one started.
 
-    What happened at steps that were taken back, when the run went on before them, is left out.
+    Events at steps that were taken back, since the run continued before them, are left out.
 
     Parameters
     ----------
     events : iterable of Event
         All of a record, in the order in which they were written.
     branch : int, optional
-        From 1; by default the newest.
+        Branch, from 1; by default the newest.
     """
     line: list[Event] = []
     current = 1
@@ -36,5 +36,5 @@ def events_of_line(events: Iterable[Event], branch: int | None = None) -> tuple[
 
 
 def _is_before(event: Event, step: int) -> bool:
-    """Of what led to the state that a step begins with, or of that very state."""
+    """Return whether an event led to the state at the start of a step, or is about it."""
     return event.step < step or (event.kind in (CHECKPOINT, UNIT) and event.step == step)

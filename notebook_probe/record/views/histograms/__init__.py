@@ -1,1 +1,1 @@
-"""Histograms over steps, each with ends of its own: read, and brought to bins that all have."""
+"""Histograms over steps with varying ends: read, and converted to common bins."""

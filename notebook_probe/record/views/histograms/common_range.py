@@ -16,7 +16,7 @@ MOST_BINS = 30
 
 @dataclass(frozen=True, slots=True)
 class CommonRange:
-    """Counts between the same edges at every step.
+    """Histogram counts between the same edges at every step.
 
     Attributes
     ----------
@@ -30,7 +30,7 @@ class CommonRange:
 
 
 def n_common_bins(n: int) -> int:
-    """How many bins so many elements have.
+    """Return the number of common bins for a number of elements.
 
     Examples
     --------
@@ -54,7 +54,7 @@ def on_common_range(
     counts : array (step, bin)
         Equal bins from the lowest to the highest value of each step; NaN beyond the last.
     lowest, highest : array (step,)
-        Where they are equal the bins reach 0.5 to either side.
+        If they are equal, the bins extend by 0.5 to either side.
 
     Raises
     ------

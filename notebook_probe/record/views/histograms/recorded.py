@@ -1,4 +1,4 @@
-"""Histograms that a record holds: of parameters, and of what a model gave under a tag."""
+"""Recorded histograms: of parameters, and of a model's tagged values."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ Floats = npt.NDArray[np.float64]
 
 OF_PARAMETER = "param_histogram", "weight_min", "weight_max"
 SUFFIX = "_histogram"
-"""Of an array (step, 2, edge) with the edges of bins in its first row, and counts in its second."""
+"""Suffix of an array (step, 2, edge): bin edges in its first row, counts in its second."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -30,7 +30,7 @@ class Histograms:
     counts : array (step, bin)
         NaN beyond the last one.
     lowest, highest : array (step,)
-        Where the bins begin and end; of a parameter equal where all its elements are.
+        Range of the bins; equal if all elements of a parameter are.
     """
 
     steps: list[int]
@@ -53,13 +53,13 @@ def histogram_names(source: Source) -> list[str]:
 def recorded_histograms(
     source: Source, name: str, places: Callable[[int], Sequence[int]] = range
 ) -> Histograms:
-    """Those of one name.
+    """Read the histograms of one name.
 
     Parameters
     ----------
     source : Source
     name : str
-        Of a parameter, or of an array, ``<tag>_histogram``.
+        Name of a parameter, or of an array, ``<tag>_histogram``.
     places : callable
         Chooses among so many steps which ones are read.
 

@@ -25,7 +25,7 @@ Float64s = npt.NDArray[np.float64]
 
 
 def warm_up(weight: float, negligible: float = NEGLIGIBLE) -> int:
-    """Values before the first one wanted after which what came earlier weighs less than 1e-9.
+    """Return the number of values after which earlier ones weigh less than 1e-9.
 
     Examples
     --------
@@ -36,9 +36,9 @@ def warm_up(weight: float, negligible: float = NEGLIGIBLE) -> int:
 
 
 def capped(weight: float, n_values: int) -> float:
-    """At most ``1 - 10 / n``: an average of more than a tenth of all values hides what they do.
+    """Return at most ``1 - 10 / n``: averaging over more than a tenth of the values hides them.
 
-    As if there were up to a tenth fewer, so that a series that grows is seldom averaged anew.
+    ``n`` is rounded down by up to a tenth, so that a growing series is seldom averaged again.
 
     Examples
     --------
@@ -57,21 +57,21 @@ def is_averaged(values: Numbers, *, log: bool) -> npt.NDArray[np.bool_]:
 
 
 class Average:
-    r"""Debiased exponential averages of some series, which go on where they ended.
+    r"""Debiased exponential averages of some series, which can be continued.
 
     Of the finite values :math:`v_1, \ldots, v_n` so far, weight :math:`w`:
 
     .. math:: a_n = \sum_{i \le n} w^{n-i} v_i \Big/ \sum_{i \le n} w^{n-i}
 
-    as TensorBoard and W&B draw it: every recorded value counts as one, however many steps lie
-    between two of them. The first one is its own average, so a series that begins late begins at
-    its value, and after a gap the average goes on. Where a value is NaN or infinite there is no
-    average, and the next one is as if it had not been.
+    as in TensorBoard and W&B: every recorded value counts as one, however many steps are between
+    two of them. The first one is its own average, so a series that starts late starts at its value,
+    and after a gap the average continues. Where a value is NaN or infinite there is no average, and
+    the next one ignores it.
 
     Parameters
     ----------
     weight : float
-        From 0, which leaves the values as they are, up to but not including 1.
+        0 changes nothing; less than 1.
     n_series : int
         Series that are followed together.
     log : bool
@@ -96,7 +96,7 @@ class Average:
         self._counts = np.zeros(n_series, np.int64)
 
     def follow(self, values: Numbers) -> Float64s:
-        """The averages at the next values, (value, series) like them."""
+        """Return the averages at the next values, both (value, series)."""
         finite = is_averaged(values, log=self._log).T
         placed = values.T.astype(np.float64, order="C")
         if self._log:
@@ -110,7 +110,7 @@ class Average:
         return (np.exp(averages) if self._log else averages).T
 
     def _averages(self, finite: Float64s, which: slice) -> Float64s:
-        """Of finite values of some of the series; (series, value) here."""
+        """Average the finite values of some of the series; (series, value) here."""
         n = finite.shape[1]
         if n == 0:
             return finite
@@ -126,7 +126,8 @@ class Average:
 def _running_sums(values: Float64s, weight: float, before: Float64s) -> Float64s:
     """``sums[k] = weight * sums[k - 1] + values[k]`` along each row; ``before`` precedes the first.
 
-    Blocks on their own, then what each inherits, which is the same sum over the blocks' ends.
+    Return blocks computed separately, then add what each inherits: the same sum over the blocks'
+    ends.
     """
     n_series, n = values.shape
     size = min(n, BLOCK)

@@ -9,7 +9,7 @@ import numpy as np
 from notebook_probe.record.format.missing import measured
 from notebook_probe.record.format.source import Floats, Steps, StreamView
 from notebook_probe.record.views.thinning.average import Average, is_averaged, warm_up
-from notebook_probe.record.views.thinning.column import Column
+from notebook_probe.record.views.thinning.growing_series import GrowingSeries
 from notebook_probe.record.views.thinning.merged_rows import Part, merged_rows
 from notebook_probe.record.views.thinning.minmax import ends_of_blocks, spread
 from notebook_probe.record.views.thinning.zoom import has_series, in_window
@@ -17,7 +17,7 @@ from notebook_probe.record.views.thinning.zoom import has_series, in_window
 __all__ = ["AVERAGED_TOGETHER", "Averages", "average_between", "holding"]
 
 AVERAGED_TOGETHER = 32
-"""Series of one `Averages`, at most, so that a slab of them is averaged in a tenth of a second."""
+"""Maximum series per `Averages`, so that a slab of them is averaged in a tenth of a second."""
 SLAB_ROWS = 2**15
 BLOCK = 64
 """Rows of which a thin column keeps the least and the greatest average."""
@@ -26,17 +26,17 @@ Window = tuple[float, float] | None
 
 
 def holding(streams: Mapping[str, StreamView], module: str, quantity: str) -> dict[str, StreamView]:
-    """The streams that have the series, by name."""
+    """Return the streams that have the series, by name."""
     return {name: one for name, one in streams.items() if has_series(one, module, quantity)}
 
 
 class Averages:
-    """Of some modules' series of one quantity the averages at every step, ready to be thinned.
+    """Averages of a quantity of some modules at every step, ready to be thinned.
 
     Parameters
     ----------
     weight, log
-        As for `Average`.
+        See `Average`.
     thin : bool
         Keep of every 64 rows that are read at once only the least and the greatest average; for
         series too long for memory, of which `average_between` brings the rest.
@@ -44,7 +44,7 @@ class Averages:
     Attributes
     ----------
     columns : dict of str to Column
-        Of each module the averages so far.
+        Averages so far, by module.
     """
 
     def __init__(
@@ -55,25 +55,26 @@ class Averages:
         self._begin()
 
     def _begin(self) -> None:
-        self.columns = {module: Column() for module in self._modules}
+        self.columns = {module: GrowingSeries() for module in self._modules}
         self._average = Average(self._weight, len(self._modules), log=self._log)
         self._n_seen: dict[str, int] = {}
         self._versions: dict[str, tuple[object, ...]] = {}
         self._last_step = -1
 
     def read_new(self, streams: Mapping[str, StreamView], most_values: int) -> int:
-        """Take in about so many values of what the streams have gained; how many it were.
+        """Read about so many new values of the streams; return their number.
 
-        Anew from the first row where rows were written over, or older ones have come.
+        Start again at the first row if rows were replaced, or older ones have been added.
         """
-        n_read = 0
+        n_read, is_anew = 0, False
         held = [one for one in streams.values() if self._has_any(one)]
         if any(self._versions.setdefault(one.name, one.version) != one.version for one in held):
             self._begin()
         while n_read < most_values and (parts := self._next(held, most_values - n_read)):
             steps, values = merged_rows(parts, self._quantity, self._modules)
-            if steps[0] < self._last_step:
+            if steps[0] < self._last_step and not is_anew:  # once: rows may not grow at all
                 self._begin()
+                is_anew = True
                 continue
             self._take(steps, values)
             self._n_seen |= {stream.name: stop for stream, _, stop in parts}
@@ -82,7 +83,7 @@ class Averages:
         return n_read
 
     def share(self, streams: Mapping[str, StreamView]) -> float:
-        """Of the rows there are, how many have been read."""
+        """Return the fraction of the rows that have been read."""
         n_rows = sum(one.n_rows for one in streams.values() if self._has_any(one))
         return min(1.0, sum(self._n_seen.values()) / n_rows) if n_rows else 1.0
 
@@ -92,7 +93,7 @@ class Averages:
         ).isdisjoint(stream.modules)
 
     def _next(self, streams: Sequence[StreamView], most_values: int) -> list[Part]:
-        """The next rows of each stream, up to a step to which all of them are known."""
+        """Return the next rows of each stream, up to a step that all of them have reached."""
         parts: list[Part] = []
         most_rows = max(BLOCK, most_values // len(self._modules))
         for stream in streams:
@@ -100,6 +101,7 @@ class Averages:
             stop = min(stream.n_rows, (first // SLAB_ROWS + 1) * SLAB_ROWS, first + most_rows)
             if first < stop:
                 parts.append((stream, first, stop))
+        # The usual case: a single stream, whose steps are in order already.
         if len(parts) < 2:
             return parts
         ends = [int(one.steps(stop - 1, stop)[0]) for one, _, stop in parts if stop < one.n_rows]
@@ -113,6 +115,7 @@ class Averages:
         for place, column in enumerate(self.columns.values()):
             kept = known[:, place]
             if kept.all():
+                # Without a mask there is no copy.
                 new = steps, averages[:, place]
             else:
                 new = steps[kept], averages[kept, place]
@@ -128,7 +131,7 @@ def average_between(
     *,
     log: bool,
 ) -> tuple[Steps, Floats]:
-    """Steps and averages of the rows in a window of steps, as if all before it had been averaged.
+    """Return steps and averages in a window of steps, as if averaged from the first row on.
 
     It begins so many values before the window that what is left out weighs less than 1e-9.
     """
@@ -153,7 +156,7 @@ def _with_warm_up(
     n_before: int,
     log: bool,
 ) -> tuple[int, int]:
-    """The rows and some before them, ``n_before`` of which are averaged."""
+    """Return the rows and ``n_before`` earlier ones to average."""
     first, stop = rows
     begin, n_found = first, 0
     while begin > 0 and n_found < n_before:
@@ -171,7 +174,7 @@ def _row_after(stream: StreamView, first: int, stop: int, step: int | None) -> i
 
 
 def _thinned(steps: Steps, values: Floats) -> tuple[Steps, Floats]:
-    """The least and the greatest of every 64 rows, both ends, and where some are not finite."""
+    """Return the least and greatest of every 64 rows, both ends, and non-finite rows."""
     n_blocks = len(values) // BLOCK
     if not n_blocks:
         return steps, values

@@ -1,6 +1,6 @@
 """A heat map of a run of any length: block reductions on a grid of steps that coarsens as it grows.
 
-Each increment is reduced once. When there are too many blocks, neighbours are merged in pairs, so
+Each increment is reduced once. If there are too many blocks, adjacent ones are merged in pairs, so
 memory and the cost of a picture depend on its width, not on the length of the run.
 """
 
@@ -40,8 +40,9 @@ class Blocks:
     """Measured values that are NaN or infinite; cells not measured are in neither count."""
 
     def coarser(self, size: int) -> Blocks:
-        """The same in blocks of ``size`` steps."""
+        """Return these blocks merged to blocks of ``size`` steps."""
         numbers, starts = np.unique(self.first_steps // size, return_index=True)
+        # The mean is NaN where nothing is finite, and NaN times 0 would stay NaN.
         sums = np.where(self.n_finite, self.mean.astype(np.float64), 0.0) * self.n_finite
         n_finite = np.add.reduceat(self.n_finite, starts)
         with np.errstate(invalid="ignore"):
@@ -50,6 +51,7 @@ class Blocks:
             size=size,
             first_steps=numbers * size,
             mean=mean,
+            # fmax ignores NaN; `maximum` would spread it over the merged block.
             maximum=np.fmax.reduceat(self.maximum, starts),
             n_finite=n_finite,
             n_nonfinite=np.add.reduceat(self.n_nonfinite, starts),
@@ -93,7 +95,7 @@ class BlockThinner:
         steps : int array, (row,)
             Greater than all steps before, increasing.
         values : float32 array, (row, column)
-            As read from a record, where a cell not measured is told from a NaN by its bits. May be
+            As read from a record, where an unmeasured cell differs from a NaN by its bits. May be
             wider than before: columns are only ever appended.
         """
         for first in range(0, len(steps), SLAB_ROWS):
@@ -111,7 +113,7 @@ class BlockThinner:
     def _append(self, steps: Steps, mean: Floats, maximum: Floats, n_rows: int) -> None:
         """Put ``steps`` at the end, reduced to blocks of a size with which there is room for all.
 
-        How large that is the steps alone tell, so that the values are gone through once.
+        Only the steps determine the size, so the values are read once.
         """
         self._widen(mean.shape[1])
         numbers = self._make_room(steps)
@@ -120,6 +122,7 @@ class BlockThinner:
             return
         finite = np.isfinite(mean)
         lost = measured(mean) & ~finite
+        # In float64: the sum of many float32 values loses digits.
         sums = np.add.reduceat(np.where(finite, mean, np.float32(0)), starts, dtype=np.float64)
         maxima = np.maximum.reduceat(np.where(finite, maximum, np.float32(-np.inf)), starts)
         n_finite = np.add.reduceat(finite, starts, dtype=np.int64)
@@ -129,10 +132,11 @@ class BlockThinner:
         self._finite = np.concatenate([self._finite, n_finite * n_rows])
         n_lost = np.add.reduceat(lost, starts, dtype=np.int64)
         self._nonfinite = np.concatenate([self._nonfinite, n_lost])
+        # The new rows may share their first block with the last one before.
         self._merge()
 
     def blocks(self) -> Blocks:
-        """The reductions so far."""
+        """Return the reductions so far."""
         empty = self._finite == 0
         with np.errstate(invalid="ignore", divide="ignore"):
             mean = np.where(empty, np.nan, self._sums / self._finite)
@@ -142,14 +146,16 @@ class BlockThinner:
             self._numbers * self._size,
             mean.astype(np.float32),
             maxima.astype(np.float32),
+            # A copy, as `_merge` and `_append` go on with the arrays.
             self._finite.copy(),
             self._nonfinite.copy(),
         )
 
     def _make_room(self, steps: Steps) -> Steps:
-        """The numbers of the blocks of ``steps``, which are made larger until all have room."""
+        """Return the block numbers of ``steps``, after enlarging the blocks until they all fit."""
         size = self._size
         numbers = steps // size
+        # From the steps alone, so that the values are reduced once, to their final size.
         while len(_starts(np.concatenate([self._numbers, numbers]))) > self._most:
             self._size *= 2
             self._numbers //= 2
@@ -181,7 +187,7 @@ class BlockThinner:
 
 
 def _starts(numbers: Steps) -> npt.NDArray[np.intp]:
-    """Where each run of equal numbers begins; they never fall."""
+    """Return the start of each run of equal numbers; the numbers never decrease."""
     is_first = np.ones(len(numbers), bool)
     np.not_equal(numbers[1:], numbers[:-1], out=is_first[1:])
     return np.flatnonzero(is_first)

@@ -1,4 +1,4 @@
-"""Colours of a heat map: which map, on which scale, from where to where."""
+"""Colors of a heat map: which map, on which scale, from where to where."""
 
 from __future__ import annotations
 
@@ -13,12 +13,12 @@ from notebook_probe.record.views.thinning.robust_limits import robust_limits
 __all__ = ["ColourMap", "ColourScale", "colour_scale"]
 
 ColourMap: TypeAlias = Literal["value", "share", "sign"]
-"""Of a size; of a share, nothing is the ground; of both signs, the ground is in the middle."""
+"""Color map: for sizes; for shares, with a blank zero; for both signs, blank in the middle."""
 
 
 @dataclass(frozen=True, slots=True)
 class ColourScale:
-    """From ``low`` to ``high``; of all values, from ``lowest`` to ``highest``."""
+    """Color scale from ``low`` to ``high``; the values are from ``lowest`` to ``highest``."""
 
     colours: ColourMap
     log: bool
@@ -35,14 +35,14 @@ def colour_scale(
     share: bool,
     log: bool | None,
 ) -> ColourScale:
-    """That of a grid of cells; what is ``shown`` are the means, or the largest of each cell.
+    """Return the color scale of a grid; ``shown`` are the means, or the maximum of each cell.
 
     Parameters
     ----------
     share : bool
         They are shares of a whole.
     log : bool or None
-        As it is chosen; None for what fits: no logarithm of shares, nor of both signs.
+        The user's choice; None chooses: no logarithm for shares or for values of both signs.
     """
     finite = shown[np.isfinite(shown)]
     signed = bool((mean < 0).any())

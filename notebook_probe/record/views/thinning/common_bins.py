@@ -39,7 +39,7 @@ class Widest:
 
 
 class CommonBins(WrappedStream):
-    """A StreamView of their counts alone, of one quantity; anew when bins have widened."""
+    """A StreamView of one quantity's counts; changes its version when bins have widened."""
 
     def __init__(self, stream: StreamView, axis: Axis, widths: dict[str, float]) -> None:
         super().__init__(stream)
@@ -62,7 +62,7 @@ class CommonBins(WrappedStream):
         stop: int | None = None,
         modules: Sequence[str] | None = None,
     ) -> Floats:
-        """Of all modules."""
+        """Return the values of all modules."""
         labels = [one for each in self._modules for one in element_labels(each, self._axis.size)]
         raw = self._stream.values(quantity, start, stop, labels)
         vectors = raw.reshape(len(raw), len(self._modules), self._axis.size)
@@ -79,7 +79,7 @@ class CommonBins(WrappedStream):
 
 
 def merging(axis: Axis, factor: int) -> npt.NDArray[np.float32]:
-    """What takes counts in bins to counts in bins that are ``factor`` times as wide."""
+    """Return the matrix that merges counts to bins ``factor`` times as wide."""
     lower = np.array(axis.coords[f"{axis.name}_lo"][:-1])
     size = len(lower)
     moved = np.eye(size, dtype=np.float32)

@@ -16,16 +16,16 @@ from notebook_probe.record.views.thinning.blocks import Blocks, BlockThinner
 __all__ = ["LOST", "MEASURED", "UNMEASURED", "Cells", "Grid", "HeatGrid"]
 
 Cells: TypeAlias = Literal["max", "mean"]
-"""What a cell of several steps shows: the largest value keeps a spike, the mean the level."""
+"""Value of a cell with several steps: the largest keeps a spike, the mean the level."""
 
 MEASURED, UNMEASURED, LOST = 0, 1, 2
 """States of a cell: a value, nothing recorded, or NaN or infinity among what was."""
 
 ROWS_PER_READ = 2**13
 FAR_ROWS = 2**15
-"""So many rows are read as fast as the pyramid's blocks of them."""
+"""Number of rows that are read as fast as the pyramid's blocks of them."""
 BLOCKS_PER_COLUMN = 4
-"""Blocks lie between steps as rows do, not as columns: so many, and what is cut does not show."""
+"""Blocks per column: block borders differ from column borders, and must not be visible."""
 PATIENCE = 4
 """A gap between two rows of a schedule is its own pause up to so many times the gaps around it."""
 
@@ -47,13 +47,13 @@ class Grid:
         return self.first + self.size * self.mean.shape[1] - 1
 
     def values(self, cells: Cells) -> Floats:
-        """What the cells show."""
+        """Return the displayed values of the cells."""
         return self.mean if cells == "mean" else self.maximum
 
     def limits(self, log: bool, cells: Cells = "mean") -> tuple[float, float] | None:
-        """From the least finite mean to the greatest cell; positive if ``log``; None without any.
+        """Return the least finite mean and the greatest cell; positive if ``log``; None if empty.
 
-        Thus the maxima and the means have one scale below.
+        Maxima and means therefore share the lower end of the scale.
         """
         means = self.mean[np.isfinite(self.mean)]
         means = means[means > 0] if log else means
@@ -64,7 +64,7 @@ class Grid:
 
 
 class HeatGrid:
-    """Reads each row of a source once; `grid` costs the same however long the run is.
+    """Heat map of a quantity; reads each row once, and `grid` costs the same for any length.
 
     Parameters
     ----------
@@ -79,22 +79,23 @@ class HeatGrid:
         self, quantity: str, n_columns: int, window: tuple[float, float] | None = None
     ) -> None:
         self.quantity, self.n_columns, self.window = quantity, n_columns, window
-        self._streams: dict[str, _Reduced] = {}
+        self._streams: dict[str, _ReducedRows] = {}
 
     def read_new(self, source: Source) -> None:
         """Take in what the source has gained since the last call, or all that was written over."""
         self.read(source.streams)
 
     def read(self, streams: Mapping[str, StreamView]) -> None:
-        """As `read_new`, of some streams."""
+        """Read the new rows of some streams; see `read_new`."""
         for name, stream in streams.items():
             if any(variable.name == self.quantity for variable in stream.variables):
+                # Rows were replaced: what was reduced of them cannot be undone.
                 if name not in self._streams or self._streams[name].version != stream.version:
-                    self._streams[name] = _Reduced(self.n_columns, self.window, stream)
+                    self._streams[name] = _ReducedRows(self.n_columns, self.window, stream)
                 self._streams[name].read_new(stream, self.quantity)
 
     def grid(self, order: Sequence[str]) -> Grid | None:
-        """The cells, modules in the given order; None before the first value."""
+        """Return the cells, modules in the given order; None before the first value."""
         parts = [part for part in self._streams.values() if part.any_row]
         blocks = [part.thinner.blocks() for part in parts]
         names = _with_values(parts, blocks, order)
@@ -103,6 +104,7 @@ class HeatGrid:
         size = max(block.size for block in blocks)
         first = min(part.first_step for part in parts)
         last = max(part.last_step for part in parts)
+        # Powers of two, so that blocks of all streams merge to it without a remainder.
         while last // size - first // size >= self.n_columns:
             size *= 2
         cells = _Cells(names, first // size, last // size)
@@ -111,8 +113,8 @@ class HeatGrid:
         return cells.grid(size)
 
 
-class _Reduced:
-    """One stream's rows in the window, reduced to blocks of steps."""
+class _ReducedRows:
+    """Rows of one stream in the window, reduced to blocks of steps."""
 
     def __init__(
         self, n_columns: int, window: tuple[float, float] | None, stream: StreamView
@@ -136,13 +138,14 @@ class _Reduced:
         self._read_rows(stream, quantity, n_rows)
 
     def _read_level(self, stream: StreamView, quantity: str, n_rows: int) -> None:
-        """Read what lies far behind from the pyramid, in several blocks to a column."""
+        """Read older rows from the pyramid, in several blocks per column."""
         if np.isfinite(self._stop_step):
             n_rows = int(np.searchsorted(stream.steps(), self._stop_step, "right"))
         level, modules = _level(stream, quantity, self._n_seen, n_rows, self._n_columns)
         if level is None:
             return
         low, high = -(-self._n_seen // level.size), min(level.n_blocks, n_rows // level.size)
+        # The rows before the first whole block in the window.
         self._read_rows(stream, quantity, low * level.size)
         for start in range(low, high, ROWS_PER_READ):
             stop = min(high, start + ROWS_PER_READ)
@@ -157,6 +160,7 @@ class _Reduced:
             start, stop = self._n_seen, min(n_rows, self._n_seen + ROWS_PER_READ)
             steps = stream.steps(start, stop)
             inside = int(np.searchsorted(steps, self._stop_step, "right"))
+            # All further steps are greater still.
             if inside == 0:
                 return
             modules = stream.modules
@@ -174,7 +178,7 @@ class _Reduced:
 def _level(
     stream: StreamView, quantity: str, start: int, stop: int, n_columns: int
 ) -> tuple[LevelView | None, tuple[str, ...]]:
-    """The coarsest level with `BLOCKS_PER_COLUMN`, and the first modules, all those it knows."""
+    """Return the coarsest level with `BLOCKS_PER_COLUMN`, and the modules it has."""
     if stop - start <= FAR_ROWS:
         return None, ()
     most = _rows_per_column(stream, start, stop, n_columns) / BLOCKS_PER_COLUMN
@@ -187,7 +191,7 @@ def _level(
 
 
 def _rows_per_column(stream: StreamView, start: int, stop: int, n_columns: int) -> float:
-    """Columns cover a power of two steps, the least with which there are no more of them."""
+    """Return the rows per column; columns cover the least power of two steps that fits."""
     first, last = stream.steps(start, start + 1)[0], stream.steps(stop - 1, stop)[0]
     n_steps, size = int(last - first) + 1, 1
     while n_steps > size * n_columns:
@@ -219,6 +223,7 @@ class _Cells:
         taken = np.ix_(source[shown], columns)
         mean, n_finite = blocks.mean[taken].T, blocks.n_finite[taken].T
         self._sums[cells] += np.where(n_finite, mean, 0.0) * n_finite
+        # NaN of one stream must not hide the value of another.
         self._maximum[cells] = np.fmax(self._maximum[cells], blocks.maximum[taken].T)
         self._n_finite[cells] += n_finite
         self._n_lost[cells] += blocks.n_nonfinite[taken].T
@@ -226,6 +231,7 @@ class _Cells:
     def grid(self, size: int) -> Grid:
         any_finite = self._n_finite > 0
         state = np.where(any_finite, MEASURED, UNMEASURED)
+        # After MEASURED: a cell with a NaN among good values is shown as lost.
         state[self._n_lost > 0] = LOST
         mean = np.divide(
             self._sums, self._n_finite, out=np.full_like(self._sums, np.nan), where=any_finite
@@ -241,9 +247,9 @@ class _Cells:
 
 
 def _with_values(
-    parts: Sequence[_Reduced], blocks: Sequence[Blocks], order: Sequence[str]
+    parts: Sequence[_ReducedRows], blocks: Sequence[Blocks], order: Sequence[str]
 ) -> list[str]:
-    """The modules with any value, those nobody ordered last."""
+    """Return the modules with any value; those not in ``order`` are last."""
     found: dict[str, None] = {}
     for part, block in zip(parts, blocks, strict=True):
         columns = np.flatnonzero((block.n_finite + block.n_nonfinite).sum(axis=0))
@@ -253,10 +259,10 @@ def _with_values(
 
 
 def _block_of_column(numbers: npt.NDArray[np.int64], n_columns: int) -> npt.NDArray[np.int64]:
-    """For each column the block it shows, -1 for none.
+    """Return the block that each column shows, -1 for none.
 
-    A value stands until its schedule is due again, so that a slow schedule is not mistaken for
-    one that was taken off: a gap is filled unless it is far longer than those around it.
+    A value is shown until its schedule is due again, so that a slow schedule does not look removed:
+    a gap is filled unless it is far longer than the neighboring ones.
     """
     columns = np.arange(n_columns)
     source = np.searchsorted(numbers, columns, "right") - 1

@@ -7,7 +7,7 @@ from itertools import pairwise
 import numpy as np
 import numpy.typing as npt
 
-from notebook_probe.record.views.thinning.column import Column
+from notebook_probe.record.views.thinning.growing_series import GrowingSeries
 from notebook_probe.record.views.thinning.log_axis import points_per_part, steps_between_parts
 from notebook_probe.record.views.thinning.minmax import minmax
 
@@ -16,11 +16,13 @@ __all__ = ["thin_column"]
 Rows = npt.NDArray[np.int64]
 
 
-def thin_column(column: Column, first: int, stop: int, n_points: int, *, log: bool = False) -> Rows:
-    """About ``n_points`` of the rows ``first:stop``, increasing; all finite where any is left out.
+def thin_column(
+    column: GrowingSeries, first: int, stop: int, n_points: int, *, log: bool = False
+) -> Rows:
+    """Return about ``n_points`` of the rows ``first:stop``; all finite if any is left out.
 
-    Thinned by steps, whatever is drawn over: wall times need not grow from row to row. On a
-    logarithmic axis of steps (``log``) the early ones are wide.
+    Rows are thinned by steps on every axis: wall times need not grow from row to row. On a
+    logarithmic axis of steps (``log``) the early ones take more width.
     """
     if stop - first <= n_points:
         return np.arange(first, stop, dtype=np.int64)
@@ -31,7 +33,7 @@ def thin_column(column: Column, first: int, stop: int, n_points: int, *, log: bo
     return rows[np.searchsorted(places, thinned.x)]
 
 
-def _candidates(column: Column, first: int, stop: int, n_points: int, log: bool) -> Rows:
+def _candidates(column: GrowingSeries, first: int, stop: int, n_points: int, log: bool) -> Rows:
     """Far fewer rows than there are, enough to fill every pixel, and both ends; increasing."""
     if not log:
         return _with_ends(column.extremes(first, stop, n_points), first, stop - 1)

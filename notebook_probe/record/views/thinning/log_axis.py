@@ -1,4 +1,4 @@
-"""A logarithmic axis in parts that are thinned on their own: the early ones are wide."""
+"""A logarithmic axis in parts that are thinned separately: the early ones are wide."""
 
 from __future__ import annotations
 
@@ -11,11 +11,11 @@ N_PARTS = 12
 
 
 def steps_between_parts(ends: npt.NDArray[np.int64]) -> npt.NDArray[np.float64]:
-    """Where parts of equal width meet, of an axis from the first to the last of ``ends``."""
+    """Return the borders of equally wide parts of an axis over ``ends``."""
     low, high = np.log1p(ends)
     return np.expm1(np.linspace(low, high, N_PARTS + 1)[1:-1])
 
 
 def points_per_part(n_points: int) -> int:
-    """The share of each part in ``n_points``."""
+    """Return the share of each part in ``n_points``."""
     return -(-n_points // N_PARTS)

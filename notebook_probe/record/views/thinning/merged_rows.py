@@ -1,4 +1,4 @@
-"""Rows of one quantity in the order of steps, whatever streams hold them."""
+"""Rows of one quantity in the order of steps, from all streams that have it."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ Part = tuple[StreamView, int, int]
 def merged_rows(
     parts: Sequence[Part], quantity: str, modules: Sequence[str]
 ) -> tuple[Steps, Floats]:
-    """Steps and values, (row,) and (row, module); unmeasured where a stream lacks a module."""
+    """Return steps and values, (row,) and (row, module); unmeasured if a stream lacks a module."""
     read = [
         (stream.steps(a, b), _values(stream, a, b, quantity, modules)) for stream, a, b in parts
     ]

@@ -16,10 +16,10 @@ Places = npt.NDArray[np.intp]
 
 
 def minmax(x: npt.ArrayLike, y: npt.ArrayLike, n_out: int) -> Thinned:
-    """At most ``n_out`` points of a series: minimum and maximum of equal spans of ``x``.
+    """Return at most ``n_out`` points: minimum and maximum of equal spans of ``x``.
 
-    The first and the last finite point are always among them. A series that is short enough comes
-    back whole.
+    The first and the last finite point are always among them. A series that is short enough is
+    returned whole.
 
     Parameters
     ----------
@@ -33,7 +33,7 @@ def minmax(x: npt.ArrayLike, y: npt.ArrayLike, n_out: int) -> Thinned:
     Raises
     ------
     ValueError
-        When ``n_out`` is less than 4, or x and y differ in shape.
+        ``n_out`` is less than 4, or x and y differ in shape.
 
     Examples
     --------
@@ -64,9 +64,9 @@ def minmax_rows(y: npt.ArrayLike, n_out: int, *, log: bool = False) -> Places:
     y : array_like, (n,)
         Values of equal distance from each other.
     n_out : int
-        As for `minmax`.
+        See `minmax`.
     log : bool
-        Of equal distance on a logarithmic axis, where the early ones take more room.
+        Equal distances on a logarithmic axis, where the early ones take more room.
     """
     n_rows = len(np.asarray(y))
     if n_rows <= n_out:
@@ -77,7 +77,7 @@ def minmax_rows(y: npt.ArrayLike, n_out: int, *, log: bool = False) -> Places:
 
 
 def ends_of_blocks(blocks: npt.NDArray[np.floating]) -> Places:
-    """Of each row of ``blocks`` the places of its smallest and its largest finite value, sorted."""
+    """Return the sorted places of the smallest and largest finite value of each row."""
     finite = np.isfinite(blocks)
     smallest = np.where(finite, blocks, np.inf).argmin(axis=1)
     largest = np.where(finite, blocks, -np.inf).argmax(axis=1)
@@ -85,7 +85,7 @@ def ends_of_blocks(blocks: npt.NDArray[np.floating]) -> Places:
 
 
 def spread(rows: Places, most: int) -> Places:
-    """At most ``most`` of the rows, evenly over them, both ends kept."""
+    """Return at most ``most`` of the rows, evenly spaced, with both ends."""
     if len(rows) <= most:
         return rows
     return rows[np.linspace(0, len(rows) - 1, most).astype(np.int64)]
@@ -106,14 +106,14 @@ def _extrema(x: Points, y: Points, n_buckets: int) -> Places:
 
 
 def _width(least: float) -> float:
-    """Of 1, 5/4, 3/2 and 7/4 times the powers of two the least that is not below ``least``.
+    """Return the least of 1, 5/4, 3/2 and 7/4 times powers of two that is at least ``least``.
 
-    A series that grows thus keeps its buckets for a while, and with them the points in front.
+    A growing series therefore keeps its buckets for a while, and with them its first points.
     """
     mantissa, exponent = math.frexp(least)
     return math.ldexp(math.ceil(8 * mantissa) / 8, exponent)
 
 
 def _distinct(ordered: Places) -> Places:
-    """Each value once; numpy's ``unique`` would sort or hash again what is sorted already."""
+    """Return each value once; numpy's ``unique`` would sort or hash sorted values again."""
     return ordered[np.diff(ordered, prepend=-1) > 0]

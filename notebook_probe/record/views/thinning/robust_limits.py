@@ -1,4 +1,4 @@
-"""The range of a colour scale that a few wild values do not stretch."""
+"""The range of a color scale that a few wild values do not stretch."""
 
 from __future__ import annotations
 
@@ -10,19 +10,19 @@ __all__ = ["robust_limits"]
 FEW = 20
 """Cells of which none is called wild."""
 ENOUGH = 20_000
-"""Cells that say where the middle half lies."""
+"""Number of cells that is enough to estimate the middle half."""
 FENCE = 3.0
 """Spreads of the middle half from its ends to the fences: Tukey's far out."""
 MOST_DECADES = 8.0
-"""Of a logarithmic scale: more cannot be told apart."""
+"""Maximum decades of a logarithmic scale: more cannot be distinguished."""
 
 
 def robust_limits(values: npt.ArrayLike, *, log: bool) -> tuple[float, float] | None:
-    """The least and the greatest finite value (positive if ``log``), or the fence they are beyond.
+    """Return the least and greatest finite value (positive if ``log``), without outliers.
 
-    Far out lies what is further from the middle half of all values than three times its spread, and
-    a decade on a logarithmic scale, of which there are eight at most round the median. None without
-    any value.
+    Outliers are further from the middle half of all values than three times its spread, and on a
+    logarithmic scale at least a decade; such a scale has at most eight decades around the median.
+    None without any value.
 
     Examples
     --------

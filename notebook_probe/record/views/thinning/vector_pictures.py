@@ -29,14 +29,14 @@ Window: TypeAlias = tuple[float, float] | None
 
 @dataclass(frozen=True, slots=True)
 class VectorRow:
-    """One module's cells."""
+    """Cells of one module."""
 
     module: str
     elements: list[int]
     cells: Cells
     """(element, column); NaN where nothing was measured, infinity where it was not finite."""
     last: Cells
-    """Of each element the last value."""
+    """Last value of each element."""
     scale: float = 1.0
     """Width of the bins, for histograms whose width changes."""
 
@@ -51,22 +51,21 @@ class VectorPictures:
     last: int
     """First step of the first column, last one of the last."""
     axis: Axis | None
-    """What the elements are; None where every module has its own number of them."""
+    """Axis of the elements; None if every module has its own number of them."""
     edges: tuple[Cells, Cells] | None
-    """Lower and upper ends of the bins of a histogram, in widths; NaN for lanes of what is not
-    finite."""
+    """Lower and upper ends of a histogram's bins, in widths; NaN for lanes of non-finite values."""
     has_own_widths: bool
     is_share: bool
 
     def shown(self, row: VectorRow) -> Cells:
-        """Cells as they are drawn: of histograms shares of a step's elements."""
+        """Return the displayed cells: for histograms shares of a step's elements."""
         if self.edges is None:
             return row.cells
         with np.errstate(invalid="ignore", divide="ignore"):
             return row.cells / np.where(np.isfinite(row.cells), row.cells, 0).sum(axis=0)
 
     def colours(self, log: bool | None) -> ColourScale:
-        """Of all rows together."""
+        """Return the color scale of all rows together."""
         values = np.concatenate([self.shown(row).ravel() for row in self.rows])
         values = values[np.isfinite(values)]
         share = self.edges is not None or self.is_share
@@ -74,7 +73,7 @@ class VectorPictures:
 
 
 class VectorReader:
-    """Keeps the reductions of the vectors that were read last, and reads only what they gain."""
+    """Reader of vectors; keeps the last reductions and reads only new rows."""
 
     def __init__(self) -> None:
         self._grids: OrderedDict[tuple[str, int, Window], HeatGrid] = OrderedDict()
@@ -88,14 +87,14 @@ class VectorReader:
         window: Window = None,
         order: Sequence[str] = (),
     ) -> VectorPictures | None:
-        """The pictures; None where nothing is recorded.
+        """Return the pictures; None if nothing is recorded.
 
         Parameters
         ----------
         columns : callable
-            How many there shall be for so many elements of all modules together.
+            Number of columns for so many elements of all modules together.
         order : sequence of str
-            In which modules stand below each other.
+            Order of the modules, from top to bottom.
         """
         axis = axis_of(source, quantity)
         streams = self._streams(source, quantity, axis)
@@ -121,7 +120,7 @@ class VectorReader:
     def _streams(
         self, source: Source, quantity: str, axis: Axis | None
     ) -> Mapping[str, StreamView]:
-        """What holds it; of histograms whose bins widen, in bins that all have in common."""
+        """Return the streams with the quantity; widening histograms in common bins."""
         held = {
             path: stream
             for path, stream in source.elements.items()
@@ -140,7 +139,7 @@ class VectorReader:
         return found
 
     def _widths(self, quantity: str) -> dict[str, float]:
-        """Of each module, in whichever streams it is."""
+        """Return the width of each module, over all streams."""
         widths: dict[str, float] = {}
         for (name, _), widest in self._widest.items():
             if name == quantity:
@@ -162,7 +161,7 @@ class VectorReader:
 
 
 def axis_of(source: Source, quantity: str) -> Axis | None:
-    """The axis of a vector; None where every module has its own length."""
+    """Return the axis of a vector; None if modules have different lengths."""
     for stream in source.vectors.values():
         if any(one.name == quantity for one in stream.variables):
             return stream.axis
@@ -172,7 +171,7 @@ def axis_of(source: Source, quantity: str) -> Axis | None:
 def _last_values(
     streams: Mapping[str, StreamView], quantity: str, window: Window
 ) -> dict[str, float]:
-    """Of each element the value in the last row in the window, of the newest stream that has it."""
+    """Return the last value of each element in the window, from the newest stream."""
     found: list[tuple[int, dict[str, float]]] = []
     for stream in streams.values():
         stop = stream.n_rows
@@ -199,7 +198,7 @@ def _rows(
     last: Mapping[str, float],
     widths: Mapping[str, float],
 ) -> list[VectorRow]:
-    """In definition order; a module whose vectors came in two lengths has a row of each."""
+    """Return rows in definition order; a module with vectors of two lengths has two rows."""
     places: dict[tuple[str, int], list[tuple[int, int]]] = {}
     for place, label in enumerate(grid.modules):
         module, index, size = read_element(label)
@@ -221,7 +220,7 @@ def _rows(
 
 
 def _without_empty(rows: Sequence[VectorRow], is_lane: npt.NDArray[np.bool_]) -> list[VectorRow]:
-    """Without the bins at either end, and the lanes, that no module ever fills."""
+    """Drop the lanes, and the bins at either end, that no module ever fills."""
     size = len(is_lane)
     filled = np.zeros(size, bool)
     for row in rows:

@@ -1,8 +1,7 @@
 """A series between two steps, in as many points as a picture shows: read from the pyramid.
 
-Blocks are taken that are no wider than four points, two pixels; what lies at the ends of
-the range, behind the end of the pyramid, or in a block with a value that is not finite comes from
-the rows themselves.
+Blocks no wider than four points, two pixels, are used; the ends of the range, rows behind the end
+of the pyramid, and blocks with a value that is not finite are read from the rows themselves.
 """
 
 from __future__ import annotations
@@ -27,7 +26,7 @@ Points = tuple[npt.NDArray[np.float64], npt.NDArray[np.float64]]
 
 
 def has_series(stream: StreamView, module: str, quantity: str) -> bool:
-    """Whether the stream has columns of both names."""
+    """Return whether the stream has both the module and the quantity."""
     return module in stream.modules and any(one.name == quantity for one in stream.variables)
 
 
@@ -38,14 +37,14 @@ def between(stream: StreamView, start: float | None, stop: float | None) -> tupl
 
 
 def in_window(stream: StreamView, window: tuple[float, float] | None) -> tuple[int, int]:
-    """Rows of the steps from the first of ``window`` to the last; all of them for None."""
+    """Return the rows with steps in ``window``; all rows for None."""
     if window is None:
         return 0, stream.n_rows
     return between(stream, window[0], np.nextafter(window[1], np.inf))
 
 
 def _row(stream: StreamView, step: float) -> int:
-    """The first row whose step is not below ``step``."""
+    """Return the first row at ``step`` or later."""
     low, high = 0, stream.n_rows
     if stream.levels:
         level = stream.levels[max(stream.levels)]
@@ -106,7 +105,7 @@ def _thin(
 def _level(
     stream: StreamView, module: str, quantity: str, n_rows: int, n_points: int
 ) -> LevelView | None:
-    """The coarsest level with a block for every four points, which is every two pixels."""
+    """Return the coarsest level with a block per four points, which is per two pixels."""
     fine = [
         level
         for size, level in sorted(stream.levels.items())

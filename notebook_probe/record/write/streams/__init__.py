@@ -1,4 +1,4 @@
-"""How the rows of a stream become chunks on disk: the ring, the arrays, the pyramid.
+"""Rows of a stream become chunks on disk: the ring, the arrays, the pyramid.
 
-The writer and its flusher enter; nothing here knows them.
+Used by the writer and its flusher; depends on neither.
 """

@@ -13,18 +13,18 @@ from notebook_probe.record.format.rounding import rounded
 from notebook_probe.record.format.schema import ArraySpec
 from notebook_probe.record.format.tables import TableColumn
 
-__all__ = ["Arrays"]
+__all__ = ["ShapedArrayWriter"]
 
 
-class Arrays:
+class ShapedArrayWriter:
     """Writes arrays and notes their shapes, which `nodes` has for the next root.
 
     Parameters
     ----------
     existing : mapping of str to Extent
-        The arrays that are there already, as published, by path.
+        The existing arrays, as published, by path.
     attrs : mapping
-        Of the root, which may tell how large chunks were chosen to be.
+        Attributes of the root, which may have the chosen chunk sizes.
     """
 
     def __init__(
@@ -38,9 +38,9 @@ class Arrays:
         self._specs: dict[str, ArraySpec] = {}
 
     def take_up(self, path: str, make_spec: Callable[[], ArraySpec]) -> ArraySpec:
-        """What is written at ``path``: as ``make_spec`` says, in the chunks that are there already.
+        """Return the spec of the array at ``path``: from ``make_spec``, with existing chunks.
 
-        The first time, what a killed writer left there beyond what it published is removed.
+        The first time, rows of a killed writer beyond the published ones are removed.
         """
         if path not in self._specs:
             spec = make_spec()
@@ -51,7 +51,7 @@ class Arrays:
         return self._specs[path]
 
     def cut(self, existing: Mapping[str, Extent]) -> None:
-        """Remove what lies beyond ``existing``, now published, before an array is written again."""
+        """Remove everything beyond ``existing``, now published, before arrays are written again."""
         self._existing = existing
         self._specs.clear()
 
@@ -61,7 +61,7 @@ class Arrays:
         self.chunks.write_rows(path, spec, start, rounded(values, spec.keep_bits))
 
     def grow(self, path: str, shape: tuple[int, ...]) -> None:
-        """Let the next root say ``shape`` of the array taken up at ``path``."""
+        """Set the shape in the next root of the array at ``path``."""
         self.nodes.array(path, self._specs[path], shape)
 
     def write_whole(self, path: str, spec: ArraySpec, values: Sequence[Any]) -> None:
@@ -78,6 +78,6 @@ class Arrays:
             self.write_whole(f"{path}/{name}", spec, values)
 
     def chunk_width(self, group: str) -> int | None:
-        """Modules per chunk of the arrays that are there already in ``group``, or None."""
+        """Modules per chunk of the existing arrays in ``group``, or None."""
         shapes = (e.chunks for path, e in self._existing.items() if path.startswith(f"{group}/"))
         return next((chunks[1] for chunks in shapes if len(chunks) == 2), None)

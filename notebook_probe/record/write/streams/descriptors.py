@@ -15,7 +15,7 @@ __all__ = ["Descriptors"]
 
 MOST_OPEN = 192
 SHARE = 5
-"""Of the files that a process may have open, usually 1024 or 256, at most a fifth is ours."""
+"""Divisor of the open-file limit, usually 1024 or 256: at most a fifth of it is ours."""
 
 
 class Descriptors:
@@ -24,7 +24,7 @@ class Descriptors:
     Parameters
     ----------
     outlives_power : bool
-        What is written is on the disk itself after `sync`.
+        True if written data is on the disk after `sync`.
     """
 
     def __init__(self, folder: Path, *, outlives_power: bool = False) -> None:
@@ -37,6 +37,7 @@ class Descriptors:
 
     def write_at(self, key: str, offset: int, content: memoryview) -> None:
         """Write all of ``content``, a view of bytes, into the file at ``offset``."""
+        # pwrite needs no seek, and leaves the file's position alone.
         fd = self._of(key)
         if self._outlives_power:
             self._unsynced.add(key)
@@ -45,13 +46,14 @@ class Descriptors:
             written += os.pwrite(fd, content[written:], offset + written)
 
     def read_at(self, key: str, offset: int, n_bytes: int) -> bytes:
-        """At most ``n_bytes`` of the file from ``offset`` on."""
+        """Read at most ``n_bytes`` of the file at ``offset``."""
         return os.pread(self._of(key), n_bytes, offset)
 
     def sync(self) -> None:
         """Wait until all that was written is on the disk, where that is wanted."""
         for key in sorted(self._unsynced):
             to_disk(self._of(key))
+            # One by one: what raised stays for the next attempt.
             self._unsynced.discard(key)
 
     def drop(self, key: str) -> None:
@@ -69,6 +71,7 @@ class Descriptors:
     def _of(self, key: str) -> int:
         if key not in self._fds:
             if len(self._fds) >= self._most:
+                # The least recently used.
                 os.close(self._fds.popitem(last=False)[1])
             self._fds[key] = open_here(f"{self._folder}/{key}", os.O_RDWR)
         self._fds.move_to_end(key)
@@ -92,6 +95,7 @@ _all: WeakSet[Descriptors] = WeakSet()
 
 
 def _close_in_child() -> None:
+    # A copy, as the collector may shrink the set meanwhile.
     for descriptors in list(_all):
         descriptors.close()
 

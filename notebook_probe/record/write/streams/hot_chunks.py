@@ -1,32 +1,32 @@
-"""Rows written into the last chunk where it lies: appending costs what the new rows cost.
+"""Rows are written into the last chunk in place: appending costs what the new rows cost.
 
 Protocol
 --------
 The last chunk of an array is a *stored* frame: blosc's 16 bytes of header, whose flag says that
 no compression follows, then the raw values, in a sparse file that has its final size from the
-beginning. Any reader of zarr decodes it at any time.
+start. Any reader of zarr decodes it at any time.
 
-1. A chunk is made in a file of its own, header and the rows before its first one included, and
-   renamed to its key. Nothing measured, nothing made: it reads as NaN.
-2. Rows are written with ``pwrite`` at their place: as wide as the chunk, NaN beyond the axis, so
-   that a column added later has NaN before it, and nothing of what a cut record once had there.
+1. A chunk is made in a temporary file, with the header and the rows before its first one, and
+   renamed to its key. If nothing was measured, it is not made: it reads as NaN.
+2. Rows are written in place with ``pwrite``: as wide as the chunk, NaN beyond the axis, so that a
+   column added later has NaN before it, and nothing of what a cut record once had there.
 3. The root is replaced (`commit`): the rows of all arrays become visible together.
-4. A chunk that is full is compressed into a file of its own and renamed over its key, soon; when
-   the record is closed the last ones are too. Rows that follow after all turn it back (1).
+4. A full chunk is soon compressed into a temporary file and renamed to its key; when the record is
+   closed the last ones are too. Rows that follow after all turn it back (1).
 
 Why nothing tears
 -----------------
 * Shapes come from one file that is replaced atomically, and no row below them is written again.
-* Under a key lies the stored or the compressed frame of the same published rows, each complete
-  before it gets the name; who has opened one keeps it.
+* Under a key there is the stored or the compressed frame of the same published rows, each complete
+  before it gets the name; a reader that has opened one keeps it.
 * A frame has no checksum, so rows appended after the published ones do not make it invalid.
-* A row's place is its number: whatever failed half-way (a short write, a full disk, ``kill -9``)
-  is done again over itself, and until then lies beyond the published shape.
-* Readers that look at an array's own ``zarr.json`` see older shapes, never longer ones than
-  there are rows for.
+* A row's place is its number: a write that failed half-way (a short write, a full disk,
+  ``kill -9``) is repeated over itself, and until then is beyond the published shape.
+* Readers that use an array's own ``zarr.json`` see older shapes, never longer ones than there are
+  rows for.
 
-A stored frame is told from a compressed one by the flag in its header, never by its length:
-values that cannot be compressed are stored as well, by any writer.
+A stored frame differs from a compressed one by the flag in its header, never by its length: values
+that cannot be compressed are stored as well, by any writer.
 """
 
 from __future__ import annotations
@@ -57,13 +57,13 @@ from notebook_probe.record.write.streams.plain_chunks import PlainChunks
 __all__ = ["HotChunks", "new_chunks"]
 
 SEAL_PART = 16
-"""All chunks of a stream are full at the same step. One in so many is compressed at a time: they
-can wait, and the training beside should not feel it."""
+"""All chunks of a stream are full at the same step. They are compressed one in so many at a time:
+they can wait, and training should not be slowed down."""
 
 
 @dataclass(slots=True)
 class _Tail:
-    """A chunk that lies as a stored frame, with the rows below ``stop``."""
+    """A chunk that is a stored frame, with the rows below ``stop``."""
 
     spec: ArraySpec
     stop: int
@@ -110,6 +110,7 @@ class HotChunks:
 
     def seal(self, *, tails: bool = False) -> None:
         self._full = {key for key in self._full if key in self._tails and self._tails[key].is_full}
+        # A part at a time: compressing all full chunks at once would delay the next flush.
         some = sorted(self._full)[: math.ceil(len(self._full) / SEAL_PART)]
         for key in sorted(self._tails) if tails else some:
             spec, stop = self._tails[key].spec, self._tails[key].stop
@@ -140,10 +141,11 @@ class HotChunks:
         self._files.note(key, HEADER_BYTES + tail.stop * row_bytes)
 
     def _make(self, key: str, spec: ArraySpec, row: int, rows: Array) -> bool:
-        """Make the chunk a stored frame with what is there below ``row``; False if none is due."""
+        """Make the chunk a stored frame with the rows below ``row``; return False if not due."""
         frame = self._files.read(key)
         if frame is not None:
             before = _cut(decode(frame, spec.dtype, spec.chunks), row)
+        # A missing chunk reads as NaN, so that none is made for a part without values.
         elif rows.dtype != np.float32 or measured(rows).any():
             before = np.full((row, *spec.chunks[1:]), FILL[spec.dtype], spec.dtype)
         else:
@@ -161,12 +163,12 @@ class HotChunks:
 
 
 def new_chunks(files: Files) -> Chunks:
-    """What writes chunks into a folder: in place where the system has ``pwrite`` (not Windows)."""
+    """Return chunks for a folder: in place if the system has ``pwrite`` (not Windows)."""
     return HotChunks(files) if hasattr(os, "pwrite") else PlainChunks(files)
 
 
 def _cut(chunk: Array, row: int) -> Array:
-    """The rows below ``row``, and nothing where later ones have been: a reader may know of them."""
+    """Return the rows below ``row``, and cleared later rows, which a reader may know."""
     fill = FILL[chunk.dtype.name]
     filled = measured(chunk) if chunk.dtype == np.float32 else chunk != fill
     rows = np.flatnonzero(filled.reshape(len(chunk), -1).any(axis=1))
@@ -183,7 +185,7 @@ def _little(spec: ArraySpec) -> np.dtype[Any]:
 
 
 def _blocks(spec: ArraySpec, rows: Array) -> Iterator[tuple[str, Array]]:
-    """The chunks side by side in which ``rows`` lie: rest of the key, and rows of full width."""
+    """Yield the neighboring chunks of ``rows``: rest of the key, and rows of full width."""
     dtype = _little(spec)
     if rows.ndim == 1:
         yield "", np.ascontiguousarray(rows, dtype)
@@ -192,6 +194,7 @@ def _blocks(spec: ArraySpec, rows: Array) -> Iterator[tuple[str, Array]]:
     for first in range(0, rows.shape[1], width):
         tile = rows[:, first : first + width]
         if tile.shape[1] < width:
+            # zarr chunks have full width also at the edge of an array.
             tile = np.full((len(rows), *spec.chunks[1:]), FILL[spec.dtype], dtype)
             tile[:, : rows.shape[1] - first] = rows[:, first:]
         yield f"/{first // width}{rest}", np.ascontiguousarray(tile, dtype)

@@ -22,17 +22,20 @@ from notebook_probe.record.format.schema import (
     step_spec,
 )
 from notebook_probe.record.format.source import Floats, Steps, StreamView
-from notebook_probe.record.write.streams.arrays import Arrays
+from notebook_probe.record.write.streams.arrays import ShapedArrayWriter
 from notebook_probe.record.write.streams.pyramid import NOTHING, Pyramid, Totals
-from notebook_probe.record.write.streams.rows import Rows
+from notebook_probe.record.write.streams.rows import BufferedRows
 
 __all__ = ["Levels"]
 
 BATCH_BYTES = 2**20
 """Blocks that wait at most; a run that never has so many gets its pyramid when it is closed."""
 FEWEST_BLOCKS = (64, 32, 8)
-"""Of each level, before it begins. The coarser ones begin earlier than they are needed, because who
-goes on with a record reads all rows again of which a level has none."""
+"""Least blocks of each level before it is written.
+
+The coarser levels start earlier than they are needed, because continuing a record reads all rows
+again that a level lacks.
+"""
 COLUMNS_AT_A_TIME = 64
 
 NONE_WAITING = (NOTHING,) * len(SIZES)
@@ -47,7 +50,7 @@ class _State:
     waiting: tuple[Totals, ...]
     n_written: tuple[int, ...]
     axes: Axes | None = None
-    """Those of the levels as they were published last."""
+    """Axes of the levels when they were last published."""
 
     def fed(self, steps: Steps, values: Floats) -> _State:
         pyramid, done = (self.pyramid or Pyramid()).fed(steps, values)
@@ -63,7 +66,7 @@ class _State:
 
     @property
     def are_due(self) -> tuple[bool, ...]:
-        """Which levels are on disk, or have enough blocks for it."""
+        """Levels that are on disk, or have enough blocks for it."""
         levels = zip(self.n_written, self.waiting, FEWEST_BLOCKS, strict=True)
         return tuple(
             n > 0 or len(blocks) >= fewest or blocks.nbytes > BATCH_BYTES
@@ -81,13 +84,13 @@ class Levels:
     Parameters
     ----------
     name : str
-        Of the stream.
+        Name of the stream.
     kind : Kind
-        Of its columns.
+        Kind of its columns.
     stored : StreamView, optional
         Rows that are on disk already: where the unfinished blocks begin, and maybe the pyramid.
     n_rows : int
-        How many of them count.
+        Number of rows that count.
     n_written : sequence of int
         Blocks of each level on disk; those beyond ``n_rows`` do not count.
     """
@@ -107,10 +110,12 @@ class Levels:
         n_left = tuple(min(n, n_rows // size) for n, size in zip(n_written, SIZES, strict=True))
         self._state = self._next = _State(None, NONE_WAITING, n_left)
 
-    def write(self, arrays: Arrays, rows: Rows, start: int, width: int, *, whole: bool) -> None:
+    def write(
+        self, arrays: ShapedArrayWriter, rows: BufferedRows, start: int, width: int, *, whole: bool
+    ) -> None:
         """Take in the rows from ``start`` on; write what waits when it is much or to be ``whole``.
 
-        What is on disk is published in any case.
+        Rows on disk are published in any case.
         """
         state = self._state
         if state.pyramid is None and rows.stop > start and self._stored is not None:
@@ -123,11 +128,11 @@ class Levels:
         self._next = state
 
     def commit(self) -> None:
-        """Note that what was written last is published."""
+        """Note that the last write is published."""
         self._state = self._next
 
     def _caught_up(self, stored: StreamView, state: _State) -> _State:
-        """With what the rows on disk leave open, and the blocks that were not written of them."""
+        """Return the state with the incomplete and unwritten blocks of the rows on disk."""
         covered = min(n * size for n, size in zip(state.n_written, SIZES, strict=True))
         start = covered // SIZES[-1] * SIZES[-1]
         pyramid, done = _of_stored(stored, start, self._n_rows)
@@ -137,7 +142,7 @@ class Levels:
         )
         return replace(state, pyramid=pyramid, waiting=waiting)
 
-    def _publish(self, arrays: Arrays, axes: Axes, width: int, state: _State) -> None:
+    def _publish(self, arrays: ShapedArrayWriter, axes: Axes, width: int, state: _State) -> None:
         levels = zip(SIZES, state.waiting, state.n_written, state.are_due, strict=True)
         for size, blocks, start, is_due in levels:
             if is_due:
@@ -151,7 +156,13 @@ class Levels:
                         arrays.write_whole(f"{path}/{name}", spec, labels)
 
     def _write_level(
-        self, arrays: Arrays, path: str, axes: Axes, width: int, start: int, blocks: Totals
+        self,
+        arrays: ShapedArrayWriter,
+        path: str,
+        axes: Axes,
+        width: int,
+        start: int,
+        blocks: Totals,
     ) -> None:
         dim = self._kind.reduced_along
         stop, reductions = start + len(blocks), blocks.arrays()
@@ -169,7 +180,7 @@ class Levels:
 
 
 def _of_stored(stream: StreamView, start: int, stop: int) -> tuple[Pyramid, tuple[Totals, ...]]:
-    """The pyramid of rows ``start:stop`` and its blocks; a few columns are read at a time."""
+    """Return the pyramid of rows ``start:stop`` and its blocks, reading a few columns at a time."""
     steps = stream.steps(start, stop)
     variables = [
         _side_by_side(

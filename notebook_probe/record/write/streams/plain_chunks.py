@@ -1,4 +1,4 @@
-"""Rows as chunks over any bytes under keys: every chunk they touch is written anew, as a whole."""
+"""Rows as chunks over any bytes under keys: every chunk they touch is rewritten as a whole."""
 
 from __future__ import annotations
 
@@ -50,16 +50,16 @@ class PlainChunks:
                 self._files.delete(key)
 
     def seal(self, *, tails: bool = False) -> None:
-        """Nothing: a chunk is compressed whenever it is written."""
+        """Do nothing: a chunk is compressed whenever it is written."""
 
     def sync(self) -> None:
-        """Nothing: a chunk is on the disk before it gets its name, where that is wanted."""
+        """Do nothing: a chunk is synced before it gets its name, if durability requires it."""
 
     def close(self) -> None:
-        """Nothing: no file stays open."""
+        """Do nothing: no file stays open."""
 
     def _write_blocks(self, key: str, spec: ArraySpec, place: slice, rows: Array) -> None:
-        """Rows of one chunk number, whose columns may lie in several chunks."""
+        """Write rows of one chunk number, whose columns may be in several chunks."""
         width, rest = spec.chunks[1], "/0" * (len(spec.chunks) - 2)
         for column in range(0, rows.shape[1], width):
             tile = rows[:, column : column + width]
@@ -72,7 +72,7 @@ class PlainChunks:
             self._files.write(key, encode(chunk))
 
     def _before(self, key: str, spec: ArraySpec, row: int) -> Array:
-        """The chunk with its rows below ``row``; what a killed writer left above is cleared."""
+        """Return the chunk with its rows below ``row``; rows of a killed writer are cleared."""
         frame = self._files.read(key) if row else None
         if frame is None:
             return np.full(spec.chunks, FILL[spec.dtype], spec.dtype)

@@ -28,7 +28,7 @@ Counts: TypeAlias = npt.NDArray[np.int32]
 
 @dataclass(frozen=True, slots=True)
 class Totals:
-    """What is known of consecutive blocks; arrays (block, variable, module)."""
+    """Totals of consecutive blocks; arrays (block, variable, module)."""
 
     steps: Steps
     """(block,) step of the first row of each."""
@@ -36,7 +36,7 @@ class Totals:
     """Least value that is not NaN; NaN where there is none."""
     maximum: Floats
     total: Doubles
-    """Sum of what was measured, not finite when any of it was not."""
+    """Sum of the measured values, not finite if any of them is not."""
     count: Counts
     """Cells that were measured."""
 
@@ -46,6 +46,7 @@ class Totals:
         rows = _grouped(values, per_block)
         known = measured(rows)
         counts = known.sum(axis=1, dtype=np.int32)
+        # Nearly always: then the copy is saved.
         summed = rows if known.all() else np.where(known, rows, np.float32(0))
         with np.errstate(invalid="ignore"):  # inf - inf is not finite, which is what it says
             total = summed.sum(axis=1, dtype=np.float64)
@@ -70,7 +71,7 @@ class Totals:
 
     @classmethod
     def side_by_side(cls, parts: Sequence[Totals], axis: int) -> Totals:
-        """The same blocks, their variables (1) or modules (2) put together."""
+        """Return the same blocks, with their variables (1) or modules (2) joined."""
         return replace(cls._joined(parts, axis), steps=parts[0].steps)
 
     @classmethod
@@ -84,7 +85,7 @@ class Totals:
         return cls(**columns)
 
     def plus(self, later: Totals) -> Totals:
-        """Each block and the one of later rows, which may be wider, as one."""
+        """Merge each block with the one of later rows, which may be wider."""
         wide = self._widened(*later.total.shape[1:])
         with np.errstate(invalid="ignore"):
             return Totals(
@@ -118,7 +119,7 @@ class Totals:
         return Totals(*(getattr(self, one.name)[blocks] for one in fields(self)))
 
     def arrays(self) -> dict[str, Floats]:
-        """As stored, by suffix; a measured NaN and a block that holds nothing differ in bits."""
+        """Return stored arrays by suffix; a measured NaN and an empty block differ in bits."""
         with np.errstate(invalid="ignore", divide="ignore", over="ignore"):
             mean = (self.total / self.count).astype(np.float32)
         return {
@@ -131,6 +132,7 @@ class Totals:
         lost = np.isnan(values)
         if not lost.any():
             return values
+        # Readers tell a value that was NaN from one that was not measured by the bits.
         return np.where(lost, np.where(self.count > 0, MEASURED_NAN, NOT_MEASURED), values)
 
     def _widened(self, n_variables: int, n_modules: int) -> Totals:
@@ -144,7 +146,7 @@ class Totals:
 
 
 def _grouped(units: npt.NDArray[Any], per_block: int) -> npt.NDArray[Any]:
-    """(unit, ...) as (block, unit of the block, ...); none at all are one block of nothing."""
+    """Reshape (unit, ...) to (block, unit of the block, ...); no units make one empty block."""
     n_blocks = len(units) // per_block if per_block else 1
     return units.reshape(n_blocks, per_block, *units.shape[1:])
 
@@ -162,11 +164,11 @@ def _greatest(values: Floats) -> Floats:
 
 
 Reduce: TypeAlias = Callable[[slice, int], Totals]
-"""Takes a range of units, and how many of them make a block."""
+"""Function of a range of units and the number of them per block."""
 
 
 NOTHING = Totals.nothing(0, 0, 0)
-"""No block."""
+"""Totals without blocks."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -179,11 +181,12 @@ class _Level:
     open: Totals
 
     def fed(self, n_units: int, reduce: Reduce) -> tuple[_Level, Totals]:
-        """The level after ``n_units`` more, and the blocks that they completed."""
+        """Return the level after ``n_units`` more, and the completed blocks."""
         if n_units == 0:
             return self, NOTHING
         head = min(n_units, self.factor - self.n_open)
         first = reduce(slice(head), head)
+        # An open block has its first rows already: the first part completes it.
         if self.n_open:
             first = self.open.plus(first)
         if self.n_open + head < self.factor:
@@ -216,13 +219,13 @@ class Pyramid:
     )
 
     def fed(self, steps: Steps, values: Floats) -> tuple[Pyramid, tuple[Totals, ...]]:
-        """The pyramid after more rows, and the blocks they completed, level by level.
+        """Return the pyramid after more rows, and the completed blocks of each level.
 
         Parameters
         ----------
         steps : int array, (row,)
         values : float32 array, (row, variable, module)
-            As stored, where a cell not measured is told from a NaN by its bits. May be wider than
+            As stored, where an unmeasured cell differs from a NaN by its bits. May be wider than
             before: variables and modules are only ever appended.
         """
         levels, done = [], []

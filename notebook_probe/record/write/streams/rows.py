@@ -16,16 +16,16 @@ from notebook_probe.record.format.axes import Axes
 from notebook_probe.record.format.missing import NOT_MEASURED
 from notebook_probe.record.format.source import Floats, Steps
 
-__all__ = ["Block", "Rows", "row_bytes", "rows_per_block"]
+__all__ = ["BufferedRows", "RowBlock", "row_bytes", "rows_per_block"]
 
 BLOCK_BYTES = 2**20
 MOST_ROWS = 4096
 LEAST_ROWS = 8
 MOST_BYTES = 2**22
-"""Of a block of so few rows."""
+"""Maximum bytes of a block with few rows."""
 
 
-class Block:
+class RowBlock:
     """Room for some rows of equal width; ``base`` is the stream's row number of the first."""
 
     __slots__ = ("base", "capacity", "n", "nbytes", "shape", "steps", "times", "values")
@@ -36,6 +36,8 @@ class Block:
         """(n_variables, n_modules), and the length of a vector"""
         self.capacity = capacity
         self.n = 0
+        # Uninitialized, as clearing takes time on the training thread: rows from n on are never
+        # read.
         self.steps = np.empty(capacity, np.int64)
         self.times = np.empty(capacity, np.int64)
         self.values = np.empty((capacity, *shape), np.float32)
@@ -47,7 +49,7 @@ class Block:
 
 
 def rows_per_block(shape: tuple[int, ...]) -> int:
-    """Rows of a block of about `BLOCK_BYTES`; few rows may come to `MOST_BYTES`, one to more."""
+    """Return the rows of a block of about `BLOCK_BYTES`; few rows may take `MOST_BYTES`."""
     n_bytes = row_bytes(shape)
     least = max(1, min(LEAST_ROWS, MOST_BYTES // n_bytes))
     return min(MOST_ROWS, max(least, BLOCK_BYTES // n_bytes))
@@ -59,18 +61,19 @@ def row_bytes(shape: tuple[int, ...]) -> int:
 
 
 @dataclass(frozen=True, slots=True)
-class Rows:
+class BufferedRows:
     """The rows in memory at one moment, numbered as in their stream."""
 
-    blocks: tuple[Block, ...]
+    blocks: tuple[RowBlock, ...]
     start: int
-    """First row in memory; what lies before it has been published."""
+    """First row in memory; earlier ones have been published."""
     stop: int
     axes: Axes
 
     def steps(self, start: int, stop: int) -> Steps:
-        """Steps of rows ``start:stop``, (row,)."""
+        """Return the steps of rows ``start:stop``, (row,)."""
         parts = [block.steps[piece] for block, piece in self._pieces(start, stop)]
+        # The empty array gives the type where no row is left.
         return np.concatenate([np.empty(0, np.int64), *parts])
 
     def times(self, start: int, stop: int) -> Steps:
@@ -81,7 +84,7 @@ class Rows:
     def values(
         self, variable: int, start: int, stop: int, places: Sequence[int] | None = None
     ) -> Floats:
-        """One variable of rows ``start:stop``, (row, module, ...) at the columns ``places`` or all.
+        """Return a variable of rows ``start:stop``, (row, module, ...), of all columns or some.
 
         A column is NaN before it was added.
         """
@@ -89,6 +92,7 @@ class Rows:
         shape = max(0, stop - start), n_columns, *self.axes.cell
         out = np.full(shape, NOT_MEASURED, np.float32)
         for block, piece in self._pieces(start, stop):
+            # Blocks from before a quantity was added are narrower.
             if variable < block.shape[0]:
                 rows = block.values[piece, variable]
                 first = block.base + piece.start - start
@@ -101,18 +105,19 @@ class Rows:
         return out
 
     def tables(self, start: int, stop: int) -> Iterator[tuple[Steps, Floats]]:
-        """Steps and values (row, variable, module, ...) of rows ``start:stop``, as they lie here.
+        """Yield steps and values (row, variable, module, ...) of rows ``start:stop``, uncopied.
 
-        The later ones may be wider.
+        Later tables may be wider.
         """
         for block, piece in self._pieces(start, stop):
             yield block.steps[piece], block.values[piece]
 
-    def _pieces(self, start: int, stop: int) -> list[tuple[Block, slice]]:
-        """The part of each block that lies in rows ``start:stop``."""
+    def _pieces(self, start: int, stop: int) -> list[tuple[RowBlock, slice]]:
+        """Return the part of each block in rows ``start:stop``."""
         pieces = []
         for block in self.blocks:
             first = max(start - block.base, 0)
+            # Read once: the training thread may add rows meanwhile.
             last = min(stop - block.base, block.n)
             if first < last:
                 pieces.append((block, slice(first, last)))

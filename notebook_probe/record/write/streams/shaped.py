@@ -1,4 +1,4 @@
-"""Recording values of every module's own shape: vectors of its own length, arrays."""
+"""Recording of values with per-module shapes: vectors of different lengths, arrays."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ __all__ = ["ArrayWriter", "RaggedWriter", "check_shape"]
 
 
 class RaggedWriter:
-    """One schedule's vectors of every module's own length; made by `RecordWriter.ragged`.
+    """Per-module vectors of one schedule; made by `RecordWriter.ragged`.
 
     A module gets its columns when it is first recorded, and further ones when the length of its
     vectors changes.
@@ -41,7 +41,7 @@ class RaggedWriter:
         Parameters
         ----------
         step, time_ms : int
-            As `StreamWriter.record` takes them.
+            See `StreamWriter.record`.
         values : mapping
             Quantity and module to vector, (size,) of real numbers.
 
@@ -55,12 +55,12 @@ class RaggedWriter:
         UnknownNameError
             For a quantity that this stream was not extended by.
         ValueError
-            For what is no vector, or a step that does not grow.
+            It is not a vector, or the step does not grow.
         """
         return self.stream.record(step, time_ms, self.row(values))
 
     def row(self, values: Mapping[tuple[str, str], npt.ArrayLike]) -> Floats:
-        """A step's vectors as the stream records them; gives new ones their columns."""
+        """Return a step's vectors in the form of the stream; adds columns for new ones."""
         index = self.stream.variable_index
         vectors = {
             (quantity_place(self.stream.path, index, quantity), module_label(module)): _vector(
@@ -75,7 +75,7 @@ class RaggedWriter:
         return row
 
     def _extend(self, vectors: Iterable[tuple[str, int]]) -> None:
-        """Give those that are new their columns, all at once: the axis is made anew each time."""
+        """Add columns for new vectors, all at once: the axis is made again each time."""
         new = dict.fromkeys(vector for vector in vectors if vector not in self._places)
         if not new:
             return

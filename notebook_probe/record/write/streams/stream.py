@@ -11,9 +11,14 @@ from notebook_probe.record.format.axes import Axes
 from notebook_probe.record.format.kinds import NUMBERS, Kind
 from notebook_probe.record.format.missing import NOT_MEASURED
 from notebook_probe.record.format.source import Floats, Steps, Variable
-from notebook_probe.record.write.losses import Losses
+from notebook_probe.record.write.lost_rows import Losses
 from notebook_probe.record.write.names import Names
-from notebook_probe.record.write.streams.rows import Block, Rows, row_bytes, rows_per_block
+from notebook_probe.record.write.streams.rows import (
+    BufferedRows,
+    RowBlock,
+    row_bytes,
+    rows_per_block,
+)
 
 __all__ = ["StreamWriter"]
 
@@ -22,7 +27,7 @@ RECENT_BYTES = 16 << 20
 
 
 class StreamWriter:
-    """One schedule's rows; made by `Flusher.begin`.
+    """Rows of one schedule; made by `Flusher.begin`.
 
     Attributes
     ----------
@@ -30,9 +35,9 @@ class StreamWriter:
     long_name : str
         The schedule as the user wrote it.
     kind : Kind
-        What it holds, and how that lies on disk.
+        Contents, and their layout on disk.
     axis : Axis or None
-        Of vectors that are all along one; None for others.
+        Axis of vectors that share one; None for others.
     published : int
         Rows that a reader of the store can see.
     last_step : int
@@ -60,6 +65,7 @@ class StreamWriter:
         self.published = n_rows
         self.last_step = last_step
         self._why_no_room, self._losses = why_no_room, losses
+        # The training thread adds blocks while the flusher drops written ones.
         self._blocks_changed = threading.Lock()
         self._names = names
         if axis is not None:
@@ -67,8 +73,8 @@ class StreamWriter:
         names.claim_coordinates(kind.group, kind.coords)
         self._axes = Axes(cell=kind.cell)
         # A block without room: the first row makes a real one, of the width known by then.
-        self._block = Block(n_rows, self._axes.shape, 0)
-        self._blocks: tuple[Block, ...] = (self._block,)
+        self._block = RowBlock(n_rows, self._axes.shape, 0)
+        self._blocks: tuple[RowBlock, ...] = (self._block,)
         self.extend(modules, variables)
 
     @property
@@ -107,12 +113,12 @@ class StreamWriter:
     def extend(self, modules: Sequence[str] = (), variables: Sequence[Variable] = ()) -> None:
         """Append columns and quantities, in the order they are first named; no I/O.
 
-        Rows recorded before read NaN there. What is there already stays as it is.
+        Rows recorded before read NaN there. Existing values do not change.
 
         Raises
         ------
         QuantityError
-            When a quantity's name cannot be a variable's, and for what is no text.
+            A quantity's name is no valid variable name, or a text is not text.
         """
         self._names.check(modules, variables)
         variables = [self._names.rounded(variable) for variable in variables]
@@ -148,6 +154,7 @@ class StreamWriter:
         """
         block = self._block
         row = block.n
+        # The usual row costs these comparisons; errors, and a new block, are handled below.
         if row == block.capacity or step <= self.last_step or values.shape != block.shape:
             self._check_row(step, values.shape)
             room = self._block_of_shape()
@@ -157,12 +164,13 @@ class StreamWriter:
         block.values[row] = values
         block.steps[row] = step
         block.times[row] = time_ms
+        # Last: readers without the lock take the row as complete once it is counted.
         block.n = row + 1
         self.last_step = step
         return True
 
     def record_all(self, steps: Steps, times_ms: Steps, values: Floats) -> None:
-        """As `record`, of many rows at once, whose steps grow; ``values[i]`` is one of them."""
+        """Record many rows at once, of growing steps; ``values[i]`` is one row; see `record`."""
         start, n = 0, len(steps)
         while start < n:
             self.record(int(steps[start]), int(times_ms[start]), values[start])  # makes room
@@ -173,21 +181,23 @@ class StreamWriter:
             rows = slice(block.n, block.n + stop - start)
             block.values[rows], block.steps[rows] = values[start:stop], steps[start:stop]
             block.times[rows] = times_ms[start:stop]
+            # The count last, as in `record`.
             block.n, self.last_step, start = rows.stop, int(steps[stop - 1]), stop
 
-    def rows(self) -> Rows:
-        """What is in memory now."""
+    def rows(self) -> BufferedRows:
+        """Return the rows that are in memory."""
         blocks = self._blocks
         stop = blocks[-1].end  # before the axes: these may only be wider than the rows
-        return Rows(blocks, blocks[0].base, stop, self._axes)
+        return BufferedRows(blocks, blocks[0].base, stop, self._axes)
 
     def publish(self, stop: int) -> None:
-        """Note that rows below ``stop`` are on disk, and forget the oldest of them."""
+        """Note that rows below ``stop`` are on disk, and drop the oldest of them."""
         self.published = stop
         with self._blocks_changed:
             blocks = self._blocks
             excess = sum(block.nbytes for block in blocks) - RECENT_BYTES
             first = 0
+            # The last block stays: the training thread writes into it.
             while excess > 0 and first < len(blocks) - 1 and blocks[first].end <= stop:
                 excess -= blocks[first].nbytes
                 first += 1
@@ -195,28 +205,31 @@ class StreamWriter:
 
     def seal(self) -> None:
         """Take no further row into the current block; a closed writer gives no other."""
-        self._block = Block(self.n_rows, self.shape, 0)
+        # No room: the next `record` finds it full, and asks for a block, which a closed writer
+        # refuses.
+        self._block = RowBlock(self.n_rows, self.shape, 0)
 
     @property
     def waiting_bytes(self) -> int:
         """Memory of the blocks with rows that are not on disk yet."""
         return sum(block.nbytes for block in self._blocks if block.end > self.published)
 
-    def _block_of_shape(self) -> Block | None:
-        """A block of today's width with room for a row, or None when no more may wait."""
+    def _block_of_shape(self) -> RowBlock | None:
+        """Return a block of the present width with room for a row, or None if memory is full."""
         shape = self.shape
         if self._block.shape == shape and self._block.n < self._block.capacity:
             return self._block
         capacity = rows_per_block(shape)
         why = self._why_no_room(capacity * row_bytes(shape))
         try:
-            block = None if why else Block(self.n_rows, shape, capacity)
+            block = None if why else RowBlock(self.n_rows, shape, capacity)
         except MemoryError as error:
             block, why = None, f"MemoryError: {error}"
         if block is None:
             self._losses.count(1, why)
             return None
         with self._blocks_changed:
+            # A new tuple: readers hold on to the one that they have begun with.
             self._blocks = (*(full for full in self._blocks if full.n), block)
         self._block = block
         return block

@@ -19,7 +19,7 @@ MODULES = ("a", "b", "late")
 
 
 @pytest.fixture
-def folder(tmp_path: Path) -> Path:
+def long_record(tmp_path: Path) -> Path:
     """A run with a NaN, a gap of whole blocks, and a module that is attached later."""
     values = np.random.default_rng(0).lognormal(size=(N_ROWS, 3)).astype(np.float32)
     values[700, 0] = MEASURED_NAN
@@ -59,9 +59,9 @@ def n_blocks_read(monkeypatch: pytest.MonkeyPatch) -> list[int]:
 
 @pytest.mark.parametrize("window", [None, (100.0, 4700.0), (1000.5, np.inf)])
 def test_the_picture_is_that_of_all_rows(
-    folder: Path, window: tuple[float, float] | None, n_blocks_read: list[int]
+    long_record: Path, window: tuple[float, float] | None, n_blocks_read: list[int]
 ) -> None:
-    record = open_record(folder)
+    record = open_record(long_record)
     expected = drawn(record, far_rows=N_ROWS, window=window)
     assert not n_blocks_read
     cells = drawn(record, far_rows=100, window=window)

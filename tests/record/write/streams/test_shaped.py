@@ -15,7 +15,7 @@ from notebook_probe.errors import QuantityError, RecordFormatError, UnknownNameE
 from notebook_probe.record import RecordWriter, Variable, open_record
 from notebook_probe.record.format.kinds import blob_name
 from notebook_probe.record.format.missing import measured
-from notebook_probe.record.format.source import Source
+from notebook_probe.record.views.xarray_views import XarrayViews
 from notebook_probe.record.write.streams import stream as stream_module
 from notebook_probe.record.write.streams.shaped import RaggedWriter
 from tests.record.build import BINS, COUNTS, GRAD, LAW, fill, new_writer
@@ -34,7 +34,7 @@ def ragged_of(writer: RecordWriter, name: str) -> RaggedWriter:
     return ragged
 
 
-def both(folder: Path, live: Source) -> tuple[Source, Source]:
+def both(folder: Path, live: XarrayViews) -> tuple[XarrayViews, XarrayViews]:
     return live, open_record(folder)
 
 
@@ -100,8 +100,11 @@ def test_the_dataset_has_them_beside_the_numbers(tmp_path: Path) -> None:
             assert data.module.values.tolist() == ["conv1"]
             one = data.channel_mean.isel(element=data.module_of_element == "conv1")
             np.testing.assert_array_equal(one.sel(step=[2, 3]), [[1, 5], [2, 6]])
-            assert source.cube.quantity.values.tolist() == ["grad_norm"]
-            assert source.tree["vectors/every_3"].channel_mean.dims == ("step", "element")
+            assert source.to_xarray("cube").quantity.values.tolist() == ["grad_norm"]
+            assert source.to_xarray("tree")["vectors/every_3"].channel_mean.dims == (
+                "step",
+                "element",
+            )
 
 
 def test_a_module_whose_vectors_change_length_keeps_both(tmp_path: Path) -> None:

@@ -100,7 +100,7 @@ def test_vectors_alone_make_a_record(tmp_path: Path) -> None:
         assert writer.published_rows("hist/every_1") == 4
     record = open_record(tmp_path / "a.zarr")
     assert record.data.counts.shape == (1, 4, 3)
-    assert record.cube.shape == (1, 0, 4)
+    assert record.to_xarray("cube").shape == (1, 0, 4)
     assert dict(record.streams) == {}
 
 

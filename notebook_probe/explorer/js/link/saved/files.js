@@ -1,15 +1,21 @@
 /** Files of what is shown, without a kernel: the plots as they stand, the columns that were saved. */
 
-/** Heat map or vectors above the lines, on the ground of the panel: a PNG's bytes. */
+import { penOf } from "../../dom.js";
+
+/**
+ * Heat map or vectors above the lines, on the ground of the panel: a PNG's bytes.
+ * @param {HTMLElement} root
+ */
 export async function pictureOf(root, title) {
-  const shown = [...root.querySelectorAll(".nbp-plot canvas")].filter((one) => one.offsetParent);
+  const plots = /** @type {HTMLCanvasElement[]} */ ([...root.querySelectorAll(".nbp-plot canvas")]);
+  const shown = plots.filter((one) => one.offsetParent);
   const style = getComputedStyle(root);
   const ratio = devicePixelRatio || 1;
   const head = Math.round(28 * ratio);
   const canvas = document.createElement("canvas");
   canvas.width = Math.max(...shown.map((one) => one.width));
   canvas.height = shown.reduce((sum, one) => sum + one.height, head);
-  const context = canvas.getContext("2d");
+  const context = penOf(canvas);
   context.fillStyle = style.backgroundColor;
   context.fillRect(0, 0, canvas.width, canvas.height);
   context.fillStyle = style.color;
@@ -24,7 +30,10 @@ export async function pictureOf(root, title) {
   return blob.arrayBuffer();
 }
 
-/** A row per point: of the series that are drawn, then of each row of the heat map. */
+/**
+ * A row per point: of the series that are drawn, then of each row of the heat map.
+ * @param {{ lines: DecodedLines | null, heat: SavedHeat | null }} state
+ */
 export function csvOf({ lines, heat }) {
   const rows = ["module,quantity,step,value"];
   const add = (module, quantity, step, value) =>
@@ -42,6 +51,7 @@ export function csvOf({ lines, heat }) {
   return `${rows.join("\n")}\n`;
 }
 
+/** @param {string} text */
 function quoted(text) {
   return /[",\n]/.test(text) ? `"${text.replaceAll('"', '""')}"` : text;
 }

@@ -25,6 +25,10 @@ const NO_MAP = {
   colours: "value",
 };
 
+/**
+ * @param {{ first: any[], pieces: any, read: any }} saved
+ * @param {Pick<PanelParts, "root" | "state" | "fail">} parts
+ */
 export function createSavedKernel({ first, ...packed }, { root, state, fail }) {
   const told = (type) => first.find((one) => one.type === type);
   const [model, saved] = [told("model"), told("saved")];
@@ -35,6 +39,7 @@ export function createSavedKernel({ first, ...packed }, { root, state, fail }) {
   let seq = 0;
   let shownHome = null;
 
+  /** @param {Buffers} [buffers] */
   function say(message, buffers = []) {
     for (const receive of views) receive({ ...message, v: VERSION, seq: (seq += 1) }, buffers);
   }
@@ -85,6 +90,7 @@ export function createSavedKernel({ first, ...packed }, { root, state, fail }) {
     for (const frame of found) if (frame) say(frame.message, frame.buffers);
   }
 
+  /** @param {string} quantity */
   async function homeOf(quantity) {
     const found = (await pieces.read("heat", quantity)) ?? (await pieces.read("vectors", quantity));
     const nothing = [0, 1, 2].map(() => new DataView(new ArrayBuffer(0)));
@@ -99,7 +105,7 @@ export function createSavedKernel({ first, ...packed }, { root, state, fail }) {
     },
     async csv() {
       const frame = await pieces.read("heat", selection.home);
-      const heat = frame && decodeHeat(frame.message, frame.buffers);
+      const heat = frame && /** @type {SavedHeat} */ (decodeHeat(frame.message, frame.buffers));
       const text = csvOf({ lines: state.lines, heat });
       const note = `the saved columns, not every step, as ${name}-columns.csv`;
       return { filename: `${name}-columns.csv`, mime: "text/csv", buffer: new TextEncoder().encode(text), note };

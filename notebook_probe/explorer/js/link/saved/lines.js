@@ -53,7 +53,7 @@ async function lineOf([module, quantity], { series, x0 }, pieces) {
   }
   const frame = await pieces.read("heat", quantity);
   if (!frame) return { ...name, ...NO_LINE };
-  const heat = decodeHeat(frame.message, frame.buffers);
+  const heat = /** @type {SavedHeat} */ (decodeHeat(frame.message, frame.buffers));
   return { ...name, ...columnsOf(heat, heat.index.get(module)) };
 }
 

@@ -1,6 +1,7 @@
 /**
  * Opens a package, a text of base64, in an element: the panel's code, its style and its numbers. It
  * stands alone, so that it can be written into a file and into the metadata of a notebook.
+ * @param {string} text
  */
 export async function openPackage(text, el) {
   const inflated = (bytes) =>

@@ -6,7 +6,10 @@ import { listedCauses } from "./both.js";
 import { createAlertLine } from "./line.js";
 import { alertsText, causesText } from "./words.js";
 
-/** `about` stands at the right of the head. */
+/**
+ * `about` stands at the right of the head.
+ * @param {PanelParts} parts
+ */
 export function createAlertList(parts, about) {
   const { state, signal } = parts;
   const list = element("div", { class: "nbp-alerts", role: "list" });
@@ -84,7 +87,7 @@ export function createAlertList(parts, about) {
     if (event.key === "ArrowDown" || event.key === "ArrowUp") neighbour(line, event.key)?.focus();
     else if (own && event.key === " ") line.toggle();
     else if (own && event.key === "Enter") line.show();
-    else if (event.key === "ArrowRight" && line.fold.open(true));
+    else if (event.key === "ArrowRight" && line.fold.open(true)) return;
     else if (event.key === "ArrowLeft" && (line.cause ?? line).fold.open(false)) (line.cause ?? line).el.focus();
     else return;
     event.preventDefault();
@@ -106,6 +109,7 @@ export function createAlertList(parts, about) {
   };
 }
 
+/** @param {Pick<PanelState, "alerts" | "both" | "parts">} state */
 function countText({ alerts, both, parts }, causes) {
   const own = causes.filter(({ left }) => !left);
   const before = both ? [`${alertsText(parts.left.rows.length)} before`] : [];

@@ -10,6 +10,7 @@ import { createPausing, SEVERE } from "./pausing.js";
 import { createRulesWatch, watchText } from "./rules_watch.js";
 import { alertsText, causesText, findingWords } from "./words.js";
 
+/** @param {PanelParts} parts */
 export function createAlerts(parts) {
   const { state, drawer, signal } = parts;
   const mark = createMark("warning");
@@ -103,13 +104,17 @@ export function createAlerts(parts) {
   };
 }
 
+/** @param {PanelState} state */
 function noneText(state) {
   const before = alertsBefore(state);
   if (!before) return "No alerts";
   return `No alerts on this branch${state.both ? "" : `; ${grouped(before)} before`}`;
 }
 
-/** Those of the line that was left for this branch. */
+/**
+ * Those of the line that was left for this branch.
+ * @param {Pick<PanelState, "parts">} state
+ */
 function alertsBefore({ parts }) {
   return parts.history.left?.n_alerts ?? 0;
 }

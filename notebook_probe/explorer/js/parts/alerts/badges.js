@@ -18,6 +18,7 @@ export function badgesOf(alerts, byPath) {
   return { own, inside };
 }
 
+/** @param {string} path */
 function count(badges, path, { severity }) {
   const badge = badges.get(path) ?? { n: 0, severe: 0 };
   badge.n += 1;

@@ -3,7 +3,10 @@
 import { element, setAttribute, setHidden, setText } from "../../dom.js";
 import { causesOf } from "./causes.js";
 
-/** The causes to be listed, by their steps; those of the line that was left have `left`. */
+/**
+ * The causes to be listed, by their steps; those of the line that was left have `left`.
+ * @param {PanelState} state
+ */
 export function listedCauses(state) {
   const own = causesOf(state);
   if (!state.both) return own;
@@ -16,12 +19,18 @@ function ofLeft(finding) {
   return { ...finding, key: `left ${finding.key}`, left: true, below: finding.below.map(ofLeft) };
 }
 
-/** The alerts that both step axes mark. */
+/**
+ * The alerts that both step axes mark.
+ * @param {Pick<PanelState, "alerts" | "both" | "parts">} state
+ */
 export function markedAlerts({ alerts, both, parts }) {
   return both ? [...alerts, ...parts.left.rows.map((one) => ({ ...one, left: true }))] : alerts;
 }
 
-/** A link that lists both, or those of the branch alone; `asked` is called when both are. */
+/**
+ * A link that lists both, or those of the branch alone; `asked` is called when both are.
+ * @param {Pick<PanelParts, "state" | "signal">} parts
+ */
 export function createBoth({ state, signal }, asked) {
   const el = element("button", { class: "nbp-link", type: "button", "data-action": "both", hidden: "" });
   el.addEventListener("click", turn, { signal });

@@ -1,6 +1,9 @@
 /** What was found, put together by the kernel: causes, and below each what came of it. */
 
-/** [{ key, …first alert, modules, where, sentence, below: [finding, …] }], the newest cause last. */
+/**
+ * [{ key, …first alert, modules, where, sentence, below: [finding, …] }], the newest cause last.
+ * @param {Pick<PanelState, "alerts" | "findings">} state
+ */
 export function causesOf({ alerts, findings }) {
   const byNumber = new Map(alerts.map((alert) => [alert.number, alert]));
   const causes = new Map(); // number of the first alert -> the cause

@@ -2,7 +2,10 @@
 
 import { fittingRows } from "../../controls/fitting.js";
 
-/** The first explaining quantity that fits and is not attached there, { quantity, where }; else null. */
+/**
+ * The first explaining quantity that fits and is not attached there, { quantity, where }; else null.
+ * @param {PanelState} state
+ */
 export function explanation(alert, rule, state) {
   const rows = alert.modules.map((path) => state.model.byPath.get(path)).filter(Boolean);
   if (!rule || !rows.length || !state.model.live) return null;
@@ -14,6 +17,10 @@ export function explanation(alert, rule, state) {
   return null;
 }
 
+/**
+ * @param {Pick<PanelState, "probes">} state
+ * @param {string} path
+ */
 function isAttached({ probes }, path, name) {
   return (probes.byModule.get(path) ?? []).some(({ quantity }) => quantity === name);
 }

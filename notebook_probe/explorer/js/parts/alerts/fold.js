@@ -5,7 +5,10 @@ import { isSevere } from "./causes.js";
 import { createMark, setSeverity } from "./mark.js";
 import { consequencesText } from "./words.js";
 
-/** `changed()` is called when it was opened or closed by hand. */
+/**
+ * `changed()` is called when it was opened or closed by hand.
+ * @param {AbortSignal} signal
+ */
 export function createFold(changed, signal) {
   const chevron = element("i", { class: "nbp-chevron", "aria-hidden": "true" });
   const mark = createMark("severe");

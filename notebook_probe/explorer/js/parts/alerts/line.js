@@ -16,6 +16,7 @@ const SCHEDULE = "every(10)";
 /**
  * `el` is a line that has focus as a whole; `describe(finding, cause)` brings it up to date, `cause` being the
  * line that it stands below. `folded()` is called when what came of it is folded or unfolded.
+ * @param {PanelParts} parts
  */
 export function createAlertLine(parts, folded) {
   const { state, link, signal } = parts;

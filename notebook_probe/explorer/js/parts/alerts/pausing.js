@@ -5,6 +5,7 @@ import { element, isGreyed, setAttribute } from "../../dom.js";
 
 export const SEVERE = "severe"; // every rule that tells of a training which is about to be lost
 
+/** @param {PanelParts} parts */
 export function createPausing(rule, words, parts) {
   const { state, link, signal } = parts;
   const tick = element("input", { type: "checkbox", "data-pauses": rule });
@@ -15,7 +16,10 @@ export function createPausing(rule, words, parts) {
 
   tick.addEventListener("click", (event) => isGreyed(tick) && event.preventDefault(), { signal });
   tick.addEventListener("change", asked, { signal });
-  state.on("breaks", () => describe((wanted = null)));
+  state.on("breaks", () => {
+    wanted = null;
+    describe();
+  });
   for (const topic of ["model", "rules", "status"]) state.on(topic, describe);
 
   const onlyOn = (name) => state.parts.breaks.rows.find(({ rules }) => rules?.length === 1 && rules[0] === name);

@@ -6,6 +6,7 @@ import { WAITS } from "./waits.js";
 
 const TITLE = 'Measure what the rules look at: the preset "alerts", run.attach_preset("alerts")';
 
+/** @param {PanelParts} parts */
 export function createPresetOffer(parts) {
   const { state, link, signal } = parts;
   const button = element("button", {
@@ -38,7 +39,10 @@ export function createPresetOffer(parts) {
   return { el };
 }
 
-/** Rules that wait for a quantity that fits somewhere and is attached nowhere. */
+/**
+ * Rules that wait for a quantity that fits somewhere and is attached nowhere.
+ * @param {Pick<PanelState, "parts" | "model" | "probes">} state
+ */
 function waitingFor({ parts, model, probes }) {
   const attached = new Set(probes.rows.map(({ quantity }) => quantity));
   const lacks = (name) => {

@@ -7,7 +7,10 @@ import { WAITS } from "./waits.js";
 
 const OFF = "off: ";
 
-/** A link that says how many watch, and a button that attaches what the others wait for. */
+/**
+ * A link that says how many watch, and a button that attaches what the others wait for.
+ * @param {PanelParts} parts
+ */
 export function createRulesWatch(parts) {
   const { state, dialogs, signal } = parts;
   const link = element("button", {

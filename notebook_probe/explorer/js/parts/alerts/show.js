@@ -21,7 +21,10 @@ function drawable({ modules, quantities }, { recorded }) {
   return [];
 }
 
-/** Why it cannot be shown; "" where it can. */
+/**
+ * Why it cannot be shown; "" where it can.
+ * @param {PanelState} state
+ */
 export function whyNotShown(alert, state) {
   if (drawable(alert, state.status).length) return "";
   const { quantities } = alert;
@@ -29,7 +32,11 @@ export function whyNotShown(alert, state) {
   return `${quantities.join(", ")} ${quantities.length > 1 ? "are" : "is"} not recorded any more`;
 }
 
-/** Mark its modules, draw its series, move the cursor to its step; the window if it must. */
+/**
+ * Mark its modules, draw its series, move the cursor to its step; the window if it must.
+ * @param {Pick<AlertRow, "modules" | "quantities" | "step"> & { window?: unknown }} alert
+ * @param {Pick<PanelParts, "state" | "selection">} parts
+ */
 export function showAlert(alert, { state, selection }) {
   const marked = alert.modules.filter((path) => state.model.byPath.has(path));
   if (marked.length) {
@@ -48,7 +55,10 @@ export function showAlert(alert, { state, selection }) {
   pinCursor(state, alert.step, { from: "alert", modules: alert.modules });
 }
 
-/** The window as it is where the step is in it; else as wide, with the step in its middle. */
+/**
+ * The window as it is where the step is in it; else as wide, with the step in its middle.
+ * @param {PanelState} state
+ */
 function windowWith(step, state) {
   const { window } = state.selection;
   if (!window || (step >= window[0] && step <= window[1])) return window;

@@ -9,6 +9,7 @@ const WORDS = { most: "above", least: "below", times: "times", window: "window" 
 const WHOLE = ["rows", "steps", "window"];
 const OFF = "off: ";
 
+/** @param {PanelParts} parts */
 export function createThresholds(name, parts) {
   const { state, link, signal } = parts;
   const fields = element("span", { class: "nbp-thresholds" });
@@ -106,6 +107,7 @@ export function createThresholds(name, parts) {
     say(trial.problem || `${tried.text} ${firedWords(trial)}`, Boolean(trial.problem));
   }
 
+  /** @param {string} text */
   function say(text, bad) {
     setText(says, text);
     says.classList.toggle("nbp-bad", bad);
@@ -119,6 +121,7 @@ function numbersOf({ thresholds, rows, steps }) {
   return { ...thresholds, ...(steps ? { steps } : { rows }) };
 }
 
+/** @param {PanelState} state */
 function whyFixed(rule, state) {
   if (!state.model.live) return "opened record: read only";
   return rule ? state.status.can.edit_rule ?? "" : "this rule is not followed any more";
@@ -136,6 +139,7 @@ function firedWords({ steps, n }) {
   return `would have fired at step ${grouped(steps[0])}${more}`;
 }
 
+/** @param {string} text */
 function parsed(text) {
   return text.trim() ? Number(text.trim().replace(",", ".")) : NaN;
 }

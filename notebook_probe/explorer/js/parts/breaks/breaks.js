@@ -6,6 +6,7 @@ import { createPauseWhen } from "./pause_when.js";
 
 const TITLE = "Pause when something happens: a step, an alert, a series, NaN, an error (b)";
 
+/** @param {PanelParts} parts */
 export function createBreaks(parts) {
   const { root, state, dialogs, signal } = parts;
   const count = element("span");
@@ -70,7 +71,10 @@ export function createBreaks(parts) {
   return { el: button, reason, open: () => button.click() };
 }
 
-/** "paused at step 812: conv3 · grad_norm 12.3 > 10" with its step and the value in bold. */
+/**
+ * "paused at step 812: conv3 · grad_norm 12.3 > 10" with its step and the value in bold.
+ * @param {string} text
+ */
 function emphasized(text) {
   const [, before, step, between, value, after] =
     text.match(/^(\D*)(\d+)(?:(.*? )(\S+)(?= (?:[<>]=?|crosses) )(.*))?/) ?? [];

@@ -11,6 +11,10 @@ export function flagsOf(rows, byPath) {
   return { own, inside };
 }
 
+/**
+ * @param {string} path
+ * @param {string} text
+ */
 function add(flags, path, text) {
   flags.set(path, [...(flags.get(path) ?? []), text]);
 }

@@ -5,7 +5,10 @@ import { significant } from "../../format.js";
 
 const PAST_PX = 4; // a press that moves no further is no drag
 
-/** `place(painted)` after each paint of the plot; `el` lies over it. */
+/**
+ * `place(painted)` after each paint of the plot; `el` lies over it.
+ * @param {Pick<PanelParts, "state" | "link">} parts
+ */
 export function createLevels({ state, link }) {
   const el = element("div", { class: "nbp-levels" });
   const levels = new Map(); // id -> level

@@ -10,12 +10,12 @@ const SIGNS = [">", "<", ">=", "<=", "crosses"];
 const ROOT = "(root)";
 const NOTHING = { module: ROOT, quantity: "", sign: ">", number: 0, for_rows: 1 };
 const ALONE = {
-  nan: "Of what is logged, and of outputs and gradients that are watched by a norm, RMS or largest value.",
-  error: "When the loop raises: its state is kept to be looked at, then it raises as ever.",
+  nan: "For logged values, and outputs and gradients that are watched by a norm, RMS or largest value.",
+  error: "When the loop raises: its state is kept for inspection, then it raises as usual.",
 };
 
 export function createNewBreak({ state, link, follow }) {
-  const kinds = Object.entries(KINDS).map(([kind, text]) => [kind, chip(kind, text)]);
+  const kinds = new Map(Object.entries(KINDS).map(([kind, text]) => [kind, chip(kind, text)]));
   const step = field("Step", "9ch");
   const rules = choice("Alert rule");
   const [module, quantity, sign] = [choice("Module"), choice("Quantity"), choice("Comparison")];
@@ -39,7 +39,7 @@ export function createNewBreak({ state, link, follow }) {
       "div",
       { class: "nbp-form" },
       "New",
-      element("span", { class: "nbp-kinds", role: "group" }, ...kinds.map(([, button]) => button)),
+      element("span", { class: "nbp-kinds", role: "group" }, ...kinds.values()),
       early,
     ),
     ...Object.values(forms),
@@ -51,7 +51,9 @@ export function createNewBreak({ state, link, follow }) {
   for (const [name, button] of kinds) button.addEventListener("click", () => choose(name));
   for (const node of [module, quantity, sign, number, rows, beforeUpdate, step, rules]) {
     node.addEventListener("input", changed);
-    node.addEventListener("keydown", (event) => event.key === "Enter" && pressedEnter(event));
+    node.addEventListener("keydown", (event) => {
+      if (event instanceof KeyboardEvent && event.key === "Enter") pressedEnter(event);
+    });
   }
   module.addEventListener("input", () => fillQuantities());
   add.addEventListener("click", ask);
@@ -205,16 +207,19 @@ export function createNewBreak({ state, link, follow }) {
   };
 }
 
+/** @param {string} text */
 function chip(kind, text) {
   return element("button", { type: "button", "data-kind": kind, "aria-pressed": "false" }, text);
 }
 
+/** @param {string} label */
 function field(label, width) {
   const node = element("input", { type: "text", inputmode: "decimal", "aria-label": label });
   node.style.width = width;
   return node;
 }
 
+/** @param {string} label */
 function choice(label) {
   return element("select", { "aria-label": label });
 }

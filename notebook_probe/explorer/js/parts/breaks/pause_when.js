@@ -5,6 +5,7 @@ import { createBreakRow } from "./break_row.js";
 import { createNewBreak } from "./new_break.js";
 import { ticketText } from "./ticket.js";
 
+/** @param {PanelParts} parts */
 export function createPauseWhen(parts) {
   const { state, link } = parts;
   const list = element("div", { class: "nbp-break-rows" });

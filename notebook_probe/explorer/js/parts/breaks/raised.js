@@ -2,6 +2,7 @@
 
 import { element, setAttribute, setHidden, setText } from "../../dom.js";
 
+/** @param {Pick<PanelParts, "state" | "signal">} parts */
 export function createRaised({ state, signal }) {
   const words = element("span", { class: "nbp-raised-words" });
   const more = element(

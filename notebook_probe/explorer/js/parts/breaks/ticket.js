@@ -2,7 +2,10 @@
 
 import { grouped } from "../../format.js";
 
-/** [state, text] of the ticket with this id; nothing where none was asked for. */
+/**
+ * [state, text] of the ticket with this id; nothing where none was asked for.
+ * @param {PanelState} state
+ */
 export function ticketText(state, id) {
   const row = id && state.status.tickets.find((one) => one.id === id);
   if (!id) return ["", ""];

@@ -9,7 +9,10 @@ const DASHES = [
   [1, 4],
 ];
 
-/** Prepared like the series of this run, `{ name, dash, band, missing }` beside; [] without others. */
+/**
+ * Prepared like the series of this run, `{ name, dash, band, missing }` beside; [] without others.
+ * @param {PanelState} state
+ */
 export function besideLines(state, log) {
   const message = state.parts.beside;
   const { selection, lines } = state;
@@ -25,7 +28,10 @@ export function besideLines(state, log) {
   });
 }
 
-/** Why there is no line; "" where there is one. */
+/**
+ * Why there is no line; "" where there is one.
+ * @param {Pick<PanelState, "parts">} state
+ */
 function why({ parts }, { run, n }) {
   if (n) return "";
   return parts.compare.refused[run] ?? "not recorded";

@@ -6,6 +6,7 @@ import { createRunList } from "./run_list.js";
 
 const TITLE = "Compare with other runs (r)";
 
+/** @param {PanelParts} parts */
 export function createCompare(parts) {
   const { state, dialogs, link, signal } = parts;
   const name = element("b", { class: "nbp-run-name" });

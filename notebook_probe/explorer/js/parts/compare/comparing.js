@@ -11,6 +11,7 @@ const DRAWN = [
   ["group", "group"],
 ];
 
+/** @param {Pick<PanelParts, "state" | "selection" | "signal">} parts */
 export function createComparing({ state, selection, signal }) {
   const heat = createSegment({
     label: "Heat map",
@@ -58,7 +59,10 @@ export function createComparing({ state, selection, signal }) {
   };
 }
 
-/** The values of this run, or its ratio to one that is compared. */
+/**
+ * The values of this run, or its ratio to one that is compared.
+ * @param {PanelState} state
+ */
 export function ratioOptions(state) {
   const { others, grouped, ratio_to: to } = state.selection;
   if (grouped && others.length > 1) return [["", "value"], [to || others[0], `ratio to the group of ${others.length}`]];

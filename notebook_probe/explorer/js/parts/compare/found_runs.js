@@ -2,7 +2,10 @@
 
 import { begunText } from "./names.js";
 
-/** Those whose name, or what they differ in, has every word: "lr=1e-3" is two. */
+/**
+ * Those whose name, or what they differ in, has every word: "lr=1e-3" is two.
+ * @param {string} query
+ */
 export function searchRuns(runs, query) {
   const words = query.toLowerCase().split(/[\s=]+/).filter(Boolean);
   return runs.filter(({ name, run, differs }) => {
@@ -11,12 +14,16 @@ export function searchRuns(runs, query) {
   });
 }
 
-/** What was typed, where it looks like the place of a record that is not listed; else "". */
+/**
+ * What was typed, where it looks like the place of a record that is not listed; else "".
+ * @param {string} query
+ */
 export function typedPlace(query, runs) {
   const isPlace = /[\\/]|\.zarr|^~/.test(query);
   return isPlace && !runs.some(({ run }) => run === query) ? query : "";
 }
 
+/** @param {string} query */
 export function nearRuns(query, runs) {
   const start = query.slice(0, 3).toLowerCase();
   const near = runs.filter(({ name }) => name.toLowerCase().includes(start)).slice(0, 3);
@@ -24,7 +31,10 @@ export function nearRuns(query, runs) {
   return `Nothing is called ${query}${words}`;
 }
 
-/** This run, in the words of a row. */
+/**
+ * This run, in the words of a row.
+ * @param {Pick<PanelState, "model" | "status" | "parts">} state
+ */
 export function ownRow({ model, status, parts }) {
   const { own } = parts.compare;
   const logged = own?.scalar ? [own.scalar, own.last, own.line] : ["", null, []];

@@ -1,12 +1,18 @@
 /** Runs by the names under which they are listed. */
 
-/** The name of a run that is listed; else the end of its location. */
+/**
+ * The name of a run that is listed; else the end of its location.
+ * @param {Pick<PanelState, "parts">} state
+ */
 export function runName({ parts }, run) {
   const row = parts.compare.runs.find((one) => one.run === run);
   return row?.name ?? run.replace(/\/+$/, "").split("/").at(-1).replace(/\.zarr(\.zip)?$/, "");
 }
 
-/** What the heat map is divided by. */
+/**
+ * What the heat map is divided by.
+ * @param {PanelState} state
+ */
 export function ratioName(state) {
   const { grouped, others, ratio_to: to } = state.selection;
   return grouped && others.length > 1 ? `the group of ${others.length}` : runName(state, to);

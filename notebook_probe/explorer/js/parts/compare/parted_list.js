@@ -12,6 +12,7 @@ import { paintStrip } from "./strip.js";
 
 const HEADS = ["module", "from step", "ratio there", "now"];
 
+/** @param {PanelParts} parts */
 export function createPartedList(parts) {
   const { state, selection, theme, signal } = parts;
   const quantity = element("code");
@@ -62,8 +63,13 @@ export function createPartedList(parts) {
   );
   let known = "";
 
-  list.addEventListener("click", (event) => go(event.target.closest("[data-module]")), { signal });
+  list.addEventListener("click", clicked, { signal });
   list.addEventListener("keydown", pressed, { signal });
+
+  /** @param {MouseEvent} event */
+  function clicked(event) {
+    go(/** @type {Element} */ (event.target).closest("[data-module]"));
+  }
 
   function go(row) {
     const one = partingOf(state)?.found.find(({ module }) => module === row?.dataset.module);
@@ -101,19 +107,21 @@ export function createPartedList(parts) {
     }
     const colours = theme.read();
     told.found.forEach(({ module, step }, k) => {
-      paintStrip(list.children[k].querySelector("canvas"), frame, module, step, colours);
+      const strip = /** @type {HTMLCanvasElement} */ (list.children[k].querySelector("canvas"));
+      paintStrip(strip, frame, module, step, colours);
     });
   }
 
   return { el, fill };
 }
 
-function restText({ text, found, within, missing, bound }) {
+function restText({ text, found, lately, within, missing, bound }) {
   if (!found.length) return text;
   const stay = within.length > 1 ? "stay" : "stays";
   const same = within.length ? `${shortList(within)} ${stay} within ${bound}` : "";
+  const late = lately?.length ? `apart at the last rows: ${shortList(lately)}` : "";
   const gone = missing.length ? `not in both: ${shortList(missing)}` : "";
-  return [same, gone].filter(Boolean).join("; ");
+  return [late, same, gone].filter(Boolean).join("; ");
 }
 
 function partedRow({ module, step, there, now }, place) {

@@ -5,6 +5,7 @@ import { modulesText } from "../../format.js";
 import { createPartedList } from "./parted_list.js";
 import { partingOf, refusedText } from "./partings.js";
 
+/** @param {PanelParts} parts */
 export function createParting(parts) {
   const { state, drawer, signal } = parts;
   const words = element("span", { class: "nbp-cut", role: "status" });

@@ -4,7 +4,10 @@ import { significant } from "../../format.js";
 
 const decoded = new WeakMap(); // message -> its frame
 
-/** The frame that stands in place of the values; null where these are shown, or none has come yet. */
+/**
+ * The frame that stands in place of the values; null where these are shown, or none has come yet.
+ * @param {Pick<PanelState, "parts" | "selection">} state
+ */
 export function ratioFrame({ parts, selection }) {
   const message = parts.ratio;
   if (!message || !selection.ratio_to || message.quantity !== selection.home) return null;

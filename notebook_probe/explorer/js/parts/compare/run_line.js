@@ -4,7 +4,10 @@ import { paintSparkline } from "../../controls/sparkline.js";
 
 const painted = new WeakMap();
 
-/** Once for the same values and colour. */
+/**
+ * Once for the same values and colour.
+ * @param {HTMLCanvasElement} canvas
+ */
 export function paintRunLine(canvas, values, colour) {
   const key = JSON.stringify([values, colour]);
   if (painted.get(canvas) === key) return;

@@ -16,6 +16,7 @@ const HEADS = [
   ["differs in", ""],
 ];
 
+/** @param {PanelParts} parts */
 export function createRunList(parts) {
   const { state, selection, theme } = parts;
   const life = new AbortController(); // as long as the dialog is open
@@ -107,6 +108,7 @@ export function createRunList(parts) {
     while (list.childNodes.length > nodes.length) list.lastChild.remove();
   }
 
+  /** @param {string} query */
   function saying(query, shown, typed) {
     const { folder, listed, problem, n_left_out: rest, runs } = state.parts.compare;
     if (problem) return problem;

@@ -6,11 +6,13 @@ import { grouped, significant } from "../../format.js";
 import { begunText } from "./names.js";
 import { paintRunLine } from "./run_line.js";
 
-/** `ticked(on)` is called by the tick; this run itself has none. */
+/**
+ * `ticked(on)` is called by the tick; this run itself has none.
+ * @param {{ own?: boolean, ticked?: (on: boolean) => void, signal: AbortSignal }} options
+ */
 export function createRunRow({ own, ticked, signal }) {
-  const tick = own
-    ? element("i", { class: "nbp-dot", "aria-hidden": "true" })
-    : element("input", { type: "checkbox" });
+  const box = element("input", { type: "checkbox" });
+  const tick = own ? element("i", { class: "nbp-dot", "aria-hidden": "true" }) : box;
   const name = element(own ? "b" : "span", { class: "nbp-cut" });
   const line = element("canvas", { class: "nbp-run-line", "aria-hidden": "true" });
   const begun = element("span", { class: "nbp-soft nbp-begun" });
@@ -24,7 +26,7 @@ export function createRunRow({ own, ticked, signal }) {
     { class: own ? "nbp-run-row nbp-here" : "nbp-run-row" },
     tick, name, line, begun, steps, loss, differs,
   );
-  if (!own) tick.addEventListener("change", () => ticked(tick.checked), { signal });
+  if (!own) box.addEventListener("change", () => ticked?.(box.checked), { signal });
 
   return {
     el,
@@ -49,8 +51,8 @@ export function createRunRow({ own, ticked, signal }) {
       differs.classList.toggle("nbp-soft", !row.problem);
       paintRunLine(line, row.line, colour);
       if (own) return;
-      tick.checked = on;
-      tick.disabled = Boolean(row.problem) && !on;
+      box.checked = on;
+      box.disabled = Boolean(row.problem) && !on;
       setAttribute(tick, "data-run", row.run);
       setAttribute(tick, "aria-label", `Compare with ${row.name}`);
     },

@@ -11,8 +11,13 @@ export function createSegment({ label, role, choose, signal }) {
     "data-role": role,
   });
   let known = "";
-  el.addEventListener("click", (event) => take(event.target.closest("[role=radio]")), { signal });
+  el.addEventListener("click", clicked, { signal });
   el.addEventListener("keydown", moved, { signal });
+
+  /** @param {MouseEvent} event */
+  function clicked(event) {
+    take(/** @type {Element} */ (event.target).closest("[role=radio]"));
+  }
 
   function take(button) {
     if (button) choose(button.dataset.value);

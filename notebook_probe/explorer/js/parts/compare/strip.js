@@ -1,16 +1,22 @@
 /** One row of the ratio as a strip, with a line where it parts. */
 
+import { penOf } from "../../dom.js";
 import { rgbOf } from "../../plots/colour.js";
 import { colourMap } from "../../plots/colour_maps.js";
 import { NOT_MEASURED } from "../../plots/heat/states.js";
 
 const HEIGHT = 12;
 
+/**
+ * @param {HTMLCanvasElement} canvas
+ * @param {string} module
+ * @param {Colours} colours
+ */
 export function paintStrip(canvas, frame, module, step, colours) {
   const row = frame?.index.get(module);
   [canvas.width, canvas.height] = [frame?.columns ?? 1, HEIGHT];
   if (row === undefined) return;
-  const context = canvas.getContext("2d");
+  const context = penOf(canvas);
   const map = colourMap("sign", rgbOf(colours.ground));
   for (let column = 0; column < frame.columns; column++) {
     const cell = row * frame.columns + column;

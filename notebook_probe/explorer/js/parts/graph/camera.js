@@ -13,7 +13,12 @@ export function fitted(plane, room) {
   return { x: (plane.width - room.width / zoom) / 2, y, zoom };
 }
 
-/** Larger by `factor`, with the same point under the pixel `[x, y]`. */
+/**
+ * Larger by `factor`, with the same point under the pixel `[x, y]`.
+ * @param {{ x: number, y: number, zoom: number }} camera
+ * @param {number} factor
+ * @param {number[]} pixel
+ */
 export function zoomed(camera, factor, [x, y]) {
   const zoom = Math.min(MOST, Math.max(LEAST, camera.zoom * factor));
   return { x: camera.x + x / camera.zoom - x / zoom, y: camera.y + y / camera.zoom - y / zoom, zoom };

@@ -66,7 +66,12 @@ function rowsInside(frame) {
   return known.get(frame);
 }
 
-/** The mean, or the largest: of what has a sign that which is farthest from zero. */
+/**
+ * The mean, or the largest: of what has a sign that which is farthest from zero.
+ * @param {number[]} values
+ * @param {boolean} isMean
+ * @param {HeatFrame["colours"]} colours
+ */
 function together(values, isMean, colours) {
   if (isMean) return values.reduce((sum, value) => sum + value, 0) / values.length;
   const size = colours === "sign" ? Math.abs : (value) => value;

@@ -4,7 +4,10 @@ import { element, setAttribute, setGreyed, setHidden, setText } from "../../dom.
 import { createTicket } from "../ticket.js";
 import { createGraphView } from "./graph_view.js";
 
-/** What holds it is `nbp-with-graph` then: the heat map goes on unseen, since the colours are its own. */
+/**
+ * What holds it is `nbp-with-graph` then: the heat map goes on unseen, since the colours are its own.
+ * @param {PanelParts} parts
+ */
 export function createGraph(parts) {
   const { state, link, signal } = parts;
   const word = element("button", {
@@ -57,7 +60,7 @@ export function createGraph(parts) {
   function refresh() {
     const { revision, why } = state.parts.graph;
     setHidden(el, !isShown);
-    el.parentNode?.classList.toggle("nbp-with-graph", isShown);
+    el.parentElement?.classList.toggle("nbp-with-graph", isShown);
     setText(word, isShown ? "‹ heat map" : "graph");
     setAttribute(word, "aria-pressed", isShown);
     setAttribute(word, "title", isShown ? "Modules over steps again (g)" : "The graph of the network (g)");
@@ -67,7 +70,7 @@ export function createGraph(parts) {
     }
     setHidden(view.el, !shown);
     setHidden(note, Boolean(shown));
-    setText(words, broken || (revision ? "The graph is on its way." : why));
+    setText(words, broken || (revision ? "Waiting for the graph." : why));
     setHidden(build, !state.model.live || Boolean(revision));
     setGreyed(build, state.status.can.build_graph ?? "");
     ticket.describe();

@@ -19,6 +19,7 @@ import { inTree } from "./words.js";
 
 const ALONE = "The modules alone: what they give each other is not known";
 
+/** @param {Pick<PanelParts, "state" | "theme" | "selection" | "fail" | "signal">} parts */
 export function createGraphView({ state, theme, selection, fail, signal }) {
   let network = null;
   let rows = []; // what a search goes through
@@ -72,6 +73,7 @@ export function createGraphView({ state, theme, selection, fail, signal }) {
 
   const told = (item, valueOf) => ({ quantity: state.selection.home, value: valueOf(item) });
 
+  /** @param {(item: GraphBox) => { text: string } | null} valueOf */
   function showHint(valueOf) {
     placeTip(tip, plane.seenAt(pointed), plane.room, boxTip(network, pointed, told(pointed, valueOf)));
   }
@@ -124,6 +126,7 @@ export function createGraphView({ state, theme, selection, fail, signal }) {
     if (key) plane.reach(key);
   }
 
+  /** @param {string} query */
   function typed(query) {
     found = query ? searchNetwork(rows, query) : [];
     gone = -1;

@@ -6,7 +6,10 @@ const DRAG_PX = 4;
 const LARGER = 1.25;
 const MOST_TURN = 0.4; // of one turn of the wheel
 
-/** Calls `choose(item, second)`, `turn(item)`, `draw(item)`, `hover(item)`; `item` null beside the boxes. */
+/**
+ * Calls `choose(item, second)`, `turn(item)`, `draw(item)`, `hover(item)`; `item` null beside the boxes.
+ * @param {AbortSignal} signal
+ */
 export function createHands(plane, { choose, turn, draw, hover }, signal) {
   let start = null; // { x, y } of a press
   let dragged = false;

@@ -7,12 +7,15 @@ import { apartText } from "../compare/ratio_frame.js";
 const STOPS = 16;
 
 export function createLegend() {
-  const [low, bar, high] = ["span", "i", "span"].map((tag) => element(tag));
+  const [low, bar, high] = [element("span"), element("i"), element("span")];
   const when = element("span", { class: "nbp-graph-when" });
   const el = element("div", { class: "nbp-graph-legend", hidden: "" }, low, bar, high, when);
   let shown = null;
 
-  /** Of the picture of the heat map; `text` is what is coloured and when. */
+  /**
+   * Of the picture of the heat map; `text` is what is coloured and when.
+   * @param {string} text
+   */
   function show(picture, text) {
     setHidden(el, !picture?.values);
     setText(when, text);

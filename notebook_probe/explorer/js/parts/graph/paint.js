@@ -5,7 +5,10 @@ const LEAST_FONT_PX = 7.5; // on the screen
 const LEGIBLE = 0.58; // zoom from which shapes are written: there is room for a line between two boxes
 const HEAD_PX = 5;
 
-/** `lit` are keys of boxes: edges from and to them stand out. */
+/**
+ * `lit` are keys of boxes: edges from and to them stand out.
+ * @param {CanvasRenderingContext2D} context
+ */
 export function paintRoutes(context, { routes, camera, room, colours, lit, labels }) {
   const { x, y, zoom } = camera;
   context.save();
@@ -34,6 +37,7 @@ function crosses(points, { x, y, zoom }, { width, height }) {
   return !beyond.includes(true);
 }
 
+/** @param {CanvasRenderingContext2D} context */
 function paintRoute(context, { points, ends }) {
   context.beginPath();
   points.forEach(([x, y], k) => {
@@ -47,6 +51,7 @@ function paintRoute(context, { points, ends }) {
   if (ends) paintHead(context, points.at(-1), points.at(-2));
 }
 
+/** @param {CanvasRenderingContext2D} context */
 function paintHead(context, [x, y], [, before]) {
   const back = before > y ? HEAD_PX : -HEAD_PX;
   context.beginPath();
@@ -57,7 +62,11 @@ function paintHead(context, [x, y], [, before]) {
   context.fill();
 }
 
-/** A little smaller than the words in the boxes, down to what can be read. */
+/**
+ * A little smaller than the words in the boxes, down to what can be read.
+ * @param {CanvasRenderingContext2D} context
+ * @param {Colours} colours
+ */
 function paintLabels(context, labels, colours, zoom) {
   context.font = colours.font.replace(/^\d+px/, `${Math.max(LABEL_FONT_PX, LEAST_FONT_PX / zoom)}px`);
   context.fillStyle = colours.soft;

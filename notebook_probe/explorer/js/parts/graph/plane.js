@@ -1,6 +1,6 @@
 /** The drawn graph: folding, layout and camera, and what of it is redrawn when. */
 
-import { element } from "../../dom.js";
+import { element, penOf } from "../../dom.js";
 import { createBoxes } from "./boxes.js";
 import { centred, fitted, inSight, panned, zoomed } from "./camera.js";
 import { foldGraph, isOpenable } from "./folding/fold.js";
@@ -56,7 +56,7 @@ export function createPlane({ theme, look, fail, signal }) {
       fail(error); // shown in the panel: a console that nobody opens would hide it
     }
     el.dataset.camera = JSON.stringify(camera);
-    el.dataset.items = layout.items.length;
+    el.dataset.items = String(layout.items.length);
     if (focusing) boxes.nodeOf(current)?.focus({ preventScroll: true });
     focusing = false;
   }
@@ -66,7 +66,7 @@ export function createPlane({ theme, look, fail, signal }) {
     const [width, height] = [Math.round(room.width * ratio), Math.round(room.height * ratio)];
     if (canvas.width !== width) canvas.width = width;
     if (canvas.height !== height) canvas.height = height;
-    const context = canvas.getContext("2d");
+    const context = penOf(canvas);
     context.setTransform(ratio, 0, 0, ratio, 0, 0);
     context.clearRect(0, 0, room.width, room.height);
     paintRoutes(context, { routes: layout.routes, camera, room, colours: theme.read(), lit, labels });

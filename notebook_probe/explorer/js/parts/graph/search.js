@@ -4,7 +4,10 @@ import { nothingFound } from "../../tree/near_names.js";
 import { searchModules } from "../../tree/modules.js";
 import { above } from "./folding/network.js";
 
-/** Rows `{ path, kind, name, node }` by glob, class or a part of a name; modules first, `node` null there. */
+/**
+ * Rows `{ path, kind, name, node }` by glob, class or a part of a name; modules first, `node` null there.
+ * @param {string} query
+ */
 export function searchNetwork(rows, query) {
   const modules = searchModules(rows.filter((row) => row.node === null), query);
   return modules.length ? modules : searchModules(rows.filter((row) => row.node !== null), query);
@@ -19,6 +22,7 @@ export function searchRows({ modules, nodes, shown }) {
   ];
 }
 
+/** @param {string} query */
 export function whyNothing(rows, query) {
   return nothingFound(rows, query);
 }

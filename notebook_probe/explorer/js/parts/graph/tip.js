@@ -7,7 +7,10 @@ import { callsText, inTree, lastNode, shapeText } from "./words.js";
 
 const GAP = 12; // between a box and its tip
 
-/** Lines of text, the name of the box first. */
+/**
+ * Lines of text, the name of the box first.
+ * @param {GraphBox} box
+ */
 export function boxLines(network, box, { quantity, value }) {
   const { nodes, modules } = network;
   const last = nodes[lastNode(network, box)];
@@ -36,6 +39,7 @@ function operatorText({ kind, op }) {
   return kind === "operator" ? `operator ${op}` : "";
 }
 
+/** @param {GraphBox} box */
 export function boxTip(network, box, told) {
   const [head, ...rest] = boxLines(network, box, told);
   const how = isOpenable(box) ? `double-click ${box.isOpen ? "closes" : "opens"} it` : "";

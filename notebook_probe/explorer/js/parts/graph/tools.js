@@ -45,6 +45,10 @@ export function createTools({ typed, next, zoom, fit, signal }) {
   return { el, search, clear };
 }
 
+/**
+ * @param {string} text
+ * @param {string} label
+ */
 function button(text, action, label) {
   const attributes = { type: "button", "data-action": action, title: label, "aria-label": label };
   return element("button", attributes, text);

@@ -10,7 +10,10 @@ export function shapeText(shape) {
   return shape.length ? shape.join("×") : "scalar";
 }
 
-/** How a module is called in tree and heat map. */
+/**
+ * How a module is called in tree and heat map.
+ * @param {string} path
+ */
 export function inTree(path) {
   return path || ROOT;
 }

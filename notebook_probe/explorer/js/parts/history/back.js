@@ -8,6 +8,10 @@ const EARLY = 5; // steps before the first alert at which it is held
 const LATER = 50; // steps after it until which the denser probes last
 const NO_WAY = "Once the loop has stopped, in a cell:";
 
+/**
+ * @param {CheckpointRow} one
+ * @param {Pick<PanelParts, "state" | "link" | "dialogs">} parts
+ */
 export function createBack(one, { state, link, dialogs }) {
   const ticket = createTicket({ state });
   const first = firstAlertAfter(state, one.step);
@@ -79,7 +83,10 @@ export function createBack(one, { state, link, dialogs }) {
   return { el, describe };
 }
 
-/** The rows above the line: probes, learning rate, where to hold. */
+/**
+ * The rows above the line: probes, learning rate, where to hold.
+ * @param {PanelState} state
+ */
 function createForm(state, one, first) {
   const before = button("as before", "as-before");
   const denser = button("denser", "denser");
@@ -139,6 +146,7 @@ function createForm(state, one, first) {
   return { el, describe, asked, evaluated: () => ({ preset: isDenser ? presets.value : "" }) };
 }
 
+/** @param {PanelState} state */
 function restoredText(state, one) {
   const { way, branch } = state.parts.history;
   const { rate, step } = state.status;
@@ -149,7 +157,10 @@ function restoredText(state, one) {
   return `${what}${stays}: ${grouped(steps)} steps${takes}.`;
 }
 
-/** Of the branch, once it is there. */
+/**
+ * Of the branch, once it is there.
+ * @param {Pick<PanelState, "parts">} state
+ */
 function doneText({ parts }, { step }) {
   const { branch, fork, left } = parts.history;
   if (fork !== step || !left) return "";
@@ -157,6 +168,7 @@ function doneText({ parts }, { step }) {
   return `Branch ${branch} goes on from step ${grouped(step)}; ${stays}.`;
 }
 
+/** @param {Pick<PanelState, "alerts">} state */
 function firstAlertAfter({ alerts }, step) {
   const later = alerts.filter((one) => one.step > step).map((one) => one.step);
   return later.length ? Math.min(...later) : null;
@@ -181,14 +193,17 @@ function row(name, ...parts) {
   return element("div", { class: "nbp-form" }, element("span", { class: "nbp-back-name" }, name), ...parts);
 }
 
+/** @param {string} text */
 function soft(text) {
   return element("span", { class: "nbp-soft" }, text);
 }
 
+/** @param {string} text */
 function button(text, action, kind = "") {
   return element("button", { type: "button", class: kind, "data-action": action }, text);
 }
 
+/** @param {string} label */
 function input(label, value, width) {
   const attributes = { type: "text", "aria-label": label, spellcheck: "false", style: `width: ${width}` };
   const node = element("input", attributes);

@@ -80,9 +80,13 @@ export function createHistory({ root, state, link, dialogs, canvas, signal }) {
     }
   }
 
+  function markNodes() {
+    return /** @type {HTMLButtonElement[]} */ ([...marks.children]);
+  }
+
   /** Those that stay keep their nodes, and the focus with them. */
   function showMarks(checkpoints, x) {
-    const there = new Map([...marks.children].map((node) => [node.dataset.key, node]));
+    const there = new Map(markNodes().map((node) => [node.dataset.key, node]));
     const { fork } = state.parts.history;
     const nodes = checkpoints.map((one, k) => {
       const key = `${one.step}${one.left ? " before" : ""}`;
@@ -118,7 +122,7 @@ export function createHistory({ root, state, link, dialogs, canvas, signal }) {
     if (!way) return;
     event.preventDefault();
     event.stopPropagation();
-    const nodes = [...marks.children].filter((node) => !node.disabled);
+    const nodes = markNodes().filter((node) => !node.disabled);
     nodes[nodes.findIndex((node) => node.matches(":focus")) + way]?.focus();
   }
 
@@ -147,7 +151,7 @@ export function createHistory({ root, state, link, dialogs, canvas, signal }) {
 
   function nearestMark(x) {
     const away = (node) => Math.abs(node.getBoundingClientRect().x + node.offsetWidth / 2 - x);
-    const nodes = [...marks.children].filter((node) => !node.disabled);
+    const nodes = markNodes().filter((node) => !node.disabled);
     return nodes.sort((one, other) => away(one) - away(other))[0];
   }
 

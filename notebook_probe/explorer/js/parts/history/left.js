@@ -3,6 +3,7 @@
 import { decodeHeat, decodeLines } from "../../link/frames.js";
 import { hasSeries } from "../../state.js";
 
+/** @param {PanelState} state */
 export function followLeft(state) {
   const frames = { left_lines: null, left_heat: null };
   const decode = { left_lines: decodeLines, left_heat: decodeHeat };
@@ -22,7 +23,10 @@ export function followLeft(state) {
   }
 }
 
-/** Its series that are drawn beside those of a frame, with x as that frame counts it. */
+/**
+ * Its series that are drawn beside those of a frame, with x as that frame counts it.
+ * @param {Pick<PanelState, "left" | "lines" | "selection">} state
+ */
 export function leftSeries({ left, lines, selection }) {
   if (!left?.lines || !lines) return [];
   const shift = left.lines.x0 - lines.x0;
@@ -39,7 +43,10 @@ export function leftSeries({ left, lines, selection }) {
     }));
 }
 
-/** Its heat map, where that is of the same quantity and goes further than the branch. */
+/**
+ * Its heat map, where that is of the same quantity and goes further than the branch.
+ * @param {Pick<PanelState, "left">} state
+ */
 export function leftHeat({ left }, frame) {
   const other = left?.heat;
   const fits = other?.quantity === frame.quantity && other.columns > 0;

@@ -5,6 +5,10 @@ import { createTicket } from "../ticket.js";
 import { numberIn, rateInput } from "./rate_text.js";
 import { createSlider } from "./slider.js";
 
+/**
+ * @param {string} name
+ * @param {Pick<PanelParts, "state" | "link" | "signal">} parts
+ */
 export function createKnobRow(name, { state, link, signal }) {
   const ticket = createTicket({ state });
   const slider = createSlider({
@@ -28,7 +32,9 @@ export function createKnobRow(name, { state, link, signal }) {
     field,
     ticket.el,
   );
+  /** @type {Pick<KnobRow, "value" | "log" | "low" | "high">} */
   let knob = { value: null, log: false, low: null, high: null };
+  /** @type {number | null} */
   let asked = null; // shown until the kernel has it
 
   field.addEventListener("keydown", (event) => event.key === "Enter" && enter(), { signal });

@@ -7,6 +7,7 @@ import { rateText } from "./rate_text.js";
 
 const RATE = "lr";
 
+/** @param {PanelParts} parts */
 export function createKnobs(parts) {
   const { state, dialogs, signal } = parts;
   const name = element("span", { class: "nbp-soft" });

@@ -9,6 +9,7 @@ import { createRateSchedule } from "./rate_schedule.js";
 import { numberIn, rateInput, rateText } from "./rate_text.js";
 import { createSlider } from "./slider.js";
 
+/** @type {Array<[string, number]>} */
 const FACTORS = [
   ["÷ 10", 0.1],
   ["÷ 3", 1 / 3],
@@ -19,6 +20,7 @@ const NO_RATE = "a rate is a positive number";
 const APART = "Each group is set by itself";
 const DECADES = 2; // to either side of what it is now
 
+/** @param {Pick<PanelParts, "state" | "link" | "signal">} parts */
 export function createRate({ state, link, signal }) {
   const choice = createRateChoice();
   const ticket = createTicket({ state });
@@ -116,7 +118,7 @@ export function createRate({ state, link, signal }) {
     setText(of, knob.of);
     describeSlider();
     const invalid = field.getAttribute("aria-invalid");
-    if (field !== typing && !(invalid && field.getRootNode().activeElement === field)) {
+    if (field !== typing && !(invalid && field.matches(":focus"))) {
       field.value = rateInput(choice.value);
       setAttribute(field, "aria-invalid", null);
     }

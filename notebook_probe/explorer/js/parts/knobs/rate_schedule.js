@@ -35,7 +35,7 @@ export function createRateSchedule({ choice, view, release, signal }) {
     const group = knob.details.indexOf(first);
     const isHeld = knob.details.some((one) => one.held);
     const isSet = knob.groups[group] !== first.scheduled;
-    setText(heading.firstChild, headingText(first.scheduled, isHeld, isSet));
+    setText(heading.firstElementChild, headingText(first.scheduled, isHeld, isSet));
     setHidden(leave, !isHeld && !isSet);
     const to = choice.chosen(group);
     const factor = first.scheduled ? to / first.scheduled : null;

@@ -17,7 +17,10 @@ export function rateText(value) {
   return rateInput(value).replace(/-/g, "−");
 }
 
-/** The number in a field; null where there is none. */
+/**
+ * The number in a field; null where there is none.
+ * @param {string} text
+ */
 export function numberIn(text) {
   const plain = text.trim().replace(",", ".").replace("−", "-");
   const value = Number(plain);

@@ -11,6 +11,11 @@ const STEPS = { ArrowRight: 1, ArrowUp: 1, ArrowLeft: -1, ArrowDown: -1 };
  * `describe({ low, high, log, now, value })`; `changed(value)` is called while it is moved,
  * `letGo(value)` when the pointer lets it go or a key has moved it. Arrows move by 2 %, with Shift
  * by 10 %.
+ * @param {object} options
+ * @param {string} options.label
+ * @param {(value: number) => void} options.changed
+ * @param {(value: number | null) => void} [options.letGo]
+ * @param {AbortSignal} options.signal
  */
 export function createSlider({ label, changed, letGo = () => {}, signal }) {
   const fill = element("i", { class: "nbp-slider-fill" });

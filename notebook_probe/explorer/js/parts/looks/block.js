@@ -1,6 +1,6 @@
 /** One tensor of a look: its maps side by side on one scale; a click chooses a channel. */
 
-import { element, setAttribute, setText } from "../../dom.js";
+import { element, penOf, setAttribute, setText } from "../../dom.js";
 import { significant } from "../../format.js";
 import { paintMap, scaleOf } from "./map_colours.js";
 
@@ -72,7 +72,7 @@ export function createBlock({ theme, chosen, signal }) {
     canvas.width = width * ratio;
     canvas.height = height * ratio;
     canvas.style.height = `${height}px`;
-    const context = canvas.getContext("2d");
+    const context = penOf(canvas);
     context.scale(ratio, ratio);
     context.imageSmoothingEnabled = false;
     const colours = theme.read();
@@ -149,11 +149,12 @@ function layoutOf({ block, maps }, room) {
   return { columns, width, height: Math.min(Math.max(width * aspect, 10), 2 * THUMB) };
 }
 
+/** @param {HTMLCanvasElement} canvas */
 function paintScale(canvas, { pixels }) {
-  const context = canvas.getContext("2d");
+  const context = penOf(canvas);
   const image = new ImageData(pixels.length, 1);
   new Uint32Array(image.data.buffer).set(pixels);
   const strip = new OffscreenCanvas(pixels.length, 1);
-  strip.getContext("2d").putImageData(image, 0, 0);
+  penOf(strip).putImageData(image, 0, 0);
   context.drawImage(strip, 0, 0, canvas.width, canvas.height);
 }

@@ -1,12 +1,13 @@
 /** The chosen map, large, beside the same of a second look; the value under the pointer. */
 
-import { element, setAttribute, setHidden, setText } from "../../dom.js";
+import { element, penOf, setAttribute, setHidden, setText } from "../../dom.js";
 import { exact, grouped, significant } from "../../format.js";
 import { TITLES } from "./block.js";
 import { isShare, paintMap } from "./map_colours.js";
 
 const LARGEST = 132;
 
+/** @param {Pick<PanelParts, "theme" | "signal">} parts */
 export function createEnlarged({ theme, signal }) {
   const title = element("b");
   const [one, other] = [mapCanvas(), mapCanvas()];
@@ -25,6 +26,7 @@ export function createEnlarged({ theme, signal }) {
     canvas.addEventListener("pointermove", (event) => point(pixelAt(event, canvas)), { signal });
   }
 
+  /** @param {HTMLCanvasElement} canvas */
   function pixelAt(event, canvas) {
     const { block } = data;
     const column = Math.floor((event.offsetX / canvas.clientWidth) * block.width);
@@ -89,7 +91,7 @@ function mapCanvas() {
       canvas.height = height * ratio;
       canvas.style.width = `${width}px`;
       canvas.style.height = `${height}px`;
-      const context = canvas.getContext("2d");
+      const context = penOf(canvas);
       context.scale(ratio, ratio);
       context.imageSmoothingEnabled = false;
       context.drawImage(image, 0, 0, width, height);

@@ -3,6 +3,7 @@
 import { element } from "../../dom.js";
 import { grouped, significant } from "../../format.js";
 
+/** @type {Array<[string, (facts: any) => string]>} */
 const ROWS = [
   ["min", (facts) => number(facts.minimum)],
   ["mean", (facts) => number(facts.mean)],

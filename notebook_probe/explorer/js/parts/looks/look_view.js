@@ -183,10 +183,15 @@ function fill(select, options, value) {
   select.value = value;
 }
 
+/** @param {string} text */
 function button(text, action, kind) {
   return element("button", { class: kind, type: "button", "data-action": action }, text);
 }
 
+/**
+ * @param {string} text
+ * @param {string} label
+ */
 function arrow(text, action, label) {
   return element("button", { type: "button", "data-action": action, "aria-label": label }, text);
 }

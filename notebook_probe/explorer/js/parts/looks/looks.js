@@ -10,7 +10,10 @@ const LEFT = "It was asked for in the branch that was left";
 const KEEPS = "Keep input, output, gradient, weight and update";
 const WHEN = { false: "at the next step", true: "at the next step, when the run goes on" };
 
-/** `instead` is what a look stands in place of. */
+/**
+ * `instead` is what a look stands in place of.
+ * @param {PanelParts & { instead: HTMLElement }} parts
+ */
 export function createLooks({ instead, ...parts }) {
   const { state, link, signal } = parts;
   const button = element("button", { type: "button", "data-action": "look" }, "Look");
@@ -43,6 +46,7 @@ export function createLooks({ instead, ...parts }) {
     if (state.model.live) ask(module);
   }
 
+  /** @param {string} module */
   function showNewest(module) {
     const newest = (module === null ? state.parts.looks.looks : keptOf(module)).at(-1);
     if (newest) move({ module: newest.module, step: newest.step, other: -1, sample: 0 });
@@ -61,6 +65,7 @@ export function createLooks({ instead, ...parts }) {
   /** Step of the newest of a module; how many there are stays the same once the oldest goes. */
   const newestOf = (module) => keptOf(module).at(-1)?.step ?? -1;
 
+  /** @param {string} module */
   function ask(module) {
     const { branch } = state.parts.history;
     asked = { id: link.ask("look", { module }), module, before: newestOf(module), branch };
@@ -145,6 +150,7 @@ export function createLooks({ instead, ...parts }) {
     return setText(button, `Looking at ${at} …`);
   }
 
+  /** @param {string} text */
   function over(text) {
     settle();
     setGreyed(button, "", text);

@@ -1,5 +1,6 @@
 /** Numbers of a map as pixels: with a sign blue to orange round the ground, else viridis. */
 
+import { penOf } from "../../dom.js";
 import { NOT_FINITE_COLOUR, opaquePixel, rgbOf } from "../../plots/colour.js";
 import { colourMap } from "../../plots/colour_maps.js";
 
@@ -33,7 +34,7 @@ export function paintMap(values, height, width, { low, high, pixels }) {
     else out[k] = pixels[Math.round(Math.min(Math.max((value - low) * scale, 0), last))];
   }
   const canvas = new OffscreenCanvas(width, height);
-  canvas.getContext("2d").putImageData(image, 0, 0);
+  penOf(canvas).putImageData(image, 0, 0);
   return canvas;
 }
 

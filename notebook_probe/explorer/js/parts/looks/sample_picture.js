@@ -1,6 +1,6 @@
 /** What the chosen sample is, beside its number: the module's input as a small picture in grey. */
 
-import { element, setAttribute, setHidden } from "../../dom.js";
+import { element, penOf, setAttribute, setHidden } from "../../dom.js";
 import { opaquePixel } from "../../plots/colour.js";
 import { rangeOf } from "../../plots/vectors/shown_values.js";
 import { paintMap } from "./map_colours.js";
@@ -24,7 +24,7 @@ export function createSamplePicture() {
       const words = `Input of sample ${sample}`;
       setAttribute(el, "aria-label", words);
       setAttribute(el, "title", input.places.length > 1 ? `${words}: norm over its channels` : words);
-      const context = el.getContext("2d");
+      const context = penOf(el);
       const scale = el.width / Math.max(height, width);
       context.clearRect(0, 0, el.width, el.height);
       context.drawImage(image, 0, 0, width * scale, height * scale);

@@ -118,6 +118,7 @@ export function createPicker({ state, dialogs, chosen, preset, signal }) {
       point();
     }
 
+    /** @param {string} query */
     function showTopics(query) {
       questions.replaceChildren(
         ...[PRESETS, ...topics.keys()].map((one) => {
@@ -138,6 +139,7 @@ export function createPicker({ state, dialogs, chosen, preset, signal }) {
       );
     }
 
+    /** @param {string} query */
     function showRows(query, rows, counts) {
       const found = query ? searchQuantities(quantities, query) : (topics.get(topic) ?? []);
       const judged = sortedByFit(found, rows, first.checked);
@@ -153,8 +155,9 @@ export function createPicker({ state, dialogs, chosen, preset, signal }) {
       setText(heading, headingText(query, list.children.length));
     }
 
+    /** @param {string} query */
     function headingText(query, n) {
-      if (!query) return topics.get(topic)?.[0]?.question ?? "All that is measured under one name:";
+      if (!query) return topics.get(topic)?.[0]?.question ?? "Everything measured under one name:";
       if (n) return "";
       const names = quantities.flatMap((one) => [one.name, ...one.aliases]);
       const near = nearNames(names, query);

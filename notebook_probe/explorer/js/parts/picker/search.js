@@ -9,7 +9,10 @@ const FIELDS = [
 const MOST_NEAR = 3;
 const ALIKE = 0.3;
 
-/** Those that match, the best first: by name, by alias, by sentence, by formula. */
+/**
+ * Those that match, the best first: by name, by alias, by sentence, by formula.
+ * @param {string} query
+ */
 export function searchQuantities(quantities, query) {
   const text = query.toLowerCase();
   const words = text.split(/\s+/);
@@ -19,6 +22,7 @@ export function searchQuantities(quantities, query) {
   return ranked.sort((a, b) => a.rank - b.rank).map(({ one }) => one);
 }
 
+/** @param {string} text */
 function rankOf(one, text, words) {
   const name = one.name.toLowerCase();
   if (name === text) return 0;
@@ -29,7 +33,10 @@ function rankOf(one, text, words) {
   return words.every((word) => all.includes(word)) ? 2 + FIELDS.length : null;
 }
 
-/** The names that come near a word, by the pairs of letters that they share. */
+/**
+ * The names that come near a word, by the pairs of letters that they share.
+ * @param {string} query
+ */
 export function nearNames(names, query) {
   const wanted = pairs(query);
   const scored = names.map((name) => ({ name, score: likeness(wanted, name) }));

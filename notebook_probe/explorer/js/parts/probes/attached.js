@@ -9,6 +9,7 @@ import { probeGroups } from "./groups.js";
 
 const MOST_ROWS = 80;
 
+/** @param {PanelParts} parts */
 export function createAttached(parts) {
   const { state, dialogs, link, signal } = parts;
   const button = element("button", {
@@ -40,7 +41,7 @@ export function createAttached(parts) {
     const n = state.probes.rows.length;
     setHidden(button, !state.model.live);
     if (button.dataset.n !== String(n)) {
-      button.dataset.n = n;
+      button.dataset.n = String(n);
       button.replaceChildren(element("i", { class: "nbp-blue-dot", "aria-hidden": "true" }), grouped(n));
     }
     setAttribute(button, "title", `${probesText(n)} attached: schedules, costs, presets (t)`);

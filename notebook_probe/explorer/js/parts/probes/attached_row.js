@@ -17,7 +17,10 @@ function percentText(value) {
   return `${value < LEAST_PERCENT ? `< ${LEAST_PERCENT}` : significant(value, 2)}${THIN_SPACE}%`;
 }
 
-/** `ticket` is that of the list: detaching is told there, a schedule that is refused beside its field. */
+/**
+ * `ticket` is that of the list: detaching is told there, a schedule that is refused beside its field.
+ * @param {Pick<PanelParts, "state" | "link" | "selection" | "signal">} parts
+ */
 export function createAttachedRow({ state, link, selection, signal }, ticket) {
   const fold = element("button", {
     type: "button",
@@ -110,6 +113,7 @@ export function createAttachedRow({ state, link, selection, signal }, ticket) {
     ticket.follow([link.ask("detach", { where, quantity: group.quantity })]);
   }
 
+  /** @param {string} text */
   function say(outcome, text, title = null) {
     setAttribute(beside, "data-state", outcome);
     setText(beside, text);
@@ -177,9 +181,8 @@ export function createAttachedRow({ state, link, selection, signal }, ticket) {
       setText(cost, told.note ? "" : percentText(told.percent));
       cost.classList.toggle("nbp-dear", told.percent >= DEAR_PERCENT);
       setText(last, told.step >= 0 ? grouped(told.step) : "never");
-      for (const [control, kind] of [[edit, "reschedule"], [detach, "detach"]]) {
-        setGreyed(control, state.status.can[kind] ?? "", kind === "detach" ? "Detach" : "Change the schedule");
-      }
+      setGreyed(edit, state.status.can.reschedule ?? "", "Change the schedule");
+      setGreyed(detach, state.status.can.detach ?? "", "Detach");
       makeRoom();
       if (asked) answer();
       const wanted = query && !told.quantity.includes(query);

@@ -11,7 +11,10 @@ const N_DEAREST = 3;
 const LEAST_STEPS = 20;
 const CHOSEN = "schedules that were chosen are never stretched: make them sparser above";
 
-/** `openList` opens the list of all that is attached. */
+/**
+ * `openList` opens the list of all that is attached.
+ * @param {PanelParts} parts
+ */
 export function createCost(parts, openList) {
   const { state, dialogs, link, signal } = parts;
   const value = element("b");

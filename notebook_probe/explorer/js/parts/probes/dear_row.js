@@ -43,7 +43,7 @@ export function createDearRow({ instead, group }, { take, signal }) {
       setText(share, percentText(percent));
       setAttribute(share, "class", percent >= DEAR_PERCENT ? "" : "nbp-soft");
       bar.style.width = `${Math.max(2, (100 * percent) / most)}%`;
-      bar.firstChild.style.width = `${(100 * (told.left ?? percent)) / percent}%`;
+      bar.children[0].style.width = `${(100 * (told.left ?? percent)) / percent}%`;
       if (!instead) return;
       setText(left, percentText(told.left));
       setGreyed(act, reason);

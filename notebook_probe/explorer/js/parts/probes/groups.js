@@ -3,7 +3,10 @@
 import { grouped } from "../../format.js";
 import { period } from "./schedules.js";
 
-/** In the order of the probes: { quantity, schedule, rows, percent, step, note, where }. */
+/**
+ * In the order of the probes: { quantity, schedule, rows, percent, step, note, where }.
+ * @param {Pick<PanelState, "probes" | "model">} state
+ */
 export function probeGroups({ probes, model }) {
   const byLine = Map.groupBy(probes.rows, (row) => `${row.quantity} ${row.schedule}`);
   return [...byLine.values()].map((rows) => {

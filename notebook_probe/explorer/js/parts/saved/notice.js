@@ -3,6 +3,7 @@
 import { copyText, element, setAttribute, setHidden, setText } from "../../dom.js";
 import { bytes } from "../../format.js";
 
+/** @param {Pick<PanelParts, "root" | "state" | "signal">} parts */
 export function createSavedNotice({ root, state, signal }) {
   const code = element("code");
   const copy = element("button", { type: "button", "data-action": "copy-open" }, "Copy");

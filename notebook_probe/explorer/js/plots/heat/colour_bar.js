@@ -12,6 +12,7 @@ const WIDTH = 10;
 const BEYOND_PX = 14; // of the mark and its number, at either end
 const TITLE_PX = 18;
 
+/** @param {CanvasRenderingContext2D} context */
 export function paintColourBar(context, { box, colours, picture, frame, full, usual, beside }) {
   const { map, values } = picture;
   const beyond = beyondEnds(frame, values);
@@ -49,12 +50,20 @@ function isBelow(one, other) {
   return other - one > 1e-6 * Math.max(Math.abs(one), Math.abs(other));
 }
 
+/**
+ * @param {CanvasRenderingContext2D} context
+ * @param {Colours} colours
+ */
 function outline(context, colours, x, top, bottom) {
   context.strokeStyle = colours.line;
   context.lineWidth = 1;
   context.strokeRect(x + 0.5, top + 0.5, WIDTH - 1, bottom - top - 1);
 }
 
+/**
+ * @param {CanvasRenderingContext2D} context
+ * @param {Colours} colours
+ */
 function paintTicks(context, values, colours, x, top, bottom, usual) {
   context.fillStyle = colours.soft;
   const height = (value) => bottom - ((bottom - top) * values.place(value)) / 255;
@@ -69,14 +78,22 @@ function paintTicks(context, values, colours, x, top, bottom, usual) {
   if (mark !== null) paintUsual(context, x, mark, usual, colours);
 }
 
-/** Where on the colour bar all is well. */
+/**
+ * Where on the colour bar all is well.
+ * @param {CanvasRenderingContext2D} context
+ * @param {Colours} colours
+ */
 function paintUsual(context, x, y, usual, colours) {
   context.fillStyle = colours.ink;
   context.fillRect(x - 4, Math.round(y) - 0.75, 18, 1.5);
   context.fillText(`${significant(usual)} usual`, x + 16, y);
 }
 
-/** An arrow out of the bar, and how far values go. */
+/**
+ * An arrow out of the bar, and how far values go.
+ * @param {CanvasRenderingContext2D} context
+ * @param {Colours} colours
+ */
 function paintBeyond(context, colours, value, fill, x, y, direction, told) {
   if (value === null) return;
   context.fillStyle = fill;
@@ -93,7 +110,12 @@ function paintBeyond(context, colours, value, fill, x, y, direction, told) {
   context.fillText(`to ${told(value)}`, x + 16, y + direction * 6);
 }
 
+/**
+ * @param {CanvasRenderingContext2D} context
+ * @param {Colours} colours
+ */
 function paintLegend(context, colours, frame, x, full) {
+  /** @type {Array<[number, string | CanvasPattern, string]>} */
   const legend = [
     [NOT_MEASURED, hatching(context, colours.soft), "not measured"],
     [NOT_FINITE, NOT_FINITE_COLOUR, "NaN or infinite"],
@@ -109,7 +131,11 @@ function paintLegend(context, colours, frame, x, full) {
     });
 }
 
-/** Above the colours: what they compare. */
+/**
+ * Above the colours: what they compare.
+ * @param {CanvasRenderingContext2D} context
+ * @param {Colours} colours
+ */
 function paintTitle(context, title, x, top, colours) {
   context.fillStyle = colours.soft;
   context.textBaseline = "top";

@@ -1,8 +1,13 @@
 /** The hatching of what was not measured. */
 
+import { penOf } from "../../dom.js";
+
 const tiles = new Map();
 
-/** Fine diagonal lines as a fill style. */
+/**
+ * Fine diagonal lines as a fill style.
+ * @param {CanvasRenderingContext2D} context
+ */
 export function hatching(context, colour) {
   if (!tiles.has(colour)) tiles.set(colour, hatchTile(colour));
   const pattern = context.createPattern(tiles.get(colour), "repeat");
@@ -13,7 +18,7 @@ export function hatching(context, colour) {
 function hatchTile(colour) {
   const tile = document.createElement("canvas");
   tile.width = tile.height = 12;
-  const pen = tile.getContext("2d");
+  const pen = penOf(tile);
   pen.strokeStyle = colour;
   pen.globalAlpha = 0.55;
   pen.lineWidth = 1.2;

@@ -2,25 +2,22 @@
 
 import { setAttribute, setHidden } from "../../dom.js";
 import { grouped } from "../../format.js";
-import { leftHeat } from "../../parts/history/left.js";
-import { heatFrame, isLogHeat, showsVectors, unitsOf, usualOf, whyNotSaved } from "../../state.js";
+import { heatFrame, showsVectors, unitsOf, usualOf, whyNotSaved } from "../../state.js";
 import { createPlot, describeAxes, hideTip, placeCursor, showNote, showTip } from "../plot.js";
 import { trackPointer } from "../pointer.js";
-import { rgbOf } from "../colour.js";
-import { colourMap } from "../colour_maps.js";
-import { valueScale } from "../scale.js";
 import { AXIS_HEIGHT, rightMargin, stepAxis, stepMapping } from "../step_axis.js";
 import { markAt, markTip, paintMarks, placeMarks, pressMark, stepMarks } from "../step_marks.js";
 import { ratioName } from "../../parts/compare/names.js";
 import { partedSteps } from "../../parts/compare/partings.js";
-import { apartTicks } from "../../parts/compare/ratio_frame.js";
 import { createOutlines } from "./outlines.js";
-import { heatImage, paintHeat } from "./paint.js";
+import { paintHeat } from "./paint.js";
+import { heatPicture, isCurrent, leftPicture } from "./picture.js";
 import { gutterWidth, rowNames } from "./row_names.js";
 import { cellTooltip } from "./tooltip.js";
 
 const TALLEST_ROW = 64;
 
+/** @param {Pick<PanelParts, "state" | "theme" | "selection" | "link" | "fail" | "signal">} parts */
 export function createHeatMap({ state, theme, selection, link, fail, signal }) {
   const plot = createPlot({
     className: "nbp-heat",
@@ -42,6 +39,7 @@ export function createHeatMap({ state, theme, selection, link, fail, signal }) {
   const calls = { hover, leave: () => point(state.pinned), click: draw, range, reset };
   trackPointer(plot, () => painted?.box ?? { left: 0, right: 0 }, calls, signal);
 
+  /** @param {CanvasRenderingContext2D} context */
   function paint(context, width, height) {
     const frame = heatFrame(state);
     painted = null;
@@ -57,6 +55,7 @@ export function createHeatMap({ state, theme, selection, link, fail, signal }) {
     showCursor();
   }
 
+  /** @param {CanvasRenderingContext2D} context */
   function paintFrame(context, frame, width, height) {
     const colours = theme.read();
     const foot = height - AXIS_HEIGHT; // of all: there the step axis stands
@@ -166,35 +165,10 @@ export function createHeatMap({ state, theme, selection, link, fail, signal }) {
   return { el: plot.el, canvas: plot.canvas };
 }
 
-/** Image, colours and scale (0…255) of a frame; null values when nothing is on the scale. */
-function heatPicture(frame, state, ground) {
-  const log = isLogHeat(state);
-  const cells = shownCells(frame, state);
-  const known = frame.low !== null && (!log || frame.low > 0);
-  const [low, high] = known ? [frame.low, frame.high] : [0.1, 1];
-  const scale = valueScale(low, high, log, 0, 255, 6);
-  const values = frame.ratio ? { ...scale, ticks: apartTicks(frame) } : scale;
-  const map = colourMap(frame.colours, rgbOf(ground));
-  const image = heatImage(frame, values, cells, map.pixels);
-  const placeOf = (path) => (frame.index.has(path) ? [frame.index.get(path), 1] : null);
-  return { image, map, values: known ? values : null, frame, log, cells, ground, placeOf };
-}
-
-let leftImage = { of: null, heat: null, image: null };
-
-/** The columns of the run that was left, in the colours of this one; null without any. */
-function leftPicture(frame, state) {
-  const heat = frame.ratio ? null : leftHeat(state, frame);
-  const { values, map } = state.heatPicture;
-  if (!heat || !values) return null;
-  if (leftImage.of !== state.heatPicture || leftImage.heat !== heat) {
-    const image = heatImage(heat, values, shownCells(heat, state), map.pixels);
-    leftImage = { of: state.heatPicture, heat, image };
-  }
-  return { frame: heat, image: leftImage.image };
-}
-
-/** What stands beside the colours of a ratio: of what, and aligned by what. */
+/**
+ * What stands beside the colours of a ratio: of what, and aligned by what.
+ * @param {PanelState} state
+ */
 function besideWords(state, frame) {
   if (!frame.ratio) return null;
   return { title: `this run ÷ ${ratioName(state)}`, axis: `by ${state.selection.aligned}` };
@@ -206,6 +180,7 @@ function shownAt({ frame, left }, { row, step }) {
   return { frame: left.frame, row: left.frame.index.get(frame.rows[row]), isLeft: true };
 }
 
+/** @param {PanelState} state */
 function tipOf(painted, cursor, state) {
   const { frame, row, isLeft } = shownAt(painted, cursor);
   const words = tipWords(state, painted.frame);
@@ -213,29 +188,27 @@ function tipOf(painted, cursor, state) {
   return cellTooltip(frame, row, cursor.step, { ...words, before });
 }
 
+/** @param {PanelState} state */
 function tipWords(state, frame) {
   const steps = partedSteps(state);
   return { units: unitsOf(state.model, frame.quantity), steps, other: frame.ratio ? ratioName(state) : "" };
 }
 
-function shownCells(frame, { selection }) {
-  return selection.cells === "mean" ? frame.mean : frame.maximum;
-}
-
-function isCurrent(picture, frame, state, ground) {
-  if (picture?.frame !== frame || picture.log !== isLogHeat(state)) return false;
-  return picture.cells === shownCells(frame, state) && picture.ground === ground;
-}
-
+/**
+ * @param {HTMLCanvasElement} canvas
+ * @param {ShownHeat | null} frame
+ * @param {Pick<PanelState, "left">} state
+ */
 function describeHeat(canvas, frame, { left }) {
   setAttribute(canvas, "data-quantity", frame?.quantity ?? "");
   setAttribute(canvas, "data-rows", frame?.rows.length ?? 0);
   setAttribute(canvas, "data-columns", frame?.columns ?? 0);
   setAttribute(canvas, "data-left-to", left?.heat?.last_step ?? -1);
   setAttribute(canvas, "data-last-step", frame?.last_step ?? -1);
-  setAttribute(canvas, "data-ratio-to", frame?.ratio ? frame.to : null);
+  setAttribute(canvas, "data-ratio-to", frame && "to" in frame ? frame.to : null);
 }
 
+/** @param {PanelState} state */
 function whyNoHeat(state) {
   const notSaved = state.selection.home && whyNotSaved(state, state.selection.home);
   if (notSaved) return notSaved;

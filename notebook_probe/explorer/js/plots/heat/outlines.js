@@ -2,6 +2,7 @@
 
 import { element } from "../../dom.js";
 
+/** @param {Plot} plot */
 export function createOutlines(plot) {
   let shown = "";
 
@@ -18,6 +19,7 @@ export function createOutlines(plot) {
   return { place };
 }
 
+/** @returns {number[][]} */
 function boxesOf({ axis, box, frame }, { step, modules }) {
   const wanted = wantedRows(frame.rows, modules);
   const height = (box.bottom - box.top) / frame.rows.length;
@@ -38,6 +40,7 @@ function wantedRows(rows, modules) {
   return new Set(rows.filter((row) => named.has(row) || isBelow(row, above)));
 }
 
+/** @param {string} path */
 function isBelow(path, modules) {
   for (let end = path.lastIndexOf("."); end > 0; end = path.lastIndexOf(".", end - 1)) {
     if (modules.has(path.slice(0, end))) return true;
@@ -56,6 +59,7 @@ function runs(rows, wanted) {
   return found;
 }
 
+/** @param {number[]} box */
 function outline([x, y, width, height]) {
   const at = `transform: translate(${x}px, ${y}px); width: ${width}px; height: ${height}px`;
   return element("div", { class: "nbp-outline", style: at });

@@ -1,5 +1,6 @@
 /** The heat map on a canvas: one ImageData scaled into place, names, axes, colour bar. */
 
+import { penOf } from "../../dom.js";
 import { NOT_FINITE_COLOUR, opaquePixel, rgbOf } from "../colour.js";
 import { paintStepAxis } from "../step_axis.js";
 import { paintColourBar } from "./colour_bar.js";
@@ -10,11 +11,14 @@ import { NOT_FINITE, NOT_MEASURED } from "./states.js";
 
 const LEFT = 0.38; // of the strength of what is trained now
 
-/** A frame as a small canvas, one pixel per cell; what was not measured stays transparent. */
+/**
+ * A frame as a small canvas, one pixel per cell; what was not measured stays transparent.
+ * @param {Uint32Array} colours
+ */
 export function heatImage(frame, values, cells, colours) {
   const canvas = document.createElement("canvas");
   [canvas.width, canvas.height] = [Math.max(1, frame.columns), Math.max(1, frame.rows.length)];
-  const context = canvas.getContext("2d");
+  const context = penOf(canvas);
   const image = context.createImageData(canvas.width, canvas.height);
   const pixels = new Uint32Array(image.data.buffer);
   const { forward, factor, offset } = values;
@@ -33,7 +37,10 @@ export function colourIndex(place) {
   return place > 0 ? Math.min(255, Math.round(place)) : 0;
 }
 
-/** What the run that was left has to the right of this one, paler; where it ends. */
+/**
+ * What the run that was left has to the right of this one, paler; where it ends.
+ * @param {CanvasRenderingContext2D} context
+ */
 function paintLeft(context, { axis, box, frame, left }, from, rowHeight) {
   const [begin, end] = [axis.place(left.frame.first_step), axis.place(left.frame.last_step + 1)];
   context.save();
@@ -43,13 +50,15 @@ function paintLeft(context, { axis, box, frame, left }, from, rowHeight) {
   context.globalAlpha = LEFT;
   frame.rows.forEach((module, row) => {
     const place = left.frame.index.get(module);
-    const at = [begin, box.top + row * rowHeight, end - begin, rowHeight];
-    if (place !== undefined) context.drawImage(left.image, 0, place, left.image.width, 1, ...at);
+    if (place === undefined) return;
+    const top = box.top + row * rowHeight;
+    context.drawImage(left.image, 0, place, left.image.width, 1, begin, top, end - begin, rowHeight);
   });
   context.restore();
   return end;
 }
 
+/** @param {CanvasRenderingContext2D} context */
 export function paintHeat(context, view) {
   const { axis, box, colours, image, frame, names } = view;
   const [left, right] = [axis.place(frame.first_step), axis.place(frame.last_step + 1)];
@@ -75,7 +84,10 @@ export function paintHeat(context, view) {
   paintColourBar(context, view);
 }
 
-/** Left of the step axis: what is the same in both runs. */
+/**
+ * Left of the step axis: what is the same in both runs.
+ * @param {CanvasRenderingContext2D} context
+ */
 function paintAlignment(context, { beside, box, colours }) {
   context.textAlign = "right";
   context.textBaseline = "top";

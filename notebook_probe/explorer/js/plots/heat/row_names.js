@@ -11,13 +11,18 @@ export function rowNames(rows, rowHeight) {
   return rows.map((name, row) => ({ from: row, to: row + 1, name }));
 }
 
-/** Names as wide as they need, within reason. */
+/**
+ * Names as wide as they need, within reason.
+ * @param {CanvasRenderingContext2D} context
+ * @param {Colours} colours
+ */
 export function gutterWidth(context, colours, names) {
   context.font = colours.font;
   const widths = names.map(({ name }) => context.measureText(name).width);
   return Math.round(Math.min(150, Math.max(52, Math.max(...widths) + 16)));
 }
 
+/** @param {CanvasRenderingContext2D} context */
 export function paintRowNames(context, { box, colours, names, frame, marked }, rowHeight) {
   context.textAlign = "right";
   context.textBaseline = "middle";
@@ -31,6 +36,7 @@ export function paintRowNames(context, { box, colours, names, frame, marked }, r
   }
 }
 
+/** @param {CanvasRenderingContext2D} context */
 function paintBracket(context, x, top, bottom, colour) {
   context.strokeStyle = colour;
   context.beginPath();

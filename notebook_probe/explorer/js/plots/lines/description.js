@@ -5,7 +5,10 @@ import { seriesName, vectorCode } from "../../names.js";
 import { probeNote } from "../../probes.js";
 import { isVector, whyNotSaved } from "../../state.js";
 
-/** What tests and screen readers can know of the picture. */
+/**
+ * What tests and screen readers can know of the picture.
+ * @param {HTMLCanvasElement} canvas
+ */
 export function describeLines(canvas, prepared, beside) {
   const put = (name, field) => setAttribute(canvas, name, JSON.stringify(prepared.map(field)));
   put("data-series", (one) => seriesName(one.module, one.quantity));
@@ -18,19 +21,24 @@ export function describeLines(canvas, prepared, beside) {
   setAttribute(canvas, "data-beside", JSON.stringify(others));
 }
 
-/** Which average is drawn, while that is not yet the chosen one of every value. */
+/**
+ * Which average is drawn, while that is not yet the chosen one of every value.
+ * @param {Pick<PanelState, "lines" | "selection">} state
+ */
 export function averageText({ lines, selection }) {
   if (lines.smooth !== selection.smooth)
     return lines.smooth > 0 ? `still the average of weight ${lines.smooth}` : "";
   return lines.averaged < 1 ? `average: ${Math.floor(100 * lines.averaged)} % done` : "";
 }
 
+/** @param {Pick<PanelState, "model" | "status">} state */
 function howToDraw({ model, status }) {
   if (!model.live || status.logged.length)
     return "Click a row of the heat map, or + above, to draw a series.";
   return "No scalar is logged: run.log(loss=loss) draws it here. Click a row above to draw its series.";
 }
 
+/** @param {PanelState} state */
 export function whyEmpty(state, prepared) {
   if (!state.selection.series.length) return howToDraw(state);
   if (prepared.some((one) => one.n)) return "No finite value here.";

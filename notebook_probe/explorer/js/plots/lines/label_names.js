@@ -4,12 +4,20 @@ import { ROOT, seriesName } from "../../names.js";
 import { unitsOf } from "../../state.js";
 import { uniqueEnds } from "./unique_ends.js";
 
-/** Logged by the loop, not measured by a probe. */
+/**
+ * Logged by the loop, not measured by a probe.
+ * @param {Pick<PanelState, "status">} state
+ * @param {string} module
+ * @param {string} quantity
+ */
 export function isLogged({ status }, module, quantity) {
   return module === ROOT && status.logged.includes(quantity);
 }
 
-/** What is said of each line beside it; one quantity is said above all of them instead. */
+/**
+ * What is said of each line beside it; one quantity is said above all of them instead.
+ * @param {PanelState} state
+ */
 export function lineLabels(state, prepared) {
   const ends = uniqueEnds(prepared.map((one) => one.module));
   const quantities = new Set(prepared.map((one) => one.quantity));

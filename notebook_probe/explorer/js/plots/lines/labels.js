@@ -9,7 +9,10 @@ import { outermost, spread } from "./label_places.js";
 const LABEL_PX = 14;
 const EARLY_PX = 14; // a line that ends so far from the edge is led to its label by dots
 
-/** Names at the ends of the lines, and leaders to them; logged scalars with their last value. */
+/**
+ * Names at the ends of the lines, and leaders to them; logged scalars with their last value.
+ * @param {CanvasRenderingContext2D} context
+ */
 export function paintLabels(context, view, ground) {
   const { axis, values, box, colours, prepared, beside, width } = view;
   context.font = colours.font;
@@ -17,7 +20,9 @@ export function paintLabels(context, view, ground) {
   context.textBaseline = "middle";
   const drawn = [...prepared, ...beside.filter((one) => one.n)];
   const ends = drawn.map((series) => lastPoint(series, axis, values, box)).filter(Boolean);
-  for (const series of beside.filter((one) => one.missing)) ends.push({ x: box.right, y: box.bottom, series });
+  for (const series of beside.filter((one) => one.missing)) {
+    ends.push({ x: box.right, y: box.bottom, series, value: NaN });
+  }
   const room = Math.max(1, Math.floor((box.bottom - box.top + LABEL_PX) / LABEL_PX));
   const shown = outermost(ends, ends.length > room ? room - 1 : room);
   const places = spread(
@@ -38,6 +43,12 @@ export function paintLabels(context, view, ground) {
   context.fillText(rest, box.right + 14, box.bottom + AXIS_HEIGHT / 2 + 3);
 }
 
+/**
+ * @param {CanvasRenderingContext2D} context
+ * @param {{ x: number, y: number }} end
+ * @param {number} place
+ * @param {Box} box
+ */
 function paintLeader(context, { x, y }, place, box) {
   const early = x < box.right - EARLY_PX;
   context.lineWidth = 1;
@@ -52,6 +63,7 @@ function paintLeader(context, { x, y }, place, box) {
   context.globalAlpha = 1;
 }
 
+/** @param {CanvasRenderingContext2D} context */
 function paintLabel(context, { box, colours, label, isLogged }, end, y, space) {
   const { name: run, missing, left } = end.series;
   const text = run ? (missing ? `${run}: ${missing}` : run) : label(end.series);
@@ -68,7 +80,11 @@ function paintLabel(context, { box, colours, label, isLogged }, end, y, space) {
   context.font = plain;
 }
 
-/** Where the thick line ends. */
+/**
+ * Where the thick line ends.
+ * @param {Axis} axis
+ * @param {Box} box
+ */
 function lastPoint(series, axis, values, box) {
   const { u, v } = series.average.v.length ? series.average : series;
   for (let k = v.length - 1; k >= 0; k--) {

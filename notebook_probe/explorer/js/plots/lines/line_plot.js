@@ -24,6 +24,7 @@ import { paintLines } from "./paint.js";
 import { prepareLines, valueRange } from "./prepare.js";
 import { lineTooltip } from "./tooltip.js";
 
+/** @param {Pick<PanelParts, "state" | "theme" | "selection" | "link" | "fail" | "signal">} parts */
 export function createLinePlot({ state, theme, selection, link, fail, signal }) {
   const plot = createPlot({
     className: "nbp-lines",
@@ -54,6 +55,7 @@ export function createLinePlot({ state, theme, selection, link, fail, signal }) 
     signal,
   );
 
+  /** @param {CanvasRenderingContext2D} context */
   function paint(context, width, height) {
     const log = isLogY(state);
     const colours = theme.read();
@@ -172,7 +174,10 @@ export function createLinePlot({ state, theme, selection, link, fail, signal }) 
   return { el: plot.el, canvas: plot.canvas };
 }
 
-/** The frame without series that were removed here a moment ago. */
+/**
+ * The frame without series that were removed here a moment ago.
+ * @param {PanelState} state
+ */
 function chosen(state) {
   const series = state.lines.series.filter((one) =>
     hasSeries(state.selection, one.module, one.quantity),

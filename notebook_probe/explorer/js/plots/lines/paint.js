@@ -10,6 +10,7 @@ import { paintBeside } from "./paint_beside.js";
 const RAW_ALPHA = 0.45; // behind its average, which hides how low and how high it went
 const FEW_POINTS = 40; // points below which each one is drawn
 
+/** @param {CanvasRenderingContext2D} context */
 export function paintLines(context, view) {
   const { axis, values, box, colours, prepared } = view;
   paintValueAxis(context, values, colours, box);
@@ -48,7 +49,11 @@ export function paintLines(context, view) {
   paintLabels(context, view, ground);
 }
 
-/** What was trained before, from where the branch leaves it: dashed, lighter, without its noise. */
+/**
+ * What was trained before, from where the branch leaves it: dashed, lighter, without its noise.
+ * @param {CanvasRenderingContext2D} context
+ * @param {Axis} axis
+ */
 function paintLeft(context, series, axis, values, ground) {
   context.strokeStyle = seriesColour(series.colour, ground);
   context.globalAlpha = 0.6;
@@ -59,6 +64,10 @@ function paintLeft(context, series, axis, values, ground) {
   context.globalAlpha = 1;
 }
 
+/**
+ * @param {CanvasRenderingContext2D} context
+ * @param {Axis} axis
+ */
 function paintLine(context, { u, v }, axis, values) {
   const { factor: kx, offset: ox } = axis;
   let drawing = false;
@@ -77,6 +86,10 @@ function paintLine(context, { u, v }, axis, values) {
   context.stroke();
 }
 
+/**
+ * @param {CanvasRenderingContext2D} context
+ * @param {Axis} axis
+ */
 function paintDots(context, u, v, axis, values) {
   for (let k = 0; k < v.length; k++) {
     const y = values.at(v[k]);
@@ -87,6 +100,11 @@ function paintDots(context, u, v, axis, values) {
   }
 }
 
+/**
+ * @param {CanvasRenderingContext2D} context
+ * @param {Colours} colours
+ * @param {Box} box
+ */
 function paintValueAxis(context, values, colours, box) {
   context.font = colours.font;
   context.lineWidth = 1;
@@ -105,7 +123,12 @@ function paintValueAxis(context, values, colours, box) {
   if (values.lane !== null) paintLane(context, values.lane, colours, box);
 }
 
-/** Below the lowest decade: what has no logarithm. */
+/**
+ * Below the lowest decade: what has no logarithm.
+ * @param {CanvasRenderingContext2D} context
+ * @param {Colours} colours
+ * @param {Box} box
+ */
 function paintLane(context, middle, colours, box) {
   const top = Math.round(middle - LANE_PX / 2) + 0.5;
   context.globalAlpha = 0.3;
@@ -122,7 +145,10 @@ function paintLane(context, middle, colours, box) {
   context.fillText("0", box.left - 7, middle);
 }
 
-/** Red crosses where a value was NaN or infinite. */
+/**
+ * Red crosses where a value was NaN or infinite.
+ * @param {CanvasRenderingContext2D} context
+ */
 function paintCrosses(context, { axis, box, colours, prepared, x0 }) {
   context.lineWidth = 1.4;
   context.strokeStyle = colours.bad;

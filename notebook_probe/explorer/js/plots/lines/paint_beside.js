@@ -5,6 +5,7 @@ import { seriesColour } from "../colour.js";
 const FAINT = 0.7;
 const BAND = 0.16;
 
+/** @param {CanvasRenderingContext2D} context */
 export function paintBeside(context, { axis, values, beside }, ground, paintLine) {
   for (const series of beside.filter((one) => one.n)) {
     context.strokeStyle = context.fillStyle = seriesColour(series.colour, ground);
@@ -18,6 +19,10 @@ export function paintBeside(context, { axis, values, beside }, ground, paintLine
   context.globalAlpha = 1;
 }
 
+/**
+ * @param {CanvasRenderingContext2D} context
+ * @param {Axis} axis
+ */
 function paintBand(context, { u, band }, axis, values) {
   const x = (k) => u[k] * axis.factor + axis.offset;
   context.globalAlpha = BAND;

@@ -9,7 +9,11 @@ import { seriesName } from "../../names.js";
 const MOST_ROWS = 9; // series in a tip
 const EVENT_PX = 4;
 
-/** `{ rows, closest }` at a pixel of the painted lines; null where no series has a value. */
+/**
+ * `{ rows, closest }` at a pixel of the painted lines; null where no series has a value.
+ * @param {PanelState} state
+ * @param {Theme} theme
+ */
 export function lineTooltip(state, theme, painted, x, y) {
   const { axis, values, prepared, mapping } = painted;
   const points = prepared.map((series) => nearest(series, axis, values, x)).filter(Boolean);
@@ -30,6 +34,13 @@ export function lineTooltip(state, theme, painted, x, y) {
   return { closest, rows: [head, ...rows, ...notes] };
 }
 
+/**
+ * @param {{ series: DrawnSeries & { name?: string }, k: number }} point
+ * @param {boolean} on
+ * @param {string} elsewhere
+ * @param {string} ground
+ * @param {PanelState} state
+ */
 function valueRow({ series, k }, on, elsewhere, ground, state) {
   const value = exact(series.y[k], unitsOf(state.model, series.quantity)) + elsewhere;
   const swatch = element("i", { style: `background: ${seriesColour(series.colour, ground)}` });
@@ -40,20 +51,27 @@ function valueRow({ series, k }, on, elsewhere, ground, state) {
   return element("div", { class: kind }, swatch, name, element("b", {}, value));
 }
 
+/** @param {Axis} axis */
 function nearEvents({ events, x0 }, axis, x) {
   return events
     .filter(([at]) => Math.abs(axis.place(at + x0) - x) <= EVENT_PX)
     .map(([, kind, text]) => element("div", { class: "nbp-soft" }, text || kind));
 }
 
-/** Which rule found what, and where. */
+/**
+ * Which rule found what, and where.
+ * @param {Axis} axis
+ */
 function nearAlerts(alerts, axis, mapping, x) {
   return alerts
     .filter(({ step }) => Math.abs(axis.place(mapping.x(step)) - x) <= EVENT_PX)
     .map(({ rule, text }) => element("div", { class: "nbp-bad" }, `▲ ${rule} at ${text}`));
 }
 
-/** The recorded finite point of a series nearest to a pixel column. */
+/**
+ * The recorded finite point of a series nearest to a pixel column.
+ * @param {Axis} axis
+ */
 function nearest(series, axis, values, x) {
   let best = null;
   for (let k = 0; k < series.n; k++) {

@@ -9,7 +9,7 @@ export function uniqueEnds(paths) {
     const isNumber = (place) => /^\d+$/.test(parts.at(-place) ?? "");
     const says = () => !isShared() && !isNumber(keep + 1) && (keep > 1 || !isNumber(1));
     while (keep < parts.length && !says()) keep += 1;
-    return [parts.join("."), parts.slice(-keep).join(".")];
+    return /** @type {[string, string]} */ ([parts.join("."), parts.slice(-keep).join(".")]);
   });
   return new Map(ends);
 }

@@ -4,6 +4,7 @@ import { grouped, significant, THIN_SPACE } from "../../format.js";
 import { isHistogram } from "./shown_values.js";
 
 /** Numbers of which a vector is, by how quantities are called: several of them are no channels. */
+/** @type {Array<[RegExp, string]>} */
 const SPECTRA = [
   [/_eigs(_|$)/, "eigenvalue"],
   [/_singular_values$/, "singular value"],

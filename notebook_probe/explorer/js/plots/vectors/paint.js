@@ -12,6 +12,7 @@ const SLICE_PX = 60;
 const TICK_PX = 12;
 const CLEAR_PX = 8; // of the last step's label, which stands below the end of the axis
 
+/** @param {CanvasRenderingContext2D} context */
 export function paintVectors(context, view) {
   const { axis, box, colours, frame, places, enlarged } = view;
   const [left, right] = [axis.place(frame.first_step), axis.place(frame.last_step + 1)];
@@ -28,6 +29,7 @@ export function paintVectors(context, view) {
   paintRest(context, view);
 }
 
+/** @param {CanvasRenderingContext2D} context */
 function paintPicture(context, { box, colours, picture }, { row: k, top, bottom }, row, left, right) {
   context.save();
   context.beginPath();
@@ -45,7 +47,10 @@ function paintPicture(context, { box, colours, picture }, { row: k, top, bottom 
   context.strokeRect(Math.max(left, box.left) + 0.5, top + 0.5, wide - 1, bottom - top - 1);
 }
 
-/** A dashed frame round the element under the pointer, over all steps. */
+/**
+ * A dashed frame round the element under the pointer, over all steps.
+ * @param {CanvasRenderingContext2D} context
+ */
 function paintPointed(context, { box, colours, frame, pointed }, { top, bottom }, row, left, right) {
   const high = (bottom - top) / row.n;
   const [from, to] = [Math.max(left, box.left), Math.min(right, box.right)];
@@ -57,6 +62,7 @@ function paintPointed(context, { box, colours, frame, pointed }, { top, bottom }
   context.restore();
 }
 
+/** @param {CanvasRenderingContext2D} context */
 function paintName(context, { box, colours, marked }, { top, bottom }, row, isEnlarged) {
   context.textAlign = "right";
   context.textBaseline = "middle";
@@ -67,7 +73,10 @@ function paintName(context, { box, colours, marked }, { top, bottom }, row, isEn
   context.font = colours.font;
 }
 
-/** Bars beside their elements, of the cursor's step or of the last. */
+/**
+ * Bars beside their elements, of the cursor's step or of the last.
+ * @param {CanvasRenderingContext2D} context
+ */
 function paintSlice(context, view, { top, bottom }, row, isEnlarged) {
   const { box, colours, frame, step, counts, pointed } = view;
   const column = step === null ? null : measuredColumn(frame, row, step);
@@ -121,7 +130,10 @@ function barScale(vector, frame, log) {
   return (value) => (value - low) / (high - low || 1);
 }
 
-/** Below the slices: from what to what the colours go. */
+/**
+ * Below the slices: from what to what the colours go.
+ * @param {CanvasRenderingContext2D} context
+ */
 function paintBar(context, { box, colours, picture, frame, full, width, counts, units }) {
   const { map, values } = picture;
   const [x, y] = [box.right + 12, full - AXIS_HEIGHT + 2];
@@ -147,7 +159,10 @@ function paintBar(context, { box, colours, picture, frame, full, width, counts, 
   context.fillText(text(values.high), x + CLEAR_PX + SLICE_PX, y + 9);
 }
 
-/** How many rows are out of sight. */
+/**
+ * How many rows are out of sight.
+ * @param {CanvasRenderingContext2D} context
+ */
 function paintRest(context, { box, colours, frame, places, first }) {
   const below = frame.rows.length - first - places.length;
   if (!first && !below) return;

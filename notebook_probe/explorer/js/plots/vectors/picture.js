@@ -1,5 +1,6 @@
 /** The pictures of all rows as one image, a pixel per cell. */
 
+import { penOf } from "../../dom.js";
 import { NOT_FINITE_COLOUR, opaquePixel, rgbOf } from "../colour.js";
 import { colourMap } from "../colour_maps.js";
 import { valueScale } from "../scale.js";
@@ -18,7 +19,7 @@ export function vectorPicture(frame, { log, counts, own, ground }) {
   }
   const canvas = document.createElement("canvas");
   [canvas.width, canvas.height] = [Math.max(1, frame.columns), Math.max(1, height)];
-  const context = canvas.getContext("2d");
+  const context = penOf(canvas);
   const image = context.createImageData(canvas.width, canvas.height);
   const pixels = new Uint32Array(image.data.buffer);
   frame.rows.forEach((row, k) => {
@@ -46,6 +47,7 @@ function scaleOf(range, { colours }, log) {
   return valueScale(colours === "share" && !log ? 0 : low, high, log, 0, 255, 3);
 }
 
+/** @param {Colours} colours */
 function fill(pixels, cells, { frame, row, top }, { forward, factor, offset }, colours) {
   const { columns } = frame;
   const notFinite = opaquePixel(rgbOf(NOT_FINITE_COLOUR));

@@ -12,6 +12,7 @@ import { vectorPicture } from "./picture.js";
 import { elementAt, rowPlaces } from "./rows.js";
 import { vectorTip } from "./tip.js";
 
+/** @param {Pick<PanelParts, "state" | "theme" | "selection" | "link" | "fail" | "signal">} parts */
 export function createVectorMap({ state, theme, selection, link, fail, signal }) {
   const plot = createPlot({
     className: "nbp-vectors",
@@ -38,6 +39,7 @@ export function createVectorMap({ state, theme, selection, link, fail, signal })
   plot.canvas.addEventListener("keydown", pressed, { signal });
   turn();
 
+  /** @param {CanvasRenderingContext2D} context */
   function paint(context, width, height) {
     painted = null;
     const frame = state.vectors?.quantity === state.selection.home ? state.vectors : null;
@@ -52,6 +54,7 @@ export function createVectorMap({ state, theme, selection, link, fail, signal })
     showTips();
   }
 
+  /** @param {CanvasRenderingContext2D} context */
   function paintFrame(context, frame, width, height) {
     const colours = theme.read();
     const names = frame.rows.map(({ module }) => ({ name: module }));
@@ -152,6 +155,7 @@ export function createVectorMap({ state, theme, selection, link, fail, signal })
     return row.module === enlarged ? drawElement(row, cell.element) : enlarge(row.module);
   }
 
+  /** @param {string} module */
   function enlarge(module) {
     enlarged = module === enlarged ? "" : module;
     plot.request();

@@ -15,14 +15,26 @@ export function foldGraph(network, open) {
   return scopeOf(network, open, "", network.shown, "");
 }
 
-/** Whether there is something to see in a box: more than one node. */
+/**
+ * Whether there is something to see in a box: more than one node.
+ * @param {GraphBox} box
+ */
 export function isOpenable(box) {
   return box.path !== null && box.nodes.length > 1;
 }
 
+/**
+ * @param {GraphNetwork} network
+ * @param {Set<string>} open
+ * @param {string} path
+ * @param {number[]} ids
+ * @param {string} key
+ * @returns {GraphScope}
+ */
 function scopeOf(network, open, path, ids, key) {
   const groupOf = new Map(ids.map((id) => [id, boxedIn(network, open, path, network.nodes[id].module)]));
   const calls = callsOf(network, ids, groupOf);
+  /** @type {GraphBox[]} */
   const boxes = [];
   const places = new Map(); // key -> place among the boxes
   const boxOf = new Map(); // node -> place of its box
@@ -45,14 +57,24 @@ function scopeOf(network, open, path, ids, key) {
   return { path, boxes, edges: edgesOf(network, ids, boxOf, boxes.length) };
 }
 
-/** The module whose box stands right in the frame of `path`: an open loose container has no frame. */
+/**
+ * The module whose box stands right in the frame of `path`: an open loose container has no frame.
+ * @param {{ loose: Set<string> }} network
+ * @param {Set<string>} open
+ * @param {string} path
+ * @param {string} module
+ */
 function boxedIn({ loose }, open, path, module) {
   let found = childOf(path, module);
   while (loose.has(found) && open.has(found)) found = childOf(found, module);
   return found;
 }
 
-/** The module right below `path` that holds `module`, null where that is `path` itself. */
+/**
+ * The module right below `path` that holds `module`, null where that is `path` itself.
+ * @param {string} path
+ * @param {string} module
+ */
 function childOf(path, module) {
   if (module === path) return null;
   const end = module.indexOf(".", path ? path.length + 1 : 0);

@@ -43,6 +43,10 @@ function looseOf({ modules }, nodes, shown, how) {
   return new Set(how === "tree" ? [] : found);
 }
 
+/**
+ * @param {string} module
+ * @param {string} path
+ */
 function isIn(module, path) {
   return module === path || module.startsWith(`${path}.`);
 }
@@ -68,7 +72,10 @@ function treeOf(table, nodes) {
   return { modules, children };
 }
 
-/** The path right above one, "" above those of the first level. */
+/**
+ * The path right above one, "" above those of the first level.
+ * @param {string} path
+ */
 export function above(path) {
   return path.slice(0, Math.max(0, path.lastIndexOf(".")));
 }

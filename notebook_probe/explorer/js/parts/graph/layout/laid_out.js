@@ -85,6 +85,11 @@ function rootsOf({ nodes }, { boxes }) {
   return [0, ...inputs];
 }
 
+/**
+ * @param {{ widthOf: (box: GraphBox) => number }} measures
+ * @param {GraphBox} box
+ * @param {{ width: number, height: number } | null} inner
+ */
 function sizeOf({ widthOf }, box, inner) {
   const width = widthOf(box);
   if (inner) return [Math.max(width, inner.width + 2 * PAD), inner.height + HEAD + PAD];

@@ -1,0 +1,211 @@
+"""Training programs of other people: where they are, and how each is run small and without data."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from pathlib import Path
+
+import numpy as np
+
+__all__ = ["PROGRAMS", "REPLACED", "Program"]
+
+REPLACED = "wikitext-2/train.txt"
+"""A large file of a repository in whose place a smaller one is written."""
+
+
+@dataclass(frozen=True)
+class Program:
+    """A program, unchanged, with the arguments that make it small.
+
+    Attributes
+    ----------
+    repository, commit : str
+        On GitHub, "owner/name".
+    script : str
+        Path in the repository. The program runs in its folder, or in ``folder``.
+    needs : tuple of str
+        Packages beside torch that must be importable.
+    by_hand : bool
+        It updates its parameters without an optimizer, so that a run records no step of it.
+    prepare : callable, optional
+        Writes the data that the program would download, given the folder in which it runs.
+    """
+
+    repository: str
+    commit: str
+    script: str
+    arguments: str = ""
+    needs: tuple[str, ...] = ()
+    folder: str | None = None
+    by_hand: bool = False
+    prepare: Callable[[Path], None] = field(default=lambda folder: None)
+
+    @property
+    def place(self) -> str:
+        """The folder in the repository in which it runs."""
+        return str(Path(self.script).parent) if self.folder is None else self.folder
+
+
+def write_digits(folder: Path) -> None:
+    """Write handwritten digits of 8 x 8 pixels, enlarged, as the four files of MNIST."""
+    from sklearn.datasets import load_digits
+
+    digits = load_digits()
+    images = np.kron(digits.images * 15, np.ones((3, 3))).astype(np.uint8)
+    images = np.pad(images, ((0, 0), (2, 2), (2, 2)))
+    labels = digits.target.astype(np.uint8)
+    for data in folder / "data", folder.parent / "data":  # programs disagree
+        raw = data / "MNIST" / "raw"
+        raw.mkdir(parents=True, exist_ok=True)
+        for name, part in ("train", slice(0, 1500)), ("t10k", slice(1500, None)):
+            _write_idx(raw / f"{name}-images-idx3-ubyte", images[part])
+            _write_idx(raw / f"{name}-labels-idx1-ubyte", labels[part])
+
+
+def _write_idx(file: Path, values: np.ndarray) -> None:
+    head = np.array([0x0800 + values.ndim, *values.shape], dtype=">i4")
+    file.write_bytes(head.tobytes() + values.tobytes())
+
+
+def write_words(folder: Path) -> None:
+    """Let a part of the validation text stand for the training text."""
+    text = folder / "data" / "wikitext-2"
+    (text / "train.txt").write_bytes((text / "valid.txt").read_bytes()[:200_000])
+
+
+def write_letters(folder: Path) -> None:
+    """Write the letters of this repository's readme as two files of tokens."""
+    data = folder / "data" / "shakespeare_char"
+    text = (folder / "README.md").read_text("utf-8") * 20
+    letters = sorted(set(text))
+    tokens = np.array([letters.index(letter) for letter in text], dtype=np.uint16)
+    tokens[: len(tokens) * 9 // 10].tofile(data / "train.bin")
+    tokens[len(tokens) * 9 // 10 :].tofile(data / "val.bin")
+
+
+def write_images(folder: Path) -> None:
+    """Write pictures of noise in two classes, as folders of PNG files."""
+    from PIL import Image
+
+    generator = np.random.default_rng(0)
+    for part in "train", "validation":
+        for label in "first", "second":
+            target = folder / "images" / part / label
+            target.mkdir(parents=True, exist_ok=True)
+            for k in range(60 if part == "train" else 4):
+                pixels = generator.integers(0, 256, (64, 64, 3), dtype=np.uint8)
+                Image.fromarray(pixels).save(target / f"{k}.png")
+
+
+EXAMPLES = "pytorch/examples", "77f55b912142e11fcfdf5b530231fb9c52f181e8"
+MAKEMORE = "karpathy/makemore", "988aa59e4d8fefa526d06f3b453ad116258398d4"
+MINGPT = "karpathy/minGPT", "37baab71b9abea1b76ab957409a1cc2fbfba8a26"
+NANOGPT = "karpathy/nanoGPT", "3adf61e154c3fe3fca428ad6bc3818b27a3b8291"
+CLEANRL = "vwxyzjn/cleanrl", "fe8d8a03c41a7ef5b523e2e354bd01c363e786bb"
+TIMM = "huggingface/pytorch-image-models", "aa4b5850c1543fa488abf260f18390eda46cf85d"
+X_TRANSFORMERS = "lucidrains/x-transformers", "9252ed7838021ee61e6c5be0930b3a9a88efdf06"
+GYM = "gymnasium", "tyro", "tensorboard"
+SMALL_GPT = (
+    "config/train_shakespeare_char.py --device=cpu --compile=False --eval_iters=2 --block_size=64 "
+    "--batch_size=8 --n_layer=4 --n_head=4 --n_embd=64 --dropout=0.1 --eval_interval=100"
+)
+AGENT = "--no-cuda --total-timesteps 40000"
+
+PROGRAMS = {
+    "polynomial by hand": Program(*EXAMPLES, "regression/main.py", by_hand=True),
+    "DCGAN": Program(
+        *EXAMPLES,
+        "dcgan/main.py",
+        "--dataset fake --workers 0 --batchSize 4 --ngf 8 --ndf 8 --niter 2",
+        ("torchvision",),
+    ),
+    "ImageNet ResNet-18": Program(
+        *EXAMPLES,
+        "imagenet/main.py",
+        "--dummy --arch resnet18 --batch-size 2 --workers 0 --no-accel",
+        ("torchvision",),
+    ),
+    "word LSTM by hand": Program(
+        *EXAMPLES,
+        "word_language_model/main.py",
+        "--emsize 48 --nhid 48 --batch_size 8 --bptt 20",
+        by_hand=True,
+        prepare=write_words,
+    ),
+    "word Transformer": Program(
+        *EXAMPLES,
+        "word_language_model/main.py",
+        "--model Transformer --use-optimizer --emsize 48 --nhid 48 --lr 0.001 --batch_size 8",
+        prepare=write_words,
+    ),
+    "MNIST CNN": Program(
+        *EXAMPLES,
+        "mnist/main.py",
+        "--no-accel --batch-size 16",
+        ("torchvision", "sklearn"),
+        prepare=write_digits,
+    ),
+    "MNIST RNN": Program(
+        *EXAMPLES,
+        "mnist_rnn/main.py",
+        "--batch-size 16",
+        ("torchvision", "sklearn"),
+        prepare=write_digits,
+    ),
+    "VAE": Program(
+        *EXAMPLES,
+        "vae/main.py",
+        "--no-accel --batch-size 16",
+        ("torchvision", "sklearn"),
+        prepare=write_digits,
+    ),
+    "Siamese network": Program(
+        *EXAMPLES,
+        "siamese_network/main.py",
+        "--no-accel --batch-size 8",
+        ("torchvision", "sklearn"),
+        prepare=write_digits,
+    ),
+    "forward-forward": Program(
+        *EXAMPLES,
+        "mnist_forward_forward/main.py",
+        "--no_accel --epochs 100 --train_size 200 --test_size 50",
+        ("torchvision", "sklearn"),
+        prepare=write_digits,
+    ),
+    "makemore Transformer": Program(
+        *MAKEMORE,
+        "makemore.py",
+        "--num-workers 0 --batch-size 16",
+        ("tensorboard",),
+    ),
+    "makemore GRU": Program(
+        *MAKEMORE,
+        "makemore.py",
+        "--type gru --num-workers 0 --batch-size 16",
+        ("tensorboard",),
+    ),
+    "minGPT adder": Program(
+        *MINGPT,
+        "projects/adder/adder.py",
+        "--trainer.num_workers=0 --trainer.batch_size=16",
+        folder=".",
+    ),
+    "nanoGPT": Program(*NANOGPT, "train.py", SMALL_GPT, prepare=write_letters),
+    "PPO": Program(*CLEANRL, "cleanrl/ppo.py", AGENT, GYM),
+    "DQN": Program(*CLEANRL, "cleanrl/dqn.py", f"{AGENT} --learning-starts 300", GYM),
+    "timm ResNet": Program(
+        *TIMM,
+        "train.py",
+        "--data-dir images --model resnet18 --num-classes 2 --img-size 64 -b 4 -j 1 "
+        "--device cpu --epochs 20 --no-prefetcher",
+        ("torchvision", "yaml"),
+        prepare=write_images,
+    ),
+    "x-transformers copy": Program(
+        *X_TRANSFORMERS,
+        "train_copy.py",
+        needs=("einops", "einx", "loguru", "tqdm", "torch_einops_utils"),
+    ),
+}

@@ -1,0 +1,221 @@
+"""Facts of execution: rules without series, found while the training runs.
+
+Their conditions are never called; `notebook_probe.run.facts` finds them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from types import MappingProxyType
+
+from notebook_probe.alerts.rule import RULES, Rule, Severity
+
+__all__ = ["FACTS"]
+
+
+def _described(about: str) -> Callable[[], None]:
+    """Return the condition of a fact, which is never called: its docstring describes the fact."""
+
+    def found_by_the_run() -> None:
+        """Do nothing."""
+
+    found_by_the_run.__doc__ = about
+    return found_by_the_run
+
+
+def _fact(
+    name: str,
+    about: str,
+    says: str,
+    tells: tuple[str, ...] = (),
+    severity: Severity = "warning",
+    explained_by: tuple[str, ...] = (),
+    again: int | None = None,
+    **thresholds: float,
+) -> str:
+    RULES.add(
+        name,
+        Rule(
+            name,
+            _described(about),
+            (),
+            MappingProxyType(thresholds),
+            says,
+            tells=tells,
+            again=again,
+            severity=severity,
+            explained_by=explained_by,
+        ),
+    )
+    return name
+
+
+FACTS = (
+    _fact(
+        "not_in_optimizer",
+        "Parameters with a gradient that no optimizer holds, behind one that is held.",
+        "{n} parameters have gradients that no optimizer applies: they hold others{also}; make "
+        "the optimizer after the last change of the model, or call "
+        "optimizer.add_param_group()",
+        ("n", "also"),
+        "severe",
+        after=20,
+    ),
+    _fact(
+        "cut_off",
+        "A layer that a line of code cuts off from the loss.",
+        "the layer is called and an optimizer holds it, but in {n_steps} steps no gradient has "
+        "reached it: the graph is cut {where}",
+        ("n_steps", "where"),
+        "severe",
+        ("grad_norm", "output_grad_norm"),
+        after=20,
+    ),
+    _fact(
+        "unused_output",
+        "A layer that is called and trained, and whose output the loss does not use.",
+        "the layer is called and an optimizer holds it, but the loss does not use its output; if "
+        "it should, add it to the loss",
+        ("n_steps",),
+        "remark",
+    ),
+    _fact(
+        "gradient_taken_away",
+        "A layer that the loss reaches, and whose gradient is None at each update.",
+        "the loss reaches it, but its gradient was gone at each of {n_steps} updates: something "
+        "sets it to None after backward()",
+        ("n_steps",),
+        "remark",
+    ),
+    _fact(
+        "only_norms_train",
+        "A network of which all but normalization layers is frozen, the head too.",
+        "only normalization layers require a gradient; {n} other layers are frozen, the last one "
+        "too: model.requires_grad_(True), or at least the last layer",
+        ("n",),
+    ),
+    _fact(
+        "frozen_but_moving",
+        "Frozen parameters that an update changes, by a gradient from before.",
+        "{n} parameters do not require a gradient, but updates still apply their last one: call "
+        "optimizer.zero_grad(set_to_none=True) once after freezing",
+        ("n",),
+        "severe",
+        ("update_ratio",),
+    ),
+    _fact(
+        "step_without_effect",
+        "A weight that an update with a gradient leaves exactly the same.",
+        "updates with a gradient and a learning rate above 0 leave the weights exactly as they "
+        "were: {why}",
+        ("why",),
+        "warning",
+        ("update_ratio", "grad_norm"),
+    ),
+    _fact(
+        "optimizer_state_lost",
+        "A continued run whose optimizer has lost its moments.",
+        "the run was continued, but {kind} began without its state, at the learning rate {rate}: "
+        "load what was saved, optimizer.load_state_dict() and scheduler.load_state_dict()",
+        ("kind", "rate"),
+        "warning",
+        ("lr", "update_ratio"),
+    ),
+    _fact(
+        "rate_jump",
+        "A learning rate that changes many times at once.",
+        "the learning rate {does} {factor} times at once, from {old} to {new}",
+        ("does", "factor", "old", "new"),
+        "remark",
+        ("lr", "update_ratio"),
+        again=1,
+        times=5.0,
+    ),
+    _fact(
+        "rate_gone",
+        "A learning rate that fell to nothing while the training continues.",
+        "the learning rate is {rate}, where it was {peak}, and has been that small for {n} steps; "
+        "if a scheduler counts epochs, call scheduler.step() once per epoch",
+        ("rate", "peak", "n"),
+        "warning",
+        ("lr", "update_ratio"),
+        share=1e-4,
+        least=50,
+    ),
+    _fact(
+        "no_updates",
+        "Many training forwards without any update, where there were updates before.",
+        "{n} training forwards since step {last}, and no update: the loop skips the updates, as "
+        "for a loss that is NaN, or evaluates without torch.no_grad()",
+        ("n", "last"),
+        "severe",
+        least=50,
+    ),
+    _fact(
+        "steps_get_slower",
+        "Steps that take longer and longer, without more forwards.",
+        "a step takes {now} s at least, {factor} times as long as {n_rows:.0f} rows before, and "
+        "longer and longer: something grows with each step, such as hooks, a list of losses with "
+        "their graphs, or sequences; store loss.item(), and register hooks once",
+        ("now", "factor"),
+        "warning",
+        ("data_wait_share", "peak_memory"),
+        times=2.0,
+        each=1.05,
+        n_rows=150,
+    ),
+    _fact(
+        "activation_before_loss",
+        "A softmax or sigmoid before a loss that has its own.",
+        "{what}: the activation is applied twice; return logits from the model",
+        ("what",),
+    ),
+    _fact(
+        "no_log_before_nll",
+        "A likelihood of numbers that are no log-probabilities.",
+        "nll_loss takes log-probabilities, and gets {what}: call F.cross_entropy(logits, targets)",
+        ("what",),
+        "severe",
+    ),
+    _fact(
+        "negated_loss",
+        "The negative of a loss that is never below 0.",
+        "the loss is the negative of one that is never below 0: training makes it worse without "
+        "an end; remove the minus sign",
+        severity="severe",
+    ),
+    _fact(
+        "broadcast_loss",
+        "A difference of shapes (N, 1) and (N,), which is a table of all pairs.",
+        "a difference of {given} and {other} is broadcast to {made}: each output is compared with "
+        "all targets; targets = targets.view_as(output)",
+        ("given", "other", "made"),
+        "severe",
+    ),
+    _fact(
+        "unregistered_layers",
+        "Layers in a plain list, tuple or dict, which no optimizer can find.",
+        "the loss depends on {n} parameters of {kind} in {owner}, a plain container that the model "
+        "does not register: {owner} = nn.ModuleList(...)",
+        ("n", "kind", "owner"),
+        "severe",
+    ),
+    _fact(
+        "layers_made_in_forward",
+        "Layers that are made again in each forward.",
+        "the loss depends on parameters of shape {shape} that are made again in each forward: make "
+        "the layer once, in __init__",
+        ("shape",),
+    ),
+    _fact(
+        "loss_at_chance",
+        "A cross entropy that stays at the loss of guessing.",
+        "the loss has been {loss} since step {first}, which is that of guessing among {n_classes} "
+        "classes, {guess}: the outputs say nothing of the targets; check that inputs and targets "
+        "belong together, that the input reaches the output, and the learning rate",
+        ("loss", "first", "n_classes", "guess"),
+        rows=30,
+        span=200,
+    ),
+)
+"""Names of the rules."""

@@ -1,0 +1,1 @@
+"""Checks of a `Subject`; each gives one or more findings."""

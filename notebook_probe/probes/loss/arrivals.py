@@ -1,0 +1,195 @@
+"""Learn which backward passes reach a model, from hooks on a few of its parameters.
+
+A hook runs inside the pass that it reports. Reading the gradients where a pass begins or ends
+would not do: another thread's pass may be writing them at that moment, which ends the process.
+
+At first every parameter has a hook. Once the passes of an update are known, one parameter for each
+pass is enough, and mostly one for all.
+"""
+
+from __future__ import annotations
+
+import threading
+import time
+import weakref
+from collections.abc import Iterable, Sequence
+from typing import Protocol
+
+import torch
+from torch import Tensor, nn
+from torch.nn.parameter import UninitializedParameter
+
+from notebook_probe.model.parameter_slots import Slot, distinct, slots_below
+from notebook_probe.probes.step.gradient_hooks import hook_accumulation, was_zeroed
+
+__all__ = ["ArrivalListener", "KeptGradient", "Witnesses"]
+
+MOST = 8
+"""The most parameters that have a hook once they are chosen."""
+
+
+class ArrivalListener(Protocol):
+    """The protocol of an object that is notified of the passes that reach a model."""
+
+    def arrived(self, slot: Slot, parameter: Tensor, begun: float) -> None:
+        """Note that the pass on this thread has added to the gradient of a parameter.
+
+        ``begun`` is the time at which the hook was called.
+        """
+
+
+class KeptGradient:
+    """A gradient that passes have accumulated at a parameter.
+
+    It is referenced strongly, because torch swaps no tensor that has a weak reference. Release it
+    as soon as it is applied or replaced.
+    """
+
+    __slots__ = ("gradient", "parameter", "version")
+
+    def __init__(self, parameter: Tensor, gradient: Tensor) -> None:
+        self.parameter = parameter
+        self.gradient: Tensor | None = gradient
+        self.version = 0
+        """How often it had been written to when the last pass had added to it."""
+
+    @property
+    def is_there(self) -> bool:
+        """True if the parameter still has it, even if its values were changed in place."""
+        return self.gradient is not None and self.gradient is self.parameter.grad
+
+    @property
+    def was_cleared(self) -> bool:
+        return self.parameter.grad is None
+
+    @property
+    def was_zeroed(self) -> bool:
+        """True if it was filled with zeros since the last pass."""
+        return self.gradient is not None and was_zeroed(self.gradient, self.version)
+
+
+class Witnesses:
+    """The hooks on parameters of one model.
+
+    Parameters
+    ----------
+    model : nn.Module
+        Held weakly.
+    listener : ArrivalListener
+        Held weakly.
+
+    Attributes
+    ----------
+    are_hooked : bool
+        Hooks have been put on, and not been taken off.
+    are_chosen : bool
+        They are on a few parameters.
+    """
+
+    def __init__(self, model: nn.Module, listener: ArrivalListener) -> None:
+        self._model, self._listener = weakref.ref(model), weakref.ref(listener)
+        self._hooked: dict[Slot, _Hook] = {}
+        self._chosen: list[Slot] = []
+        self.are_chosen = False
+        self._lock = threading.RLock()  # a run may be closed on one thread and train on another
+        self.are_hooked = False
+
+    def begin(self) -> None:
+        """Put the hooks on, before the passes of a step."""
+        with self._lock:
+            if not self.are_hooked:
+                self.are_hooked = True
+                model = self._model()
+                self._hook(distinct(slots_below(model)) if model is not None else ())
+            elif self.are_chosen:
+                for slot, hook in self._hooked.items():
+                    owner = slot.owner()
+                    # As slot.get(), which a scripted module needs.
+                    own = owner.__dict__.get("_parameters") if owner is not None else None
+                    parameter = own.get(slot.name) if isinstance(own, dict) else slot.get()
+                    if parameter is None or parameter._cdata != hook.contents:
+                        self._hook(self._chosen)
+                        break
+
+    def _hook(self, slots: Iterable[Slot]) -> None:
+        """Put a hook on each parameter without one: it may be new, or its contents swapped."""
+        for slot in slots:
+            parameter, old = slot.get(), self._hooked.get(slot)
+            if parameter is None or (old is not None and old.contents == parameter._cdata):
+                continue
+            if old is not None:
+                old.handle.remove()
+            if _can_be_hooked(parameter):
+                self._hooked[slot] = _Hook(parameter, slot, self._listener, old is not None)
+
+    def choose(self, passes: Sequence[list[Slot]]) -> None:
+        """Keep the hooks of as few parameters as are reached by all these passes.
+
+        Hooks that were chosen before stay: what is trained may change from step to step.
+        """
+        with self._lock:
+            if not any(passes) or not self.are_hooked:
+                return
+            for slots in filter(None, passes):
+                if not any(slot in self._chosen for slot in slots):
+                    self._chosen = [*self._chosen, min(slots, key=_n_elements)][-MOST:]
+            for slot in self._hooked.keys() - self._chosen:
+                self._hooked.pop(slot).handle.remove()
+            self.are_chosen = True
+
+    def forget(self) -> None:
+        """Put hooks on all parameters at the next step, as no pass has reached a chosen one."""
+        self.are_hooked = self.are_chosen = False
+
+    def remove(self) -> None:
+        """Take all hooks off."""
+        with self._lock:
+            hooked, self._hooked = self._hooked, {}
+            self.are_hooked = self.are_chosen = False
+            for hook in hooked.values():
+                hook.handle.remove()
+
+
+class _Hook:
+    """The hook on one parameter.
+
+    Attributes
+    ----------
+    contents : int
+        The address of the contents that it is on. If torch swaps the contents of a parameter, the
+        hook goes with the old ones, although the parameter still lists it.
+    """
+
+    __slots__ = ("_listener", "_slot", "contents", "handle")
+
+    def __init__(
+        self,
+        parameter: Tensor,
+        slot: Slot,
+        listener: weakref.ref[ArrivalListener],
+        is_swapped: bool,
+    ) -> None:
+        self._slot, self._listener = slot, listener
+        self.contents: int = parameter._cdata
+        self.handle = hook_accumulation(parameter, self, is_swapped)
+
+    def __call__(self, parameter: Tensor) -> None:
+        if torch.compiler.is_compiling():
+            return
+        begun = time.perf_counter()
+        try:
+            if (listener := self._listener()) is not None:
+                listener.arrived(self._slot, parameter, begun)
+        except Exception:  # whatever a gradient is, its pass runs
+            return
+
+
+def _can_be_hooked(parameter: Tensor) -> bool:
+    is_made = not isinstance(parameter, UninitializedParameter)
+    return is_made and parameter.requires_grad and parameter.is_leaf
+
+
+def _n_elements(slot: Slot) -> int:
+    """Return the size of a parameter: the smallest gradient is the cheapest to keep."""
+    parameter = slot.get()
+    return 0 if parameter is None else parameter.numel()

@@ -1,0 +1,28 @@
+"""Ways to continue a paused training without a panel."""
+
+from __future__ import annotations
+
+import builtins
+import sys
+import threading
+
+__all__ = ["how_to_go_on"]
+
+
+def how_to_go_on() -> str:
+    """Return how a training paused on this thread can continue without a panel, in words.
+
+    Empty if there is no way: in a job on the main thread, without a terminal, a notebook or
+    another thread of the user's own.
+    """
+    resume = "run.resume() goes on"
+    if threading.current_thread() is not threading.main_thread():
+        return resume
+    others = [one for one in threading.enumerate() if not one.daemon]
+    if len(others) > 1:
+        return f"{resume} from another thread, Ctrl-C ends the loop"
+    if getattr(builtins, "__IPYTHON__", False):
+        return "run.explore() before the loop shows a panel to go on in; interrupting ends it"
+    if sys.stdin is not None and not sys.stdin.closed and sys.stdin.isatty():
+        return "Ctrl-C ends the loop; a panel, or training in the background, can go on"
+    return ""

@@ -1,0 +1,157 @@
+"""All facts of one run: when each is looked at, and what was found."""
+
+from __future__ import annotations
+
+import time
+import weakref
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from operator import methodcaller
+from typing import Any
+
+from torch import nn
+from torch.optim import Optimizer
+
+from notebook_probe.alerts import Rules
+from notebook_probe.alerts.track import Onset
+from notebook_probe.probes.loss import backwards
+from notebook_probe.probes.observer import Observer
+from notebook_probe.probes.step.optimizer_steps import listen
+from notebook_probe.record.write.writer import RecordWriter
+from notebook_probe.run.facts.fact import FactFindings
+from notebook_probe.run.facts.loss_graph import LossGraph
+from notebook_probe.run.facts.parameters import WhoTrains
+from notebook_probe.run.facts.progress import FactsOfProgress
+from notebook_probe.run.facts.rates import Rates
+from notebook_probe.run.facts.reach import GradientReach
+
+__all__ = ["Facts"]
+
+
+_RATE = methodcaller("get", "lr")
+
+
+@dataclass(slots=True)
+class _Rest:
+    """Updates of one optimizer that need no look, while its learning rates stay as they are."""
+
+    rates: list[Any] = field(default_factory=list)
+    n_updates: int = -1
+    """Number of the update that was looked at last."""
+    n_rested: int = 0
+    """Updates after it that need no look."""
+    n_left: int = 0
+    """Updates among `n_rested` that have not come yet."""
+
+
+class Facts:
+    """Facts of execution of one run.
+
+    Parameters
+    ----------
+    model : nn.Module
+        Held weakly.
+    observer : Observer
+    writer : RecordWriter
+    rules : Rules
+        Those of facts have no series.
+    """
+
+    can_be_interrupted = True
+    """An interrupt loses at most a fact of one step."""
+
+    def __init__(
+        self, model: nn.Module, observer: Observer, writer: RecordWriter, rules: Rules
+    ) -> None:
+        self._observer, self._findings = observer, FactFindings(rules)
+        self._writer, self._has_told = writer, False
+        self._graph = LossGraph(
+            lambda: observer.model_map.modules,
+            self._findings,
+            observer.clock,
+            lambda: observer.ignores_updates,
+            self._spend,
+        )
+        self._who = WhoTrains(model, self._findings)
+        self._rates = Rates(self._findings, writer.first_step if writer.continued else 0)
+        first = observer.updates.first_gradients
+        self._reach = GradientReach(
+            model, first, observer.taps.last_call, self._graph, self._findings
+        )
+        self._progress = FactsOfProgress(observer, writer.source, self._graph, self._findings)
+        self._resting: weakref.WeakKeyDictionary[Optimizer, _Rest] = weakref.WeakKeyDictionary()
+        self._ends: list[Callable[[], None]] = []
+
+    def begin(self) -> None:
+        """Listen to optimizers and backward passes from now on."""
+        self._ends = [listen(self), backwards.listen(self._graph), self._graph.close]
+
+    def close(self) -> None:
+        """Take everything off."""
+        ends, self._ends = self._ends, []
+        for end in ends:
+            end()
+        self._reach.close()
+
+    def look(self, step: int) -> bool:
+        """Look at the model before a step, on the training thread; return whether to look again.
+
+        Later changes are noticed at a look that the gate takes once in a while.
+        """
+        optimizers, attempt = self._observer.updates.optimizers, self._findings.attempt
+        attempt(self._who.look, step, optimizers, self._observer.model_map)
+        attempt(self._reach.look, step, optimizers)
+        return bool(optimizers) and not (self._who.is_settled and self._reach.is_over)
+
+    def take(self) -> list[tuple[str, Onset]]:
+        """Return and forget the findings; on the writer's thread."""
+        self._findings.attempt(self._progress.look)
+        problem = self._findings.problem
+        if problem and not self._has_told:
+            self._has_told = True
+            self._writer.event(self._observer.clock.step, "error", f"facts are off: {problem}")
+        return self._findings.take()
+
+    # ---------------------------------------------------------------- optimizers
+
+    def step_begins(self, optimizer: Optimizer) -> None:
+        """Implement the Listener."""
+
+    def gradients_ready(self, optimizer: Optimizer) -> None:
+        """Implement the Listener: look at what is about to be applied."""
+        rest = self._resting.get(optimizer)
+        # The usual case: this is called at every update, and few of them tell anything new.
+        if rest and rest.n_left > 0 and [*map(_RATE, optimizer.param_groups)] == rest.rates:
+            rest.n_left -= 1
+            return
+        if self._is_ours(optimizer):
+            begun = time.perf_counter()
+            self._findings.attempt(self._look_at_update, optimizer, rest)
+            self._spend(time.perf_counter() - begun)
+
+    def _look_at_update(self, optimizer: Optimizer, rest: _Rest | None) -> None:
+        step = self._observer.clock.step
+        if rest is None:
+            rest = self._resting[optimizer] = _Rest()
+        rest.n_updates += rest.n_rested - rest.n_left + 1
+        self._rates.gradients_ready(optimizer, step)
+        due = self._who.gradients_ready(optimizer, rest.n_updates, step)
+        rest.rates = [group.get("lr") for group in optimizer.param_groups]
+        can_rest = self._rates.are_steady and {*map(type, rest.rates)} <= {float, int}
+        rest.n_left = rest.n_rested = due - rest.n_updates - 1 if can_rest else 0
+
+    def step_ends(self, optimizer: Optimizer) -> None:
+        """Implement the Listener: look at what was applied."""
+        if self._who.before and self._is_ours(optimizer):
+            begun = time.perf_counter()
+            self._findings.attempt(self._who.update_ends, optimizer, self._observer.clock.step)
+            self._spend(time.perf_counter() - begun)
+
+    def _is_ours(self, optimizer: Optimizer) -> bool:
+        observer = self._observer
+        return not observer.ignores_updates and observer.updates.has_met(optimizer)
+
+    def _spend(self, seconds: float) -> None:
+        frame = self._observer.frame
+        if frame is not None:
+            frame.seconds += seconds

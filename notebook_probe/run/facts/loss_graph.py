@@ -1,0 +1,237 @@
+"""Facts about a loss, read from its autograd graph when it can have changed.
+
+Names of nodes are torch's own: an unknown one says nothing.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from typing import Any
+
+from torch import Tensor, nn
+from torch.autograd.graph import Node
+
+from notebook_probe.examine.checks.losses import TWICE, pairs_of
+from notebook_probe.probes.step.optimizer_steps import StepClock
+from notebook_probe.run.facts.fact import FactFindings
+
+__all__ = ["LossGraph"]
+
+READ_AT = frozenset({0, 1, 10, 100, 1000, 10_000})
+"""Steps at which a graph is read; and each first one after a change of the model."""
+MOST_NODES = 5000
+FLOORED = ("NllLoss", "MseLoss", "L1Loss", "SmoothL1Loss", "HuberLoss", "BinaryCrossEntropy")
+"""Losses that are never below 0."""
+DIFFERENCES = ("SubBackward0", "MseLossBackward0", "L1LossBackward0", "SmoothL1LossBackward0")
+LINEAR = ("AddmmBackward0", "MmBackward0", "ConvolutionBackward0")
+
+
+class LossGraph:
+    """Facts about the graph on which ``backward()`` is called.
+
+    Parameters
+    ----------
+    modules : callable
+        Returns the modules of the model by path, without walking it.
+    findings : FactFindings
+    clock : StepClock
+        Has the number of the open step.
+    ignores : callable
+        Returns whether passes on this thread are no part of the training.
+    spend : callable
+        Counts seconds as spent in the open step.
+    """
+
+    def __init__(
+        self,
+        modules: Callable[[], Mapping[str, nn.Module]],
+        findings: FactFindings,
+        clock: StepClock,
+        ignores: Callable[[], bool],
+        spend: Callable[[float], None],
+    ) -> None:
+        self._modules, self._findings = modules, findings
+        self._clock, self._ignores, self._spend = clock, ignores, spend
+        self._read_in = -1
+        self._made: dict[int, Tensor] = {}
+        self._is_closed = False
+        self.n_classes = 0
+        """Classes of a cross entropy; 0 if the loss is another one."""
+        self.wanted: set[int] = set()
+        """Identities of parameters of which it is to be known whether the loss reaches them."""
+        self.reached: set[int] | None = None
+        """Identities in `wanted` that the loss of a step has reached; None until it is known."""
+
+    def close(self) -> None:
+        """Read no more."""
+        self._is_closed = True
+
+    @property
+    def listens(self) -> bool:
+        """Implement the BackwardListener: True if the graph is to be read."""
+        if self._is_closed:
+            return False
+        step = self._clock.step
+        is_due = step in READ_AT and step != self._read_in
+        return is_due or (bool(self.wanted) and self.reached is None)
+
+    def backward_begins(self, loss: object, roots: Sequence[Any]) -> None:
+        """Read the graph, if it is one of this model."""
+        self._findings.attempt(self._read_roots, roots)
+
+    def _read_roots(self, roots: Sequence[Any]) -> None:
+        if self._ignores():
+            return
+        modules = self._modules()
+        known = {id(one) for module in modules.values() for one in module._parameters.values()}
+        for root in roots:
+            if isinstance(root, Tensor) and root.grad_fn is not None:
+                leaves = dict(_leaves(root.grad_fn))
+                if not leaves.keys() & known:
+                    continue
+                self._read_in = self._clock.step
+                if self.wanted:
+                    self.reached = self.wanted & leaves.keys()
+                self._read(root.grad_fn)
+                self._look_for_strangers(modules, known, leaves)
+
+    def backward_ends(self, begun: None, since: float, *, has_come_through: bool) -> None:
+        """Implement the BackwardListener: count the time of a look at the graph."""
+        self._spend(time.perf_counter() - since)
+
+    def _read(self, root: Node) -> None:
+        step, say = self._read_in, self._findings.say
+        pairs = set(pairs_of(root))
+        for pair, text in TWICE.items():
+            if pair in pairs:
+                say("activation_before_loss", step, words={"what": text})
+        given = {below for above, below in pairs if above.startswith("NllLoss")}
+        if given & {"SoftmaxBackward0", *LINEAR}:
+            what = "probabilities" if "SoftmaxBackward0" in given else "numbers of any size"
+            say("no_log_before_nll", step, words={"what": what})
+        if _is_negated_floor(root):
+            say("negated_loss", step)
+        shapes = _broadcast(root)
+        if shapes is not None:
+            words = dict(zip(("given", "other", "made"), shapes, strict=True))
+            say("broadcast_loss", step, words=words)
+        self.n_classes = _n_classes(root) or self.n_classes
+
+    def _look_for_strangers(
+        self, modules: Mapping[str, nn.Module], known: set[int], leaves: Mapping[int, Tensor]
+    ) -> None:
+        """Find parameters that the loss depends on and the model does not have."""
+        strangers = {key for key, one in leaves.items() if key not in known}
+        for path, name, module in _kept_in_containers(modules):
+            lost = [one for one in module.parameters() if id(one) in strangers]
+            if lost:
+                owner = f"self.{name}"
+                words = {"owner": owner, "n": len(lost), "kind": type(module).__name__}
+                self._findings.say("unregistered_layers", self._read_in, [path], words=words)
+                return
+        made: dict[int, Tensor] = {
+            key: one
+            for key, one in leaves.items()
+            if key in strangers and isinstance(one, nn.Parameter)
+        }
+        before, self._made = self._made, {}
+        again = sorted({*_shapes(made)} & {*_shapes(before)})
+        if again and not made.keys() & before.keys():
+            self._findings.say("layers_made_in_forward", self._read_in, words={"shape": again[0]})
+        if not before:  # held until the next look, so that no other one gets their identities
+            self._made = made if self._read_in == 0 else {}
+
+
+def _shapes(parameters: Mapping[int, Tensor]) -> list[tuple[int, ...]]:
+    return [tuple(one.shape) for one in parameters.values()]
+
+
+def _leaves(root: Node) -> Iterator[tuple[int, Tensor]]:
+    """Yield the leaves that a gradient would reach, by identity; none of a graph that is large."""
+    waiting, seen, found = [root], {root}, []
+    while waiting:
+        node = waiting.pop()
+        variable = getattr(node, "variable", None)
+        if variable is not None:
+            found.append((id(variable), variable))
+        for following, _ in node.next_functions:
+            if following is not None and following not in seen:
+                seen.add(following)
+                waiting.append(following)
+        if len(seen) > MOST_NODES:
+            return
+    yield from found
+
+
+def _kept_in_containers(modules: Mapping[str, nn.Module]) -> Iterator[tuple[str, str, nn.Module]]:
+    """Yield the modules in plain lists, tuples and dicts of the modules of a model."""
+    for path, module in modules.items():
+        for name, value in vars(module).items():
+            if name.startswith("_") and name in ("_modules", "_parameters", "_buffers"):
+                continue
+            parts = value.values() if type(value) is dict else value
+            if type(value) in (list, tuple, dict):
+                yield from ((path, name, one) for one in parts if isinstance(one, nn.Module))
+
+
+def _chain(root: Node, most: int = 12) -> Iterator[Node]:
+    """Yield the nodes from the loss on, as long as each takes one result alone."""
+    node: Node | None = root
+    for _ in range(most):
+        if node is None:
+            return
+        yield node
+        following = [one for one, _ in node.next_functions if one is not None]
+        node = following[0] if len(following) == 1 else None
+
+
+def _is_negated_floor(root: Node) -> bool:
+    names = [node.name() for node in _chain(root)]
+    ends = [i for i, name in enumerate(names) if name.startswith(FLOORED)]
+    between = {"NegBackward0", "MeanBackward0", "SumBackward0", "DivBackward0"}
+    return (
+        bool(ends)
+        and {*names[: ends[0]]} <= between
+        and (names[: ends[0]].count("NegBackward0") % 2 == 1)
+    )
+
+
+def _broadcast(root: Node) -> tuple[str, str, str] | None:
+    """Return the shapes of a difference of (N, 1) and (N,), which is (N, N); None without one."""
+    for node in _chain(root):
+        if not node.name().startswith(DIFFERENCES):
+            continue
+        given = [_shape(one) for one, _ in node.next_functions if one is not None]
+        if node.name() != "SubBackward0":  # the loss has broadcast what it got
+            expanded = [one for one, _ in node.next_functions if one is not None]
+            is_expanded = any(one.name() == "ExpandBackward0" for one in expanded)
+            below = [_shape(n) for one in expanded for n, _ in one.next_functions if n is not None]
+            given, made = below, given[0] if given and is_expanded else ()
+        else:
+            made = _shape(node)
+        for shape in given:
+            if _is_outer(shape, made):
+                return str(shape), f"({made[-1]},)", str(made)
+    return None
+
+
+def _is_outer(given: tuple[int, ...], made: tuple[int, ...]) -> bool:
+    """Return whether a vector became a square table of all pairs."""
+    is_square = len(made) == 2 and made[0] == made[1] > 1
+    return is_square and given in ((made[0], 1), (made[0],))
+
+
+def _shape(node: Node) -> tuple[int, ...]:
+    """Return the shape of a node's result; empty if torch does not say."""
+    metadata = getattr(node, "_input_metadata", ())
+    return tuple(metadata[0].shape) if metadata else ()
+
+
+def _n_classes(root: Node) -> int:
+    for node in _chain(root):
+        if node.name().startswith("NllLoss"):
+            given = node.next_functions[0][0]
+            shape = _shape(given) if given is not None else ()
+            return int(shape[1]) if len(shape) > 1 else 0
+    return 0

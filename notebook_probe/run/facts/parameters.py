@@ -1,0 +1,201 @@
+"""Facts about parameters: held by an optimizer, frozen, moving, changed by a step."""
+
+from __future__ import annotations
+
+import weakref
+from collections.abc import Iterable, Iterator, Sequence
+
+import torch
+from torch import Tensor, nn
+from torch.optim import Optimizer
+
+from notebook_probe.alerts.rule import Severity
+from notebook_probe.model.changes import Tree
+from notebook_probe.model.map import ModelMap
+from notebook_probe.run.facts.fact import FactFindings
+from notebook_probe.run.facts.rates import known_rate
+
+__all__ = ["WhoTrains"]
+
+RARELY, CENSUS = 4, 32
+"""Steps between two looks at least, and parameters of an optimizer that are looked at per step."""
+MOST_SAMPLED = 4096
+"""Elements of a weight that are compared before and after a step."""
+COMPARED_AT = (5, 50, 500, 5000)
+"""Updates before and after which weights are compared."""
+NEVER = 2**62
+"""An update that never comes."""
+ROUNDED = (
+    "in {} the update is rounded away; keep the weights in float32 and compute under torch.autocast"
+)
+UNMOVED = (
+    "it is smaller than the last digit of a weight, or something masks it, or puts the old value "
+    "back"
+)
+NORMS = (nn.modules.batchnorm._NormBase, nn.LayerNorm, nn.GroupNorm)
+
+
+class WhoTrains:
+    """Facts about the parameters of one model.
+
+    Parameters
+    ----------
+    model : nn.Module
+        Held weakly.
+    findings : FactFindings
+
+    Attributes
+    ----------
+    is_settled : bool
+        The present tree has been looked at.
+    before : list
+        Weights before an update that `update_ends` compares; empty for most updates.
+    """
+
+    def __init__(self, model: nn.Module, findings: FactFindings) -> None:
+        self._model, self._findings = weakref.ref(model), findings
+        self._tree = Tree(())
+        self._map: ModelMap | None = None
+        self._changed_at = 0
+        self.is_settled = False
+        self._next_census: weakref.WeakKeyDictionary[Optimizer, int] = weakref.WeakKeyDictionary()
+        self.before: list[tuple[int, Tensor]] = []
+        self._unchanged: set[int] = set()
+
+    def look(self, step: int, optimizers: Sequence[Optimizer], model_map: ModelMap) -> None:
+        """Look at the tree between two steps: who holds what, some steps after a change."""
+        model = self._model()
+        if model is None:
+            return
+        if self._map is not model_map:  # walked already
+            self._see(model_map.modules.values(), step)
+        elif self._tree.has_changed():  # nothing is measured, so the map was not renewed
+            self._see(model.modules(), step)
+        self._map = model_map
+        if self.is_settled or not optimizers:
+            return
+        if step - self._changed_at < self._findings.threshold("not_in_optimizer", "after"):
+            return
+        self.is_settled = True
+        self._say_unheld(model, step, optimizers)
+        self._say_frozen(model, step)
+
+    def _see(self, modules: Iterable[nn.Module], step: int) -> None:
+        self._tree, self._changed_at, self.is_settled = Tree(modules), step, False
+
+    def _say_unheld(self, model: nn.Module, step: int, optimizers: Sequence[Optimizer]) -> None:
+        held = {id(value) for one in optimizers for value in _values(one)}
+        names = [*_behind_held(model, held)]
+        if names:
+            modules = tuple(dict.fromkeys(name.rpartition(".")[0] for name in names))
+            own = {id(value) for value in model.parameters()}
+            n_strangers = len(held - own)
+            also = f" but {n_strangers} that the model does not have" if n_strangers else ""
+            self._findings.say(
+                "not_in_optimizer",
+                step,
+                modules,
+                since=self._changed_at,
+                words={"n": len(names), "also": also},
+            )
+
+    def _say_frozen(self, model: nn.Module, step: int) -> None:
+        """Report a network of which only normalization layers are left to train."""
+        kinds: dict[bool, int] = {True: 0, False: 0}
+        frozen = 0
+        for module in model.modules():
+            own = [*module.parameters(recurse=False)]
+            kinds[isinstance(module, NORMS)] += any(one.requires_grad for one in own)
+            frozen += bool(own) and not any(one.requires_grad for one in own)
+        if kinds[True] and not kinds[False] and frozen:
+            self._findings.say("only_norms_train", step, words={"n": frozen})
+
+    def gradients_ready(self, optimizer: Optimizer, n: int, step: int) -> int:
+        """Look at what the ``n``-th update is about to apply; return the next one to look at."""
+        if n >= self._next_census.get(optimizer, 0):
+            values = _values(optimizer)
+            self._next_census[optimizer] = n + max(RARELY, len(values) // CENSUS)
+            moving = [one for one in values if not one.requires_grad and one.grad is not None]
+            if moving:
+                self._say_moving(moving, step)
+        if n in COMPARED_AT:
+            self.before = [(id(one), torch.clone(_sample(one))) for one in _applied(optimizer)]
+        return min(self._next_census[optimizer], *[one for one in COMPARED_AT if one > n], NEVER)
+
+    def update_ends(self, optimizer: Optimizer, step: int) -> None:
+        """Compare the weights with those before the update."""
+        before, self.before = dict(self.before), []
+        skipped = getattr(optimizer, "found_inf", None)  # a gradient scaler's
+        if isinstance(skipped, Tensor) and bool(skipped):
+            return
+        values = {id(one): one for one in _values(optimizer)}
+        same = {key for key, old in before.items() if key in values and _is_same(values[key], old)}
+        again, self._unchanged = same & self._unchanged, same
+        if not again:
+            return
+        names = {id(one): (name, one) for name, one in self._named()}
+        found = [names[key] for key in again if key in names]
+        if found:
+            modules = tuple(dict.fromkeys(name.rpartition(".")[0] for name, _ in found))
+            half = {one.dtype for _, one in found} & {torch.float16, torch.bfloat16}
+            kind = str(min(half, key=str)).removeprefix("torch.") if half else ""
+            why = ROUNDED.format(kind) if half else UNMOVED
+            severity: Severity = "warning" if half else "remark"  # a small rate may be meant
+            words = {"why": why}
+            self._findings.say("step_without_effect", step, modules, severity=severity, words=words)
+
+    def _say_moving(self, moving: Sequence[Tensor], step: int) -> None:
+        names = {id(one): name for name, one in self._named()}
+        found = [names[id(one)] for one in moving if id(one) in names]
+        if found:
+            modules = tuple(dict.fromkeys(name.rpartition(".")[0] for name in found))
+            self._findings.say("frozen_but_moving", step, modules, words={"n": len(found)})
+
+    def _named(self) -> Iterator[tuple[str, nn.Parameter]]:
+        model = self._model()
+        return iter(()) if model is None else model.named_parameters()
+
+
+def _values(optimizer: Optimizer) -> list[Tensor]:
+    return [value for group in optimizer.param_groups for value in group["params"]]
+
+
+def _behind_held(model: nn.Module, held: set[int]) -> Iterator[str]:
+    """Yield parameters with a gradient that no optimizer holds, after one that is held.
+
+    Layers before all trained ones may be excluded instead of being frozen.
+    """
+    is_behind = False
+    for name, one in model.named_parameters():
+        is_behind |= id(one) in held
+        if is_behind and id(one) not in held and one.requires_grad and one.grad is not None:
+            yield name
+
+
+def _applied(optimizer: Optimizer) -> Iterator[Tensor]:
+    """Yield parameters that the update should change: with a gradient, at a rate above 0.
+
+    Only those in the memory of the host: a comparison would wait for an accelerator.
+    """
+    for group in optimizer.param_groups:
+        if "lr" in group and known_rate(group) <= 0:
+            continue
+        for value in group["params"]:
+            gradient = value.grad
+            is_plain = value.is_cpu and type(value.data) is Tensor and gradient is not None
+            if is_plain and not gradient.is_sparse and bool(_sample(gradient).any()):
+                yield value
+
+
+def _sample(value: Tensor) -> Tensor:
+    """Return the first elements, in the order of memory."""
+    return (
+        value.detach().as_strided((min(value.numel(), MOST_SAMPLED),), (1,))
+        if (value.is_contiguous())
+        else value.detach().flatten()[:MOST_SAMPLED]
+    )
+
+
+def _is_same(value: Tensor, before: Tensor) -> bool:
+    now = _sample(value)
+    return now.shape == before.shape and now.dtype == before.dtype and torch.equal(now, before)

@@ -1,0 +1,119 @@
+"""Facts about progress: updates that come, and a loss that leaves chance."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator
+
+import numpy as np
+
+from notebook_probe.alerts.dense_loss import meant
+from notebook_probe.alerts.following import has
+from notebook_probe.alerts.rolling import Doubles
+from notebook_probe.probes.observer import Observer
+from notebook_probe.record.format.loss_names import LOSS
+from notebook_probe.record.format.schema import EVALUATION
+from notebook_probe.record.format.source import ROOT, Source, Steps
+from notebook_probe.record.views.branches.branches import IN_ORDER, read_name
+from notebook_probe.run.facts.fact import FactFindings
+from notebook_probe.run.facts.loss_graph import LossGraph
+
+__all__ = ["FactsOfProgress"]
+
+RULE = "loss_at_chance"
+NEAR = 0.02
+"""Part of the loss of guessing by which a loss is below it at most, or five times that above."""
+N_PARTS, MANY_FORWARDS = 6, 4
+"""Parts of the rows whose shortest steps are compared, and forwards of a step that are many."""
+EVERY = 50
+"""Steps between two looks at the loss."""
+
+
+class FactsOfProgress:
+    """Facts that the writer's thread finds from counts and recorded losses.
+
+    Parameters
+    ----------
+    observer : Observer
+    source : Source
+        Recorded rows.
+    graph : LossGraph
+        Knows how many classes the loss compares.
+    findings : FactFindings
+    """
+
+    def __init__(
+        self, observer: Observer, source: Source, graph: LossGraph, findings: FactFindings
+    ) -> None:
+        self._observer, self._source = observer, source
+        self._graph, self._findings = graph, findings
+        self._looked_at = 0
+
+    def look(self) -> None:
+        """Look at what has come since; on the writer's thread."""
+        self._look_for_updates()
+        step = self._observer.clock.step
+        if step - self._looked_at >= EVERY:
+            self._looked_at = step
+            self._look_at_times()
+            if self._graph.n_classes:
+                self._look_at_loss()
+
+    def _look_for_updates(self) -> None:
+        observer = self._observer
+        n, step = observer.n_forwards, observer.clock.step
+        least = self._findings.threshold("no_updates", "least")
+        if observer.clock.has_stepped or not observer.most_forwards:
+            return
+        if n >= max(least, 20 * observer.most_forwards):
+            self._findings.say("no_updates", step, words={"n": n, "last": step - 1})
+
+    def _look_at_times(self) -> None:
+        """Compare the shortest steps of six parts of the last rows: a busy machine has a few."""
+        n_rows = self._findings.threshold("steps_get_slower", "n_rows")
+        # Episodes of agents become longer, and with them the steps, of many forwards each.
+        if not self._observer.most_forwards <= MANY_FORWARDS or not math.isfinite(n_rows):
+            return
+        each, times = (
+            self._findings.threshold("steps_get_slower", one) for one in ("each", "times")
+        )
+        for seconds, at in self._series("step_time"):
+            if len(seconds) < n_rows:
+                continue
+            part = int(n_rows) // N_PARTS
+            least = seconds[-N_PARTS * part :].reshape(N_PARTS, part).min(axis=1)
+            if (least[1:] > each * least[:-1]).all() and least[-1] > times * least[0]:
+                words = {"now": f"{least[-1]:.2g}", "factor": f"{least[-1] / least[0]:.2g}"}
+                since = int(at[-N_PARTS * part])
+                self._findings.say("steps_get_slower", int(at[-1]), since=since, words=words)
+
+    def _look_at_loss(self) -> None:
+        """Compare the last losses with that of guessing."""
+        for losses, at in self._series(LOSS):
+            self._compare(losses, at)
+
+    def _series(self, name: str) -> Iterator[tuple[Doubles, Steps]]:
+        """Yield the measured values of the model in each stream of the training."""
+        views = [one for one in self._source.streams.values() if _is_of_training(one.name)]
+        (name,) = meant((name,), views)
+        for view in views:
+            if has(view, name) and ROOT in view.modules:
+                values = view.values(name, 0, view.n_rows, [ROOT])[:, 0].astype(np.float64)
+                known = np.isfinite(values)
+                yield values[known], view.steps(0, view.n_rows)[known]
+
+    def _compare(self, losses: Doubles, at: Steps) -> None:
+        rows, span = (self._findings.threshold(RULE, one) for one in ("rows", "span"))
+        if len(losses) < rows or at[-1] - at[0] < span:
+            return
+        n, guess = int(rows) // 2, math.log(self._graph.n_classes)
+        last, first = losses[-n:], int(at[-n])
+        is_sure = last.std() / math.sqrt(n) < NEAR * guess / 2
+        if is_sure and (1 - NEAR) * guess < last.mean() < (1 + 5 * NEAR) * guess:
+            words = {"loss": f"{last.mean():.3g}", "guess": f"{guess:.3g}", "first": first}
+            words |= {"n_classes": self._graph.n_classes}
+            self._findings.say(RULE, int(at[-1]), since=first, words=words)
+
+
+def _is_of_training(name: str) -> bool:
+    return read_name(name).rank == IN_ORDER and not name.startswith(EVALUATION)

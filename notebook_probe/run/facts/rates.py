@@ -1,0 +1,97 @@
+"""Learning rates and the state of optimizers, as updates use them."""
+
+from __future__ import annotations
+
+import weakref
+from collections.abc import Mapping
+from typing import Any
+
+from torch import Tensor
+from torch.optim import Optimizer
+
+from notebook_probe.run.facts.fact import FactFindings
+
+__all__ = ["Rates", "known_rate"]
+
+
+class Rates:
+    """Facts about the options of optimizers.
+
+    Parameters
+    ----------
+    findings : FactFindings
+    resumed_at : int
+        The step from which a record is continued; 0 for a new one.
+    """
+
+    def __init__(self, findings: FactFindings, resumed_at: int) -> None:
+        self._findings, self._resumed_at = findings, resumed_at
+        self._last: weakref.WeakKeyDictionary[Optimizer, list[float]] = weakref.WeakKeyDictionary()
+        self._peak = 0.0
+        self._gone_since: int | None = None
+
+    @property
+    def are_steady(self) -> bool:
+        """True if rates tell nothing new as long as they do not change."""
+        return self._gone_since is None
+
+    def gradients_ready(self, optimizer: Optimizer, step: int) -> None:
+        """Look at the options before an update."""
+        rates = [*map(known_rate, optimizer.param_groups)]
+        before = self._last.get(optimizer)
+        if rates == before:
+            if self._gone_since is None:
+                return
+        elif before is None:
+            self._say_lost(optimizer, step)
+        elif len(rates) == len(before):
+            self._say_jump(before, rates, step)
+        self._last[optimizer] = rates
+        self._say_gone(max(rates, default=0.0), step)
+
+    def _say_lost(self, optimizer: Optimizer, step: int) -> None:
+        """Report an optimizer that begins without the state of the run that is continued."""
+        is_first = bool(self._resumed_at) and step <= self._resumed_at
+        if is_first and not optimizer.state and any(map(_keeps_state, optimizer.param_groups)):
+            rate = known_rate(optimizer.param_groups[0])
+            kind = type(optimizer).__name__
+            self._findings.say(
+                "optimizer_state_lost", step, words={"kind": kind, "rate": f"{rate:.3g}"}
+            )
+
+    def _say_jump(self, before: list[float], now: list[float], step: int) -> None:
+        most = self._findings.threshold("rate_jump", "times")
+        for old, new in zip(before, now, strict=True):
+            if old > 0 and new > 0 and max(old / new, new / old) >= most:
+                does = "rose" if new > old else "fell"
+                factor = max(old / new, new / old)
+                words = {"does": does, "factor": f"{factor:.3g}", "old": f"{old:.3g}"}
+                words["new"] = f"{new:.3g}"
+                self._findings.forget("rate_jump")  # each jump is one
+                self._findings.say("rate_jump", step, words=words)
+                return
+
+    def _say_gone(self, rate: float, step: int) -> None:
+        """Report a rate that stays far below its largest while the training continues."""
+        self._peak = max(self._peak, rate)
+        if rate >= self._findings.threshold("rate_gone", "share") * self._peak:
+            self._gone_since = None
+            return
+        if self._gone_since is None:
+            self._gone_since = step
+        n_steps = step - self._gone_since
+        least = self._findings.threshold("rate_gone", "least")
+        if n_steps >= max(least, 0.2 * step):
+            words = {"rate": f"{rate:.2g}", "peak": f"{self._peak:.2g}", "n": n_steps}
+            self._findings.say("rate_gone", step, since=self._gone_since, words=words)
+
+
+def known_rate(group: Mapping[str, Any]) -> float:
+    """Return the learning rate of a group; 0 for one on an accelerator, to wait for nothing."""
+    rate = group.get("lr", 0.0)
+    return float(rate) if not isinstance(rate, Tensor) or rate.is_cpu else 0.0
+
+
+def _keeps_state(group: dict[str, Any]) -> bool:
+    """Return whether its optimizer has a state after one update: all but SGD without momentum."""
+    return "betas" in group or "alpha" in group or bool(group.get("momentum"))

@@ -1,0 +1,50 @@
+"""Names that two series share: a warning says once under which name each is read."""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Collection
+from typing import Protocol
+
+from notebook_probe.errors import ReplacedWarning
+from notebook_probe.record.views.xarray_views import Snapshot
+
+__all__ = ["SharedNames"]
+
+
+class _Snapshots(Protocol):
+    def snapshot(self) -> Snapshot: ...
+
+
+class SharedNames:
+    """Reports logged series whose name another series has, once for each."""
+
+    def __init__(self) -> None:
+        self._told: set[tuple[bool, str]] = set()
+
+    def tell(self, names: Collection[str], source: _Snapshots) -> None:
+        """Warn of those of some names that are read under another.
+
+        Parameters
+        ----------
+        names : collection of str
+            That have become a series just now.
+        source : object with a snapshot
+            Of the record.
+
+        Warns
+        -----
+        ReplacedWarning
+        """
+        for (of_states, name), own in source.snapshot().own_names.items():
+            if name in names and (of_states, name) not in self._told:
+                self._told.add((of_states, name))
+                warnings.warn(_advice(name, own, of_states), ReplacedWarning, stacklevel=5)
+
+
+def _advice(name: str, own: str, of_states: bool) -> str:
+    which = "the series of evaluations has" if of_states else "what is logged has"
+    return (
+        f"log({name}): another series is called so; {which} a name of its own, {own!r}, as in "
+        f"run.series('', {own!r})"
+    )

@@ -1,0 +1,320 @@
+"""Controls of a live run for the panel, and for the loops and collectors of this package."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Mapping, Sequence
+from functools import partial
+from types import MappingProxyType
+from typing import Any, SupportsFloat
+
+from torch import nn
+from torch.optim import Optimizer
+
+from notebook_probe.alerts import Rules
+from notebook_probe.probes.step.probe import Probe
+from notebook_probe.quantities import quantities
+from notebook_probe.quantities.define.numbers import read_scalars
+from notebook_probe.record.format.notes import CHECKPOINT
+from notebook_probe.record.format.source import Source
+from notebook_probe.record.read.reader import OpenedRecord
+from notebook_probe.run.actions.base import LiveActions
+from notebook_probe.run.attach.denser import denser
+from notebook_probe.run.attach.fitting import fitting
+from notebook_probe.run.attach.preset_table import typical_percent
+from notebook_probe.run.attach.presets import presets
+from notebook_probe.run.attach.requests import Control, Fitting, Request, Set, Ticket
+from notebook_probe.run.breakpoints.conditions import AtStep
+from notebook_probe.run.breakpoints.requests import BreakpointInfo
+from notebook_probe.run.ending import Life
+from notebook_probe.run.going_back.requests import GoBack
+from notebook_probe.run.going_back.way_back import CanGoBack
+from notebook_probe.run.health.status import PresetInfo, ProbeStatus, QuantityInfo, StatusHead
+from notebook_probe.run.parts import RunParts
+from notebook_probe.run.settings.setting import KnobInfo
+from notebook_probe.run.settings.settings import Settings
+from notebook_probe.schedules import ScheduleLike
+
+__all__ = ["RunControls"]
+
+
+class RunControls(LiveActions):
+    """`Controls` of a live run for a panel, and what loops and collectors need of it.
+
+    Users have the methods of `Run`; these are ``run.controls``, for the code of a panel, a loop or
+    a collector.
+
+    Parameters
+    ----------
+    name : str
+    parts : RunParts
+    life : Life
+    fresh : bool
+        The record is in a generated folder.
+    """
+
+    def __init__(self, name: str, parts: RunParts, life: Life, fresh: bool) -> None:
+        super().__init__(name, parts, life)
+        self._is_fresh = fresh
+        self.options: Mapping[str, Any] = MappingProxyType({})
+        """Arguments of `watch`, except for probes and store."""
+        self._parent: Source | None = None
+        self._knows_parent = False
+
+    # ---------------------------------------------------------------- for a panel
+
+    def put(self, request: Request) -> Ticket:
+        """Queue a request for the next step boundary, from any thread."""
+        return self._parts.put(request)
+
+    def status_head(self) -> StatusHead:
+        """Return the status without its probes: state, step, speed and cost, in microseconds."""
+        parts = self._parts
+        return parts.state.head(self.name, parts.probes.n_wanted, self.closed, parts.probes.device)
+
+    def probes(self) -> list[ProbeStatus]:
+        """Return the status of every probe."""
+        parts = self._parts
+        parts.steps.record()  # which counts its values
+        return parts.probe_statuses.of(parts.probes.wanted, parts.gate.step)
+
+    def attachable(self) -> list[QuantityInfo]:
+        """Return every quantity that can be attached."""
+        parts = self._parts
+        return parts.catalogue.rows(parts.probes.wanted, parts.probe_statuses.costs())
+
+    def preset_infos(self) -> list[PresetInfo]:
+        """Return every preset, with its share of a step's time if that has been measured."""
+        return [PresetInfo(one.name, one.about, typical_percent(one)) for one in presets.values()]
+
+    def fitting(self) -> Fitting:
+        """Return where each quantity can be attached in the present model."""
+        return fitting(self._parts.probes.model_map, quantities.values())
+
+    def knobs(self) -> list[KnobInfo]:
+        """Return everything that can be set now: options of the optimizers, then your own."""
+        return self._live.settings.infos()
+
+    def pending_looks(self) -> tuple[list[tuple[str, int]], dict[tuple[str, int], str]]:
+        """Return module and step of pending looks, and why others have no result."""
+        looks = self._parts.looks
+        return looks.asked, looks.missed
+
+    def breakpoint_infos(self) -> list[BreakpointInfo]:
+        """Return the breakpoints as plain values."""
+        return self._parts.breakpoints.infos()
+
+    @property
+    def rules(self) -> Rules:
+        """The alert rules that are followed, each of which can be edited."""
+        return self._parts.rules
+
+    def rule_names(self) -> list[str]:
+        """Return the followed alert rules."""
+        return [*self._parts.rules]
+
+    def severe_rules(self) -> list[str]:
+        """Return the rules that ``alert="severe"`` includes."""
+        return [name for name, rule in self._parts.rules.items() if rule.severity == "severe"]
+
+    @property
+    def restores(self) -> str:
+        """State that the loop restores when it goes back, in words; "" if it cannot go back."""
+        return self._parts.way_back.restores
+
+    @property
+    def parent(self) -> Source | None:
+        """Parent branch: the run, or its record if another process trained it."""
+        if not self._knows_parent:
+            self._knows_parent = True
+            source = self._parts.source
+            before = len(source.snapshot().branches.starts) - 1
+            self._parent = OpenedRecord(source.location, before) if before else None
+        return self._parent
+
+    def each_boundary(self, callback: Callable[[], None]) -> Callable[[], None]:
+        """Call ``callback`` on the training thread at every boundary; returns its removal."""
+        return self._parts.gate.each_boundary(callback)
+
+    def each_news(self, callback: Callable[[], None]) -> Callable[[], None]:
+        """Call ``callback`` on the training thread after answers to requests and when it pauses."""
+        return self._parts.gate.each_news(callback)
+
+    def settle(self, error: BaseException | None = None) -> None:
+        """Close the open step if its update has happened; for the end of a notebook cell.
+
+        While another thread trains its step is left alone.
+
+        Parameters
+        ----------
+        error : BaseException, optional
+            Exception that ended the cell. If it has trained, the run has failed until training
+            continues; an interrupt and Stop are no failures.
+        """
+        parts = self._parts
+        if not parts.gate.is_elsewhere:
+            parts.end_loop(error if parts.state.has_trained else None)
+
+    # ---------------------------------------------------------------- for loops and collectors
+
+    @property
+    def open_step(self) -> int:
+        """Number of the step that is trained now or was trained last; a forward begins the next."""
+        return self._parts.gate.step
+
+    @property
+    def is_shown(self) -> bool:
+        """A panel of this process shows the run."""
+        return self._live.gate.is_followed
+
+    @property
+    def model(self) -> nn.Module:
+        """The model that is watched, which a run holds weakly."""
+        return self._live.probes.model
+
+    @property
+    def optimizers(self) -> list[Optimizer]:
+        """Known optimizers of the model's parameters."""
+        return self._live.observer.updates.optimizers
+
+    @property
+    def end_step(self) -> int:
+        """The record's step when training ends, as set by `Run.expect`; -1 if unknown."""
+        return self._live.state.end_step
+
+    @property
+    def kept_batch(self) -> tuple[tuple[Any, ...], dict[str, Any]] | None:
+        """Arguments and keywords of the batch that `Run.probe_batch` has kept; None without one."""
+        return self._live.kept_batch
+
+    @property
+    def settings(self) -> Settings:
+        """All settings, for loops that train steps again; also after the run is closed."""
+        return self._parts.settings
+
+    @property
+    def wanted_probes(self) -> list[Probe]:
+        """Wanted measurements, as probes."""
+        return self._parts.probes.wanted
+
+    def watches(self, model: nn.Module) -> bool:
+        """Return whether this is the watched model, without wrappers."""
+        return self._parts.probes.watches(model)
+
+    def is_replaced_by(self, model: nn.Module) -> bool:
+        """Return whether watching ``model``, also into a new folder, replaces this run."""
+        return self._is_fresh and self.watches(model)
+
+    def each_step(self, callback: Callable[[int], None]) -> Callable[[], None]:
+        """Call ``callback(step)`` on the training thread before each step; returns its removal.
+
+        The step before is recorded by then, and none is open.
+        """
+        return self._live.gate.each_step(callback)
+
+    def each_end(self, callback: Callable[[], None]) -> Callable[[], None]:
+        """Call ``callback`` before the run is closed by its user; returns its removal."""
+        return self._live.gate.each_end(callback)
+
+    def log_of(self, collector: object, values: Mapping[str, SupportsFloat]) -> None:
+        """Record scalars of a collector at the step that `Run.log` records at.
+
+        If another writer already has the name, the series is called ``loss_2``, with one warning.
+        Another collector may have the name when this one is gone.
+
+        Parameters
+        ----------
+        collector : object
+            Referenced weakly.
+        values : mapping
+
+        Raises
+        ------
+        QuantityError
+            As `Run.log`.
+        """
+        live = self._live
+        checked, on_device = read_scalars("log", dict(values))
+        live.loop_log.log(checked, on_device, "training", collector)
+
+    def reschedule(self, probes: Sequence[Probe], quantity: str, schedule: ScheduleLike) -> int:
+        """Measure these probes, or those of one quantity, on another schedule; see `Handle`."""
+        live = self._live
+        moved = live.probes.reschedule_probes(probes, quantity, schedule)
+        live.change_between_steps()
+        return moved
+
+    def checkpoint_saved(
+        self, step: int, path: str, nbytes: int, loss: float | None = None
+    ) -> None:
+        """Note that the training can go back to a step: an event of kind ``"checkpoint"``.
+
+        `notebook_probe.train` reports it; your own loop may. The panel has a history of them below
+        its heat map.
+
+        Parameters
+        ----------
+        step : int
+            Updates completed at the state that was saved.
+        path : str
+        nbytes : int
+        loss : float, optional
+            Loss of the state.
+
+        Raises
+        ------
+        ClosedRunError
+
+        Examples
+        --------
+        >>> run.controls.checkpoint_saved(500, "checkpoints/500.pt", 314_000)  # doctest: +SKIP
+        """
+        detail = {"step": int(step), "bytes": int(nbytes), "path": str(path), "loss": loss}
+        text = f"checkpoint of step {step}"
+        self._live.writer.event(step, CHECKPOINT, text, json.dumps(detail))
+
+    # ---------------------------------------------------------------- going back
+
+    def offer_way_back(self, loop: CanGoBack) -> None:
+        """Offer in the panel to go back; called by `notebook_probe.train.Loop`."""
+        self._live.way_back.by(loop)
+
+    def continue_branch(self, before: RunControls, parent: Source) -> None:
+        """Continue with the thread that trains ``before``, the controls of ``parent``."""
+        live, left = self._live, before._parts
+        self._parent, before._parent = parent, None  # which holds no older one
+        self._knows_parent = before._knows_parent = True
+        background = left.state.background
+        if background is not None and background.running:
+            left.gate.reached.reach(live.gate.step)
+            live.gate.reached = left.gate.reached
+            live.state.background, left.state.background = background, None
+            stop = partial(live.put, Control("stop"))
+            background.goes_on(live.end_loop, stop, live.loop_raised)
+
+    def copy_requests(self, before: RunControls) -> None:
+        """Attach the same probes, breakpoints and rules as ``before``."""
+        live, left = self._live, before._parts
+        for attachment in left.probes.attachments:
+            live.probes.attach(attachment.resolver)
+        wanted = {probe.key() for probe in left.probes.wanted}
+        live.probes.detach([one for one in live.probes.wanted if one.key() not in wanted])
+        for info in left.breakpoints.infos():
+            live.breakpoints.edit(live.breakpoints.add(info.condition).id, armed=info.armed)
+        for name in {*left.rules, *live.rules}:
+            if name not in left.rules:
+                del live.rules[name]
+            elif left.rules[name] != live.rules.get(name):
+                live.rules[name] = left.rules[name]
+
+    def begin_branch(self, request: GoBack) -> None:
+        """Apply the requested changes at the first step of the branch."""
+        live = self._live
+        attachment = denser(request, live.probes.model_map)
+        if attachment is not None:
+            live.probes.add(attachment)
+        if request.rate is not None:
+            live.put(Set("lr", request.rate))
+        if request.hold_at is not None:
+            live.breakpoints.add(AtStep(request.hold_at))
+        live.change_between_steps()

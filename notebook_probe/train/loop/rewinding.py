@@ -1,0 +1,149 @@
+"""Going back of a loop to an earlier step, as its user or its panel requests."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from functools import partial
+from threading import get_ident
+from typing import Any
+
+from notebook_probe.errors import CheckpointError, ProbeError
+from notebook_probe.run.background import Background
+from notebook_probe.run.going_back.requests import EvaluateAt, GoBack
+from notebook_probe.run.run import Run
+from notebook_probe.train.checkpoints.ranks import own_rank
+from notebook_probe.train.data.batch import Batch
+from notebook_probe.train.data.dataset import Dataset
+from notebook_probe.train.evaluate_back import evaluate_back
+from notebook_probe.train.loop.loop_hooks import LoopHooks
+from notebook_probe.train.loop.runner import LoopPlan, LoopRunner
+from notebook_probe.train.metrics.averages import Value
+from notebook_probe.train.metrics.metrics import Metrics
+from notebook_probe.train.rewind import RewoundTraining, rewind
+
+__all__ = ["Rewinding"]
+
+
+class Rewinding:
+    """Train the steps up to an earlier one again, and go back when a run requests it.
+
+    Parameters
+    ----------
+    loop : RewoundTraining
+    runner : LoopRunner
+    hooks : LoopHooks
+
+    Attributes
+    ----------
+    replaying : bool
+        Steps are trained again now, to get back to one of them.
+    """
+
+    restores = "Weights, optimizer, scheduler, random numbers and the order of the data"
+
+    def __init__(self, loop: RewoundTraining, runner: LoopRunner, hooks: LoopHooks) -> None:
+        self._loop, self._runner, self._hooks = loop, runner, hooks
+        self.replaying = False
+
+    def rewind(self, step: int, data: Any, options: Mapping[str, Any]) -> Run | None:
+        """Go back to a step; see `Loop.rewind`."""
+        self._runner.check_idle()
+        data = self._runner.last_data if data is None else data
+        if data is None:
+            raise ValueError(f"rewind({step}): the loop has not run yet; give it the data")
+        return rewind(self._loop, partial(self._replay, data), step, options)
+
+    def run_on(self, data: Dataset, plan: LoopPlan) -> Metrics[Value] | None:
+        """Train as planned, also after going back."""
+        runner = self._runner
+        metrics = runner.run(data, plan)
+        while runner.sent is not None:
+            request, runner.sent = runner.sent, None
+            runner.going_back = get_ident()
+            try:
+                self._go_back(request)
+                data = runner.begin(data)
+            finally:
+                runner.going_back = None
+            metrics = runner.run(data, plan)
+        return metrics
+
+    def background(self, train: Callable[[], Any]) -> Background:
+        """Call a function on a thread, that of the run if there is one."""
+        run, runner = self._loop.run, self._runner
+        if run is not None:
+            return run.train_in_background(train)
+        return Background(
+            train, on_end=lambda error: None, stop=runner.stop, reached=runner.reached
+        )
+
+    def _go_back(self, request: GoBack) -> None:
+        before = self._loop.run
+        assert before is not None  # which has asked for it
+        options = {**before.controls.options, "rank": None}  # the folder of a rank is the record's
+        run = self.rewind(request.step, None, {**options, "probes": None})
+        assert run is not None
+        run.controls.copy_requests(before.controls)
+        run.controls.begin_branch(request)
+
+    # ---------------------------------------------------------------- requests of the run
+
+    def check_back(self, step: int) -> None:
+        """Raise a ProbeError that says why the state after ``step`` updates cannot be had."""
+        if own_rank()[1] > 1:
+            raise ProbeError("of several processes each goes back by loop.rewind, all together")
+        if not self._runner.running:
+            raise ProbeError("the loop does not run; loop.rewind goes back")
+        if self._runner.takes_turns:
+            raise ProbeError("it trains in turn with others; afterwards loop.rewind goes back")
+        if not 0 <= step <= self._loop.n_updates:
+            raise CheckpointError(f"step {step}: the training is at {self._loop.n_updates}")
+        self._loop.kept.check_before(step)
+
+    def evaluate_back(self, request: EvaluateAt) -> str:
+        """Measure in an earlier state without changing anything; return what was done, in words."""
+        run = self._loop.run
+        assert run is not None  # which has asked for it
+        return evaluate_back(run, self._loop.kept.before(request.step), request)
+
+    # ---------------------------------------------------------------- training again
+
+    def _replay(self, data: Iterable[Any], step: int, at_boundary: Callable[[int], None]) -> None:
+        """Train the steps up to ``step`` again, over epochs as they come.
+
+        Before each of them ``at_boundary`` is called with its number, at the end of an epoch twice.
+        It ends as a stop does, without `on_end`: the training stands before ``step``.
+        """
+        runner = self._runner
+        begun = runner.begin(data)
+        self.replaying = True
+        try:
+            runner.run(begun, LoopPlan(lambda data: step, partial(self._to_step, at_boundary)))
+        finally:
+            self.replaying = False
+        runner.load_state_dict(runner.state_dict())  # the next run of the loop continues here
+
+    def _to_step(self, at_boundary: Callable[[int], None], data: Dataset) -> None:
+        runner, was_empty = self._runner, False
+        while not runner.stopping:
+            batches, before = runner.batches(data), runner.loop_step
+            while self._steps_again(batches, at_boundary):
+                if runner.stopping:
+                    return
+            if runner.loop_step == runner.end_step:
+                runner.stop()
+                return
+            is_empty = runner.loop_step == before  # once it may be: at the end of an epoch
+            if is_empty and was_empty:
+                raise RuntimeError(f"data {data.name!r} is empty before step {runner.end_step}")
+            was_empty = is_empty
+            data.reset()
+            runner.epoch += 1
+            self._hooks.on_epoch(self._loop)
+
+    def _steps_again(self, batches: Iterator[Batch], at_boundary: Callable[[int], None]) -> bool:
+        runner = self._runner
+        if runner.loop_step == runner.end_step:
+            return False
+        at_boundary(runner.loop_step)
+        return runner.step(batches)

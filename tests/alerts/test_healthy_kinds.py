@@ -1,0 +1,152 @@
+"""Healthy kinds of training that look ill at first sight, each with a twin that is ill."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+import torch
+from torch import Tensor, nn
+from torch.func import functional_call, grad
+from torch.nn import functional as F
+from torch.optim import SGD, Adam, Optimizer
+
+import notebook_probe as nbp
+
+Loss = Callable[[int], Tensor]
+Said = set[str]
+
+
+def rules_of(
+    folder: Path, model: nn.Module, optimizer: Optimizer, loss: Loss, n_steps: int
+) -> tuple[Said, Said]:
+    """Train, and return the rules of the alerts and those of the remarks."""
+    probes = ["default", "alerts"]
+    with nbp.watch(model, optimizer, folder / "a.zarr", probes, budget=None) as run:
+        for step in range(n_steps):
+            found = loss(step)
+            optimizer.zero_grad()
+            found.backward()
+            optimizer.step()
+            if step % 10 == 0:
+                run.alerts  # noqa: B018  # it also looks for silent probes
+    return {one.rule for one in run.alerts}, {one.rule for one in run.remarks}
+
+
+@pytest.mark.slow
+def test_categories_and_radial_bases_are_empty_on_purpose_and_dead_units_are_not(
+    tmp_path: Path,
+) -> None:
+    torch.manual_seed(0)
+    centers = torch.linspace(0, 5, 20)
+
+    def trained(bias: float, name: str) -> Said:
+        model = nn.Sequential(nn.Linear(20, 32), nn.ReLU(), nn.Linear(32, 1))
+        nn.init.constant_(model[0].bias, bias)  # type: ignore[arg-type]
+
+        def loss(step: int) -> Tensor:
+            radius = torch.tensor([1.0, 1.414, 2.0])[torch.randint(3, (64,))]
+            basis = (1 - (radius[:, None] - centers).abs() / 0.25).clamp(min=0)
+            found: Tensor = (model(basis).squeeze() - 1 / radius).square().mean()
+            return found
+
+        return rules_of(tmp_path / name, model, Adam(model.parameters(), 3e-3), loss, 40)[0]
+
+    assert trained(0.0, "healthy") == set()
+    assert "silent_inputs" in trained(-10.0, "dead")
+
+
+class Adapted(nn.Module):
+    """A frozen layer with a low-rank update."""
+
+    def __init__(self, width: int = 32, rank: int = 8) -> None:
+        super().__init__()
+        self.base = nn.Linear(width, width).requires_grad_(False)
+        self.lora_A = nn.Linear(width, rank, bias=False)
+        self.lora_B = nn.Linear(rank, width, bias=False)
+        nn.init.zeros_(self.lora_B.weight)
+
+    def forward(self, x: Tensor) -> Tensor:
+        out: Tensor = self.base(x) + self.lora_B(self.lora_A(x))
+        return out
+
+
+def test_a_low_rank_update_is_not_judged_by_its_width(tmp_path: Path) -> None:
+    model = nn.Sequential(Adapted(), nn.Linear(32, 64), nn.Linear(64, 64))
+    with nbp.watch(model, store=tmp_path / "a.zarr", probes="alerts") as run:
+        places = {one.module for one in run.status().probes if one.quantity == "effective_rank"}
+    assert places == {"0.base", "0.lora_A", "2"}  # "1" has the directions of its input, too
+
+
+@pytest.mark.slow
+def test_a_new_batch_norm_may_settle_and_one_that_never_follows_is_named(tmp_path: Path) -> None:
+    def trained(momentum: float, name: str) -> Said:
+        torch.manual_seed(0)
+        norm = nn.BatchNorm1d(32, momentum=momentum)
+        model = nn.Sequential(nn.Linear(16, 32), norm, nn.ReLU(), nn.Linear(32, 4))
+        nn.init.constant_(model[0].bias, 2.0)  # type: ignore[arg-type]
+
+        def loss(step: int) -> Tensor:
+            x = torch.randn(64, 16) + 1
+            return F.cross_entropy(model(x), x[:, :4].argmax(1))
+
+        return rules_of(tmp_path / name, model, Adam(model.parameters(), 1e-3), loss, 110)[0]
+
+    assert trained(0.01, "settles") == set()
+    assert trained(1e-4, "never follows") == {"batchnorm_mismatch"}
+
+
+class Detector(nn.Module):
+    def __init__(self) -> None:
+        super().__init__()
+        self.body, self.classes, self.boxes = nn.Linear(8, 32), nn.Linear(32, 2), nn.Linear(32, 4)
+
+    def forward(self, x: Tensor) -> tuple[Tensor, Tensor]:
+        found = self.body(x).relu()
+        return self.classes(found), self.boxes(found)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(("scale", "ill"), [(0.0, set()), (1e-12, {"vanishing_gradient"})])
+def test_a_head_without_a_positive_sample_yet_is_idle_and_a_vanished_gradient_is_an_alert(
+    scale: float, ill: Said, tmp_path: Path
+) -> None:
+    torch.manual_seed(0)
+    model = Detector()
+
+    def loss(step: int) -> Tensor:
+        x = torch.randn(16, 8)
+        classes, boxes = model(x)
+        return F.cross_entropy(classes, (x[:, 0] > 1).long()) + scale * boxes.abs().sum()
+
+    alerts, remarks = rules_of(tmp_path, model, SGD(model.parameters(), 0.05), loss, 60)
+    assert alerts == ill
+    assert remarks == ({"step_without_effect"} if ill else {"idle_gradient"})
+
+
+def test_parameters_that_are_trained_by_functional_calls_need_no_module_calls(
+    tmp_path: Path,
+) -> None:
+    torch.manual_seed(0)
+    model = nn.Sequential(nn.Linear(1, 40), nn.ReLU(), nn.Linear(40, 1))
+    optimizer = Adam(model.parameters(), 1e-3)
+
+    def inner(parameters: dict[str, Tensor], x: Tensor, y: Tensor) -> Tensor:
+        return F.mse_loss(functional_call(model, parameters, (x,)), y)
+
+    def outer(parameters: dict[str, Tensor], x: Tensor, y: Tensor) -> Tensor:
+        slope = grad(inner)(parameters, x, y)
+        return inner({k: one - 0.01 * slope[k] for k, one in parameters.items()}, x, y)
+
+    with nbp.watch(model, optimizer, tmp_path / "a.zarr", "default", budget=None) as run:
+        for _ in range(30):
+            x = torch.rand(10, 1)
+            given = {name: one.detach() for name, one in model.named_parameters()}
+            slopes = grad(outer)(given, x, x.sin())
+            for name, one in model.named_parameters():
+                one.grad = slopes[name]
+            optimizer.step()
+            run.alerts  # noqa: B018
+    assert list(run.alerts) == []
+    assert {one.rule for one in run.remarks} == {"stale_probe"}

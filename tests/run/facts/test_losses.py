@@ -1,0 +1,177 @@
+"""What a loss is made of: each mistake is named at the first step, and its twin is not."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+import torch
+from torch import Tensor, nn
+from torch.nn import functional as F
+from torch.optim import SGD, Adam
+
+import notebook_probe as nbp
+from tests.run.facts.trained import small, train_it
+
+Loss = Callable[[Tensor, Tensor], Tensor]
+
+
+def labels(x: Tensor) -> Tensor:
+    return (x[:, 0] > 0.5).long()
+
+
+def column(x: Tensor) -> Tensor:
+    return x[:, 0]
+
+
+SPOILED: dict[str, list[Loss]] = {
+    "activation_before_loss": [
+        lambda out, x: F.cross_entropy(out.softmax(1), labels(x)),
+        lambda out, x: F.binary_cross_entropy_with_logits(out[:, 0].sigmoid(), x[:, 0].round()),
+    ],
+    "no_log_before_nll": [
+        lambda out, x: F.nll_loss(out.softmax(1), labels(x)),
+        lambda out, x: F.nll_loss(out, labels(x)),
+    ],
+    "negated_loss": [
+        lambda out, x: -F.cross_entropy(out, labels(x)),
+        lambda out, x: -F.mse_loss(out, x[:, :2]),
+    ],
+    "broadcast_loss": [
+        lambda out, x: (out[:, :1] - column(x)).square().mean(),
+        lambda out, x: (out[:, :1] - column(x)).abs().sum(),
+        lambda out, x: F.mse_loss(out[:, :1], column(x)),
+    ],
+}
+
+HEALTHY: list[Loss] = [
+    lambda out, x: F.cross_entropy(out, labels(x)),
+    lambda out, x: F.cross_entropy(out, labels(x), label_smoothing=0.1),
+    lambda out, x: F.nll_loss(out.log_softmax(1), labels(x)),
+    lambda out, x: F.binary_cross_entropy(out[:, 0].sigmoid(), x[:, 0].round()),
+    lambda out, x: -(out.log_softmax(1)[:, 0] * (x[:, 0] - 0.5)).mean(),  # a policy's
+    lambda out, x: -out.mean() + out.square().mean(),
+    lambda out, x: (out[:, :1] - x[:, :1]).square().mean(),
+    lambda out, x: F.mse_loss(out, x[:, :2]),
+    lambda out, x: (out[:, None, :1] - out[None, :, 0]).square().mean(),  # of pairs, on purpose
+    lambda out, x: F.cross_entropy(out @ out.T, torch.arange(16)),
+]
+
+
+@pytest.mark.filterwarnings("ignore:Using a target size")
+@pytest.mark.parametrize(
+    ("rule", "loss"), [(rule, loss) for rule, some in SPOILED.items() for loss in some]
+)
+def test_a_loss_that_gets_the_wrong_thing_is_named_at_the_first_step(
+    rule: str, loss: Loss, tmp_path: Path
+) -> None:
+    model = small()
+    alerts, _ = train_it(tmp_path, model, [SGD(model.parameters(), 1e-3)], n_steps=3, loss=loss)
+    assert (rule, 0, ("(root)",)) in alerts
+    assert {one[0] for one in alerts} == {rule}
+
+
+@pytest.mark.parametrize("loss", HEALTHY)
+def test_a_loss_that_is_well_made_is_not_named(loss: Loss, tmp_path: Path) -> None:
+    model = small()
+    found = train_it(tmp_path, model, [SGD(model.parameters(), 1e-3)], n_steps=3, loss=loss)
+    assert found == (set(), set())
+
+
+class Hidden(nn.Module):
+    """Layers in a container, registered or not."""
+
+    def __init__(self, container: Callable[[list[nn.Module]], Any]) -> None:
+        super().__init__()
+        self.hidden = container([nn.Linear(8, 8), nn.Linear(8, 8)])
+        self.out = nn.Linear(8, 2)
+
+    def forward(self, x: Tensor) -> Tensor:
+        layers = self.hidden.values() if isinstance(self.hidden, dict) else self.hidden
+        for layer in layers:
+            x = layer(x).relu()
+        out: Tensor = self.out(x)
+        return out
+
+
+@pytest.mark.parametrize(
+    ("container", "named"),
+    [
+        (list, True),
+        (tuple, True),
+        (lambda layers: dict(enumerate(layers)), True),
+        (nn.ModuleList, False),
+        (lambda layers: nn.Sequential(*layers), False),
+    ],
+)
+def test_layers_in_a_plain_container_are_named(
+    container: Callable[[list[nn.Module]], Any], named: bool, tmp_path: Path
+) -> None:
+    model = Hidden(container)
+    alerts, _ = train_it(tmp_path, model, [SGD(model.parameters(), 1e-3)], n_steps=3)
+    assert alerts == ({("unregistered_layers", 0, ("(root)",))} if named else set())
+
+
+class Making(nn.Module):
+    """Uses a layer that is made once, or in each forward."""
+
+    def __init__(self, once: bool) -> None:
+        super().__init__()
+        self.first = nn.Linear(8, 8)
+        self.made = nn.Linear(8, 2) if once else None
+
+    def forward(self, x: Tensor) -> Tensor:
+        layer = self.made if self.made is not None else nn.Linear(8, 2)
+        out: Tensor = layer(self.first(x))
+        return out
+
+
+@pytest.mark.parametrize("once", [True, False])
+def test_a_layer_that_is_made_in_each_forward_is_named(once: bool, tmp_path: Path) -> None:
+    model = Making(once)
+    alerts, _ = train_it(tmp_path, model, [SGD(model.parameters(), 1e-3)], n_steps=4)
+    assert alerts == (set() if once else {("layers_made_in_forward", 1, ("(root)",))})
+
+
+def test_a_second_network_and_inputs_that_learn_are_no_forgotten_layers(tmp_path: Path) -> None:
+    model, critic = small(), nn.Linear(2, 1)
+    noise = torch.zeros(8, requires_grad=True)
+
+    def loss(out: Tensor, x: Tensor) -> Tensor:
+        found: Tensor = critic(out + noise[:2]).square().mean()
+        return found
+
+    found = train_it(tmp_path, model, [SGD(model.parameters(), 1e-3)], n_steps=12, loss=loss)
+    assert found == (set(), set())
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("is_shuffled", [True, False])
+def test_a_loss_that_stays_at_that_of_guessing_is_named(is_shuffled: bool, tmp_path: Path) -> None:
+    torch.manual_seed(0)
+    model = nn.Sequential(nn.Linear(8, 16), nn.ReLU(), nn.Linear(16, 4))
+    optimizer = Adam(model.parameters(), lr=1e-3)
+    with nbp.watch(model, optimizer, tmp_path / "a.zarr", "default", budget=None) as run:
+        for _ in range(260):
+            x = torch.randn(64, 8)
+            y = x[:, :4].argmax(1)
+            loss = F.cross_entropy(model(x), y[torch.randperm(64)] if is_shuffled else y)
+            optimizer.zero_grad()
+            loss.backward()
+            optimizer.step()
+    assert [one.rule for one in run.alerts] == (["loss_at_chance"] if is_shuffled else [])
+    if is_shuffled:
+        assert "among 4 classes, 1.39" in run.alerts[0].text
+
+
+def test_a_loss_of_nothing_and_gradients_of_zero_are_named(tmp_path: Path) -> None:
+    def trained(name: str, loss: Loss) -> set[str]:
+        model = small()
+        optimizer = SGD(model.parameters(), 1e-3)
+        return {one[0] for one in train_it(tmp_path / name, model, [optimizer], loss=loss)[0]}
+
+    assert trained("empty", lambda out, x: (out * 0).sum()) == {"nothing_to_learn"}
+    assert trained("flat", lambda out, x: out.clamp(9, 10).mean()) == {"every_gradient_zero"}
+    assert trained("healthy", lambda out, x: (out - 1).square().mean()) == set()

@@ -1,0 +1,216 @@
+"""Who trains: each fact on a training that has it, and silence on its healthy twin."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from pathlib import Path
+
+import pytest
+import torch
+from torch import Tensor, nn
+from torch.optim import SGD, Adam, Optimizer
+
+import notebook_probe as nbp
+from tests.run.facts.trained import Said, small, train_it
+
+
+def test_a_head_that_came_after_the_optimizer_is_named(tmp_path: Path) -> None:
+    model = small()
+    optimizer = SGD(model.parameters(), lr=0.1)
+    model[2] = nn.Linear(8, 2)
+    alerts, _ = train_it(tmp_path, model, [optimizer])
+    assert alerts == {("not_in_optimizer", 20, ("2",))}
+
+
+@pytest.mark.parametrize("is_held", [True, False])
+def test_a_head_that_is_replaced_midway_is_named_unless_an_optimizer_gets_it(
+    is_held: bool, tmp_path: Path
+) -> None:
+    model = small()
+    optimizer = SGD(model.parameters(), lr=0.1)
+
+    def then(step: int) -> None:
+        if step == 10:
+            model[2] = nn.Linear(8, 2)
+            if is_held:
+                optimizer.add_param_group({"params": [*model[2].parameters()]})
+
+    alerts, _ = train_it(tmp_path, model, [optimizer], n_steps=40, then=then)
+    assert alerts == (set() if is_held else {("not_in_optimizer", 30, ("2",))})
+
+
+def test_layers_before_all_trained_ones_may_be_left_out(tmp_path: Path) -> None:
+    model = small()
+    optimizer = SGD(model[2].parameters(), lr=0.1)
+    assert train_it(tmp_path, model, [optimizer]) == (set(), set())
+
+
+@pytest.mark.parametrize(("to_none", "named"), [(True, False), (False, True)])
+def test_a_frozen_layer_that_its_old_gradient_still_moves_is_named(
+    to_none: bool, named: bool, tmp_path: Path
+) -> None:
+    model = small()
+
+    def then(step: int) -> None:
+        if step == 10:
+            model[0].requires_grad_(False)
+
+    alerts, _ = train_it(
+        tmp_path, model, [SGD(model.parameters(), lr=0.05)], then=then, to_none=to_none
+    )
+    assert alerts == ({("frozen_but_moving", 12, ("0",))} if named else set())
+
+
+def test_a_network_of_which_only_norms_train_is_named_and_one_with_a_head_is_not(
+    tmp_path: Path,
+) -> None:
+    def trained(head: bool) -> Said:
+        torch.manual_seed(0)
+        model = nn.Sequential(nn.Linear(8, 8), nn.BatchNorm1d(8), nn.ReLU(), nn.Linear(8, 2))
+        for place in (0, 3):
+            model[place].requires_grad_(head and place == 3)
+        held = [one for one in model.parameters() if one.requires_grad]
+        return train_it(tmp_path / str(head), model, [SGD(held, lr=0.01)])[0]
+
+    assert trained(head=True) == set()
+    assert trained(head=False) == {("only_norms_train", 20, ("(root)",))}
+
+
+def test_updates_that_half_precision_rounds_away_are_named(tmp_path: Path) -> None:
+    def trained(dtype: torch.dtype) -> Said:
+        torch.manual_seed(0)
+        model = nn.Sequential(nn.Linear(8, 8), nn.Linear(8, 2)).to(dtype)
+        nn.init.constant_(model[0].weight, 1.0)  # type: ignore[arg-type]
+        folder = tmp_path / str(dtype)
+        return train_it(folder, model, [SGD(model.parameters(), lr=1e-6)], n_steps=60)[0]
+
+    found = trained(torch.bfloat16)
+    assert ("step_without_effect", 50, ("0", "1")) in found
+    assert not {one for one in trained(torch.float64) if one[0] == "step_without_effect"}
+
+
+class Branches(nn.Module):
+    """Two branches, of which one may be cut off from the loss."""
+
+    def __init__(self, cut: Callable[[Tensor], Tensor]) -> None:
+        super().__init__()
+        torch.manual_seed(0)
+        self.left, self.right, self.head = (nn.Linear(8, 8) for _ in range(3))
+        self.cut = cut
+
+    def forward(self, x: Tensor) -> Tensor:
+        out: Tensor = self.head(self.left(x) + self.cut(self.right(x)))
+        return out
+
+
+class Pooled(nn.Module):
+    """A body, and a pooler whose result is not used."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.body, self.pooler = nn.Linear(8, 8), nn.Linear(8, 8)
+
+    def forward(self, x: Tensor) -> Tensor:
+        out: Tensor = self.body(x)
+        self.pooler(out).tanh()
+        return out
+
+
+class Unused(nn.Module):
+    """As a last layer of a heterogeneous graph: the first of two branches is not used."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.first, self.other, self.last = (nn.Linear(8, 8) for _ in range(3))
+
+    def forward(self, x: Tensor) -> Tensor:
+        found = self.first(x).relu()
+        self.other(found)
+        out: Tensor = self.last(found)
+        return out
+
+
+def no_grad(x: Tensor) -> Tensor:
+    with torch.no_grad():
+        return x + 1
+
+
+def all_of(model: nn.Module) -> Sequence[Optimizer]:
+    return [Adam(model.parameters(), lr=1e-3)]
+
+
+@pytest.mark.parametrize("cut", [Tensor.detach, no_grad, lambda x: x.argmax(1, True).float()])
+def test_a_layer_that_is_cut_off_is_named_with_the_line(
+    cut: Callable[[Tensor], Tensor], tmp_path: Path
+) -> None:
+    model = Branches(cut)
+    with nbp.watch(model, store=tmp_path / "a.zarr") as run:
+        optimizer = SGD(model.parameters(), lr=0.1)
+        for _ in range(25):
+            optimizer.zero_grad()
+            model(torch.rand(16, 8)).square().mean().backward()
+            optimizer.step()
+    (alert,) = run.alerts
+    assert (alert.rule, alert.step, alert.modules) == ("cut_off", 20, ("right",))
+    assert "cut at test_parameters.py:" in alert.text
+
+
+@pytest.mark.parametrize("build", [Pooled, Unused])
+def test_a_layer_whose_output_nobody_uses_may_be_meant(
+    build: Callable[[], nn.Module], tmp_path: Path
+) -> None:
+    model = build()
+    alerts, remarks = train_it(tmp_path, model, all_of(model))
+    unused = "pooler" if build is Pooled else "other"
+    assert (alerts, remarks) == (set(), {("unused_output", 20, (unused,))})
+
+
+def test_a_layer_whose_gradient_is_taken_away_may_be_meant(tmp_path: Path) -> None:
+    model = small()
+
+    def before_update(step: int) -> None:
+        for one in model[2].parameters():
+            one.grad = None
+
+    alerts, remarks = train_it(tmp_path, model, all_of(model), before_update=before_update)
+    assert (alerts, remarks) == (set(), {("gradient_taken_away", 20, ("2",))})
+
+
+def test_a_model_that_the_loss_does_not_reach_at_all_is_named(tmp_path: Path) -> None:
+    model, other = small(), nn.Linear(2, 1)
+    with nbp.watch(model, store=tmp_path / "a.zarr") as run:
+        optimizers = SGD(model.parameters(), lr=0.1), SGD(other.parameters(), lr=0.1)
+        for _ in range(25):
+            other(model(torch.rand(16, 8)).detach()).square().mean().backward()
+            for one in optimizers:
+                one.step()
+                one.zero_grad()
+    assert {(one.rule, one.modules) for one in run.alerts} == {("cut_off", ("0", "2"))}
+
+
+@pytest.mark.parametrize("cut", [lambda x: x * 0, lambda x: x])
+def test_a_branch_with_a_gradient_is_not_cut_off(
+    cut: Callable[[Tensor], Tensor], tmp_path: Path
+) -> None:
+    model = Branches(cut)
+    each = [SGD(one.parameters(), lr=0.1) for one in (model.left, model.right, model.head)]
+    assert train_it(tmp_path, model, each) == (set(), set())
+
+
+def test_a_layer_of_rate_zero_is_meant_to_stay(tmp_path: Path) -> None:
+    model = Branches(Tensor.detach)
+    groups = [{"params": model.right.parameters(), "lr": 0.0}]
+    rest = [{"params": [*model.left.parameters(), *model.head.parameters()]}]
+    assert train_it(tmp_path, model, [SGD(groups + rest, lr=0.1)]) == (set(), set())
+
+
+def test_weights_outside_of_the_host_are_not_read(tmp_path: Path) -> None:
+    """A look at them would wait for the device; on "meta" it raises."""
+    model = nn.Linear(2, 2, device="meta")
+    optimizer = SGD(model.parameters(), lr=0.1)
+    with nbp.watch(model, optimizer, tmp_path / "a.zarr", probes=[]) as run:
+        for _ in range(8):
+            optimizer.zero_grad()
+            model(torch.ones(3, 2, device="meta")).sum().backward()
+            optimizer.step()
+    assert [event.text for event in run.events if event.kind == "error"] == []

@@ -1,0 +1,104 @@
+"""How many calls of ours a training step takes: each costs more than the work in most of them."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+
+import pytest
+import torch
+from torch import nn
+from torch.optim import SGD, AdamW, Optimizer
+
+import notebook_probe as nbp
+from benchmarks.calls import calls_of
+from tests.run.conftest import Watch
+
+NEVER = nbp.Steps({10**9})
+
+IDLE, WITH_LOSS = 40, 64
+"""Bounds for a step in which nothing is due, without and with a loss that the loop does not log.
+
+Five calls are of the facts of execution, which look at every fourth update or more rarely.
+"""
+DUE = 119
+"""The same for each layer of a step in which all of the default probes are due."""
+WARM, MEASURED, REPEATS = 24, 8, 3
+"""Steps before and while calls are counted: rules look at each of the first twenty steps."""
+
+
+@pytest.fixture(autouse=True)
+def one_thread() -> Iterator[None]:
+    before = torch.get_num_threads()
+    torch.set_num_threads(1)
+    yield
+    torch.set_num_threads(before)
+
+
+def chain(n_layers: int) -> nn.Sequential:
+    torch.manual_seed(0)
+    return nn.Sequential(*(nn.Linear(4, 4) for _ in range(n_layers)))
+
+
+def stepping(model: nn.Module, optimizer: Optimizer) -> Callable[[], None]:
+    batch = torch.ones(3, 4)
+
+    def step() -> None:
+        optimizer.zero_grad()
+        model(batch).square().mean().backward()
+        optimizer.step()
+
+    return step
+
+
+def calls_in(step: Callable[[], None]) -> float:
+    """Return how many functions of the package a step calls.
+
+    What is handed on by the clock falls into some steps and not into others, so that the count is
+    the fewest of three.
+    """
+    return min(calls_of(step, MEASURED).total() for _ in range(REPEATS)) / MEASURED
+
+
+@pytest.mark.parametrize("n_layers", [3, 12])
+@pytest.mark.parametrize("optimizer", [SGD, AdamW])
+def test_a_step_in_which_nothing_is_due_costs_a_few_calls_whatever_the_model(
+    n_layers: int, optimizer: type[SGD] | type[AdamW], watch: Watch
+) -> None:
+    model = chain(n_layers)
+    run = watch(model, probes=[])
+    run.attach("*", ["weight_norm", "output_norm", "output_grad_norm"], NEVER)
+    step = stepping(model, optimizer(model.parameters(), lr=0.001))
+    for _ in range(WARM):
+        step()
+    assert calls_in(step) <= IDLE
+
+
+def passed_on(logged_loss: float) -> float:
+    """Return the loss of the step, which is measured because the loop does not log it."""
+    return logged_loss
+
+
+def test_the_loss_of_a_step_in_which_nothing_is_due_costs_as_many_again(watch: Watch) -> None:
+    model = chain(3)
+    run = watch(model, probes=[])
+    run.attach("", passed_on, NEVER)
+    step = stepping(model, SGD(model.parameters(), lr=0.001))
+    for _ in range(WARM):
+        step()
+    assert calls_in(step) <= WITH_LOSS
+    assert len(run.series("", "backward_loss")) == WARM + REPEATS * MEASURED
+
+
+def test_a_due_step_costs_so_many_calls_for_each_layer(watch: Watch) -> None:
+    """With making its values, which is done for several steps together."""
+    counts = []
+    for n_layers in (2, 10):
+        model = chain(n_layers)
+        run = watch(model)
+        step = stepping(model, SGD(model.parameters(), lr=0.001))
+        step()
+        step()
+        run.controls.settle()
+        measured = calls_of(step, MEASURED) + calls_of(run.controls.settle, 1)
+        counts.append(measured.total())
+    assert (counts[1] - counts[0]) / (8 * MEASURED) <= DUE
