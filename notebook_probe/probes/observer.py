@@ -15,6 +15,7 @@ import time
 import weakref
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import partial
+from typing import Any
 
 import torch
 from torch import Tensor, nn
@@ -32,6 +33,7 @@ from notebook_probe.probes.calls.unswitched import Unswitched
 from notebook_probe.probes.due.building import readings
 from notebook_probe.probes.due.due_probes import DueProbes
 from notebook_probe.probes.due.readings import DueFrame, Readings
+from notebook_probe.probes.loss.kept_calls import KeptCalls
 from notebook_probe.probes.parameters.accumulations import AccumulationHooks
 from notebook_probe.probes.reading.loop_values import take
 from notebook_probe.probes.reading.plan import is_of_calls
@@ -89,7 +91,7 @@ class Observer:
         self.training = DueProbes(self._build, sink.publish, budget)
         self.evaluation = DueProbes(self._build, sink.evaluated, Budget())
         self.evaluation.last_step = last_evaluated
-        self.taps, self.replay = Taps(self), Replay(model)
+        self.taps, self.replay, self.calls = Taps(self), Replay(model), KeptCalls()
         self._model, self.model_map = weakref.ref(model), model_map
         self.is_silent = False
         """In a forked child: the parent goes on recording."""
@@ -138,6 +140,8 @@ class Observer:
             self.training.set_probes(())
             self.evaluation.set_probes(())
             self._buffers.clear()
+            self.calls.wanted = False
+            self.calls.by_thread.clear()
 
     def set_probes(self, probes: Iterable[Probe], model_map: ModelMap) -> None:
         """Measure exactly these from the next step on; only between steps."""
@@ -344,8 +348,8 @@ class Observer:
         if frame is not None:
             frame.seconds += time.perf_counter() - begun + self._call_s
 
-    def enter(self, root: nn.Module) -> None:
-        """Note that a call of the root begins."""
+    def enter(self, root: nn.Module, args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> None:
+        """Note that a call of the root begins, with these arguments."""
         if self.is_silent:
             return
         begun = time.perf_counter()
@@ -359,6 +363,7 @@ class Observer:
         clock = self.clock
         is_over = clock.stepped and clock.begun is None and not clock.explicit  # nearly always
         if self.training.frame is None or is_over or clock.ready:
+            self.calls.by_thread.clear()
             try:
                 if not self._follow_at_rest(begun):
                     before = time.perf_counter() - begun
@@ -370,6 +375,8 @@ class Observer:
         self.n_forwards, self.was_rooted = self.n_forwards + 1, True
         frame = self.training.frame or self.open_frame(rooted=True)
         frame.is_unseen = False
+        if self.calls.wanted:
+            self.calls.keep(args, kwargs, self.model_map)
         if self.updates.thread != threading.get_ident():
             self.updates.shared.note(frame.step)
         frame.seconds += time.perf_counter() - begun + self._call_s

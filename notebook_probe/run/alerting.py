@@ -82,16 +82,16 @@ class Alarm:
     def bring(self) -> None:
         """Hand over the rows that wait, and look at them; called before each flush."""
         self._steps.record()
-        self._watcher.look(wait=False)
         self._take_found()
+        self._watcher.look(wait=False)
         if time.monotonic() > self._next_look:
             self.look_at_probes()
 
     @whole
     def look(self, *, whole: bool = False) -> None:
         """Check everything recorded so far."""
-        self._watcher.look(whole=whole)
         self._take_found()
+        self._watcher.look(whole=whole)
 
     def states(self) -> dict[str, str]:
         """Return the state of each rule, in words."""
@@ -109,7 +109,7 @@ class Alarm:
         self._next_look = time.monotonic() + max(PROBES_S, cost_s / SHARE)
 
     def _take_found(self) -> None:
-        """Report the findings of the training thread."""
+        """Report the findings of the training thread, which know more than the rows of a step."""
         for name, take in self._found.items():
             rule, found = self._rules.get(name), take()
             if rule is not None and found:

@@ -165,6 +165,41 @@ FACTS = (
         n_rows=150,
     ),
     _fact(
+        "nonfinite_batch",
+        "A batch with numbers that are NaN or infinite, and a loss that is so, too.",
+        "{share} of the numbers that the model is given are NaN or infinite: remove or replace "
+        "them in the data, as with torch.nan_to_num(inputs)",
+        ("share",),
+        "severe",
+    ),
+    _fact(
+        "nonfinite_update",
+        "Weights that an update has made NaN or infinite after a loss that was finite.",
+        "{n} of the {n_layers} layers with parameters have some that are NaN or infinite since the "
+        "update of step {before}, whose loss was finite, and no layer behind this one has: the "
+        "backward pass, the size of the update or other code made them; "
+        "torch.autograd.set_detect_anomaly(True) names an operation of the backward pass",
+        ("n", "n_layers", "before"),
+        "severe",
+        ("grad_norm", "grad_nonfinite_fraction", "output_grad_nonfinite_fraction"),
+    ),
+    _fact(
+        "nonfinite_from_loss",
+        "A loss that is NaN or infinite though all modules return finite numbers.",
+        "the loss is {loss}, though all outputs of {n} modules are finite when the model is called "
+        "again: the loss function makes it, as log(0), a division by 0 or the root of a number "
+        "below 0; use a loss that takes logits, or add a small number",
+        ("loss", "n"),
+        "severe",
+    ),
+    _fact(
+        "nonfinite_not_located",
+        "A loss that is NaN or infinite and whose origin could not be found.",
+        "the loss is {loss}; the module where it began is unknown: {why}",
+        ("loss", "why"),
+        "remark",
+    ),
+    _fact(
         "activation_before_loss",
         "A softmax or sigmoid before a loss that has its own.",
         "{what}: the activation is applied twice; return logits from the model",

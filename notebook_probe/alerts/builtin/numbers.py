@@ -11,6 +11,9 @@ from notebook_probe.alerts.rule import rule
 
 __all__ = ["nonfinite_gradient", "nonfinite_loss", "nonfinite_output", "overflow_near"]
 
+ORIGINS = ("nonfinite_batch", "nonfinite_update", "nonfinite_from_loss")
+"""Facts about the origin of numbers that are not finite."""
+
 
 @rule(
     says=(
@@ -29,6 +32,7 @@ __all__ = ["nonfinite_gradient", "nonfinite_loss", "nonfinite_output", "overflow
     ),
     flow="forward",
     consequence_of=(
+        *ORIGINS,
         "overflow_near",
         "nonfinite_gradient",
         "attention_logit_large",
@@ -57,6 +61,7 @@ def nonfinite_output(nonfinite_fraction: Doubles) -> Any:
     explained_by=("grad_nonfinite_fraction", "output_grad_nonfinite_fraction", "grad_abs_max"),
     flow="backward",
     consequence_of=(
+        *ORIGINS,
         "nonfinite_output",
         "nonfinite_loss",
         "overflow_near",
@@ -79,6 +84,7 @@ def nonfinite_gradient(grad_norm: Doubles) -> Any:
     severity="severe",
     explained_by=("logit_logsumexp", "grad_norm", "nonfinite_fraction"),
     consequence_of=(
+        *ORIGINS,
         "nonfinite_output",
         "nonfinite_gradient",
         "diverging_loss",

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import weakref
+from collections.abc import Mapping
+from types import MappingProxyType
 from typing import Any, Protocol
 
 import torch
@@ -15,14 +17,14 @@ __all__ = ["hook_root"]
 
 
 class RootListener(Protocol):
-    def enter(self, root: nn.Module) -> None: ...
+    def enter(self, root: nn.Module, args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> None: ...
     def leave(self, output: object) -> None: ...
 
 
 def hook_root(model: nn.Module, observer: RootListener) -> list[UncopiedHandle]:
     """Notify ``observer``, which is held weakly, of each call of ``model`` itself."""
     handles = (
-        model.register_forward_pre_hook(_Enter(observer, model)),
+        model.register_forward_pre_hook(_Enter(observer, model), with_kwargs=True),
         model.register_forward_hook(_Leave(observer, model), always_call=True),
     )
     return [UncopiedHandle(handle) for handle in handles]
@@ -41,13 +43,16 @@ class _Root(WeakHook):
 class _Enter(_Root):
     __slots__ = ()
 
-    def __call__(self, module: nn.Module, args: Any) -> None:
+    def __call__(
+        self, module: nn.Module, args: Any, kwargs: Mapping[str, Any] = MappingProxyType({})
+    ) -> None:
+        """Notify the observer; torch leaves out keywords if the hook was removed during a call."""
         if torch.compiler.is_compiling() or self.root() is not module:
             return
         if is_traced():
             note_capture(module)
         elif (observer := self.owner()) is not None:
-            observer.enter(module)
+            observer.enter(module, args, kwargs)
 
 
 class _Leave(_Root):

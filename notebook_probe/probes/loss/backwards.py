@@ -11,19 +11,21 @@ import threading
 import time
 import weakref
 from collections.abc import Callable, Sequence
-from functools import wraps
-from typing import Any, NamedTuple, Protocol, TypeAlias
+from functools import partial, wraps
+from math import isfinite
+from typing import Any, NamedTuple, Protocol, TypeAlias, TypeVar
 
 import torch
 from torch import Tensor
 
+from notebook_probe.probes.loss.kept_calls import KeptCall
 from notebook_probe.probes.step.phase import is_traced
 from notebook_probe.probes.step.plain_mode import plain_mode
 from notebook_probe.quantities.reduce.arrays import local
 from notebook_probe.quantities.reduce.stat import Number
 from notebook_probe.uninterrupted import uninterrupted
 
-__all__ = ["BackwardListener", "listen"]
+__all__ = ["BackwardListener", "LossChecker", "check_losses", "listen"]
 
 ENGINE = "_engine_run_backward"
 _function_modes = torch._C._len_torch_function_stack
@@ -50,6 +52,16 @@ class BackwardListener(Protocol):
         """
 
 
+class LossChecker(Protocol):
+    """Protocol of an object that keeps calls of a model until their loss is known to be finite."""
+
+    calls: dict[int, list[KeptCall]]
+    """Kept calls of each thread."""
+
+    def not_finite(self, loss: Tensor, calls: list[KeptCall]) -> None:
+        """Handle a loss that is NaN or infinite, before its backward, with this thread's calls."""
+
+
 class Standing(NamedTuple):
     """Replacement of a function of torch, which other code's may cover, and the original."""
 
@@ -59,8 +71,10 @@ class Standing(NamedTuple):
 
 Told: TypeAlias = Sequence[tuple[BackwardListener, Any]]
 _NOBODY: Told = ()
+Reference = TypeVar("Reference", bound="weakref.ref[Any]")
 
 _listeners: tuple[weakref.ref[BackwardListener], ...] = ()
+_checkers: tuple[weakref.ref[LossChecker], ...] = ()
 _lock = threading.RLock()
 _standing: Standing | None = None
 
@@ -68,21 +82,39 @@ _standing: Standing | None = None
 def listen(listener: BackwardListener) -> Callable[[], None]:
     """Notify ``listener`` of every pass from now on, and return a function to stop it."""
     reference = weakref.ref(listener)
-    _replace(add=(reference,))
-    return lambda: _replace(drop=reference)
+
+    def replace(*kept: weakref.ref[BackwardListener]) -> None:
+        global _listeners
+        _listeners = (*_living(_listeners, reference), *kept)
+
+    _replace(partial(replace, reference))
+    return partial(_replace, replace)
 
 
-def _replace(
-    add: tuple[weakref.ref[BackwardListener], ...] = (),
-    drop: weakref.ref[BackwardListener] | None = None,
-) -> None:
-    global _listeners
+def check_losses(checker: LossChecker) -> Callable[[], None]:
+    """Check the losses that are on the host from now on, and return a function to stop it."""
+    reference = weakref.ref(checker)
+
+    def replace(*kept: weakref.ref[LossChecker]) -> None:
+        global _checkers
+        _checkers = (*_living(_checkers, reference), *kept)
+
+    _replace(partial(replace, reference))
+    return partial(_replace, replace)
+
+
+def _living(references: tuple[Reference, ...], other: Reference) -> tuple[Reference, ...]:
+    return tuple(ref for ref in references if ref is not other and ref() is not None)
+
+
+def _replace(replace: Callable[[], None]) -> None:
     with _lock, uninterrupted:
-        kept = tuple(ref for ref in _listeners if ref is not drop and ref() is not None)
-        had, _listeners = bool(_listeners), kept + add
-        if not had and _listeners:
+        had = bool(_listeners or _checkers)
+        replace()
+        has = bool(_listeners or _checkers)
+        if has and not had:
             _stand_in()
-        elif had and not _listeners:
+        elif had and not has:
             _step_aside()
 
 
@@ -109,6 +141,8 @@ def _telling(original: Callable[..., Any]) -> Callable[..., Any]:
     def run_backward(roots: Any, *args: Any, **kwargs: Any) -> Any:
         begun, now, told = time.perf_counter(), _standing, _NOBODY
         if now is not None and now.ours is ours and kwargs.get("accumulate_grad"):
+            if _checkers:
+                _check(roots[0])
             for reference in _listeners:
                 one = reference()
                 if one is not None and one.listens:
@@ -128,6 +162,19 @@ def _telling(original: Callable[..., Any]) -> Callable[..., Any]:
     # Else it would be compiled where the step is that calls it.
     ours: Callable[..., Any] = torch.compiler.disable(run_backward)
     return ours
+
+
+def _check(root: Any) -> None:
+    """Notify those who keep calls of a loss that is NaN or infinite; all others are forgotten."""
+    is_usual = type(root) is Tensor and root.is_cpu and root.numel() == 1
+    if not is_usual or root.is_complex() or _function_modes() or _dispatch_modes():
+        return
+    is_finite, thread = isfinite(root.item()), threading.get_ident()
+    for reference in _checkers:
+        if (checker := reference()) is not None:
+            calls = checker.calls.pop(thread, None)
+            if calls and not is_finite:
+                checker.not_finite(root, calls)
 
 
 def _begin(roots: Sequence[Any], args: Sequence[Any]) -> Told:

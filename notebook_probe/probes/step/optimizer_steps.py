@@ -12,7 +12,7 @@ import threading
 import time
 import weakref
 from collections.abc import Callable
-from typing import Any, NamedTuple, Protocol
+from typing import Any, NamedTuple, Protocol, runtime_checkable
 
 import torch
 from torch.optim import Optimizer
@@ -35,9 +35,6 @@ class Listener(Protocol):
     can_be_interrupted: bool
     """An interrupt within `step_ends` loses nothing that cannot be learned later."""
 
-    def step_begins(self, optimizer: Optimizer) -> None:
-        """Handle the beginning, when the weights are still those of the forward."""
-
     def gradients_ready(self, optimizer: Optimizer) -> None:
         """Handle final gradients; with a closure this is called once after each of its runs."""
 
@@ -45,7 +42,16 @@ class Listener(Protocol):
         """Handle the end, when the weights have changed."""
 
 
+@runtime_checkable
+class BeginListener(Listener, Protocol):
+    """Protocol of a listener to the beginnings of steps, too."""
+
+    def step_begins(self, optimizer: Optimizer) -> None:
+        """Handle the beginning, when the weights are still those of the forward."""
+
+
 _listeners: tuple[weakref.ref[Listener], ...] = ()
+_begin_listeners: tuple[weakref.ref[BeginListener], ...] = ()
 _lock = threading.RLock()  # a garbage collector may end a run in between
 _readers: weakref.WeakKeyDictionary[Optimizer, RemovableHandle] = weakref.WeakKeyDictionary()
 
@@ -60,10 +66,15 @@ def listen(listener: Listener) -> Callable[[], None]:
 def _replace(
     add: tuple[weakref.ref[Listener], ...] = (), drop: weakref.ref[Listener] | None = None
 ) -> None:
-    global _listeners
+    global _listeners, _begin_listeners
     with _lock, uninterrupted:
         kept = tuple(ref for ref in _listeners if ref is not drop and ref() is not None)
         _listeners = kept + add
+        # Each call counts, and few listen to beginnings.
+        every = [ref() for ref in _listeners]
+        _begin_listeners = tuple(
+            weakref.ref(one) for one in every if isinstance(one, BeginListener)
+        )
 
 
 def lap() -> float:
@@ -89,9 +100,9 @@ def _before(optimizer: Optimizer, args: tuple[Any, ...], kwargs: dict[str, Any])
     listeners = _listeners
     if not (listeners or has_factors(optimizer)):
         return None
-    for reference in listeners:
-        if (listener := reference()) is not None:
-            listener.step_begins(optimizer)
+    for beginning in _begin_listeners:
+        if (waiting := beginning()) is not None:
+            waiting.step_begins(optimizer)
     (known_options(optimizer) or live_options(optimizer)).step_begins(optimizer)
     closure = kwargs.get("closure", args[1] if len(args) > 1 else None)
     if callable(closure):

@@ -20,6 +20,7 @@ from notebook_probe.probes.step.optimizer_steps import listen
 from notebook_probe.record.write.writer import RecordWriter
 from notebook_probe.run.facts.fact import FactFindings
 from notebook_probe.run.facts.loss_graph import LossGraph
+from notebook_probe.run.facts.nonfinite import NonfiniteOrigin
 from notebook_probe.run.facts.parameters import WhoTrains
 from notebook_probe.run.facts.progress import FactsOfProgress
 from notebook_probe.run.facts.rates import Rates
@@ -78,13 +79,15 @@ class Facts:
         self._reach = GradientReach(
             model, first, observer.taps.last_call, self._graph, self._findings
         )
+        self._origin = NonfiniteOrigin(model, observer, self._findings, self._spend)
         self._progress = FactsOfProgress(observer, writer.source, self._graph, self._findings)
         self._resting: weakref.WeakKeyDictionary[Optimizer, _Rest] = weakref.WeakKeyDictionary()
         self._ends: list[Callable[[], None]] = []
 
     def begin(self) -> None:
         """Listen to optimizers and backward passes from now on."""
-        self._ends = [listen(self), backwards.listen(self._graph), self._graph.close]
+        ends = listen(self), backwards.listen(self._graph), self._graph.close
+        self._ends = [*ends, self._origin.begin()]
 
     def close(self) -> None:
         """Take everything off."""
@@ -113,9 +116,6 @@ class Facts:
         return self._findings.take()
 
     # ---------------------------------------------------------------- optimizers
-
-    def step_begins(self, optimizer: Optimizer) -> None:
-        """Implement the Listener."""
 
     def gradients_ready(self, optimizer: Optimizer) -> None:
         """Implement the Listener: look at what is about to be applied."""

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import sys
 import weakref
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from types import FrameType
 from typing import Any
 
@@ -72,7 +72,7 @@ class _ModuleSteps:
         """Return whether this model is the watched one; see `RootListener`."""
         return self._module() is module
 
-    def enter(self, root: nn.Module) -> None:
+    def enter(self, root: nn.Module, args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> None:
         """Handle the start of a call; see `RootListener`."""
         if self._phase.enter(root):
             self._begin_call(root)

@@ -1,0 +1,130 @@
+"""Inputs of the model's training calls, held by reference until their backward has run."""
+
+from __future__ import annotations
+
+import threading
+import weakref
+from collections.abc import Mapping, Sequence
+from typing import Any, NamedTuple
+
+import torch
+from torch import Tensor, nn
+
+from notebook_probe.model.map import ModelMap
+from notebook_probe.probes.step.containers import tensors_of
+
+__all__ = ["MOST_CALLS", "KeptCall", "KeptCalls"]
+
+MOST_CALLS = 16
+"""Maximum number of kept calls that wait for one backward."""
+
+LEARNED_IN = frozenset({0, 1, 2, 10, 100, 1000, 10_000})
+"""Numbers of the calls before which attributes are compared with those of the last such call."""
+
+PLAIN = frozenset({int, float, bool, str})
+"""Types of attributes that are restored: holding others might hold the graph of an earlier step."""
+
+_version = torch.Tensor._version.__get__  # type: ignore[attr-defined]
+_random_state = torch.default_generator.get_state
+
+
+class Attribute(NamedTuple):
+    """Value of an attribute of a module, which is referenced weakly."""
+
+    module: weakref.ref[nn.Module]
+    name: str
+    value: Any
+
+
+class KeptCall(NamedTuple):
+    """One call of the model, and the state in which it began.
+
+    Attributes
+    ----------
+    args, kwargs
+        Its arguments themselves, not copies.
+    tensors : sequence of Tensor
+        Tensors in them.
+    versions : list of int
+        Their versions, in which an operation in place would show.
+    random : Tensor
+        State of torch's generator.
+    autocast : torch.dtype or None
+        Type of autocast for the CPU, if it was on.
+    attributes : list of Attribute
+        Attributes that calls change, such as counters.
+    """
+
+    args: tuple[Any, ...]
+    kwargs: Mapping[str, Any]
+    tensors: Sequence[Tensor]
+    versions: list[int]
+    random: Tensor
+    autocast: torch.dtype | None
+    attributes: list[Attribute]
+
+    @property
+    def is_unchanged(self) -> bool:
+        """True if no argument was written to since."""
+        return self.versions == [_version(one) for one in self.tensors]
+
+
+class KeptCalls:
+    """Store of one model's calls by thread, each until a backward or an update has followed it.
+
+    Attributes
+    ----------
+    wanted : bool
+        Keep calls. False for a model on an accelerator, whose loss is known too late.
+    by_thread : dict of int to list of KeptCall
+        At most `MOST_CALLS` for each thread.
+    """
+
+    def __init__(self) -> None:
+        self.wanted = False
+        self.by_thread: dict[int, list[KeptCall]] = {}
+        self._n_calls = 0
+        self._changing: dict[tuple[str, str], weakref.ref[nn.Module]] = {}
+        self._known: dict[tuple[str, str], Any] = {}
+
+    def keep(self, args: tuple[Any, ...], kwargs: Mapping[str, Any], model_map: ModelMap) -> None:
+        """Keep a call that begins; an argument that cannot be read ends keeping."""
+        try:
+            # At every step: no function of ours is called where the arguments are plain tensors.
+            tensors = list[Tensor]()
+            for value in args:
+                if type(value) is Tensor and not value.is_inference():
+                    tensors.append(value)
+            if kwargs or len(tensors) < len(args):
+                tensors = _written_to(args, kwargs)
+            if self._n_calls in LEARNED_IN:
+                self._learn(model_map)
+            self._n_calls += 1
+            attributes = []
+            for (_, name), reference in self._changing.items():
+                module = reference()
+                if module is not None and name in module.__dict__:
+                    attributes.append(Attribute(reference, name, module.__dict__[name]))
+            dtype = torch.get_autocast_dtype("cpu") if torch.is_autocast_enabled("cpu") else None
+            state, versions = _random_state(), [*map(_version, tensors)]
+            kept = self.by_thread.setdefault(threading.get_ident(), [])
+            if len(kept) < MOST_CALLS:
+                kept.append(KeptCall(args, kwargs, tensors, versions, state, dtype, attributes))
+        except Exception:  # whatever a model is given, it is called
+            self.wanted = False
+
+    def _learn(self, model_map: ModelMap) -> None:
+        """Find the attributes that calls change: they differ from those of the last time."""
+        before, self._known = self._known, {}
+        for path, module in model_map.modules.items():
+            for name, value in vars(module).items():
+                if type(value) in PLAIN and name != "training":
+                    key = path, name
+                    self._known[key] = value
+                    if before.get(key, value) is not value:
+                        self._changing[key] = weakref.ref(module)
+
+
+def _written_to(args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> list[Tensor]:
+    """Return the tensors in arguments that have a version, which those of inference have not."""
+    return [one for one in tensors_of([args, kwargs]) if not one.is_inference()]

@@ -1,0 +1,148 @@
+"""Origin of a loss that is NaN or infinite, found by calling the model again before the update.
+
+Nothing has to be measured for it: the inputs of the calls of a step are held until their backward,
+so that the origin is exact whatever the schedules are.
+"""
+
+from __future__ import annotations
+
+import time
+import weakref
+from collections.abc import Callable, Mapping
+from types import MappingProxyType
+
+import torch
+from torch import Tensor, nn
+
+from notebook_probe.graph.building import in_words
+from notebook_probe.probes.loss import backwards
+from notebook_probe.probes.loss.kept_calls import MOST_CALLS, KeptCall
+from notebook_probe.probes.observer import Observer
+from notebook_probe.run.facts.fact import FactFindings
+from notebook_probe.run.facts.replayed_call import ReplayedCall, replayed, share_of_nan
+
+__all__ = ["NonfiniteOrigin"]
+
+NOTHING: Mapping[str, object] = MappingProxyType({})
+
+SCALED = torch.float16
+"""Type in which a finite loss becomes infinite where a gradient scaler multiplies it.
+
+The scaler leaves such a step out.
+"""
+
+
+class NonfiniteOrigin:
+    """A `LossChecker` that finds the first module with outputs that are not finite.
+
+    Parameters
+    ----------
+    model : nn.Module
+        Held weakly.
+    observer : Observer
+        Keeps the calls.
+    findings : FactFindings
+    spend : callable
+        Counts seconds as spent in the open step.
+    """
+
+    def __init__(
+        self,
+        model: nn.Module,
+        observer: Observer,
+        findings: FactFindings,
+        spend: Callable[[float], None],
+    ) -> None:
+        self._model, self._observer = weakref.ref(model), observer
+        self._findings, self._spend = findings, spend
+        self.calls = observer.calls.by_thread
+        self._is_over = False
+
+    def begin(self) -> Callable[[], None]:
+        """Check every loss from now on, and return a function to stop it."""
+        model = self._model()
+        if model is None or not self._findings.follows("nonfinite_output"):
+            return lambda: None
+        # The loss of a model on an accelerator is known when its weights have changed already.
+        self._observer.calls.wanted = all(
+            one.is_cpu for some in (model.parameters(), model.buffers()) for one in some
+        )
+        return backwards.check_losses(self)
+
+    def not_finite(self, loss: Tensor, calls: list[KeptCall]) -> None:
+        """Implement the LossChecker: find where it began."""
+        model = self._model()
+        if model is None or self._observer.ignores_updates or self._is_over:
+            return
+        begun, step = time.perf_counter(), self._observer.clock.step
+        self._is_over = True  # of later ones this is the origin: the weights are NaN after it
+        try:
+            why = _obstacle(calls) or self._locate(model, loss, calls, step)
+        except Exception as error:  # of the model: the training goes on
+            why = f"the model cannot be called again: {in_words(error)}"
+        if why:
+            self._say("nonfinite_not_located", step, words={"loss": f"{loss.item()}", "why": why})
+        self._spend(time.perf_counter() - begun)
+
+    def _locate(self, model: nn.Module, loss: Tensor, calls: list[KeptCall], step: int) -> str:
+        """Report the origin; return why it is not known, in words."""
+        n_modules = 0
+        for call in calls:
+            given = [call.args, dict(call.kwargs)]
+            if share := share_of_nan(given):
+                self._say("nonfinite_batch", step, words={"share": f"{share:.2%}"})
+                return ""
+            found = replayed(model, call, self._observer.model_map)
+            n_modules += len(found.paths)
+            if self._say_of_weights(found, step):
+                return ""
+            if found.origin is not None:
+                shares = {"nonfinite_fraction": found.fraction, "finite_before": found.n_finite}
+                self._say("nonfinite_output", step, found.origin, shares)
+                return ""
+        if loss.dtype is SCALED:
+            self._is_over = False
+            return ""
+        words = {"loss": f"{loss.item()}", "n": n_modules}
+        self._say("nonfinite_from_loss", step, words=words)
+        return ""
+
+    def _say_of_weights(self, found: ReplayedCall, step: int) -> bool:
+        """Report weights that an earlier update has made NaN; return whether there are any."""
+        modules = self._observer.model_map.modules
+        owners = [path for path in found.paths if _parameters(modules.get(path))]
+        bad = [path for path in owners if not _are_finite(modules.get(path))]
+        if not bad:
+            return False
+        # A gradient goes backward: it was finite until it came to the last of these layers.
+        place = "" if len(bad) == len(owners) else bad[-1]
+        words = {"n": len(bad), "n_layers": len(owners), "before": step - 1}
+        self._say("nonfinite_update", step, place, words)
+        return True
+
+    def _say(
+        self, name: str, step: int, place: str = "", words: Mapping[str, object] = NOTHING
+    ) -> None:
+        self._findings.say(name, step, [place], words=words)
+
+
+def _obstacle(calls: list[KeptCall]) -> str:
+    """Return why these calls cannot be made again, in words; empty if they can."""
+    if len(calls) >= MOST_CALLS:
+        return f"the step has {MOST_CALLS} forwards or more"
+    if not all(call.is_unchanged for call in calls):
+        return "the inputs were changed in place after the forward"
+    return "a forward may wait for the other processes" if _is_distributed() else ""
+
+
+def _is_distributed() -> bool:
+    group = torch.distributed
+    return group.is_available() and group.is_initialized() and group.get_world_size() > 1
+
+
+def _parameters(module: nn.Module | None) -> list[Tensor]:
+    return [] if module is None else [*module.parameters(recurse=False)]
+
+
+def _are_finite(module: nn.Module | None) -> bool:
+    return all(bool(one.detach().isfinite().all()) for one in _parameters(module))
