@@ -95,6 +95,9 @@ def test_what_ruins_a_training_is_severe() -> None:
         "negated_loss",
         "broadcast_loss",
         "unregistered_layers",
+        "nonfinite_batch",
+        "nonfinite_update",
+        "nonfinite_from_loss",
     }
 
 

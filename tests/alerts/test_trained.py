@@ -68,9 +68,10 @@ def test_a_rate_that_jumps_is_told_as_one_cause_and_where_each_thing_began(tmp_p
         (2, 26, "diverging_loss", "at the model"),
         (2, 26, "exploding_gradient", "began at 8, seen in 6 and 3 more"),  # from the last layer on
         (3, 27, "early_divergence", "at the model"),
-        (4, 27, "nonfinite_loss", "at the model"),
+        (4, 27, "nonfinite_from_loss", "at the model"),  # the square of finite outputs
+        (5, 27, "nonfinite_loss", "at the model"),
         (5, 27, "nonfinite_gradient", "began at 8, seen in 6 and 3 more"),
-        (6, 28, "nonfinite_output", "began at 0, seen in 1 and 7 more"),  # of weights that are none
+        (5, 28, "nonfinite_output", "began at 0, seen in 1 and 7 more"),  # of weights that are none
     ]
     assert nbp.open_run(run.location).alerts.causes == run.alerts.causes
 

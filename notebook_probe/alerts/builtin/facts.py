@@ -31,6 +31,7 @@ def _fact(
     severity: Severity = "warning",
     explained_by: tuple[str, ...] = (),
     again: int | None = None,
+    consequence_of: tuple[str, ...] = (),
     **thresholds: float,
 ) -> str:
     RULES.add(
@@ -45,9 +46,22 @@ def _fact(
             again=again,
             severity=severity,
             explained_by=explained_by,
+            consequence_of=consequence_of,
         ),
     )
     return name
+
+
+GROWTH = (
+    "overflow_near",
+    "exploding_gradient",
+    "diverging_loss",
+    "early_divergence",
+    "loss_spike",
+    "lr_high",
+    "large_outputs",
+)
+"""Rules about numbers that grow until they are infinite."""
 
 
 FACTS = (
@@ -182,15 +196,18 @@ FACTS = (
         ("n", "n_layers", "before"),
         "severe",
         ("grad_norm", "grad_nonfinite_fraction", "output_grad_nonfinite_fraction"),
+        consequence_of=GROWTH,
     ),
     _fact(
         "nonfinite_from_loss",
         "A loss that is NaN or infinite though all modules return finite numbers.",
         "the loss is {loss}, though all outputs of {n} modules are finite when the model is called "
-        "again: the loss function makes it, as log(0), a division by 0 or the root of a number "
-        "below 0; use a loss that takes logits, or add a small number",
-        ("loss", "n"),
+        "again, the last ones up to {largest}: the loss function makes it, of numbers that are too "
+        "large, or as log(0), a division by 0 or the root of a number below 0; use a loss that "
+        "takes logits, or add a small number",
+        ("loss", "n", "largest"),
         "severe",
+        consequence_of=GROWTH,
     ),
     _fact(
         "nonfinite_not_located",

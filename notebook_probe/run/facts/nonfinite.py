@@ -86,14 +86,14 @@ class NonfiniteOrigin:
 
     def _locate(self, model: nn.Module, loss: Tensor, calls: list[KeptCall], step: int) -> str:
         """Report the origin; return why it is not known, in words."""
-        n_modules = 0
+        n_modules, largest = 0, 0.0
         for call in calls:
             given = [call.args, dict(call.kwargs)]
             if share := share_of_nan(given):
                 self._say("nonfinite_batch", step, words={"share": f"{share:.2%}"})
                 return ""
             found = replayed(model, call, self._observer.model_map)
-            n_modules += len(found.paths)
+            n_modules, largest = n_modules + len(found.paths), max(largest, found.largest)
             if self._say_of_weights(found, step):
                 return ""
             if found.origin is not None:
@@ -103,7 +103,7 @@ class NonfiniteOrigin:
         if loss.dtype is SCALED:
             self._is_over = False
             return ""
-        words = {"loss": f"{loss.item()}", "n": n_modules}
+        words = {"loss": f"{loss.item()}", "n": n_modules, "largest": f"{largest:.2g}"}
         self._say("nonfinite_from_loss", step, words=words)
         return ""
 

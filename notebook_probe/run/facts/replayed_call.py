@@ -35,12 +35,15 @@ class ReplayedCall:
         Fraction of numbers in these outputs that are not finite.
     n_finite : int
         Number of modules that returned finite outputs before it.
+    largest : float
+        Largest absolute value of the model's output.
     """
 
     paths: list[str] = field(default_factory=list)
     origin: str | None = None
     fraction: float = 0.0
     n_finite: int = 0
+    largest: float = 0.0
 
     def returned(self, path: str, output: Any) -> None:
         """Note what a module returned."""
@@ -81,7 +84,8 @@ def replayed(model: nn.Module, call: KeptCall, model_map: ModelMap) -> ReplayedC
         torch.default_generator.set_state(call.random)
         with torch.autocast("cpu", dtype=call.autocast, enabled=call.autocast is not None):
             buffers = _copied(dict(model.named_buffers()))
-            functional_call(model, buffers, _copied(call.args), _copied(dict(call.kwargs)))
+            output = functional_call(model, buffers, _copied(call.args), _copied(dict(call.kwargs)))
+    found.largest = max((float(one.abs().max()) for one in _numbers(output)), default=0.0)
     return found
 
 
@@ -99,9 +103,15 @@ def share_of_nan(values: Any) -> float:
 
 
 def _fraction(tensors: Sequence[Tensor]) -> float:
-    numbers = [one for one in tensors if one.is_floating_point() or one.is_complex()]
+    numbers = _numbers(tensors)
     n_bad = sum(one.numel() - int(one.isfinite().sum()) for one in numbers)
     return n_bad / max(1, sum(one.numel() for one in numbers))
+
+
+def _numbers(value: Any) -> list[Tensor]:
+    """Return the tensors of real or complex numbers in a value, but those without elements."""
+    tensors = [one for one in tensors_of(value) if one.numel()]
+    return [one for one in tensors if one.is_floating_point() or one.is_complex()]
 
 
 def _copied(value: Any) -> Any:
