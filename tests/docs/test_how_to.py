@@ -75,7 +75,7 @@ assert float(rewards[-5:].mean()) > 2 * float(rewards[:5].mean())
 assert float(sure[-1]) < float(sure[0])
 """,
     "where_nan_began": """
-assert (first.alert.rule, first.modules[0], first.alert.step) == ("nonfinite_output", "body.2", 10)
+assert (first.alert.rule, first.modules[0], first.alert.step) == ("nonfinite_update", "body.2", 10)
 assert first_step == 10 and "body.2" in bad.module[bad.sel(step=10)].values
 assert "body.0" not in bad.module[bad.sel(step=10)].values
 """,
