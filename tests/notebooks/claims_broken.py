@@ -106,7 +106,7 @@ def overflow_in_half_precision(folder: Path) -> None:
     assert np.isfinite(losses[: nan.step]).all()
     assert np.isnan(losses[nan.step :]).all()
     assert runs["healthy"].data.range_headroom_bits.min() > 100
-    assert rules(runs["healthy"]) == []
+    assert {*rules(runs["healthy"])} == {"large_outputs"}
 
 
 def dying_relu(folder: Path) -> None:
