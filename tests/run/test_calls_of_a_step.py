@@ -73,6 +73,22 @@ def test_a_step_in_which_nothing_is_due_costs_a_few_calls_whatever_the_model(
     assert calls_in(step) <= IDLE
 
 
+def test_a_step_that_has_raised_costs_later_ones_nothing(watch: Watch) -> None:
+    class Raises(SGD):
+        def step(self, closure: object = None) -> None:  # type: ignore[override]
+            raise OSError("out of memory")
+
+    with pytest.raises(OSError, match="memory"):
+        Raises(chain(1).parameters()).step()
+    model = chain(3)
+    run = watch(model, probes=[])
+    run.attach("*", ["weight_norm"], NEVER)
+    step = stepping(model, SGD(model.parameters(), lr=0.001))
+    for _ in range(WARM):
+        step()
+    assert calls_in(step) <= IDLE
+
+
 def passed_on(logged_loss: float) -> float:
     """Return the loss of the step, which is measured because the loop does not log it."""
     return logged_loss

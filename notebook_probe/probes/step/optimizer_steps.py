@@ -23,7 +23,7 @@ from torch.optim.optimizer import (
 from torch.utils.hooks import RemovableHandle
 
 from notebook_probe.probes.step.live_options import has_factors, known_options, live_options
-from notebook_probe.probes.step.phase import is_captured, step_is_active
+from notebook_probe.probes.step.phase import any_step_is_active, is_captured, step_is_active
 from notebook_probe.uninterrupted import uninterrupted, whole
 
 __all__ = ["Listener", "SharedSteps", "StepClock", "lap", "listen", "running"]
@@ -222,7 +222,9 @@ class _RunningSteps(threading.local):
     def begin(self, optimizer: Optimizer) -> bool:
         """Note that a step begins; return True when it is part of another of the same optimizer."""
         own, is_nested = id(optimizer), False
-        if own in self.begun:
+        if not any_step_is_active(skip=1):
+            self.begun = []  # left by steps that have raised
+        elif own in self.begun:
             is_nested = step_is_active(optimizer, skip=1)
             if not is_nested:
                 self.begun = [other for other in self.begun if other != own]

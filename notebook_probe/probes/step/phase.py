@@ -24,6 +24,7 @@ from torch.utils.checkpoint import CheckpointFunction
 __all__ = [
     "Phase",
     "PhaseOfThread",
+    "any_step_is_active",
     "call_is_active",
     "is_captured",
     "is_traced",
@@ -191,15 +192,20 @@ def step_is_active(optimizer: Optimizer, skip: int = 0) -> bool:
     return _frame_is_active(_STEP_WRAPPER, optimizer, skip)
 
 
-def _frame_is_active(code: CodeType, owner: object, skip: int = 0) -> bool:
-    """Return whether a frame of ``code`` whose ``self`` is ``owner`` is on this stack.
+def any_step_is_active(skip: int) -> bool:
+    """Return whether any optimizer steps on this stack, apart from ``skip`` inner such frames."""
+    return _frame_is_active(_STEP_WRAPPER, None, skip)
+
+
+def _frame_is_active(code: CodeType, owner: object | None, skip: int = 0) -> bool:
+    """Return whether a frame of ``code`` whose ``self`` is ``owner``, or any, is on this stack.
 
     ``skip`` such frames, the innermost ones, are the caller's own and do not count. Asked only
     where a call seems nested: a depth counter would be wrong for ever after one exception.
     """
     frame: FrameType | None = sys._getframe(1)
     while frame is not None:
-        if frame.f_code is code and _self_of(frame) is owner:
+        if frame.f_code is code and (owner is None or _self_of(frame) is owner):
             if skip == 0:
                 return True
             skip -= 1
