@@ -65,6 +65,10 @@ class Rules(MutableMapping[str, Rule]):
         self._changed = {**self._changed, name: rule}
         self._tell(name, before, rule)
 
+    def show_states(self, states: Callable[[], Mapping[str, str]]) -> None:
+        """Show these states from now on, with each rule."""
+        self._states = states
+
     def states(self) -> Mapping[str, str]:
         """Return the state of each rule: ``"on"``, ``"waits for ..."`` or ``"off: ..."``."""
         return self._states()
@@ -82,10 +86,10 @@ class Rules(MutableMapping[str, Rule]):
         return len(list(iter(self)))
 
     def __repr__(self) -> str:
-        states = self._states()
+        states = self.states()
         return "\n".join(f"{self[name]!r}  {states.get(name, '')}".rstrip() for name in self)
 
     def _repr_html_(self) -> str:
-        states = self._states()
+        states = self.states()
         rows = ([escape(repr(self[name])[6:-1]), escape(states.get(name, ""))] for name in self)
         return html_table({"rule": "", "now": "14em"}, rows)

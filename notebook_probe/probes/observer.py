@@ -67,8 +67,8 @@ class Observer:
         Held weakly.
     model_map : ModelMap
         Its map, until `set_probes` brings another.
-    first_step : int
-        Number of the step that opens first.
+    clock : StepClock
+        At the step that opens first.
     sink : StepSink
         Receives each closed `StepFrame`.
     budget : Budget
@@ -81,12 +81,12 @@ class Observer:
         self,
         model: nn.Module,
         model_map: ModelMap,
-        first_step: int,
+        clock: StepClock,
         sink: StepSink,
         budget: Budget,
         last_evaluated: int = -1,
     ) -> None:
-        self.clock, self.eager = StepClock(first_step), EagerSteps()
+        self.clock, self.eager = clock, EagerSteps()
         self.phase, self.forwards, self.unswitched = PhaseOfThread(), Forwards(), Unswitched()
         self.training = DueProbes(self._build, sink.publish, budget)
         self.evaluation = DueProbes(self._build, sink.evaluated, Budget())

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable
+from dataclasses import dataclass, field
 from typing import Any, TypeAlias
 
 from notebook_probe.run.attach.probe_set import ProbeSet
@@ -17,16 +17,16 @@ Act: TypeAlias = Callable[[Any, int], str]
 """Function that applies a request from a step on; returns what was done, in words."""
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True)
 class BetweenSteps:
     """The gate's Boundary: probes are attached and taken off, and what else is asked is done."""
 
     probes: ProbeSet
     looks: Looks
     flight: FlightRecorder
-    acts: Mapping[type, Act]
+    acts: dict[type, Act] = field(default_factory=dict)
     """Handlers of requests that are not about probes."""
-    lookers: Sequence[Callable[[int], bool]]
+    lookers: list[Callable[[int], bool]] = field(default_factory=list)
     """Functions that inspect the model before a step, and return whether to at the next one."""
 
     def apply(self, request: Request, step: int) -> str:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import warnings
 from dataclasses import dataclass
-from functools import partial
 from typing import Any, Self
 
 import torch
@@ -14,54 +13,37 @@ from notebook_probe.alerts import Rules
 from notebook_probe.model.map import ModelMap
 from notebook_probe.probes.observer import Observer
 from notebook_probe.probes.reading.closed_steps import ClosedSteps
-from notebook_probe.probes.step.budget import Budget
-from notebook_probe.probes.step.compiled import is_compiled
+from notebook_probe.probes.step.optimizer_steps import StepClock
 from notebook_probe.record.write.writer import RecordWriter
 from notebook_probe.run.alerting import Alarm
 from notebook_probe.run.attach.attachment import Attachment
-from notebook_probe.run.attach.denser import denser
 from notebook_probe.run.attach.flight_probes import flight_probes
 from notebook_probe.run.attach.looking_back import LookingBack
 from notebook_probe.run.attach.probe_set import ProbeSet
 from notebook_probe.run.attach.requests import (
-    BuildGraph,
-    EditRule,
-    LookAt,
-    Release,
     Request,
-    Scale,
-    Set,
     Ticket,
 )
 from notebook_probe.run.backfill import PastSteps
-from notebook_probe.run.between_steps import Act, BetweenSteps
 from notebook_probe.run.breakpoints.breakpoints import Breakpoints
-from notebook_probe.run.breakpoints.check import BreakpointCheck
-from notebook_probe.run.breakpoints.following_rows import FollowingRows
-from notebook_probe.run.breakpoints.requests import Break, EditBreak, Unbreak
 from notebook_probe.run.costs import CostAccount
 from notebook_probe.run.facts.facts import Facts
 from notebook_probe.run.flight.recorder import FlightRecorder
 from notebook_probe.run.gate import Gate
-from notebook_probe.run.going_back.requests import EvaluateAt, GoBack
 from notebook_probe.run.going_back.way_back import WayBack
 from notebook_probe.run.graphs import Graphs
 from notebook_probe.run.health.catalogue import QuantityCatalogue
 from notebook_probe.run.health.meter import Meter
-from notebook_probe.run.health.never_cleared import NeverCleared
 from notebook_probe.run.health.probe_statuses import ProbeStatuses
 from notebook_probe.run.health.state import WANTED, RunState
-from notebook_probe.run.health.unswitched_mode import TrainedUnswitched, UnswitchedMode
-from notebook_probe.run.health.untrained import Untrained
-from notebook_probe.run.health.why_silent import WhySilent
 from notebook_probe.run.live_source import LiveSource
 from notebook_probe.run.looks.looks import Looks
 from notebook_probe.run.loop.loop_log import LoopLog
 from notebook_probe.run.loop.passes import DataPasses
 from notebook_probe.run.mirror.mirror import Mirrors
 from notebook_probe.run.rows.row_keeper import RowKeeper
-from notebook_probe.run.settings.rule_edits import edit, note_edit
 from notebook_probe.run.settings.settings import Settings
+from notebook_probe.run.stages import ControlParts, MeasuringParts, RecordingParts
 
 __all__ = ["RunParts"]
 
@@ -172,94 +154,39 @@ class RunParts:
 
         Nothing is hooked.
         """
-        meter, budget = Meter(), Budget(writer, percent)
-        costs = CostAccount(meter, budget)
-        rows = RowKeeper(writer)
-        breakpoints = Breakpoints(writer, lambda: observer.clock.upcoming, acts_here=not rank)
-        flight = FlightRecorder(
-            rows, writer, n_flight, lambda: rows.in_memory, lambda: steps.drain()
-        )
-        steps = ClosedSteps(FollowingRows(flight, breakpoints), costs)
-        observer = Observer(
-            model, model_map, writer.first_step, steps, budget, writer.last_evaluated
-        )
-        observer.taps.is_static = is_compiled(model)
-        probes = ProbeSet(model, model_map, observer, rows, writer)
-        settings = Settings(lambda: observer.updates.optimizers, writer)
-        looks = Looks(probes, writer, lambda: writer.source.events)
-        graphs = Graphs(
-            *(probes, observer, writer, lambda: writer.source.events),
-            excuse=lambda seconds: gate.excuse(seconds),
-        )
-        rules = Rules(lambda: alarm.states(), lambda *edited: note_edit(writer, gate.step, *edited))
-        way_back = WayBack(
-            lambda: gate.is_pausing or state.trains_in_background,
-            lambda by: gate.leave(by),
-            lambda request: denser(request, probes.model_map),
-        )
-        acts: dict[type, Act] = {
-            **dict.fromkeys((Set, Scale, Release), settings.apply),
-            LookAt: looks.apply,
-            BuildGraph: graphs.apply,
-            EditRule: lambda request, step: edit(rules, request),
-            **dict.fromkeys((Break, EditBreak, Unbreak), breakpoints.apply),
-            **dict.fromkeys((GoBack, EvaluateAt), way_back.apply),
-        }
-        untrained = Untrained(model, observer.updates, rules)
-        facts = Facts(model, observer, writer, rules)
-        never_cleared = NeverCleared(observer.updates.uncleared, rules)
-        unswitched = UnswitchedMode(observer.unswitched, rules)
-        trained = TrainedUnswitched(model, observer.unswitched, rules)
-        found = {
-            "untrained_adapter": untrained.take,
-            "uncleared_gradients": never_cleared.take,
-            "evaluated_in_training_mode": unswitched.take,
-            "trained_in_evaluation_mode": trained.take,
-        }
-        of_modes = unswitched.look, trained.look
-        lookers = untrained.look, never_cleared.look, *of_modes, graphs.finish, facts.look
-        gate = Gate(writer.first_step, BetweenSteps(probes, looks, flight, acts, lookers))
-        breakpoints.wake = gate.wake
-        past = PastSteps(writer, rows, steps, observer)
-        why_silent = WhySilent(model, observer, steps.scalars)
-        probe_statuses = ProbeStatuses(model, observer, why_silent)
-        mirrors = Mirrors(writer, steps.drain)
-        alarm = Alarm(
-            *(writer, steps, probes, probe_statuses, found, facts.take, gate, rules),
-            *(breakpoints, flight),
-        )
-        state = RunState(
-            writer, rows, steps, observer, gate, meter, budget, mirrors, breakpoints, flight
-        )
-        look = partial(alarm.look, whole=True)
-        gate.ask(BreakpointCheck(breakpoints, steps, look, lambda: gate.is_followed))
+        clock = StepClock(writer.first_step)
+        recording = RecordingParts.of(writer, clock, percent, n_flight, acts_here=not rank)
+        measuring = MeasuringParts.of(model, model_map, clock, recording)
+        control = ControlParts.of(model, recording, measuring)
         return cls(
             writer=writer,
-            meter=meter,
-            costs=costs,
-            rows=rows,
-            steps=steps,
-            observer=observer,
-            probes=probes,
-            looking_back=LookingBack(probes, observer, steps, writer, gate),
-            settings=settings,
-            looks=looks,
-            graphs=graphs,
-            gate=gate,
-            probe_statuses=probe_statuses,
+            meter=recording.meter,
+            costs=recording.costs,
+            rows=recording.rows,
+            steps=recording.steps,
+            observer=measuring.observer,
+            probes=measuring.probes,
+            looking_back=LookingBack(
+                measuring.probes, measuring.observer, recording.steps, writer, control.gate
+            ),
+            settings=measuring.settings,
+            looks=measuring.looks,
+            graphs=control.graphs,
+            gate=control.gate,
+            probe_statuses=measuring.statuses,
             catalogue=QuantityCatalogue(),
-            state=state,
-            source=LiveSource(writer, rows, steps, observer),
-            past=past,
-            loop_log=LoopLog(rows, steps, observer, past),
-            passes=DataPasses(writer, lambda: observer.clock.upcoming),
-            rules=rules,
-            alarm=alarm,
-            mirrors=mirrors,
-            breakpoints=breakpoints,
-            flight=flight,
-            way_back=way_back,
-            facts=facts,
+            state=control.state,
+            source=LiveSource(writer, recording.rows, recording.steps, measuring.observer),
+            past=measuring.past,
+            loop_log=LoopLog(recording.rows, recording.steps, measuring.observer, measuring.past),
+            passes=DataPasses(writer, lambda: clock.upcoming),
+            rules=control.rules,
+            alarm=control.alarm,
+            mirrors=control.mirrors,
+            breakpoints=recording.breakpoints,
+            flight=recording.flight,
+            way_back=control.way_back,
+            facts=control.facts,
         )
 
     @property

@@ -64,9 +64,8 @@ class NonfiniteOrigin:
         if model is None or not self._findings.follows("nonfinite_output"):
             return lambda: None
         # The loss of a model on an accelerator is known when its weights have changed already.
-        self._observer.calls.wanted = all(
-            one.is_cpu for some in (model.parameters(), model.buffers()) for one in some
-        )
+        values = [slot.get() for slot in self._observer.model_map.slots("", below=True)]
+        self._observer.calls.wanted = all(value is None or value.is_cpu for value in values)
         return backwards.check_losses(self)
 
     def not_finite(self, loss: Tensor, calls: list[KeptCall]) -> None:

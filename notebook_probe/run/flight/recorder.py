@@ -37,8 +37,11 @@ class FlightRecorder:
         0 keeps nothing.
     variables : callable
         Declared variables of the stream in memory, by name.
+
+    Attributes
+    ----------
     bring : callable
-        Records everything that waits.
+        Records everything that waits; set by the parts that it waits in.
     """
 
     def __init__(
@@ -47,10 +50,10 @@ class FlightRecorder:
         writer: RecordWriter,
         n_steps: int,
         variables: Callable[[], Mapping[str, Variable]],
-        bring: Callable[[], None],
     ) -> None:
         self._recorder, self._writer, self.n_steps = recorder, writer, n_steps
-        self._variables, self._bring = variables, bring
+        self._variables = variables
+        self.bring: Callable[[], None] = lambda: None
         self._ring = Ring(max(1, n_steps))
         self._numbers = StepNumbers()
         self._was_bad = False
@@ -130,7 +133,7 @@ class FlightRecorder:
         >>> run.flight.write("before the new data")  # doctest: +SKIP
         200
         """
-        self._bring()
+        self.bring()
         with self._lock:
             rows = self._ring.take()
         if not rows:

@@ -8,6 +8,7 @@ import pytest
 import torch
 from torch import nn
 
+from notebook_probe.probes.calibration import calibrate
 from notebook_probe.record.format.axes import Axes
 from notebook_probe.run.attach.presets import presets
 from notebook_probe.run.attach.requests import Attach, Detach
@@ -21,6 +22,7 @@ WALKS_OF_WATCH = 2
 @pytest.fixture
 def walks(monkeypatch: pytest.MonkeyPatch) -> list[str]:
     """The class of each module from which a walk began; parameters are walked to as well."""
+    calibrate()  # once in a process, with models of its own
     begun: list[str] = []
     walk = nn.Module.named_modules
 

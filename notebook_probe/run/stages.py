@@ -1,0 +1,180 @@
+"""Parts of a run in the order in which they are made: each stage uses the ones before it."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import partial
+from typing import Self
+
+from torch import nn
+
+from notebook_probe.alerts import Rules
+from notebook_probe.model.map import ModelMap
+from notebook_probe.probes.observer import Observer
+from notebook_probe.probes.reading.closed_steps import ClosedSteps
+from notebook_probe.probes.step.budget import Budget
+from notebook_probe.probes.step.compiled import is_compiled
+from notebook_probe.probes.step.optimizer_steps import StepClock
+from notebook_probe.record.write.writer import RecordWriter
+from notebook_probe.run.alerting import Alarm
+from notebook_probe.run.attach.denser import denser
+from notebook_probe.run.attach.probe_set import ProbeSet
+from notebook_probe.run.attach.requests import (
+    BuildGraph,
+    EditRule,
+    LookAt,
+    Release,
+    Scale,
+    Set,
+)
+from notebook_probe.run.backfill import PastSteps
+from notebook_probe.run.between_steps import BetweenSteps
+from notebook_probe.run.breakpoints.breakpoints import Breakpoints
+from notebook_probe.run.breakpoints.check import BreakpointCheck
+from notebook_probe.run.breakpoints.following_rows import FollowingRows
+from notebook_probe.run.breakpoints.requests import Break, EditBreak, Unbreak
+from notebook_probe.run.costs import CostAccount
+from notebook_probe.run.facts.facts import Facts
+from notebook_probe.run.flight.recorder import FlightRecorder
+from notebook_probe.run.gate import Gate
+from notebook_probe.run.going_back.requests import EvaluateAt, GoBack
+from notebook_probe.run.going_back.way_back import WayBack
+from notebook_probe.run.graphs import Graphs
+from notebook_probe.run.health.meter import Meter
+from notebook_probe.run.health.never_cleared import NeverCleared
+from notebook_probe.run.health.probe_statuses import ProbeStatuses
+from notebook_probe.run.health.state import RunState
+from notebook_probe.run.health.unswitched_mode import TrainedUnswitched, UnswitchedMode
+from notebook_probe.run.health.untrained import Untrained
+from notebook_probe.run.health.why_silent import WhySilent
+from notebook_probe.run.looks.looks import Looks
+from notebook_probe.run.mirror.mirror import Mirrors
+from notebook_probe.run.rows.row_keeper import RowKeeper
+from notebook_probe.run.settings.rule_edits import edit, note_edit
+from notebook_probe.run.settings.settings import Settings
+
+__all__ = ["ControlParts", "MeasuringParts", "RecordingParts"]
+
+
+@dataclass(frozen=True, eq=False, slots=True)
+class RecordingParts:
+    """Parts that make rows of what was measured."""
+
+    writer: RecordWriter
+    meter: Meter
+    budget: Budget
+    costs: CostAccount
+    rows: RowKeeper
+    breakpoints: Breakpoints
+    flight: FlightRecorder
+    steps: ClosedSteps
+
+    @classmethod
+    def of(
+        cls,
+        writer: RecordWriter,
+        clock: StepClock,
+        percent: float | None,
+        n_flight: int,
+        *,
+        acts_here: bool,
+    ) -> Self:
+        meter, budget, rows = Meter(), Budget(writer, percent), RowKeeper(writer)
+        costs = CostAccount(meter, budget)
+        breakpoints = Breakpoints(writer, lambda: clock.upcoming, acts_here=acts_here)
+        flight = FlightRecorder(rows, writer, n_flight, lambda: rows.in_memory)
+        steps = ClosedSteps(FollowingRows(flight, breakpoints), costs)
+        flight.bring = steps.drain
+        return cls(writer, meter, budget, costs, rows, breakpoints, flight, steps)
+
+
+@dataclass(frozen=True, eq=False, slots=True)
+class MeasuringParts:
+    """Parts that measure the model, and change what is measured."""
+
+    observer: Observer
+    probes: ProbeSet
+    settings: Settings
+    looks: Looks
+    past: PastSteps
+    statuses: ProbeStatuses
+
+    @classmethod
+    def of(
+        cls, model: nn.Module, model_map: ModelMap, clock: StepClock, recording: RecordingParts
+    ) -> Self:
+        writer, rows, steps = recording.writer, recording.rows, recording.steps
+        observer = Observer(model, model_map, clock, steps, recording.budget, writer.last_evaluated)
+        observer.taps.is_static = is_compiled(model)
+        probes = ProbeSet(model, model_map, observer, rows, writer)
+        return cls(
+            observer,
+            probes,
+            Settings(lambda: observer.updates.optimizers, writer),
+            Looks(probes, writer, lambda: writer.source.events),
+            PastSteps(writer, rows, steps, observer),
+            ProbeStatuses(model, observer, WhySilent(model, observer, steps.scalars)),
+        )
+
+
+@dataclass(frozen=True, eq=False, slots=True)
+class ControlParts:
+    """Parts that act between two steps, and those that judge what was recorded."""
+
+    gate: Gate
+    graphs: Graphs
+    rules: Rules
+    facts: Facts
+    alarm: Alarm
+    mirrors: Mirrors
+    state: RunState
+    way_back: WayBack
+
+    @classmethod
+    def of(cls, model: nn.Module, recording: RecordingParts, measuring: MeasuringParts) -> Self:
+        writer, steps, breakpoints = recording.writer, recording.steps, recording.breakpoints
+        observer, probes, flight = measuring.observer, measuring.probes, recording.flight
+        between = BetweenSteps(probes, measuring.looks, flight)
+        gate = Gate(writer.first_step, between)
+        breakpoints.wake = gate.wake
+        graphs = Graphs(probes, observer, writer, lambda: writer.source.events, gate.excuse)
+        rules = Rules(changed=lambda *edited: note_edit(writer, gate.step, *edited))
+        facts = Facts(model, observer, writer, rules)
+        untrained = Untrained(model, observer.updates, rules)
+        never_cleared = NeverCleared(observer.updates.uncleared, rules)
+        unswitched = UnswitchedMode(observer.unswitched, rules)
+        trained = TrainedUnswitched(model, observer.unswitched, rules)
+        found = {
+            "untrained_adapter": untrained.take,
+            "uncleared_gradients": never_cleared.take,
+            "evaluated_in_training_mode": unswitched.take,
+            "trained_in_evaluation_mode": trained.take,
+        }
+        between.lookers += untrained.look, never_cleared.look, unswitched.look, trained.look
+        between.lookers += graphs.finish, facts.look
+        alarm = Alarm(
+            *(writer, steps, probes, measuring.statuses, found, facts.take, gate, rules),
+            *(breakpoints, flight),
+        )
+        rules.show_states(alarm.states)
+        look = partial(alarm.look, whole=True)
+        gate.ask(BreakpointCheck(breakpoints, steps, look, lambda: gate.is_followed))
+        mirrors = Mirrors(writer, steps.drain)
+        state = RunState(
+            *(writer, recording.rows, steps, observer, gate, recording.meter, recording.budget),
+            *(mirrors, breakpoints, flight),
+        )
+        way_back = WayBack(
+            lambda: gate.is_pausing or state.trains_in_background,
+            gate.leave,
+            lambda request: denser(request, probes.model_map),
+        )
+        between.acts |= {
+            **dict.fromkeys((Set, Scale, Release), measuring.settings.apply),
+            LookAt: measuring.looks.apply,
+            BuildGraph: graphs.apply,
+            EditRule: lambda request, step: edit(rules, request),
+            **dict.fromkeys((Break, EditBreak, Unbreak), breakpoints.apply),
+            **dict.fromkeys((GoBack, EvaluateAt), way_back.apply),
+        }
+        return cls(gate, graphs, rules, facts, alarm, mirrors, state, way_back)
