@@ -25,7 +25,7 @@ from benchmarks.selection import add_selection
 from benchmarks.table import Table
 from benchmarks.workloads import WORKLOADS
 
-__all__ = ["add_arguments", "run"]
+__all__ = ["add_arguments", "resident_mb", "run"]
 
 LIMIT_MB = 5.0
 WARM_UP, REFILL = 200, 50
@@ -96,15 +96,15 @@ def _growth(workload: str, probes: str, tool: str, steps: int) -> Growth:
         trimmed = _trimmed_mb()
         for _ in range(REFILL):  # what was given back and is used in every step
             watched.step()
-        as_is = _resident_mb()
+        as_is = resident_mb()
         for _ in range(steps):
             watched.step()
-        grown, grown_trimmed = _resident_mb() - as_is, _trimmed_mb() - trimmed
+        grown, grown_trimmed = resident_mb() - as_is, _trimmed_mb() - trimmed
         watched.close()
     return Growth(1000 * grown / steps, 1000 * grown_trimmed / (steps + REFILL))
 
 
-def _resident_mb() -> float:
+def resident_mb() -> float:
     """Of this process; Linux tells it here."""
     pages = int(Path("/proc/self/statm").read_text().split()[1])
     return pages * os.sysconf("SC_PAGE_SIZE") / 1e6
@@ -115,4 +115,4 @@ def _trimmed_mb() -> float:
     trim = getattr(ctypes.CDLL(None), "malloc_trim", None)  # glibc's
     if trim is not None:
         trim(0)
-    return _resident_mb()
+    return resident_mb()
