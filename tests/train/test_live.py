@@ -74,7 +74,7 @@ def test_an_alert_stops_the_loop(watched: Watched) -> None:
 
     def look(loop: Loop, metrics: Any) -> None:
         if loop.loop_step == 8:  # as a writer does once a second
-            assert len(run.alerts) == 1
+            assert len(run.alerts.of("nonfinite_loss")) == 1
             looked.set()
 
     loop.on_step(look, priority=-1)

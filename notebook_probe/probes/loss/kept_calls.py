@@ -66,7 +66,7 @@ class KeptCall(NamedTuple):
     @property
     def is_unchanged(self) -> bool:
         """True if no argument was written to since."""
-        return self.versions == [_version(one) for one in self.tensors]
+        return self.versions == _versions(self.tensors)
 
 
 class KeptCalls:
@@ -96,7 +96,10 @@ class KeptCalls:
                 if type(value) is Tensor and not value.is_inference():
                     tensors.append(value)
             if kwargs or len(tensors) < len(args):
-                tensors = _written_to(args, kwargs)
+                tensors = tensors_of([args, kwargs])
+                versions = _versions(tensors)
+            else:
+                versions = [*map(_version, tensors)]
             if self._n_calls in LEARNED_IN:
                 self._learn(model_map)
             self._n_calls += 1
@@ -106,7 +109,7 @@ class KeptCalls:
                 if module is not None and name in module.__dict__:
                     attributes.append(Attribute(reference, name, module.__dict__[name]))
             dtype = torch.get_autocast_dtype("cpu") if torch.is_autocast_enabled("cpu") else None
-            state, versions = _random_state(), [*map(_version, tensors)]
+            state = _random_state()
             kept = self.by_thread.setdefault(threading.get_ident(), [])
             if len(kept) < MOST_CALLS:
                 kept.append(KeptCall(args, kwargs, tensors, versions, state, dtype, attributes))
@@ -125,6 +128,7 @@ class KeptCalls:
                         self._changing[key] = weakref.ref(module)
 
 
-def _written_to(args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> list[Tensor]:
-    """Return the tensors in arguments that have a version, which those of inference have not."""
-    return [one for one in tensors_of([args, kwargs]) if not one.is_inference()]
+def _versions(tensors: Sequence[Tensor]) -> list[int]:
+    """Return the versions of tensors; those of inference have none."""
+    with torch._C.DisableTorchFunctionSubclass():  # a subclass does not see us read
+        return [0 if one.is_inference() else one._version for one in tensors]

@@ -119,6 +119,8 @@ class Facts:
 
     def gradients_ready(self, optimizer: Optimizer) -> None:
         """Implement the Listener: look at what is about to be applied."""
+        if self._origin.found is not None and self._is_ours(optimizer):
+            self._findings.attempt(self._origin.update_comes, optimizer)
         rest = self._resting.get(optimizer)
         # The usual case: this is called at every update, and few of them tell anything new.
         if rest and rest.n_left > 0 and [*map(_RATE, optimizer.param_groups)] == rest.rates:

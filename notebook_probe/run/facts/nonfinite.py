@@ -9,10 +9,12 @@ from __future__ import annotations
 import time
 import weakref
 from collections.abc import Callable, Mapping
+from functools import partial
 from types import MappingProxyType
 
 import torch
 from torch import Tensor, nn
+from torch.optim import Optimizer
 
 from notebook_probe.graph.building import in_words
 from notebook_probe.probes.loss import backwards
@@ -25,11 +27,8 @@ __all__ = ["NonfiniteOrigin"]
 
 NOTHING: Mapping[str, object] = MappingProxyType({})
 
-SCALED = torch.float16
-"""Type in which a finite loss becomes infinite where a gradient scaler multiplies it.
-
-The scaler leaves such a step out.
-"""
+MOST_REPLAYS = 8
+"""Maximum number of losses that are followed; most of them lead to no update."""
 
 
 class NonfiniteOrigin:
@@ -56,7 +55,9 @@ class NonfiniteOrigin:
         self._model, self._observer = weakref.ref(model), observer
         self._findings, self._spend = findings, spend
         self.calls = observer.calls.by_thread
-        self._is_over = False
+        self._step, self._n_replays = -1, 0
+        self.found: Callable[[], None] | None = None
+        """Reports the origin, once an update comes of it."""
 
     def begin(self) -> Callable[[], None]:
         """Check every loss from now on, and return a function to stop it."""
@@ -71,10 +72,12 @@ class NonfiniteOrigin:
     def not_finite(self, loss: Tensor, calls: list[KeptCall]) -> None:
         """Implement the LossChecker: find where it began."""
         model = self._model()
-        if model is None or self._observer.ignores_updates or self._is_over:
+        if model is None or self._observer.ignores_updates or self._n_replays >= MOST_REPLAYS:
             return
         begun, step = time.perf_counter(), self._observer.clock.step
-        self._is_over = True  # of later ones this is the origin: the weights are NaN after it
+        if self.found is not None and step == self._step:  # by an earlier backward of the step
+            return
+        self._step, self._n_replays = step, self._n_replays + 1
         try:
             why = _obstacle(calls) or self._locate(model, loss, calls, step)
         except Exception as error:  # of the model: the training goes on
@@ -99,9 +102,6 @@ class NonfiniteOrigin:
                 shares = {"nonfinite_fraction": found.fraction, "finite_before": found.n_finite}
                 self._say("nonfinite_output", step, found.origin, shares)
                 return ""
-        if loss.dtype is SCALED:
-            self._is_over = False
-            return ""
         words = {"loss": f"{loss.item()}", "n": n_modules, "largest": f"{largest:.2g}"}
         self._say("nonfinite_from_loss", step, words=words)
         return ""
@@ -122,7 +122,19 @@ class NonfiniteOrigin:
     def _say(
         self, name: str, step: int, place: str = "", words: Mapping[str, object] = NOTHING
     ) -> None:
-        self._findings.say(name, step, [place], words=words)
+        self.found = partial(self._findings.say, name, step, [place], words=words)
+
+    def update_comes(self, optimizer: Optimizer) -> None:
+        """Report what was found if the gradients are not finite, either.
+
+        A loop may leave such a step out, and a gradient scaler does.
+        """
+        found, self.found = self.found, None
+        groups = optimizer.param_groups
+        given = [one.grad for group in groups for one in group["params"] if one.grad is not None]
+        if found is not None and not all(bool(one.isfinite().all()) for one in given):
+            found()
+            self._n_replays = MOST_REPLAYS  # the weights are NaN now, and so are later losses
 
 
 def _obstacle(calls: list[KeptCall]) -> str:

@@ -236,6 +236,31 @@ def test_a_model_that_cannot_be_called_again_is_said_to_be(tmp_path: Path) -> No
     assert origins(found) == [("nonfinite_not_located", NAN_AT, ("(root)",))]
 
 
+def test_a_loss_whose_update_is_left_out_is_told_nothing(tmp_path: Path) -> None:
+    model = nn.Sequential(nn.Linear(8, 8), Counts(), nn.Linear(8, 2))
+
+    def leave_out(step: int) -> None:
+        for one in model.parameters():
+            if one.grad is not None and not one.grad.isfinite().all():
+                one.grad.zero_()
+
+    assert origins(watched(tmp_path, model, before_update=leave_out)) == []
+
+
+def test_a_scaler_that_looks_for_its_scale_is_told_nothing(tmp_path: Path) -> None:
+    model, scaler = small(), torch.amp.GradScaler("cpu", init_scale=2.0**125)
+    optimizer = SGD(model.parameters(), lr=0.01)
+    with nbp.watch(model, store=tmp_path / "a.zarr", probes=[]) as run:
+        for _ in range(40):
+            optimizer.zero_grad()
+            loss = 1000 * model(torch.rand(16, 8)).square().mean()
+            scaler.scale(loss).backward()
+            scaler.step(optimizer)
+            scaler.update()
+    assert scaler.get_scale() < 2.0**125
+    assert origins([(one.rule, one.step, one.modules) for one in run.alerts]) == []
+
+
 @pytest.mark.parametrize("make", [small, lambda: nn.Sequential(nn.Linear(8, 8), nn.Dropout(0.5))])
 def test_a_training_that_stays_finite_is_told_nothing(
     make: Callable[[], nn.Module], tmp_path: Path
