@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -76,6 +77,11 @@ def alert(step: int, rule: str, modules: list[str], quantities: list[str], says:
         flow=known.flow if known else None,
         consequence_of=known.consequence_of if known else (),
     )
+
+
+def remark(step: int, rule: str, modules: list[str], says: str) -> Alert:
+    """Return a finding that may be intended."""
+    return replace(alert(step, rule, modules, [], says), severity="remark")
 
 
 SEVERITIES = dict.fromkeys(
@@ -170,7 +176,8 @@ def alerts_message(alerts: list[Alert], before: list[Alert] | None = None) -> An
     """What a view is told of alerts; as news, where it knows of others from before."""
     messages = AlertMessages()
     events = [
-        Event(one.step, 0, "alert", one.text, one.detail) for one in (*(before or []), *alerts)
+        Event(one.step, 0, "remark" if one.is_remark else "alert", one.text, one.detail)
+        for one in (*(before or []), *alerts)
     ]
     if before is not None:
         messages.message(events[: len(before)])

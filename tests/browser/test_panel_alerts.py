@@ -382,3 +382,37 @@ def test_the_drawer_fits_every_width(bare: PanelPage, width: int, theme: str) ->
     assert wide == 0
     bare.picture(f"alert-{theme}-{width}")
     assert bare.errors == []
+
+
+REMARKS = [
+    gpt.remark(20, "unused_output", ["drop"], "the loss does not use its output"),
+    gpt.remark(120, "rate_jump", ["(root)"], "the learning rate is 10 times what it was"),
+]
+
+
+def test_remarks_stand_below_the_alerts_and_are_counted_apart(bare: PanelPage) -> None:
+    panel = shown(bare)
+    panel.say(gpt.alerts_message([*REMARKS, *gpt.ALERTS]))
+    expect(panel.action("alerts")).to_have_text("1 cause · 2 remarks")
+    panel.action("alerts").click()
+    remarks = drawer(panel).get_by_role("region", name="Remarks")
+    expect(remarks.get_by_role("listitem")).to_have_text(
+        [
+            re.compile(r"20\s*drop: the loss does not use its output"),
+            re.compile(r"120\s*The learning rate is 10 times what it was"),
+        ]
+    )
+    expect(remarks.locator(".nbp-severity")).to_have_count(0)
+    unused = panel.page.locator(".nbp-row[data-module=drop]")
+    expect(unused.locator(".nbp-badge")).to_be_hidden()
+    panel.picture("remarks")
+
+
+def test_without_an_alert_the_remarks_are_still_found(bare: PanelPage) -> None:
+    panel = shown(bare)
+    panel.say(gpt.alerts_message(REMARKS[:1]))
+    expect(panel.page.locator(".nbp-no-alerts")).to_contain_text("No alerts")
+    count = panel.action("alerts")
+    expect(count).to_have_text("1 remark")
+    count.click()
+    expect(drawer(panel).get_by_role("region", name="Remarks")).to_contain_text("may be intended")

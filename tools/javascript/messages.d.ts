@@ -24,6 +24,7 @@ interface AlertsMessage {
   whole: boolean;
   rows: Array<AlertRow>;
   findings: Array<FindingRow>;
+  remarks: Array<RemarkRow>;
 }
 
 interface ArrayPlace {
@@ -444,6 +445,13 @@ interface ReleaseClick {
   type: "release";
   id: string;
   name: string;
+}
+
+interface RemarkRow {
+  step: number;
+  modules: Array<string>;
+  where: string;
+  sentence: string;
 }
 
 interface RescheduleClick {

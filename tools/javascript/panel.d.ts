@@ -203,6 +203,7 @@ interface PanelState {
   left: Left | null;
   alerts: PanelAlert[];
   findings: FindingRow[];
+  remarks: RemarkRow[];
   both: boolean;
   views: ViewRow[];
   viewMessage: EsmMessage | (DrawnFrame & { buffers: Buffers }) | null;

@@ -108,6 +108,8 @@ export function createState() {
     alerts: [],
     /** Which of them belong together, causes before what came of them: { first, modules, where, sentence, cause }. */
     findings: [],
+    /** The newest findings that may be intended: { step, modules, where, sentence }. */
+    remarks: [],
     /** Whether those of the line that was left are listed in this view, too. */
     both: false,
     /** The registered views, as the kernel lists them. */

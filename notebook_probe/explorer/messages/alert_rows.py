@@ -1,20 +1,24 @@
-"""The alerts of a source for a panel: each once, with their causes."""
+"""The alerts and remarks of a source for a panel: each alert once, with its causes."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
 from typing import Literal, TypedDict
 
-from notebook_probe.alerts.alert import ALERT, Alert, alert_of
+from notebook_probe.alerts.alert import ALERT, REMARK, Alert, alert_of, began_at
 from notebook_probe.alerts.causes import Cause, causes
 from notebook_probe.alerts.rule import Severity
 from notebook_probe.explorer.messages.wire import VERSION
 from notebook_probe.record.format.source import Event
 
-__all__ = ["AlertMessages", "AlertRow", "AlertsMessage", "FindingRow"]
+__all__ = ["AlertMessages", "AlertRow", "AlertsMessage", "FindingRow", "RemarkRow"]
 
 MOST = 200
 """Alerts that a new view gets, and that are put in order of their causes: the newest."""
+
+
+MOST_REMARKS = 50
+"""Remarks that are sent: the newest."""
 
 
 class AlertRow(TypedDict):
@@ -45,6 +49,8 @@ class AlertsMessage(TypedDict):
     rows: list[AlertRow]
     findings: list[FindingRow]
     """Causes among the newest alerts, each followed by its effects; sent in full."""
+    remarks: list[RemarkRow]
+    """The newest findings that may be intended; sent in full."""
 
 
 class FindingRow(TypedDict):
@@ -62,12 +68,24 @@ class FindingRow(TypedDict):
     """Number of the alert that all began with; None for a cause."""
 
 
+class RemarkRow(TypedDict):
+    """A finding that may be intended."""
+
+    step: int
+    modules: list[str]
+    where: str
+    """Place in words, as of a finding."""
+    sentence: str
+    """The finding, without the place."""
+
+
 class AlertMessages:
     """Messages about new alerts, and which alert caused which."""
 
     def __init__(self) -> None:
         self._n_seen = 0
         self._alerts: list[Alert] = []
+        self._remarks: list[Alert] = []
         self._n_sent: int | None = None
 
     def forget(self) -> None:
@@ -77,12 +95,14 @@ class AlertMessages:
     def message(self, events: Sequence[Event]) -> AlertsMessage | None:
         """Return the alerts that the views do not know; None when there are none."""
         if len(events) < self._n_seen:  # another branch of the record is read now
-            self._n_seen, self._alerts, self._n_sent = 0, [], None
-        new = [event for event in events[self._n_seen :] if event.kind == ALERT]
+            self._n_seen, self._alerts, self._remarks, self._n_sent = 0, [], [], None
+        new = events[self._n_seen :]
         self._n_seen = len(events)
-        self._alerts += map(alert_of, new)
+        self._alerts += (alert_of(event) for event in new if event.kind == ALERT)
+        remarks = [alert_of(event) for event in new if event.kind == REMARK]
+        self._remarks += remarks
         first, self._n_sent = self._n_sent, len(self._alerts)
-        if first == len(self._alerts):
+        if first == len(self._alerts) and not remarks:
             return None
         newest = max(0, len(self._alerts) - MOST)
         begin = newest if first is None else first
@@ -92,6 +112,7 @@ class AlertMessages:
             "whole": first is None,
             "rows": [_row(i, self._alerts[i]) for i in range(begin, len(self._alerts))],
             "findings": [*_findings(self._alerts[newest:], newest)],
+            "remarks": [*map(_remark, self._remarks[-MOST_REMARKS:])],
         }
 
 
@@ -105,6 +126,15 @@ def _row(number: int, alert: Alert) -> AlertRow:
         "view": alert.view,
         "text": alert.text,
         "severity": alert.severity,
+    }
+
+
+def _remark(one: Alert) -> RemarkRow:
+    return {
+        "step": one.step,
+        "modules": list(one.modules),
+        "where": began_at(one.modules, one.flow),
+        "sentence": one.sentence,
     }
 
 

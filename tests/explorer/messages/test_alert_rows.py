@@ -13,7 +13,8 @@ DEAD = Alert("dead_units", 40, "fc1 and 1 more: 60 % dead", ("fc1", "fc2"), ("de
 
 
 def event(alert: Alert) -> Event:
-    return Event(alert.step, 0, "alert", alert.text, alert.detail)
+    kind = "remark" if alert.is_remark else "alert"
+    return Event(alert.step, 0, kind, alert.text, alert.detail)
 
 
 def test_a_new_view_gets_all_alerts_and_later_only_those_that_are_new() -> None:
@@ -53,6 +54,26 @@ def test_a_new_view_gets_all_alerts_and_later_only_those_that_are_new() -> None:
     again = alerts.message([attach, event(DEAD), attach, event(other)])
     assert again is not None
     assert (again["whole"], len(again["rows"])) == (True, 2)
+
+
+def test_remarks_are_sent_in_full_and_never_among_the_alerts() -> None:
+    alerts = AlertMessages()
+    unused = Alert("unused_output", 20, "pooler: not used", ("pooler",), severity="remark")
+    first = alerts.message([event(unused)])
+    assert first is not None
+    assert (first["rows"], first["findings"]) == ([], [])
+    assert first["remarks"] == [
+        {"step": 20, "modules": ["pooler"], "where": "at pooler", "sentence": "not used"}
+    ]
+    assert alerts.message([event(unused)]) is None
+    news = alerts.message([event(unused), event(DEAD)])
+    assert news is not None
+    assert [row["rule"] for row in news["rows"]] == ["dead_units"]
+    assert news["remarks"] == first["remarks"]
+    jump = Alert("rate_jump", 50, "the model: the rate is 5 times", ("(root)",), severity="remark")
+    more = alerts.message([event(unused), event(DEAD), event(jump)])
+    assert more is not None
+    assert (more["rows"], [one["step"] for one in more["remarks"]]) == ([], [20, 50])
 
 
 def test_what_came_of_a_cause_is_behind_it_whichever_was_found_first() -> None:

@@ -50,9 +50,10 @@ export function createKernelLink({ model, root, state, fail, signal }) {
     ticket({ v, type, ...ticket }) {
       takeTicket(ticket);
     },
-    alerts({ whole, rows, findings }) {
+    alerts({ whole, rows, findings, remarks }) {
       state.alerts = whole ? rows : [...state.alerts, ...rows];
       state.findings = findings;
+      state.remarks = remarks;
     },
     lines: takeFrame("lines", decodeLines),
     heat: takeFrame("heat", decodeHeat),

@@ -4,6 +4,7 @@ import { element, setHidden, setText } from "../../dom.js";
 import { grouped } from "../../format.js";
 import { listedCauses } from "./both.js";
 import { createAlertLine } from "./line.js";
+import { createRemarkList } from "./remark_list.js";
 import { alertsText, causesText } from "./words.js";
 
 /**
@@ -14,7 +15,8 @@ export function createAlertList(parts, about) {
   const { state, signal } = parts;
   const list = element("div", { class: "nbp-alerts", role: "list" });
   const earlier = element("p", { class: "nbp-soft nbp-earlier", hidden: "" });
-  const scroll = element("div", { class: "nbp-alerts-scroll" }, earlier, list);
+  const remarks = createRemarkList(state);
+  const scroll = element("div", { class: "nbp-alerts-scroll" }, earlier, list, remarks.el);
   const count = element("span", { class: "nbp-soft" });
   const el = element("div", {}, element("div", { class: "nbp-alerts-head" }, count, about), scroll);
   const lines = new Map(); // key of a finding -> its line
@@ -31,6 +33,7 @@ export function createAlertList(parts, about) {
 
   /** Only what is new is put in, so that what has the focus keeps it. */
   function fill() {
+    remarks.fill();
     const { alerts, findings, status, model, both } = state;
     const asked = [status.attached, status.can.attach, state.parts.rules];
     const facts = [alerts, both, state.parts.left, model, status.recorded, ...asked];

@@ -8,7 +8,7 @@ import { causesOf, heaviest, isSevere } from "./causes.js";
 import { createMark, setSeverity } from "./mark.js";
 import { createPausing, SEVERE } from "./pausing.js";
 import { createRulesWatch, watchText } from "./rules_watch.js";
-import { alertsText, causesText, findingWords } from "./words.js";
+import { alertsText, causesText, findingWords, remarksText } from "./words.js";
 
 /** @param {PanelParts} parts */
 export function createAlerts(parts) {
@@ -43,7 +43,7 @@ export function createAlerts(parts) {
   function refresh() {
     const causes = causesOf(state);
     const last = causes.at(-1) ?? null;
-    const n_listed = listedCauses(state).length;
+    const n_listed = listedCauses(state).length + state.remarks.length;
     setHidden(newest, !last);
     setHidden(count, !n_listed);
     setHidden(quiet, Boolean(last));
@@ -67,8 +67,10 @@ export function createAlerts(parts) {
   function describeNone() {
     setText(none, `${noneText(state)} `);
     setText(dot, watchText(state.parts.rules.rules) ? " · " : "");
-    setText(number, `${grouped(alertsBefore(state))} before`);
-    setAttribute(count, "title", "Alerts of the line that was left (n)");
+    const n = alertsBefore(state);
+    const before = n ? [`${grouped(n)} before`] : [];
+    setText(number, [...before, ...remarks(state)].join(" · "));
+    setAttribute(count, "title", n ? "Alerts of the line that was left (n)" : "Findings that may be intended (n)");
   }
 
   function describe(last, n) {
@@ -80,7 +82,8 @@ export function createAlerts(parts) {
     setAttribute(newest, "title", last.text);
     const { alerts } = state;
     const left = alertsBefore(state);
-    setText(number, causesText(n) + (left ? ` · ${alertsText(left)} before` : ""));
+    const earlier = left ? [`${alertsText(left)} before`] : [];
+    setText(number, [causesText(n), ...earlier, ...remarks(state)].join(" · "));
     const where = left ? " on this branch; those before are of the line that was left" : "";
     setAttribute(count, "title", `${alertsText(alerts.length)}, ${alerts.filter(isSevere).length} severe${where} (n)`);
   }
@@ -109,6 +112,11 @@ function noneText(state) {
   const before = alertsBefore(state);
   if (!before) return "No alerts";
   return `No alerts on this branch${state.both ? "" : `; ${grouped(before)} before`}`;
+}
+
+/** @param {Pick<PanelState, "remarks">} state */
+function remarks({ remarks: { length } }) {
+  return length ? [remarksText(length)] : [];
 }
 
 /**

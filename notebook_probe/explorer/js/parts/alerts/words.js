@@ -27,3 +27,7 @@ export function causesText(n) {
 export function consequencesText(n) {
   return n === 1 ? "1 consequence" : `${grouped(n)} consequences`;
 }
+
+export function remarksText(n) {
+  return n === 1 ? "1 remark" : `${grouped(n)} remarks`;
+}
