@@ -43,14 +43,25 @@ class ArmedSchedules:
         self.span = before.until(end, since=step)
         return self.span != before
 
-    def is_owed(self, probe: Probe, last: int) -> bool:
-        """Return whether a probe should have been due at the last step, had it been known."""
+    def owed(self, probes: Iterable[Probe], last: int) -> list[Probe]:
+        """Return the probes that should have been due at the last step, had it been known."""
+        known: dict[tuple[int, int], bool] = {}  # thousands of probes share a schedule
+        owed = []
+        for probe in probes:
+            key = id(probe.armed), probe.attached_step
+            if key not in known:
+                try:
+                    known[key] = self._is_owed(probe, last)
+                except Exception as error:  # a user's callable
+                    probe.failed(error, last)
+                    continue
+            if known[key]:
+                owed.append(probe)
+        return owed
+
+    def _is_owed(self, probe: Probe, last: int) -> bool:
         span = self.span.came_in(probe.attached_step)
-        try:
-            return isinstance(probe.armed, Bindable) and is_owed(probe.armed, span, last)
-        except Exception as error:  # a user's callable
-            probe.failed(error, last)
-            return False
+        return isinstance(probe.armed, Bindable) and is_owed(probe.armed, span, last)
 
     def arm(self, probes: Iterable[Probe]) -> None:
         """Arm the schedules of these probes, and forget all others."""

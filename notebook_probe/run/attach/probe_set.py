@@ -246,8 +246,8 @@ class ProbeSet:
 
     def owed(self, last: int) -> list[Probe]:
         """Return the probes that would have been due at the last step, had it been known."""
-        live = [probe for probe in self._observer.training.probes if not probe.disabled]
-        return [probe for probe in live if self._schedules.is_owed(probe, last)]
+        live = (probe for probe in self._observer.training.probes if not probe.disabled)
+        return self._schedules.owed(live, last)
 
     def missed(self, probes: Sequence[Probe], step: int) -> None:
         """Record an event about probes without a last value."""
