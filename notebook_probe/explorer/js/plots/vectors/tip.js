@@ -2,6 +2,7 @@
 
 import { element } from "../../dom.js";
 import { grouped } from "../../format.js";
+import { columnSteps, listedStep, stepWords } from "../heat/measured.js";
 import { elementName, elementValue } from "./element_words.js";
 import { isHistogram, measuredColumn, vectorAt } from "./shown_values.js";
 
@@ -11,7 +12,11 @@ const NO_LINE = "no line of it: its bins widen with the values";
 export function vectorTip(frame, row, { step, element: place }, { counts, units, isEnlarged }) {
   const column = measuredColumn(frame, row, step);
   const vector = column === null ? null : vectorAt(frame, row, column, counts);
-  const head = element("div", { class: "nbp-tip-head" }, element("b", {}, row.module), `  step ${grouped(step)}`);
+  const at = column === null ? null : listedStep(frame, frame.steps, frame.rows.indexOf(row), column);
+  const shown = column === null ? { first: step, last: step } : columnSteps(frame, column);
+  const isOf = step >= shown.first && step <= shown.last;
+  const words = stepWords({ first: isOf ? shown.first : step, last: isOf ? shown.last : step }, step, at, grouped);
+  const head = element("div", { class: "nbp-tip-head" }, element("b", {}, row.module), `  ${words}`);
   const line = (text, kind = "") => element("div", { class: kind }, text);
   if (!vector) return [head, line("not measured so far")];
   const value = Number.isFinite(vector[place])
@@ -19,16 +24,7 @@ export function vectorTip(frame, row, { step, element: place }, { counts, units,
     : "NaN or infinite";
   const word = isHistogram(frame) ? "in " : "";
   const lines = [head, line(`${word}${elementName(frame, row, place)}: ${value}`)];
-  const of = stepOf(frame, column);
-  if (step < of.first || step > of.last) lines.push(line(`of step ${grouped(of.last)}`, "nbp-soft"));
   const draws = frame.has_series ? "click draws this as a line" : NO_LINE;
   lines.push(line(isEnlarged ? draws : "click enlarges it", "nbp-soft"));
   return lines;
-}
-
-/** The steps of a column. */
-function stepOf(frame, column) {
-  const width = (frame.last_step + 1 - frame.first_step) / frame.columns;
-  const begin = (place) => Math.ceil(frame.first_step + place * width - 1e-9);
-  return { first: begin(column), last: Math.max(begin(column), begin(column + 1) - 1) };
 }
