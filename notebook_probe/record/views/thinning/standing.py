@@ -10,14 +10,14 @@ import numpy.typing as npt
 from notebook_probe.record.format.source import Floats, Steps
 from notebook_probe.record.views.thinning.blocks import Blocks, Latest
 
-__all__ = ["Standing", "standing"]
+__all__ = ["StandingValues", "standing"]
 
 NONE = -1
 """Step of a value that is not there."""
 
 
 @dataclass(frozen=True, slots=True)
-class Standing:
+class StandingValues:
     """Latest value at or before the end of each column; arrays are (module, column)."""
 
     steps: Steps
@@ -34,7 +34,7 @@ def standing(
     columns: npt.NDArray[np.int64],
     n_columns: int,
     ends: Steps | None,
-) -> Standing:
+) -> StandingValues:
     """Return the value that stands in each column, from the blocks of one stream, if any.
 
     Parameters
@@ -64,4 +64,4 @@ def standing(
     over = np.maximum.accumulate(rounds)[None, :]
     if ends is not None:
         over = np.maximum(over, ends)
-    return Standing(steps, values, (steps != NONE) & (steps >= over))
+    return StandingValues(steps, values, (steps != NONE) & (steps >= over))

@@ -81,8 +81,6 @@ def filled(values: Values, detached: dict[str, int], is_turn: bool) -> pd.DataFr
 
 NOTHING = [np.nan] * 4
 CELLS = st.sampled_from([1.0, 2.0, 3.5, np.inf, *NOTHING])
-    [1.0, 2.0, 3.5, np.nan, np.nan, np.nan, np.nan, float(MEASURED_NAN), np.inf]
-)
 
 
 @st.composite
