@@ -21,7 +21,7 @@ interface HeatCells {
 }
 
 /** What tells the step at which a cell was measured. */
-type MeasuredCells = { carried: Uint8Array; offsets: Uint8Array | Uint16Array | Uint32Array };
+type MeasuredCells = { carried: Uint8Array; gaps: Uint8Array; offsets: Uint8Array | Uint16Array | Uint32Array };
 type DecodedHeat = HeatFrame & HeatCells & MeasuredCells & { ratio?: undefined };
 /** The ratio to another run in the form of a heat map. */
 type DecodedRatio = Omit<RatioFrame, "type"> &

@@ -5,10 +5,8 @@ from __future__ import annotations
 from collections import OrderedDict
 from typing import TypeAlias
 
-import numpy as np
-
 from notebook_probe.explorer.draw.heat_rows import folded, within
-from notebook_probe.explorer.draw.measured_steps import CARRIED, before_steps, measured_offsets
+from notebook_probe.explorer.draw.measured_steps import before_steps, cell_states, measured_offsets
 from notebook_probe.explorer.draw.view import panel_plot
 from notebook_probe.explorer.messages.axis_entries import axis_order
 from notebook_probe.explorer.messages.selection import PanelSelection
@@ -75,8 +73,7 @@ class Heat:
             "log": scale.log,
             "colours": scale.colours,
         }
-        state = grid.state | np.where(grid.carried, CARRIED, 0).astype(np.uint8)
-        arrays = (grid.mean.astype("<f4"), state, grid.maximum.astype("<f4"), offsets)
+        arrays = (grid.mean.astype("<f4"), cell_states(grid), grid.maximum.astype("<f4"), offsets)
         return message, [memoryview(array.tobytes()) for array in arrays]
 
     def _reduced(self, quantity: str, columns: int, window: Window) -> HeatGrid:

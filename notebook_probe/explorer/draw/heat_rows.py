@@ -10,6 +10,7 @@ import numpy as np
 from notebook_probe.compare.ratio_grid import Ratio
 from notebook_probe.record.format.source import ROOT
 from notebook_probe.record.views.thinning.heat_grid import Grid
+from notebook_probe.record.views.thinning.standing import NO_GAP
 
 __all__ = ["folded", "ratio_rows", "within"]
 
@@ -31,6 +32,7 @@ def within(grid: Grid, places: Sequence[str]) -> Grid:
         maximum=grid.maximum[kept],
         state=grid.state[kept],
         measured=grid.measured[kept],
+        gap=grid.gap[kept],
     )
 
 
@@ -59,6 +61,7 @@ def folded(grid: Grid, folds: Sequence[str]) -> Grid:
         maximum=np.where(n > 0, largest, np.nan),
         state=state,
         measured=np.maximum.reduceat(grid.measured, starts, axis=0),
+        gap=np.where(n > 0, NO_GAP, np.maximum.reduceat(grid.gap, starts, axis=0)),
     )
 
 
@@ -66,7 +69,7 @@ def ratio_rows(found: Ratio, places: Sequence[str], folds: Sequence[str]) -> Rat
     """Select and fold the rows of the ratio of two runs."""
     cells = Grid(
         found.modules, found.first, found.size, found.apart, found.apart, found.state,
-        found.measured, found.end,
+        found.measured, np.zeros_like(found.state), found.end,
     )  # fmt: skip
     grid = folded(within(cells, places), folds)
     return replace(

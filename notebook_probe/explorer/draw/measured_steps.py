@@ -7,13 +7,23 @@ import numpy.typing as npt
 
 from notebook_probe.record.views.thinning.heat_grid import Grid
 
-__all__ = ["CARRIED", "before_steps", "measured_offsets"]
+__all__ = ["CARRIED", "GAP", "before_steps", "cell_states", "measured_offsets"]
 
 CARRIED = 4
 """Added to the state of a cell whose value was measured before its column.
 
 Its step is that of the nearest cell on its left that was measured, so it is not sent.
 """
+
+
+GAP = 8
+"""Times the reason of its gap, added to the state of a cell without a value."""
+
+
+def cell_states(grid: Grid) -> npt.NDArray[np.uint8]:
+    """Return the state of each cell, with what else is told of it."""
+    carried = np.where(grid.carried, CARRIED, 0).astype(np.uint8)
+    return grid.state | carried | (grid.gap * np.uint8(GAP))
 
 
 def measured_offsets(grid: Grid) -> npt.NDArray[np.unsignedinteger]:

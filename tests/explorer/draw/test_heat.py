@@ -8,10 +8,11 @@ import numpy as np
 import pytest
 
 from notebook_probe.explorer.draw.heat import Heat
-from notebook_probe.explorer.draw.measured_steps import CARRIED
+from notebook_probe.explorer.draw.measured_steps import CARRIED, GAP
 from notebook_probe.explorer.messages.selection import PanelSelection
 from notebook_probe.record.format.missing import MEASURED_NAN
 from notebook_probe.record.format.source import Event
+from notebook_probe.record.views.thinning.standing import ENDED
 from tests.explorer.fakes import FakeSource, FakeStream
 
 
@@ -124,7 +125,7 @@ def test_a_long_pause_of_a_schedule_is_hatched_only_from_where_it_was_detached()
     source.events = (Event(30, 0, "detach", "norm at a, every(1)"),)
     _, _, state, _ = drawn(source, HOME)
     assert set(np.flatnonzero(state[0] == CARRIED)) == set(range(20, 30))
-    assert set(np.flatnonzero(state[0] == 1)) == set(range(30, 60))
+    assert set(np.flatnonzero(state[0] == 1 + GAP * ENDED)) == set(range(30, 60))
 
 
 def test_a_zoomed_map_reads_its_own_rows_only() -> None:

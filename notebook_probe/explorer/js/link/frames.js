@@ -55,7 +55,8 @@ export function decodeLines(message, buffers) {
   return { ...message, series };
 }
 
-const CARRIED = 4; // in a state: measured before the column
+// In a state: measured before the column; times the reason of a gap.
+const [CARRIED, GAP] = [4, 8];
 
 /**
  * Row-major blocks: mean, state (0 value, 1 not measured, 2 NaN or infinite), maximum, and where in its
@@ -72,7 +73,8 @@ export function decodeHeat(message, buffers) {
     index,
     mean: floatsOf(buffers[0]),
     states: states.map((state) => state % CARRIED),
-    carried: states.map((state) => Number(state >= CARRIED)),
+    carried: states.map((state) => Number((state & CARRIED) > 0)),
+    gaps: states.map((state) => Math.floor(state / GAP)),
     maximum: floatsOf(buffers[2]),
     offsets: countsOf(buffers[3], states.length),
   };

@@ -12,7 +12,7 @@ import numpy.typing as npt
 from notebook_probe.record.format.source import Floats, Steps
 from notebook_probe.record.views.thinning.blocks import Blocks, Latest
 from notebook_probe.record.views.thinning.run_extent import RunExtent
-from notebook_probe.record.views.thinning.standing import standing
+from notebook_probe.record.views.thinning.standing import NO_GAP, standing
 
 __all__ = ["LOST", "MEASURED", "UNMEASURED", "Cells", "Grid", "HeatCells", "StreamCells"]
 
@@ -38,6 +38,8 @@ class Grid:
     state: npt.NDArray[np.uint8]
     measured: Steps
     """Step of the last value of each cell, which may be before its column; -1 without a value."""
+    gap: npt.NDArray[np.uint8]
+    """Reason why a cell without a value has none any more; `NO_GAP` before the first value."""
     end: int
     """Last step that the run has in the last column, which may be wider."""
 
@@ -92,7 +94,7 @@ class HeatCells:
         self._n_finite = np.zeros(shape, np.int64)
         self._n_lost = np.zeros(shape, np.int64)
         self._latest = Latest(np.full(shape, -1), np.full(shape, np.nan, np.float32))
-        self._stands = np.zeros(shape, bool)
+        self._gap = np.full(shape, NO_GAP, np.uint8)
 
     def add(self, stream: StreamCells, quantity: str, size: int, extent: RunExtent) -> None:
         """Add what one stream has."""
@@ -113,7 +115,7 @@ class HeatCells:
         for known, one in (
             (self._latest.steps, here.steps),
             (self._latest.values, here.values),
-            (self._stands, here.stands),
+            (self._gap, here.gap),
         ):
             known[places] = np.where(newer, one, known[places])
 
@@ -143,7 +145,8 @@ class HeatCells:
             self._sums, self._n_finite, out=np.full_like(self._sums, np.nan), where=any_finite
         )
         maximum = np.where(any_finite, self._maximum, np.nan)
-        carried = (state == UNMEASURED) & self._stands
+        is_known = self._latest.steps >= 0
+        carried = (state == UNMEASURED) & is_known & (self._gap == NO_GAP)
         values = self._latest.values[carried]
         finite = np.isfinite(values)
         state[carried] = np.where(finite, MEASURED, LOST)
@@ -156,5 +159,6 @@ class HeatCells:
             maximum=maximum.astype(np.float32),
             state=state.astype(np.uint8),
             measured=np.where(state == UNMEASURED, -1, self._latest.steps),
+            gap=np.where(state == UNMEASURED, self._gap, NO_GAP).astype(np.uint8),
             end=end,
         )

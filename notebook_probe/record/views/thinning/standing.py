@@ -10,7 +10,10 @@ import numpy.typing as npt
 from notebook_probe.record.format.source import Floats, Steps
 from notebook_probe.record.views.thinning.blocks import Blocks, Latest
 
-__all__ = ["StandingValues", "standing"]
+__all__ = ["ENDED", "NO_GAP", "NO_VALUE", "StandingValues", "standing"]
+
+NO_GAP, ENDED, NO_VALUE = 0, 1, 2
+"""Reasons of a gap: the series had ended, or had no value although one was due."""
 
 NONE = -1
 """Step of a value that is not there."""
@@ -23,8 +26,8 @@ class StandingValues:
     steps: Steps
     """Step at which it was measured; -1 before the first value."""
     values: Floats
-    stands: npt.NDArray[np.bool_]
-    """False from the step on at which the series ended, or had no value although it was due."""
+    gap: npt.NDArray[np.uint8]
+    """Reason why the value no longer stands; `NO_GAP` while it does, and before the first value."""
 
 
 def standing(
@@ -61,7 +64,9 @@ def standing(
     latest = np.maximum.accumulate(np.where(steps < 0, 0, np.arange(shape[1])), axis=1)
     steps = np.take_along_axis(steps, latest, axis=1)[:, 1:]
     values = np.take_along_axis(values, latest, axis=1)[:, 1:]
-    over = np.maximum.accumulate(rounds)[None, :]
+    passed_over = steps < np.maximum.accumulate(rounds)
+    gap = np.where(passed_over, NO_VALUE, NO_GAP)
     if ends is not None:
-        over = np.maximum(over, ends)
-    return StandingValues(steps, values, (steps != NONE) & (steps >= over))
+        gap[steps < ends] = ENDED
+    gap[steps == NONE] = NO_GAP
+    return StandingValues(steps, values, gap.astype(np.uint8))

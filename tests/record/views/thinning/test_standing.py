@@ -25,6 +25,7 @@ from notebook_probe.record.views.thinning.heat_grid import (
     HeatGrid,
 )
 from notebook_probe.record.views.thinning.run_extent import RunExtent
+from notebook_probe.record.views.thinning.standing import ENDED, NO_VALUE
 from tests.explorer.fakes import FakeSource, FakeStream
 from tests.record.build import LAW
 
@@ -208,6 +209,7 @@ def test_without_a_budget_a_step_that_passes_a_module_over_is_a_gap_of_it() -> N
     grid = drawn(source_of(values))
     assert grid is not None
     assert set(np.flatnonzero(grid.state[2])) == set(range(10, 15))
+    assert set(np.flatnonzero(grid.gap[2] == NO_VALUE)) == set(range(10, 15))
     assert not grid.state[[0, 1, 3]].any()
 
 
@@ -255,6 +257,7 @@ def test_nothing_stands_over_a_resume() -> None:
     grid = drawn(source_of(values, events=[Event(30, 0, "resume", "the training goes on")]))
     assert grid is not None
     assert set(np.flatnonzero(grid.state[0])) == set(range(30, 48))
+    assert set(np.flatnonzero(grid.gap[0] == ENDED)) == set(range(30, 48))
 
 
 @pytest.mark.parametrize(

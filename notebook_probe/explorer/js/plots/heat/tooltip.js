@@ -6,6 +6,9 @@ import { apartText } from "../../parts/compare/ratio_frame.js";
 import { columnOf, columnSteps, measuredStep, stepWords } from "./measured.js";
 import { NOT_FINITE, NOT_MEASURED } from "./states.js";
 
+// Why a cell has no value: never measured so far, its series ended, or it had none when due.
+const WHY = ["not measured", "not measured, no longer attached", "no value, although one was due"];
+
 /** Module, steps and what was measured there or stands there from a step before, exactly. */
 export function cellTooltip(frame, row, step, { units, steps: parted, other, before }) {
   const column = columnOf(frame, step);
@@ -20,7 +23,10 @@ export function cellTooltip(frame, row, step, { units, steps: parted, other, bef
   const line = (text) => element("div", {}, text);
   const soft = (text) => element("div", { class: "nbp-soft" }, text);
   const notes = before ? [soft(before)] : [];
-  if (!isMeasured) return [head, line(`${frame.quantity}: not measured`), ...notes];
+  if (!isMeasured) {
+    const why = "gaps" in frame ? WHY[frame.gaps[cell]] : WHY[0];
+    return [head, line(`${frame.quantity}: ${why}`), ...notes];
+  }
   const values = [];
   const from = parted.get(frame.rows[row]);
   if (from !== undefined) notes.unshift(soft(`parts at step ${grouped(from)}`));
