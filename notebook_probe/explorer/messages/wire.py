@@ -278,8 +278,8 @@ class LinesFrame(TypedDict):
 class HeatFrame(TypedDict):
     """The heat map: block reductions of rows x columns.
 
-    buffers: [0] float32 mean (row, column), row-major; [1] uint8 state (row, column): 0 value, 1 not
-    measured, 2 contains NaN or infinity, and 4 more if the value was measured before the column, 8
+    buffers: [0] float32 mean (row, column), row-major; [1] uint8 state (row, column): 0 value, 1
+    not measured, 2 contains NaN or infinity, and 4 more if it was measured before the column, 8
     more where the series had ended, 16 more where it had no value when due; [2] float32 maximum of
     each block; [3] unsigned integers (row, column), of the least width that holds a column's steps:
     last measured step of the cell from the column's first, 0 where nothing was measured in it;

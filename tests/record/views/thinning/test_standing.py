@@ -215,8 +215,8 @@ def test_without_a_budget_a_step_that_passes_a_module_over_is_a_gap_of_it() -> N
 
 def test_with_turns_a_complete_step_shows_which_module_did_not_run() -> None:
     values = in_turns(100)
-    values[60] = [60, 60, NOT_MEASURED, 60]
-    values[61:, 2] = NOT_MEASURED
+    values[60] = 60
+    values[60:, 2] = NOT_MEASURED
     grid = drawn(source_of(values, events=[BUDGET]))
     assert grid is not None
     assert set(np.flatnonzero(grid.state[2] == UNMEASURED)) == set(range(60, 100))
