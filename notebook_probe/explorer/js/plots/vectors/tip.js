@@ -2,7 +2,7 @@
 
 import { element } from "../../dom.js";
 import { grouped } from "../../format.js";
-import { columnSteps, listedStep, stepWords } from "../heat/measured.js";
+import { columnOf, columnSteps, listedStep, stepWords } from "../heat/measured.js";
 import { elementName, elementValue } from "./element_words.js";
 import { isHistogram, measuredColumn, vectorAt } from "./shown_values.js";
 
@@ -12,11 +12,7 @@ const NO_LINE = "no line of it: its bins widen with the values";
 export function vectorTip(frame, row, { step, element: place }, { counts, units, isEnlarged }) {
   const column = measuredColumn(frame, row, step);
   const vector = column === null ? null : vectorAt(frame, row, column, counts);
-  const at = column === null ? null : listedStep(frame, frame.steps, frame.rows.indexOf(row), column);
-  const shown = column === null ? { first: step, last: step } : columnSteps(frame, column);
-  const isOf = step >= shown.first && step <= shown.last;
-  const words = stepWords({ first: isOf ? shown.first : step, last: isOf ? shown.last : step }, step, at, grouped);
-  const head = element("div", { class: "nbp-tip-head" }, element("b", {}, row.module), `  ${words}`);
+  const head = element("div", { class: "nbp-tip-head" }, element("b", {}, row.module), `  ${words(frame, row, step, column)}`);
   const line = (text, kind = "") => element("div", { class: kind }, text);
   if (!vector) return [head, line("not measured so far")];
   const value = Number.isFinite(vector[place])
@@ -27,4 +23,10 @@ export function vectorTip(frame, row, { step, element: place }, { counts, units,
   const draws = frame.has_series ? "click draws this as a line" : NO_LINE;
   lines.push(line(isEnlarged ? draws : "click enlarges it", "nbp-soft"));
   return lines;
+}
+
+/** The steps of the column under the pointer, and the one that was measured. */
+function words(frame, row, step, column) {
+  const measured = column === null ? null : listedStep(frame, frame.steps, frame.rows.indexOf(row), column);
+  return stepWords(columnSteps(frame, columnOf(frame, step)), step, measured, grouped);
 }
