@@ -21,7 +21,7 @@ GAP = 8
 
 
 def cell_states(grid: Grid) -> npt.NDArray[np.uint8]:
-    """Return the state of each cell, with what else is told of it."""
+    """Return the state of each cell, with `CARRIED` or the reason of its gap added."""
     carried = np.where(grid.carried, CARRIED, 0).astype(np.uint8)
     return grid.state | carried | (grid.gap * np.uint8(GAP))
 

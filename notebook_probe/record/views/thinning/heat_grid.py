@@ -246,7 +246,7 @@ def _latest_of_blocks(
 ) -> Latest:
     """Return the last value of each block of a pyramid's level, from block ``first`` on.
 
-    Rows are read only of blocks whose value may stand in later columns; of others the mean and the
+    Rows are read only of blocks whose value may be drawn in later columns; of others the mean and the
     first step do, as the column has a newer value.
     """
     known = measured(mean)

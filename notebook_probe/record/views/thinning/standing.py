@@ -38,7 +38,7 @@ def standing(
     n_columns: int,
     ends: Steps | None,
 ) -> StandingValues:
-    """Return the value that stands in each column, from the blocks of one stream, if any.
+    """Return the standing value of each column, from the blocks of one stream, if any.
 
     Parameters
     ----------

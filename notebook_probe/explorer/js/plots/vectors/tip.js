@@ -12,7 +12,8 @@ const NO_LINE = "no line of it: its bins widen with the values";
 export function vectorTip(frame, row, { step, element: place }, { counts, units, isEnlarged }) {
   const column = measuredColumn(frame, row, step);
   const vector = column === null ? null : vectorAt(frame, row, column, counts);
-  const head = element("div", { class: "nbp-tip-head" }, element("b", {}, row.module), `  ${words(frame, row, step, column)}`);
+  const name = element("b", {}, row.module);
+  const head = element("div", { class: "nbp-tip-head" }, name, `  ${words(frame, row, step, column)}`);
   const line = (text, kind = "") => element("div", { class: kind }, text);
   if (!vector) return [head, line("not measured so far")];
   const value = Number.isFinite(vector[place])
