@@ -246,8 +246,8 @@ def _latest_of_blocks(
 ) -> Latest:
     """Return the last value of each block of a pyramid's level, from block ``first`` on.
 
-    Rows are read only of blocks whose value may be drawn in later columns; of others the mean and the
-    first step do, as the column has a newer value.
+    Rows are read only of blocks whose value may be drawn in later columns; of others the mean and
+    the first step are returned, as their column has a newer value.
     """
     known = measured(mean)
     found = Latest(np.repeat(steps[:, None], len(modules), axis=1), mean.copy())
