@@ -193,6 +193,21 @@ def test_a_zoom_between_two_measurements_names_the_step_before_it(bare: PanelPag
     expect(tip).to_contain_text("3.5")
 
 
+def test_a_folded_row_names_the_newest_step_of_its_modules(bare: PanelPage) -> None:
+    panel = live(bare)
+    panel.say(selection_message(home=HOME, series=[], folds=["stem"]))
+    cells = np.full((1, 8), 2.0)
+    panel.draw(
+        *heat_message(
+            cells, ["stem"], maximum=2 * cells, carried=[[0, 0, 1, 1, 1, 1, 1, 1]], limits=(1, 10)
+        )
+    )
+    tip = tip_at(panel, panel.heat, 5, 0.5)
+    expect(tip).to_contain_text("step 5, newest value at 1")
+    expect(tip).to_contain_text("in the mean")
+    expect(tip).to_contain_text("at most 4")
+
+
 def test_the_frames_of_the_kernel_say_the_same(bare: PanelPage, run: nbp.OpenedRun) -> None:
     """The painter's own message, decoded in the browser, against the record."""
     made = Heat().frame(run, PanelSelection(home=HOME), 200)

@@ -20,6 +20,9 @@ __all__ = ["BlockRows", "BlockThinner", "Blocks", "Latest"]
 SLAB_ROWS = 8192
 """Rows reduced at a time: bounds the memory when a whole run is fed at once."""
 
+COLUMNS_PER_GAP = 8
+"""A complete round may lack one of so many columns, at least one; most columns have a value."""
+
 Counts = npt.NDArray[np.int64]
 Doubles = npt.NDArray[np.float64]
 Mask = npt.NDArray[np.bool_]
@@ -140,7 +143,7 @@ class BlockThinner:
             wider than before: columns are only ever appended.
         turns_from : float
             First step from which columns may be measured in turns: from there on a row is a
-            complete round if more than half of all columns with values have one in it.
+            complete round if nearly all columns with values have one in it, see `COLUMNS_PER_GAP`.
         """
         for first in range(0, len(steps), SLAB_ROWS):
             slab = slice(first, first + SLAB_ROWS)
@@ -199,7 +202,9 @@ class BlockThinner:
             np.sort(first_rows[~before]), np.arange(len(known)), "right"
         )
         self._known = before | known.any(axis=0)
-        found: Mask = np.where(steps < turns_from, n_known > 0, 2 * n_known > n_columns)
+        n_gaps = n_columns - n_known
+        nearly_all = (n_gaps <= np.maximum(1, n_columns // COLUMNS_PER_GAP)) & (n_gaps < n_known)
+        found: Mask = np.where(steps < turns_from, n_known > 0, nearly_all)
         return found
 
     def blocks(self) -> Blocks:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from functools import lru_cache
 
 import numpy as np
 
@@ -102,6 +103,7 @@ def _series_end(event: Event) -> SeriesEnd | None:
     return SeriesEnd(event.step, _named_in(event.text) if places is None else places)
 
 
+@lru_cache(maxsize=64)  # asked at each look
 def _ended_in(detail: str) -> Mapping[str, Sequence[str] | None] | None:
     """Return the modules by quantity from the JSON of an event; None for an older record."""
     try:

@@ -309,3 +309,21 @@ def test_of_a_long_run_the_rows_are_read_of_what_stands(tmp_path: Path) -> None:
     np.testing.assert_array_equal(far.state, plain.state)
     np.testing.assert_array_equal(far.mean, plain.mean)
     np.testing.assert_array_equal(far.measured[far.carried], plain.measured[far.carried])
+
+
+def test_modules_that_a_budget_measures_less_often_than_most_keep_their_values() -> None:
+    """Half of eight modules are measured at every step by hand, one more by a rule."""
+    names = tuple("abcdefgh")
+    values = np.full((80, 8), NOT_MEASURED)
+    values[:, :5] = np.arange(80.0, dtype=np.float32)[:, None]
+    values[::16] = np.arange(80.0, dtype=np.float32)[::16, None]
+    stream = FakeStream("every_1", names, ["norm"])
+    stream.append(range(80), norm=values)
+    source = FakeSource(stream, modules=names)
+    source.events = (Event(0, 0, "budget", ""),)
+    heat = HeatGrid("norm", 700)
+    heat.read_new(source)
+    grid = heat.grid(names)
+    assert grid is not None
+    assert (grid.state == MEASURED).all()
+    np.testing.assert_array_equal(grid.measured[7], np.arange(80) // 16 * 16)

@@ -191,7 +191,9 @@ function tipOf(painted, cursor, state) {
 /** @param {PanelState} state */
 function tipWords(state, frame) {
   const steps = partedSteps(state);
-  return { units: unitsOf(state.model, frame.quantity), steps, other: frame.ratio ? ratioName(state) : "" };
+  const { folds } = state.selection;
+  const units = unitsOf(state.model, frame.quantity);
+  return { units, steps, folds, other: frame.ratio ? ratioName(state) : "" };
 }
 
 /**

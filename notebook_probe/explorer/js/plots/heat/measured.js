@@ -39,7 +39,7 @@ export function listedStep({ first_step: first, columns }, steps, row, column) {
 }
 
 /** "step 128, measured at 120", or the steps of a column with its own measurements. */
-export function stepWords({ first, last }, step, measured, told) {
-  if (measured !== null && measured < first) return `step ${told(step)}, measured at ${told(measured)}`;
+export function stepWords({ first, last }, step, measured, told, word = "measured") {
+  if (measured !== null && measured < first) return `step ${told(step)}, ${word} at ${told(measured)}`;
   return first === last ? `step ${told(first)}` : `steps ${told(first)}–${told(last)}`;
 }

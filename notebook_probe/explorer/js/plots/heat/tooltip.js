@@ -10,13 +10,14 @@ import { NOT_FINITE, NOT_MEASURED } from "./states.js";
 const WHY = ["not measured", "not measured, no longer attached", "no value, although one was due"];
 
 /** Module, steps and what was measured there or stands there from a step before, exactly. */
-export function cellTooltip(frame, row, step, { units, steps: parted, other, before }) {
+export function cellTooltip(frame, row, step, { units, steps: parted, other, before, folds }) {
   const column = columnOf(frame, step);
   const shown = columnSteps(frame, column);
   const cell = row * frame.columns + column;
   const isMeasured = frame.states[cell] !== NOT_MEASURED;
   const at = isMeasured ? measuredStep(frame, row, column) : null;
-  const steps = stepWords(shown, step, at, grouped);
+  const isFold = folds.includes(frame.rows[row]); // its modules may be measured at different steps
+  const steps = stepWords(shown, step, at, grouped, isFold ? "newest value" : "measured");
   const isOne = at !== null && at < shown.first ? frame.mean[cell] === frame.maximum[cell] : shown.first === shown.last;
   const name = element("b", {}, frame.rows[row]);
   const head = element("div", { class: "nbp-tip-head" }, name, `  ${steps}`);
