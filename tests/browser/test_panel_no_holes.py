@@ -89,6 +89,14 @@ def tip_at(panel: PanelPage, canvas: Any, step: float, row: float) -> Any:
     return panel.page.locator(".nbp-plot").filter(has=canvas).locator(".nbp-tip")
 
 
+def swatch_pixel(swatch: Any, x: int, y: int) -> tuple[int, ...]:
+    """RGBA of a pixel of the strip in the tree."""
+    found = swatch.evaluate(
+        """(canvas, [x, y]) => [...canvas.getContext("2d").getImageData(x, y, 1, 1).data]""", [x, y]
+    )
+    return tuple(found)
+
+
 def numbers(text: str) -> tuple[int, int | None, float | None]:
     """Step, the measured one and the value, as a tip says them."""
     found = TIP.search(text)
@@ -129,6 +137,11 @@ def test_the_budget_left_no_hole_and_every_tip_names_a_measured_step(
                 assert value == pytest.approx(float(series.sel(step=measured)), rel=1e-2)
     assert n_carried
     saved.picture(f"no-holes-{request.node.callspec.id}")
+    for neighbor in (grid.modules[detached - 1], grid.modules[detached + 1]):
+        swatch = saved.row(neighbor).locator("canvas")
+        inks = {swatch_pixel(swatch, x=120, y=y) for y in (0, 3, 6, 9)}
+        assert len(inks) == 1, "the hatching beside it is not blended into the row's strip"
+        assert inks.pop()[3] == 255
     tip = tip_at(saved, saved.heat, DETACHED_FROM + 100, (detached + 0.5) / rows)
     expect(tip).to_contain_text(f"{HOME}: not measured, no longer attached")
 
