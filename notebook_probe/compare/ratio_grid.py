@@ -13,7 +13,7 @@ from notebook_probe.compare.band import centre_of
 from notebook_probe.compare.deviation import DeviationScale, apart, is_signed, scale_of
 from notebook_probe.compare.members import Member, Members
 from notebook_probe.compare.tables import Doubles
-from notebook_probe.record.format.source import Floats, Source
+from notebook_probe.record.format.source import Floats, Source, Steps
 from notebook_probe.record.views.thinning.heat_grid import (
     LOST,
     MEASURED,
@@ -42,6 +42,10 @@ class Ratio:
     """
     state: npt.NDArray[np.uint8]
     """State of each cell, as in a `Grid`: `MEASURED` if both are; `LOST` if not finite."""
+    measured: Steps
+    """Step of this run's last value in each cell, as in a `Grid`; -1 without a ratio."""
+    end: int
+    """Last step that this run has in the last column."""
     is_signed: bool
     """The quantity is signed or often zero: differences in units of its spread."""
     limit: float
@@ -61,7 +65,7 @@ class ComparedCells:
 
     grid: Grid
     this: Doubles
-    """(module, column)."""
+    """(module, column); a value counts in the column in which it was measured."""
     others: Doubles
     """(run, module, column)."""
 
@@ -134,7 +138,8 @@ class RatioGrid:
         if grid is None:
             return None
         others = [one.beside(grid) for one in self._others]
-        return ComparedCells(grid, _values(grid), np.stack(others))
+        this = np.where(grid.carried, np.nan, _values(grid))
+        return ComparedCells(grid, this, np.stack(others))
 
     def grid(self) -> Ratio | None:
         """Return the distances; None before this run has any value."""
@@ -146,9 +151,13 @@ class RatioGrid:
         states = np.where(np.isnan(far), UNMEASURED, MEASURED)
         states[~np.isnan(far) & (np.isinf(found.this) | np.isinf(found.others).all(axis=0))] = LOST
         grid = found.grid
+        # Values of two steps are not compared: a ratio stands until this run is measured again.
+        columns = _measured_columns(grid)
+        far, states = (np.take_along_axis(one, columns, axis=1) for one in (far, states))
+        measured = np.where(states == UNMEASURED, -1, grid.measured)
         return Ratio(
             grid.modules, grid.first, grid.size, far.astype(np.float32), states.astype(np.uint8),
-            not scale.is_ratio, scale.limit, self.members.left_out,
+            measured, grid.end, not scale.is_ratio, scale.limit, self.members.left_out,
         )  # fmt: skip
 
 
@@ -265,6 +274,13 @@ def _spans(values: Doubles, low: Doubles, high: Doubles) -> Doubles:
     found = np.full((len(values), len(low)), np.nan)
     found[:, inside] = mean
     return found
+
+
+def _measured_columns(grid: Grid) -> npt.NDArray[np.int64]:
+    """Return the column in which each cell was measured; its own for a value before the first."""
+    own = np.broadcast_to(np.arange(grid.mean.shape[1]), grid.mean.shape)
+    columns = (grid.measured - grid.first) // grid.size
+    return np.where(grid.measured < grid.first, own, columns)
 
 
 def _values(grid: Grid) -> Doubles:

@@ -45,6 +45,10 @@ class Map(Protocol):
         """Last step of the last column."""
 
     @property
+    def end(self) -> int:
+        """Last step that the run has in the last column."""
+
+    @property
     def state(self) -> npt.NDArray[np.uint8]: ...
 
 
@@ -69,13 +73,14 @@ def draw_map(
     n_rows = len(shown.modules)
     extent = (shown.first, shown.last + 1, n_rows, 0)
     hatched: dict[str, Any] = {"hatch": HATCH, "fill": False, "edgecolor": EDGE, "linewidth": 0}
-    width = shown.last + 1 - shown.first
+    width = shown.end + 1 - shown.first
     axes.add_patch(Rectangle((shown.first, 0), width, n_rows, zorder=-1, **hatched))
     axes.imshow(values, extent=extent, **colours, **IMAGE)
     lost = np.ma.masked_where(shown.state != LOST, np.ones(shown.state.shape))
     axes.imshow(lost, cmap=ListedColormap([LOST_COLOUR]), extent=extent, **IMAGE)
     if n_rows <= MOST_NAMES:
         axes.hlines(np.arange(1, n_rows), *extent[:2], color="white", linewidth=1.5)
+    axes.set_xlim(shown.first, shown.end + 1)
     plain_axes(axes, grid=False)
     ticks(axes.xaxis, log=False)
     named = [row for row, name in enumerate(names) if name]  # a tick takes matplotlib long

@@ -32,7 +32,8 @@ def heat(
 ) -> Figure:
     """Heat map of one quantity: a row per module, steps to the right.
 
-    Hatched cells were not measured; NaN and infinity have a separate color. Columns are equal
+    A value stands until its module is measured again, is detached, or has no value although one
+    was due; all other cells are hatched. NaN and infinity have a separate color. Columns are equal
     numbers of steps. Shares go from white to blue, values of both signs from blue to orange. A few
     outliers do not stretch the colors: the bar is pointed where there are values beyond it.
 

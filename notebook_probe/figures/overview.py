@@ -112,7 +112,7 @@ def overview(
             axes = figure.add_axes(place(BOTTOM, LINES))
             draw_lines(axes, source, series, window, look, colour_of, beside)
             if shown is not None and look.x_axis == "step":
-                axes.set_xlim(shown.first, shown.last + 1)
+                axes.set_xlim(shown.first, shown.end + 1)
     return figure
 
 

@@ -107,8 +107,8 @@ def vectors(
     modules = [row.module for row in found.rows]
     if enlarged is not None and enlarged not in modules:
         raise UnknownNameError(f"no {quantity} of {enlarged!r} is there; {near(enlarged, modules)}")
-    if step is not None and not found.first <= step <= found.last:
-        raise ValueError(f"step={step!r}: shown are {found.first} to {found.last}")
+    if step is not None and not found.first <= step <= found.end:
+        raise ValueError(f"step={step!r}: shown are {found.first} to {found.end}")
     with drawing:
         return _drawn(found, quantity, found.colours(log), _places(found.rows, enlarged), step)
 
@@ -152,7 +152,7 @@ def _drawn(
     for place in places:
         _draw_picture(axes, found, place, scale)
     plain_axes(axes, grid=False)
-    axes.set_xlim(found.first, found.last + 1)
+    axes.set_xlim(found.first, found.end + 1)
     ticks(axes.xaxis, log=False)
     _name_rows(axes, places, names)
     axes.set_title(quantity, loc="left", color=SOFT, pad=8, fontproperties=HEADING)
@@ -178,7 +178,7 @@ def _draw_picture(
     axes: Axes, found: VectorPictures, place: RowPosition, scale: ColourScale
 ) -> None:
     top, bottom = place.top, place.top + place.high
-    box = (found.first, top), found.last + 1 - found.first, place.high
+    box = (found.first, top), found.end + 1 - found.first, place.high
     axes.add_patch(Rectangle(*box, hatch=HATCH, fill=False, edgecolor=EDGE, linewidth=0, zorder=-1))
     axes.add_patch(Rectangle(*box, fill=False, edgecolor=EDGE, linewidth=0.8, zorder=3))
     cells = _upright(found, found.shown(place.row))

@@ -158,12 +158,15 @@ def ratio_message(
         "columns": cells.shape[1],
         "first_step": 0,
         "last_step": 4 * cells.shape[1] - 1,
+        "end_step": 4 * cells.shape[1] - 1,
         "limit": 1.0,
         "signed": False,
         "lowest": float(finite.min()),
         "highest": float(finite.max()),
     }
-    return {**message, **changes}, [halves(cells), np.isnan(cells).astype(np.uint8).tobytes()]
+    starts = np.broadcast_to(4 * np.arange(cells.shape[1]), cells.shape).astype("<i4")
+    states = np.isnan(cells).astype(np.uint8)
+    return {**message, **changes}, [halves(cells), states.tobytes(), starts.tobytes()]
 
 
 def ratios() -> npt.NDArray[np.float64]:

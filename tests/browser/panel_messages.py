@@ -333,16 +333,26 @@ def heat_message(
     last_step: int | None = None,
     maximum: npt.ArrayLike | None = None,
     unmeasured: npt.ArrayLike | None = None,
+    carried: npt.ArrayLike | None = None,
+    offsets: npt.NDArray[np.unsignedinteger] | None = None,
+    before: Sequence[int] = (),
+    end_step: int | None = None,
     limits: tuple[float, float] | None = None,
     log: bool = True,
     colours: ColourMap = "value",
 ) -> tuple[HeatFrame, list[bytes]]:
-    """Rows x columns of means; NaN and infinity are marked unless they are ``unmeasured``."""
+    """Rows x columns of means; NaN and infinity are marked unless they are ``unmeasured``.
+
+    What is ``carried`` was measured before its column; ``offsets`` are the last measured steps.
+    """
     mean = np.asarray(cells, dtype="<f4")
     states = np.where(np.isfinite(mean), 0, 2).astype(np.uint8)
     if unmeasured is not None:
         states[np.asarray(unmeasured, dtype=bool)] = 1
     finite = mean[states == 0]
+    shown_states = states + (0 if carried is None else 4 * np.asarray(carried, np.uint8))
+    last = first_step + mean.shape[1] - 1 if last_step is None else last_step
+    within = np.empty(0, np.uint8) if offsets is None else offsets
     positive = finite[finite > 0]
     columns = mean.shape[1]
     largest = mean if maximum is None else np.asarray(maximum, dtype="<f4")
@@ -352,12 +362,16 @@ def heat_message(
         "v": VERSION,
         "type": "heat",
         "seq": seq,
-        "layout": [[(len(rows), size * columns)] for size in (4, 1, 4)],
+        "layout": [
+            [(len(rows), size * columns)] for size in (4, 1, 4, within.nbytes // states.size)
+        ],
         "quantity": quantity,
         "rows": list(rows),
         "columns": columns,
         "first_step": first_step,
-        "last_step": first_step + columns - 1 if last_step is None else last_step,
+        "last_step": last,
+        "end_step": last if end_step is None else end_step,
+        "before": list(before),
         "low": float(low) if np.isfinite(low) else None,
         "high": float(high) if np.isfinite(low) else None,
         "lowest": float(shown.min()) if shown.size else None,
@@ -365,7 +379,8 @@ def heat_message(
         "log": log,
         "colours": colours,
     }
-    return frame, [mean.tobytes(), states.tobytes(), largest.astype("<f4").tobytes()]
+    arrays = mean, shown_states.astype(np.uint8), largest.astype("<f4"), within
+    return frame, [array.tobytes() for array in arrays]
 
 
 def loss_curve() -> list[float | None]:

@@ -91,9 +91,10 @@ def check_zoom(panel: Panel) -> None:
 def check_value(record: nbp.OpenedRun, tip: str, module: str, name: str) -> None:
     """What hovering told is what was recorded, to the six digits that are shown.
 
-    A place of the heat map is the mean of several steps where there are more than pixels.
+    A place of the heat map is the mean of several steps where there are more than pixels, or the
+    value of a step before it.
     """
-    steps = re.search(r"steps? (\d+)(?:–(\d+))?", plain(tip))
+    steps = re.search(r"(?:steps?|measured at) (\d+)(?:–(\d+))?(?!.*measured at)", plain(tip))
     told = re.search(rf"{name}\s+(\S+)(?: at (\d+))?", plain(tip))
     assert steps is not None, tip
     assert told is not None, tip

@@ -109,7 +109,9 @@ def test_a_click_enlarges_a_module_and_a_click_in_it_draws_an_element(bare: Pane
     click(panel, 600, 170)
     expect(canvas(panel)).to_have_attribute("data-enlarged", PATHS[3])
     hover(panel, 600, 175)
-    expect(tip).to_contain_text(re.compile(rf"{PATHS[3]}\s+step (599|60[01])"))  # of a whole pixel
+    expect(tip).to_contain_text(
+        re.compile(rf"{PATHS[3]}\s+steps (596–599|600–603)")
+    )  # of a whole pixel
     expect(tip).to_contain_text("%")
     expect(tip).to_contain_text("click draws this as a line")
     text = tip.inner_text()
@@ -213,7 +215,7 @@ def test_the_slice_is_of_the_step_or_of_the_nearest_earlier_one(bare: PanelPage)
     panel = populate(bare.show(880), "histogram", source_of(stream))
     hover(panel, 100, 10)
     tip = panel.page.locator(".nbp-tip:visible")
-    expect(tip).to_contain_text("of step 19")
+    expect(tip).to_contain_text("measured at 19")
 
 
 def test_more_rows_than_there_is_room_for_are_scrolled_and_keys_move_through_them(

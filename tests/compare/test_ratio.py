@@ -159,3 +159,16 @@ def test_smoothing_is_a_running_median_of_what_is_there(values: list[float], row
         around = values[max(0, place - half) : place + half + 1]
         wanted = np.nan if np.isnan(value) else np.nanmedian(around)
         np.testing.assert_allclose(got[place], wanted)
+
+
+def test_a_ratio_stands_until_this_run_is_measured_again_and_compares_values_of_one_step() -> None:
+    """This run is measured at every 8th step, the other at every step; both fall."""
+    steps = np.arange(0, 64, 8)
+    falling = np.exp(-np.arange(70) / 10)
+    this = made("a", {"m": 3 * falling[steps]}, steps=steps.tolist(), logged={"loss": np.ones(70)})
+    found = ratio(this, made("b", {"m": falling}), "norm")
+    assert found is not None
+    assert (found.first, found.end) == (0, 69)
+    np.testing.assert_allclose(found.apart, np.log10(3), rtol=1e-5)
+    np.testing.assert_array_equal(found.measured[0], np.repeat(steps, [8] * 7 + [14]))
+    assert (found.state == MEASURED).all()

@@ -295,3 +295,28 @@ def test_a_divergence_does_not_stretch_the_colours_and_the_bar_points_beyond_the
     calm = image.to_rgba(image.get_array())[0, :290, 1]
     assert np.ptp(calm) > 0.2, "what was before it is told apart"
     assert bar._colorbar.extend == "max"
+
+
+def cells_of(axes: Axes) -> Any:
+    """Drawn values, NaN where there is none."""
+    return np.ma.filled(np.ma.asarray(axes.images[0].get_array()), np.nan)
+
+
+def test_a_value_stands_in_a_picture_until_the_next_one_and_up_to_the_last_step() -> None:
+    """Steps 0, 16 and 2,000 of 2,050 are measured, in columns of 4 steps; the last has 2."""
+    stream = FakeStream("every_1", ["a", "b"], ["norm", "loss"])
+    values = np.full((2050, 2), np.nan)
+    values[[0, 16, 2000]] = [[1, 10], [2, 20], [3, 30]]
+    stream.append(range(2050), norm=values, loss=1.0)
+    source = FakeSource(stream, modules=("a", "b"))
+    axes = heat(source, "norm").axes[0]
+    assert axes.get_xlim() == (0, 2050)
+    assert [*axes.images[0].get_extent()] == [0, 2052, 2, 0]
+    cells = cells_of(axes)
+    starts = 4 * np.arange(cells.shape[1])
+    stands = np.select([starts < 16, starts < 2000], [1, 2], 3)
+    np.testing.assert_array_equal(cells, [stands, 10 * stands])
+    source.events = (Event(1000, START_MS, "detach", "norm at b, every(1)"),)
+    cells = cells_of(heat(source, "norm").axes[0])
+    np.testing.assert_array_equal(np.isnan(cells[1]), (starts >= 1000) & (starts < 2000))
+    assert not np.isnan(cells[0]).any()

@@ -233,6 +233,8 @@ interface HeatFrame {
   columns: number;
   first_step: number;
   last_step: number;
+  end_step: number;
+  before: Array<number>;
   low: number | null;
   high: number | null;
   lowest: number | null;
@@ -434,6 +436,7 @@ interface RatioFrame {
   columns: number;
   first_step: number;
   last_step: number;
+  end_step: number;
   limit: number;
   signed: boolean;
   lowest: number | null;
@@ -666,6 +669,7 @@ interface VectorsFrame {
   columns: number;
   first_step: number;
   last_step: number;
+  end_step: number;
   keys: Array<string>;
   at: Array<number | null>;
   low_edges: Array<number | null>;

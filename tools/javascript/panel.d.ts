@@ -20,14 +20,16 @@ interface HeatCells {
   states: Uint8Array;
 }
 
-type DecodedHeat = HeatFrame & HeatCells & { ratio?: undefined };
+/** What tells the step at which a cell was measured. */
+type MeasuredCells = { carried: Uint8Array; gaps: Uint8Array; offsets: Uint8Array | Uint16Array | Uint32Array };
+type DecodedHeat = HeatFrame & HeatCells & MeasuredCells & { ratio?: undefined };
 /** The ratio to another run in the form of a heat map. */
 type DecodedRatio = Omit<RatioFrame, "type"> &
-  HeatCells & { low: number; high: number; log: false; colours: "sign"; ratio: true };
+  HeatCells & { steps: Int32Array; low: number; high: number; log: false; colours: "sign"; ratio: true };
 type ShownHeat = DecodedHeat | DecodedRatio;
 
 type VectorRow = VectorFrameRow & { values: Float32Array; last: Float32Array };
-type DecodedVectors = Omit<VectorsFrame, "rows"> & { rows: VectorRow[] };
+type DecodedVectors = Omit<VectorsFrame, "rows"> & { rows: VectorRow[]; steps: Int32Array };
 
 /** A module, or an entry below one, in the tree. */
 interface TreeRow {
@@ -248,8 +250,6 @@ interface WholeFrame {
 }
 
 /** Columns that were saved with a page: a heat map, and the last measured step of each column. */
-type SavedHeat = DecodedHeat & { at: number[] };
-
 /** What the panel needs of a widget's model, or of what stands in for one. */
 interface Comm {
   send(message: unknown): void;

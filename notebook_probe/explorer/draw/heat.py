@@ -6,6 +6,7 @@ from collections import OrderedDict
 from typing import TypeAlias
 
 from notebook_probe.explorer.draw.heat_rows import folded, within
+from notebook_probe.explorer.draw.measured_steps import before_steps, cell_states, measured_offsets
 from notebook_probe.explorer.draw.view import panel_plot
 from notebook_probe.explorer.messages.axis_entries import axis_order
 from notebook_probe.explorer.messages.selection import PanelSelection
@@ -51,16 +52,20 @@ class Heat:
             log=selection.log_heat,
         )
         n_rows, n_cells = grid.mean.shape
+        offsets = measured_offsets(grid)
+        sizes = 4, 1, 4, offsets.nbytes // grid.state.size
         message: HeatFrame = {
             "v": VERSION,
             "type": "heat",
             "seq": 0,
-            "layout": [[(n_rows, size * n_cells)] for size in (4, 1, 4)],
+            "layout": [[(n_rows, size * n_cells)] for size in sizes],
             "quantity": selection.home,
             "rows": list(grid.modules),
             "columns": n_cells,
             "first_step": grid.first,
             "last_step": grid.last,
+            "end_step": grid.end,
+            "before": before_steps(grid),
             "low": scale.low,
             "high": scale.high,
             "lowest": scale.lowest,
@@ -68,7 +73,7 @@ class Heat:
             "log": scale.log,
             "colours": scale.colours,
         }
-        arrays = (grid.mean.astype("<f4"), grid.state, grid.maximum.astype("<f4"))
+        arrays = (grid.mean.astype("<f4"), cell_states(grid), grid.maximum.astype("<f4"), offsets)
         return message, [memoryview(array.tobytes()) for array in arrays]
 
     def _reduced(self, quantity: str, columns: int, window: Window) -> HeatGrid:

@@ -10,6 +10,7 @@ import numpy as np
 from notebook_probe.compare.ratio_grid import Ratio
 from notebook_probe.record.format.source import ROOT
 from notebook_probe.record.views.thinning.heat_grid import Grid
+from notebook_probe.record.views.thinning.standing import NO_GAP
 
 __all__ = ["folded", "ratio_rows", "within"]
 
@@ -30,6 +31,8 @@ def within(grid: Grid, places: Sequence[str]) -> Grid:
         mean=grid.mean[kept],
         maximum=grid.maximum[kept],
         state=grid.state[kept],
+        measured=grid.measured[kept],
+        gap=grid.gap[kept],
     )
 
 
@@ -37,7 +40,7 @@ def folded(grid: Grid, folds: Sequence[str]) -> Grid:
     """Merge each folded module and everything below it into one row; keep the other rows.
 
     It has the mean of their means and the largest of their largest; a cell is not measured where
-    none of them is, and not finite where one of them is not.
+    none of them is, and not finite where one of them is not. Its step is that of the newest value.
     """
     wanted = {*folds}
     names = [_topmost(entry, wanted) or entry for entry in grid.modules] if wanted else []
@@ -57,14 +60,21 @@ def folded(grid: Grid, folds: Sequence[str]) -> Grid:
         mean=mean,
         maximum=np.where(n > 0, largest, np.nan),
         state=state,
+        measured=np.maximum.reduceat(grid.measured, starts, axis=0),
+        gap=np.where(n > 0, NO_GAP, np.maximum.reduceat(grid.gap, starts, axis=0)),
     )
 
 
 def ratio_rows(found: Ratio, places: Sequence[str], folds: Sequence[str]) -> Ratio:
     """Select and fold the rows of the ratio of two runs."""
-    cells = Grid(found.modules, found.first, found.size, found.apart, found.apart, found.state)
+    cells = Grid(
+        found.modules, found.first, found.size, found.apart, found.apart, found.state,
+        found.measured, np.zeros_like(found.state), found.end,
+    )  # fmt: skip
     grid = folded(within(cells, places), folds)
-    return replace(found, modules=grid.modules, apart=grid.mean, state=grid.state)
+    return replace(
+        found, modules=grid.modules, apart=grid.mean, state=grid.state, measured=grid.measured
+    )
 
 
 def _nearest(entry: str, wanted: set[str]) -> str:

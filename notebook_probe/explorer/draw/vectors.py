@@ -13,7 +13,7 @@ from notebook_probe.explorer.draw.view import panel_plot
 from notebook_probe.explorer.messages.axis_entries import axis_order
 from notebook_probe.explorer.messages.glyphs import glyph_of
 from notebook_probe.explorer.messages.selection import PanelSelection
-from notebook_probe.explorer.messages.vector_frames import VectorFrameRow, VectorsFrame
+from notebook_probe.explorer.messages.vector_frames import NEVER, VectorFrameRow, VectorsFrame
 from notebook_probe.explorer.messages.wire import VERSION, Frame
 from notebook_probe.record.format.source import Source
 from notebook_probe.record.views.thinning import vector_pictures as pictures
@@ -47,16 +47,23 @@ def _frame(found: pictures.VectorPictures, selection: PanelSelection) -> Frame:
     scale = found.colours(selection.log_heat)
     cells = np.concatenate([row.cells for row in found.rows])
     last = np.concatenate([row.last for row in found.rows]).astype("<f4")
+    measured = np.stack([row.measured for row in found.rows])
+    steps = np.where(measured < 0, NEVER, measured - found.first).astype("<i4")
     message: VectorsFrame = {
         "v": VERSION,
         "type": "vectors",
         "seq": 0,
-        "layout": [[(len(cells), 2 * cells.shape[1])], [(1, 4 * len(last))]],
+        "layout": [
+            [(len(cells), 2 * cells.shape[1])],
+            [(1, 4 * len(last))],
+            [(len(steps), 4 * steps.shape[1])],
+        ],
         "quantity": quantity,
         "rows": [_told(row) for row in found.rows],
         "columns": found.columns,
         "first_step": found.first,
         "last_step": found.last,
+        "end_step": found.end,
         "keys": [] if axis is None else [element_key(axis, index) for index in kept],
         "at": [] if axis is None else _finite([axis.coords[axis.name][k] for k in kept]),
         "low_edges": [] if edges is None else _finite(edges[0][kept]),
@@ -69,7 +76,7 @@ def _frame(found: pictures.VectorPictures, selection: PanelSelection) -> Frame:
         "log": scale.log,
         "colours": scale.colours,
     }
-    return message, [memoryview(halves(cells).tobytes()), memoryview(last.tobytes())]
+    return message, [memoryview(one.tobytes()) for one in (halves(cells), last, steps)]
 
 
 def _told(row: pictures.VectorRow) -> VectorFrameRow:

@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import replace
-from typing import Any
 
 import numpy as np
 
@@ -20,9 +19,11 @@ from notebook_probe.explorer.parts.looks import LookRow, LooksPart
 from notebook_probe.graph.recorded import recorded_graph
 from notebook_probe.record.format.source import Source
 
-__all__ = ["N_COLUMNS", "SavedFrames", "alone", "whole", "whole_lines"]
+__all__ = ["HEAT_BYTES", "N_COLUMNS", "SavedFrames", "alone", "whole", "whole_lines"]
 
 N_COLUMNS = 600
+HEAT_BYTES = FIVE_DIGITS, RAW, FIVE_DIGITS, RAW
+"""Bytes that are kept of each float32 of a heat map's buffers."""
 
 
 class SavedFrames:
@@ -43,15 +44,13 @@ class SavedFrames:
         frame = painter.frame(self._source, whole(selection, quantity), n_columns)
         if frame is None:
             return None
-        message, buffers = frame
-        steps = self._measured_steps(quantity, message)
-        return coded({**message, "at": steps}, buffers, [FIVE_DIGITS, RAW, FIVE_DIGITS])
+        return coded(*frame, HEAT_BYTES)
 
     def vectors(self, quantity: str, selection: PanelSelection) -> bytes | None:
         """Return the vectors of a quantity over all steps; None if there is no value."""
         painter = self._vectors.setdefault(quantity, Vectors())
         frame = painter.frame(self._source, whole(selection, quantity), N_COLUMNS)
-        return None if frame is None else coded(*frame, [RAW, EXACT])
+        return None if frame is None else coded(*frame, [RAW, EXACT, RAW])
 
     def lines(self, series: list[Series], selection: PanelSelection) -> Frame:
         """Return the recorded values of some series, and their averages, thinned for the panel."""
@@ -96,17 +95,6 @@ class SavedFrames:
         rows = np.unique(np.linspace(0, n_rows - 1, N_COLUMNS).astype(np.int64))
         seconds = (longest.times(0, n_rows)[rows] - origin_ms) / 1000.0
         return {"steps": longest.steps(0, n_rows)[rows].tolist(), "seconds": seconds.tolist()}
-
-    def _measured_steps(self, quantity: str, frame: Mapping[str, Any]) -> list[int]:
-        """Return the last measured step of each column; -1 where there is none."""
-        streams = self._source.streams.values()
-        held = [s.steps() for s in streams if any(one.name == quantity for one in s.variables)]
-        first, last, columns = (frame[key] for key in ("first_step", "last_step", "columns"))
-        steps = np.unique(np.concatenate(held))
-        steps = steps[(steps >= first) & (steps <= last)]
-        found = np.full(columns, -1)
-        found[(steps - first) // ((last + 1 - first) // columns)] = steps
-        return [int(step) for step in found]
 
 
 def alone(selection: PanelSelection) -> PanelSelection:

@@ -7,8 +7,8 @@ from typing import Any
 
 from notebook_probe.explorer.draw.heat import Heat
 from notebook_probe.explorer.draw.lines.lines import Lines
-from notebook_probe.explorer.handed_on.coding import EXACT, FIVE_DIGITS, RAW, coded
-from notebook_probe.explorer.handed_on.frames import N_COLUMNS, whole, whole_lines
+from notebook_probe.explorer.handed_on.coding import EXACT, coded
+from notebook_probe.explorer.handed_on.frames import HEAT_BYTES, N_COLUMNS, whole, whole_lines
 from notebook_probe.explorer.messages.selection import PanelSelection, Series
 from notebook_probe.explorer.messages.wire import VERSION
 from notebook_probe.explorer.parts.history import CheckpointHistory
@@ -40,7 +40,7 @@ class SavedLeft:
         if left is None:
             return None
         frame = named("left_heat", Heat().frame(left, whole(selection, quantity), N_COLUMNS))
-        return None if frame is None else coded(*frame, [FIVE_DIGITS, RAW, FIVE_DIGITS])
+        return None if frame is None else coded(*frame, HEAT_BYTES)
 
     def lines(self, series: Sequence[Series], selection: PanelSelection) -> bytes | None:
         """Return the lines of the parent branch; None if there is no parent branch."""

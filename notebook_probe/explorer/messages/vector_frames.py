@@ -6,7 +6,10 @@ from typing import Literal, TypeAlias, TypedDict
 
 from notebook_probe.record.views.thinning.colour_scale import ColourMap
 
-__all__ = ["Glyph", "VectorFrameRow", "VectorsFrame"]
+__all__ = ["NEVER", "Glyph", "VectorFrameRow", "VectorsFrame"]
+
+NEVER = -(2**31)
+"""Step of a column without a vector."""
 
 Glyph: TypeAlias = Literal["bars", "curve", "dashes", ""]
 """Sign of a vector: bins or channels, a spectrum, heads; none if it is not drawn."""
@@ -27,7 +30,8 @@ class VectorsFrame(TypedDict):
 
     buffers: [0] the upper halves of float32 means (element, column), row-major, rows one after the
     other: NaN where nothing was measured, infinity where something was not finite; [1] float32: the
-    last vector of each row.
+    last vector of each row; [2] int32 (row, column): step at which a column's vector was measured,
+    from ``first_step``, which may be before the column; `NEVER` without a vector.
     """
 
     v: int
@@ -40,6 +44,8 @@ class VectorsFrame(TypedDict):
     columns: int
     first_step: int
     last_step: int
+    end_step: int
+    """Last step that the run has in the last column."""
     keys: list[str]
     """Names of the elements' series.
 

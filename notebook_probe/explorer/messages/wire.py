@@ -278,8 +278,12 @@ class LinesFrame(TypedDict):
 class HeatFrame(TypedDict):
     """The heat map: block reductions of rows x columns.
 
-    buffers: [0] float32 mean (row, column), row-major; [1] uint8 state (row, column):
-    0 value, 1 not measured, 2 contains NaN or infinity; [2] float32 maximum of each block.
+    buffers: [0] float32 mean (row, column), row-major; [1] uint8 state (row, column): 0 value, 1
+    not measured, 2 contains NaN or infinity, and 4 more if it was measured before the column, 8
+    more where the series had ended, 16 more where it had no value when due; [2] float32 maximum of
+    each block; [3] unsigned integers (row, column), of the least width that holds a column's steps:
+    last measured step of the cell from the column's first, 0 where nothing was measured in it;
+    empty if each column is one step.
     """
 
     v: int
@@ -292,6 +296,10 @@ class HeatFrame(TypedDict):
     first_step: int
     last_step: int
     """Column c covers steps first + c*(last+1-first)/columns up to the next column's."""
+    end_step: int
+    """Last step that the run has in the last column."""
+    before: list[int]
+    """Step of the value that each row has before the first column, -1 for none; mostly empty."""
     low: float | None
     high: float | None
     """Ends of the colors; None without a finite value (without a positive one when ``log``)."""

@@ -14,6 +14,7 @@ from notebook_probe.explorer.draw.heat import n_columns
 from notebook_probe.explorer.draw.heat_rows import ratio_rows
 from notebook_probe.explorer.messages.axis_entries import axis_order
 from notebook_probe.explorer.messages.selection import PanelSelection
+from notebook_probe.explorer.messages.vector_frames import NEVER
 from notebook_probe.explorer.messages.wire import VERSION, Frame
 
 __all__ = ["PartedRow", "PartingMessage", "RatioFrame", "RunDivergence"]
@@ -25,7 +26,9 @@ WIDTH = 450
 class RatioFrame(TypedDict):
     """Ratio of two runs as a heat map, in decades or in spreads.
 
-    buffers: [0] upper halves of float32 (row, column), row-major; [1] uint8 state as in a heat map.
+    buffers: [0] upper halves of float32 (row, column), row-major; [1] uint8 state: 0 value, 1 not
+    measured, 2 contains NaN or infinity; [2] int32 step at which this run was measured, from
+    ``first_step``, which may be before the column; `NEVER` without a value.
     """
 
     v: int
@@ -37,6 +40,8 @@ class RatioFrame(TypedDict):
     columns: int
     first_step: int
     last_step: int
+    end_step: int
+    """Last step that this run has in the last column."""
     limit: float
     """End of the color scale: 1 decade, or 3 spreads."""
     signed: bool
@@ -133,12 +138,14 @@ class RunDivergence:
             "columns": ratio.apart.shape[1],
             "first_step": ratio.first,
             "last_step": ratio.last,
+            "end_step": ratio.end,
             "limit": ratio.limit,
             "signed": ratio.is_signed,
             "lowest": float(finite.min()) if finite.size else None,
             "highest": float(finite.max()) if finite.size else None,
         }
-        buffers = halves(ratio.apart), ratio.state
+        steps = np.where(ratio.measured < 0, NEVER, ratio.measured - ratio.first)
+        buffers = halves(ratio.apart), ratio.state, steps.astype("<i4")
         return message, [memoryview(one.tobytes()) for one in buffers]
 
     def _parting(self, selection: PanelSelection, rows: Sequence[str]) -> PartingMessage:

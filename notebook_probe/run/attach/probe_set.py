@@ -22,7 +22,7 @@ from notebook_probe.record.format.source import ModuleRow
 from notebook_probe.run.attach.armed_schedules import ArmedSchedules
 from notebook_probe.run.attach.attachment import Attachment, ProbeKey
 from notebook_probe.run.attach.default_places import resolve_at_default_places
-from notebook_probe.run.attach.in_words import counted, description, sentence
+from notebook_probe.run.attach.in_words import counted, description, ended, sentence
 from notebook_probe.run.attach.module_table import module_table
 from notebook_probe.run.attach.presets import resolve_presets
 from notebook_probe.run.attach.request import Resolver, resolve
@@ -56,6 +56,9 @@ class ProbeColumns(Protocol):
 
 class ModelRecord(Events, Protocol):
     """Record of the model's modules and events."""
+
+    def event(self, step: int, kind: str, text: str, detail: str = "") -> None:
+        """Note it, in words; ``detail`` is JSON for programs."""
 
     def follow_model(self, modules: Sequence[ModuleRow]) -> None:
         """Note that the model now has these modules."""
@@ -306,9 +309,11 @@ class ProbeSet:
         with self._changing:
             self._follow_model()
             added, removed = self._measure(step)
-        for kind, probes in (("attach", added), ("detach", removed)):
-            if probes:
-                self._record.event(step, kind, sentence(probes))
+        if added:
+            self._record.event(step, "attach", sentence(added))
+        if removed:
+            detail = ended(removed, self._wanted.values())
+            self._record.event(step, "detach", sentence(removed), detail)
 
     @whole
     def measure_beside(self, probes: Sequence[Probe], step: int) -> None:

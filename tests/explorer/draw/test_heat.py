@@ -8,8 +8,11 @@ import numpy as np
 import pytest
 
 from notebook_probe.explorer.draw.heat import Heat
+from notebook_probe.explorer.draw.measured_steps import CARRIED, GAP
 from notebook_probe.explorer.messages.selection import PanelSelection
 from notebook_probe.record.format.missing import MEASURED_NAN
+from notebook_probe.record.format.source import Event
+from notebook_probe.record.views.thinning.standing import ENDED
 from tests.explorer.fakes import FakeSource, FakeStream
 
 
@@ -23,7 +26,7 @@ def drawn(
     shape = (len(message["rows"]), message["columns"])
     mean, state, maximum = (
         np.frombuffer(buffer, dtype).reshape(shape)
-        for buffer, dtype in zip(buffers, ("<f4", "u1", "<f4"), strict=True)
+        for buffer, dtype in zip(buffers[:3], ("<f4", "u1", "<f4"), strict=True)
     )
     return dict(message), mean, state, maximum
 
@@ -94,7 +97,8 @@ def test_rows_come_from_the_streams_that_hold_them_in_definition_order() -> None
     slow.append(range(0, 100, 10), norm=np.column_stack([np.arange(10), np.full(10, np.nan)]))
     message, mean, state, _ = drawn(FakeSource(fast, slow), HOME)
     assert message["rows"] == ["a", "c"]
-    assert not state.any(), "between two rows of a slow schedule its value stands"
+    assert set(state.ravel().tolist()) == {0, CARRIED}
+    assert not state[:, ::10].any(), "between two rows of a slow schedule its value stands"
     np.testing.assert_array_equal(mean[0], np.repeat(np.arange(10.0), 10))
     np.testing.assert_array_equal(mean[1], np.full(100, 3.0))
 
@@ -106,14 +110,22 @@ def test_a_module_that_changed_its_schedule_is_one_row() -> None:
     message, mean, state, _ = drawn(FakeSource(before, after), HOME)
     assert message["rows"] == ["a"]
     np.testing.assert_array_equal(mean[0], np.repeat([1.0, 2.0], [50, 46]))
-    assert not state.any()
+    assert set(np.flatnonzero(state == 0)) == {*range(50), *range(50, 100, 5)}
+    assert not (state % CARRIED).any()
 
 
-def test_a_long_pause_of_a_schedule_is_not_measured() -> None:
+def test_a_long_pause_of_a_schedule_is_hatched_only_from_where_it_was_detached() -> None:
     stream = FakeStream("every_1", ["a"], ["norm"])
     stream.append([*range(20), *range(60, 80)], norm=1.0)
-    _, _, state, _ = drawn(FakeSource(stream), HOME)
+    source = FakeSource(stream)
+    _, mean, state, _ = drawn(source, HOME)
     assert set(np.flatnonzero(state[0])) == set(range(20, 60))
+    assert (state[0, 20:60] == CARRIED).all()
+    assert (mean == 1).all()
+    source.events = (Event(30, 0, "detach", "norm at a, every(1)"),)
+    _, _, state, _ = drawn(source, HOME)
+    assert set(np.flatnonzero(state[0] == CARRIED)) == set(range(20, 30))
+    assert set(np.flatnonzero(state[0] == 1 + GAP * ENDED)) == set(range(30, 60))
 
 
 def test_a_zoomed_map_reads_its_own_rows_only() -> None:

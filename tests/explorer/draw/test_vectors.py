@@ -77,7 +77,7 @@ def drawn(source: Any, home: str = "histogram", view: Vectors | None = None, **c
     """The message, cells of each row (element, column), and its last vector."""
     frame = (view or Vectors()).frame(source, PanelSelection(home, **chosen), 700)
     assert frame is not None
-    message, (halves, last) = frame
+    message, (halves, last, _) = frame
     cells = (np.frombuffer(halves, "<u2").astype("<u4") << 16).view("<f4")
     cells = cells.reshape(-1, message["columns"])
     ends = np.cumsum([row["n"] for row in message["rows"]])[:-1]

@@ -10,6 +10,7 @@ import numpy as np
 import pytest
 
 from notebook_probe.explorer import Panel
+from notebook_probe.explorer.draw.measured_steps import CARRIED
 from notebook_probe.explorer.draw.view import fresh_selection
 from notebook_probe.explorer.handed_on import saved_panel
 from notebook_probe.explorer.handed_on.package import GRAPH, Looked, Package, Packer, Place
@@ -69,7 +70,10 @@ def test_cells_are_the_means_and_maxima_of_the_recorded_steps(long_source: FakeS
         assert np.isnan(cells[2, 1300 // size])
     states = np.frombuffer(found.buffers[1], np.uint8).reshape(3, columns)
     assert states[1, 700 // size] == 2
-    assert told["at"] == list(range(size - 1, N_STEPS, size))
+    offsets = np.frombuffer(found.buffers[3], np.uint8).reshape(3, columns)
+    lasts = size - 1 - known[:, :, ::-1].argmax(2)
+    measured = states % CARRIED != 1
+    np.testing.assert_array_equal(offsets[measured & known.any(2)], lasts[measured & known.any(2)])
 
 
 def test_a_line_holds_recorded_values_at_their_steps(long_source: FakeSource) -> None:
@@ -158,7 +162,7 @@ def test_what_a_growing_run_gains_is_in_the_next_package(long_source: FakeSource
     n_read = long_source.given[0].n_values_read
     long_source.given[0].append([N_STEPS], grad_norm=[[1, 2, 3]], weight_norm=[[1, 2, 3]])
     text = packer.package(looked, status.head(), "file").text
-    assert unpacked(text).frames["heat", "grad_norm"].message["at"][-1] == N_STEPS
+    assert unpacked(text).frames["heat", "grad_norm"].message["end_step"] == N_STEPS
     assert long_source.given[0].n_values_read - n_read < 100, "what was read is not read again"
 
 

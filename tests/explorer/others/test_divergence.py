@@ -35,7 +35,7 @@ def frames(folder: Path, *others: str, **changes: Any) -> dict[str, tuple[Any, A
 
 def cells(frame: tuple[Any, Any]) -> npt.NDArray[np.float32]:
     """Decades (module, column); NaN where the state says that something was not measured."""
-    message, [numbers, states] = frame
+    message, [numbers, states, _] = frame
     shape = len(message["rows"]), message["columns"]
     far = (np.frombuffer(numbers, "<u2").astype("<u4") << 16).view("<f4").reshape(shape).copy()
     far[np.frombuffer(states, np.uint8).reshape(shape) == 1] = np.nan

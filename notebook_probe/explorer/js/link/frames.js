@@ -55,20 +55,28 @@ export function decodeLines(message, buffers) {
   return { ...message, series };
 }
 
+// In a state: measured before the column; times the reason of a gap.
+const [CARRIED, GAP] = [4, 8];
+
 /**
- * Row-major blocks: mean, state (0 value, 1 not measured, 2 NaN or infinite), maximum.
+ * Row-major blocks: mean, state (0 value, 1 not measured, 2 NaN or infinite), maximum, and where in its
+ * column each was measured last.
  * @param {HeatFrame} message
  * @param {Buffers} buffers
  * @returns {DecodedHeat}
  */
 export function decodeHeat(message, buffers) {
   const index = new Map(message.rows.map((module, row) => [module, row]));
+  const states = bytesOf(buffers[1]);
   return {
     ...message,
     index,
     mean: floatsOf(buffers[0]),
-    states: bytesOf(buffers[1]),
+    states: states.map((state) => state % CARRIED),
+    carried: states.map((state) => Number((state & CARRIED) > 0)),
+    gaps: states.map((state) => Math.floor(state / GAP)),
     maximum: floatsOf(buffers[2]),
+    offsets: countsOf(buffers[3], states.length),
   };
 }
 
@@ -90,7 +98,22 @@ export function decodeVectors(message, buffers) {
     const values = cells.subarray(from * message.columns, first * message.columns);
     return { ...row, values, last: last.subarray(from, first) };
   });
-  return { ...message, rows };
+  return { ...message, rows, steps: stepsOf(buffers[2]) };
+}
+
+/**
+ * Whole numbers of one, two or four bytes, as many as there are; none of an empty buffer.
+ * @param {ArrayBufferView} view
+ */
+function countsOf(view, count) {
+  const bytes = bytesOf(view).slice();
+  if (bytes.length === 2 * count) return new Uint16Array(bytes.buffer);
+  return bytes.length === 4 * count ? new Uint32Array(bytes.buffer) : bytes;
+}
+
+/** @param {ArrayBufferView} view */
+export function stepsOf(view) {
+  return new Int32Array(bytesOf(view).slice().buffer);
 }
 
 /** @param {ArrayBufferView} view */

@@ -21,11 +21,11 @@ export function stepRange(state) {
     return { low: state.selection.window[0], high: state.selection.window[1] };
   const ends = [];
   const home = homeFrame(state);
-  if (home?.columns) ends.push(home.first_step, home.last_step + 1);
+  if (home?.columns) ends.push(home.first_step, home.end_step + 1);
   for (const series of state.lines?.series ?? []) {
     if (series.n) ends.push(series.first_step, series.last_step);
   }
-  if (state.left?.heat && home?.columns) ends.push(state.left.heat.last_step + 1);
+  if (state.left?.heat && home?.columns) ends.push(state.left.heat.end_step + 1);
   for (const series of state.left?.lines?.series ?? []) if (series.n) ends.push(series.last_step);
   if (!ends.length) return null;
   const low = Math.min(...ends);

@@ -46,5 +46,12 @@ function paintStrip(canvas, path, { heatPicture }) {
   if (!place) return;
   const { image } = heatPicture;
   const context = penOf(canvas);
-  context.drawImage(image, 0, place[0], image.width, place[1], 0, 0, canvas.width, canvas.height);
+  const [top, rows] = place;
+  // A scaled row would blend with the rows around it, and with their hatching: first its columns, then its height.
+  const height = rows === 1 ? 1 : canvas.height;
+  context.drawImage(image, 0, top, image.width, rows, 0, 0, canvas.width, height);
+  if (rows > 1) return;
+  context.imageSmoothingEnabled = false;
+  context.globalCompositeOperation = "copy";
+  context.drawImage(canvas, 0, 0, canvas.width, 1, 0, 0, canvas.width, canvas.height);
 }

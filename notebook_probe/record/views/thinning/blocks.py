@@ -7,6 +7,7 @@ memory and the cost of a picture depend on its width, not on the length of the r
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -14,13 +15,39 @@ import numpy.typing as npt
 from notebook_probe.record.format.missing import measured
 from notebook_probe.record.format.source import Floats, Steps
 
-__all__ = ["BlockThinner", "Blocks"]
+__all__ = ["BlockRows", "BlockThinner", "Blocks", "Latest"]
 
 SLAB_ROWS = 8192
 """Rows reduced at a time: bounds the memory when a whole run is fed at once."""
 
+COLUMNS_PER_GAP = 8
+"""A complete round may lack one of so many columns, at least one; most columns have a value."""
+
 Counts = npt.NDArray[np.int64]
 Doubles = npt.NDArray[np.float64]
+Mask = npt.NDArray[np.bool_]
+Rows = npt.NDArray[np.intp]
+
+
+@dataclass(frozen=True, slots=True)
+class Latest:
+    """Latest measured value of each column, and its step; arrays are (row, column)."""
+
+    steps: Steps
+    values: Floats
+
+
+@dataclass(frozen=True, slots=True)
+class BlockRows:
+    """Rows to add, or blocks of ``n_rows`` rows each; arrays are (block, column)."""
+
+    steps: Steps
+    """(block,) First step of each."""
+    mean: Floats
+    maximum: Floats
+    n_rows: int
+    latest: Latest
+    """Last value measured in each block; what stands where nothing was measured is not read."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,6 +65,12 @@ class Blocks:
     n_finite: Counts
     n_nonfinite: Counts
     """Measured values that are NaN or infinite; cells not measured are in neither count."""
+    last_steps: Steps
+    """Step of the last measured value; -1 where there is none."""
+    last_values: Floats
+    """The last measured value itself, finite or not; NaN where there is none."""
+    round_steps: Steps
+    """(block,) Step of the last complete round, see `BlockThinner.feed`; -1 without one."""
 
     def coarser(self, size: int) -> Blocks:
         """Return these blocks merged to blocks of ``size`` steps."""
@@ -47,6 +80,7 @@ class Blocks:
         n_finite = np.add.reduceat(self.n_finite, starts)
         with np.errstate(invalid="ignore"):
             mean = (np.add.reduceat(sums, starts) / n_finite).astype(np.float32)
+        last_steps, last_values = _last_ones(self.last_steps, self.last_values, starts)
         return Blocks(
             size=size,
             first_steps=numbers * size,
@@ -55,6 +89,9 @@ class Blocks:
             maximum=np.fmax.reduceat(self.maximum, starts),
             n_finite=n_finite,
             n_nonfinite=np.add.reduceat(self.n_nonfinite, starts),
+            last_steps=last_steps,
+            last_values=last_values,
+            round_steps=np.maximum.reduceat(self.round_steps, starts),
         )
 
 
@@ -86,9 +123,16 @@ class BlockThinner:
         self._maxima = np.empty((0, 0))
         self._finite = np.empty((0, 0), np.int64)
         self._nonfinite = np.empty((0, 0), np.int64)
+        self._last_steps = np.empty((0, 0), np.int64)
+        self._last_values = np.empty((0, 0), np.float32)
+        self._rounds = np.empty(0, np.int64)
+        self._known = np.zeros(0, bool)
 
-    def feed(self, steps: Steps, values: Floats) -> None:
+    def feed(self, steps: Steps, values: Floats, turns_from: float = np.inf) -> None:
         """Add rows.
+
+        A row in which the quantity was due at all columns is a complete round: a column without a
+        value there had none to give. Before ``turns_from`` every row with a value is one.
 
         Parameters
         ----------
@@ -97,31 +141,38 @@ class BlockThinner:
         values : float32 array, (row, column)
             As read from a record, where an unmeasured cell differs from a NaN by its bits. May be
             wider than before: columns are only ever appended.
+        turns_from : float
+            First step from which columns may be measured in turns: from there on a row is a
+            complete round if nearly all columns with values have one in it, see `COLUMNS_PER_GAP`.
         """
         for first in range(0, len(steps), SLAB_ROWS):
             slab = slice(first, first + SLAB_ROWS)
-            self._append(steps[slab], values[slab], values[slab], 1)
+            rows, values_there = steps[slab], values[slab]
+            known = measured(values_there)
+            latest = Latest(np.broadcast_to(rows[:, None], known.shape), values_there)
+            self._append(BlockRows(rows, values_there, values_there, 1, latest), known, turns_from)
 
-    def feed_means(self, steps: Steps, mean: Floats, maximum: Floats, n_rows: int) -> None:
-        """Add what a pyramid has of some blocks of ``n_rows`` rows, each at its first step.
+    def feed_means(self, blocks: BlockRows, turns_from: float = np.inf) -> None:
+        """Add what a pyramid has of some blocks of rows, each at its first step.
 
         Every row of a block counts as measured where any is. Of a block with a value that is not
         finite nothing else is known.
         """
-        self._append(steps, mean, maximum, n_rows)
+        self._append(blocks, measured(blocks.mean), turns_from)
 
-    def _append(self, steps: Steps, mean: Floats, maximum: Floats, n_rows: int) -> None:
+    def _append(self, added: BlockRows, known: Mask, turns_from: float) -> None:
         """Put ``steps`` at the end, reduced to blocks of a size with which there is room for all.
 
         Only the steps determine the size, so the values are read once.
         """
+        mean, maximum, n_rows = added.mean, added.maximum, added.n_rows
         self._widen(mean.shape[1])
-        numbers = self._make_room(steps)
+        numbers = self._make_room(added.steps)
         starts = _starts(numbers)
         if not len(starts):
             return
         finite = np.isfinite(mean)
-        lost = measured(mean) & ~finite
+        lost = known & ~finite
         # In float64: the sum of many float32 values loses digits.
         sums = np.add.reduceat(np.where(finite, mean, np.float32(0)), starts, dtype=np.float64)
         maxima = np.maximum.reduceat(np.where(finite, maximum, np.float32(-np.inf)), starts)
@@ -132,8 +183,29 @@ class BlockThinner:
         self._finite = np.concatenate([self._finite, n_finite * n_rows])
         n_lost = np.add.reduceat(lost, starts, dtype=np.int64)
         self._nonfinite = np.concatenate([self._nonfinite, n_lost])
+        last = _last_rows(known, starts)
+        steps = np.where(last < 0, -1, _at_rows(added.latest.steps, last))
+        values = np.where(last < 0, np.nan, _at_rows(added.latest.values, last))
+        self._last_steps = np.concatenate([self._last_steps, steps])
+        self._last_values = np.concatenate([self._last_values, values.astype(np.float32)])
+        rounds = np.where(self._complete(added.steps, known, turns_from), added.steps, -1)
+        self._rounds = np.concatenate([self._rounds, np.maximum.reduceat(rounds, starts)])
         # The new rows may share their first block with the last one before.
         self._merge()
+
+    def _complete(self, steps: Steps, known: Mask, turns_from: float) -> Mask:
+        """Return which rows are complete rounds, and note the columns that have had a value."""
+        n_known = np.count_nonzero(known, axis=1)
+        before = self._known
+        first_rows = np.where(known.any(axis=0), known.argmax(axis=0), len(known))
+        n_columns = before.sum() + np.searchsorted(
+            np.sort(first_rows[~before]), np.arange(len(known)), "right"
+        )
+        self._known = before | known.any(axis=0)
+        n_gaps = n_columns - n_known
+        nearly_all = (n_gaps <= np.maximum(1, n_columns // COLUMNS_PER_GAP)) & (n_gaps < n_known)
+        found: Mask = np.where(steps < turns_from, n_known > 0, nearly_all)
+        return found
 
     def blocks(self) -> Blocks:
         """Return the reductions so far."""
@@ -149,6 +221,9 @@ class BlockThinner:
             # A copy, as `_merge` and `_append` go on with the arrays.
             self._finite.copy(),
             self._nonfinite.copy(),
+            self._last_steps.copy(),
+            self._last_values.copy(),
+            self._rounds.copy(),
         )
 
     def _make_room(self, steps: Steps) -> Steps:
@@ -174,6 +249,9 @@ class BlockThinner:
         self._maxima = np.maximum.reduceat(self._maxima, starts)
         self._finite = np.add.reduceat(self._finite, starts)
         self._nonfinite = np.add.reduceat(self._nonfinite, starts)
+        self._rounds = np.maximum.reduceat(self._rounds, starts)
+        lasts = self._last_steps, self._last_values
+        self._last_steps, self._last_values = _last_ones(*lasts, starts)
 
     def _widen(self, n_columns: int) -> None:
         n_more = n_columns - self._sums.shape[1]
@@ -184,6 +262,9 @@ class BlockThinner:
         self._maxima = np.pad(self._maxima, added, constant_values=-np.inf)
         self._finite = np.pad(self._finite, added)
         self._nonfinite = np.pad(self._nonfinite, added)
+        self._last_steps = np.pad(self._last_steps, added, constant_values=-1)
+        self._last_values = np.pad(self._last_values, added, constant_values=np.nan)
+        self._known = np.pad(self._known, (0, n_more))
 
 
 def _starts(numbers: Steps) -> npt.NDArray[np.intp]:
@@ -191,3 +272,24 @@ def _starts(numbers: Steps) -> npt.NDArray[np.intp]:
     is_first = np.ones(len(numbers), bool)
     np.not_equal(numbers[1:], numbers[:-1], out=is_first[1:])
     return np.flatnonzero(is_first)
+
+
+def _last_rows(known: Mask, starts: npt.NDArray[np.intp]) -> Rows:
+    """Return the last known row of each group and column; -1 where there is none."""
+    ends = np.append(starts[1:], len(known)) - 1
+    # Mostly every column is known in every row, and no search is needed.
+    if known[ends].all():
+        return np.broadcast_to(ends[:, None], (len(ends), known.shape[1]))
+    rows = np.where(known, np.arange(len(known), dtype=np.int32)[:, None], np.int32(-1))
+    return np.maximum.reduceat(rows, starts).astype(np.intp)
+
+
+def _at_rows(table: npt.NDArray[Any], rows: Rows) -> npt.NDArray[Any]:
+    return table[rows, np.arange(table.shape[1])]
+
+
+def _last_ones(steps: Steps, values: Floats, starts: npt.NDArray[np.intp]) -> tuple[Steps, Floats]:
+    """Return the last step and value of each group of blocks."""
+    last = _last_rows(steps >= 0, starts)
+    found = np.where(last < 0, -1, _at_rows(steps, last))
+    return found, np.where(last < 0, np.float32(np.nan), _at_rows(values, last))

@@ -3,64 +3,36 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import replace
 from itertools import takewhile
-from typing import Literal, TypeAlias
 
 import numpy as np
-import numpy.typing as npt
 
-from notebook_probe.record.format.source import Floats, LevelView, Source, StreamView
-from notebook_probe.record.views.thinning.blocks import Blocks, BlockThinner
+from notebook_probe.record.format.missing import measured
+from notebook_probe.record.format.source import Floats, LevelView, Source, Steps, StreamView
+from notebook_probe.record.views.thinning.blocks import BlockRows, BlockThinner, Latest
+from notebook_probe.record.views.thinning.heat_cells import (
+    LOST,
+    MEASURED,
+    UNMEASURED,
+    Cells,
+    Grid,
+    HeatCells,
+    StreamCells,
+)
+from notebook_probe.record.views.thinning.run_extent import RunExtent
 
 __all__ = ["LOST", "MEASURED", "UNMEASURED", "Cells", "Grid", "HeatGrid"]
-
-Cells: TypeAlias = Literal["max", "mean"]
-"""Value of a cell with several steps: the largest keeps a spike, the mean the level."""
-
-MEASURED, UNMEASURED, LOST = 0, 1, 2
-"""States of a cell: a value, nothing recorded, or NaN or infinity among what was."""
 
 ROWS_PER_READ = 2**13
 FAR_ROWS = 2**15
 """Number of rows that are read as fast as the pyramid's blocks of them."""
 BLOCKS_PER_COLUMN = 4
 """Blocks per column: block borders differ from column borders, and must not be visible."""
-PATIENCE = 4
-"""A gap between two rows of a schedule is its own pause up to so many times the gaps around it."""
-
-
-@dataclass(frozen=True, slots=True)
-class Grid:
-    """Cells of (module, column); column ``c`` covers ``size`` steps from ``first + c * size``."""
-
-    modules: tuple[str, ...]
-    first: int
-    size: int
-    mean: Floats
-    maximum: Floats
-    state: npt.NDArray[np.uint8]
-
-    @property
-    def last(self) -> int:
-        """Last step of the last column."""
-        return self.first + self.size * self.mean.shape[1] - 1
-
-    def values(self, cells: Cells) -> Floats:
-        """Return the displayed values of the cells."""
-        return self.mean if cells == "mean" else self.maximum
-
-    def limits(self, log: bool, cells: Cells = "mean") -> tuple[float, float] | None:
-        """Return the least finite mean and the greatest cell; positive if ``log``; None if empty.
-
-        Maxima and means therefore share the lower end of the scale.
-        """
-        means = self.mean[np.isfinite(self.mean)]
-        means = means[means > 0] if log else means
-        if not len(means):
-            return None
-        shown = self.values(cells)
-        return float(means.min()), float(shown[np.isfinite(shown)].max())
+ROWS_BEFORE = 64
+"""Rows before a window that are read first, to find the values that stand where it begins."""
+_ALL_STEPS = 2**62
+"""Size of a block that all steps are in."""
 
 
 class HeatGrid:
@@ -80,37 +52,50 @@ class HeatGrid:
     ) -> None:
         self.quantity, self.n_columns, self.window = quantity, n_columns, window
         self._streams: dict[str, _ReducedRows] = {}
+        self._extent = RunExtent(-1, np.inf, ())
 
     def read_new(self, source: Source) -> None:
         """Take in what the source has gained since the last call, or all that was written over."""
-        self.read(source.streams)
+        self.read(source.streams, RunExtent.of(source))
 
-    def read(self, streams: Mapping[str, StreamView]) -> None:
+    def read(self, streams: Mapping[str, StreamView], extent: RunExtent) -> None:
         """Read the new rows of some streams; see `read_new`."""
+        self._extent = extent
         for name, stream in streams.items():
             if any(variable.name == self.quantity for variable in stream.variables):
                 # Rows were replaced: what was reduced of them cannot be undone.
                 if name not in self._streams or self._streams[name].version != stream.version:
                     self._streams[name] = _ReducedRows(self.n_columns, self.window, stream)
-                self._streams[name].read_new(stream, self.quantity)
+                self._streams[name].read_new(stream, self.quantity, extent.turns_from)
 
     def grid(self, order: Sequence[str]) -> Grid | None:
         """Return the cells, modules in the given order; None before the first value."""
-        parts = [part for part in self._streams.values() if part.any_row]
-        blocks = [part.thinner.blocks() for part in parts]
-        names = _with_values(parts, blocks, order)
-        if not names:
+        parts = [part for part in self._streams.values() if part.any_row or part.any_before]
+        drawn = [part.cells() for part in parts]
+        names = _with_values(drawn, order)
+        first, end = self._range(parts)
+        if not names or end < first:
             return None
-        size = max(block.size for block in blocks)
-        first = min(part.first_step for part in parts)
-        last = max(part.last_step for part in parts)
+        size = max((one.blocks.size for one in drawn if one.blocks is not None), default=1)
         # Powers of two, so that blocks of all streams merge to it without a remainder.
-        while last // size - first // size >= self.n_columns:
+        while end // size - first // size >= self.n_columns:
             size *= 2
-        cells = _Cells(names, first // size, last // size)
-        for part, block in zip(parts, blocks, strict=True):
-            cells.add(part.modules, block.coarser(size))
-        return cells.grid(size)
+        cells = HeatCells(names, first // size, end // size)
+        for one in drawn:
+            coarse = None if one.blocks is None else one.blocks.coarser(size)
+            cells.add(replace(one, blocks=coarse), self.quantity, size, self._extent)
+        return cells.grid(size, end)
+
+    def _range(self, parts: Sequence[_ReducedRows]) -> tuple[int, int]:
+        """Return the first step of the picture and the last one that the run has in it."""
+        firsts = [part.first_step for part in parts if part.any_row]
+        lasts = [part.last_step for part in parts if part.any_row]
+        low, high = self.window or (0.0, np.inf)
+        if any(part.any_before for part in parts):
+            firsts.append(int(np.ceil(low)))
+        if self._extent.last_step >= low:
+            lasts.append(int(min(self._extent.last_step, high)))
+        return min(firsts, default=0), max(lasts, default=-1)
 
 
 class _ReducedRows:
@@ -124,18 +109,67 @@ class _ReducedRows:
         self._n_columns = n_columns
         self.modules: tuple[str, ...] = ()
         self.first_step = self.last_step = -1
-        self._stop_step = np.inf if window is None else window[1]
+        self._start_step, self._stop_step = window or (-np.inf, np.inf)
         self._n_seen = 0 if window is None else int(np.searchsorted(stream.steps(), window[0]))
+        self._n_before: int | None = self._n_seen
+        """Rows before the window; None once the values that stand there are known."""
+        self._before = _no_values(0)
+        self._turns_from = np.inf
 
     @property
     def any_row(self) -> bool:
         return self.last_step >= 0
 
-    def read_new(self, stream: StreamView, quantity: str) -> None:
+    @property
+    def any_before(self) -> bool:
+        """Return whether a value stands before the first column."""
+        return bool((self._before.steps >= 0).any())
+
+    def read_new(self, stream: StreamView, quantity: str, turns_from: float) -> None:
+        self._turns_from = turns_from
         n_rows = stream.n_rows  # before the modules: these may only be more than the rows have
         if not self.any_row:
             self._read_level(stream, quantity, n_rows)
         self._read_rows(stream, quantity, n_rows)
+        self._read_before(stream, quantity)
+
+    def cells(self) -> StreamCells:
+        """Return what is drawn of the rows."""
+        n_more = len(self.modules) - self._before.steps.shape[1]
+        added = _no_values(n_more)
+        before = Latest(
+            np.concatenate([self._before.steps, added.steps], axis=1),
+            np.concatenate([self._before.values, added.values], axis=1),
+        )
+        return StreamCells(self.modules, self.thinner.blocks() if self.any_row else None, before)
+
+    def _read_before(self, stream: StreamView, quantity: str) -> None:
+        """Read the values that stand where the window begins, unless all are measured there."""
+        n_before, self._n_before = self._n_before, None
+        if not n_before or self._starts_whole():
+            return
+        n_rows, modules = ROWS_BEFORE, stream.modules
+        while True:
+            start = max(0, n_before - n_rows)
+            found = BlockThinner(1)
+            values = stream.values(quantity, start, n_before, modules)
+            found.feed(stream.steps(start, n_before), values, self._turns_from)
+            before = found.blocks()
+            steps, last_round = before.last_steps.max(axis=0), before.round_steps.max()
+            # What has no value in a complete round has none that stands.
+            if start == 0 or last_round >= 0 or (steps >= 0).all():
+                break
+            n_rows *= 2
+        latest = before.coarser(_ALL_STEPS)
+        known = latest.last_steps >= last_round
+        self._before = Latest(np.where(known, latest.last_steps, -1), latest.last_values)
+        self.modules = self.modules or modules
+
+    def _starts_whole(self) -> bool:
+        """Return whether every column has a value at the first step of the window."""
+        if not self.any_row or self.first_step > self._start_step:
+            return False
+        return bool((self.thinner.blocks().last_steps[0] >= 0).all())
 
     def _read_level(self, stream: StreamView, quantity: str, n_rows: int) -> None:
         """Read older rows from the pyramid, in several blocks per column."""
@@ -150,8 +184,10 @@ class _ReducedRows:
         for start in range(low, high, ROWS_PER_READ):
             stop = min(high, start + ROWS_PER_READ)
             reduced = level.reduced(quantity, modules, start, stop)
-            steps = level.steps(start, stop)
-            self.thinner.feed_means(steps, reduced["mean"], reduced["max"], level.size)
+            steps, mean = level.steps(start, stop), reduced["mean"]
+            latest = _latest_of_blocks(stream, quantity, modules, start, steps, mean, level.size)
+            blocks = BlockRows(steps, mean, reduced["max"], level.size, latest)
+            self.thinner.feed_means(blocks, self._turns_from)
             self._note(modules, steps[0], stream.steps(stop * level.size - 1, stop * level.size)[0])
             self._n_seen = stop * level.size
 
@@ -165,7 +201,7 @@ class _ReducedRows:
                 return
             modules = stream.modules
             values = stream.values(quantity, start, start + inside, modules)
-            self.thinner.feed(steps[:inside], values)
+            self.thinner.feed(steps[:inside], values, self._turns_from)
             self._note(modules, steps[0], steps[inside - 1])
             self._n_seen = start + inside
 
@@ -199,76 +235,48 @@ def _rows_per_column(stream: StreamView, start: int, stop: int, n_columns: int) 
     return (stop - start) * size / n_steps
 
 
-class _Cells:
-    """Sums over (module, column); several streams may hold values of the same module."""
+def _latest_of_blocks(
+    stream: StreamView,
+    quantity: str,
+    modules: tuple[str, ...],
+    first: int,
+    steps: Steps,
+    mean: Floats,
+    size: int,
+) -> Latest:
+    """Return the last value of each block of a pyramid's level, from block ``first`` on.
 
-    def __init__(self, names: Sequence[str], first: int, last: int) -> None:
-        self._places = {name: place for place, name in enumerate(names)}
-        self._first = first
-        shape = (len(names), last - first + 1)
-        self._sums = np.zeros(shape)
-        self._maximum = np.full(shape, -np.inf)
-        self._n_finite = np.zeros(shape, np.int64)
-        self._n_lost = np.zeros(shape, np.int64)
-
-    def add(self, modules: Sequence[str], blocks: Blocks) -> None:
-        """Add the blocks of one stream, of the grid's own size."""
-        columns = np.array([c for c, name in enumerate(modules) if name in self._places], np.int64)
-        places = np.array([self._places[modules[column]] for column in columns], np.int64)
-        source = _block_of_column(
-            blocks.first_steps // blocks.size - self._first, self._sums.shape[1]
-        )
-        shown = np.flatnonzero(source >= 0)
-        cells = np.ix_(places, shown)
-        taken = np.ix_(source[shown], columns)
-        mean, n_finite = blocks.mean[taken].T, blocks.n_finite[taken].T
-        self._sums[cells] += np.where(n_finite, mean, 0.0) * n_finite
-        # NaN of one stream must not hide the value of another.
-        self._maximum[cells] = np.fmax(self._maximum[cells], blocks.maximum[taken].T)
-        self._n_finite[cells] += n_finite
-        self._n_lost[cells] += blocks.n_nonfinite[taken].T
-
-    def grid(self, size: int) -> Grid:
-        any_finite = self._n_finite > 0
-        state = np.where(any_finite, MEASURED, UNMEASURED)
-        # After MEASURED: a cell with a NaN among good values is shown as lost.
-        state[self._n_lost > 0] = LOST
-        mean = np.divide(
-            self._sums, self._n_finite, out=np.full_like(self._sums, np.nan), where=any_finite
-        )
-        return Grid(
-            modules=tuple(self._places),
-            first=self._first * size,
-            size=size,
-            mean=mean.astype(np.float32),
-            maximum=np.where(any_finite, self._maximum, np.nan).astype(np.float32),
-            state=state.astype(np.uint8),
-        )
+    Rows are read only of blocks whose value may be drawn in later columns; of others the mean and
+    the first step are returned, as their column has a newer value.
+    """
+    known = measured(mean)
+    found = Latest(np.repeat(steps[:, None], len(modules), axis=1), mean.copy())
+    followed = np.zeros_like(known)
+    for n_later in range(1, BLOCKS_PER_COLUMN):
+        followed[:-n_later] |= known[n_later:]
+    wanted = known & ~followed
+    for block in np.flatnonzero(wanted.any(axis=1)).tolist():
+        row = (first + block) * size
+        columns = np.flatnonzero(wanted[block])
+        values = stream.values(quantity, row, row + size, [modules[k] for k in columns])
+        rows = size - 1 - measured(values)[::-1].argmax(axis=0)
+        found.steps[block, columns] = stream.steps(row, row + size)[rows]
+        found.values[block, columns] = values[rows, np.arange(len(columns))]
+    return found
 
 
-def _with_values(
-    parts: Sequence[_ReducedRows], blocks: Sequence[Blocks], order: Sequence[str]
-) -> list[str]:
+def _no_values(n_modules: int) -> Latest:
+    return Latest(np.full((1, n_modules), -1), np.full((1, n_modules), np.nan, np.float32))
+
+
+def _with_values(drawn: Sequence[StreamCells], order: Sequence[str]) -> list[str]:
     """Return the modules with any value; those not in ``order`` are last."""
     found: dict[str, None] = {}
-    for part, block in zip(parts, blocks, strict=True):
-        columns = np.flatnonzero((block.n_finite + block.n_nonfinite).sum(axis=0))
-        found |= dict.fromkeys(part.modules[column] for column in columns)
-    known = set(order)
-    return [name for name in order if name in found] + [name for name in found if name not in known]
-
-
-def _block_of_column(numbers: npt.NDArray[np.int64], n_columns: int) -> npt.NDArray[np.int64]:
-    """Return the block that each column shows, -1 for none.
-
-    A value is shown until its schedule is due again, so that a slow schedule does not look removed:
-    a gap is filled unless it is far longer than the neighboring ones.
-    """
-    columns = np.arange(n_columns)
-    source = np.searchsorted(numbers, columns, "right") - 1
-    gaps = np.diff(numbers)
-    around = np.maximum(np.append(gaps[:1], gaps[:-1]), np.append(gaps[1:], gaps[-1:]))
-    stands = np.where(gaps <= PATIENCE * around, gaps, 1)
-    stands = np.append(stands, gaps[-1:] if len(gaps) else 1)
-    age = columns - numbers[source]
-    return np.where((source >= 0) & (age < stands[source]), source, -1)
+    for one in drawn:
+        known = one.before.steps[0] >= 0
+        if one.blocks is not None:
+            known = known | (one.blocks.last_steps >= 0).any(axis=0)
+        found |= dict.fromkeys(one.modules[column] for column in np.flatnonzero(known))
+    known_names = set(order)
+    others = [name for name in found if name not in known_names]
+    return [name for name in order if name in found] + others

@@ -14,10 +14,11 @@ from notebook_probe.axis import Axis
 from notebook_probe.record.format.elements import read_element
 from notebook_probe.record.format.missing import measured
 from notebook_probe.record.format.ranges import is_share
-from notebook_probe.record.format.source import Source, StreamView
+from notebook_probe.record.format.source import Source, Steps, StreamView
 from notebook_probe.record.views.thinning.colour_scale import ColourScale, colour_scale
 from notebook_probe.record.views.thinning.common_bins import CommonBins, Widest
 from notebook_probe.record.views.thinning.heat_grid import LOST, UNMEASURED, Grid, HeatGrid
+from notebook_probe.record.views.thinning.run_extent import RunExtent, last_step_of
 
 __all__ = ["Cells", "VectorPictures", "VectorReader", "VectorRow", "axis_of"]
 
@@ -34,9 +35,11 @@ class VectorRow:
     module: str
     elements: list[int]
     cells: Cells
-    """(element, column); NaN where nothing was measured, infinity where it was not finite."""
+    """(element, column); NaN where no value stands, infinity where it was not finite."""
     last: Cells
     """Last value of each element."""
+    measured: Steps
+    """(column,) Step at which the vector of each column was measured; -1 without one."""
     scale: float = 1.0
     """Width of the bins, for histograms whose width changes."""
 
@@ -50,6 +53,8 @@ class VectorPictures:
     first: int
     last: int
     """First step of the first column, last one of the last."""
+    end: int
+    """Last step that the run has in the last column."""
     axis: Axis | None
     """Axis of the elements; None if every module has its own number of them."""
     edges: tuple[Cells, Cells] | None
@@ -101,7 +106,10 @@ class VectorReader:
         if not streams:
             return None
         n_elements = len({label for stream in streams.values() for label in stream.modules})
-        grid = self._reduced(quantity, columns(n_elements), window, streams)
+        extent = RunExtent.read(
+            last_step_of([*source.streams.values(), *streams.values()]), source.events
+        )
+        grid = self._reduced(quantity, columns(n_elements), window, streams, extent)
         if grid is None:
             return None
         counted = axis.without_width if axis is not None and axis.has_width else axis
@@ -114,7 +122,7 @@ class VectorReader:
         share = any(is_share(one) for one in variables if one.name == quantity)
         n_columns = grid.mean.shape[1]
         return VectorPictures(
-            rows, n_columns, grid.first, grid.last, counted, edges, bool(widths), share
+            rows, n_columns, grid.first, grid.last, grid.end, counted, edges, bool(widths), share
         )
 
     def _streams(
@@ -148,7 +156,12 @@ class VectorReader:
         return widths
 
     def _reduced(
-        self, quantity: str, columns: int, window: Window, streams: Mapping[str, StreamView]
+        self,
+        quantity: str,
+        columns: int,
+        window: Window,
+        streams: Mapping[str, StreamView],
+        extent: RunExtent,
     ) -> Grid | None:
         key = (quantity, columns, window)
         if key not in self._grids:
@@ -156,7 +169,7 @@ class VectorReader:
         self._grids.move_to_end(key)
         while len(self._grids) > KEPT:
             self._grids.popitem(last=False)
-        self._grids[key].read(streams)
+        self._grids[key].read(streams, extent)
         return self._grids[key].grid(())
 
 
@@ -215,7 +228,10 @@ def _rows(
         own = cells[list(taken)]
         ends = [last.get(grid.modules[place], np.nan) for place in taken]
         scale = widths.get(module, 1.0)
-        rows.append(VectorRow(module, list(elements), own, np.array(ends, np.float32), scale))
+        last_values = np.array(ends, np.float32)
+        # Elements of one vector are measured together.
+        measured_at = grid.measured[list(taken)].max(axis=0)
+        rows.append(VectorRow(module, list(elements), own, last_values, measured_at, scale))
     return rows
 
 

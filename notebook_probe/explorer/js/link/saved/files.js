@@ -1,6 +1,7 @@
 /** Files of what is shown, without a kernel: the plots as they stand, the columns that were saved. */
 
 import { penOf } from "../../dom.js";
+import { measuredStep } from "../../plots/heat/measured.js";
 
 /**
  * Heat map or vectors above the lines, on the ground of the panel: a PNG's bytes.
@@ -32,7 +33,7 @@ export async function pictureOf(root, title) {
 
 /**
  * A row per point: of the series that are drawn, then of each row of the heat map.
- * @param {{ lines: DecodedLines | null, heat: SavedHeat | null }} state
+ * @param {{ lines: DecodedLines | null, heat: DecodedHeat | null }} state
  */
 export function csvOf({ lines, heat }) {
   const rows = ["module,quantity,step,value"];
@@ -44,9 +45,11 @@ export function csvOf({ lines, heat }) {
   const drawn = new Set((lines?.series ?? []).map(({ module, quantity }) => `${module}\n${quantity}`));
   (heat?.rows ?? []).forEach((module, row) => {
     if (drawn.has(`${module}\n${heat.quantity}`)) return;
-    heat.at.forEach((step, column) => {
-      if (step >= 0) add(module, heat.quantity, step, heat.mean[row * heat.columns + column]);
-    });
+    for (let column = 0; column < heat.columns; column++) {
+      const cell = row * heat.columns + column;
+      const step = heat.carried[cell] ? null : measuredStep(heat, row, column);
+      if (step !== null) add(module, heat.quantity, step, heat.mean[cell]);
+    }
   });
   return `${rows.join("\n")}\n`;
 }

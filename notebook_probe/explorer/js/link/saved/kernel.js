@@ -19,6 +19,8 @@ const NO_MAP = {
   columns: 0,
   first_step: 0,
   last_step: -1,
+  end_step: -1,
+  before: [],
   low: null,
   high: null,
   log: true,
@@ -93,7 +95,7 @@ export function createSavedKernel({ first, ...packed }, { root, state, fail }) {
   /** @param {string} quantity */
   async function homeOf(quantity) {
     const found = (await pieces.read("heat", quantity)) ?? (await pieces.read("vectors", quantity));
-    const nothing = [0, 1, 2].map(() => new DataView(new ArrayBuffer(0)));
+    const nothing = [0, 1, 2, 3].map(() => new DataView(new ArrayBuffer(0)));
     return found ?? { message: { ...NO_MAP, quantity }, buffers: nothing };
   }
 
@@ -105,7 +107,7 @@ export function createSavedKernel({ first, ...packed }, { root, state, fail }) {
     },
     async csv() {
       const frame = await pieces.read("heat", selection.home);
-      const heat = frame && /** @type {SavedHeat} */ (decodeHeat(frame.message, frame.buffers));
+      const heat = frame && decodeHeat(frame.message, frame.buffers);
       const text = csvOf({ lines: state.lines, heat });
       const note = `the saved columns, not every step, as ${name}-columns.csv`;
       return { filename: `${name}-columns.csv`, mime: "text/csv", buffer: new TextEncoder().encode(text), note };

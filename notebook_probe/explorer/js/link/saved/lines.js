@@ -1,6 +1,7 @@
 /** The line plot's frame, put together from what was saved: recorded values, or means of columns. */
 
 import { decodeHeat, decodeLines } from "../frames.js";
+import { measuredStep } from "../../plots/heat/measured.js";
 import { NOT_MEASURED, NOT_FINITE } from "../../plots/heat/states.js";
 import { averageOf } from "./average.js";
 import { createClock } from "./clock.js";
@@ -53,26 +54,28 @@ async function lineOf([module, quantity], { series, x0 }, pieces) {
   }
   const frame = await pieces.read("heat", quantity);
   if (!frame) return { ...name, ...NO_LINE };
-  const heat = /** @type {SavedHeat} */ (decodeHeat(frame.message, frame.buffers));
+  const heat = decodeHeat(frame.message, frame.buffers);
   return { ...name, ...columnsOf(heat, heat.index.get(module)) };
 }
 
 /** The means of one row, each at the last step that was measured in its column. */
-function columnsOf({ at, columns, mean, states, first_step: first, last_step: last }, row) {
+function columnsOf(heat, row) {
+  const { columns, mean, states, carried, first_step: first, last_step: last } = heat;
   const cell = (column) => row * columns + column;
   const taken = [...Array(row === undefined ? 0 : columns).keys()].filter(
-    (column) => at[column] >= 0 && states[cell(column)] !== NOT_MEASURED,
+    (column) => !carried[cell(column)] && states[cell(column)] !== NOT_MEASURED,
   );
+  const at = (column) => measuredStep(heat, row, column);
   if (!taken.length) return NO_LINE;
   const y = taken.map((column) => mean[cell(column)]);
   const lost = taken.filter((column) => states[cell(column)] === NOT_FINITE);
   return {
-    x: taken.map((column) => at[column]),
+    x: taken.map(at),
     y,
-    marks: lost.map((column) => at[column]),
+    marks: lost.map(at),
     n_rows: taken.length,
-    first_step: at[taken[0]],
-    last_step: at[taken.at(-1)],
+    first_step: at(taken[0]),
+    last_step: at(taken.at(-1)),
     last_value: Number.isFinite(y.at(-1)) ? y.at(-1) : null,
     n_nonfinite: lost.length,
     weight: 0,

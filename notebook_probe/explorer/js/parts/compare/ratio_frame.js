@@ -1,6 +1,7 @@
 /** The heat map of a ratio: how far this run is from another, in decades or in spreads. */
 
 import { significant } from "../../format.js";
+import { stepsOf } from "../../link/frames.js";
 
 const decoded = new WeakMap(); // message -> its frame
 
@@ -31,6 +32,7 @@ function decodedRatio({ buffers, ...message }) {
     mean: apart,
     maximum: apart,
     states: bytesOf(buffers[1]),
+    steps: stepsOf(buffers[2]),
     low: -message.limit,
     high: message.limit,
     log: false,

@@ -3,6 +3,7 @@
 import { grouped } from "../../format.js";
 import { NOT_FINITE_COLOUR, rgbOf } from "../../plots/colour.js";
 import { colourIndex } from "../../plots/heat/paint.js";
+import { columnOf, columnSteps, measuredStep } from "../../plots/heat/measured.js";
 import { NOT_FINITE, NOT_MEASURED } from "../../plots/heat/states.js";
 import { above } from "./folding/network.js";
 
@@ -39,11 +40,6 @@ function colourOf({ values, map }, value) {
   return [pixel & 255, (pixel >> 8) & 255, (pixel >> 16) & 255];
 }
 
-function columnOf({ first_step: first, last_step: last, columns }, step) {
-  const column = Math.floor(((step - first) * columns) / (last + 1 - first));
-  return Math.min(columns - 1, Math.max(0, column));
-}
-
 /** The last cell of a row up to a column that was measured; -1 for none. */
 function lastMeasured({ states, columns }, row, column) {
   for (let at = column; at >= 0; at--) {
@@ -78,10 +74,11 @@ function together(values, isMean, colours) {
   return values.reduce((most, value) => (size(value) > size(most) ? value : most));
 }
 
-function notesOf({ first_step: first, last_step: last, columns }, { rows, own, cells, column, isMean }) {
+function notesOf(frame, { rows, own, cells, column, isMean }) {
   const of = isMean ? "the mean of" : "the largest of";
   const inside = own === undefined ? `, ${of} ${grouped(rows.length)} inside` : "";
-  const newest = Math.max(...cells.map((cell) => cell % columns));
-  const step = Math.floor(first + ((newest + 1) * (last + 1 - first)) / columns - 1e-9);
-  return newest < column ? `${inside}, of step ${grouped(step)}` : inside;
+  const { columns } = frame;
+  const steps = cells.map((cell) => measuredStep(frame, Math.floor(cell / columns), cell % columns));
+  const newest = Math.max(...steps);
+  return newest < columnSteps(frame, column).first ? `${inside}, of step ${grouped(newest)}` : inside;
 }

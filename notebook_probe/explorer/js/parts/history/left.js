@@ -50,5 +50,5 @@ export function leftSeries({ left, lines, selection }) {
 export function leftHeat({ left }, frame) {
   const other = left?.heat;
   const fits = other?.quantity === frame.quantity && other.columns > 0;
-  return fits && other.last_step > frame.last_step ? other : null;
+  return fits && other.end_step > frame.end_step ? other : null;
 }

@@ -107,7 +107,7 @@ export function createHeatMap({ state, theme, selection, link, fail, signal }) {
     const step = Math.floor(axis.value(x));
     const { frame: shown, row: there } = shownAt(painted, { row, step });
     const inside =
-      x >= box.left && x <= box.right && step >= shown.first_step && step <= shown.last_step;
+      x >= box.left && x <= box.right && step >= shown.first_step && step <= shown.end_step;
     return inside && shown.rows[there] ? { row, step, from: "heat", y } : null;
   }
 
@@ -176,7 +176,7 @@ function besideWords(state, frame) {
 
 /** Of which frame a cell is: right of what is trained now of that of the line that was left. */
 function shownAt({ frame, left }, { row, step }) {
-  if (!left || step <= frame.last_step) return { frame, row, isLeft: false };
+  if (!left || step <= frame.end_step) return { frame, row, isLeft: false };
   return { frame: left.frame, row: left.frame.index.get(frame.rows[row]), isLeft: true };
 }
 
@@ -191,7 +191,9 @@ function tipOf(painted, cursor, state) {
 /** @param {PanelState} state */
 function tipWords(state, frame) {
   const steps = partedSteps(state);
-  return { units: unitsOf(state.model, frame.quantity), steps, other: frame.ratio ? ratioName(state) : "" };
+  const { folds } = state.selection;
+  const units = unitsOf(state.model, frame.quantity);
+  return { units, steps, folds, other: frame.ratio ? ratioName(state) : "" };
 }
 
 /**
@@ -203,8 +205,8 @@ function describeHeat(canvas, frame, { left }) {
   setAttribute(canvas, "data-quantity", frame?.quantity ?? "");
   setAttribute(canvas, "data-rows", frame?.rows.length ?? 0);
   setAttribute(canvas, "data-columns", frame?.columns ?? 0);
-  setAttribute(canvas, "data-left-to", left?.heat?.last_step ?? -1);
-  setAttribute(canvas, "data-last-step", frame?.last_step ?? -1);
+  setAttribute(canvas, "data-left-to", left?.heat?.end_step ?? -1);
+  setAttribute(canvas, "data-last-step", frame?.end_step ?? -1);
   setAttribute(canvas, "data-ratio-to", frame && "to" in frame ? frame.to : null);
 }
 

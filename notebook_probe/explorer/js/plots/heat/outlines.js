@@ -24,7 +24,7 @@ function boxesOf({ axis, box, frame }, { step, modules }) {
   const wanted = wantedRows(frame.rows, modules);
   const height = (box.bottom - box.top) / frame.rows.length;
   const left = Math.max(box.left, axis.place(step));
-  const right = Math.min(box.right, axis.place(frame.last_step + 1));
+  const right = Math.min(box.right, axis.place(frame.end_step + 1));
   if (right - left < 2) return [];
   return runs(frame.rows, wanted).map(([first, last]) => {
     const size = [right - left, Math.max(3, (last + 1 - first) * height)];

@@ -42,7 +42,8 @@ export function colourIndex(place) {
  * @param {CanvasRenderingContext2D} context
  */
 function paintLeft(context, { axis, box, frame, left }, from, rowHeight) {
-  const [begin, end] = [axis.place(left.frame.first_step), axis.place(left.frame.last_step + 1)];
+  const { first_step: first, last_step: last, end_step: stop } = left.frame;
+  const [begin, whole, end] = [axis.place(first), axis.place(last + 1), axis.place(stop + 1)];
   context.save();
   context.beginPath();
   context.rect(from, box.top, Math.max(0, end - from), box.bottom - box.top);
@@ -52,7 +53,7 @@ function paintLeft(context, { axis, box, frame, left }, from, rowHeight) {
     const place = left.frame.index.get(module);
     if (place === undefined) return;
     const top = box.top + row * rowHeight;
-    context.drawImage(left.image, 0, place, left.image.width, 1, begin, top, end - begin, rowHeight);
+    context.drawImage(left.image, 0, place, left.image.width, 1, begin, top, whole - begin, rowHeight);
   });
   context.restore();
   return end;
@@ -61,7 +62,8 @@ function paintLeft(context, { axis, box, frame, left }, from, rowHeight) {
 /** @param {CanvasRenderingContext2D} context */
 export function paintHeat(context, view) {
   const { axis, box, colours, image, frame, names } = view;
-  const [left, right] = [axis.place(frame.first_step), axis.place(frame.last_step + 1)];
+  const [left, whole] = [axis.place(frame.first_step), axis.place(frame.last_step + 1)];
+  const right = axis.place(frame.end_step + 1); // the last column may be wider than the run is long
   const rowHeight = (box.bottom - box.top) / frame.rows.length;
   context.save();
   context.beginPath();
@@ -70,7 +72,9 @@ export function paintHeat(context, view) {
   context.fillStyle = hatching(context, colours.soft);
   context.fillRect(left, box.top, right - left, box.bottom - box.top);
   context.imageSmoothingEnabled = rowHeight < 1; // then a row is less than a pixel: blend, don't drop
-  context.drawImage(image, left, box.top, right - left, box.bottom - box.top);
+  drawUntil(context, right, box, () => {
+    context.drawImage(image, left, box.top, whole - left, box.bottom - box.top);
+  });
   const end = view.left ? paintLeft(context, view, right, rowHeight) : right;
   context.fillStyle = colours.ground;
   for (const row of rowHeight >= 7 ? frame.rows.keys() : names.map(({ from }) => from)) {
@@ -82,6 +86,19 @@ export function paintHeat(context, view) {
   paintRowNames(context, view, rowHeight);
   if (view.beside) paintAlignment(context, view);
   paintColourBar(context, view);
+}
+
+/**
+ * Draw what is left of a place.
+ * @param {CanvasRenderingContext2D} context
+ */
+function drawUntil(context, right, box, draw) {
+  context.save();
+  context.beginPath();
+  context.rect(box.left, box.top, Math.max(0, right - box.left), box.bottom - box.top);
+  context.clip();
+  draw();
+  context.restore();
 }
 
 /**

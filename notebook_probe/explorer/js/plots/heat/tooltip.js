@@ -3,23 +3,31 @@
 import { element } from "../../dom.js";
 import { exact, grouped } from "../../format.js";
 import { apartText } from "../../parts/compare/ratio_frame.js";
+import { columnOf, columnSteps, measuredStep, stepWords } from "./measured.js";
 import { NOT_FINITE, NOT_MEASURED } from "./states.js";
 
-/** Module, steps and what was measured there, exactly. */
-export function cellTooltip(frame, row, step, { units, steps: parted, other, before }) {
-  const width = (frame.last_step + 1 - frame.first_step) / frame.columns;
-  const column = Math.min(frame.columns - 1, Math.floor((step - frame.first_step) / width));
-  const first = Math.ceil(frame.first_step + column * width - 1e-9);
-  const last = Math.max(first, Math.ceil(frame.first_step + (column + 1) * width - 1e-9) - 1);
+// Why a cell has no value: never measured so far, its series ended, or it had none when due.
+const WHY = ["not measured", "not measured, no longer attached", "no value, although one was due"];
+
+/** Module, steps and what was measured there or stands there from a step before, exactly. */
+export function cellTooltip(frame, row, step, { units, steps: parted, other, before, folds }) {
+  const column = columnOf(frame, step);
+  const shown = columnSteps(frame, column);
   const cell = row * frame.columns + column;
-  const steps =
-    first === last ? `step ${grouped(first)}` : `steps ${grouped(first)}–${grouped(last)}`;
+  const isMeasured = frame.states[cell] !== NOT_MEASURED;
+  const at = isMeasured ? measuredStep(frame, row, column) : null;
+  const isFold = folds.includes(frame.rows[row]); // its modules may be measured at different steps
+  const steps = stepWords(shown, step, at, grouped, isFold ? "newest value" : "measured");
+  const isOne = at !== null && at < shown.first ? frame.mean[cell] === frame.maximum[cell] : shown.first === shown.last;
   const name = element("b", {}, frame.rows[row]);
   const head = element("div", { class: "nbp-tip-head" }, name, `  ${steps}`);
   const line = (text) => element("div", {}, text);
   const soft = (text) => element("div", { class: "nbp-soft" }, text);
   const notes = before ? [soft(before)] : [];
-  if (frame.states[cell] === NOT_MEASURED) return [head, line(`${frame.quantity}: not measured`), ...notes];
+  if (!isMeasured) {
+    const why = "gaps" in frame ? WHY[frame.gaps[cell]] : WHY[0];
+    return [head, line(`${frame.quantity}: ${why}`), ...notes];
+  }
   const values = [];
   const from = parted.get(frame.rows[row]);
   if (from !== undefined) notes.unshift(soft(`parts at step ${grouped(from)}`));
@@ -29,7 +37,7 @@ export function cellTooltip(frame, row, step, { units, steps: parted, other, bef
   }
   if (frame.states[cell] === NOT_FINITE)
     values.push(line(`${frame.quantity}: contains NaN or infinity`));
-  else if (first === last)
+  else if (isOne)
     values.push(line(`${frame.quantity}  ${exact(frame.mean[cell], units)}`));
   else {
     values.push(line(`${frame.quantity}  ${exact(frame.mean[cell], units)} in the mean`));

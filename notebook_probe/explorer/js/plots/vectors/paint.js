@@ -15,7 +15,7 @@ const CLEAR_PX = 8; // of the last step's label, which stands below the end of t
 /** @param {CanvasRenderingContext2D} context */
 export function paintVectors(context, view) {
   const { axis, box, colours, frame, places, enlarged } = view;
-  const [left, right] = [axis.place(frame.first_step), axis.place(frame.last_step + 1)];
+  const [left, right] = [axis.place(frame.first_step), axis.place(frame.end_step + 1)];
   paintStepAxis(context, axis, colours, box.top, box.foot, false);
   context.font = colours.font;
   for (const place of places) {
@@ -30,16 +30,17 @@ export function paintVectors(context, view) {
 }
 
 /** @param {CanvasRenderingContext2D} context */
-function paintPicture(context, { box, colours, picture }, { row: k, top, bottom }, row, left, right) {
+function paintPicture(context, { axis, box, colours, picture, frame }, { row: k, top, bottom }, row, left, right) {
+  const whole = axis.place(frame.last_step + 1) - left; // the run may end within the last column
   context.save();
   context.beginPath();
-  context.rect(box.left, top, box.right - box.left, bottom - top);
+  context.rect(box.left, top, Math.max(0, Math.min(right, box.right) - box.left), bottom - top);
   context.clip();
   context.fillStyle = hatching(context, colours.soft);
   context.fillRect(left, top, right - left, bottom - top);
   context.imageSmoothingEnabled = bottom - top < row.n; // less than a pixel an element: blend
   const { image, tops } = picture;
-  context.drawImage(image, 0, tops[k], image.width, row.n, left, top, right - left, bottom - top);
+  context.drawImage(image, 0, tops[k], image.width, row.n, left, top, whole, bottom - top);
   context.restore();
   context.strokeStyle = colours.line;
   context.lineWidth = 1;

@@ -1,5 +1,7 @@
 /** What is drawn of vectors: of histograms shares of a step's elements, unless counts are wanted. */
 
+import { columnOf } from "../heat/measured.js";
+
 /** Cells of a row as they are drawn, (element, column). */
 export function shownCells(frame, row, counts) {
   if (!isHistogram(frame) || counts) return row.values;
@@ -33,8 +35,7 @@ export function isHistogram(frame) {
 
 /** The column of a step, or the nearest earlier one at which the row was measured; null without. */
 export function measuredColumn(frame, row, step) {
-  const width = (frame.last_step + 1 - frame.first_step) / frame.columns;
-  let column = Math.min(frame.columns - 1, Math.floor((step - frame.first_step) / width));
+  let column = columnOf(frame, step);
   while (column >= 0 && isUnmeasured(frame, row, column)) column -= 1;
   return column < 0 ? null : column;
 }

@@ -2,6 +2,7 @@
 
 import { element } from "../../dom.js";
 import { grouped } from "../../format.js";
+import { columnOf, columnSteps, listedStep, stepWords } from "../heat/measured.js";
 import { elementName, elementValue } from "./element_words.js";
 import { isHistogram, measuredColumn, vectorAt } from "./shown_values.js";
 
@@ -11,7 +12,8 @@ const NO_LINE = "no line of it: its bins widen with the values";
 export function vectorTip(frame, row, { step, element: place }, { counts, units, isEnlarged }) {
   const column = measuredColumn(frame, row, step);
   const vector = column === null ? null : vectorAt(frame, row, column, counts);
-  const head = element("div", { class: "nbp-tip-head" }, element("b", {}, row.module), `  step ${grouped(step)}`);
+  const name = element("b", {}, row.module);
+  const head = element("div", { class: "nbp-tip-head" }, name, `  ${words(frame, row, step, column)}`);
   const line = (text, kind = "") => element("div", { class: kind }, text);
   if (!vector) return [head, line("not measured so far")];
   const value = Number.isFinite(vector[place])
@@ -19,16 +21,13 @@ export function vectorTip(frame, row, { step, element: place }, { counts, units,
     : "NaN or infinite";
   const word = isHistogram(frame) ? "in " : "";
   const lines = [head, line(`${word}${elementName(frame, row, place)}: ${value}`)];
-  const of = stepOf(frame, column);
-  if (step < of.first || step > of.last) lines.push(line(`of step ${grouped(of.last)}`, "nbp-soft"));
   const draws = frame.has_series ? "click draws this as a line" : NO_LINE;
   lines.push(line(isEnlarged ? draws : "click enlarges it", "nbp-soft"));
   return lines;
 }
 
-/** The steps of a column. */
-function stepOf(frame, column) {
-  const width = (frame.last_step + 1 - frame.first_step) / frame.columns;
-  const begin = (place) => Math.ceil(frame.first_step + place * width - 1e-9);
-  return { first: begin(column), last: Math.max(begin(column), begin(column + 1) - 1) };
+/** The steps of the column under the pointer, and the one that was measured. */
+function words(frame, row, step, column) {
+  const measured = column === null ? null : listedStep(frame, frame.steps, frame.rows.indexOf(row), column);
+  return stepWords(columnSteps(frame, columnOf(frame, step)), step, measured, grouped);
 }

@@ -117,7 +117,7 @@ export function createVectorMap({ state, theme, selection, link, fail, signal })
     const line = elementAt(frame, places, y);
     const step = Math.floor(axis.value(x));
     if (!line || x < box.left || x > box.right) return null;
-    if (step < frame.first_step || step > frame.last_step) return null;
+    if (step < frame.first_step || step > frame.end_step) return null;
     return { ...line, step, y };
   }
 
@@ -202,7 +202,7 @@ export function createVectorMap({ state, theme, selection, link, fail, signal })
     const { frame, places } = painted;
     if (row < first) first = row;
     else if (row >= first + places.length) first += 1;
-    const step = state.cursor?.step ?? frame.last_step;
+    const step = state.cursor?.step ?? frame.end_step;
     point({ row, element: state.cursor?.element ?? 0, step, from: "vectors" });
   }
 
