@@ -6,10 +6,7 @@ one. A rule compares modules, and rows with those before them: it sees one row f
 
 from __future__ import annotations
 
-import json
-from bisect import bisect_right
-from collections.abc import Iterable, Sequence
-from contextlib import suppress
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -18,42 +15,11 @@ import numpy.typing as npt
 
 from notebook_probe.alerts.rolling import Doubles
 from notebook_probe.record.format.missing import NOT_MEASURED, measured
-from notebook_probe.record.format.source import Event, Floats, Steps
+from notebook_probe.record.format.source import Floats, Steps
 
-__all__ = ["JoinedRows", "Rounds", "TurnsTaken"]
+__all__ = ["JoinedRows", "Rounds", "joined"]
 
 Mask = npt.NDArray[np.bool_]
-
-
-class TurnsTaken:
-    """The steps from which on modules took turns, by series; read from a record's events.
-
-    Parameters
-    ----------
-    events : iterable of Event
-    """
-
-    def __init__(self, events: Iterable[Event] = ()) -> None:
-        self._since: list[int] = []
-        self._series: list[frozenset[str]] = []
-        for event in events:
-            if event.kind in ("budget", "resume"):
-                self._since.append(event.step + 1)
-                self._series.append(_series_of(event))
-
-    def mask(self, series: str, steps: Steps) -> Mask:
-        """Return the mask of the steps at which modules took turns in a series."""
-        found = [bisect_right(self._since, int(step)) - 1 for step in steps]
-        return np.array([i >= 0 and series in self._series[i] for i in found], bool)
-
-
-def _series_of(event: Event) -> frozenset[str]:
-    """Return the series that an event says are measured in turns; none if it is not understood."""
-    with suppress(ValueError, TypeError, KeyError, AttributeError):
-        detail = json.loads(event.detail or "{}")
-        if int(detail.get("turns", 1)) > 1:
-            return frozenset(map(str, detail["every"]))
-    return frozenset()
 
 
 @dataclass(frozen=True, slots=True)

@@ -12,7 +12,7 @@ import numpy.typing as npt
 from notebook_probe.alerts.first_rows import FirstRows
 from notebook_probe.alerts.following import FollowedValues, rows_at_a_time, start_row, values_of
 from notebook_probe.alerts.rolling import Doubles, median
-from notebook_probe.alerts.rounds import JoinedRows, Rounds, TurnsTaken, joined
+from notebook_probe.alerts.rounds import JoinedRows, Rounds, joined
 from notebook_probe.alerts.rule import Rule, Severity
 from notebook_probe.alerts.sentence import sentence
 from notebook_probe.alerts.stretch import Stretch
@@ -20,6 +20,7 @@ from notebook_probe.errors import RuleError
 from notebook_probe.record.format.lookup import recorded_name
 from notebook_probe.record.format.missing import measured
 from notebook_probe.record.format.source import ROOT, Steps, StreamView
+from notebook_probe.record.views.branches.turns_taken import TurnsTaken
 
 __all__ = ["Onset", "Track"]
 
@@ -130,11 +131,12 @@ class Track:
         for table in series:  # what one module is compared with counts from its first value on
             table[~(np.logical_or.accumulate(present[:, self._columns]) | begun)] = np.nan
         if self._labels:
+            here = self._columns
             chosen = JoinedRows(
-                rows.steps, *(one[:, self._columns] for one in (rows.values, rows.at, rows.first))
+                rows.steps, rows.values[:, here], rows.at[:, here], rows.first[:, here]
             )
             tables = [chosen.values.astype(np.float64), *series]
-            yield from self._evaluate(chosen, present[:, self._columns], tables)
+            yield from self._evaluate(chosen, present[:, here], tables)
 
     def _widen(self, every: tuple[str, ...], present: Mask) -> Mask:
         """Modules have been measured for the first time; tells which of all had been before."""

@@ -12,12 +12,12 @@ from notebook_probe.alerts.alert import Alert, where
 from notebook_probe.alerts.dense_loss import meant
 from notebook_probe.alerts.flow_order import flow_order
 from notebook_probe.alerts.following import has, names_of
-from notebook_probe.alerts.rounds import TurnsTaken
 from notebook_probe.alerts.rule import Flow, Rule
 from notebook_probe.alerts.track import Indices, Onset, Track
 from notebook_probe.record.format.schema import EVALUATION
 from notebook_probe.record.format.source import Source, StreamView
 from notebook_probe.record.views.branches.branches import IN_ORDER, read_name
+from notebook_probe.record.views.branches.turns_taken import TurnsTaken
 
 __all__ = ["Watcher"]
 

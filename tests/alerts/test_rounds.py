@@ -14,10 +14,11 @@ from hypothesis.extra.numpy import arrays
 
 import notebook_probe as nbp
 from notebook_probe.alerts import Alert, Rule, Watcher, find_alerts, rule
-from notebook_probe.alerts.rounds import Rounds, TurnsTaken
+from notebook_probe.alerts.rounds import Rounds
 from notebook_probe.probes.due.turns import Turns
 from notebook_probe.record.format.missing import measured
 from notebook_probe.record.format.source import Event
+from notebook_probe.record.views.branches.turns_taken import TurnsTaken
 from tests.alerts.made import GAP, LAW, NAN, Table
 from tests.explorer.fakes import FakeStream
 
@@ -108,7 +109,7 @@ def test_modules_that_take_turns_are_judged_as_if_they_were_measured_together(
 def test_however_the_rows_of_a_round_come_the_same_is_said(rounds: Table, cuts: list[int]) -> None:
     steps, table = taken_apart(rounds)
     events = (event_of(-1, FACTOR, TURNS.n),)
-    stream, source = source_of([], np.empty((0, len(PLACES))), events)
+    stream, source = source_of([], table[:0], events)
     found: list[Alert] = []
     one = MADE["falls"]()
     watcher = Watcher(source, {one.name: one}, found.append)

@@ -25,7 +25,7 @@ Group: TypeAlias = tuple[Schedule, int, int]
 """Probes of one schedule that are measured at one of so many due steps, and at which of them."""
 
 Measured: TypeAlias = tuple[int, frozenset[int]]
-"""Of so many due steps those at which something is measured."""
+"""Number of due steps, and those of them at which something is measured."""
 
 Due: TypeAlias = frozenset[Group]
 

@@ -13,7 +13,7 @@ LEAST_MODULES = 16
 """Places that are measured together at least: a step in which something is due costs as much as
 about ten more modules, whatever is measured in it."""
 MOST_TURNS = 64
-"""Each turn has readings of its own, which are built once and kept."""
+"""Maximum number of turns: each has separate readings, which are built once and kept."""
 
 
 class Turns:

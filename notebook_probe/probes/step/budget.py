@@ -136,7 +136,7 @@ class Budget:
 
     @property
     def _period(self) -> int:
-        """Number of due steps after which as many modules were measured as ever."""
+        """Number of due steps after which as many modules were measured as usual."""
         return max(1, max(self.factors.values(), default=1) // self.n_turns)
 
     def _decide(self, step: int) -> None:

@@ -43,7 +43,7 @@ class Probe:
     every: int = 1
     """Number of due steps of which one is measured, according to the budget."""
     turn: int = 0
-    """Which of these due steps is measured: modules take turns."""
+    """Number of the measured one among these due steps: modules take turns."""
     attached_step: int = WAITING
     was_due: bool = False
     n_values: int = 0

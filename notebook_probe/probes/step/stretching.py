@@ -23,7 +23,7 @@ __all__ = [
 ]
 
 Step: TypeAlias = tuple[float, float, bool]
-"""Seconds, seconds of our own code, and whether something was measured."""
+"""Seconds, seconds of our code among them, and whether something was measured."""
 
 LARGEST = 1024
 """Maximum factor: at least every so many due steps is measured, whatever it costs."""
@@ -128,7 +128,7 @@ class Spending:
         )
 
     def _look_for_hidden(self, idle: Sequence[Step], due: Sequence[Step]) -> float:
-        """Return the ratio of the real cost to the counted one, partly as it was before."""
+        """Return the ratio of the real cost to the counted one, half of it from before."""
         most = max(cost for _, cost, _ in due)
         dear = [one for one in due if 2 * (one[1] - self._idle) >= most - self._idle]
         if len(dear) < FEW:

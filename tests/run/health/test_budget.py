@@ -55,7 +55,7 @@ class Model:
         self.plans: set[tuple[object, ...]] = set()
         self.measured: dict[str, list[int]] = {name: [] for name in costs}
 
-    def event(self, step: int, kind: str, text: str, detail: str) -> None:
+    def event(self, step: int, kind: str, text: str, detail: str = "") -> None:
         assert kind == "budget"
         self.told.append((step, text))
         self.details.append(json.loads(detail))
