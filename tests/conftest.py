@@ -16,6 +16,8 @@ import torch
 from hypothesis import HealthCheck, settings
 
 from notebook_probe.home import HOME
+from notebook_probe.probes.step import budget
+from notebook_probe.probes.step.budget import WHOLE_STEPS
 from notebook_probe.run.begin import provenance
 
 pytest_plugins = ["tests.pace.plugin"]
@@ -48,6 +50,23 @@ def pytest_collection_finish() -> None:
 
 def pytest_unconfigure() -> None:
     _home.cleanup()
+
+
+@pytest.fixture(autouse=True, scope="session")
+def first_steps_are_measured_whole() -> Iterator[None]:
+    """Whatever they cost: which steps a budget leaves out of small models depends on the machine.
+
+    Tests of the budget take this back, with `budget_from_the_first_step`.
+    """
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(budget, "WHOLE_STEPS", 100)
+        yield
+
+
+@pytest.fixture
+def budget_from_the_first_step(monkeypatch: pytest.MonkeyPatch) -> None:
+    """One step is measured whole, as for a user."""
+    monkeypatch.setattr(budget, "WHOLE_STEPS", WHOLE_STEPS)
 
 
 @pytest.fixture(autouse=True, scope="session")

@@ -191,8 +191,9 @@ def rule(
 
     Parameters of the condition without a default are quantities, those with one its thresholds. The
     quantities are float64 arrays (row, module), the rows in order of their steps, the modules in
-    order of the flow, or of definition, with NaN where nothing was measured; all but the first have
-    the last known value, of the module or of the nearest one above it. It returns a mask of their
+    order of the flow, or of definition, with NaN where nothing was measured; where modules take
+    turns, a row is a round of them, at the step of its last turn. All but the first have the last
+    known value, of the module or of the nearest one above it. It returns a mask of their
     shape, or one per row, (row,), for the model as a whole. The result for a row may depend on that
     row and on ``window`` rows before it, no others.
 

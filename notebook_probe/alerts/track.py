@@ -12,12 +12,15 @@ import numpy.typing as npt
 from notebook_probe.alerts.first_rows import FirstRows
 from notebook_probe.alerts.following import FollowedValues, rows_at_a_time, start_row, values_of
 from notebook_probe.alerts.rolling import Doubles, median
+from notebook_probe.alerts.rounds import JoinedRows, Rounds, joined
 from notebook_probe.alerts.rule import Rule, Severity
 from notebook_probe.alerts.sentence import sentence
 from notebook_probe.alerts.stretch import Stretch
 from notebook_probe.errors import RuleError
+from notebook_probe.record.format.lookup import recorded_name
 from notebook_probe.record.format.missing import measured
 from notebook_probe.record.format.source import ROOT, Steps, StreamView
+from notebook_probe.record.views.branches.turns_taken import TurnsTaken
 
 __all__ = ["Onset", "Track"]
 
@@ -26,6 +29,7 @@ BEFORE = 128
 
 Mask = npt.NDArray[np.bool_]
 Indices = npt.NDArray[np.intp]
+Cells = npt.NDArray[np.int64]
 
 
 @dataclass(frozen=True, slots=True)
@@ -81,12 +85,21 @@ class Track:
         self._past_steps: Steps = np.zeros(0, np.int64)
         self._stretches: dict[str, Stretch] = {}
         self._first_rows = FirstRows(self._leading, "first" in rule.context)
+        self._rounds = Rounds()
 
     def look(
-        self, stream: StreamView, others: Sequence[StreamView], before: int | None
+        self,
+        stream: StreamView,
+        others: Sequence[StreamView],
+        before: int | None,
+        turns: TurnsTaken,
     ) -> Iterator[Onset]:
-        """Yield the findings in new rows, at steps below ``before``."""
+        """Yield the findings in new rows, at steps below ``before``.
+
+        Rows in which modules took turns are one row for each round.
+        """
         every = stream.modules
+        name = recorded_name(self._leading, stream.variables)
         size, stop = rows_at_a_time(len(every)), stream.n_rows
         while self._row < stop:
             steps = stream.steps(self._row, min(self._row + size, stop))
@@ -97,15 +110,33 @@ class Track:
             end = self._row + len(steps)
             leading = values_of(stream, self._leading, self._row, end)[:, : len(every)]
             self._row = end  # a rule that fails does not see them again
-            present = measured(leading)
-            begun = self._widen(every, present)
-            series = [one.at([stream, *others], steps, self._labels) for one in self._following]
-            for table in series:  # what one module is compared with counts from its first value on
-                table[~(np.logical_or.accumulate(present[:, self._columns]) | begun)] = np.nan
-            tables = [leading[:, self._columns].astype(np.float64), *series]
-            if self._labels:
-                first = self._first_rows.known(stream, end - len(steps), end)[:, self._columns]
-                yield from self._evaluate(steps, present[:, self._columns], tables, first)
+            first = self._first_rows.known(stream, end - len(steps), end)
+            rows = self._rounds.join(steps, leading, first, turns.mask(name, steps))
+            yield from self._look_at(rows, [stream, *others], every)
+
+    def end(self, stream: StreamView, others: Sequence[StreamView]) -> Iterator[Onset]:
+        """Yield the findings in a round that is not complete: nothing more comes."""
+        every = stream.modules
+        rows = joined(self._rounds.end(), len(every))
+        yield from self._look_at(rows, [stream, *others], every)
+
+    def _look_at(
+        self, rows: JoinedRows, streams: Sequence[StreamView], every: tuple[str, ...]
+    ) -> Iterator[Onset]:
+        if not len(rows.steps):
+            return
+        present = measured(rows.values)
+        begun = self._widen(every, present)
+        series = [one.at(streams, rows.steps, self._labels) for one in self._following]
+        for table in series:  # what one module is compared with counts from its first value on
+            table[~(np.logical_or.accumulate(present[:, self._columns]) | begun)] = np.nan
+        if self._labels:
+            here = self._columns
+            chosen = JoinedRows(
+                rows.steps, rows.values[:, here], rows.at[:, here], rows.first[:, here]
+            )
+            tables = [chosen.values.astype(np.float64), *series]
+            yield from self._evaluate(chosen, present[:, here], tables)
 
     def _widen(self, every: tuple[str, ...], present: Mask) -> Mask:
         """Modules have been measured for the first time; tells which of all had been before."""
@@ -126,7 +157,7 @@ class Track:
         return begun
 
     def _evaluate(
-        self, steps: Steps, present: Mask, tables: Sequence[Doubles], first: Doubles
+        self, rows: JoinedRows, present: Mask, tables: Sequence[Doubles]
     ) -> Iterator[Onset]:
         """Ask the condition about new rows, with those before them."""
         rule, n_past = self._rule, len(self._past[0])
@@ -135,7 +166,9 @@ class Track:
         self._past = [table[max(0, len(table) - rule.window) :] for table in known]
         # Rules compute with NaN and infinity on purpose: these are what they look for.
         with np.errstate(all="ignore"):
-            returned = rule.condition(*known, **rule.thresholds, **self._context(steps, first))
+            returned = rule.condition(
+                *known, **rule.thresholds, **self._context(rows.steps, rows.first)
+            )
         mask, extra = returned if isinstance(returned, tuple) else (returned, {})
         hits = np.asarray(mask)
         if hits.shape not in (known[0].shape, known[0].shape[:1]):
@@ -144,9 +177,9 @@ class Track:
             )
         if hits.dtype != bool:
             raise RuleError(f"rule {rule.name} returned {hits.dtype}; a mask of bools is expected")
-        before, self._before = self._before, _newest(steps, present, self._before)
+        before, self._before = self._before, _newest(rows.at, present, self._before)
         new = _Evaluated(
-            steps, hits[n_past:], self._labels, tables, _from(extra, n_past), present, before
+            rows.at, hits[n_past:], self._labels, tables, _from(extra, n_past), present, before
         )
         yield from self._findings(new if hits.ndim == 2 else new.as_a_whole())
 
@@ -171,7 +204,8 @@ class Track:
             modules = tuple(new.labels[column] for column, _ in columns)
             first, began = columns[0]
             sentence = self._sentence(new, row, first, began[1])
-            yield Onset(int(new.steps[row]), modules, sentence, began)
+            step = max(int(new.at[row, column]) for column, _ in columns)
+            yield Onset(step, modules, sentence, began)
 
     def _advanced(
         self, new: _Evaluated, column: int, hits: Mask
@@ -189,7 +223,7 @@ class Track:
             return
         before = int(new.before[column])
         for row in np.flatnonzero(new.present[:, column]):
-            step = int(new.steps[row])
+            step = int(new.at[row, column])
             if not hits[row]:
                 stretch.rest(1)
             elif stretch.hold(step, before, self._rule, tells=step >= self._first_step):
@@ -197,7 +231,7 @@ class Track:
             before = step
 
     def _sentence(self, new: _Evaluated, row: int, column: int, since: int) -> str:
-        rule, step = self._rule, int(new.steps[row])
+        rule, step = self._rule, int(new.at[row, column])
         numbers: dict[str, Any] = dict(rule.thresholds)
         named = zip(rule.quantities, new.tables, strict=True)
         numbers |= {name: new.number(table, row, column) for name, table in named}
@@ -210,7 +244,8 @@ class Track:
 class _Evaluated:
     """New rows, and the results of the condition on them."""
 
-    steps: Steps
+    at: Cells
+    """Step of each cell."""
     hits: Mask
     labels: tuple[str, ...]
     tables: Sequence[Doubles]
@@ -230,9 +265,8 @@ class _Evaluated:
         anywhere: Mask = np.any(self.present, axis=1, keepdims=True)
         before = self.before.max(initial=-1, keepdims=True)
         hits = self.hits[:, None]
-        return _Evaluated(
-            self.steps, hits, (ROOT,), self.tables, extra, anywhere, before, is_whole=True
-        )
+        at = self.at.max(axis=1, keepdims=True)
+        return _Evaluated(at, hits, (ROOT,), self.tables, extra, anywhere, before, is_whole=True)
 
     def number(self, table: Doubles, row: int, column: int) -> float:
         """Return a quantity's number for a sentence: its value, or the median of the modules."""
@@ -243,7 +277,7 @@ def _from(extra: Mapping[str, Any], row: int) -> dict[str, Doubles]:
     return {name: np.asarray(table, np.float64)[row:] for name, table in extra.items()}
 
 
-def _newest(steps: Steps, present: Mask, before: Steps) -> Steps:
-    """Return the step of the newest measured row of each module."""
-    back = np.argmax(present[::-1], axis=0)
-    return np.where(present.any(axis=0), steps[len(steps) - 1 - back], before)
+def _newest(at: Cells, present: Mask, before: Steps) -> Steps:
+    """Return the step of the newest measurement of each module."""
+    row = len(at) - 1 - np.argmax(present[::-1], axis=0)
+    return np.where(present.any(axis=0), at[row, np.arange(at.shape[1])], before)

@@ -17,6 +17,7 @@ from notebook_probe.alerts.track import Indices, Onset, Track
 from notebook_probe.record.format.schema import EVALUATION
 from notebook_probe.record.format.source import Source, StreamView
 from notebook_probe.record.views.branches.branches import IN_ORDER, read_name
+from notebook_probe.record.views.branches.turns_taken import TurnsTaken
 
 __all__ = ["Watcher"]
 
@@ -56,6 +57,7 @@ class Watcher:
         self._reported = {(one.rule, module) for one in earlier for module in one.modules}
         self._once = {one.rule for one in earlier}
         self._followed: dict[str, _Followed] = {}
+        self._turns = TurnsTaken()
         # The writer's thread looks before each flush, `Run.alerts` on the caller's thread.
         self._lock = threading.Lock()
         self._problem = ""
@@ -106,6 +108,7 @@ class Watcher:
     def _look(self, whole: bool) -> None:
         views = _in_order(self._source)
         newest = max((_last_step(view) for view in views), default=-1)
+        self._turns = TurnsTaken(self._source.events)
         for name, rule in [*self._rules.items()]:
             followed = self._followed_now(name, rule)
             if rule.quantities:
@@ -135,7 +138,10 @@ class Watcher:
                 tracks[key] = Track(rule, series, view, self._next_step, reported, order)
             others = [other for other in views if other is not view]
             alone = all(has(view, quantity) for quantity in series)
-            yield from tracks[key].look(view, others, None if alone else newest)
+            track, before = tracks[key], None if alone else newest
+            yield from track.look(view, others, before, self._turns)
+            if newest is None:
+                yield from track.end(view, others)
 
     def _in_order(self, labels: Sequence[str], flow: Flow | None) -> Indices:
         return flow_order(labels, self._source.modules, flow)

@@ -13,6 +13,7 @@ from notebook_probe.compare.members import Member, Members
 from notebook_probe.compare.tables import Doubles
 from notebook_probe.record.format.missing import measured
 from notebook_probe.record.format.source import Source, StreamView
+from notebook_probe.record.views.branches.turns_taken import TurnsTaken, filled_by_turns
 from notebook_probe.record.views.thinning.merged_rows import merged_rows
 from notebook_probe.record.views.thinning.zoom import in_window
 
@@ -147,7 +148,11 @@ def _read(
     known = measured(found)
     values = np.where(known & ~np.isfinite(found), np.inf, found.astype(np.float64))
     some = known.any(axis=1)
-    return _once(steps[some].astype(np.float64), values[some].T)
+    rows = _once(steps[some].astype(np.float64), values[some].T)
+    n_turns = TurnsTaken(source.events).n(source.recorded_name(quantity), rows.steps)
+    if (n_turns > 1).any():  # two runs need not have measured a module in the same row
+        return _Rows(rows.steps, filled_by_turns(rows.values.T, n_turns).T)
+    return rows
 
 
 def _once(steps: Doubles, values: Doubles) -> _Rows:

@@ -22,7 +22,9 @@ class CostAccount:
     def __init__(self, meter: Meter, budget: Budget) -> None:
         self._meter, self._budget = meter, budget
 
-    def add(self, step: int, seconds: float, cost: float) -> None:
-        """Add a step that took ``seconds``, ``cost`` of them in our own code."""
+    def add(
+        self, step: int, seconds: float, cost: float, planned: float = 0.0, is_due: bool = False
+    ) -> None:
+        """Add a step that took ``seconds``, ``cost`` of them in our own code; see `Budget.add`."""
         self._meter.add(seconds, cost)
-        self._budget.add(step, seconds, cost)
+        self._budget.add(step, seconds, cost, planned, is_due)

@@ -125,10 +125,10 @@ def watch(
         stored in the record, and `Run.config` returns it, next to the state of git and the versions
         of loaded packages. In a continued record the new one counts, and an event has the old one.
     budget : float or None, optional
-        Per cent of step time that watching may cost. The first 100 steps are measured in full; then
+        Per cent of step time that measuring may cost. The first step is measured in full; then
         presets, and quantities attached without a schedule, are measured at one of 2, 4, 8, ... due
-        steps if needed, the most expensive first. ``status().budget`` and an event say so. None
-        measures every due step. See `Run.budget`.
+        steps if needed, the most expensive first, and many modules in turns. ``status().budget``
+        and an event say so. None measures every due step. See `Run.budget`.
     durability : "kill" or "power loss"
         Failure that the record survives with every row that was flushed: the end of this process by
         any cause, or also a loss of power. The latter waits for the disk at every flush, on a

@@ -46,7 +46,7 @@ class StreamInMemory:
     @property
     def source(self) -> Any:
         """A source of which this is the only stream."""
-        return SimpleNamespace(streams={self.name: self}, modules=(), recorded_name=str)
+        return SimpleNamespace(streams={self.name: self}, modules=(), events=(), recorded_name=str)
 
     def steps(self, start: int = 0, stop: int | None = None) -> Steps:
         return np.arange(self.n_rows, dtype=np.int64)[start:stop]

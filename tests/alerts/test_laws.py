@@ -38,7 +38,9 @@ def in_pieces(rule: Rule, table: Table, cuts: list[int], every: int) -> list[Ale
     found: list[Alert] = []
     quantity, start = rule.quantities[0], 0
     stream = FakeStream("every_1", MODULES, [quantity])
-    source: Any = SimpleNamespace(streams={"every_1": stream}, modules=(), recorded_name=str)
+    source: Any = SimpleNamespace(
+        streams={"every_1": stream}, modules=(), events=(), recorded_name=str
+    )
     watcher = Watcher(source, {rule.name: rule}, found.append)
     while start < len(table):
         piece = table[start : start + cuts[start % len(cuts)]]

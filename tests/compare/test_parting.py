@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import json
+
 import numpy as np
 import pytest
 from hypothesis import given
@@ -11,7 +13,10 @@ from notebook_probe.compare import PartingSearch, RatioGrid, parting
 from notebook_probe.compare.members import Members
 from notebook_probe.compare.row_pairs import row_pairs
 from notebook_probe.errors import UnknownNameError
+from notebook_probe.record.format.missing import NOT_MEASURED
+from notebook_probe.record.format.source import Event
 from tests.compare.made import Made, made
+from tests.explorer.fakes import FakeStream
 from tests.record.build import LAW
 
 N = 120
@@ -341,3 +346,28 @@ def test_a_value_stands_over_four_usual_distances_and_no_more(gap: int, stands: 
     (pairs,) = row_pairs(this, Members(this, [other], "step"), "norm", ["m"])
     known = dict(zip(pairs.steps.tolist(), ~np.isnan(pairs.this[0]), strict=True))
     assert known == {0: True, 50: True, within: stands, 250: True}
+
+
+def test_runs_whose_modules_took_turns_at_different_steps_are_compared_at_all_modules() -> None:
+    """Each is compared with its latest value, not older than a round."""
+    names, n_steps, n_turns = [f"m{i}" for i in range(8)], 48, 4
+    tables, runs = [], []
+    for shift in (0, 3):
+        table = np.arange(n_steps)[:, None] + np.arange(8.0)
+        turn = np.arange(8) // 2
+        gone = (np.arange(n_steps)[:, None] + shift) % n_turns != turn
+        tables.append(table)
+        shown = np.where(gone, NOT_MEASURED, table.astype(np.float32))
+        stream = FakeStream("every_1", names, ["norm"])
+        stream.append(range(n_steps), norm=shown)
+        run = Made("run", [stream], names)
+        detail = json.dumps({"every": {"norm": n_turns}, "turns": n_turns})
+        run.events = (Event(-1, 0, "budget", "", detail),)
+        runs.append(run)
+    (pairs,) = row_pairs(runs[0], Members(runs[0], [runs[1]], "step"), "norm", names)
+    late = pairs.steps >= n_turns - 1
+    for found in (pairs.this[:, late], pairs.others[0][:, late]):
+        age = tables[0][pairs.steps[late].astype(int)].T - found
+        assert age.min() == 0
+        assert age.max() == n_turns - 1
+    assert len(pairs.steps) == n_steps

@@ -6,6 +6,8 @@ and come and go in any other model, whatever else is compiled in the process.
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 from torch import nn
 from torch._dynamo.utils import counters
 
@@ -28,20 +30,20 @@ class StaticHooks:
         self._n_compiled = _frames["total"]
         self._suspected_at: int | None = None
 
-    def may_be_compiled(self, model: nn.Module | None, last_seen: int) -> bool:
+    def may_be_compiled(self, model: nn.Module | None, last_seen: Callable[[], int]) -> bool:
         """Return whether a model may run compiled.
 
         Parameters
         ----------
         model : nn.Module or None
-        last_seen : int
-            Step of the last call in which hooks ran.
+        last_seen : callable
+            Returns the step of the last call in which hooks ran.
         """
         n = _frames["total"]
         if n != self._n_compiled:
-            self._n_compiled, self._suspected_at = n, last_seen
+            self._n_compiled, self._suspected_at = n, last_seen()
         if self._suspected_at is None:
             return False
-        if last_seen > self._suspected_at and not (model is not None and is_compiled(model)):
+        if last_seen() > self._suspected_at and not (model is not None and is_compiled(model)):
             self._suspected_at = None
         return self._suspected_at is not None

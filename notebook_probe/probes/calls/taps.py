@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 import weakref
-from collections.abc import Iterable
+from collections.abc import Collection, Iterable
 
 from torch import nn
 
@@ -40,6 +40,8 @@ class Taps:
         self._static = StaticHooks()
         self._evaluated: Readings | None = None
         self._everywhere = self._is_armed = True
+        self._stays = False
+        """Hooks with nothing to do were left where they are."""
         self._listener = weakref.ref(listener)
         self._taps: dict[str, Tap] = {}
         self._in_evaluation: frozenset[str] = frozenset()
@@ -62,6 +64,7 @@ class Taps:
             keeps = old is not None and old.module() is module
             after[place] = old if keeps and old is not None else Tap(place, module, listener)
         self._taps = after  # replaced, not changed: a step may be opening on another thread
+        self._is_armed = False
         self.due = self.at_root = self._evaluated = None
         for place, tap in before.items():
             if after.get(place) is not tap:
@@ -74,20 +77,30 @@ class Taps:
         """
         is_new = due is None or due is not self.due or everywhere != self._everywhere
         if is_new or not self._is_armed:
+            changing = self._changing(due, everywhere)
             self._is_armed, self.at_root = False, None  # until it is done, which may be interrupted
             self.due, self._everywhere = due, everywhere
-            self._arm_all(self._taps)
+            self._arm_all(changing, self._stays)
             self._is_armed, self.at_root = True, None if everywhere else due
+
+    def _changing(self, due: Readings | None, everywhere: bool) -> Collection[str]:
+        """Return the places whose taps change: of modules that take turns these are few."""
+        stayed, self._stays = self._stays, self.is_static or self._may_be_compiled()
+        before, is_everywhere = self.due, everywhere or self._everywhere
+        is_new = is_everywhere or not self._is_armed or stayed != self._stays
+        if before is None or due is None or is_new:
+            return self._taps.keys()
+        return self._taps.keys() & {*before.calls, *due.calls}
 
     def arm_evaluation(self, due: Readings | None) -> None:
         """Arm what is due in the evaluation that begins."""
         self._evaluated = due
-        self._arm_all(self._in_evaluation & self._taps.keys())
+        stays = self.is_static or self._may_be_compiled()
+        self._arm_all(self._in_evaluation & self._taps.keys(), stays)
 
-    def _arm_all(self, places: Iterable[str]) -> None:
+    def _arm_all(self, places: Iterable[str], stays: bool) -> None:
         armed = [("training", self.due), ("evaluation", self._evaluated)]
         due = [(phase, readings.calls) for phase, readings in armed if readings is not None]
-        stays = self.is_static or self._may_be_compiled()
         for place in places:
             plans = {phase: calls[place] for phase, calls in due if place in calls}
             # The root's call arms its own tap, too late for a hook that is not there yet.
@@ -96,8 +109,11 @@ class Taps:
 
     def _may_be_compiled(self) -> bool:
         model = self._map.by_every_path.get("") if self._map is not None else None
-        last_seen = max((tap.last_step for tap in self._taps.values()), default=-1)
-        return self._static.may_be_compiled(model, last_seen)
+        return self._static.may_be_compiled(model, self._last_seen)
+
+    def _last_seen(self) -> int:
+        """Return the step of the last call in which any hook ran."""
+        return max((tap.last_step for tap in self._taps.values()), default=-1)
 
     def remove(self) -> None:
         """Take every hook off the model."""

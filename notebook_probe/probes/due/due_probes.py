@@ -7,7 +7,9 @@ from collections.abc import Callable, Collection, Iterable
 from contextlib import suppress
 from typing import TypeAlias
 
+from notebook_probe.probes.due.accounts import ProbeAccounts
 from notebook_probe.probes.due.readings import DueFrame, Readings
+from notebook_probe.probes.due.turns import Turns
 from notebook_probe.probes.step.budget import Budget
 from notebook_probe.probes.step.frame import StepFrame
 from notebook_probe.probes.step.interval import Interval
@@ -19,8 +21,11 @@ from notebook_probe.uninterrupted import whole
 
 __all__ = ["DueProbes"]
 
-Group: TypeAlias = tuple[Schedule, int]
-"""Probes of one schedule of which one in so many due steps is measured."""
+Group: TypeAlias = tuple[Schedule, int, int]
+"""Probes of one schedule that are measured at one of so many due steps, and at which of them."""
+
+Measured: TypeAlias = tuple[int, frozenset[int]]
+"""Number of due steps, and those of them at which something is measured."""
 
 Due: TypeAlias = frozenset[Group]
 
@@ -60,13 +65,13 @@ class DueProbes:
         budget: Budget,
     ) -> None:
         self.probes: tuple[Probe, ...] = ()
-        budget.account(self.costs)
         self.frame: DueFrame | None = None
         self.last_step = -1
         """Of the frame that was closed last."""
         self._build, self._publish, self._budget = build, publish, budget
+        self._accounts = ProbeAccounts(self._read)
         self._factors = budget.factors
-        self._schedules: dict[Schedule, tuple[int, ...]] = {}
+        self._schedules: dict[Schedule, tuple[Measured, ...]] = {}
         self._groups: dict[Probe, Group] = {}
         self._n_due: dict[Schedule, int] = {}
         self._clocks: frozenset[Schedule] = frozenset()
@@ -81,6 +86,7 @@ class DueProbes:
         self._n_due_then: dict[Schedule, int] = {}  # once they are over
         self._open: Due = NOTHING
         self._wall_s = 0.0
+        budget.account(self._accounts)
         self.interval = Interval()
         """Since the loop has said that a step is over."""
 
@@ -97,6 +103,7 @@ class DueProbes:
     def set_probes(self, probes: Iterable[Probe]) -> None:
         """Measure exactly these from the next step on."""
         self.probes, self._built = tuple(probes), {}
+        self._budget.begin_anew()
         self.leave_out_disabled()
 
     def leave_out_disabled(self) -> None:
@@ -105,23 +112,25 @@ class DueProbes:
         self._group()
 
     def _group(self) -> None:
-        """Group what is due together; factors of the budget separate schedules."""
+        """Group what is due together; factors of the budget separate schedules and places."""
         factor, self._factors = self._budget.factor, self._budget.factors
         live = [probe for probe in self.probes if not probe.disabled]
+        turns = Turns(probe.place for probe in live if probe.can_stretch)
+        self._budget.n_turns = turns.n
         for probe in live:
             probe.every = factor(probe)
-        self._groups = {probe: (probe.armed, probe.every) for probe in live}
+            probe.turn = turns.turn(probe.place, probe.every)
+        self._groups = {probe: _group_of(probe) for probe in live}
         self._measured = {}
-        schedules: dict[Schedule, tuple[int, ...]] = {}
-        for schedule, every in dict.fromkeys(self._groups.values()):
-            schedules[schedule] = (*schedules.get(schedule, ()), every)
-        self._schedules, self._n_due = schedules, {}
-        self._clocks = frozenset(filter(has_clock, schedules))
+        self._schedules, self._n_due = _measured_steps(self._groups.values()), {}
+        self._clocks = frozenset(filter(has_clock, self._schedules))
         self.rests = range(0)
+        self._accounts.keep_only(live)
         self.begin_anew()
 
     def begin_anew(self) -> None:
         """Recompute the readings from the next step on."""
+        self._accounts.settle()
         self._costs_before, self._readings, self._wall_s = self.costs(), {}, 0.0
         self.at_rest = None
 
@@ -137,7 +146,11 @@ class DueProbes:
     def open(self, step: int, prepare: Callable[[Readings], None]) -> DueFrame:
         """Open a frame for ``step``, once it is decided and prepared what is due."""
         self._open = self._due_groups(step)
+        begun = time.perf_counter()
+        is_new = self._open not in self._readings
         frame = self._readings_of(self._open).frame(step)
+        if is_new:
+            frame.planned = time.perf_counter() - begun
         self.interval.join(frame)
         prepare(frame.plan)
         self.at_rest = frame.plan if frame.plan.are_none else self.at_rest
@@ -159,7 +172,7 @@ class DueProbes:
         """Close the open frame and publish it."""
         frame = self.frame
         if frame is not None:
-            self.last_step = frame.step
+            self.last_step, self._accounts.step = frame.step, frame.step + 1
             for group in self._open:
                 self._measured[group] = self._measured.get(group, NEVER)[1], frame.step
             self.hand(self._publish)
@@ -195,7 +208,7 @@ class DueProbes:
 
         Less than zero before there are two.
         """
-        return self._measured.get((probe.armed, probe.every), NEVER)[0]
+        return self._measured.get(_group_of(probe), NEVER)[0]
 
     def hand(self, to: Callable[[StepFrame], None]) -> None:
         """Close the open frame and pass it to ``to``."""
@@ -239,15 +252,19 @@ class DueProbes:
 
         Until a step has ended with them, and permanently at the end of a run, the former costs.
         """
-        n_steps = sum(readings.n_steps for readings in {*self._readings.values()})
+        n_steps = sum(readings.n_steps for readings in self._read())
         if not n_steps:
             return self._costs_before
         return {probe: seconds / n_steps for probe, seconds in self.seconds().items()}
 
+    def _read(self) -> set[Readings]:
+        """Return the readings of sets that were due since the probes last changed."""
+        return {*self._readings.values()}
+
     def seconds(self) -> dict[Probe, float]:
         """All that was spent for each probe since the probes last changed."""
         spent: dict[Probe, float] = {}
-        for readings in {*self._readings.values()}:
+        for readings in self._read():
             for probe, seconds in readings.seconds().items():
                 spent[probe] = spent.get(probe, 0.0) + seconds
         return spent
@@ -272,15 +289,19 @@ class DueProbes:
         if self._working:
             self._restart_clocks()
         due: list[Group] = []
-        for schedule, factors in [*self._schedules.items()]:
+        for schedule, measured in [*self._schedules.items()]:
             try:
                 if schedule(step):
                     n_due = self._n_due.get(schedule, 0)
                     self._n_due[schedule] = n_due + 1
                     self._working += [schedule] if schedule in self._clocks else []
-                    due += [(schedule, every) for every in factors if n_due % every == 0]
+                    due += [
+                        (schedule, every, n_due % every)
+                        for every, turns in measured
+                        if n_due % every in turns
+                    ]
             except Exception as error:  # a user's callable
-                for probe, (its, _) in self._groups.items():
+                for probe, (its, *_) in self._groups.items():
                     if its == schedule:
                         probe.failed(error, step)
                 self.leave_out_disabled()
@@ -294,7 +315,7 @@ class DueProbes:
         """Learn for how many steps after this one nothing will be due."""
         schedules = self._schedules.items()
         with suppress(Exception):  # a user's schedule: it is asked at every step
-            ahead = {one: self._skipped(one, factors, step) for one, factors in schedules}
+            ahead = {one: self._skipped(one, measured, step) for one, measured in schedules}
             end = min([step + FORESIGHT, *(last for _, last in ahead.values())])
             n_due = {
                 one: self._n_due.get(one, 0) + sum(skipped < end for skipped in some)
@@ -303,7 +324,7 @@ class DueProbes:
             self._n_due_then, self.rests = n_due, range(step, end)
 
     def _skipped(
-        self, schedule: Schedule, factors: Iterable[int], step: int
+        self, schedule: Schedule, measured: Collection[Measured], step: int
     ) -> tuple[list[int], int]:
         """Return the due steps after ``step`` that the budget skips, and the one after them."""
         skipped: list[int] = []
@@ -314,7 +335,7 @@ class DueProbes:
             due = schedule.next_due(skipped[-1] + 1 if skipped else step + 1)
             if due is None or due >= end:
                 return skipped, end
-            if any((n_due + len(skipped)) % every == 0 for every in factors):
+            if any((n_due + len(skipped)) % every in turns for every, turns in measured):
                 return skipped, due
             skipped.append(due)
         return skipped, skipped[-1] + 1
@@ -324,3 +345,18 @@ class DueProbes:
         working, self._working = self._working, []
         for schedule in working:
             restart(schedule)
+
+
+def _group_of(probe: Probe) -> Group:
+    return probe.armed, probe.every, probe.turn
+
+
+def _measured_steps(groups: Iterable[Group]) -> dict[Schedule, tuple[Measured, ...]]:
+    """Return for each schedule at which of its due steps something is measured."""
+    turns: dict[Schedule, dict[int, set[int]]] = {}
+    for schedule, every, turn in dict.fromkeys(groups):
+        turns.setdefault(schedule, {}).setdefault(every, set()).add(turn)
+    return {
+        schedule: tuple((every, frozenset(some)) for every, some in found.items())
+        for schedule, found in turns.items()
+    }

@@ -63,8 +63,13 @@ class Recorder(Protocol):
 class StepAccount(Protocol):
     """Protocol of the account of the time that steps take."""
 
-    def add(self, step: int, seconds: float, cost: float) -> None:
-        """Add a step that took ``seconds``, ``cost`` of them in our own code."""
+    def add(
+        self, step: int, seconds: float, cost: float, planned: float = 0.0, is_due: bool = False
+    ) -> None:
+        """Add a step that took ``seconds``, ``cost`` of them in our own code.
+
+        ``planned`` seconds of it were spent once; ``is_due``: something was measured.
+        """
 
 
 class ClosedSteps:
@@ -173,7 +178,8 @@ class ClosedSteps:
             self.settled()
         self.keep(frame)
         now = time.perf_counter()
-        self._costs.add(frame.step, now - frame.begun, frame.seconds + now - begun)
+        spent = frame.seconds + now - begun
+        self._costs.add(frame.step, now - frame.begun, spent, frame.planned, frame.reads)
 
     def pass_by(self, frame: StepFrame, now: float) -> bool:
         """Take a step with nothing but its loss; False if it must be published.

@@ -2,66 +2,76 @@
 
 from __future__ import annotations
 
+import json
 import math
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from types import MappingProxyType
 from typing import Any
 
 from notebook_probe.probes.step.probe import Probe
 from notebook_probe.probes.step.sink import Events
 from notebook_probe.probes.step.stretching import (
+    Accounts,
+    Spending,
     StepCosts,
     Stretchable,
     in_words,
     relaxed,
-    step_costs,
     stretched,
 )
 
 __all__ = ["Budget", "check_budget"]
 
-WHOLE_STEPS = 100
-"""Number of first steps of a run with every due one measured: users watch them; they are slow."""
-SETTLED_STEPS = 32
-"""Steps to look at before a factor is changed; more while rarely anything is due."""
-AIM = 0.8
+WHOLE_STEPS = 1
+"""Number of first steps with every due one measured, whatever they cost: they show what it costs,
+and a first complete picture."""
+SETTLED_STEPS = 64
+"""Steps to look at before a factor is changed, once factors have settled. The first looks are
+shorter: after one step, then after 4, 8, 16, ..."""
+FIRST_LOOK, LONGEST_LOOK = 4, 256
+MOST_PATIENCE = 16
+"""Maximum number of usual looks before factors are halved again, if that was too much before."""
+AIM = 0.9
 """Share of the budget that is aimed at."""
-ROOM = 0.4
-"""Share of the budget, without fixed costs, below which factors are halved again."""
-LEAST = 0.2
-"""Share of the budget that measuring may take, even if what cannot be stretched takes all."""
+ROOM = 0.7
+"""Share of the budget below which factors are halved again."""
 
 
 class Budget:
     """Limit on due steps of a quantity: every n-th is measured; n follows the cost.
 
-    A quantity is stretched at all modules alike, the most expensive first, and only where its
-    schedule is the default.
+    The most expensive quantity is stretched first, and only where its schedule is the default. The
+    budget is for measuring: what watching costs in a step in which nothing is due cannot be saved
+    by measuring less, so it is reported in addition.
 
     Parameters
     ----------
     events : Events, optional
         Every change is one, of kind ``"budget"``.
     percent : float, optional
-        Per cent of step time that watching may cost; None is no limit.
+        Per cent of step time that measuring may cost; None is no limit.
 
     Attributes
     ----------
     factors : mapping
         Variable -> of so many due steps one is measured. Replaced, never changed.
+    n_turns : int
+        Number of those steps in which some modules are measured, as these take turns.
     """
 
     def __init__(self, events: Events | None = None, percent: float | None = None) -> None:
         self.factors: Mapping[str, int] = MappingProxyType({})
+        self.n_turns = 1
         self._events = events
         self._limit = _limit(percent)
-        self._costs: Callable[[], Mapping[Probe, float]] = dict
-        self._n_seen = self._n_unsettled = 0
-        self._begin()
+        self._accounts: Accounts | None = None
+        self._spending = Spending()
+        self._last: StepCosts | None = None
+        self.begin_anew()
 
-    def account(self, costs: Callable[[], Mapping[Probe, float]]) -> None:
-        """Set the function that returns each measured probe's cost in a step."""
-        self._costs = costs
+    def account(self, accounts: Accounts) -> None:
+        """Set the accounts of what is spent for each probe."""
+        self._accounts = accounts
 
     def set_limit(self, percent: float | None) -> None:
         """Limit the cost to ``percent`` of step time; every due step is measured until it is known.
@@ -73,9 +83,16 @@ class Budget:
         """
         self._limit = _limit(percent)
         self.factors = MappingProxyType({})
-        self._n_seen = WHOLE_STEPS  # who asks in the midst of a training need not wait
-        self._n_unsettled = 0
-        self._begin()
+        self.begin_anew()
+
+    def begin_anew(self) -> None:
+        """Look at the next steps alone: other quantities are measured from now on."""
+        self._look = FIRST_LOOK if self.factors else WHOLE_STEPS
+        self._patience, self._was_relaxed, self._n_low = 1, False, 0
+        self._clear()
+
+    def _clear(self) -> None:
+        self._spending.clear(self._accounts.spent() if self._accounts is not None else 0.0)
 
     def factor(self, probe: Probe) -> int:
         """Return the number of due steps of a probe of which one is measured."""
@@ -90,54 +107,71 @@ class Budget:
     def text(self) -> str:
         """Description of the factors; empty while every due step is measured."""
         done = in_words(self.factors)
-        return f"{done}; the aim is below {self._limit:g} %" if done else ""
+        if not done:
+            return ""
+        spent = f", {self._last.in_words}" if self._last is not None else ""
+        return f"{done}; the aim is below {self._limit:g} %{spent}"
 
-    def add(self, step: int, seconds: float, cost: float) -> None:
-        """Add a step that took ``seconds``, ``cost`` of them in our own code."""
+    def add(
+        self, step: int, seconds: float, cost: float, planned: float = 0.0, is_due: bool = False
+    ) -> None:
+        """Add a step that took ``seconds``, ``cost`` of them in our own code.
+
+        Parameters
+        ----------
+        step : int
+        seconds, cost : float
+        planned : float
+            Seconds of the cost that were spent once, to plan what is read together.
+        is_due : bool
+            Something was measured.
+        """
         if self._limit == math.inf:
             return
-        self._n_seen += 1
-        if self._n_seen == WHOLE_STEPS - SETTLED_STEPS:
-            self._begin()
-        if self._n_unsettled:
-            self._n_unsettled -= 1
-            return
-        self._seconds.append(seconds)
-        self._spent.append(cost)
-        if self._n_seen >= WHOLE_STEPS and len(self._seconds) >= self._enough:
-            self._decide(step, step_costs(self._seconds, self._spent))
-            self._begin()
+        spending = self._spending
+        spending.add(seconds - planned, cost - planned, is_due)
+        if spending.n_steps >= self._look and spending.n_steps % self._period == 0:
+            self._decide(step)
+            self._clear()
 
-    def _decide(self, step: int, costs: StepCosts) -> None:
-        wanted = self._wanted(costs)
+    @property
+    def _period(self) -> int:
+        """Number of due steps after which as many modules were measured as usual."""
+        return max(1, max(self.factors.values(), default=1) // self.n_turns)
+
+    def _decide(self, step: int) -> None:
+        if self._accounts is None:
+            return
+        expected, spent = self._accounts.expected(), self._accounts.spent()
+        costs = self._last = self._spending.costs(expected, spent)
+        wanted = self._wanted(costs, expected)
+        has_settled = wanted == self.factors and self._look >= SETTLED_STEPS
+        most = LONGEST_LOOK if has_settled else SETTLED_STEPS
+        self._look = min(max(2 * self._look, FIRST_LOOK), most)
         if wanted == self.factors:
             return
         self.factors = MappingProxyType(wanted)
-        # Once everything has been due, what is read together with what has been worked out.
-        self._n_unsettled = max(wanted.values(), default=1)
         if self._events is not None:
             done = in_words(wanted) or "every due step"
-            text = f"watching cost {costs.total:.1f} % of step time, budget {self._limit:g} %: "
-            self._events.event(step, "budget", f"{text}measured from here on is {done}")
+            text = f"{costs.in_words}, budget {self._limit:g} %: measured from here on is {done}"
+            detail = json.dumps({"every": wanted, "turns": self.n_turns})
+            self._events.event(step, "budget", text, detail)
 
-    def _wanted(self, costs: StepCosts) -> Mapping[str, int]:
-        """Return the powers of two, from the present ones, that bring the cost below the budget."""
-        counted = self._costs()
-        whole = (p for p in counted if p.can_stretch and self.factor(p) == 1)
-        costs = costs.less_fixed(sum(counted[probe] for probe in whole))
-        aim = max(AIM * self._limit - costs.fixed, LEAST * self._limit)
-        stretchable = Stretchable.among(counted, self.factors, costs.due)
-        if costs.total > self._limit and costs.due > aim:
+    def _wanted(self, costs: StepCosts, expected: Mapping[Probe, float]) -> Mapping[str, int]:
+        """Return the powers of two, from the present ones, that spend the budget."""
+        aim = AIM * self._limit
+        stretchable = Stretchable.among(expected, self.factors, costs)
+        self._n_low = self._n_low + 1 if costs.due < ROOM * self._limit else 0
+        if costs.due > self._limit:
+            if self._was_relaxed:  # which was too much
+                self._patience = min(2 * self._patience, MOST_PATIENCE)
+            self._was_relaxed = False
             return stretched(stretchable, costs.due - aim)
-        most = min(aim, AIM * max(self._limit - costs.fixed, aim))
-        if costs.due < ROOM / AIM * most:
-            return relaxed(stretchable, most - costs.due)
+        if self._n_low >= self._patience:
+            wanted = relaxed(stretchable, aim - costs.due)
+            self._was_relaxed |= wanted != self.factors
+            return wanted
         return self.factors
-
-    def _begin(self) -> None:
-        self._seconds: list[float] = []
-        self._spent: list[float] = []
-        self._enough = max(SETTLED_STEPS, 4 * max(self.factors.values(), default=1))
 
 
 def check_budget(percent: Any) -> None:

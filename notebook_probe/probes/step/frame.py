@@ -120,6 +120,8 @@ class StepFrame:
     """Properties of a part: the call was not broken off; it counts in any case."""
     seconds = 0.0
     """Time spent in our own code during this step."""
+    planned = 0.0
+    """Seconds of these that were spent once, to plan what is read together."""
     _pass, _is_here = NO_PASS, False
     _elsewhere: StepFrame | None = None
     _own: Together | None = None

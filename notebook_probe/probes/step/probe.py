@@ -42,6 +42,8 @@ class Probe:
     """True if a preset attached it, not the user by name."""
     every: int = 1
     """Number of due steps of which one is measured, according to the budget."""
+    turn: int = 0
+    """Number of the measured one among these due steps: modules take turns."""
     attached_step: int = WAITING
     was_due: bool = False
     n_values: int = 0

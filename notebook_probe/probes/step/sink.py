@@ -79,5 +79,5 @@ class OpenGate:
 class Events(Protocol):
     """Protocol of the log of events at a step."""
 
-    def event(self, step: int, kind: str, text: str) -> None:
-        """Note it, in words."""
+    def event(self, step: int, kind: str, text: str, detail: str = "") -> None:
+        """Note it, in words; ``detail`` is JSON for programs."""

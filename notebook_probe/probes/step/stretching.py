@@ -2,66 +2,141 @@
 
 from __future__ import annotations
 
+import math
 from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from statistics import fmean, median
+from typing import Protocol, TypeAlias
 
 from notebook_probe.probes.step.probe import Probe
 
-__all__ = ["LARGEST", "StepCosts", "Stretchable", "in_words", "relaxed", "step_costs", "stretched"]
+__all__ = [
+    "LARGEST",
+    "Accounts",
+    "Spending",
+    "StepCosts",
+    "Stretchable",
+    "in_words",
+    "relaxed",
+    "stretched",
+]
+
+Step: TypeAlias = tuple[float, float, bool]
+"""Seconds, seconds of our code among them, and whether something was measured."""
 
 LARGEST = 1024
 """Maximum factor: at least every so many due steps is measured, whatever it costs."""
 AT_ONCE = 16
-"""Maximum stretch after one look at a few steps: the machine may have been busy."""
-NORM_WEIGHT = 0.25
-"""A norm is what most look at: it is stretched once it takes four times what the next does."""
+"""Maximum change of a factor after one look at a few steps: the machine may have been busy."""
+NORM_WEIGHT = 0.5
+"""A norm is what most look at: it is stretched once it takes twice what the next does."""
 HIDDEN = 1.0, 3.0
 """Bounds of the ratio of the real cost of measuring to the counted one."""
+FEW = 4
+"""Least number of steps of a kind of which a median is made."""
+
+
+class Accounts(Protocol):
+    """Protocol of the accounts of what is spent for each probe."""
+
+    def expected(self) -> Mapping[Probe, float]:
+        """Return the average seconds of a step for each probe, measured as often as it is now."""
+
+    def spent(self) -> float:
+        """Return the seconds spent for all probes since the beginning."""
 
 
 @dataclass(frozen=True, slots=True)
 class StepCosts:
-    """Cost of watching in some steps, each in per cent of the step itself."""
+    """Cost of watching in a step, in per cent of the step itself."""
 
     fixed: float
-    """Cost in a step in which least is due."""
+    """Cost in a step in which nothing is due, and of what cannot be measured less often."""
     due: float
-    """Average cost in addition to the fixed one."""
-    bare: float
-    """Seconds of the step itself."""
+    """Average cost of measuring, in addition to the fixed one."""
+    beyond: float
+    """Part of it that is spent on no probe, but because a step has some."""
 
     @property
-    def total(self) -> float:
-        return self.fixed + self.due
+    def in_words(self) -> str:
+        """Description of the costs.
 
-    def less_fixed(self, seconds: float) -> StepCosts:
-        """Return the costs with so many seconds of the fixed cost counted as stretchable."""
-        moved = min(self.fixed, 100.0 * seconds / self.bare)
-        return StepCosts(self.fixed - moved, self.due + moved, self.bare)
+        Examples
+        --------
+        >>> StepCosts(1.234, 4.5, 0.1).in_words
+        'measuring costs 4.5 % of step time, the rest of watching 1.2 %'
+        """
+        rest = f", the rest of watching {self.fixed:.1f} %" if self.fixed >= 0.05 else ""
+        return f"measuring costs {self.due:.1f} % of step time{rest}"
 
 
-def step_costs(seconds: Sequence[float], costs: Sequence[float]) -> StepCosts:
-    """Compute the share of watching from steps.
+class Spending:
+    """Time of some steps, and how much of it was spent on watching.
 
-    ``costs`` is what was counted of ``seconds``. A hook also makes torch slower where nobody
-    counts: by how much is seen from how much longer those steps are in which more is due. Of times
-    the median counts, as a validation or a slow disk between two steps is nothing of ours.
+    Of the time of a step the median counts, as a validation or a slow disk between two steps is not
+    ours. A hook also makes torch slower where nobody counts: by how much is seen from how much
+    longer those steps are in which more is due. That, and the cost of a step in which nothing is
+    due, is remembered when steps are cleared.
     """
-    middle = median(costs)
-    cheap = [i for i, cost in enumerate(costs) if cost <= middle]
-    dear = [i for i, cost in enumerate(costs) if cost > 2 * middle]
-    fixed = median(costs[i] for i in cheap)
-    bare = max(median(seconds[i] - costs[i] for i in cheap), 1e-9)
-    if not dear:  # all steps are alike
-        mean = fmean(costs)
-        return StepCosts(0.0, 100.0 * mean / bare, bare)
-    counted = median(costs[i] for i in dear) - fixed
-    longer = median(seconds[i] for i in dear) - median(seconds[i] for i in cheap)
-    hidden = min(max(longer / counted, HIDDEN[0]), HIDDEN[1])
-    due = hidden * max(fmean(costs) - fixed, 0.0)
-    return StepCosts(100.0 * fixed / bare, 100.0 * due / bare, bare)
+
+    def __init__(self) -> None:
+        self._idle, self._hidden = 0.0, HIDDEN[0]
+        self.clear(0.0)
+
+    def clear(self, spent: float) -> None:
+        """Forget the steps, until which so many seconds were spent for probes."""
+        self._steps: list[Step] = []
+        self._spent = spent
+
+    def add(self, seconds: float, cost: float, is_due: bool) -> None:
+        """Add a step of so many seconds, ``cost`` of them ours; ``is_due``: some was measured."""
+        self._steps.append((seconds, cost, is_due))
+
+    @property
+    def n_steps(self) -> int:
+        return len(self._steps)
+
+    def costs(self, expected: Mapping[Probe, float], spent: float) -> StepCosts:
+        """Return the average costs of a step.
+
+        Parameters
+        ----------
+        expected : mapping
+            Average seconds for each probe: in few steps some may have been due too often.
+        spent : float
+            Seconds spent for all probes so far.
+        """
+        idle = [one for one in self._steps if not one[2]]
+        due = [one for one in self._steps if one[2]]
+        if len(idle) >= FEW:
+            self._idle = median(cost for _, cost, _ in idle)
+            if len(due) >= FEW:
+                self._hidden = self._look_for_hidden(idle, due)
+        bare = max(median(seconds - cost for seconds, cost, _ in idle or due), 1e-9)
+        of_due = sum(max(cost - self._idle, 0.0) for _, cost, _ in due)
+        beyond = max(of_due - (spent - self._spent), 0.0) / self.n_steps
+        fixed = min(self._idle, fmean(cost for _, cost, _ in self._steps))
+        stretched = sum(one for probe, one in expected.items() if probe.can_stretch)
+        others = sum(expected.values()) - stretched
+        share = stretched / (stretched + others) if stretched else 0.0
+        percent = 100.0 * self._hidden / bare
+        return StepCosts(
+            fixed=100.0 * fixed / bare + percent * (others + (1.0 - share) * beyond),
+            due=percent * (stretched + share * beyond),
+            beyond=percent * share * beyond,
+        )
+
+    def _look_for_hidden(self, idle: Sequence[Step], due: Sequence[Step]) -> float:
+        """Return the ratio of the real cost to the counted one, half of it from before."""
+        most = max(cost for _, cost, _ in due)
+        dear = [one for one in due if 2 * (one[1] - self._idle) >= most - self._idle]
+        if len(dear) < FEW:
+            return self._hidden
+        longer = median(one[0] for one in dear) - median(one[0] for one in idle)
+        counted = max(median(one[1] for one in dear) - self._idle, 1e-9)
+        seen = min(max(longer / counted, HIDDEN[0]), HIDDEN[1])
+        return math.sqrt(self._hidden * seen)
 
 
 @dataclass(slots=True)
@@ -82,18 +157,30 @@ class Stretchable:
 
     @classmethod
     def among(
-        cls, costs: Mapping[Probe, float], factors: Mapping[str, int], percent: float
+        cls, costs: Mapping[Probe, float], factors: Mapping[str, int], spent: StepCosts
     ) -> list[Stretchable]:
-        """Return the quantities among measured probes, which took ``percent`` of step time."""
+        """Return the quantities among measured probes, with their shares of what is spent.
+
+        What a step costs because anything is due in it is saved by none but the quantities that
+        are due most often.
+        """
         seconds: defaultdict[str, float] = defaultdict(float)
-        for probe, spent in costs.items():
+        for probe, one in costs.items():
             if probe.can_stretch:
-                seconds[probe.variable] += spent
+                seconds[probe.variable] += one
         norms = {probe.variable for probe in costs if _is_norm(probe)}
-        total = sum(costs.values()) or 1.0
+        least = min((factors.get(name, 1) for name in seconds), default=1)
+        often = {name: one for name, one in seconds.items() if factors.get(name, 1) == least}
+        total, of_often = sum(seconds.values()) or 1.0, sum(often.values()) or 1.0
+        alone = spent.due - spent.beyond
         return [
-            cls(name, name in norms, factors.get(name, 1), percent * spent / total)
-            for name, spent in seconds.items()
+            cls(
+                name,
+                name in norms,
+                factors.get(name, 1),
+                alone * one / total + spent.beyond * often.get(name, 0.0) / of_often,
+            )
+            for name, one in seconds.items()
         ]
 
 
@@ -119,13 +206,17 @@ def stretched(quantities: Iterable[Stretchable], excess: float) -> dict[str, int
 
 
 def relaxed(quantities: Iterable[Stretchable], room: float) -> dict[str, int]:
-    """Halve factors, once each, norms and the cheapest first, as far as there is ``room``."""
-    found = sorted(quantities, key=lambda quantity: quantity.weight)
-    for quantity in found:
-        if quantity.factor > 1 and quantity.share <= room:
-            quantity.factor //= 2
-            room -= quantity.share
-    return _factors(found)
+    """Halve factors, norms and the cheapest first, repeatedly, as far as there is ``room``."""
+    found = list(quantities)
+    least = {quantity.name: max(quantity.factor // AT_ONCE, 1) for quantity in found}
+    while True:
+        open_ones = [one for one in found if one.factor > least[one.name] and one.share <= room]
+        if not open_ones:
+            return _factors(found)
+        cheapest = min(open_ones, key=lambda quantity: quantity.weight)
+        cheapest.factor //= 2
+        room -= cheapest.share
+        cheapest.share *= 2
 
 
 def in_words(factors: Mapping[str, int]) -> str:

@@ -117,12 +117,12 @@ class ProbeActions(LiveActions):
         self._live.looking_back.take(state)
 
     def budget(self, percent: float | None) -> None:
-        """Limit watching to ``percent`` of step time: quantities that cost more are measured less.
+        """Limit measuring to ``percent`` of step time: what costs more is measured less often.
 
         One of 2, 4, 8, ... due steps is then measured, the most expensive quantities first and
-        norms last, at all modules alike; every change is an event of the record and shown in
-        ``status().budget``. Quantities attached with an explicit schedule are not changed. None
-        measures every due step again.
+        norms last; of many modules each takes its turn. Every change is an event of the record and
+        shown in ``status().budget``. Quantities attached with an explicit schedule are not changed.
+        None measures every due step again.
 
         Raises
         ------

@@ -45,7 +45,9 @@ def train_both(folder: Path, kind: str, optimizer: str) -> dict[str, Any]:
         model = made(build) if place == "host" else moved(made(build))
         run = None
         if place != "unwatched":
-            run = nbp.watch(model, store=folder / f"{place}.zarr", probes=everywhere(model))
+            run = nbp.watch(
+                model, store=folder / f"{place}.zarr", probes=everywhere(model), budget=None
+            )
         stepping = OPTIMIZERS[optimizer](model.parameters())
         waits.clear()
         for step in range(4):
@@ -104,7 +106,7 @@ def test_no_step_waits_for_the_device_and_its_values_are_those_of_the_host(
 def train_and_read(folder: Path) -> dict[str, Any]:
     never_by_itself()
     model = moved(made(mlp))
-    run = nbp.watch(model, store=folder / "r.zarr", probes={"0": ["output_norm"]})
+    run = nbp.watch(model, store=folder / "r.zarr", probes={"0": ["output_norm"]}, budget=None)
     optimizer = SGD(model.parameters(), lr=0.1)
     counted = []
 
@@ -144,7 +146,7 @@ def test_what_is_read_is_copied_then_and_only_once(
 def train_with_copies(folder: Path) -> dict[str, Any]:
     closed_steps.COPY_S = 0.0
     model = moved(made(mlp))
-    run = nbp.watch(model, store=folder / "r.zarr", probes={"0": ["output_norm"]})
+    run = nbp.watch(model, store=folder / "r.zarr", probes={"0": ["output_norm"]}, budget=None)
     optimizer = SGD(model.parameters(), lr=0.1)
     per_step = []
     for n in range(8):
@@ -201,7 +203,9 @@ def train_split(folder: Path, moves: bool) -> dict[str, Any]:
     told: dict[str, Any] = {}
     for place in ("host", "device"):
         model = made(Split)
-        run = nbp.watch(model, store=folder / f"{place}.zarr", probes=everywhere(model))
+        run = nbp.watch(
+            model, store=folder / f"{place}.zarr", probes=everywhere(model), budget=None
+        )
         if place == "device":
             moved(model.first)
         for step in range(8):
@@ -240,7 +244,7 @@ def test_steps_stay_in_order_where_only_some_values_are_on_the_device(
 def train_while_read(folder: Path) -> dict[str, Any]:
     closed_steps.COPY_S = 0.001
     model = moved(made(mlp))
-    run = nbp.watch(model, store=folder / "r.zarr", probes=everywhere(model))
+    run = nbp.watch(model, store=folder / "r.zarr", probes=everywhere(model), budget=None)
     optimizer = SGD(model.parameters(), lr=0.1)
     over, looked = threading.Event(), threading.Event()
     seen: list[list[int]] = []

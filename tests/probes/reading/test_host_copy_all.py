@@ -40,7 +40,7 @@ def train(folder: Path, model: nn.Module, put: Callable[[Tensor], Tensor]) -> di
     model_map = ModelMap(model)
     wanted = [q for q in of_tensors().values() if not misfit(model_map, PLACE, q)]
     free = [quantity for quantity in wanted if not decides(quantity)]
-    run = nbp.watch(model, store=folder / "r.zarr", probes={PLACE: free})
+    run = nbp.watch(model, store=folder / "r.zarr", probes={PLACE: free}, budget=None)
     optimizer = SGD(model.parameters(), lr=0.1)
     for step in range(3):
         if step == 2:

@@ -40,7 +40,7 @@ class Telling(nn.Module):
 def train_telling(folder: Path) -> dict[str, Any]:
     never_by_itself()
     model = moved(made(Telling))
-    run = nbp.watch(model, store=folder / "r.zarr", probes={"linear": [share]})
+    run = nbp.watch(model, store=folder / "r.zarr", probes={"linear": [share]}, budget=None)
     run.attach("linear", "weight_histogram")
     run.attach("linear", "output_norm", phase="eval")
     optimizer = SGD(model.parameters(), lr=0.1)
@@ -116,7 +116,7 @@ class Scaled(Optimizer):
 def train_scaled(folder: Path) -> dict[str, Any]:
     never_by_itself()
     model = moved(made(mlp))
-    run = nbp.watch(model, store=folder / "r.zarr", probes={"0.weight": ["grad_norm"]})
+    run = nbp.watch(model, store=folder / "r.zarr", probes={"0.weight": ["grad_norm"]}, budget=None)
     optimizer = Scaled(model.parameters())
     expected = []
     for step in range(4):
@@ -153,7 +153,7 @@ def unreadable(folder: Path) -> dict[str, Any]:
     """A device whose values cannot be brought over: gaps, and the training goes on."""
     never_by_itself()
     model = moved(made(mlp))
-    run = nbp.watch(model, store=folder / "r.zarr", probes={"0": ["output_norm"]})
+    run = nbp.watch(model, store=folder / "r.zarr", probes={"0": ["output_norm"]}, budget=None)
     optimizer = SGD(model.parameters(), lr=0.1)
     for step in range(2):
         loss_on(model(on_device(batch(step)))).backward()

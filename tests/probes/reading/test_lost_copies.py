@@ -34,7 +34,9 @@ class Taken:
         self.lost.append((step, n_rows, str(error)))
 
     def announce(self, place: str, name: str) -> None: ...
-    def add(self, step: int, seconds: float, cost: float) -> None: ...
+    def add(
+        self, step: int, seconds: float, cost: float, planned: float = 0.0, is_due: bool = False
+    ) -> None: ...
 
 
 class NotBegun(HostCopy):

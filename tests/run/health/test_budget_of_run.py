@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import math
 from pathlib import Path
 from typing import Any
@@ -13,13 +14,16 @@ from hypothesis import strategies as st
 from torch import Tensor, nn
 
 import notebook_probe as nbp
-from notebook_probe.probes.step.budget import SETTLED_STEPS, WHOLE_STEPS
+from notebook_probe.probes.step.budget import SETTLED_STEPS
+from notebook_probe.probes.step.stretching import AT_ONCE
 from notebook_probe.run.attach.requests import Budgeted
 from tests.models import floats, made, mlp, sgd, train, train_step
 from tests.probes.parity import differing, everything
 from tests.run.conftest import Watch
 
 batch = floats(5, 4)
+
+pytestmark = pytest.mark.usefixtures("budget_from_the_first_step")
 
 percents = st.floats(0.01, 100.0)
 
@@ -51,10 +55,11 @@ def test_a_budget_thins_the_series_and_leaves_every_value_right(watch: Watch) ->
     series = run.series("0", "slow")
     steps = series.step.values
     np.testing.assert_allclose(series, np.asarray(wanted)[steps], rtol=1e-5)
-    assert steps[:SETTLED_STEPS].tolist() == list(range(SETTLED_STEPS))
+    assert steps[0] == 0
     assert len(steps) < n_steps / 2
     (event, *_) = [event for event in run.events if event.kind == "budget"]
-    assert event.step == SETTLED_STEPS - 1
+    assert event.step == 0
+    assert json.loads(event.detail) == {"every": {"slow": AT_ONCE}, "turns": 1}
     assert "budget 1 %" in event.text
     assert "due step; the aim is below 1 %" in run.status().budget
     assert run.status().budget in str(run.status())
@@ -109,15 +114,14 @@ def steps_of(run: nbp.Run, module: str, quantity: str) -> list[int]:
 
 
 @pytest.mark.slow
-def test_by_default_watching_keeps_below_five_per_cent_once_a_hundred_steps_are_seen(
+def test_by_default_watching_keeps_below_five_per_cent_from_the_first_step_on(
     watch: Watch,
 ) -> None:
     model = made(mlp)
     run = watch(model, probes={"0": [slow, ("grad_norm", "every(1)")]}, budget=5.0)
-    n_steps = WHOLE_STEPS + 8
+    n_steps = 12
     train(model, sgd(model), batch, range(n_steps))
-    assert steps_of(run, "0", "slow")[:WHOLE_STEPS] == list(range(WHOLE_STEPS))
-    assert len(steps_of(run, "0", "slow")) == WHOLE_STEPS + 1, "the next due step, then no more"
+    assert steps_of(run, "0", "slow") == [0, 1], "the next due step, then no more for a while"
     assert steps_of(run, "0", "grad_norm") == list(range(n_steps)), "on a schedule of its own"
     assert run.status().budget.startswith("slow every ")
     assert [probe.note for probe in run.status().probes] == ["", ""], "nothing is silent"
