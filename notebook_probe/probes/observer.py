@@ -345,6 +345,8 @@ class Observer:
         phase.now = phase.outer.pop() if phase.outer else None
         if phase.now is None and self.forwards.part is not None:
             self.forwards.end(output)
+        if output is None and self.calls.wanted:
+            self.calls.forget_last()
         if frame is not None:
             frame.seconds += time.perf_counter() - begun + self._call_s
 

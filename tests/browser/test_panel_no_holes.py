@@ -41,13 +41,13 @@ TIP = re.compile(r"(?:step|steps) ([\d\u202f]+)(?:–([\d\u202f]+))?(?:, measure
 
 @pytest.fixture(scope="module")
 def run(tmp_path_factory: pytest.TempPathFactory) -> nbp.OpenedRun:
-    """A default watch of a small model, of which so much measuring is too dear."""
+    """A watch with a budget that always stretches schedules, however busy the machine is."""
     torch.manual_seed(0)
     parts = [part for _ in range(9) for part in (nn.Linear(8, 8), nn.Tanh())]
     model = nn.Sequential(*parts, nn.Linear(8, 3))
     optimizer = torch.optim.SGD(model.parameters(), lr=0.05)
     store = tmp_path_factory.mktemp("no_holes") / "stretched.zarr"
-    run = nbp.watch(model, optimizer, store=store)
+    run = nbp.watch(model, optimizer, store=store, budget=0.5)
     x, y = torch.randn(16, 8), torch.randint(0, 3, (16,))
     for step in range(N_STEPS):
         if step == DETACHED_FROM:

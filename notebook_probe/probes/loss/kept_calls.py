@@ -116,6 +116,11 @@ class KeptCalls:
         except Exception:  # whatever a model is given, it is called
             self.wanted = False
 
+    def forget_last(self) -> None:
+        """Forget this thread's last call, which has raised."""
+        if kept := self.by_thread.get(threading.get_ident()):
+            kept.pop()
+
     def _learn(self, model_map: ModelMap) -> None:
         """Find the attributes that calls change: they differ from those of the last time."""
         before, self._known = self._known, {}

@@ -56,6 +56,7 @@ class NonfiniteOrigin:
         self._findings, self._spend = findings, spend
         self.calls = observer.calls.by_thread
         self._step, self._n_replays = -1, 0
+        self._first_step = observer.clock.step
         self.found: Callable[[], None] | None = None
         """Reports the origin, once an update comes of it."""
 
@@ -96,7 +97,8 @@ class NonfiniteOrigin:
                 return ""
             found = replayed(model, call, self._observer.model_map)
             n_modules, largest = n_modules + len(found.paths), max(largest, found.largest)
-            if self._say_of_weights(found, step):
+            # Before the first step no loss was seen that an update could have followed.
+            if step > self._first_step and self._say_of_weights(found, step):
                 return ""
             if found.origin is not None:
                 shares = {"nonfinite_fraction": found.fraction, "finite_before": found.n_finite}

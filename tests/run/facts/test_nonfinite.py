@@ -157,6 +157,14 @@ def test_weights_that_are_nan_everywhere_are_told_of_the_whole_model(tmp_path: P
     assert origins(found) == [("nonfinite_update", NAN_AT, ("(root)",))]
 
 
+def test_weights_that_are_nan_before_the_first_step_are_no_update(tmp_path: Path) -> None:
+    model = small()
+    with torch.no_grad():
+        for value in model.parameters():
+            value.fill_(torch.nan)
+    assert origins(watched(tmp_path, model)) == [("nonfinite_output", 0, ("0",))]
+
+
 def test_inputs_that_were_changed_in_place_are_not_replayed(tmp_path: Path) -> None:
     class Doubled(nn.Module):
         def forward(self, x: Tensor) -> Tensor:
