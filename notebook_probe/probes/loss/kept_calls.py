@@ -9,6 +9,7 @@ from typing import Any, NamedTuple
 
 import torch
 from torch import Tensor, nn
+from torch.utils._pytree import tree_map_only
 
 from notebook_probe.model.map import ModelMap
 from notebook_probe.probes.step.containers import tensors_of
@@ -68,6 +69,19 @@ class KeptCall(NamedTuple):
         """True if no argument was written to since."""
         return self.versions == _versions(self.tensors)
 
+    def weak(self) -> KeptCall:
+        """Return the call with weak references in the place of tensors."""
+        args, kwargs, tensors = tree_map_only(Tensor, weakref.ref, [*self[:3]])
+        return self._replace(args=args, kwargs=kwargs, tensors=tensors)
+
+    def strong(self) -> KeptCall | None:
+        """Return the call with its tensors again; None if one of them no longer exists."""
+        found = tree_map_only(weakref.ref, lambda reference: reference(), [*self[:3]])
+        args, kwargs, tensors = found
+        if any(tensor is None for tensor in tensors):
+            return None
+        return self._replace(args=args, kwargs=kwargs, tensors=tensors)
+
 
 class KeptCalls:
     """Store of one model's calls by thread, each until a backward or an update has followed it.
@@ -77,7 +91,7 @@ class KeptCalls:
     wanted : bool
         Keep calls. False for a model on an accelerator, whose loss is known too late.
     by_thread : dict of int to list of KeptCall
-        At most `MOST_CALLS` for each thread.
+        At most `MOST_CALLS` for each thread; all but the last one refer to their inputs weakly.
     """
 
     def __init__(self) -> None:
@@ -111,6 +125,8 @@ class KeptCalls:
             dtype = torch.get_autocast_dtype("cpu") if torch.is_autocast_enabled("cpu") else None
             state = _random_state()
             kept = self.by_thread.setdefault(threading.get_ident(), [])
+            if kept:  # its output may never be used
+                kept[-1] = kept[-1].weak()
             if len(kept) < MOST_CALLS:
                 kept.append(KeptCall(args, kwargs, tensors, versions, state, dtype, attributes))
         except Exception:  # whatever a model is given, it is called

@@ -80,7 +80,9 @@ class NonfiniteOrigin:
             return
         self._step, self._n_replays = step, self._n_replays + 1
         try:
-            why = _obstacle(calls) or self._locate(model, loss, calls, step)
+            strong = [call.strong() for call in calls]
+            known = [call for call in strong if call is not None]
+            why = _obstacle(known, len(calls)) or self._locate(model, loss, known, step)
         except Exception as error:  # of the model: the training goes on
             why = f"the model cannot be called again: {in_words(error)}"
         if why:
@@ -139,10 +141,12 @@ class NonfiniteOrigin:
             self._n_replays = MOST_REPLAYS  # the weights are NaN now, and so are later losses
 
 
-def _obstacle(calls: list[KeptCall]) -> str:
-    """Return why these calls cannot be made again, in words; empty if they can."""
-    if len(calls) >= MOST_CALLS:
+def _obstacle(calls: list[KeptCall], n_calls: int) -> str:
+    """Return why ``n_calls`` cannot be made again, in words; empty if these are all, and can."""
+    if n_calls >= MOST_CALLS:
         return f"the step has {MOST_CALLS} forwards or more"
+    if len(calls) < n_calls:
+        return "inputs of an earlier forward of the step no longer exist"
     if not all(call.is_unchanged for call in calls):
         return "the inputs were changed in place after the forward"
     return "a forward may wait for the other processes" if _is_distributed() else ""
