@@ -17,7 +17,6 @@ from hypothesis import HealthCheck, settings
 
 from notebook_probe.home import HOME
 from notebook_probe.probes.step import budget
-from notebook_probe.probes.step.budget import WHOLE_STEPS
 from notebook_probe.run.begin import provenance
 
 pytest_plugins = ["tests.pace.plugin"]
@@ -59,14 +58,14 @@ def first_steps_are_measured_whole() -> Iterator[None]:
     Tests of the budget take this back, with `budget_from_the_first_step`.
     """
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(budget, "WHOLE_STEPS", 100)
+        patch.setattr(budget, "WHOLE_S", float("inf"))
         yield
 
 
 @pytest.fixture
 def budget_from_the_first_step(monkeypatch: pytest.MonkeyPatch) -> None:
-    """One step is measured whole, as for a user."""
-    monkeypatch.setattr(budget, "WHOLE_STEPS", WHOLE_STEPS)
+    """One step is measured whole, as of a model that is large."""
+    monkeypatch.setattr(budget, "WHOLE_S", 0.0)
 
 
 @pytest.fixture(autouse=True, scope="session")

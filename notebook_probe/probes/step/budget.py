@@ -22,12 +22,14 @@ from notebook_probe.probes.step.stretching import (
 
 __all__ = ["Budget", "check_budget"]
 
-WHOLE_STEPS = 1
-"""Number of first steps with every due one measured, whatever they cost: they show what it costs,
-and a first complete picture."""
+WHOLE_STEPS = 100
+"""Number of first steps with every due one measured: users watch them."""
+WHOLE_S = 1.0
+"""Seconds that these may cost together. The first step is measured in any case: it shows what
+measuring costs, and gives a first complete picture."""
 SETTLED_STEPS = 64
 """Steps to look at before a factor is changed, once factors have settled. The first looks are
-shorter: after one step, then after 4, 8, 16, ..."""
+shorter: after 4, 8, 16, ... steps if the first one took too long."""
 FIRST_LOOK, LONGEST_LOOK = 4, 256
 MOST_PATIENCE = 16
 """Maximum number of usual looks before factors are halved again, if that was too much before."""
@@ -88,6 +90,7 @@ class Budget:
     def begin_anew(self) -> None:
         """Look at the next steps alone: other quantities are measured from now on."""
         self._look = FIRST_LOOK if self.factors else WHOLE_STEPS
+        self._left_s = math.inf if self.factors else WHOLE_S
         self._patience, self._was_relaxed, self._n_low = 1, False, 0
         self._clear()
 
@@ -130,7 +133,10 @@ class Budget:
             return
         spending = self._spending
         spending.add(seconds - planned, cost - planned, is_due)
-        if spending.n_steps >= self._look and spending.n_steps % self._period == 0:
+        self._left_s -= cost - planned
+        is_over = spending.n_steps >= self._look or self._left_s < 0
+        if is_over and spending.n_steps % self._period == 0:
+            self._left_s = math.inf
             self._decide(step)
             self._clear()
 
@@ -147,7 +153,7 @@ class Budget:
         wanted = self._wanted(costs, expected)
         has_settled = wanted == self.factors and self._look >= SETTLED_STEPS
         most = LONGEST_LOOK if has_settled else SETTLED_STEPS
-        self._look = min(max(2 * self._look, FIRST_LOOK), most)
+        self._look = min(max(2 * self._spending.n_steps, FIRST_LOOK), most)
         if wanted == self.factors:
             return
         self.factors = MappingProxyType(wanted)

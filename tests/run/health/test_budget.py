@@ -13,6 +13,7 @@ from hypothesis import strategies as st
 
 from notebook_probe.probes.due.due_probes import DueProbes
 from notebook_probe.probes.due.turns import Turns
+from notebook_probe.probes.step import budget
 from notebook_probe.probes.step.budget import AIM, ROOM, SETTLED_STEPS, WHOLE_STEPS, Budget
 from notebook_probe.probes.step.probe import Probe
 from notebook_probe.probes.step.stretching import AT_ONCE, LARGEST, NORM_WEIGHT
@@ -193,10 +194,24 @@ def test_a_cost_inside_the_budget_changes_nothing(budget: float, cost: float) ->
 def test_the_first_step_is_measured_whole_and_what_it_costs_decides() -> None:
     model = Model(5.0, {"output_std": 1.0})
     assert model.factors == [1]
+    model.run(1)
+    ((step, _),) = model.told
+    assert step == 0
+    assert model.factors == [AT_ONCE]
+
+
+def test_first_steps_are_measured_whole_while_they_cost_little_together(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(budget, "WHOLE_S", 1e9)
+    model = Model(5.0, {"output_std": 1.0})
     model.run(WHOLE_STEPS)
     ((step, _),) = model.told
-    assert step == WHOLE_STEPS - 1 == 0
-    assert model.factors == [AT_ONCE]
+    assert step == WHOLE_STEPS - 1
+    monkeypatch.setattr(budget, "WHOLE_S", 10.5)
+    model = Model(5.0, {"output_std": 1.0})
+    model.run(WHOLE_STEPS)
+    assert model.told[0][0] == 10
 
 
 def test_a_first_step_that_is_slow_costs_no_more_than_a_short_while() -> None:
