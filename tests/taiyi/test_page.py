@@ -51,7 +51,7 @@ assert set(logger.rows[2]) == {
 
 SHARED = """
 run = monitor.run
-run.attach("head", [first_share, gap, largest_share, smallest_share, spectral_gap])
+run.attach("head", [first_share, gap, largest_share, smallest_share, spectral_gap], "every(1)")
 for x, y in loader:
     optimizer.zero_grad()
     loss_fn(model(x), y).backward()
