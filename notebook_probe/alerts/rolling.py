@@ -9,12 +9,14 @@ __all__ = [
     "Doubles",
     "first_known",
     "highest_before",
+    "last_known",
     "mean_before",
     "median",
     "of_most",
     "over_median",
     "rows_before",
     "steps_since",
+    "value_at",
     "within_most",
 ]
 
@@ -216,3 +218,29 @@ def steps_since(is_event: npt.NDArray[np.bool_], at: npt.NDArray[np.int64]) -> D
     last = np.maximum.accumulate(np.where(is_event, rows, -1))
     begun = np.minimum(last + 1, rows)
     return np.asarray(at - at[begun], np.float64) if len(at) else np.zeros(0)
+
+
+def value_at(values: Doubles, at: npt.NDArray[np.int64], back: float) -> Doubles:
+    """Return for each row the last one at least ``back`` steps before it; NaN if there is none.
+
+    Examples
+    --------
+    >>> value_at(np.array([[1.0], [2.0], [4.0]]), np.array([0, 7, 9]), 5)[:, 0].tolist()
+    [nan, 1.0, 1.0]
+    """
+    then = np.searchsorted(at, at - back, side="right") - 1
+    return np.where((then >= 0)[:, None], values[then], np.nan)
+
+
+def last_known(values: Doubles) -> Doubles:
+    """Return for each row and module the newest value so far; NaN before the first.
+
+    Modules that are measured in turns have no complete row.
+
+    Examples
+    --------
+    >>> last_known(np.array([[1.0, np.nan], [np.nan, 2.0]])).tolist()
+    [[1.0, nan], [1.0, 2.0]]
+    """
+    rows = np.where(np.isnan(values), 0, np.arange(len(values))[:, None])
+    return np.asarray(np.take_along_axis(values, np.maximum.accumulate(rows, axis=0), axis=0))

@@ -15,17 +15,19 @@ def ranks(rows: int, *of_width: tuple[float, int]) -> dict[str, Any]:
     return {
         "effective_rank": [[rank for rank, _ in of_width]] * rows,
         "effective_rank_share": [[rank / width for rank, width in of_width]] * rows,
+        "loss": [[1.0] * len(of_width)] * rows,
     }
 
 
 def rising(rank: Sequence[float]) -> dict[str, Any]:
     """A layer that begins with one direction and wins more, behind one that has twenty."""
     rows = [[20.0, one] for one in rank]
-    return {"effective_rank": rows, "effective_rank_share": [[a / 64, b / 64] for a, b in rows]}
+    shares = [[a / 64, b / 64] for a, b in rows]
+    return {"effective_rank": rows, "effective_rank_share": shares, "loss": [[1.0] * 2] * len(rows)}
 
 
-def running(mean: list[float], spread: list[float]) -> dict[str, Any]:
-    return {"bn_mean_tid": mean, "bn_var_tid": spread}
+def running(mean: list[float], spread: list[float], calls: float = 1.0) -> dict[str, Any]:
+    return {"bn_mean_tid": mean, "bn_var_tid": spread, "calls": [calls] * len(mean)}
 
 
 def learned(*ranks: tuple[float, int]) -> dict[str, Any]:
@@ -35,6 +37,7 @@ def learned(*ranks: tuple[float, int]) -> dict[str, Any]:
     return {
         "effective_rank": first + then,
         "effective_rank_share": shares + [[rank / width for rank, width in ranks]] * 9,
+        "loss": [[1.0] * len(ranks)] * 12,
     }
 
 

@@ -64,9 +64,11 @@ FIRES: dict[str, list[dict[str, Any]]] = {
     "rank_collapse": [
         ranks(61, (20.0, 64), (1.37, 64), (1.1, 30)),
         ranks(61, (9.0, 64), (1.0, 10)),
+        ranks(160, (20.0, 64), (1.0, 64)) | {"loss": [[3.0 * 0.8**row] * 2 for row in range(160)]},
     ],
     "batchnorm_mismatch": [
         running([0.501] * 66, [0.0] * 66),
+        running([0.501] * 66, [0.0] * 66, calls=2.0),  # accumulated
         running([0.1] * 25, [0.78 - 0.002 * row for row in range(25)]),
         running([0.1] * 25, [9.0 - 0.04 * row for row in range(25)]),
     ],
@@ -90,6 +92,11 @@ FIRES: dict[str, list[dict[str, Any]]] = {
     ],
     "lr_low": [
         unmoved(0.99e-6, 2.1e-3, 10),
+        {  # a group with a rate of its own
+            "update_ratio": [[1e-7, 1e-3, 1e-3]] * 50,
+            "grad_norm": [[1.0] * 3] * 50,
+            "weight_norm": [[8.0] * 3] * 50,
+        },
         {
             "update_ratio": [[1e-3] * 2] * 300 + [[0.0] * 2] * 50,
             "grad_norm": [[1.0] * 2] * 350,
@@ -98,9 +105,10 @@ FIRES: dict[str, list[dict[str, Any]]] = {
     ],
     "diverging_loss": [{"loss": [2.0, 2.0, 20.1, 20.2]}, {"loss": [2.3, 17.2, 5e4, 1e7]}],
     "loss_spike": [
-        {"loss": [1.0, 1.2, 1.0] * 7 + [1.51]},
-        {"loss": [2.0] * 10 + [0.1, 0.12] * 60 + [0.31]},  # a tenth of what was learned
-        {"loss": [-1.0] * 10 + [-3.0, -2.9] * 60 + [-2.0]},
+        {"loss": [1.0, 1.2, 1.0] * 7 + [1.51, 1.21]},
+        {"loss": [2.0] * 10 + [0.1, 0.12] * 60 + [0.31, 0.13]},  # a tenth of what was learned
+        {"loss": [-1.0] * 10 + [-3.0, -2.9] * 60 + [-2.0, -2.8]},
+        {"loss": [2.0] * 10 + [0.1, 0.12] * 60 + [2.1, 0.1]},  # of broken data
     ],
     "adam_spike_ahead": [surprised(5.01, 1.01)],
     "one_sided_gan": [
@@ -145,6 +153,7 @@ SILENT: dict[str, list[dict[str, Any]]] = {
         lost(9e-9, 20, 8e-5),
         lost(0.0, 40),  # the boxes of a detector, without a positive sample so far
         {"grad_rms": [1e-30] * 20},
+        {"grad_rms": [[row * 1e-10, 1.0] for row in range(90)]},  # a gain that began at zero
     ],
     "idle_gradient": [lost(0.0, 50), lost(1e-30, 90), {"grad_rms": [0.0] * 90}],
     "vanishing_with_depth": [
@@ -174,6 +183,7 @@ SILENT: dict[str, list[dict[str, Any]]] = {
         rising([np.nan, 1.01, 1.02, 1.05, 1.2]),  # an adapter that begins at zero
         ranks(61, (3.1, 64), (3.0, 64), (1.2, 64), (2.5, 10)),  # four inputs bound all that follows
         ranks(61, (20.0, 64), (1.0, 1)),
+        ranks(90, (20.0, 64), (1.0, 64)) | {"loss": [[9 * 0.99**row] * 2 for row in range(90)]},
         learned((20.0, 64), (1.01, 64), (1.0, 1)),  # one output needs one direction
         learned((20.0, 64), (1.0, 64), (1.0, 4)),  # nor do four need more
         ranks(9, (1.01, 64)),  # nothing tells what came in
@@ -181,6 +191,7 @@ SILENT: dict[str, list[dict[str, Any]]] = {
     "batchnorm_mismatch": [
         running([0.499] * 70, [0.499] * 70),
         running([0.501] * 63 + [0.0] * 3, [0.0] * 66),
+        running([0.7] * 66, [1.4] * 66, calls=3.0),  # of real and of made images
         running([9 * 0.98**row for row in range(70)], [0.0] * 70),  # a new one, momentum 0.02
         running([0.1] * 70, [1 - 0.01 * 1.013**row for row in range(70)]),  # as of 0.01 per step
         running([0.1] * 70, [9 * 0.98**row for row in range(70)]),
@@ -214,6 +225,11 @@ SILENT: dict[str, list[dict[str, Any]]] = {
     "lr_low": [
         unmoved(0.99e-6, 1.9e-3, 12),
         unmoved(0.0, 1.0, 49),
+        {  # gains in a warmup, which have the rate of all others
+            "update_ratio": [[1e-7, 1e-5, 1e-4]] * 50,
+            "grad_norm": [[0.01, 1.0, 1.0]] * 50,
+            "weight_norm": [[8.0, 8.0, 0.8]] * 50,
+        },
         {
             "update_ratio": [[0.0] * 3] * 50,
             "grad_norm": [[0.0, 0.0, 1.0]] * 50,
@@ -251,9 +267,12 @@ SILENT: dict[str, list[dict[str, Any]]] = {
         {"loss": [1.0, 1.02, 1.0] * 7 + [1.2]},
         {"loss": [1.0, 1.2, 1.0] * 6 + [99.0]},
         {"loss": [5.0, *[1.0] * 99, 5.9]},
-        {"loss": [1.0] * 10 + [1e-4] * 110 + [1e-3]},  # nothing is left to learn
-        {"loss": [0.01] * 10 + [0.3, 0.2] * 60 + [4.0]},  # of an agent that meets rewards
-        {"loss": [0.1, -0.1] * 40 + [4.0]},  # a policy's
+        {"loss": [1.0] * 10 + [1e-4] * 110 + [1e-3] * 2},  # nothing is left to learn
+        {"loss": [2.0] * 10 + [0.1, 0.12] * 60 + [0.31, 0.1]},  # one hard batch
+        {"loss": [2.0] * 10 + [0.1, 0.12] * 60 + [1.9, 0.1]},
+        {"loss": [2.0, 2.2] * 15 + [3.0, 2.0]},  # one more, before anything was learned
+        {"loss": [0.01] * 10 + [0.3, 0.2] * 60 + [4.0, 4.0]},  # of an agent that meets rewards
+        {"loss": [0.1, -0.1] * 40 + [4.0, 4.0]},  # a policy's
     ],
     "adam_spike_ahead": [
         surprised(4.99, 1.01),
@@ -306,7 +325,7 @@ SILENT: dict[str, list[dict[str, Any]]] = {
 
 class TestBuiltIn(RuleSuite):
     rules = tuple(FIRES)
-    logged = (*NAMED_LOSSES, "skipped")
+    logged = (*NAMED_LOSSES, "skipped", "calls")
     fires = FIRES
     silent = SILENT
 
@@ -339,7 +358,7 @@ WORKED_OUT = {
     "hardly_trains": [" by 0.0001 ", " 1.97,", " with 2;", " 10 times as large"],
     "large_outputs": [" 10.1 "],
     "lr_low": [" 9.9e-07 ", " 0.0021:"],
-    "loss_spike": ["is 1.51,", " 2.5 times"],
+    "loss_spike": ["to 1.51,", " 2.5 times"],
     "adam_spike_ahead": [" 5.0 times"],
     "attention_collapse": ["head 3 is 10.0%"],
     "attention_logit_large": ["head 3 is 50,"],

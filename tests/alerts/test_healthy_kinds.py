@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import pytest
 import torch
@@ -150,3 +151,84 @@ def test_parameters_that_are_trained_by_functional_calls_need_no_module_calls(
             run.alerts  # noqa: B018
     assert list(run.alerts) == []
     assert {one.rule for one in run.remarks} == {"stale_probe"}
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(("n_calls", "ill"), [(3, set()), (1, {"batchnorm_mismatch"})])
+def test_a_discriminator_mixes_its_batches_and_one_of_two_images_is_named(
+    n_calls: int, ill: Said, tmp_path: Path
+) -> None:
+    torch.manual_seed(0)
+    norm = nn.BatchNorm1d(32)
+    model = nn.Sequential(nn.Linear(16, 32), norm, nn.LeakyReLU(0.2), nn.Linear(32, 1))
+
+    def loss(step: int) -> Tensor:
+        if n_calls == 1:
+            x = torch.randn(2, 16)
+            return F.softplus(-model(x) * x[:, :1]).mean()
+        real, made = torch.randn(32, 16) + 3, torch.randn(32, 16) - 3
+        found = F.softplus(-model(real)).mean() + F.softplus(model(made)).mean()
+        return found + F.softplus(model(0.9 * made)).mean()
+
+    alerts, _ = rules_of(tmp_path, model, Adam(model.parameters(), 2e-4), loss, 90)
+    assert alerts == ill
+
+
+class Branch(nn.Module):
+    """Residual branch whose last gain begins at zero."""
+
+    def __init__(self, width: int) -> None:
+        super().__init__()
+        self.first, self.norm = nn.Linear(width, width), nn.BatchNorm1d(width)
+        self.second, self.last = nn.Linear(width, width), nn.BatchNorm1d(width)
+        nn.init.zeros_(self.last.weight)
+
+    def forward(self, x: Tensor) -> Tensor:
+        found: Tensor = x + self.last(self.second(self.norm(self.first(x)).relu()))
+        return found
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    ("own_rate", "ill"), [(None, set()), (3e-6, {"lr_low"})], ids=["warmup", "group with no rate"]
+)
+def test_branches_that_begin_at_zero_wait_for_a_warmup_and_a_group_with_no_rate_is_named(
+    own_rate: float | None, ill: Said, tmp_path: Path
+) -> None:
+    torch.manual_seed(0)
+    stem = nn.Sequential(nn.Linear(16, 32), nn.BatchNorm1d(32))
+    model = nn.Sequential(stem, *(Branch(32) for _ in range(4)), nn.Linear(32, 2))
+    rest = [one for name, one in model.named_parameters() if not name.startswith("0.1")]
+    groups: list[dict[str, Any]] = [
+        {"params": stem[1].parameters(), "lr": own_rate or 1e-5},
+        {"params": rest},
+    ]
+    optimizer = SGD(groups, lr=1e-5 if own_rate is None else 0.05, momentum=0.9)
+
+    def loss(step: int) -> Tensor:
+        if own_rate is None:
+            for group in optimizer.param_groups:
+                group["lr"] = 1e-5 + step // 30 * 5e-3  # once per epoch
+        x = torch.randn(16, 16)
+        return F.cross_entropy(model(x), (x[:, 0] > 0).long())
+
+    alerts, _ = rules_of(tmp_path, model, optimizer, loss, 90)
+    assert alerts == ill
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(("n_wrong", "ill"), [(1, set()), (20, {"loss_spike", "adam_spike_ahead"})])
+def test_a_hard_batch_passes_and_one_that_is_worse_than_untrained_is_named(
+    n_wrong: int, ill: Said, tmp_path: Path
+) -> None:
+    torch.manual_seed(0)
+    model = nn.Sequential(nn.Linear(8, 32), nn.ReLU(), nn.Linear(32, 3))
+    truth = torch.randn(8, 3)
+
+    def loss(step: int) -> Tensor:
+        x = torch.randn(32, 8)
+        y = (x @ truth).argmax(1)
+        wrong = torch.arange(32) < (n_wrong if step == 140 else 0)
+        return F.cross_entropy(model(x), torch.where(wrong, (y + 1) % 3, y))
+
+    assert rules_of(tmp_path, model, Adam(model.parameters(), 1e-2), loss, 145)[0] == ill

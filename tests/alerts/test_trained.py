@@ -42,7 +42,7 @@ def test_the_preset_of_the_alerts_feeds_every_rule_and_is_silent_on_what_goes_we
     needed = {quantity for rule in rules for quantity in rule.quantities}
     asked = {name for row in presets["alerts"].rows for name in row.names}
     of_facts = {"step_time"}
-    assert needed | of_facts == asked | {"loss", "loss_d", "loss_g", "skipped"}
+    assert needed | of_facts == asked | {"loss", "loss_d", "loss_g", "skipped", "calls"}
 
 
 def test_a_rate_that_jumps_is_told_as_one_cause_and_where_each_thing_began(tmp_path: Path) -> None:

@@ -6,7 +6,13 @@ from typing import Any
 
 import numpy as np
 
-from notebook_probe.alerts.rolling import Doubles, mean_before, over_median, within_most
+from notebook_probe.alerts.rolling import (
+    Doubles,
+    last_known,
+    mean_before,
+    over_median,
+    within_most,
+)
 from notebook_probe.alerts.rule import rule
 
 __all__ = [
@@ -90,6 +96,8 @@ def vanishing_gradient(
     least: float = 1e-8,
     share: float = 1e-4,
     silent: float = 0.6,
+    grows: float = 1.5,
+    window: int = 80,
 ) -> Any:
     """A gradient so small that float16 and Adam's epsilon lose it, unlike other gradients.
 
@@ -97,10 +105,18 @@ def vanishing_gradient(
     gradient in the first step or two. A gradient of exactly zero has not vanished on its way:
     the loss has no work for the layer, as for the boxes of a detector without a positive sample.
     It counts where a layer gets ``silent`` or more of its input from units that are off.
+    A gradient that is ``grows`` times as large as half as many rows before, on average over five,
+    has not vanished either: residual branches whose last gain begins at zero get their gradient as
+    it grows, in a warmup over hundreds of steps.
     """
-    largest = np.fmax.reduce(grad_rms, axis=1, keepdims=True)
+    known = last_known(grad_rms)
+    row = np.arange(len(known))
+    usual = mean_before(known, 5)
+    earlier = usual[np.where(row < window, row // 2, np.maximum(row - window // 2, 0))]
+    largest = np.fmax.reduce(known, axis=1, keepdims=True)
     is_off = np.fmax.reduce(silent_input_fraction, axis=1, keepdims=True) > silent
     is_lost = (grad_rms < least) & (grad_rms < share * largest) & ((grad_rms > 0) | is_off)
+    is_lost &= ~(usual > grows * earlier) | is_off
     return is_lost, {"largest": np.broadcast_to(largest, grad_rms.shape)}
 
 

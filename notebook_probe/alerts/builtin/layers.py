@@ -6,7 +6,14 @@ from typing import Any
 
 import numpy as np
 
-from notebook_probe.alerts.rolling import Doubles, mean_before, of_most, rows_before
+from notebook_probe.alerts.rolling import (
+    Doubles,
+    highest_before,
+    mean_before,
+    of_most,
+    rows_before,
+    value_at,
+)
 from notebook_probe.alerts.rule import rule
 from notebook_probe.record.format.source import Steps
 
@@ -117,30 +124,43 @@ def silent_inputs(
 def rank_collapse(
     effective_rank: Doubles,
     effective_rank_share: Doubles,
+    loss: Doubles,
+    *,
+    at: Steps,
     least: float = 0.02,
     width: float = 5.0,
-    window: int = 3,
+    early: float = 3,
+    fall: float = 0.1,
+    back: float = 60,
+    window: int = 200,
 ) -> Any:
-    """Outputs in few directions, whose number does not grow.
+    """Outputs in few directions, whose number does not grow, and a loss that does not fall.
 
     A layer can have as many as the richest layer before it had, so that none is blamed for what is
     lost in the data, and needs no more than the narrowest layer behind it can have, itself alone in
-    the first ``window`` rows, when nothing was learned that could do with less; with fewer than
+    the first ``early`` rows, when nothing was learned that could do with less; with fewer than
     ``width``, one may be enough. Adapters that are initialized to zero, and the last layers of deep
     networks, start with one and gain more within some rows; an encoder for a sequence needs 50
     steps and more until its outputs differ.
+
+    While the loss falls within ``back`` steps by ``fall`` of the largest before, nothing is judged:
+    language models first learn how frequent each token is, for which all outputs move in the same
+    direction. A loss that outputs bring to zero by being all the same has soon fallen.
     """
     given = np.fmax.accumulate(effective_rank, axis=1)
     held = effective_rank / effective_rank_share
     needed = np.fmin.accumulate(held[:, ::-1], axis=1)[:, ::-1]
     row = np.arange(len(given))[:, None]
-    possible = np.minimum(given, np.where(row < window, held, needed))
-    beyond_one, n_back = effective_rank - 1, int(window) - 1
+    possible = np.minimum(given, np.where(row < early, held, needed))
+    beyond_one, n_back = effective_rank - 1, int(early) - 1
     before = rows_before(beyond_one, n_back)
     before = np.where((row >= n_back) & np.isnan(before), 0.0, before)
     wins = beyond_one > 1.5 * before + 1e-4
     is_one = (beyond_one < least * (possible - 1)) & ~wins
-    return is_one & (possible >= width), {"possible": possible}
+    loss_then = value_at(loss, at, back)
+    size = np.fmax(np.abs(loss_then), highest_before(np.abs(loss), int(window)))
+    falls = loss_then - loss > fall * size
+    return is_one & (possible >= width) & ~falls, {"possible": possible}
 
 
 @rule(
@@ -159,6 +179,7 @@ def rank_collapse(
 def batchnorm_mismatch(
     bn_mean_tid: Doubles,
     bn_var_tid: Doubles,
+    calls: Doubles,
     *,
     at: Steps,
     most: float = 0.5,
@@ -176,13 +197,19 @@ def batchnorm_mismatch(
     halves the distance within a few steps, and one of 0.01 reduces it by a tenth. Means start far
     as well: only those count that were hardly farther ``back`` steps before, as a momentum of 0.01
     brings them to three quarters meanwhile.
+
+    The batches of several calls in a step are measured as one. They may differ on purpose, as real
+    and made images for a discriminator, and then they spread far more as a whole than each: such a
+    layer is judged by its mean alone, in units of the deviation of the whole.
     """
     mean, spread = (mean_before(one, int(recent)) for one in (bn_mean_tid, bn_var_tid))
     before = rows_before(bn_var_tid, int(recent) - 1)
-    then = np.searchsorted(at, at - back, side="right") - 1
-    mean_then = np.where((then >= 0)[:, None], mean[then], np.nan)
+    mean_then = value_at(mean, at, back)
     # As shares of the running deviation, where that is the larger one.
     share, share_before = 1 - bn_var_tid, 1 - before
     follows = (nearer * bn_var_tid < before) | ((share > nearer * share_before) & (before < 1))
-    is_off = ((mean > most) & (mean > of_then * mean_then)) | ((spread > most) & ~follows)
+    is_mixed = calls > 1
+    size = np.where(is_mixed, 1 + spread, 1.0)
+    is_off = (mean > most * size) & (mean > of_then * mean_then)
+    is_off |= (spread > most) & ~follows & ~is_mixed
     return is_off, {"mean": mean, "spread": spread}

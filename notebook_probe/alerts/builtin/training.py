@@ -10,10 +10,12 @@ from notebook_probe.alerts.rolling import (
     Doubles,
     first_known,
     highest_before,
+    last_known,
     mean_before,
     median,
     of_most,
     over_median,
+    rows_before,
     steps_since,
     within_most,
 )
@@ -118,22 +120,29 @@ def lr_low(
     at: Steps,
     least: float = 1e-6,
     share: float = 1e-3,
+    behind: float = 0.01,
     still: float = 40,
     window: int = 200,
 ) -> Any:
     """Layers that hardly change though their gradients are no trifle.
 
     One that has not from the first row on, nor gets into motion as in a warmup, in the first
-    ``window`` rows; later, as schedules end near 0, all of them, when no measured step has changed
-    any for ``still`` steps. The gradient is at least ``share`` of the weight: a small one vanishes,
-    or has nothing left to learn. One weight that does not move at all has none, the gradient being
-    that of a bias.
+    ``window`` rows, while no other layer has either, or the usual one changes by more than a
+    hundred times as much (``behind``) for each unit of its gradient: gains of 1 in a warmup have
+    the rate of all others, and wait for it. Later, as schedules end near 0, all of them, when no
+    measured step has changed any for ``still`` steps. The gradient is at least ``share`` of the
+    weight: a small one vanishes, or has nothing left to learn. One weight that does not move at all
+    has none, the gradient being that of a bias.
     """
     matters = grad_norm > share * weight_norm
     row = np.arange(len(update_ratio))
     largest = np.fmax.accumulate(update_ratio, axis=0)
     starts = update_ratio > 1.5 * largest[row // 2]
+    none_moves = np.fmax.reduce(largest, axis=1, keepdims=True) < least
+    rate = last_known(update_ratio) * weight_norm / grad_norm
+    is_behind = rate < behind * median(rate, axis=1)[:, None]
     never = (update_ratio > 0) & (largest < least) & ~starts & (row < window)[:, None]
+    never &= none_moves | is_behind
     moved = np.fmax.reduce(update_ratio, axis=1, keepdims=True)
     is_still = (steps_since(moved[:, 0] > 0, at) >= still)[:, None]
     in_most = 3 * matters.sum(axis=1) >= 2 * np.isfinite(grad_norm).sum(axis=1)
@@ -160,20 +169,23 @@ def hardly_trains(
     most: float = 1e-4,
     share: float = 1e-3,
     fall: float = 0.02,
+    grows: float = 1.2,
     recent: int = 20,
     window: int = 200,
 ) -> Any:
     """Steps that are small for most layers from the first on, and a loss that has not fallen.
 
     Of two layers of three none has changed by more than a tenth of the usual 0.1 % in any step,
-    though the gradient of all is more than ``share`` of their weights, nor do steps grow as in a
-    warmup; healthy trainings came to 0.16 % and more in their first rows. The last ``recent``
-    losses are on average less than ``fall`` below the first ones: a network that is trained on by
-    small steps has a falling loss, or next to no gradient.
+    though the gradient of all is more than ``share`` of their weights, nor have steps grown by
+    ``grows`` since half as many rows, as in a warmup or soon after it; healthy trainings came to
+    0.16 % and more in their first rows. The last ``recent`` losses are on average less than
+    ``fall`` below the first ones: a network that is trained on by small steps has a falling loss,
+    or next to no gradient.
     """
     row = np.arange(len(update_ratio))
-    ratio = np.fmax.accumulate(within_most(update_ratio))
-    is_small = (ratio > 0) & (ratio < most) & ~(within_most(update_ratio) > 1.5 * ratio[row // 2])
+    each = within_most(last_known(update_ratio))
+    ratio, usual = np.fmax.accumulate(each), mean_before(each[:, None], int(recent))[:, 0]
+    is_small = (ratio > 0) & (ratio < most) & ~(usual > grows * usual[row // 2])
     of_trained = np.where(np.isfinite(grad_norm), weight_norm, 0.0)
     matters = _norm(grad_norm) > share * _norm(of_trained)
     now = mean_before(np.fmax.reduce(loss, axis=1)[:, None], int(recent))[:, 0]
@@ -218,11 +230,11 @@ def diverging_loss(
 
 @rule(
     says=(
-        "the loss is {loss:.3g}, {factor:.1f} times as far above its usual value as the highest of "
-        "the {window:.0f} before it"
+        "the loss rose to {peak:.3g}, {factor:.1f} times as far above its usual value as the "
+        "highest of the {recent:.0f} before it"
     ),
     again=100,
-    tells=("factor",),
+    tells=("peak", "factor"),
     explained_by=("grad_norm", "sample_loss_quantiles", "update_ratio"),
     consequence_of=(
         "adam_spike_ahead",
@@ -240,23 +252,31 @@ def loss_spike(
     rise: float = 0.2,
     lost: float = 0.1,
     risen: float = 0.5,
-    window: int = 100,
+    alone: float = 10.0,
+    recent: float = 100,
+    window: int = 101,
 ) -> Any:
-    """A loss far above its usual value, the median, and far above the highest before it.
+    """A loss far above its usual value and the highest before it, which stays or is a severe one.
 
-    The spread of small batches has a long tail, which deviations of all of them do not show:
-    healthy trainings reached 15 of these, and twice the highest. A rise by a fifth is required as
-    well, so that a loss that has hardly moved has no spikes.
+    The usual value is the median. The spread of small batches has a long tail, which deviations of
+    all of them do not show: healthy trainings reached 15 of these, and 2.8 times the highest. A
+    rise by a fifth is required as well, so that a loss that has hardly moved has no spikes.
+
+    One hard batch says nothing about the network. The next row must be above the highest as well,
+    as where an update harmed the weights; or the batch is as bad as the first rows and ``alone``
+    times as far as the highest, as where the data are broken: a network that has learned does not
+    do worse than one that has not.
 
     The spike takes back ``lost`` of what was learned, the fall of the usual loss below its first
     rows: of a loss that has come to 1e-4 no spike to 1e-3 matters. Losses of agents are no measure
     of what was learned: they change their sign, or rise with the rewards, to ``risen`` above their
     first rows and more.
     """
-    highest = highest_before(loss, window)
-    factor = np.full(loss.shape, np.nan)
+    back = int(recent)
+    highest = highest_before(loss, back)
+    factor, peak = np.full((2, *loss.shape), np.nan)
     for row, column in np.argwhere(loss - highest > rise * np.abs(highest)):
-        before = loss[max(0, row - int(window)) : row, column]
+        before = loss[max(0, row - back) : row, column]
         known = before[np.isfinite(before)]
         if len(known) < 20 or known.min() < 0 < known.max():
             continue
@@ -264,7 +284,13 @@ def loss_spike(
         far = loss[row, column] - usual
         if far > lost * (start - usual) and usual - start <= risen * abs(start):
             factor[row, column] = far / (highest[row, column] - usual)
-    return factor > times, {"factor": factor}
+            peak[row, column] = loss[row, column]
+    is_severe = (factor > alone) & (loss >= first)
+    peak_before, factor_before = rows_before(peak, 1), rows_before(factor, 1)
+    stays = (factor_before > times) & (loss > rows_before(highest, 1))
+    tells = {"peak": np.where(stays, peak_before, peak)}
+    tells["factor"] = np.where(stays, factor_before, factor)
+    return is_severe | stays, tells
 
 
 @rule(
