@@ -64,9 +64,11 @@ FIRES: dict[str, list[dict[str, Any]]] = {
     "rank_collapse": [
         ranks(61, (20.0, 64), (1.37, 64), (1.1, 30)),
         ranks(61, (9.0, 64), (1.0, 10)),
+        ranks(160, (20.0, 64), (1.0, 64)) | {"loss": [[3.0 * 0.8**row] * 2 for row in range(160)]},
     ],
     "batchnorm_mismatch": [
         running([0.501] * 66, [0.0] * 66),
+        running([0.501] * 66, [0.0] * 66, calls=2.0),  # accumulated
         running([0.1] * 25, [0.78 - 0.002 * row for row in range(25)]),
         running([0.1] * 25, [9.0 - 0.04 * row for row in range(25)]),
     ],
@@ -189,7 +191,7 @@ SILENT: dict[str, list[dict[str, Any]]] = {
     "batchnorm_mismatch": [
         running([0.499] * 70, [0.499] * 70),
         running([0.501] * 63 + [0.0] * 3, [0.0] * 66),
-        running([0.501] * 66, [2.0] * 66, calls=3.0),  # of real and of made images
+        running([0.7] * 66, [1.4] * 66, calls=3.0),  # of real and of made images
         running([9 * 0.98**row for row in range(70)], [0.0] * 70),  # a new one, momentum 0.02
         running([0.1] * 70, [1 - 0.01 * 1.013**row for row in range(70)]),  # as of 0.01 per step
         running([0.1] * 70, [9 * 0.98**row for row in range(70)]),

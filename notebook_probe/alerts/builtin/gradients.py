@@ -105,18 +105,18 @@ def vanishing_gradient(
     gradient in the first step or two. A gradient of exactly zero has not vanished on its way:
     the loss has no work for the layer, as for the boxes of a detector without a positive sample.
     It counts where a layer gets ``silent`` or more of its input from units that are off.
-    A gradient that is ``grows`` times as large as any of half as many rows has not vanished either:
-    residual branches whose last gain begins at zero get their gradient as it grows, in a warmup
-    over hundreds of steps.
+    A gradient that is ``grows`` times as large as half as many rows before, on average over five,
+    has not vanished either: residual branches whose last gain begins at zero get their gradient as
+    it grows, in a warmup over hundreds of steps.
     """
     known = last_known(grad_rms)
     row = np.arange(len(known))
-    half = np.where(row < window, row // 2, np.maximum(row - window // 2, 0))
-    earlier = np.fmax.accumulate(known, axis=0)[half]
+    usual = mean_before(known, 5)
+    earlier = usual[np.where(row < window, row // 2, np.maximum(row - window // 2, 0))]
     largest = np.fmax.reduce(known, axis=1, keepdims=True)
     is_off = np.fmax.reduce(silent_input_fraction, axis=1, keepdims=True) > silent
     is_lost = (grad_rms < least) & (grad_rms < share * largest) & ((grad_rms > 0) | is_off)
-    is_lost &= ~(grad_rms > grows * earlier) | is_off
+    is_lost &= ~(usual > grows * earlier) | is_off
     return is_lost, {"largest": np.broadcast_to(largest, grad_rms.shape)}
 
 

@@ -6,7 +6,14 @@ from typing import Any
 
 import numpy as np
 
-from notebook_probe.alerts.rolling import Doubles, mean_before, of_most, rows_before, value_at
+from notebook_probe.alerts.rolling import (
+    Doubles,
+    highest_before,
+    mean_before,
+    of_most,
+    rows_before,
+    value_at,
+)
 from notebook_probe.alerts.rule import rule
 from notebook_probe.record.format.source import Steps
 
@@ -125,7 +132,7 @@ def rank_collapse(
     early: float = 3,
     fall: float = 0.1,
     back: float = 60,
-    window: int = 60,
+    window: int = 200,
 ) -> Any:
     """Outputs in few directions, whose number does not grow, and a loss that does not fall.
 
@@ -136,8 +143,9 @@ def rank_collapse(
     networks, start with one and gain more within some rows; an encoder for a sequence needs 50
     steps and more until its outputs differ.
 
-    While the loss falls by ``fall`` within ``back`` steps, nothing is judged: language models
-    first learn how frequent each token is, and for that all outputs move in the same direction.
+    While the loss falls within ``back`` steps by ``fall`` of the largest before, nothing is judged:
+    language models first learn how frequent each token is, for which all outputs move in the same
+    direction. A loss that outputs bring to zero by being all the same has soon fallen.
     """
     given = np.fmax.accumulate(effective_rank, axis=1)
     held = effective_rank / effective_rank_share
@@ -150,7 +158,8 @@ def rank_collapse(
     wins = beyond_one > 1.5 * before + 1e-4
     is_one = (beyond_one < least * (possible - 1)) & ~wins
     loss_then = value_at(loss, at, back)
-    falls = loss_then - loss > fall * np.abs(loss_then)
+    size = np.fmax(np.abs(loss_then), highest_before(np.abs(loss), int(window)))
+    falls = loss_then - loss > fall * size
     return is_one & (possible >= width) & ~falls, {"possible": possible}
 
 
@@ -189,9 +198,9 @@ def batchnorm_mismatch(
     as well: only those count that were hardly farther ``back`` steps before, as a momentum of 0.01
     brings them to three quarters meanwhile.
 
-    A layer that is called several times in a step is not judged: the batches of its calls are
-    measured as one, and the running statistics are a mixture of them on purpose, as for the real
-    and the made images of a discriminator.
+    The batches of several calls in a step are measured as one. They may differ on purpose, as real
+    and made images for a discriminator, and then they spread far more as a whole than each: such a
+    layer is judged by its mean alone, in units of the deviation of the whole.
     """
     mean, spread = (mean_before(one, int(recent)) for one in (bn_mean_tid, bn_var_tid))
     before = rows_before(bn_var_tid, int(recent) - 1)
@@ -199,5 +208,8 @@ def batchnorm_mismatch(
     # As shares of the running deviation, where that is the larger one.
     share, share_before = 1 - bn_var_tid, 1 - before
     follows = (nearer * bn_var_tid < before) | ((share > nearer * share_before) & (before < 1))
-    is_off = ((mean > most) & (mean > of_then * mean_then)) | ((spread > most) & ~follows)
-    return is_off & ~(calls > 1), {"mean": mean, "spread": spread}
+    is_mixed = calls > 1
+    size = np.where(is_mixed, 1 + spread, 1.0)
+    is_off = (mean > most * size) & (mean > of_then * mean_then)
+    is_off |= (spread > most) & ~follows & ~is_mixed
+    return is_off, {"mean": mean, "spread": spread}
