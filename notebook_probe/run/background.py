@@ -7,7 +7,7 @@ import contextvars
 import threading
 from collections.abc import Callable
 from contextlib import ExitStack
-from typing import Any
+from typing import Any, Self
 
 import torch
 
@@ -60,9 +60,13 @@ class Background:
             name="notebook-probe-training",
             daemon=True,  # a kernel that shuts down does not wait for an epoch
         )
-        self._thread.start()
+
+    def start(self) -> Self:
+        """Start the function, once those that ask for it have this object."""
         # A thread that is in torch when the interpreter goes away takes the process down with it.
         atexit.register(self._stop_at_exit)
+        self._thread.start()
+        return self
 
     @property
     def running(self) -> bool:

@@ -75,7 +75,7 @@ class Rewinding:
             return run.train_in_background(train)
         return Background(
             train, on_end=lambda error: None, stop=runner.stop, reached=runner.reached
-        )
+        ).start()
 
     def _go_back(self, request: GoBack) -> None:
         before = self._loop.run
