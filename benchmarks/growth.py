@@ -1,4 +1,4 @@
-"""How the costs of watching grow with the number of modules: each should grow as the number does.
+"""Growth of the costs of watching with the number of modules: each should grow as the number does.
 
 A process per size, each with a chain of small linear layers that is trained a few steps: what
 ``watch``, the first step, a step in which all default probes are due, one in which none is, a
@@ -34,7 +34,7 @@ QUANTITIES = (
     *("output_grad_norm", "zero_fraction", "nonfinite_fraction", "grad_rms"),
     "silent_input_fraction",
 )
-"""Those of the default preset, at every step."""
+"""Quantities of the default preset, at every step."""
 WIDTH = 4
 N_DUE, N_IDLE = 5, 5
 CLOSE_LIMIT_S = 2.0

@@ -9,14 +9,13 @@ from typing import Any
 from torch import Tensor, nn
 from torch.func import functional_call
 from torch.overrides import TorchFunctionMode
-from torch.utils._pytree import tree_map_only
 from torch.utils.weak import WeakIdKeyDictionary
 
 from notebook_probe.graph.draft import Draft, described
 from notebook_probe.graph.graph import Graph
 from notebook_probe.graph.listening import Heard
 from notebook_probe.model.map import ModelMap
-from notebook_probe.probes.step.containers import tensors_of
+from notebook_probe.probes.step.containers import copied, tensors_of
 
 __all__ = ["called"]
 
@@ -32,10 +31,10 @@ def called(model: nn.Module, args: tuple[Any, ...], kwargs: dict[str, Any], hear
     draft = Draft(ModelMap(model))
     links = _Links(draft, heard)
     parameters, buffers = (
-        _copied(dict(model.named_parameters())),
-        _copied(dict(model.named_buffers())),
+        copied(dict(model.named_parameters())),
+        copied(dict(model.named_buffers())),
     )
-    args, kwargs = _copied(args), _copied(kwargs)
+    args, kwargs = copied(args), copied(kwargs)
     for name, value in _named(model, args, kwargs):
         for tensor in tensors_of(value):
             links.given_by(tensor, draft.add("input", name, given=described(tensor)))
@@ -129,7 +128,3 @@ def _name(func: Callable[..., Any]) -> str:
     if name in ("__get__", "__set__"):
         name = getattr(getattr(func, "__self__", None), "__name__", name)
     return name[2:-2] if name.startswith("__") and name.endswith("__") else name
-
-
-def _copied(value: Any) -> Any:
-    return tree_map_only(Tensor, lambda tensor: tensor.detach().clone(), value)

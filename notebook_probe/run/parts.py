@@ -26,13 +26,13 @@ from notebook_probe.run.attach.requests import (
 )
 from notebook_probe.run.backfill import PastSteps
 from notebook_probe.run.breakpoints.breakpoints import Breakpoints
-from notebook_probe.run.costs import CostAccount
 from notebook_probe.run.facts.facts import Facts
 from notebook_probe.run.flight.recorder import FlightRecorder
 from notebook_probe.run.gate import Gate
 from notebook_probe.run.going_back.way_back import WayBack
 from notebook_probe.run.graphs import Graphs
 from notebook_probe.run.health.catalogue import QuantityCatalogue
+from notebook_probe.run.health.costs import CostAccount
 from notebook_probe.run.health.meter import Meter
 from notebook_probe.run.health.probe_statuses import ProbeStatuses
 from notebook_probe.run.health.state import WANTED, RunState

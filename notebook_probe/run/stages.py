@@ -33,13 +33,13 @@ from notebook_probe.run.breakpoints.breakpoints import Breakpoints
 from notebook_probe.run.breakpoints.check import BreakpointCheck
 from notebook_probe.run.breakpoints.following_rows import FollowingRows
 from notebook_probe.run.breakpoints.requests import Break, EditBreak, Unbreak
-from notebook_probe.run.costs import CostAccount
 from notebook_probe.run.facts.facts import Facts
 from notebook_probe.run.flight.recorder import FlightRecorder
 from notebook_probe.run.gate import Gate
 from notebook_probe.run.going_back.requests import EvaluateAt, GoBack
 from notebook_probe.run.going_back.way_back import WayBack
 from notebook_probe.run.graphs import Graphs
+from notebook_probe.run.health.costs import CostAccount
 from notebook_probe.run.health.meter import Meter
 from notebook_probe.run.health.never_cleared import NeverCleared
 from notebook_probe.run.health.probe_statuses import ProbeStatuses

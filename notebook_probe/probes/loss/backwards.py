@@ -11,9 +11,9 @@ import threading
 import time
 import weakref
 from collections.abc import Callable, Sequence
-from functools import partial, wraps
+from functools import wraps
 from math import isfinite
-from typing import Any, NamedTuple, Protocol, TypeAlias, TypeVar
+from typing import Any, NamedTuple, Protocol, TypeAlias
 
 import torch
 from torch import Tensor
@@ -71,47 +71,46 @@ class Standing(NamedTuple):
 
 Told: TypeAlias = Sequence[tuple[BackwardListener, Any]]
 _NOBODY: Told = ()
-Reference = TypeVar("Reference", bound="weakref.ref[Any]")
 
-_listeners: tuple[weakref.ref[BackwardListener], ...] = ()
-_checkers: tuple[weakref.ref[LossChecker], ...] = ()
+
+class _Listening:
+    """Listeners of one kind, referenced weakly in a tuple that is replaced rather than changed."""
+
+    def __init__(self) -> None:
+        self.references: tuple[weakref.ref[Any], ...] = ()
+
+
+_listeners, _checkers = _Listening(), _Listening()
 _lock = threading.RLock()
 _standing: Standing | None = None
 
 
 def listen(listener: BackwardListener) -> Callable[[], None]:
     """Notify ``listener`` of every pass from now on, and return a function to stop it."""
-    reference = weakref.ref(listener)
-
-    def replace(*kept: weakref.ref[BackwardListener]) -> None:
-        global _listeners
-        _listeners = (*_living(_listeners, reference), *kept)
-
-    _replace(partial(replace, reference))
-    return partial(_replace, replace)
+    return _join(_listeners, listener)
 
 
 def check_losses(checker: LossChecker) -> Callable[[], None]:
     """Check the losses that are on the host from now on, and return a function to stop it."""
-    reference = weakref.ref(checker)
-
-    def replace(*kept: weakref.ref[LossChecker]) -> None:
-        global _checkers
-        _checkers = (*_living(_checkers, reference), *kept)
-
-    _replace(partial(replace, reference))
-    return partial(_replace, replace)
+    return _join(_checkers, checker)
 
 
-def _living(references: tuple[Reference, ...], other: Reference) -> tuple[Reference, ...]:
-    return tuple(ref for ref in references if ref is not other and ref() is not None)
+def _join(listening: _Listening, one: object) -> Callable[[], None]:
+    reference = weakref.ref(one)
+    _replace(listening, add=(reference,))
+    return lambda: _replace(listening, drop=reference)
 
 
-def _replace(replace: Callable[[], None]) -> None:
+def _replace(
+    listening: _Listening,
+    add: tuple[weakref.ref[Any], ...] = (),
+    drop: weakref.ref[Any] | None = None,
+) -> None:
     with _lock, uninterrupted:
-        had = bool(_listeners or _checkers)
-        replace()
-        has = bool(_listeners or _checkers)
+        had = bool(_listeners.references or _checkers.references)
+        kept = (ref for ref in listening.references if ref is not drop and ref() is not None)
+        listening.references = (*kept, *add)
+        has = bool(_listeners.references or _checkers.references)
         if has and not had:
             _stand_in()
         elif had and not has:
@@ -141,9 +140,9 @@ def _telling(original: Callable[..., Any]) -> Callable[..., Any]:
     def run_backward(roots: Any, *args: Any, **kwargs: Any) -> Any:
         begun, now, told = time.perf_counter(), _standing, _NOBODY
         if now is not None and now.ours is ours and kwargs.get("accumulate_grad"):
-            if _checkers:
+            if _checkers.references:
                 _check(roots[0])
-            for reference in _listeners:
+            for reference in _listeners.references:
                 one = reference()
                 if one is not None and one.listens:
                     told = _begin(roots, args)
@@ -170,7 +169,7 @@ def _check(root: Any) -> None:
     if not is_usual or root.is_complex() or _function_modes() or _dispatch_modes():
         return
     is_finite, thread = isfinite(root.item()), threading.get_ident()
-    for reference in _checkers:
+    for reference in _checkers.references:
         if (checker := reference()) is not None:
             calls = checker.calls.pop(thread, None)
             if calls and not is_finite:
@@ -184,7 +183,7 @@ def _begin(roots: Sequence[Any], args: Sequence[Any]) -> Told:
     told: list[tuple[BackwardListener, Any]] = []
     try:
         loss = _loss(roots, args[0])
-        for reference in _listeners if loss is not None else ():
+        for reference in _listeners.references if loss is not None else ():
             one = reference()
             if one is not None and one.listens and loss is not None:
                 told.append((one, one.backward_begins(loss, roots)))

@@ -1,4 +1,4 @@
-"""Inputs of the model's training calls, held by reference until their backward has run."""
+"""Inputs of the model's training calls, kept by reference until their backward begins."""
 
 from __future__ import annotations
 

@@ -15,7 +15,7 @@ from torch.utils._pytree import tree_map_only
 from notebook_probe.errors import NotApplicableError, QuantityError, UnreadableError
 from notebook_probe.probes.replay.isolation import untouched
 from notebook_probe.probes.replay.random_state import RandomState
-from notebook_probe.probes.step.containers import tensors_of
+from notebook_probe.probes.step.containers import copied, tensors_of
 from notebook_probe.quantities.reduce.arrays import local, readable
 from notebook_probe.uninterrupted import uninterrupted
 
@@ -56,7 +56,7 @@ class ProbeBatch:
             raise QuantityError("probe_batch: tensors on the device 'meta' hold no values")
         with uninterrupted, torch.no_grad(), torch.inference_mode(False):
             return cls(
-                _copied(args), _copied(kwargs), _copied(targets), loss_fn, RandomState.now(devices)
+                copied(args), copied(kwargs), copied(targets), loss_fn, RandomState.now(devices)
             )
 
     def __str__(self) -> str:
@@ -79,7 +79,7 @@ class ProbeBatch:
         self.random.set()
         own = {name: value.detach() for name, value in model.named_parameters()}
         buffers = {name: value.detach().clone() for name, value in model.named_buffers()}
-        args, kwargs = _copied(self.args), _copied(self.kwargs)
+        args, kwargs = copied(self.args), copied(self.kwargs)
         return functional_call(model, {**own, **buffers, **parameters}, args, kwargs)
 
     def loss(self, model: nn.Module, parameters: Mapping[str, Tensor]) -> Tensor:
@@ -90,7 +90,7 @@ class ProbeBatch:
         QuantityError
             ``loss_fn`` returns anything but one real number.
         """
-        loss = self.loss_fn(self.outputs(model, parameters), _copied(self.targets))
+        loss = self.loss_fn(self.outputs(model, parameters), copied(self.targets))
         if not isinstance(loss, Tensor) or loss.numel() != 1 or not loss.is_floating_point():
             returned = f"a {type(loss).__name__}"
             if isinstance(loss, Tensor):
@@ -163,8 +163,3 @@ def _check(model: nn.Module) -> None:
 
 def _described(tensor: Tensor) -> str:
     return f"{tuple(tensor.shape)} {str(tensor.dtype).removeprefix('torch.')}"
-
-
-def _copied(value: Any) -> Any:
-    """Every tensor somewhere in it copied: a model may write into what it is given."""
-    return tree_map_only(Tensor, lambda tensor: tensor.detach().clone(), value)

@@ -8,8 +8,9 @@ from typing import Any
 
 from torch import Tensor
 from torch.nn.utils.rnn import PackedSequence
+from torch.utils._pytree import tree_map_only
 
-__all__ = ["activations", "first_of", "stranger_in", "tensors_of"]
+__all__ = ["activations", "copied", "first_of", "stranger_in", "tensors_of"]
 
 MAX_DEPTH = 16
 
@@ -51,6 +52,11 @@ def activations(tensors: list[Tensor]) -> list[Tensor]:
 def first_of(tensors: Sequence[Tensor]) -> Tensor:
     """Return the first floating-point tensor, else the first one; of at least one."""
     return next((tensor for tensor in tensors if tensor.is_floating_point()), tensors[0])
+
+
+def copied(value: Any) -> Any:
+    """Return ``value`` with copies of its tensors: a model may write into what it is given."""
+    return tree_map_only(Tensor, lambda tensor: tensor.detach().clone(), value)
 
 
 def stranger_in(value: Any) -> str:

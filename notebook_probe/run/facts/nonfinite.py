@@ -1,6 +1,6 @@
 """Origin of a loss that is NaN or infinite, found by calling the model again before the update.
 
-Nothing has to be measured for it: the inputs of the calls of a step are held until their backward,
+Nothing has to be measured for it: the inputs of the calls of a step are kept until their backward,
 so that the origin is exact whatever the schedules are.
 """
 
@@ -20,6 +20,7 @@ from notebook_probe.graph.building import in_words
 from notebook_probe.probes.loss import backwards
 from notebook_probe.probes.loss.kept_calls import MOST_CALLS, KeptCall
 from notebook_probe.probes.observer import Observer
+from notebook_probe.quantities.reduce.arrays import readable
 from notebook_probe.run.facts.fact import FactFindings
 from notebook_probe.run.facts.replayed_call import ReplayedCall, replayed, share_of_nan
 
@@ -129,15 +130,19 @@ class NonfiniteOrigin:
         self.found = partial(self._findings.say, name, step, [place], words=words)
 
     def update_comes(self, optimizer: Optimizer) -> None:
-        """Report what was found if the gradients are not finite, either.
+        """Report what was found in this step if the gradients are not finite, either.
 
-        A loop may leave such a step out, and a gradient scaler does.
+        A loop may leave such a step out, and a gradient scaler does. Of several optimizers the
+        first one may have finite gradients.
         """
-        found, self.found = self.found, None
-        groups = optimizer.param_groups
+        found, groups = self.found, optimizer.param_groups
+        if self._observer.clock.step != self._step:
+            self.found = None
+            return
         given = [one.grad for group in groups for one in group["params"] if one.grad is not None]
-        if found is not None and not all(bool(one.isfinite().all()) for one in given):
+        if found is not None and not all(map(_is_finite, given)):
             found()
+            self.found = None
             self._n_replays = MOST_REPLAYS  # the weights are NaN now, and so are later losses
 
 
@@ -162,4 +167,8 @@ def _parameters(module: nn.Module | None) -> list[Tensor]:
 
 
 def _are_finite(module: nn.Module | None) -> bool:
-    return all(bool(one.detach().isfinite().all()) for one in _parameters(module))
+    return all(map(_is_finite, _parameters(module)))
+
+
+def _is_finite(tensor: Tensor) -> bool:
+    return bool(readable(tensor).isfinite().all())

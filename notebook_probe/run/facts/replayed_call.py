@@ -10,13 +10,12 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 from torch.func import functional_call
-from torch.utils._pytree import tree_map_only
 
 from notebook_probe.graph.undisturbed import undisturbed
 from notebook_probe.model.map import ModelMap
 from notebook_probe.model.unwrapped import unwrap
 from notebook_probe.probes.loss.kept_calls import KeptCall
-from notebook_probe.probes.step.containers import tensors_of
+from notebook_probe.probes.step.containers import copied, tensors_of
 
 __all__ = ["ReplayedCall", "replayed", "share_of_nan"]
 
@@ -83,8 +82,8 @@ def replayed(model: nn.Module, call: KeptCall, model_map: ModelMap) -> ReplayedC
                 module.register_forward_hook(note)  # taken off with the end of the context
         torch.default_generator.set_state(call.random)
         with torch.autocast("cpu", dtype=call.autocast, enabled=call.autocast is not None):
-            buffers = _copied(dict(model.named_buffers()))
-            output = functional_call(model, buffers, _copied(call.args), _copied(dict(call.kwargs)))
+            buffers = copied(dict(model.named_buffers()))
+            output = functional_call(model, buffers, copied(call.args), copied(dict(call.kwargs)))
     found.largest = max((float(one.abs().max()) for one in _numbers(output)), default=0.0)
     return found
 
@@ -112,7 +111,3 @@ def _numbers(value: Any) -> list[Tensor]:
     """Return the tensors of real or complex numbers in a value, but those without elements."""
     tensors = [one for one in tensors_of(value) if one.numel()]
     return [one for one in tensors if one.is_floating_point() or one.is_complex()]
-
-
-def _copied(value: Any) -> Any:
-    return tree_map_only(Tensor, lambda tensor: tensor.detach().clone(), value)

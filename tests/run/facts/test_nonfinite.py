@@ -255,6 +255,28 @@ def test_a_loss_whose_update_is_left_out_is_told_nothing(tmp_path: Path) -> None
     assert origins(watched(tmp_path, model, before_update=leave_out)) == []
 
 
+def test_of_two_optimizers_the_first_may_have_finite_gradients(tmp_path: Path) -> None:
+    class Cut(nn.Module):
+        def forward(self, x: Tensor) -> Tensor:
+            return x / 0.0 * 0.0 if x.shape[0] == 3 else x
+
+    body, head = nn.Linear(8, 8), nn.Linear(8, 2, bias=False)
+    model = nn.Sequential(body, Cut(), head)
+    optimizers = SGD(head.parameters(), lr=0.01), SGD(body.parameters(), lr=0.01)
+    with nbp.watch(model, store=tmp_path / "a.zarr", probes=[]) as run:
+        for step in range(NAN_AT + 2):
+            loss = model(torch.rand(3 if step == NAN_AT else 16, 8)).square().mean()
+            loss.backward()
+            if head.weight.grad is not None:
+                head.weight.grad.nan_to_num_()
+            for optimizer in optimizers:
+                optimizer.step()
+                optimizer.zero_grad()
+    assert origins([(one.rule, one.step, one.modules) for one in run.alerts]) == [
+        ("nonfinite_output", NAN_AT, ("1",))
+    ]
+
+
 def test_a_scaler_that_looks_for_its_scale_is_told_nothing(tmp_path: Path) -> None:
     model, scaler = small(), torch.amp.GradScaler("cpu", init_scale=2.0**125)
     optimizer = SGD(model.parameters(), lr=0.01)
