@@ -28,7 +28,7 @@ TOLD = 20
 """Lines of progress."""
 WHAT = """\
 A small GPT learns to write like Python's own documentation, letter by letter.
-Two lines watch it: run = nbp.watch(model, optimizer, budget=None), and at the end
+Two lines watch it: run = nbp.watch(model, optimizer), and at the end
 run.to_html("report.html").
 """
 
@@ -66,7 +66,7 @@ def do(asked: Namespace) -> None:
     model = TinyGPT(len(text.characters)).to(device)
     optimizer = torch.optim.AdamW(model.parameters(), lr=LR)
     interrupted = None
-    with watch(model, optimizer, store=folder / "run.zarr", name="demo", budget=None) as run:
+    with watch(model, optimizer, store=folder / "run.zarr", name="demo") as run:
         try:
             _train(run, model, optimizer, text, asked.steps, device)
         except KeyboardInterrupt as error:

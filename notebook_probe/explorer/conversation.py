@@ -389,6 +389,8 @@ class PanelSession:
         self._choose(self._selection.chosen(message))
 
     def _choose(self, chosen: PanelSelection) -> None:
+        if self._controls is not None and {*chosen.series} - {*self._selection.series}:
+            self._controls.looked_at()
         self._defaults.chosen(self._selection, chosen)
         self._selection = chosen
         self._note_home()

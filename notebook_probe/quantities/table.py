@@ -168,7 +168,8 @@ def built_in() -> tuple[Quantity, ...]:
     return tuple(
         quantity
         for quantity in quantities.values()
-        if quantity.function.__module__.startswith("notebook_probe.")
+        # Code that `exec` runs may name no module.
+        if (quantity.function.__module__ or "").startswith("notebook_probe.")
         and _at_home(quantity) is quantity
     )
 

@@ -12,6 +12,7 @@ from notebook_probe.alerts.track import Onset
 from notebook_probe.probes.reading.closed_steps import ClosedSteps
 from notebook_probe.record.write.writer import RecordWriter
 from notebook_probe.run.attach.probe_set import ProbeSet
+from notebook_probe.run.attach.whole_steps import WholeSteps
 from notebook_probe.run.breakpoints.breakpoints import Breakpoints
 from notebook_probe.run.flight.recorder import FlightRecorder
 from notebook_probe.run.gate import Gate
@@ -49,6 +50,8 @@ class Alarm:
         Receive each alert.
     flight : FlightRecorder
         Writes what it keeps at each.
+    whole : WholeSteps
+        Asked to measure the steps after each.
     """
 
     def __init__(
@@ -63,11 +66,13 @@ class Alarm:
         rules: Mapping[str, Rule],
         breakpoints: Breakpoints,
         flight: FlightRecorder,
+        whole: WholeSteps,
     ) -> None:
         self._writer, self._steps = writer, steps
         self._probes, self._statuses, self._gate = probes, statuses, gate
         self._found, self._facts = found, facts
         self._rules, self._breakpoints, self._flight = rules, breakpoints, flight
+        self._whole = whole
         self._watcher = Watcher(
             writer.source,
             rules,
@@ -122,6 +127,7 @@ class Alarm:
     def _keep(self, alert: Alert) -> None:
         kind = REMARK if alert.is_remark else ALERT
         self._writer.event(alert.step, kind, alert.text, alert.detail)
+        self._whole.ask(alert.step, f"{alert.rule} was found at step {alert.step}")
         if alert.is_remark:
             return
         self._breakpoints.told(alert)

@@ -8,6 +8,7 @@ from typing import Any, TypeAlias
 
 from notebook_probe.run.attach.probe_set import ProbeSet
 from notebook_probe.run.attach.requests import Request
+from notebook_probe.run.attach.whole_steps import OTHER_PROBES, WholeSteps
 from notebook_probe.run.flight.recorder import FlightRecorder
 from notebook_probe.run.looks.looks import Looks
 
@@ -24,17 +25,22 @@ class BetweenSteps:
     probes: ProbeSet
     looks: Looks
     flight: FlightRecorder
+    whole: WholeSteps
     acts: dict[type, Act] = field(default_factory=dict)
     """Handlers of requests that are not about probes."""
     lookers: list[Callable[[int], bool]] = field(default_factory=list)
     """Functions that inspect the model before a step, and return whether to at the next one."""
 
     def apply(self, request: Request, step: int) -> str:
-        return self.acts.get(type(request), self.probes.apply)(request, step)
+        done = self.acts.get(type(request), self.probes.apply)(request, step)
+        self.whole.ask(step, done)
+        return done
 
     def change(self, step: int) -> bool:
         self.looks.finish(step)
-        self.probes.change(step)
+        if self.probes.change(step):
+            self.whole.ask(step, OTHER_PROBES)
         self.flight.write_due()
         again = [look(step) for look in self.lookers]
+        self.whole.look(step)  # last: the others may have found a reason
         return any(again) or self.looks.are_open or self.flight.n_steps > 0

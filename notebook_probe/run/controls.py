@@ -36,6 +36,9 @@ class Controls(Protocol):
     def fitting(self) -> Fitting:
         """Return where each quantity can be attached in the present model."""
 
+    def looked_at(self) -> None:
+        """Note that a user looks at other series: the next steps are measured whole."""
+
     def knobs(self) -> Sequence[KnobInfo]:
         """Return everything that can be set during training."""
 

@@ -24,6 +24,7 @@ from notebook_probe.run.attach.requests import (
     Request,
     Ticket,
 )
+from notebook_probe.run.attach.whole_steps import OTHER_PROBES, WholeSteps
 from notebook_probe.run.backfill import PastSteps
 from notebook_probe.run.breakpoints.breakpoints import Breakpoints
 from notebook_probe.run.facts.facts import Facts
@@ -81,6 +82,8 @@ class RunParts:
         Tensors of modules that are kept on request.
     graphs : Graphs
         The model's graph, built on request.
+    whole : WholeSteps
+        Measures the next steps whole once something has happened.
     gate : Gate
         Applies requests, and blocks a paused training.
     probe_statuses : ProbeStatuses
@@ -125,6 +128,7 @@ class RunParts:
     looks: Looks
     graphs: Graphs
     gate: Gate
+    whole: WholeSteps
     probe_statuses: ProbeStatuses
     catalogue: QuantityCatalogue
     state: RunState
@@ -173,6 +177,7 @@ class RunParts:
             looks=measuring.looks,
             graphs=control.graphs,
             gate=control.gate,
+            whole=control.whole,
             probe_statuses=measuring.statuses,
             catalogue=QuantityCatalogue(),
             state=control.state,
@@ -258,4 +263,8 @@ class RunParts:
         """Apply changes now if no step is open; else the gate does at the next boundary."""
         if not self.gate.is_elsewhere:
             clock = self.observer.clock
-            self.observer.between_steps(lambda: self.probes.change(clock.step))
+            self.observer.between_steps(lambda: self._change_probes(clock.step))
+
+    def _change_probes(self, step: int) -> None:
+        if self.probes.change(step):
+            self.whole.ask(step, OTHER_PROBES)

@@ -91,6 +91,11 @@ class RunControls(LiveActions):
         """Return where each quantity can be attached in the present model."""
         return fitting(self._parts.probes.model_map, quantities.values())
 
+    def looked_at(self) -> None:
+        """Note that a user looks at other series: the next steps are measured whole."""
+        if not self.closed:
+            self._parts.whole.ask(self._parts.gate.step, "other series are looked at")
+
     def knobs(self) -> list[KnobInfo]:
         """Return everything that can be set now: options of the optimizers, then your own."""
         return self._live.settings.infos()

@@ -27,6 +27,7 @@ from notebook_probe.run.attach.requests import (
     Scale,
     Set,
 )
+from notebook_probe.run.attach.whole_steps import WholeSteps
 from notebook_probe.run.backfill import PastSteps
 from notebook_probe.run.between_steps import BetweenSteps
 from notebook_probe.run.breakpoints.breakpoints import Breakpoints
@@ -122,6 +123,7 @@ class ControlParts:
     """Parts that act between two steps, and those that judge what was recorded."""
 
     gate: Gate
+    whole: WholeSteps
     graphs: Graphs
     rules: Rules
     facts: Facts
@@ -134,12 +136,14 @@ class ControlParts:
     def of(cls, model: nn.Module, recording: RecordingParts, measuring: MeasuringParts) -> Self:
         writer, steps, breakpoints = recording.writer, recording.steps, recording.breakpoints
         observer, probes, flight = measuring.observer, measuring.probes, recording.flight
-        between = BetweenSteps(probes, measuring.looks, flight)
+        whole = WholeSteps(observer.training, writer)
+        between = BetweenSteps(probes, measuring.looks, flight, whole)
         gate = Gate(writer.first_step, between)
+        whole.wake = gate.wake
         breakpoints.wake = gate.wake
         graphs = Graphs(probes, observer, writer, lambda: writer.source.events, gate.excuse)
         rules = Rules(changed=lambda *edited: note_edit(writer, gate.step, *edited))
-        facts = Facts(model, observer, writer, rules)
+        facts = Facts(model, observer, writer, rules, whole)
         untrained = Untrained(model, observer.updates, rules)
         never_cleared = NeverCleared(observer.updates.uncleared, rules)
         unswitched = UnswitchedMode(observer.unswitched, rules)
@@ -154,7 +158,7 @@ class ControlParts:
         between.lookers += graphs.finish, facts.look
         alarm = Alarm(
             *(writer, steps, probes, measuring.statuses, found, facts.take, gate, rules),
-            *(breakpoints, flight),
+            *(breakpoints, flight, whole),
         )
         rules.show_states(alarm.states)
         look = partial(alarm.look, whole=True)
@@ -177,4 +181,4 @@ class ControlParts:
             **dict.fromkeys((Break, EditBreak, Unbreak), breakpoints.apply),
             **dict.fromkeys((GoBack, EvaluateAt), way_back.apply),
         }
-        return cls(gate, graphs, rules, facts, alarm, mirrors, state, way_back)
+        return cls(gate, whole, graphs, rules, facts, alarm, mirrors, state, way_back)

@@ -170,6 +170,7 @@ class FakeControls:
         self.rules = Rules(lambda: self.rule_states)
         self.rule_states: dict[str, str] = {}
         self.n_asked_catalogue = self.n_asked_probes = self.n_asked_fitting = 0
+        self.n_looks = 0
 
     def put(self, request: Request) -> Ticket:
         ticket = Ticket(request, queued_step=self.step)
@@ -221,6 +222,9 @@ class FakeControls:
         self.n_asked_fitting += 1
         kinds = {"(root)": 2, "a": 3, "b": 3, "c": 3}
         return Fitting(kinds, {name: ["", "a call", "", ""] for name in self.costs_us})
+
+    def looked_at(self) -> None:
+        self.n_looks += 1
 
     def knobs(self) -> Sequence[KnobInfo]:
         return self.settable

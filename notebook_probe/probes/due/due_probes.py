@@ -83,7 +83,7 @@ class DueProbes:
         self._costs_before: dict[Probe, float] = {}
         self._due: tuple[int, Due] | None = None
         self.rests = range(0)
-        self._n_due_then: dict[Schedule, int] = {}  # once they are over
+        self._rest_skips: dict[Schedule, list[int]] = {}  # due steps among them, by the budget
         self._open: Due = NOTHING
         self._wall_s = 0.0
         budget.account(self._accounts)
@@ -108,7 +108,7 @@ class DueProbes:
 
     def leave_out_disabled(self) -> None:
         """Ask and read no more for a probe that has failed too often."""
-        self._due, self.rests = None, range(0)
+        self._due = None
         self._group()
 
     def _group(self) -> None:
@@ -124,7 +124,7 @@ class DueProbes:
         self._measured = {}
         self._schedules, self._n_due = _measured_steps(self._groups.values()), {}
         self._clocks = frozenset(filter(has_clock, self._schedules))
-        self.rests = range(0)
+        self.rests, self._rest_skips = range(0), {}
         self._accounts.keep_only(live)
         self.begin_anew()
 
@@ -156,6 +156,17 @@ class DueProbes:
         self.at_rest = frame.plan if frame.plan.are_none else self.at_rest
         self.frame = frame  # only now: who is interrupted before opens it again
         return frame
+
+    def measure_whole(self, step: int) -> range:
+        """Measure what is due from ``step`` on for a few steps, whatever the budget; return them.
+
+        Called between two steps. Empty where nothing is left out, or where it is not paid for.
+        """
+        is_decided = self._due is not None and self._due[0] == step
+        whole = self._budget.buy(step + is_decided)
+        if whole:
+            self._end_rest(whole.start)
+        return whole
 
     def open_whole(self, step: int, only: Collection[Probe] | None = None) -> DueFrame:
         """Open a frame that reads every probe of a single step, whatever its schedule."""
@@ -284,11 +295,10 @@ class DueProbes:
             self._group()
         if step in self.rests:
             return NOTHING
-        if self.rests:
-            self.rests, self._n_due = range(0), self._n_due_then
+        self._end_rest(step)
         if self._working:
             self._restart_clocks()
-        due: list[Group] = []
+        is_whole, due = step in self._budget.whole, list[Group]()
         for schedule, measured in [*self._schedules.items()]:
             try:
                 if schedule(step):
@@ -296,9 +306,9 @@ class DueProbes:
                     self._n_due[schedule] = n_due + 1
                     self._working += [schedule] if schedule in self._clocks else []
                     due += [
-                        (schedule, every, n_due % every)
+                        (schedule, every, turn)
                         for every, turns in measured
-                        if n_due % every in turns
+                        for turn in (turns if is_whole else turns & {n_due % every})
                     ]
             except Exception as error:  # a user's callable
                 for probe, (its, *_) in self._groups.items():
@@ -307,9 +317,16 @@ class DueProbes:
                 self.leave_out_disabled()
         found = frozenset(due)
         self._due = step, found
-        if not found:
+        if not (found or step + 1 in self._budget.whole):
             self._foresee(step)
         return found
+
+    def _end_rest(self, step: int) -> None:
+        """Count the due steps before ``step`` that the budget has skipped; ask from there on."""
+        for schedule, skipped in self._rest_skips.items():
+            n_before = sum(one < step for one in skipped)
+            self._n_due[schedule] = self._n_due.get(schedule, 0) + n_before
+        self.rests, self._rest_skips = range(0), {}
 
     def _foresee(self, step: int) -> None:
         """Learn for how many steps after this one nothing will be due."""
@@ -317,11 +334,11 @@ class DueProbes:
         with suppress(Exception):  # a user's schedule: it is asked at every step
             ahead = {one: self._skipped(one, measured, step) for one, measured in schedules}
             end = min([step + FORESIGHT, *(last for _, last in ahead.values())])
-            n_due = {
-                one: self._n_due.get(one, 0) + sum(skipped < end for skipped in some)
+            self._rest_skips = {
+                one: [skipped for skipped in some if skipped < end]
                 for one, (some, _) in ahead.items()
             }
-            self._n_due_then, self.rests = n_due, range(step, end)
+            self.rests = range(step, end)
 
     def _skipped(
         self, schedule: Schedule, measured: Collection[Measured], step: int

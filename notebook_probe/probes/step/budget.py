@@ -37,6 +37,11 @@ AIM = 0.9
 """Share of the budget that is aimed at."""
 ROOM = 0.7
 """Share of the budget below which factors are halved again."""
+BOUGHT_STEPS = 8
+"""Steps that are measured whole after something has happened."""
+BOUGHT_S, BOUGHT_SHARE = 1.0, 0.01
+"""Seconds that all of these may cost together, and the share of the training's time that is added
+to them. It is not part of the budget, which is an average over usual steps."""
 
 
 class Budget:
@@ -59,11 +64,17 @@ class Budget:
         Variable -> of so many due steps one is measured. Replaced, never changed.
     n_turns : int
         Number of those steps in which some modules are measured, as these take turns.
+    whole : range
+        Steps in which everything that is due is measured, whatever the factors are.
+    n_bought : int
+        Number of such steps so far.
     """
 
     def __init__(self, events: Events | None = None, percent: float | None = None) -> None:
         self.factors: Mapping[str, int] = MappingProxyType({})
         self.n_turns = 1
+        self.whole, self.n_bought = range(0), 0
+        self._bought_s = self._trained_s = 0.0
         self._events = events
         self._limit = _limit(percent)
         self._accounts: Accounts | None = None
@@ -101,6 +112,17 @@ class Budget:
         """Return the number of due steps of a probe of which one is measured."""
         return self.factors.get(probe.variable, 1) if probe.can_stretch else 1
 
+    def buy(self, step: int) -> range:
+        """Measure some steps from ``step`` on whole, as far as that is paid for; return them."""
+        n = 0
+        if self.factors and self._accounts is not None and step >= self.whole.stop:
+            left_s = BOUGHT_S + BOUGHT_SHARE * self._trained_s - self._bought_s
+            n = min(int(left_s / max(self._accounts.of_whole_step(), 1e-9)), BOUGHT_STEPS)
+        if n <= 0:
+            return range(0)
+        self.whole, self.n_bought = range(step, step + n), self.n_bought + n
+        return self.whole
+
     @property
     def percent(self) -> float | None:
         """The limit; None without one."""
@@ -113,7 +135,8 @@ class Budget:
         if not done:
             return ""
         spent = f", {self._last.in_words}" if self._last is not None else ""
-        return f"{done}; the aim is below {self._limit:g} %{spent}"
+        bought = f"; {self.n_bought} steps measured whole after events" if self.n_bought else ""
+        return f"{done}; the aim is below {self._limit:g} %{spent}{bought}"
 
     def add(
         self, step: int, seconds: float, cost: float, planned: float = 0.0, is_due: bool = False
@@ -130,6 +153,11 @@ class Budget:
             Something was measured.
         """
         if self._limit == math.inf:
+            return
+        self._trained_s += seconds
+        if step in self.whole:  # no usual step; nor are those before it looked at with later ones
+            self._bought_s += cost - planned
+            self._clear()
             return
         spending = self._spending
         spending.add(seconds - planned, cost - planned, is_due)

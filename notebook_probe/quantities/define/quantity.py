@@ -90,7 +90,7 @@ class Quantity:
     @property
     def family(self) -> str:
         """The file it is from."""
-        return self.function.__module__.rpartition(".")[2]
+        return (self.function.__module__ or "").rpartition(".")[2]
 
     @cached_property
     def needs(self) -> tuple[str, ...]:

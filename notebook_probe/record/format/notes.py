@@ -46,6 +46,9 @@ EPOCH, SAMPLES = "epoch", "samples"
 MODEL_GRAPH = "model_graph"
 """Kind of the event that keeps the graph of the network."""
 
+WHOLE = "whole"
+"""Kind of the event of steps that are measured whole because something has happened."""
+
 OWN_KINDS = frozenset(
     {
         ALERT,
@@ -66,6 +69,7 @@ OWN_KINDS = frozenset(
         "set",
         "spool",
         TRUNCATE,
+        WHOLE,
     }
 )
 """Kinds of events that are noted by the package, and understood by it."""

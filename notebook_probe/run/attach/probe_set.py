@@ -291,8 +291,8 @@ class ProbeSet:
             )
         self._observer.gate.wake()
 
-    def change(self, step: int) -> None:
-        """Apply the wanted probes from ``step`` on, and record the change."""
+    def change(self, step: int) -> bool:
+        """Apply the wanted probes from ``step`` on, and record the change; return if any."""
         if self._columns.is_full and not self._was_full:
             self._was_full = True
             self.detach(self.wanted)
@@ -301,11 +301,10 @@ class ProbeSet:
             model = self._model()
             self._map = ModelMap(model) if model is not None else self._map
         is_as_wanted = self._wanted is self._measured and self._map is self._followed
-        if not is_as_wanted or self._schedules.is_learning:
-            self._act(step)
+        return (not is_as_wanted or self._schedules.is_learning) and self._act(step)
 
     @whole
-    def _act(self, step: int) -> None:
+    def _act(self, step: int) -> bool:
         with self._changing:
             self._follow_model()
             added, removed = self._measure(step)
@@ -314,6 +313,7 @@ class ProbeSet:
         if removed:
             detail = ended(removed, self._wanted.values())
             self._record.event(step, "detach", sentence(removed), detail)
+        return bool(added or removed)
 
     @whole
     def measure_beside(self, probes: Sequence[Probe], step: int) -> None:

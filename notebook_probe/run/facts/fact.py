@@ -23,10 +23,14 @@ class FactFindings:
     ----------
     rules : mapping of str to Rule
         Facts without a rule here are not reported.
+    told : callable, optional
+        Called at once with the step of each finding, and with what it is.
     """
 
-    def __init__(self, rules: Mapping[str, Rule]) -> None:
-        self._rules = rules
+    def __init__(
+        self, rules: Mapping[str, Rule], told: Callable[[int, str], None] = lambda step, what: None
+    ) -> None:
+        self._rules, self._told = rules, told
         self._found: list[tuple[str, Onset]] = []
         self._known: set[tuple[str, tuple[str, ...]]] = set()
         self.problem = ""
@@ -59,6 +63,7 @@ class FactFindings:
         self._known.add(key)
         sentence = rule.says.format(**{**rule.thresholds, **words})
         first = step if since is None else since
+        self._told(step, f"{name} was found at step {step}")
         self._found.append((name, Onset(step, key[1], sentence, (first, first), severity)))
 
     def attempt(self, look: Callable[P, None], *args: P.args, **kwargs: P.kwargs) -> None:

@@ -18,6 +18,7 @@ from notebook_probe.probes.loss import backwards
 from notebook_probe.probes.observer import Observer
 from notebook_probe.probes.step.optimizer_steps import listen
 from notebook_probe.record.write.writer import RecordWriter
+from notebook_probe.run.attach.whole_steps import WholeSteps
 from notebook_probe.run.facts.fact import FactFindings
 from notebook_probe.run.facts.loss_graph import LossGraph
 from notebook_probe.run.facts.nonfinite import NonfiniteOrigin
@@ -56,15 +57,22 @@ class Facts:
     writer : RecordWriter
     rules : Rules
         Those of facts have no series.
+    whole : WholeSteps
+        Asked to measure the steps after each finding.
     """
 
     can_be_interrupted = True
     """An interrupt loses at most a fact of one step."""
 
     def __init__(
-        self, model: nn.Module, observer: Observer, writer: RecordWriter, rules: Rules
+        self,
+        model: nn.Module,
+        observer: Observer,
+        writer: RecordWriter,
+        rules: Rules,
+        whole: WholeSteps,
     ) -> None:
-        self._observer, self._findings = observer, FactFindings(rules)
+        self._observer, self._findings = observer, FactFindings(rules, whole.ask)
         self._writer, self._has_told = writer, False
         self._graph = LossGraph(
             lambda: observer.model_map.modules,

@@ -13,6 +13,7 @@ from torch import Tensor
 import notebook_probe as nbp
 from notebook_probe.errors import DuplicateNameError, QuantityError, UnknownNameError
 from notebook_probe.quantities import Quantity, as_quantity, quantities
+from notebook_probe.quantities.table import built_in
 from notebook_probe.run.attach.presets import DEFAULT
 
 
@@ -246,3 +247,14 @@ def test_every_built_in_quantity_says_what_it_is() -> None:
 def test_a_weight_may_join_any_moment(function: Callable[..., float]) -> None:
     function.__name__ = "with_weight"
     assert as_quantity(function).needs[0] == "weight"
+
+
+def test_a_quantity_of_code_that_names_no_module_is_one_like_any_other() -> None:
+    """`exec` runs code with a namespace of its own, as some tools run scripts."""
+    code = "def homeless(output):\n    'Largest element.'\n    return output.amax()\n"
+    namespace: dict[str, Any] = {"__builtins__": __builtins__}
+    exec(code, namespace)
+    quantity = as_quantity(namespace["homeless"])
+    assert quantity.function.__module__ is None
+    assert (quantity.name, quantity.family) == ("homeless", "")
+    assert quantity not in built_in()
