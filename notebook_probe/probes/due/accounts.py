@@ -53,9 +53,6 @@ class ProbeAccounts:
                 rates[probe.armed] = _rate(probe.armed, self.step)
         return {p: one * rates[p.armed] / p.every for p, one in seconds.items()}
 
-    def of_whole_step(self) -> float:
-        return sum((self._per_value | self._seconds_per_value()).values())
-
     def _seconds_per_value(self) -> dict[Probe, float]:
         """Return the average seconds for each measurement of a probe."""
         seconds: defaultdict[Probe, float] = defaultdict(float)

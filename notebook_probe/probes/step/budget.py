@@ -74,7 +74,7 @@ class Budget:
         self.factors: Mapping[str, int] = MappingProxyType({})
         self.n_turns = 1
         self.whole, self.n_bought = range(0), 0
-        self._bought_s = self._trained_s = 0.0
+        self._whole_s = self._bought_s = self._trained_s = 0.0
         self._events = events
         self._limit = _limit(percent)
         self._accounts: Accounts | None = None
@@ -115,9 +115,9 @@ class Budget:
     def buy(self, step: int) -> range:
         """Measure some steps from ``step`` on whole, as far as that is paid for; return them."""
         n = 0
-        if self.factors and self._accounts is not None and step >= self.whole.stop:
+        if self.factors and step >= self.whole.stop:
             left_s = BOUGHT_S + BOUGHT_SHARE * self._trained_s - self._bought_s
-            n = min(int(left_s / max(self._accounts.of_whole_step(), 1e-9)), BOUGHT_STEPS)
+            n = min(int(left_s / max(self._whole_s, 1e-9)), BOUGHT_STEPS)
         if n <= 0:
             return range(0)
         self.whole, self.n_bought = range(step, step + n), self.n_bought + n
@@ -155,7 +155,10 @@ class Budget:
         if self._limit == math.inf:
             return
         self._trained_s += seconds
-        if step in self.whole:  # no usual step; nor are those before it looked at with later ones
+        is_bought = step in self.whole
+        if is_bought or (is_due and not self.factors):
+            self._whole_s = cost - planned
+        if is_bought:  # no usual step; nor are those before it looked at with later ones
             self._bought_s += cost - planned
             self._clear()
             return

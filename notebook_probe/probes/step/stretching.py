@@ -43,9 +43,6 @@ class Accounts(Protocol):
     def expected(self) -> Mapping[Probe, float]:
         """Return the average seconds of a step for each probe, measured as often as it is now."""
 
-    def of_whole_step(self) -> float:
-        """Return the seconds of a step in which every probe is measured."""
-
     def spent(self) -> float:
         """Return the seconds spent for all probes since the beginning."""
 

@@ -65,9 +65,6 @@ class Model:
         """What each costs a step, as it is measured now."""
         return {p: self.costs[name] / self.period(name) for name, p in self.probes.items()}
 
-    def of_whole_step(self) -> float:
-        return sum(self.costs.values())
-
     def spent(self) -> float:
         return self._spent
 
