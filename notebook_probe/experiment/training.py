@@ -9,6 +9,7 @@ from notebook_probe.experiment.building.build import build
 from notebook_probe.experiment.building.training import TrainedModel
 from notebook_probe.experiment.params.base import check_flags
 from notebook_probe.experiment.params.several import read_all
+from notebook_probe.experiment.results import ExperimentResults
 from notebook_probe.experiment.units.driver import train_units
 
 __all__ = ["train", "train_from_params"]
@@ -26,7 +27,7 @@ def train_from_params(
     log_device_placement: bool = False,
     dont_run: bool = False,
     skip_check: bool = False,
-) -> dict[str, Any]:
+) -> Any:
     """Train from dicts: what is saved and where, which model, on what, by what.
 
     Started again with the same dicts it continues where it was stopped, in whatever way. Any of the
@@ -64,9 +65,11 @@ def train_from_params(
 
     Returns
     -------
-    dict
-        Of each model, by its ``prefix``, the ids of what was saved, such as ``"3f2c…:5"`` of unit
-        5. With ``dont_run`` what was made.
+    results : dict
+        Of each model, by its ``prefix``, the last result of each validation by its name.
+    ids : dict
+        Of each model the ids of what was saved, such as ``"3f2c…:5"`` of unit 5. With ``dont_run``
+        what was made, instead of both.
 
     Raises
     ------
@@ -82,7 +85,7 @@ def train_from_params(
     >>> import torch
     >>> def batches(batch_size):
     ...     return [{"x": torch.ones(batch_size, 2), "labels": torch.zeros(batch_size).long()}] * 9
-    >>> ids = train_from_params(
+    >>> results, ids = train_from_params(
     ...     save_params={"exp_id": "ones", "do_save": False},
     ...     model_params={"func": torch.nn.Linear, "in_features": 2, "out_features": 3},
     ...     train_params={"data_params": {"func": batches, "batch_size": 4}, "num_steps": 20},
@@ -106,7 +109,7 @@ def train_from_params(
     return {"trainings": trainings} if dont_run else train(trainings)
 
 
-def train(trainings: Sequence[TrainedModel]) -> dict[str, list[str]]:
+def train(trainings: Sequence[TrainedModel]) -> ExperimentResults:
     """Train what ``train_from_params(..., dont_run=True)`` returned: ``train(**built)``.
 
     Parameters
@@ -115,7 +118,7 @@ def train(trainings: Sequence[TrainedModel]) -> dict[str, list[str]]:
 
     Returns
     -------
-    dict
-        As `notebook_probe.train_from_params`.
+    results, ids : dict
+        As of `notebook_probe.train_from_params`.
     """
     return train_units(trainings)

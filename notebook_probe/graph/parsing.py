@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, TypeVar, get_args
 
+from notebook_probe.checks import is_whole
 from notebook_probe.errors import RecordFormatError
 from notebook_probe.graph.nodes import VERSION, GraphKind, ModuleEntry, Node, NodeKind
 
@@ -109,7 +110,7 @@ def _text(place: str, found: Any) -> str:
 
 
 def _count(place: str, found: Any) -> int:
-    if not isinstance(found, int) or isinstance(found, bool) or not 0 <= found <= LARGEST:
+    if not (is_whole(found) and 0 <= found <= LARGEST):
         raise _wrong(place, found, "a whole number from 0 is expected")
     return found
 

@@ -13,6 +13,7 @@ from weakref import WeakKeyDictionary
 
 from torch import nn
 
+from notebook_probe.checks import is_whole
 from notebook_probe.errors import NotApplicableError
 from notebook_probe.model.map import ModelMap
 from notebook_probe.model.selectors import select
@@ -52,7 +53,7 @@ def resolve_channel_axes(model_map: ModelMap, given: Mapping[Any, int]) -> dict[
         )
     axes: dict[str, int] = {}
     for where, axis in given.items():
-        if not isinstance(axis, int) or isinstance(axis, bool):
+        if not is_whole(axis):
             raise ValueError(f"channel_axis: {where!r}: {axis!r}; an axis is 1, -1 or the like")
         for place in select(model_map, where):
             if place not in model_map.modules:

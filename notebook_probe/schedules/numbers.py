@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import math
 import re
-from numbers import Integral, Real
 from zlib import crc32
 
+from notebook_probe.checks import is_number, is_whole
 from notebook_probe.errors import ScheduleError
 
 __all__ = ["hashed_name", "integer", "number_text", "real", "stream_name"]
@@ -19,14 +19,14 @@ EXACT = 2**53
 
 def integer(value: object, where: str) -> int:
     """Return any integer, also numpy's; a bool is refused, though it is an int in Python."""
-    if isinstance(value, bool) or not isinstance(value, Integral):
+    if not is_whole(value):
         raise ScheduleError(f"{where}: an integer is expected")
     return int(value)
 
 
 def real(value: object, where: str) -> float:
     """Return any finite number, also numpy's; a bool is refused."""
-    if isinstance(value, bool) or not isinstance(value, Real) or not math.isfinite(value):
+    if not (is_number(value) and math.isfinite(value)):
         raise ScheduleError(f"{where}: a finite number is expected")
     return float(value)
 

@@ -9,6 +9,7 @@ from pathlib import Path
 from types import MappingProxyType
 from typing import Any, Literal, TypeAlias, get_args
 
+from notebook_probe.checks import is_whole
 from notebook_probe.errors import near
 
 __all__ = ["LANDSCAPE", "NPY", "REGULAR", "SWITCHES", "CollectorSettings", "Unit", "whole_number"]
@@ -120,7 +121,7 @@ def whole_number(
     TypeError, ValueError
         An invalid value, with its name and what is allowed.
     """
-    if not isinstance(given, int) or isinstance(given, bool):
+    if not is_whole(given):
         raise _wrong(name, given, allowed, who)
     if given <= 0:
         raise ValueError(f"{who}({name}={given!r}); allowed: {allowed}")

@@ -9,6 +9,7 @@ from typing import Any, Protocol, TypeAlias
 
 import numpy as np
 
+from notebook_probe.checks import is_whole
 from notebook_probe.errors import ReplayWarning, TrainingStopped
 from notebook_probe.run.actions.source_actions import hand_over_panel
 from notebook_probe.run.run import Run
@@ -92,7 +93,7 @@ def _set_again(run: Run | None) -> SetAgain:
 
 def _check(loop: RewoundTraining, step: Any, n_recorded: int) -> None:
     most = max(loop.n_updates, n_recorded)  # after an interrupt the loop may be at less
-    if not isinstance(step, int) or isinstance(step, bool) or not 0 <= step <= most:
+    if not (is_whole(step) and 0 <= step <= most):
         raise ValueError(f"rewind({step!r}): a step from 0 to {most} is expected")
     loop.kept.before(step)
 

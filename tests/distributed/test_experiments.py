@@ -64,7 +64,7 @@ def trained(rank: int, home: str, units: int) -> tuple[list[str], list[list[floa
         skip_check=True,
         dont_run=True,
     )
-    ids = train(**built)["model_0"]
+    ids = train(**built).ids["model_0"]
     dist.barrier()
     return ids, [value.tolist() for value in built["trainings"][0].model.parameters()]
 

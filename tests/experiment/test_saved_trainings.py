@@ -44,10 +44,10 @@ def units(ids: list[str]) -> list[int]:
 
 @pytest.mark.slow
 def test_the_ids_are_those_of_the_units_that_are_due_and_of_the_tail(home: Path) -> None:
-    ids = train(built())
+    ids = train(built()).ids
     due = [k for k in range(1, 16) if any(k % every == 0 for every in (4, 6, 12, 5))]
     assert units(ids["model_0"]) == [0, *due]
-    assert units(train(built(17))["model_0"]) == [16, 17]
+    assert units(train(built(17)).ids["model_0"]) == [16, 17]
 
 
 @pytest.mark.slow
@@ -103,9 +103,9 @@ def test_what_was_trained_before_an_error_is_kept(home: Path) -> None:
 def test_what_was_trained_before_a_stop_is_kept_and_gone_on_from() -> None:
     (training,) = built(save_params={**SAVED, "cache_filters_freq": 1})
     training.loop.on_step(lambda loop, metrics: loop.stop() if loop.n_updates == 7 else None)
-    assert units(train([training])["model_0"]) == [*range(8)]
+    assert units(train([training]).ids["model_0"]) == [*range(8)]
     (rest,) = built(save_params={**SAVED, "cache_filters_freq": 1})
-    assert units(train([rest])["model_0"]) == [*range(8, 16)]
+    assert units(train([rest]).ids["model_0"]) == [*range(8, 16)]
 
 
 @pytest.mark.slow
@@ -116,18 +116,18 @@ def test_several_models_are_saved_in_places_of_their_own_and_go_on_by_themselves
         trains = [{"num_steps": n, **DATA} for n in n_units]
         return built(model_params=models, train_params=trains)
 
-    assert {name: units(ids)[-1] for name, ids in train(several(5, 9)).items()} == {
+    assert {name: units(ids)[-1] for name, ids in train(several(5, 9)).ids.items()} == {
         "w4": 5,
         "w8": 9,
     }
     whole = several(12, 12)
     assert [one.place.folder.name for one in whole] == ["digits_w4", "digits_w8"]
-    assert {name: units(ids)[-1] for name, ids in train(whole).items()} == {"w4": 12, "w8": 12}
-    assert train(several(12, 12)) == {"w4": [], "w8": []}
+    assert {name: units(ids)[-1] for name, ids in train(whole).ids.items()} == {"w4": 12, "w8": 12}
+    assert train(several(12, 12)).ids == {"w4": [], "w8": []}
 
 
 def test_nothing_is_written_where_nothing_is_to_be_saved(home: Path) -> None:
-    assert train(built(save_params={**SAVED, "do_save": False})) == {"model_0": []}
+    assert train(built(save_params={**SAVED, "do_save": False})).ids == {"model_0": []}
     assert not home.exists()
 
 

@@ -9,6 +9,7 @@ from typing import Literal, TypeAlias
 import torch
 from torch import Tensor
 
+from notebook_probe.checks import positive_number
 from notebook_probe.errors import NonFiniteGradientError, near
 from notebook_probe.train.trainer.clipping import OnNonfinite
 
@@ -68,12 +69,10 @@ class Clip:
                 f"clipping_method={method!r}; allowed: 'value', 'norm'; "
                 f"{near(str(method), ['value', 'norm'])}"
             )
-        is_number = isinstance(value, int | float) and not isinstance(value, bool)
-        if not is_number or not 0 < value < math.inf:
-            raise ValueError(f"clipping_value={value!r}; allowed: a positive number")
+        value = positive_number("clipping_value", value)
         if on_nonfinite not in ("raise", "skip"):
             raise ValueError(f"on_nonfinite={on_nonfinite!r}; allowed: 'raise', 'skip'")
-        self._method, self._value, self._on_nonfinite = method, float(value), on_nonfinite
+        self._method, self._value, self._on_nonfinite = method, value, on_nonfinite
 
     def __repr__(self) -> str:
         return f"{self._method} {self._value:g}"

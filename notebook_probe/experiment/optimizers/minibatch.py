@@ -9,6 +9,7 @@ import torch
 from torch import Tensor
 from torch.optim import Optimizer
 
+from notebook_probe.checks import whole_number
 from notebook_probe.experiment.optimizers.clip import ClipOptimizer
 from notebook_probe.experiment.optimizers.making import OptimizerClass, make
 from notebook_probe.experiment.optimizers.wrapper import Closure, Wrapper
@@ -30,8 +31,7 @@ def num_minibatches(batch_size: int, minibatch_size: int) -> int:
     4
     """
     for name, size in (("batch_size", batch_size), ("minibatch_size", minibatch_size)):
-        if not isinstance(size, int) or isinstance(size, bool) or size < 1:
-            raise ValueError(f"{name}={size!r}; allowed: a whole number from 1")
+        whole_number(name, size, least=1)
     if batch_size % minibatch_size:
         raise ValueError(f"minibatch_size={minibatch_size} does not divide batch_size={batch_size}")
     return batch_size // minibatch_size
@@ -167,8 +167,7 @@ class MinibatchOptimizer(Wrapper):
         return [one for one in self.inside() if isinstance(one, ClipOptimizer)]
 
     def _count(self, n: int) -> None:
-        if not isinstance(n, int) or isinstance(n, bool) or n < 1:
-            raise ValueError(f"num_minibatches={n!r}; allowed: a whole number from 1")
+        whole_number("num_minibatches", n, least=1)
         if not self._n_taken:
             self._of, self._n_expected = [*self.parameters()], n
             self._sums = [None] * len(self._of)

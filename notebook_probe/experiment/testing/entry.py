@@ -13,14 +13,13 @@ from notebook_probe.experiment.params.functions import Origins
 from notebook_probe.experiment.params.model import LossParams
 from notebook_probe.experiment.params.plain import plain
 from notebook_probe.experiment.places import ExperimentFolder
+from notebook_probe.experiment.results import ExperimentResults
 from notebook_probe.experiment.testing.loaded import Loaded, load
 from notebook_probe.experiment.testing.params import TestParams, read_tests
 from notebook_probe.experiment.testing.writing import TestRecord
 from notebook_probe.experiment.validation import Validation
 
 __all__ = ["test", "test_from_params"]
-
-Tested = tuple[dict[str, dict[str, dict[str, Any]]], dict[str, list[str]]]
 
 
 def test_from_params(
@@ -102,7 +101,7 @@ def test_from_params(
     return {"loaded": loaded} if dont_run else test(loaded)
 
 
-def test(loaded: Sequence[Loaded]) -> Tested:
+def test(loaded: Sequence[Loaded]) -> ExperimentResults:
     """Test what ``test_from_params(..., dont_run=True)`` returned: ``test(**built)``.
 
     Parameters
@@ -122,7 +121,7 @@ def test(loaded: Sequence[Loaded]) -> Tested:
             validation.name: _result(one, validation, record) for validation in one.validations
         }
         ids[one.prefix] = [] if record is None else [record.write(results[one.prefix])]
-    return results, ids
+    return ExperimentResults(results, ids)
 
 
 vars(test_from_params)["__test__"] = vars(test)["__test__"] = False  # pytest would collect them

@@ -9,6 +9,7 @@ from contextlib import ExitStack, contextmanager
 from notebook_probe.errors import HookError
 from notebook_probe.experiment.building.training import TrainedModel
 from notebook_probe.experiment.restoring import restore
+from notebook_probe.experiment.results import ExperimentResults
 from notebook_probe.experiment.units.unit import Unit
 from notebook_probe.train.loop.together import run_together
 
@@ -17,8 +18,8 @@ __all__ = ["train_units"]
 log = logging.getLogger(__name__)
 
 
-def train_units(trainings: Sequence[TrainedModel]) -> dict[str, list[str]]:
-    """Train every model to its last unit; return the ids of the saved units of each.
+def train_units(trainings: Sequence[TrainedModel]) -> ExperimentResults:
+    """Train every model to its last unit.
 
     Raises
     ------
@@ -27,7 +28,9 @@ def train_units(trainings: Sequence[TrainedModel]) -> dict[str, list[str]]:
         failed. It ends the training of that model alone: the others are trained to their last
         unit before it is raised, and what was recorded is kept.
     """
-    ids: dict[str, list[str]] = {one.prefix: [] for one in trainings}
+    outcome = ExperimentResults(
+        {one.prefix: {} for one in trainings}, {one.prefix: [] for one in trainings}
+    )
     with ExitStack() as stack:
         units = [stack.enter_context(_begun(one)) for one in trainings]
         begun = [unit for unit in units if unit is not None]
@@ -40,7 +43,10 @@ def train_units(trainings: Sequence[TrainedModel]) -> dict[str, list[str]]:
                         one.raised.add_note(note)
                     raise one.raised from None
             raise
-    return {**ids, **{one.prefix: [*one.saver.record_ids] for one in begun}}
+    for one in begun:
+        outcome.results[one.prefix] = one.validated
+        outcome.ids[one.prefix] = [*one.saver.record_ids]
+    return outcome
 
 
 @contextmanager

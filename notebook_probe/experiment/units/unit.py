@@ -29,6 +29,8 @@ class Unit:
     ----------
     raised : Exception or None
         What ended it.
+    validated : dict
+        The last result of each validation.
     """
 
     name = "unit"
@@ -39,6 +41,7 @@ class Unit:
             training.loop, training.data, training.params.train.num_steps, training.prefix
         )
         self.raised: Exception | None = None
+        self.validated: dict[str, dict[str, Any]] = {}
         self._training, self._was_loaded = training, was_loaded
 
     def on_start(self, loop: Loop, data: Any) -> None:
@@ -63,7 +66,8 @@ class Unit:
 
     def _validate(self, loop: Loop) -> None:
         if self._training.validations:
-            self.saver.validated(loop, self._training.validate())
+            self.validated = self._training.validate()
+            self.saver.validated(loop, self.validated)
 
     @contextmanager
     def _keeping(self) -> Iterator[None]:

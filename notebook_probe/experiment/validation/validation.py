@@ -9,6 +9,7 @@ from typing import Any, TypeAlias
 
 from torch import nn
 
+from notebook_probe.checks import whole_number
 from notebook_probe.experiment.validation.aggregations import append
 from notebook_probe.train.data.dataset import begin_again
 from notebook_probe.train.data.loader_generators import loader_generators, set_loader_generators
@@ -113,10 +114,7 @@ class Validation:
         """Number of batches in a run."""
         if self.num_steps is None:
             return self._of_data()
-        n = self.num_steps
-        if not isinstance(n, int) or isinstance(n, bool) or n < 0:
-            raise ValueError(f"{self._who}: num_steps={n!r}; allowed: a whole number from 0")
-        return n
+        return whole_number(f"{self._who}: num_steps", self.num_steps)
 
     def run(
         self,

@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any, ClassVar, Literal, TypedDict
 
 from notebook_probe.alerts.alert import ALERT
+from notebook_probe.checks import is_whole
 from notebook_probe.explorer.messages.throttled import Throttled
 from notebook_probe.explorer.parts.left_line import left_events, left_of, starts_of
 from notebook_probe.explorer.parts.part import Click, Part, Seen
@@ -189,7 +190,7 @@ def _row(event: Event, is_gone: Callable[[str], bool]) -> CheckpointRow | None:
 
 
 def _count(number: object) -> int:
-    if isinstance(number, bool) or not isinstance(number, int) or not 0 <= number < 2**53:
+    if not (is_whole(number) and 0 <= number < 2**53):
         raise ValueError(f"{number!r:.80} is no count")
     return number
 

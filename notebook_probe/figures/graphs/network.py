@@ -6,6 +6,7 @@ from typing import Protocol
 
 from matplotlib.figure import Figure
 
+from notebook_probe.checks import whole_number
 from notebook_probe.figures.graphs import boxes
 from notebook_probe.figures.style import drawing, number, shortened
 from notebook_probe.graph.folding import Flow, Folded, FoldedCall, fold
@@ -48,8 +49,7 @@ def graph(source: HasGraph | Graph, depth: int = 1) -> Figure:
     >>> graph(run)  # doctest: +SKIP
     >>> graph(run, depth=2).savefig("network.pdf")  # doctest: +SKIP
     """
-    if not isinstance(depth, int) or isinstance(depth, bool) or depth < 0:
-        raise ValueError(f"depth={depth!r}; a whole number from 0 is expected")
+    depth = whole_number("depth", depth)
     shown = source if isinstance(source, Graph) else source.graph()
     folded = fold(shown, depth)
     if len(folded.boxes) > MOST_BOXES:

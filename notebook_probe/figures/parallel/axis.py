@@ -12,6 +12,7 @@ import numpy as np
 import numpy.typing as npt
 from matplotlib.ticker import LogLocator, MaxNLocator
 
+from notebook_probe.checks import is_number
 from notebook_probe.figures.style import number, shortened
 
 __all__ = ["NOWHERE", "ParallelAxis", "axis_of"]
@@ -64,7 +65,7 @@ def axis_of(values: Sequence[Any]) -> ParallelAxis:
     ((0.0, '1'), (0.3333333333333333, '2'), (1.0, '4'))
     """
     known = [value for value in values if value is not None]
-    if known and all(_is_plain_number(value) for value in known):
+    if known and all(is_number(value) for value in known):
         return _of_numbers(np.array([math.nan if one is None else one for one in values], float))
     return _of_categories(values)
 
@@ -108,10 +109,6 @@ def _of_categories(values: Sequence[Any]) -> ParallelAxis:
     every = -(-len(kinds) // MOST_CATEGORIES)
     ticks = [(place[one], shortened(one, LONGEST_CATEGORY)) for one in kinds[:: every or 1]]
     return ParallelAxis(heights, tuple(ticks), False, False)
-
-
-def _is_plain_number(value: object) -> bool:
-    return isinstance(value, int | float) and not isinstance(value, bool)
 
 
 def _text(value: object) -> str:

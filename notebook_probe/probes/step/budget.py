@@ -8,6 +8,7 @@ from collections.abc import Mapping
 from types import MappingProxyType
 from typing import Any
 
+from notebook_probe.checks import is_number
 from notebook_probe.probes.step.probe import Probe
 from notebook_probe.probes.step.sink import Events
 from notebook_probe.probes.step.stretching import (
@@ -213,8 +214,7 @@ class Budget:
 
 def check_budget(percent: Any) -> None:
     """Raise ValueError for anything but a positive number of per cent, or None."""
-    is_number = isinstance(percent, int | float) and not isinstance(percent, bool)
-    if percent is not None and not (is_number and 0 < percent < math.inf):
+    if percent is not None and not (is_number(percent) and 0 < percent < math.inf):
         raise ValueError(f"budget={percent!r}; allowed: a positive number of per cent, or None")
 
 

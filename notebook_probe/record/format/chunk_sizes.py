@@ -7,6 +7,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from typing import Any
 
+from notebook_probe.checks import is_whole
+
 __all__ = ["CHUNKS", "LARGE", "SMALL", "ChunkSizes", "check_sizes", "chosen_sizes", "read_sizes"]
 
 CHUNKS = "chunks"
@@ -60,7 +62,7 @@ def check_sizes(chunks: Mapping[str, int] | None) -> None:
 
 def _is_size(dim: object, size: object) -> bool:
     most = LONGEST.get(dim, 0) if isinstance(dim, str) else 0
-    return isinstance(size, int) and not isinstance(size, bool) and 1 <= size <= most
+    return is_whole(size) and 1 <= size <= most
 
 
 def _n_values(chunks: Mapping[str, int]) -> int:

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TypeAlias
 
+from notebook_probe.checks import is_whole
 from notebook_probe.errors import RecordFormatError, RecordMismatchError
 
 __all__ = ["Resume", "ResumeLike", "read_resume", "resume_at"]
@@ -69,7 +70,7 @@ def resume_at(resume: bool | int | None, step: int | None = None, branch: bool =
     >>> resume_at(True, step=1000, branch=True)
     Resume(step=1000, branches=True, exists=True)
     """
-    if isinstance(resume, int) and not isinstance(resume, bool) and step is None:
+    if is_whole(resume) and step is None:
         return resume_at(None, resume, branch)
     if resume is not None and not isinstance(resume, bool):
         raise TypeError(
@@ -77,7 +78,7 @@ def resume_at(resume: bool | int | None, step: int | None = None, branch: bool =
         )
     if not isinstance(branch, bool):
         raise TypeError(f"branch={branch!r}: True or False is expected; step= says where")
-    if step is not None and (not isinstance(step, int) or isinstance(step, bool)):
+    if step is not None and not is_whole(step):
         raise TypeError(f"step={step!r}: a whole number is expected")
     if step is not None and step < 0:
         raise ValueError(f"step={step}: a step from 0 is expected")

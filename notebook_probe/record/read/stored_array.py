@@ -19,6 +19,7 @@ from zarr.core.metadata import ArrayV3Metadata
 from zarr.core.sync import sync
 from zarr.storage import StorePath
 
+from notebook_probe.checks import is_whole
 from notebook_probe.errors import RecordFormatError
 from notebook_probe.record.read.at_exit import program_ends, read_here
 from notebook_probe.record.read.checked_blosc import CheckedBlosc
@@ -215,4 +216,4 @@ def _check_codecs(codecs: Any) -> None:
 
 
 def _is_size(number: object) -> bool:
-    return isinstance(number, int) and not isinstance(number, bool) and 0 <= number < 2**62
+    return is_whole(number) and 0 <= number < 2**62

@@ -8,6 +8,7 @@ from typing import Any, TypeVar
 
 from torch import Tensor
 
+from notebook_probe.checks import whole_number
 from notebook_probe.errors import ScheduleError
 from notebook_probe.probes.replay.probe_batch import ProbeBatch
 from notebook_probe.run.actions.base import LiveActions
@@ -117,10 +118,7 @@ class LoopActions(LiveActions):
         known = {name: value for name, value in given.items() if value is not None}
         for name, value in known.items():
             least = 0 if name == "start_step" else -1
-            if not isinstance(value, int) or isinstance(value, bool) or value < least:
-                raise ScheduleError(
-                    f"expect({name}={value!r}): a whole number from {least} is expected"
-                )
+            whole_number(name, value, least, error=ScheduleError)
         state = live.state
         start, end = (
             known.get("start_step", state.start_step),
@@ -255,8 +253,7 @@ class LoopActions(LiveActions):
         ...     run.log(test_loss=loss_fn(model.eval()(images), labels))
         """
         live = self._live
-        if not isinstance(step, int) or isinstance(step, bool) or step < 0:
-            raise ValueError(f"at_step({step!r}): a whole number from 0 is expected")
+        step = whole_number("step", step)
         if live.gate.is_elsewhere:
             raise RuntimeError("another thread trains this model now; evaluate a copy, or wait")
         with live.past.at_step(step, None if only is None else only.probes):

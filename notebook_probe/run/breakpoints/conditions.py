@@ -9,6 +9,7 @@ from collections.abc import Collection
 from dataclasses import dataclass, replace
 from typing import ClassVar, Literal, Protocol, Self, TypeAlias
 
+from notebook_probe.checks import whole_number
 from notebook_probe.errors import BreakpointError, UnknownNameError, near
 from notebook_probe.run.breakpoints.comparison import CROSSES, Comparison
 
@@ -72,8 +73,7 @@ class AtStep:
     step: int
 
     def __post_init__(self) -> None:
-        if not isinstance(self.step, int) or isinstance(self.step, bool) or self.step < 0:
-            raise BreakpointError(f"step={self.step!r}; a whole number from 0 is expected")
+        whole_number("step", self.step, error=BreakpointError)
 
     @property
     def before(self) -> Before:
@@ -88,9 +88,8 @@ class AtStep:
         return self.step
 
     def but(self, number: float) -> Self:
-        if number % 1:
-            raise BreakpointError(f"step={number!r}; a whole number from 0 is expected")
-        return replace(self, step=int(number))
+        whole = int(number) if number % 1 == 0 else number
+        return replace(self, step=whole_number("step", whole, error=BreakpointError))
 
 
 @dataclass(frozen=True, slots=True)
@@ -130,9 +129,7 @@ class OnSeries:
     before: Before = "step"
 
     def __post_init__(self) -> None:
-        n = self.for_rows
-        if not isinstance(n, int) or isinstance(n, bool) or n < 1:
-            raise BreakpointError(f"for_rows={n!r}; a whole number from 1 is expected")
+        n = whole_number("for_rows", self.for_rows, least=1, error=BreakpointError)
         if n > 1 and self.comparison.sign == CROSSES:
             raise BreakpointError(f"for_rows={n}: a series crosses in one row; use > or <")
 

@@ -7,6 +7,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Protocol
 
+from notebook_probe.checks import whole_number
 from notebook_probe.errors import NotApplicableError, QuantityError
 from notebook_probe.model.selectors import standard_place
 from notebook_probe.probes.step.probe import Probe
@@ -155,9 +156,7 @@ class Looks:
         return is_over()
 
     def _resolved(self, request: LookAt, step: int) -> _OpenLook:
-        n = request.samples
-        if not (isinstance(n, int) and 1 <= n <= MOST_SAMPLES):
-            raise QuantityError(f"samples={n!r}; a whole number from 1 to {MOST_SAMPLES}")
+        n = whole_number("samples", request.samples, 1, MOST_SAMPLES, QuantityError)
         model_map, found = self._probes.model_map, {}
         for tensor in [KeptTensor(name, n) for name in TENSORS]:
             quantity = tensor.quantity()

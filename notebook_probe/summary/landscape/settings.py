@@ -7,6 +7,7 @@ from dataclasses import asdict, dataclass
 from itertools import pairwise
 from typing import Any, Literal, TypeAlias, get_args
 
+from notebook_probe.checks import is_whole
 from notebook_probe.errors import near
 
 __all__ = ["LandscapeSettings", "Method", "Normalise", "Unit"]
@@ -99,7 +100,7 @@ def _known(where: str, given: Mapping[str, Any], known: Any) -> None:
 
 
 def _whole(name: str, value: Any) -> int:
-    if not isinstance(value, int) or isinstance(value, bool):
+    if not is_whole(value):
         raise TypeError(f"{name}={value!r}: a whole number is expected")
     return value
 

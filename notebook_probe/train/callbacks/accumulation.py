@@ -6,6 +6,7 @@ from bisect import bisect_right
 from collections.abc import Mapping
 from typing import Any
 
+from notebook_probe.checks import is_whole
 from notebook_probe.train.loop.loop import Loop
 
 __all__ = ["AccumulateByEpoch"]
@@ -26,7 +27,7 @@ class AccumulateByEpoch:
 
     def __init__(self, by_epoch: Mapping[int, int]) -> None:
         if not by_epoch or any(
-            not isinstance(epoch, int) or not isinstance(n, int) or epoch < 0 or n < 1
+            not (is_whole(epoch) and is_whole(n) and epoch >= 0 and n >= 1)
             for epoch, n in by_epoch.items()
         ):
             raise ValueError(

@@ -5,6 +5,8 @@ from __future__ import annotations
 import math
 from typing import Literal, TypeAlias
 
+from notebook_probe.checks import is_number
+
 __all__ = ["Best", "Mode"]
 
 Mode: TypeAlias = Literal["min", "max"]
@@ -31,8 +33,7 @@ class Best:
     def __init__(self, mode: Mode = "min", min_delta: float = 0.0) -> None:
         if mode not in ("min", "max"):
             raise ValueError(f"mode={mode!r}; allowed: 'min', 'max'")
-        is_number = isinstance(min_delta, int | float) and not isinstance(min_delta, bool)
-        if not is_number or not 0 <= min_delta < math.inf:
+        if not (is_number(min_delta) and 0 <= min_delta < math.inf):
             raise ValueError(f"min_delta={min_delta!r}; allowed: a number from 0")
         self._sign = 1.0 if mode == "min" else -1.0
         self._min_delta = min_delta

@@ -6,6 +6,7 @@ import warnings
 from collections.abc import Mapping
 from typing import Any
 
+from notebook_probe.checks import whole_number
 from notebook_probe.errors import UnknownNameError, near
 from notebook_probe.train.callbacks.best import Best, Mode
 from notebook_probe.train.loop.loop import Loop
@@ -45,9 +46,7 @@ class EarlyStopping:
         mode: Mode = "min",
         min_delta: float = 0.0,
     ) -> None:
-        if not isinstance(patience, int) or isinstance(patience, bool) or patience < 1:
-            raise ValueError(f"patience={patience!r}; allowed: a whole number from 1")
-        self.monitor, self.patience = monitor, patience
+        self.monitor, self.patience = monitor, whole_number("patience", patience, least=1)
         self._best = Best(mode, min_delta)
         self._names: set[str] = set()
         self._has_looked = False

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from notebook_probe.checks import whole_number
 from notebook_probe.train.data.batch import Batch
 from notebook_probe.train.data.dataset import Dataset, begin_again
 from notebook_probe.train.generators import same_generators
@@ -95,8 +96,7 @@ def find_learning_rate(
         )
     if not 0 < low < high < math.inf:
         raise ValueError(f"low={low!r}, high={high!r}; allowed: 0 < low < high")
-    if not isinstance(n, int) or isinstance(n, bool) or n < 4:
-        raise ValueError(f"n={n!r}; allowed: a whole number from 4")
+    n = whole_number("n", n, least=4)
     with same_generators():
         begin_again(data)
         batches = [*islice(Dataset(data), n)]

@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Literal, TypeAlias
 
+from notebook_probe.checks import is_whole
 from notebook_probe.train.checkpoints.index import Checkpoint
 
 __all__ = ["Best", "Keep"]
@@ -58,7 +59,7 @@ class Keep:
 
 
 def _is_number(value: object) -> bool:
-    return isinstance(value, int) and not isinstance(value, bool) and value >= 1
+    return is_whole(value) and value >= 1
 
 
 def _check_best(best: object) -> None:

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from numbers import Integral
 from typing import Any, Protocol
+
+from notebook_probe.checks import is_whole
 
 __all__ = ["EveryNth", "FewerThan", "KeepAll", "Policy", "in_words", "read_policy"]
 
@@ -139,6 +140,6 @@ _READ: dict[str, Callable[[str, Any], Policy | None]] = {
 
 
 def _whole(name: str, given: Any) -> int:
-    if isinstance(given, bool) or not isinstance(given, Integral):
+    if not is_whole(given):
         raise TypeError(f"{name}({given!r}): a whole number is expected")
     return int(given)

@@ -6,6 +6,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any
 
+from notebook_probe.checks import is_number
 from notebook_probe.errors import HookError
 
 __all__ = ["Hook", "Hooks"]
@@ -65,7 +66,7 @@ class Hooks:
         """
         if not callable(call):
             raise TypeError(f"{self.kind}({call!r}): a function is expected")
-        if not isinstance(priority, int | float) or isinstance(priority, bool):
+        if not is_number(priority):
             raise TypeError(f"{self.kind}(priority={priority!r}): a number is expected")
         name = name or getattr(call, "__name__", type(call).__name__)
         hook = Hook(call, name, priority)

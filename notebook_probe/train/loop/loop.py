@@ -6,10 +6,10 @@ import time
 from array import array
 from collections.abc import Callable, Iterable, Mapping
 from functools import partial
-from numbers import Integral
 from typing import Any, TypeAlias
 
 from notebook_probe.alerts import Rule
+from notebook_probe.checks import is_whole
 from notebook_probe.record.store.location import Location
 from notebook_probe.run.background import Background
 from notebook_probe.run.run import Run
@@ -305,7 +305,7 @@ class Loop:
 
     def every_n_steps(self, n: int, call: OnStep, name: str = "", priority: float = 0) -> Hook:
         """Call ``loop.at(n, call)``; GoMLX's name for it."""
-        if not isinstance(n, Integral) or isinstance(n, bool):
+        if not is_whole(n):
             raise TypeError(
                 f"every_n_steps(n, call) with n={n!r}: a whole number is expected first; "
                 f"loop.at(schedule, call) takes any schedule"

@@ -8,6 +8,7 @@ from typing import Literal, TypeAlias
 import torch
 from torch import Tensor
 
+from notebook_probe.checks import is_number
 from notebook_probe.errors import NonFiniteGradientError
 
 __all__ = ["Clipping", "OnNonfinite"]
@@ -28,8 +29,7 @@ class Clipping:
     """
 
     def __init__(self, max_norm: float, on_nonfinite: OnNonfinite) -> None:
-        is_number = isinstance(max_norm, int | float) and not isinstance(max_norm, bool)
-        if not is_number or not max_norm > 0:
+        if not (is_number(max_norm) and max_norm > 0):
             raise ValueError(f"clip={max_norm!r}; allowed: a positive norm, or None")
         if on_nonfinite not in ("raise", "skip"):
             raise ValueError(f"on_nonfinite={on_nonfinite!r}; allowed: 'raise', 'skip'")

@@ -7,6 +7,7 @@ from typing import Literal, TypeAlias
 
 from torch import nn
 
+from notebook_probe.checks import whole_number
 from notebook_probe.train.data.batch import Spec
 
 __all__ = ["Executors", "Mode"]
@@ -24,9 +25,7 @@ class Executors:
     """
 
     def __init__(self, most: int | None) -> None:
-        if most is not None and (not isinstance(most, int) or isinstance(most, bool) or most < 1):
-            raise ValueError(f"max_executors={most!r}; allowed: a whole number from 1, or None")
-        self._most = most
+        self._most = None if most is None else whole_number("max_executors", most, least=1)
         self._used: set[tuple[Mode, Spec]] = set()
         self._handlers: list[Callable[[nn.Module, Mode], None]] = []
 

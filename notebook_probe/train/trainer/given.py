@@ -9,6 +9,8 @@ from torch import nn
 from torch.optim import Optimizer
 from torch.optim.lr_scheduler import ReduceLROnPlateau
 
+from notebook_probe.checks import whole_number
+
 __all__ = ["check_given", "read_context"]
 
 
@@ -29,8 +31,7 @@ def check_given(model: Any, loss_fn: Any, optimizer: Any, scheduler: Any, accumu
         raise TypeError(f"optimizer={optimizer!r}: a torch.optim.Optimizer is expected")
     _check_trains(optimizer, model, loss_fn)
     _check_scheduler(scheduler)
-    if not isinstance(accumulate, int) or isinstance(accumulate, bool) or accumulate < 1:
-        raise ValueError(f"accumulate={accumulate!r}; allowed: a whole number from 1")
+    whole_number("accumulate", accumulate, least=1)
 
 
 def read_context(given: Any) -> dict[str, Any]:

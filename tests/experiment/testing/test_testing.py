@@ -65,7 +65,7 @@ def experiment(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, list[str
             learning_rate_params={"learning_rate": 0.1},
             skip_check=True,
         )
-    return place, found["model_0"]
+    return place, found.ids["model_0"]
 
 
 @pytest.fixture

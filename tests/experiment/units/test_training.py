@@ -126,7 +126,7 @@ def test_each_of_several_models_trains_as_it_would_alone() -> None:
             for i, n in enumerate(units)
         ],
     )  # fmt: skip
-    assert train(several) == {"model_0": [], "model_1": [], "model_2": []}
+    assert train(several).ids == {"model_0": [], "model_1": [], "model_2": []}
     assert [one.loop.loop_step for one in several] == units
     for i, one in enumerate(several):
         alone = trained(

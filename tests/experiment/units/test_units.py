@@ -18,6 +18,7 @@ from notebook_probe.errors import (
     TrainingError,
 )
 from notebook_probe.experiment import train
+from notebook_probe.experiment.validation import mean_dict
 from tests.experiment.digits import BATCH, accuracy, digits, same, weights
 from tests.experiment.units.trainings import DATA, built, by_hand, losing, trained
 
@@ -32,7 +33,7 @@ def test_a_training_of_no_end_is_ended_by_a_hook() -> None:
 def test_what_was_trained_far_enough_is_trained_no_more() -> None:
     training = trained()
     before = weights(training.model)
-    assert train([training]) == {"model_0": []}
+    assert train([training]) == ({"model_0": {}}, {"model_0": []})
     assert training.loop.loop_step == 12
     assert same(weights(training.model), before)
 
@@ -97,6 +98,25 @@ def test_the_order_of_a_training_is_that_of_a_list() -> None:
     for k in range(1, 6):
         expected += ["train", "results", *(validated if k % 2 == 0 else []), "unit"]
     assert events == [*expected, "end"]
+
+
+def test_its_results_are_those_of_the_last_validation() -> None:
+    found: list[float] = []
+
+    def validate(inputs: Any, output: Tensor) -> dict[str, float]:
+        found.append(float(F.cross_entropy(output, inputs["labels"])))
+        return {"entropy": found[-1]}
+
+    validation = {**DATA, "targets": {"func": validate}, "num_steps": 1, "agg_func": mean_dict}
+    training = built(
+        save_params={"save_valid_freq": 2},
+        train_params={"num_steps": 5, **DATA},
+        validation_params={"test": validation},
+    )
+    results, ids = train(training)
+    assert len(found) == 3  # the states 0, 2 and 4
+    assert results == {"model_0": {"test": {"entropy": found[-1]}}}
+    assert ids == {"model_0": []}
 
 
 def tell(saver: Any, method: str, events: list[str]) -> None:

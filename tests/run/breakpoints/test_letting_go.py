@@ -80,7 +80,7 @@ def test_a_panel_does_the_same_by_requests(watch: Watch, model: nn.Module) -> No
         refused = applied(run, EditBreak(info.id, None, 0.5))
         assert (refused.state, refused.text) == (
             "refused",
-            "step=0.5; a whole number from 0 is expected",
+            "step=0.5; allowed: a whole number from 0",
         )
         applied(run, Unbreak(info.id))
         assert run.controls.breakpoint_infos() == []
