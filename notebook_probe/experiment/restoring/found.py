@@ -4,28 +4,18 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
-from typing import Any, Protocol
+from typing import Any
 
 from notebook_probe.catalogues.query import condition
-from notebook_probe.experiment.places import ExperimentFolder, LocationParams
+from notebook_probe.experiment.params.storage import LoadParams
+from notebook_probe.experiment.places import ExperimentFolder
 from notebook_probe.experiment.saving.units import SavedUnit, newest, read_config, read_units
 from notebook_probe.record.format.notes import flattened
 
-__all__ = ["FILE", "FRESH", "OTHER", "OWN", "UNWANTED", "Found", "Looking", "find"]
+__all__ = ["FILE", "FRESH", "OTHER", "OWN", "UNWANTED", "Found", "find"]
 
 UNWANTED, OWN, FILE, OTHER, FRESH = 1, 2, 3, 4, 5
 """The rules, in order."""
-
-
-class Looking(LocationParams, Protocol):
-    """Parameters of the search for a checkpoint."""
-
-    @property
-    def do_restore(self) -> bool: ...
-    @property
-    def query(self) -> Mapping[str, Any] | None: ...
-    @property
-    def from_ckpt(self) -> str | None: ...
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,7 +27,7 @@ class Found:
     place: ExperimentFolder | None = None
 
 
-def find(place: ExperimentFolder, load: Looking | None, *, is_saving: bool) -> Found:
+def find(place: ExperimentFolder, load: LoadParams | None, *, is_saving: bool) -> Found:
     """Follow the rules.
 
     Raises

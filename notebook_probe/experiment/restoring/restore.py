@@ -7,10 +7,11 @@ import warnings
 from collections.abc import Callable, Collection, Mapping
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
-from typing import Any, Protocol, TypeAlias
+from typing import Any, TypeAlias
 
+from notebook_probe.experiment.params.storage import LoadParams
 from notebook_probe.experiment.places import ExperimentFolder
-from notebook_probe.experiment.restoring.found import OWN, Found, Looking, find
+from notebook_probe.experiment.restoring.found import OWN, Found, find
 from notebook_probe.experiment.saving.units import checkpoints, read_config, read_units
 from notebook_probe.record.store.location import ROOT_KEY
 from notebook_probe.run.begin.ranks import own_rank, rank_name
@@ -19,26 +20,11 @@ from notebook_probe.train.checkpoints.partly import restore_partly
 from notebook_probe.train.checkpoints.places import DamagedError, place_at, read_state
 from notebook_probe.train.loop.loop import Loop
 
-__all__ = ["Loading", "Restored", "restore"]
+__all__ = ["Restored", "restore"]
 
 Wanted: TypeAlias = (
     "Collection[str] | re.Pattern[str] | Callable[[list[str]], Collection[str]] | None"
 )
-
-
-class Loading(Looking, Protocol):
-    """Parameters of the search for a checkpoint, and of its use."""
-
-    @property
-    def to_restore(self) -> Wanted: ...
-    @property
-    def load_param_dict(self) -> Mapping[str, str] | None: ...
-    @property
-    def strict(self) -> bool: ...
-    @property
-    def restore_global_step(self) -> bool: ...
-    @property
-    def fall_back(self) -> bool: ...
 
 
 @dataclass(frozen=True, slots=True)
@@ -79,7 +65,7 @@ class Restored:
 
 
 def restore(
-    loop: Loop, place: ExperimentFolder, load: Loading | None, *, is_saving: bool
+    loop: Loop, place: ExperimentFolder, load: LoadParams | None, *, is_saving: bool
 ) -> Restored:
     """Load by the first rule that applies, before the loop runs.
 
@@ -131,7 +117,7 @@ def restore(
     )
 
 
-def _load(loop: Loop, found: Found, load: Loading | None) -> str:
+def _load(loop: Loop, found: Found, load: LoadParams | None) -> str:
     state = _state(found.path)
     names = list(state.get("trainer", {}).get("model", ()))
     return restore_partly(
@@ -146,7 +132,7 @@ def _load(loop: Loop, found: Found, load: Loading | None) -> str:
 
 
 def _load_own(
-    loop: Loop, place: ExperimentFolder, newest: Found, load: Loading | None
+    loop: Loop, place: ExperimentFolder, newest: Found, load: LoadParams | None
 ) -> tuple[Found, str]:
     """Load the newest checkpoint of the place, or the one before if it is damaged."""
     for folder in (place.checkpoints, place.recent):

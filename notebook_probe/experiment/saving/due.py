@@ -3,22 +3,10 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Protocol
 
-__all__ = ["DueContents", "Frequencies", "due"]
+from notebook_probe.experiment.params.storage import SaveParams
 
-
-class Frequencies(Protocol):
-    """Every so many units, or never."""
-
-    @property
-    def save_metrics_freq(self) -> int | None: ...
-    @property
-    def save_valid_freq(self) -> int | None: ...
-    @property
-    def save_filters_freq(self) -> int | None: ...
-    @property
-    def cache_filters_freq(self) -> int | None: ...
+__all__ = ["DueContents", "due"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,21 +30,21 @@ class DueContents:
         return self.permanent or self.recent
 
 
-def due(frequencies: Frequencies, k: int) -> DueContents:
+def due(params: SaveParams, k: int) -> DueContents:
     """Return what is due after ``k`` > 0 updates: one record, however many frequencies meet.
 
     Examples
     --------
-    >>> from types import SimpleNamespace
-    >>> every = SimpleNamespace(
-    ...     save_metrics_freq=5, save_valid_freq=None, save_filters_freq=12, cache_filters_freq=6
+    >>> every = SaveParams(
+    ...     exp_id="first", save_metrics_freq=5, save_valid_freq=None, save_filters_freq=12,
+    ...     cache_filters_freq=6,
     ... )
     >>> due(every, 6), due(every, 12).recent, due(every, 7).record
     (DueContents(record=True, permanent=False, recent=True), False, False)
     """
-    permanent = _meets(frequencies.save_filters_freq, k)
-    recent = _meets(frequencies.cache_filters_freq, k)
-    others = (frequencies.save_metrics_freq, frequencies.save_valid_freq)
+    permanent = _meets(params.save_filters_freq, k)
+    recent = _meets(params.cache_filters_freq, k)
+    others = (params.save_metrics_freq, params.save_valid_freq)
     record = permanent or recent or any(_meets(every, k) for every in others)
     return DueContents(record, permanent, recent and not permanent)
 

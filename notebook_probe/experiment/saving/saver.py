@@ -3,14 +3,15 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Collection, Mapping
+from collections.abc import Mapping
 from contextlib import suppress
 from pathlib import Path
-from typing import Any, Protocol
+from typing import Any
 
 from notebook_probe.errors import RecordWriteError
+from notebook_probe.experiment.params.storage import SaveParams
 from notebook_probe.experiment.places import ExperimentFolder
-from notebook_probe.experiment.saving.due import DueContents, Frequencies, due
+from notebook_probe.experiment.saving.due import DueContents, due
 from notebook_probe.experiment.saving.results import Results, read_results
 from notebook_probe.experiment.saving.units import SECONDS, run_id
 from notebook_probe.record.format.notes import UNIT
@@ -19,20 +20,7 @@ from notebook_probe.train.checkpoints.keeping import Keep
 from notebook_probe.train.checkpoints.ranks import own_rank
 from notebook_probe.train.loop.loop import Loop
 
-__all__ = ["Saver", "Saving"]
-
-
-class Saving(Frequencies, Protocol):
-    """Parameters of saving."""
-
-    @property
-    def cache_max_num(self) -> int | None: ...
-    @property
-    def do_save(self) -> bool: ...
-    @property
-    def save_initial_filters(self) -> bool: ...
-    @property
-    def save_to_gfs(self) -> Collection[str]: ...
+__all__ = ["Saver"]
 
 
 class Saver:
@@ -45,7 +33,7 @@ class Saver:
 
     Parameters
     ----------
-    params : Saving
+    params : SaveParams
         With ``do_save=False`` nothing is written.
     place : ExperimentFolder
 
@@ -55,7 +43,7 @@ class Saver:
         Of the units that were saved, in order.
     """
 
-    def __init__(self, params: Saving, place: ExperimentFolder) -> None:
+    def __init__(self, params: SaveParams, place: ExperimentFolder) -> None:
         self._params, self._place = params, place
         self.record_ids: list[str] = []
         self._run_id = ""
