@@ -17,8 +17,9 @@ from notebook_probe.graph.recorded import detail_of, recorded_graph
 from notebook_probe.probes.observer import Observer
 from notebook_probe.probes.step.hooks import UncopiedHandle, WeakHook
 from notebook_probe.probes.step.phase import is_traced
+from notebook_probe.probes.step.sink import EventSink
 from notebook_probe.record.format.notes import MODEL_GRAPH
-from notebook_probe.record.format.source import Event, EventSink
+from notebook_probe.record.format.source import Event
 from notebook_probe.run.attach.probe_set import ProbeSet
 from notebook_probe.run.attach.requests import BuildGraph
 from notebook_probe.uninterrupted import uninterrupted

@@ -10,7 +10,7 @@ from typing import Any
 
 from notebook_probe.checks import is_number
 from notebook_probe.probes.step.probe import Probe
-from notebook_probe.probes.step.sink import Events
+from notebook_probe.probes.step.sink import EventSink
 from notebook_probe.probes.step.stretching import (
     Accounts,
     Spending,
@@ -54,7 +54,7 @@ class Budget:
 
     Parameters
     ----------
-    events : Events, optional
+    events : EventSink, optional
         Every change is one, of kind ``"budget"``.
     percent : float, optional
         Per cent of step time that measuring may cost; None is no limit.
@@ -71,7 +71,7 @@ class Budget:
         Number of such steps so far.
     """
 
-    def __init__(self, events: Events | None = None, percent: float | None = None) -> None:
+    def __init__(self, events: EventSink | None = None, percent: float | None = None) -> None:
         self.factors: Mapping[str, int] = MappingProxyType({})
         self.n_turns = 1
         self.whole, self.n_bought = range(0), 0

@@ -6,7 +6,7 @@ from typing import Protocol
 
 from notebook_probe.probes.step.frame import StepFrame
 
-__all__ = ["Events", "OpenGate", "StepGate", "StepSink"]
+__all__ = ["EventSink", "OpenGate", "StepGate", "StepSink"]
 
 
 class StepSink(Protocol):
@@ -76,7 +76,7 @@ class OpenGate:
         return 0.0
 
 
-class Events(Protocol):
+class EventSink(Protocol):
     """Protocol of the log of events at a step."""
 
     def event(self, step: int, kind: str, text: str, detail: str = "") -> None:

@@ -28,7 +28,6 @@ __all__ = [
     "ArrayView",
     "ChunkGrid",
     "Event",
-    "EventSink",
     "Floats",
     "LevelView",
     "ModuleRow",
@@ -133,13 +132,6 @@ class Event:
     text: str
     detail: str = ""
     """Details for programs: JSON, empty for most kinds."""
-
-
-class EventSink(Protocol):
-    """Storage of the events of a record."""
-
-    def event(self, step: int, kind: str, text: str, detail: str = "") -> None:
-        """Store an event: text for people, JSON for programs."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -16,7 +16,7 @@ from notebook_probe.model.map import ModelMap
 from notebook_probe.model.selectors import Where, select, standard_place
 from notebook_probe.probes.observer import Observer
 from notebook_probe.probes.step.probe import WAITING, Probe
-from notebook_probe.probes.step.sink import Events
+from notebook_probe.probes.step.sink import EventSink
 from notebook_probe.quantities import as_quantity
 from notebook_probe.record.format.source import ModuleRow
 from notebook_probe.run.attach.armed_schedules import ArmedSchedules
@@ -54,11 +54,8 @@ class ProbeColumns(Protocol):
         """Give every probe its column; from any thread."""
 
 
-class ModelRecord(Events, Protocol):
+class ModelRecord(EventSink, Protocol):
     """Record of the model's modules and events."""
-
-    def event(self, step: int, kind: str, text: str, detail: str = "") -> None:
-        """Note it, in words; ``detail`` is JSON for programs."""
 
     def follow_model(self, modules: Sequence[ModuleRow]) -> None:
         """Note that the model now has these modules."""

@@ -6,7 +6,7 @@ from collections import deque
 from collections.abc import Callable
 
 from notebook_probe.probes.due.due_probes import DueProbes
-from notebook_probe.probes.step.sink import Events
+from notebook_probe.probes.step.sink import EventSink
 from notebook_probe.record.format.notes import WHOLE
 
 __all__ = ["OTHER_PROBES", "WholeSteps"]
@@ -20,7 +20,7 @@ class WholeSteps:
     Parameters
     ----------
     track : DueProbes
-    events : Events
+    events : EventSink
         Each range of steps is one, with its reason.
 
     Attributes
@@ -29,7 +29,7 @@ class WholeSteps:
         Makes the next boundary between two steps look here.
     """
 
-    def __init__(self, track: DueProbes, events: Events) -> None:
+    def __init__(self, track: DueProbes, events: EventSink) -> None:
         self._track, self._events = track, events
         self.wake: Callable[[], None] = lambda: None
         self._asked: deque[tuple[int, str]] = deque()

@@ -14,7 +14,7 @@ from notebook_probe.alerts import Alert
 from notebook_probe.alerts.causes import may_come_of
 from notebook_probe.errors import BreakpointError, UnknownNameError
 from notebook_probe.probes.step.measured import MeasuredStep
-from notebook_probe.record.format.source import EventSink
+from notebook_probe.probes.step.sink import EventSink
 from notebook_probe.run.breakpoints.breakpoint import Breakpoint
 from notebook_probe.run.breakpoints.conditions import (
     SEVERE,

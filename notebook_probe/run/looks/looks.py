@@ -11,7 +11,8 @@ from notebook_probe.checks import whole_number
 from notebook_probe.errors import NotApplicableError, QuantityError
 from notebook_probe.model.selectors import standard_place
 from notebook_probe.probes.step.probe import Probe
-from notebook_probe.record.format.source import Event, EventSink
+from notebook_probe.probes.step.sink import EventSink
+from notebook_probe.record.format.source import Event
 from notebook_probe.record.views.looks import (
     GONE,
     LOOK,

@@ -5,8 +5,8 @@ from __future__ import annotations
 import json
 from collections.abc import Callable
 
+from notebook_probe.probes.step.sink import EventSink
 from notebook_probe.record.format.notes import EPOCH, SAMPLES
-from notebook_probe.record.format.source import EventSink
 
 __all__ = ["DataPass", "DataPasses", "samples_per_batch"]
 

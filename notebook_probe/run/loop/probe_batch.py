@@ -6,13 +6,13 @@ from functools import partial
 
 from notebook_probe.probes.observer import Observer
 from notebook_probe.probes.replay.probe_batch import ProbeBatch
-from notebook_probe.probes.step.sink import Events
+from notebook_probe.probes.step.sink import EventSink
 from notebook_probe.run.gate import Gate
 
 __all__ = ["keep_probe_batch"]
 
 
-def keep_probe_batch(batch: ProbeBatch, observer: Observer, gate: Gate, events: Events) -> None:
+def keep_probe_batch(batch: ProbeBatch, observer: Observer, gate: Gate, events: EventSink) -> None:
     """Run the model on ``batch`` from now on, or from the next step where one is open.
 
     It is tried at once, unless another thread trains the model; whatever that raises is raised.
@@ -27,6 +27,6 @@ def keep_probe_batch(batch: ProbeBatch, observer: Observer, gate: Gate, events: 
     gate.once(keep)
 
 
-def _keep(batch: ProbeBatch, observer: Observer, events: Events) -> None:
+def _keep(batch: ProbeBatch, observer: Observer, events: EventSink) -> None:
     observer.keep_batch(batch)
     events.event(observer.clock.upcoming, "probe_batch", str(batch))

@@ -7,7 +7,7 @@ from collections.abc import Mapping
 
 from notebook_probe.alerts import Rule, Rules
 from notebook_probe.errors import UnknownNameError, near
-from notebook_probe.record.format.source import EventSink
+from notebook_probe.probes.step.sink import EventSink
 from notebook_probe.run.attach.requests import EditRule
 
 __all__ = ["RULE", "edit", "edited", "note_edit"]

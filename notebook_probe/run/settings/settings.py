@@ -9,7 +9,7 @@ from typing import Self
 from torch.optim import Optimizer
 
 from notebook_probe.errors import DuplicateNameError, SettingError, UnknownNameError, near
-from notebook_probe.record.format.source import EventSink
+from notebook_probe.probes.step.sink import EventSink
 from notebook_probe.run.attach.requests import Release, Scale, Set
 from notebook_probe.run.settings.knob import Knob
 from notebook_probe.run.settings.optimizer_option import RATE, optimizer_options
