@@ -7,6 +7,7 @@ memory and the cost of a picture depend on its width, not on the length of the r
 from __future__ import annotations
 
 from dataclasses import dataclass
+from itertools import pairwise
 from typing import Any
 
 import numpy as np
@@ -77,21 +78,21 @@ class Blocks:
         numbers, starts = np.unique(self.first_steps // size, return_index=True)
         # The mean is NaN where nothing is finite, and NaN times 0 would stay NaN.
         sums = np.where(self.n_finite, self.mean.astype(np.float64), 0.0) * self.n_finite
-        n_finite = np.add.reduceat(self.n_finite, starts)
+        n_finite = _by_groups(np.add, self.n_finite, starts)
         with np.errstate(invalid="ignore"):
-            mean = (np.add.reduceat(sums, starts) / n_finite).astype(np.float32)
+            mean = (_by_groups(np.add, sums, starts) / n_finite).astype(np.float32)
         last_steps, last_values = _last_ones(self.last_steps, self.last_values, starts)
         return Blocks(
             size=size,
             first_steps=numbers * size,
             mean=mean,
             # fmax ignores NaN; `maximum` would spread it over the merged block.
-            maximum=np.fmax.reduceat(self.maximum, starts),
+            maximum=_by_groups(np.fmax, self.maximum, starts),
             n_finite=n_finite,
-            n_nonfinite=np.add.reduceat(self.n_nonfinite, starts),
+            n_nonfinite=_by_groups(np.add, self.n_nonfinite, starts),
             last_steps=last_steps,
             last_values=last_values,
-            round_steps=np.maximum.reduceat(self.round_steps, starts),
+            round_steps=_by_groups(np.maximum, self.round_steps, starts),
         )
 
 
@@ -173,15 +174,18 @@ class BlockThinner:
             return
         finite = np.isfinite(mean)
         lost = known & ~finite
+        if not finite.all():  # mostly it is all, and a copy of everything is saved
+            mean = np.where(finite, mean, np.float32(0))
+            maximum = np.where(finite, maximum, np.float32(-np.inf))
         # In float64: the sum of many float32 values loses digits.
-        sums = np.add.reduceat(np.where(finite, mean, np.float32(0)), starts, dtype=np.float64)
-        maxima = np.maximum.reduceat(np.where(finite, maximum, np.float32(-np.inf)), starts)
-        n_finite = np.add.reduceat(finite, starts, dtype=np.int64)
+        sums = _by_groups(np.add, mean, starts, dtype=np.float64)
+        maxima = _by_groups(np.maximum, maximum, starts)
+        n_finite = _by_groups(np.add, finite, starts, dtype=np.int64)
         self._numbers = np.concatenate([self._numbers, numbers[starts]])
         self._sums = np.concatenate([self._sums, sums * n_rows])
         self._maxima = np.concatenate([self._maxima, maxima])
         self._finite = np.concatenate([self._finite, n_finite * n_rows])
-        n_lost = np.add.reduceat(lost, starts, dtype=np.int64)
+        n_lost = _by_groups(np.add, lost, starts, dtype=np.int64)
         self._nonfinite = np.concatenate([self._nonfinite, n_lost])
         last = _last_rows(known, starts)
         steps = np.where(last < 0, -1, _at_rows(added.latest.steps, last))
@@ -189,7 +193,7 @@ class BlockThinner:
         self._last_steps = np.concatenate([self._last_steps, steps])
         self._last_values = np.concatenate([self._last_values, values.astype(np.float32)])
         rounds = np.where(self._complete(added.steps, known, turns_from), added.steps, -1)
-        self._rounds = np.concatenate([self._rounds, np.maximum.reduceat(rounds, starts)])
+        self._rounds = np.concatenate([self._rounds, _by_groups(np.maximum, rounds, starts)])
         # The new rows may share their first block with the last one before.
         self._merge()
 
@@ -197,7 +201,11 @@ class BlockThinner:
         """Return which rows are complete rounds, and note the columns that have had a value."""
         n_known = np.count_nonzero(known, axis=1)
         before = self._known
-        first_rows = np.where(known.any(axis=0), known.argmax(axis=0), len(known))
+        first_rows = np.zeros(known.shape[1], np.intp)
+        late = np.flatnonzero(~known[0])
+        first_rows[late] = np.where(
+            known[:, late].any(axis=0), known[:, late].argmax(axis=0), len(known)
+        )
         n_columns = before.sum() + np.searchsorted(
             np.sort(first_rows[~before]), np.arange(len(known)), "right"
         )
@@ -245,11 +253,11 @@ class BlockThinner:
         if len(starts) == len(self._numbers):
             return
         self._numbers = self._numbers[starts]
-        self._sums = np.add.reduceat(self._sums, starts)
-        self._maxima = np.maximum.reduceat(self._maxima, starts)
-        self._finite = np.add.reduceat(self._finite, starts)
-        self._nonfinite = np.add.reduceat(self._nonfinite, starts)
-        self._rounds = np.maximum.reduceat(self._rounds, starts)
+        self._sums = _by_groups(np.add, self._sums, starts)
+        self._maxima = _by_groups(np.maximum, self._maxima, starts)
+        self._finite = _by_groups(np.add, self._finite, starts)
+        self._nonfinite = _by_groups(np.add, self._nonfinite, starts)
+        self._rounds = _by_groups(np.maximum, self._rounds, starts)
         lasts = self._last_steps, self._last_values
         self._last_steps, self._last_values = _last_ones(*lasts, starts)
 
@@ -274,6 +282,26 @@ def _starts(numbers: Steps) -> npt.NDArray[np.intp]:
     return np.flatnonzero(is_first)
 
 
+def _by_groups(
+    ufunc: np.ufunc, rows: npt.NDArray[Any], starts: Rows, dtype: npt.DTypeLike | None = None
+) -> npt.NDArray[Any]:
+    """Reduce each group of rows to one, as ``ufunc.reduceat(rows, starts, dtype=dtype)`` does.
+
+    Neighboring groups of one length are reduced together, as one more axis: that adds whole rows,
+    and takes a tenth of the time of `reduceat`, which goes down each column.
+    """
+    lengths = np.diff(np.append(starts, len(rows)))
+    changes = np.flatnonzero(np.diff(lengths)) + 1
+    firsts = [0, *changes.tolist(), len(starts)]
+    parts = []
+    for first, after in pairwise(firsts):
+        length, start = int(lengths[first]), int(starts[first])
+        end = start + length * (after - first)
+        groups = rows[start:end].reshape(after - first, length, *rows.shape[1:])
+        parts.append(ufunc.reduce(groups, axis=1, dtype=dtype))
+    return np.concatenate(parts)
+
+
 def _last_rows(known: Mask, starts: npt.NDArray[np.intp]) -> Rows:
     """Return the last known row of each group and column; -1 where there is none."""
     ends = np.append(starts[1:], len(known)) - 1
@@ -281,7 +309,7 @@ def _last_rows(known: Mask, starts: npt.NDArray[np.intp]) -> Rows:
     if known[ends].all():
         return np.broadcast_to(ends[:, None], (len(ends), known.shape[1]))
     rows = np.where(known, np.arange(len(known), dtype=np.int32)[:, None], np.int32(-1))
-    return np.maximum.reduceat(rows, starts).astype(np.intp)
+    return _by_groups(np.maximum, rows, starts).astype(np.intp)
 
 
 def _at_rows(table: npt.NDArray[Any], rows: Rows) -> npt.NDArray[Any]:
