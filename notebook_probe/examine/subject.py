@@ -173,6 +173,7 @@ class Subject:
     def call(self, inputs: Arguments | None = None, *, trains: bool = False, seed: int = 0) -> Any:
         """Call the model, which may write into its buffers."""
         inputs = self.inputs if inputs is None else inputs
+        # Equal random numbers: calls differ by what differs in them, and not by dropout.
         torch.manual_seed(seed)
         self.model.train(trains)
         return self.model(*inputs.args, **inputs.kwargs)
@@ -228,6 +229,7 @@ def copied(model: nn.Module) -> nn.Module:
             f"{type(error).__name__}: {error}"
         ) from error
     for part in found.modules():
+        # The nodes of compiled code do not tell its operations, which checks read.
         part._compiled_call_impl = None
         for name in HOOKS:
             own = part.__dict__[name]

@@ -129,6 +129,8 @@ class LearningRate:
     def load_state_dict(self, state: Mapping[str, Any]) -> None:
         """Continue from `state_dict`."""
         self.global_step = state["global_step"]
+        # The checkpoint has the step only: the rate follows from the function, which may be
+        # changed.
         self._now = self.used = self._set()
 
     def on_step(self, loop: Logged, metrics: Mapping[str, Any]) -> None:
@@ -157,6 +159,7 @@ class LearningRate:
 
     def _checked(self, value: Any) -> float:
         rate = float(value)
+        # Written so that NaN is refused as well.
         if not 0.0 <= rate < math.inf:
             name = getattr(self._func, "__name__", "func")
             raise ValueError(f"{name}(global_step={self.global_step}) is {rate}: no learning rate")

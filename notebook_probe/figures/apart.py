@@ -21,6 +21,7 @@ from notebook_probe.record.views.thinning.heat_grid import MEASURED
 
 __all__ = ["Apart", "draw_apart"]
 
+# The keys are logarithms to base 10; 0.5 is a factor of 3.16.
 TIMES = {1.0: "×10", 0.5: "×3", 0.0: "same", -0.5: "÷3", -1.0: "÷10"}
 FLAG = 0.3
 """Height of a flag, as a fraction of a row."""

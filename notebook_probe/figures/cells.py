@@ -24,6 +24,7 @@ from notebook_probe.record.views.thinning.heat_grid import LOST, UNMEASURED
 
 __all__ = ["N_COLUMNS", "Map", "draw_map", "heat_inches", "row_names"]
 
+# About the pixels that the map has across, at the 110 dots per inch of `encoded`.
 N_COLUMNS = 700
 MOST_NAMES = 40
 LONGEST_NAME = 26
@@ -74,9 +75,11 @@ def draw_map(
     extent = (shown.first, shown.last + 1, n_rows, 0)
     hatched: dict[str, Any] = {"hatch": HATCH, "fill": False, "edgecolor": EDGE, "linewidth": 0}
     width = shown.end + 1 - shown.first
+    # Below all cells: it shows through where the image is masked.
     axes.add_patch(Rectangle((shown.first, 0), width, n_rows, zorder=-1, **hatched))
     axes.imshow(values, extent=extent, **colours, **IMAGE)
     lost = np.ma.masked_where(shown.state != LOST, np.ones(shown.state.shape))
+    # A second image, as a map of colors has one color for all masked cells.
     axes.imshow(lost, cmap=ListedColormap([LOST_COLOUR]), extent=extent, **IMAGE)
     if n_rows <= MOST_NAMES:
         axes.hlines(np.arange(1, n_rows), *extent[:2], color="white", linewidth=1.5)

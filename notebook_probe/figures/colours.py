@@ -38,6 +38,7 @@ def coloured(axes: Axes, bar: Axes, values: Floats, **options: Any) -> None:
     shown = np.ma.masked_where(~np.isfinite(values) | (is_log & (values == 0)), values)
     common = {"aspect": "auto", "interpolation": "none", "origin": "lower", **options}
     axes.imshow(shown, cmap="viridis", norm=norm, **common)
+    # A second image, as a map of colors has one color for all that is masked.
     lost = np.ma.masked_where(~np.isinf(values), np.ones(values.shape))
     axes.imshow(lost, cmap=ListedColormap([LOST_COLOUR]), **common)
     Colorbar(bar, ScalarMappable(norm, "viridis"))

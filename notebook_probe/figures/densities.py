@@ -51,12 +51,14 @@ def densities(series: xr.DataArray, along: str) -> Densities:
     used = np.nonzero(found)
     if not used[0].size:
         raise ValueError(f"nothing finite is recorded of {series.name} there")
+    # Ends of bins are counted in widths, which differ from step to step.
     low = float((lower[finite][used[1]] * widths[used[0]]).min())
     high = float((upper[finite][used[1]] * widths[used[0]]).max())
     row = _row(widths[np.unique(used[0])], high - low)
     edges = row * np.arange(np.floor(low / row), np.ceil(high / row) + 1)
     ends = np.append(lower[finite], upper[finite][-1])
     below = np.cumsum(np.pad(found, ((0, 0), (1, 0))), axis=1)
+    # Linear inside a bin, as if its elements were spread evenly; sums at edges lose none of them.
     inside = [
         np.diff(np.interp(edges, ends * one, n)) for one, n in zip(widths, below, strict=True)
     ]

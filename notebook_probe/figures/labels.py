@@ -42,6 +42,7 @@ def draw_labels(axes: Axes, labels: Sequence[Label]) -> None:
 
 
 def _beside(axes: Axes) -> dict[str, Any]:
+    # Without scalex and scaley a line to a label does not widen the axes.
     return {"transform": axes.transAxes, "clip_on": False, "scalex": False, "scaley": False}
 
 

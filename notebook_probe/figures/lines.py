@@ -47,6 +47,7 @@ __all__ = [
     "series_label",
 ]
 
+# Twice the pixels that there are across: each column of them has a lowest and a highest point.
 N_POINTS = 1400
 SHORT = 40
 """Series of no more points are drawn as points."""

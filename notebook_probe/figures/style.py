@@ -40,6 +40,7 @@ __all__ = [
     "ticks",
 ]
 
+# Colors that color-blind readers can tell apart.
 OKABE_ITO = ("#0072b2", "#d55e00", "#009e73", "#cc79a7", "#e69f00", "#56b4e9", "#f0e442")
 DASHES: tuple[Any, ...] = ("solid", (0, (5, 2)), (0, (1.5, 2)), (0, (6, 2, 1.5, 2)))
 RUN_DASHES: tuple[Any, ...] = ((0, (5, 2)), (0, (1.5, 2)), (0, (6, 2, 1.5, 2)), (0, (10, 3)))
@@ -53,6 +54,7 @@ LONGEST_TEXT = 400
 """Characters of a text that any picture has room for."""
 LOST_COLOUR = "#ff2a55"
 """NaN or infinite: a red that viridis does not contain."""
+# The font that comes with matplotlib: widths, and thus pictures, are the same on every machine.
 FONT: dict[str, Any] = {"family": "DejaVu Sans", "size": 9}
 HEADING = FontProperties(**FONT)
 
@@ -83,6 +85,7 @@ def colour(index: int) -> tuple[float, float, float]:
     """Okabe and Ito's colors, darkened until their contrast with white is 3 to 1."""
     red, green, blue = to_rgb(OKABE_ITO[index % len(OKABE_ITO)])
     share = 1.0
+    # Contrast by WCAG 2, which asks for 3 of graphics.
     while 1.05 / (_luminance(red * share, green * share, blue * share) + 0.05) < 3.0:
         share -= 0.04
     return red * share, green * share, blue * share
@@ -146,6 +149,7 @@ def text_inches(text: str) -> float:
     with drawing:
         shown = text[:LONGEST_TEXT]
         width, _, _ = text_to_path.get_text_width_height_descent(shown, HEADING, ismath=False)
+    # Points, of which an inch has 72.
     return float(width) / 72
 
 
@@ -183,6 +187,7 @@ class _NumberTicks(Formatter):
     def __init__(self, unit: str, longest: int) -> None:
         self._unit, self._longest, self._digits = unit, longest, FEWEST_DIGITS
 
+    # matplotlib gives all ticks here before it asks for the text of any.
     def set_locs(self, locs: Any) -> None:
         super().set_locs(locs)
         digits = digits_apart(locs)

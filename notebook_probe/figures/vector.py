@@ -127,5 +127,6 @@ def _plane(table: xr.DataArray, along: str) -> Figure:
 
 def _ends(places: Floats) -> tuple[float, float]:
     """Return the outer borders of cells around equally spaced positions."""
+    # A single position has no neighbor to tell its size.
     half = (places[-1] - places[0]) / max(len(places) - 1, 1) / 2 or 0.5
     return float(places[0] - half), float(places[-1] + half)

@@ -202,6 +202,7 @@ def _name_rows(axes: Axes, places: Sequence[RowPosition], names: Sequence[str]) 
     at, labels, clear = [], [], -np.inf
     for place, name in zip(places, names, strict=True):
         middle = place.top + (LINE / 2 if place.is_enlarged else place.high / 2)
+        # Positions are sums of floats: rows that touch must not exclude each other by rounding.
         if middle - LINE / 2 >= clear - 1e-9:
             clear = middle + LINE / 2
             at.append(middle)

@@ -98,6 +98,7 @@ class Draft:
         """
         leads = [node.kind == "output" for node in self._nodes]
         fed = [node.kind == "input" for node in self._nodes]
+        # One pass each way is enough, as nodes are in topological order.
         for place, sources in enumerate(self._sources):
             fed[place] |= any(fed[source] for source in sources)
         for place in reversed(range(len(self._nodes))):

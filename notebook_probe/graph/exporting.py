@@ -37,6 +37,8 @@ def exported(
         Any reason against an export.
     """
     with quiet():
+        # strict=False runs the code on fake tensors; the strict way refuses more of what Python
+        # allows.
         program = torch.export.export(_Shell(model), args, kwargs, strict=False)
     draft, places = Draft(ModelMap(model)), dict[Any, int]()
     specs = {spec.arg.name: spec for spec in program.graph_signature.input_specs}

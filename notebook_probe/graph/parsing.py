@@ -76,6 +76,7 @@ def _module(place: str, found: Any) -> ModuleEntry:
 def _edge(place: str, found: Any, n_nodes: int) -> tuple[int, int]:
     if isinstance(found, Sequence) and len(found) == 2:
         start, end = (_count(place, one) for one in found)
+        # A smaller first place is topological order, and rules out circles.
         if start < end < n_nodes:
             return start, end
     raise _wrong(place, found, "two places of nodes, the smaller first, are expected")

@@ -30,6 +30,7 @@ def recorded_graph(events: Sequence[Event]) -> Graph | None:
         if event.kind == MODEL_GRAPH:
             try:
                 detail = json.loads(event.detail)
+            # json gives up on brackets nested too deep by a RecursionError.
             except (ValueError, RecursionError) as error:
                 raise RecordFormatError(f"graph: the detail of its event: {error}") from None
             return Graph.from_json(detail.get("graph") if isinstance(detail, dict) else detail)

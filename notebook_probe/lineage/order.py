@@ -34,6 +34,7 @@ def places(values: Sequence[Any], *, descending: bool = False) -> list[int]:
     >>> places([3, None, "x", 1, float("nan")]), places([3, None, "x", 1], descending=True)
     ([3, 0, 2, 4, 1], [0, 3, 2, 1])
     """
+    # Sorted kind by kind, as Python does not compare numbers with text.
     kinds = [_kind(value) for value in values]
     of_kind = ([i for i, one in enumerate(kinds) if one == kind] for kind in range(4))
     numbers, texts, nans, missing = of_kind

@@ -46,6 +46,7 @@ def loss_of(source: Source) -> RecordedLoss:
         return RecordedLoss(math.nan, math.nan, math.nan)
     if not len(found.y):
         return RecordedLoss(math.nan, math.nan, math.nan)
+    # Points that are thinned are finite: a loss that has ended in NaN would look well.
     lost = found.nonfinite
     first = math.nan if len(lost) and lost[0] < found.x[0] else float(found.y[0])
     last = math.nan if len(lost) and lost[-1] > found.x[-1] else float(found.y[-1])

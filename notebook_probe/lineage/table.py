@@ -227,6 +227,7 @@ class LineageTable:
 
     def _values(self, column: str) -> dict[str, Any]:
         """Return the values of a column, each once."""
+        # By text, as lists have no hash, and 1, 1.0 and True would be one key.
         return {repr(value): value for value in self[column] if value is not None}
 
     def _said_of_all(self) -> dict[str, Any]:

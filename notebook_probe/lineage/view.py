@@ -91,6 +91,7 @@ def _key(value: Any) -> Key:
     if value is None or isinstance(value, str):
         return value
     if isinstance(value, bool):
+        # False is the key of NaN.
         return int(value)
     if isinstance(value, float) and not math.isfinite(value):  # which JSON has not
         return False if math.isnan(value) else math.copysign(sys.float_info.max, value)

@@ -175,6 +175,7 @@ class ModelMap:
         """First paths of a module: its own, and that of a compiled wrapper elsewhere."""
         module = unwrapped(module)
         found = self._paths_by_identity.get(id(module), ())
+        # An identity may belong to another module once the first is gone.
         return tuple(path for path in found if self.modules.get(path) is module)
 
     @cached_property

@@ -78,6 +78,7 @@ def is_owed(armed: Schedule, span: Span, last: int) -> bool:
 
 
 def _leaves(one: Schedule) -> Iterator[Schedule]:
+    # hasattr first, as isinstance is slow for protocols, and few schedules have parts.
     if not hasattr(type(one), "parts") or not isinstance(one, Composite):
         yield one
         return

@@ -67,6 +67,7 @@ class IncludeLast(Operators):
     def next_due(self, step: int) -> int | None:
         due = _next_due(self.part, step)
         lasts = (end - 1 for _, _, end in self.span.pieces())
+        # The end that was assumed for a stretch may have changed before it was reached.
         found = [last for last in lasts if last >= step and self(last)]
         return min(found if due is None else [*found, due], default=None)
 

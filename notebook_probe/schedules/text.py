@@ -32,9 +32,12 @@ EXAMPLES = (
     "geometric(100, 1.2), seconds(30), keep(256), between(100, 200), include_first(every(50)), "
     "include_last(every(50)), and & | ( ) between them"
 )
+# Whole numbers first, unless a dot or letter follows: `50` stays an int, `5.0` and `1e3` are
+# floats.
 TOKEN = re.compile(
     r"\s*(?:([+-]?[0-9]+)(?![\w.])|([+-]?[0-9.]+(?:e[+-]?[0-9]+)?)|([A-Za-z]\w*)|(\S))"
 )
+# The parser calls itself, and must not run out of Python's stack.
 DEEPEST = 50
 """Parentheses in parentheses."""
 LONGEST_SHOWN = 200

@@ -85,6 +85,7 @@ class _Grid:
     def count(self, step: int) -> int:
         """Count the points up to and including ``step``."""
         done = max(step + 1 - self.start, 0)
+        # The inverse of `point`, in integers: floats would be off by one in long runs.
         return (done // FIRST).bit_length() if self.total is None else done * self.n // self.total
 
 

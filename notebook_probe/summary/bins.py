@@ -25,9 +25,11 @@ def binned(values: Tensor) -> Tensor:
     counts = found.bins
     assert counts is not None
     n_bins = counts.isfinite().sum()
+    # As np.histogram does, a constant gets a bin of width 1 around it.
     half = torch.where(found.low == found.high, 0.5, 0.0)
     low, high = found.low - half, found.high + half
     places = torch.arange(len(counts) + 1, device=counts.device)
+    # The edges are computed where the tensor is: the number of bins is known to the device only.
     edges = low + places * (high - low) / n_bins
     edges = edges.masked_fill((places > n_bins) | (n_bins == 0), torch.nan)
     return torch.stack([edges, torch.cat([counts, counts.new_full((1,), torch.nan)])])

@@ -64,6 +64,7 @@ class ByteCounter:
     def _refusal(self, block: int, used: int) -> str:
         if self._most is not None and used + block > self._most:
             return f"{used} bytes and {block} more are above max_file_size={self._most}"
+        # Asked at each block, as other processes fill the disk, too.
         try:
             free = self._free()
         except OSError:  # the folder is gone, or its disk: the writer will tell

@@ -68,6 +68,7 @@ class Course:
         ValueError
             Another course follows the run.
         """
+        # Before anything is attached: a second collector is refused without a trace.
         take(run, self)
         _offer_views()
         self.run, self._loop, self._data = run, loop, data
@@ -120,6 +121,7 @@ class Course:
             if item.dropped:
                 dropped = [f"{n} {what}" for what, n in item.dropped.items()]
                 self._note(f"{item.name}: {', '.join(dropped)} could not be kept", item.dropped)
+                # Told once: a training that continues counts from 0 again.
                 item.dropped.clear()
 
     def remove(self) -> None:

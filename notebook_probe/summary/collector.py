@@ -161,10 +161,12 @@ class SummaryCollector:
 
     def on_start(self, loop: Loop, data: Dataset) -> None:
         """Start a run of the loop."""
+        # A replay only restores a state: its steps were collected when they were trained.
         if loop.replaying:
             return
         course, run = self._course_of(loop), self._run_of(loop)
         step = run.controls.status_head().step
+        # The run may count from another step than the loop, as after a resume.
         outlook = self._looking.begin(loop, data, step - loop.loop_step)
         course.start(run, step, outlook, loop, data)
 

@@ -66,6 +66,7 @@ class SummaryExports:
         if self._pool is None:
             self._pool = ThreadPoolExecutor(self._n_threads, "notebook_probe export")
         # Cloned on the training thread: the next update changes the tensor in place.
+        # Quoted: a tag such as "train/loss" must not make a folder.
         given = self.folder / f"{quote(tag, safe='')}_{unit}.npy", value.detach().clone()
         try:
             self._pool.submit(self._save, *given)
@@ -92,8 +93,10 @@ class SummaryExports:
 
     def _save(self, path: Path, value: Tensor) -> None:
         try:
+            # On the thread of the pool: a copy to the host would make the training wait.
             array = value.cpu()
             path.parent.mkdir(parents=True, exist_ok=True)
+            # An earlier unit of this name is read-only.
             path.unlink(missing_ok=True)
             try:
                 np.save(path, array.numpy() if _has_dtype(array) else array.float().numpy())

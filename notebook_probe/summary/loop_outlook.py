@@ -60,4 +60,5 @@ class LoopOutlook:
         data, size = self._data, loop.trainer.accumulate
         if data is None or data.length is None:
             return self._length or 0, self._length or 0
+        # Data that is continued in the middle of a pass has fewer batches left.
         return -(-data.length // size), -(-(data.length - data.position) // size)

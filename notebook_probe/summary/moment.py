@@ -84,6 +84,7 @@ class Moment:
         """Record numbers, one element each; False where there is no room for them."""
         if not self.budget.takes("scalars", FLOAT * len(scalars)):
             return False
+        # The row of that step is closed, so that the value is written into it afterwards.
         if self.is_over:
             for name, value in scalars.items():
                 self.run.backfill("", name, self.step, float(value))

@@ -37,6 +37,7 @@ class Pictures:
             values = values[:, :, ::apart, ::apart]
             n = fitting(tuple(values.shape))
         picture = tiled(values[:n])
+        # Arrays of one name have one shape in the record.
         height, width = self._sizes.setdefault(name, (picture.shape[0], picture.shape[1]))
         picture = picture[:height, :width]
         below, beside = height - picture.shape[0], width - picture.shape[1]

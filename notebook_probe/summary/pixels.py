@@ -62,6 +62,7 @@ def as_bytes(images: Tensor) -> Tensor:
     high = values.where(finite, -torch.inf).amax()
     is_share = (low >= 0) & (high <= 1)
     low, high = torch.where(is_share, 0.0, low), torch.where(is_share, 1.0, high)
+    # NaN becomes black, infinities white or black.
     scaled = ((values - low) * 255 / (high - low)).nan_to_num(0.0, 255.0, 0.0)
     return scaled.clamp(0, 255).round().float()
 

@@ -32,6 +32,7 @@ class TagListener(Protocol):
 
 _listeners: tuple[weakref.ref[TagListener], ...] = ()
 # The tuple is replaced as a whole, so that a running forward walks the old one.
+# Changing the tuple reads and writes it; two threads at once would lose a listener.
 _changing = threading.Lock()
 
 
@@ -109,6 +110,7 @@ def _tell(kind: Kind, tag: str, value: Any) -> None:
     if not _listeners:
         return
     modules = [*running()]
+    # A strong reference while it is called: it may be dropped meanwhile.
     for listener in [one for ref in _listeners if (one := ref()) is not None]:
         if any(map(listener.watches, modules)):
             listener.tagged(kind, tag, value)

@@ -24,6 +24,7 @@ def generator_states() -> dict[str, Any]:
         "torch": torch.get_rng_state(),
         "python": (version, torch.tensor(words, device="cpu"), gauss),
     }
+    # Asking for its states would start CUDA, which takes memory of the device.
     if torch.cuda.is_available() and torch.cuda.is_initialized():
         states["cuda"] = torch.cuda.get_rng_state_all()
     numpy = sys.modules.get("numpy")

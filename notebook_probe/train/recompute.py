@@ -86,6 +86,7 @@ def recompute(
     batches = _batches(run, data)
     forward = Forward(run.controls.model, None, labels_first=False)
     model = run.controls.model
+    # Copies, as a checkpoint is loaded into these same tensors.
     own = {name: value.detach().clone() for name, value in model.named_parameters()}
     run.controls.settle()
     with run.attach(where, quantity, Steps(steps), phase="eval") as handle:
@@ -143,6 +144,7 @@ def _batches(run: Run, data: Iterable[Any] | None) -> Callable[[], Iterator[Batc
             )
         args, kwargs = kept
         return lambda: iter([Batch(None, args, (), kwargs)])
+    # An iterator can be gone through once, and each checkpoint needs all of it.
     items = list(data) if isinstance(data, Iterator) else data
     parameter = next(run.controls.model.parameters(), None)
     device = torch.device("cpu") if parameter is None else parameter.device

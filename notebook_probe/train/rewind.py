@@ -48,6 +48,7 @@ def rewind(
     _check(loop, step, 1 + max(recorded, default=-1))
     again = _set_again(before)
     if before is not None:
+        # The branch is written to the same record, which has one writer at a time.
         before.close()
     recording = loop.recording
     try:

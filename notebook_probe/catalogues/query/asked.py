@@ -20,6 +20,7 @@ class FunctionCondition(Condition):
 
     @property
     def fields(self) -> frozenset[str]:
+        # Unknown: the function is not looked into, so no field can be refused as misspelled.
         return frozenset()
 
     def __str__(self) -> str:

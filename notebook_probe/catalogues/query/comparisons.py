@@ -55,6 +55,7 @@ class Compared(_OfField):
     def matches(self, row: Row) -> bool:
         value = row.get(self.field)
         if self.sign in ORDERS:
+            # Python raises for "a" < 1; here a value of another kind does not match.
             is_one_kind = kind_of(value) == kind_of(self.value)
             return is_one_kind and ORDERS[self.sign](value, self.value)
         return same(value, self.value) is (self.sign == "==")
@@ -64,6 +65,7 @@ class Compared(_OfField):
         found = columns.any(self._key, _compares(self.sign, self.value))
         if self.sign != "!=":
             return Sql(found, exact)
+        # The complement of rows that may be too many would lose rows that match.
         return Sql(~found, True) if exact else None
 
 
@@ -82,6 +84,7 @@ class Among(_OfField):
 
     def sql(self, columns: IndexTables) -> Sql | None:
         if len(self.values) > MOST_LISTED:
+            # Too long for SQL: only rows with the field are selected, and `matches` decides.
             return Sql(columns.any(self._key, None), False)
         return Sql(columns.any(self._key, _one_of(self.values)), all(map(_is_exact, self.values)))
 
@@ -103,6 +106,7 @@ class Has(_OfField):
 
     def sql(self, columns: IndexTables) -> Sql | None:
         in_list = columns.any(self._key + ELEMENTS, _one_of((self.value,)))
+        # SQL cannot search inside of cut texts and long lists, so these are all selected.
         return Sql(in_list | columns.any(self._key, _of_kind("text", LONG_LIST)), False)
 
 
@@ -149,6 +153,7 @@ def _compares(sign: str, value: Any) -> Test:
     """Return an entry's test for a comparison; values cut or rounded may have become equal."""
     if sign not in ORDERS:
         return _one_of((value,))
+    # `<` becomes `<=`: a stored value may have been rounded to the one compared with.
     order = ORDERS[sign if _is_exact(value) else f"{sign[0]}="]
     kind = kind_of(value)
 
@@ -173,6 +178,7 @@ def _one_of(values: tuple[Any, ...]) -> Test:
         texts = (entry.kind == "text") & entry.text.in_(map(as_key, of("text")))
         numbers = (entry.kind == "number") & entry.number.in_(map(as_double, of("number")))
         bools = (entry.kind == "bool") & entry.number.in_(map(as_double, of("bool")))
+        # Lists are not stored as a whole: any list may be the one.
         lists = entry.kind.in_(("list", LONG_LIST) if of("list") else ())
         return texts | numbers | bools | lists
 

@@ -14,6 +14,7 @@ from notebook_probe.errors import QueryError, near
 
 __all__ = ["OPERATORS", "from_dict"]
 
+# Bounded, since a dict may contain itself; Python's own limit ends with a RecursionError.
 DEEPEST = 50
 SIGNS = {"$lt": "<", "$lte": "<=", "$gt": ">", "$gte": ">=", "$ne": "!="}
 OPERATORS = (*SIGNS, "$in")
@@ -42,6 +43,7 @@ def _below(above: str, where: Mapping[Any, Any], depth: int) -> Iterator[Conditi
         name = f"{above}{_named(key, above)}"
         if not isinstance(value, Mapping):
             yield _compared(field_named(name), "==", value)
+        # One operator is enough: a mixture is refused by name in _operated.
         elif any(isinstance(one, str) and one.startswith("$") for one in value):
             yield from (_operated(field_named(name), op, one) for op, one in value.items())
         elif not value:
@@ -70,6 +72,7 @@ def _operated(field: str, operator: Any, value: Any) -> Condition:
         raise QueryError(f"where[{field!r}]: $in {value!r}"[:200] + "; a list is expected")
     values = tuple(value)
     among = Among(field, parsed([one for one in values if one is not None], f"where[{field!r}]"))
+    # A missing value is stored as no entry, so None in a list is a separate condition.
     return any_of([IsMissing(field), among]) if None in values else among
 
 

@@ -34,6 +34,7 @@ def field_named(name: object) -> str:
     if not isinstance(name, str) or not name:
         raise QueryError(f"{name!r} names no field of a run; text such as 'params.lr' is expected")
     first, dot, rest = name.partition(".")
+    # Only the first word is translated: `a.params` is another field.
     return f"{ALIASES.get(first, first)}{dot}{rest}" if dot else name
 
 

@@ -33,6 +33,7 @@ ELEMENTS = "[]"
 LONG_LIST = "long list"
 """Kind of a list whose elements are not in the index."""
 MOST_ELEMENTS = 64
+# B-tree entries have an upper limit: about 2,700 bytes in PostgreSQL.
 MOST_BYTES = 256
 MOST_OF_NAME = 200
 EXACT_BELOW = 2.0**53
@@ -68,6 +69,7 @@ def entries(row: Row) -> Iterator[tuple[str, Laid]]:
     """Yield the entries of a row: a key and its value, for a list one more for each element."""
     for field, value in row.items():
         if value is None:
+            # A missing value has no entry, so `is missing` means that no entry exists.
             continue
         found = laid(value)
         yield field_key(field), found
@@ -80,12 +82,14 @@ def as_double(number: float) -> float:
     try:
         return float(number)
     except OverflowError:
+        # Python's whole numbers are unbounded; infinity keeps the order.
         return math.inf if number > 0 else -math.inf
 
 
 def as_key(text: str) -> bytes:
     """Return the start of a text as bytes that sort like its characters."""
     # Cut twice: first characters, so that a huge text is not encoded as a whole.
+    # surrogatepass, as JSON may contain lone surrogates, which UTF-8 otherwise refuses.
     return text[:MOST_BYTES].encode("utf-8", "surrogatepass")[:MOST_BYTES]
 
 
@@ -98,7 +102,9 @@ def field_key(field: str) -> str:
     >>> field_key("config.lr"), len(field_key("x" * 1000)), field_key("odd[]") == "odd[]"
     ('config.lr', 113, False)
     """
+    # The suffixes are ours: a field that ends with one could be mistaken for another entry.
     if len(field) <= MOST_OF_NAME and field.isprintable() and not field.endswith((ELEMENTS, "~")):
         return field
     digest = hashlib.sha256(field.encode("utf-8", "surrogatepass")).hexdigest()
+    # Readable at the front for a look into the database, unique by the digest.
     return f"{ascii(field[:12])[1:-1][:47]:_<48}{digest}~"

@@ -12,6 +12,7 @@ from notebook_probe.catalogues.query.condition import Condition, IndexTables, Ro
 
 __all__ = ["AllConditions", "AnyCondition", "Not", "all_of", "any_of"]
 
+# SQLite limits the depth of an expression to 1,000 by default, and joining parts nests them.
 MOST_IN_SQL = 100
 """Maximum parts of one condition in SQL."""
 
@@ -33,6 +34,7 @@ class AllConditions(Condition):
         return all(one.matches(row) for one in self.parts)
 
     def sql(self, columns: IndexTables) -> Sql | None:
+        # Leaving parts out selects more rows, which `matches` filters.
         found = [one.sql(columns) for one in self.parts[:MOST_IN_SQL]]
         known = [one for one in found if one is not None]
         return _together(and_, known, len(known) == len(self.parts)) if known else None
@@ -55,6 +57,7 @@ class AnyCondition(Condition):
         return any(one.matches(row) for one in self.parts)
 
     def sql(self, columns: IndexTables) -> Sql | None:
+        # Unlike in a conjunction, a part left out would lose rows.
         if len(self.parts) > MOST_IN_SQL:
             return None
         found = [one.sql(columns) for one in self.parts]
@@ -80,6 +83,7 @@ class Not(Condition):
 
     def sql(self, columns: IndexTables) -> Sql | None:
         found = self.part.sql(columns)
+        # Only what is exact can be negated: the complement of too many rows has too few.
         return Sql(~found.expression, True) if found is not None and found.exact else None
 
 
@@ -99,6 +103,7 @@ def _joined(
     flat: list[Condition] = []
     for one in parts:
         flat += one.parts if isinstance(one, whole) else [one]
+    # Flat, so that a long chain is no deep recursion.
     return flat[0] if len(flat) == 1 else whole(tuple(flat))
 
 

@@ -63,6 +63,7 @@ class _Words:
         self.now = next(self._rest)
 
     def take(self) -> Token:
+        # The end repeats itself, so that an error may look at it any number of times.
         taken, self.now = self.now, next(self._rest, self.now)
         return taken
 
@@ -93,6 +94,7 @@ def _joined(
 
 
 def _one(words: _Words, depth: int) -> Condition:
+    # Each nesting is a Python call; a text from outside must not exhaust the stack.
     if depth > DEEPEST:
         raise words.wrong.at(words.now.start, f"deeper than {DEEPEST}")
     if words.took("not"):

@@ -99,9 +99,12 @@ def _token(found: re.Match[str], wrong: Wrong) -> Token:
 
 def _number(text: str, start: int, wrong: Wrong) -> float:
     try:
+        # float("10") would turn whole numbers above 2**53 into others.
         value = int(text) if re.fullmatch("[+-]?[0-9]+", text) else float(text)
     except ValueError:
+        # Python refuses texts of more than 4,300 digits, as converting them takes quadratic time.
         raise wrong.at(start, "a number of too many digits") from None
+    # float() gives infinity for a literal such as 1e999 without an error.
     if value in (math.inf, -math.inf) and not text.endswith("inf"):
         raise wrong.at(start, "a number that is too great; inf is the greatest")
     return value

@@ -26,6 +26,7 @@ ESCAPES = {"\\": "\\\\", "'": "\\'", "\n": "\\n", "\r": "\\r", "\t": "\\t"}
 
 def kind_of(value: object) -> Kind:
     """Return the kind of a value, which it can be compared with."""
+    # Before the numbers: a bool is an int.
     if isinstance(value, bool):
         return "bool"
     if isinstance(value, int | float):
@@ -68,6 +69,7 @@ def parsed(value: Any, place: str, depth: int = 0) -> Any:
         raise QueryError(f"{place[:80]}: lists deeper than {DEEPEST}")
     if isinstance(value, list | tuple):
         return tuple(parsed(one, f"{place}[{i}]", depth + 1) for i, one in enumerate(value))
+    # Scalars of numpy and 0-d tensors have `item`; numpy.str_ is text already.
     if not isinstance(value, str) and hasattr(value, "item") and getattr(value, "ndim", 1) == 0:
         value = value.item()
     kind = kind_of(value)
@@ -100,5 +102,6 @@ def told(value: Any) -> str:
 def _escaped(character: str) -> str:
     if character in ESCAPES:
         return ESCAPES[character]
+    # Control characters and lone surrogates can neither be typed nor printed.
     is_odd = character < " " or "\ud800" <= character <= "\udfff"
     return f"\\u{ord(character):04x}" if is_odd else character

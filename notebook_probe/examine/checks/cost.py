@@ -22,6 +22,7 @@ def step_cost(subject: Subject) -> Iterator[Finding]:
     seconds, kept = list[float](), dict[int, int]()
 
     def pack(tensor: torch.Tensor) -> torch.Tensor:
+        # By storage, as views of one share its bytes.
         kept[tensor.untyped_storage().data_ptr()] = tensor.untyped_storage().nbytes()
         return tensor
 
@@ -33,12 +34,14 @@ def step_cost(subject: Subject) -> Iterator[Finding]:
             return
         for one in trained.gradients.values():
             if one is not None and not one.is_cpu:
+                # Kernels are queued: only now all is computed.
                 torch.accelerator.synchronize()
                 break
         seconds.append(time.perf_counter() - begin)
     own = list(subject.model.parameters())
     weights = {one.untyped_storage().data_ptr(): one.untyped_storage().nbytes() for one in own}
     activations = sum(size for place, size in kept.items() if place not in weights)
+    # The least of the times, as whatever else the machine does can only add to one.
     text = (
         f"forward and backward of this batch take {1e3 * min(seconds):.3g} ms; parameters are "
         f"{_bytes(sum(weights.values()))}, and {_bytes(activations)} is kept for the backward"

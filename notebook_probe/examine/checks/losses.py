@@ -102,6 +102,7 @@ def _of_random_outputs(
     assert subject.loss is not None
     generator = torch.Generator().manual_seed(0)
     noise = torch.randn(output.shape, generator=generator).to(output)
+    # A loss may take logits, probabilities or their logarithms.
     for made in (noise, torch.sigmoid(noise), torch.log_softmax(noise, -1)):
         try:
             found = [float(subject.loss(made, one)) for one in (targets, targets.roll(1, 0))]

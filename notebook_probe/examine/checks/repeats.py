@@ -54,6 +54,7 @@ def evaluation_repeats(subject: Subject) -> Iterator[Finding]:
 
 
 def _are_equal(one: Tensor, other: Tensor) -> bool:
+    # NaN would not be equal to itself.
     return torch.equal(one.nan_to_num(), other.nan_to_num())
 
 
@@ -79,6 +80,7 @@ class _Dropouts(TorchFunctionMode):
         return func(*args, **named_)
 
     def _note(self) -> None:
+        # The last two frames are those of this class.
         frames = [one for one in extract_stack() if "/torch/" not in one.filename][:-2]
         place = f"{frames[-1].filename}:{frames[-1].lineno}" if frames else "an unknown line"
         if place not in self.places:

@@ -91,4 +91,5 @@ def _last_operation(output: Tensor | None) -> tuple[float, float, str] | None:
 
 
 def _spread(given: Tensor) -> float:
+    # Defined also for a single number, where the unbiased one is NaN.
     return float(given.std(correction=0))

@@ -47,8 +47,10 @@ def build(
     """
     several = [_with_defaults(one) for one in several]
     origins = Origins(skip_check)
+    # Before anything is built: what cannot be recorded is refused before the first update.
     configs = [recorded(one, origins) for one in several]
     first = several[0]
+    # The data's function may draw random numbers, too.
     seed_all(first.model.seed)
     stream = Stream(
         make_data(
@@ -114,12 +116,14 @@ def _with_defaults(params: Params) -> Params:
 
 
 def _made(params: Params, config: dict[str, Any], stream: Stream, *, alone: bool) -> TrainedModel:
+    # Each model starts from its own seed, whatever the models before it have drawn.
     seed_all(params.model.seed)
     data = stream.reader()
     model, cfg = make_model(params.model, stream.first)
     optimizer, rate = make_optimizer(
         params.optimizer, params.learning_rate, trained(model, params.model.trainable_scopes)
     )
+    # Building the next model draws as well; the training restores these when it starts.
     generators = generator_states()
     loss, targets, train_loop = (
         ExperimentLoss(params.loss),
@@ -137,6 +141,7 @@ def _made(params: Params, config: dict[str, Any], stream: Stream, *, alone: bool
         None if train_loop is None else partial(train_loop.func, **train_loop.rest),
         params.model.devices,
     )
+    # The unit checks its loss against `thres_loss` itself and raises its own errors.
     loop = Loop(trainer, check_finite=False, progress=None if alone else False)
     loop.add(rate)
     place = ExperimentFolder.of(params.save)
@@ -162,6 +167,7 @@ def _with_cfg(config: dict[str, Any], cfg: Any) -> dict[str, Any]:
     """Return the config with the cfg that the model's function has returned."""
     if cfg is None:
         return config
+    # The cfg comes from the user's code and reaches the record later: check now that it fits.
     config["model"]["cfg"] = plain(cfg, "model_params: cfg", Origins(skip_check=True))
     written_notes(CONFIG, config)
     return config

@@ -49,6 +49,8 @@ class ByGradients(Optimizer):
                 continue
             before = parameter.grad
             own = gradient.detach()
+            # An optimizer that calls backward() returns `.grad` itself, which holds the sum
+            # already.
             parameter.grad = own if before is None or before is gradient else before + own
 
     @torch.no_grad()

@@ -48,6 +48,7 @@ def make_model(params: ModelParams, first: Callable[[], Mapping[str, Any]]) -> M
     ParamError
         It returns no module.
     """
+    # The first batch is drawn only for a function that takes it: drawing may be slow.
     takes = accepted(params.func, inputs=None, train=True, seed=params.seed)
     if "inputs" in takes:
         takes["inputs"] = first()

@@ -56,11 +56,13 @@ def make_optimizer(
             raise ParamError(f"optimizer_params[{name!r}]: this is set by {by}")
     assert params.optimizer is not None
     assert rates.func is not None
+    # Constructors need a rate although the schedule sets it before each update.
     first = rates.func(0, **rates.rest)
     several = params.rest.get("optimizer_class")
     given: list[Any] = [*parameters]
     optimizer = params.optimizer(
         params=[given for _ in several] if isinstance(several, list) else given,
+        # A list of rates is one for each of several optimizers or groups.
         lr=[*first] if isinstance(first, list | tuple) else float(first),
         **params.rest,
     )

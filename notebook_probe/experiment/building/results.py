@@ -56,6 +56,7 @@ def merged(of_minibatches: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
 def _joined(values: Sequence[Any]) -> Any:
     if all(isinstance(value, Tensor) for value in values):
         return (
+            # Converted first: torch has no mean of whole numbers.
             torch.stack([*values]).float().mean() if values[0].ndim == 0 else torch.cat([*values])
         )
     if all(isinstance(value, int | float | np.number) for value in values):

@@ -64,6 +64,7 @@ class Stream:
         while number >= self._n_drawn:
             self._waiting.append(self._draw())
             self._n_drawn += 1
+        # Negative: batches wait in the order drawn, so that the newest is at -1.
         return self._waiting[number - self._n_drawn].item
 
     def forget(self) -> None:
@@ -75,11 +76,13 @@ class Stream:
     def state(self, number: int) -> dict[str, Any]:
         """Return the state of the data before the batch of this number."""
         behind = self._n_drawn - number
+        # A batch that waits was drawn already: its own position is the one from before the draw.
         data = self._waiting[-behind].before if behind > 0 else self._data.state_dict()
         return {"number": number, "data": dict(data)}
 
     def go_on(self, reader: Reader, state: Mapping[str, Any]) -> None:
         """Stand where a reader was; the others read on from there, if they were not further."""
+        # A reader that has read nothing has no position to return to.
         for other in self._readers:
             if other.has_read:
                 other.begun_at = self.state(other.number)
@@ -97,6 +100,7 @@ class Stream:
         may_wait = len(self._readers) > 1 or not self._n_drawn
         before = self._data.state_dict() if may_wait else {}
         batch = next(self._data, None)
+        # A pass with batches has ended; without this check, empty data would be reset forever.
         if batch is None and self._data.position:
             self._data.reset()
             batch = next(self._data, None)

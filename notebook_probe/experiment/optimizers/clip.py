@@ -91,6 +91,8 @@ class ClipOptimizer(Wrapper):
         for name, value in (("clip", clip), ("print_global_norm", print_global_norm)):
             if not isinstance(value, bool):
                 raise TypeError(f"{name}={value!r}; allowed: True, False")
+        # tfutils has `clip` as its second argument; here such a call would pass a bool as
+        # parameters.
         if args and (args[0] is None or isinstance(args[0], bool)):
             raise TypeError(
                 f"ClipOptimizer(optimizer_class, {args[0]!r}, ...): parameters come second; clip "
@@ -134,7 +136,10 @@ def _elements(parameter: Tensor) -> Tensor:
     """Return the gradient, the values of a sparse one, the real view of a complex one."""
     gradient = parameter.grad
     assert gradient is not None
+    # A sparse gradient may hold an index several times: only the sum of its values may be clipped.
+    # `_values()` shares memory with it, so that clipping in place changes the gradient itself.
     if gradient.is_sparse:
         gradient = parameter.grad = gradient.coalesce()
         gradient = gradient._values()
+    # torch.clamp is not defined for complex numbers; the view shares memory with the gradient.
     return torch.view_as_real(gradient) if gradient.is_complex() else gradient

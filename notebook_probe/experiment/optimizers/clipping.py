@@ -34,6 +34,7 @@ def global_norm(gradients: Sequence[Tensor]) -> float:
     norm = float(_norm([_at_least(value, torch.float32) for value in gradients]))
     if math.isfinite(norm):
         return norm
+    # Squares of finite float32 gradients can overflow, and those of float64 only beyond 1e154.
     return float(_norm([_at_least(value, torch.float64) for value in gradients]))
 
 
@@ -44,6 +45,7 @@ def _at_least(value: Tensor, dtype: torch.dtype) -> Tensor:
 def _norm(gradients: Sequence[Tensor]) -> Tensor:
     """Return `torch.nn.utils.get_total_norm`, which older torches lack."""
     first = gradients[0].device
+    # Parameters may be on several devices; the norms are scalars, so moving them is cheap.
     norms = [torch.linalg.vector_norm(value).to(first) for value in gradients]
     return torch.linalg.vector_norm(torch.stack(norms))
 
@@ -85,6 +87,7 @@ class Clip:
         NonFiniteGradientError
         """
         if self._method == "value":
+            # Element by element, a NaN stays where it is and affects no other gradient.
             for gradient in gradients:
                 gradient.clamp_(-self._value, self._value)
             return True
@@ -93,6 +96,7 @@ class Clip:
             return self._not_finite(norm)
         if norm > self._value:
             for gradient in gradients:
+                # Exactly v / norm; torch's clip_grad_norm_ divides by norm + 1e-6.
                 gradient.mul_(self._value / norm)
         return True
 

@@ -57,10 +57,12 @@ def _several(
     n = len(classes)
     if not n:
         raise ValueError("the list of optimizer classes is empty")
+    # One shared list of parameters would give every optimizer all of them.
     if not isinstance(kwargs.get("params", args[0] if args else None), list):
         raise ValueError(f"a list of {n} optimizer classes: a list of {n} parameters is expected")
     chosen = [Chosen(**own) for _, own in _rows(n, (), names)]
     made = tuple(map(_one, classes, _rows(n, args, kwargs), chosen))
+    # By identity: tensors compare element by element.
     owned = [id(value) for one in made for group in one.param_groups for value in group["params"]]
     if len({*owned}) < len(owned):
         raise ValueError(
@@ -86,6 +88,7 @@ def _one(given: OptimizerClass, row: Row, chosen: Chosen) -> Optimizer:
 
 def _with_parameters(given: OptimizerClass, row: Row) -> Row:
     """Return the arguments of a torch class, which takes no module for its parameters."""
+    # A wrapper takes the module itself, as it may have to select by name.
     if isinstance(given, type) and issubclass(given, Wrapper):
         return row
     params, args, kwargs = _taken(row)

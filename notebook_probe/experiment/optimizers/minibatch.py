@@ -124,12 +124,15 @@ class MinibatchOptimizer(Wrapper):
         with torch.no_grad():
             for i, value in enumerate(self.parameters()):
                 if value.grad is not None:
+                    # Division makes a new tensor, so adding in place below changes no gradient of
+                    # the user's.
                     part, before = value.grad / num_minibatches, self._sums[i]
                     self._sums[i] = part if before is None else before.add_(part)
                     value.grad = None
         if self._n_taken == num_minibatches:
             for value, found in zip(self._of, self._sums, strict=True):
                 value.grad = found
+            # Held in `.grad` alone from here on, so that the memory is freed with it.
             self._sums = []
 
     def zero_grad(self, set_to_none: bool = True) -> None:
@@ -142,8 +145,10 @@ class MinibatchOptimizer(Wrapper):
         if self._n_taken:
             self._check_whole()
         is_clipped = self._n_taken > 0 and self.clip_each_minibatch
+        # Clipped parts have a clipped sum already; clipping again would weaken it.
         is_ready = not self._is_left_out and (is_clipped or super().prepare())
         if not is_ready:
+            # The group is over even if it was left out: the next minibatch begins another.
             self.zero_grad()
         return is_ready
 
@@ -155,6 +160,7 @@ class MinibatchOptimizer(Wrapper):
 
     def __getstate__(self) -> dict[str, Any]:
         """Return the state for a copy, which starts a new group."""
+        # Half a group is not copied: its sums belong to the parameters of the original.
         own = {"_sums": [], "_of": [], "_n_taken": 0, "_n_expected": 0, "_is_left_out": False}
         return {**super().__getstate__(), **own}
 
@@ -189,6 +195,7 @@ class MinibatchOptimizer(Wrapper):
 
     def _check_parameters(self) -> None:
         now = [*self.parameters()]
+        # By identity: tensors compare element by element.
         if len(now) != len(self._of) or any(a is not b for a, b in zip(now, self._of, strict=True)):
             raise ValueError(
                 f"{len(now)} parameters, which are not the {len(self._of)} of the group's first "

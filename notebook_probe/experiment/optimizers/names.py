@@ -36,6 +36,7 @@ def groups_of(params: Params) -> list[Group]:
 
 
 def _listed(params: Any) -> list[Any]:
+    # torch takes a single tensor as the parameters of a group; iterating over it gives its rows.
     return [params] if isinstance(params, Tensor) else [*params]
 
 
@@ -106,6 +107,7 @@ class _Rule:
         return any(self.fits(name, text) for text in self.texts) == self.keeps
 
     def check(self, names: Sequence[str]) -> None:
+        # A name that fits nothing is most often a typo, which would train or freeze too much.
         for text in self.texts or ():
             if not any(self.fits(name, text) for name in names):
                 raise ValueError(f"{self.what}: {text!r} fits no parameter of {_some(names)}")

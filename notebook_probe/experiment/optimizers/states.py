@@ -47,5 +47,6 @@ def split(state: Mapping[str, Any], n_groups: Sequence[int]) -> list[State]:
             "state": {i - n: of for i, of in state["state"].items() if i in ids},
             "param_groups": [{**one, "params": [i - n for i in one["params"]]} for one in own],
         })  # fmt: skip
+        # torch numbers the parameters of one state dict from 0, through all of its groups.
         begin, n = begin + size, n + len(ids)
     return parts

@@ -115,6 +115,8 @@ class Wrapper(Optimizer):
 
     def __getstate__(self) -> dict[str, Any]:
         """Return torch's state, without hooks and a scheduler's replacement of `step`."""
+        # torch's schedulers replace `step` by an attribute of the instance that refers to
+        # themselves.
         return {name: value for name, value in vars(self).items() if name not in (*HOOKS, "step")}
 
     def __setstate__(self, state: dict[str, Any]) -> None:
@@ -143,6 +145,7 @@ class Wrapper(Optimizer):
             self._updated()
         else:
             loss = self._with_closure(closure)
+        # A skipped update is no step, so a counter in a post hook must not see it.
         if self.n_skipped == before:
             self.step_ended()
         return loss
@@ -155,6 +158,8 @@ class Wrapper(Optimizer):
         """Update the parameters by the present gradients."""
         loss = None
         for one in self.optimizers:
+            # Not its step(), as its hooks were called and its gradients prepared from the outermost
+            # one.
             if isinstance(one, Wrapper):
                 loss = one.apply(closure)
             else:
@@ -177,6 +182,7 @@ class Wrapper(Optimizer):
                     f"a hook of {type(self).__name__} changes the arguments of its step; register "
                     f"it on .optimizer"
                 )
+        # From outside to inside here, and from inside to outside at the end, as nested calls would.
         for one in self.inside():
             one.step_begins()
 
@@ -194,7 +200,10 @@ class Wrapper(Optimizer):
             self.n_skipped += 1
 
     def _with_closure(self, closure: Closure) -> Any:
+        # One optimizer may call the closure as often as it likes (LBFGS); for several it runs once,
+        # as the second would find the weights already changed by the first.
         if len([*self._leaves()]) > 1:
+            # As torch's optimizers do for a closure: their step() runs under no_grad.
             with torch.enable_grad():
                 loss = closure()
             self._updated()
@@ -206,6 +215,7 @@ class Wrapper(Optimizer):
             yield from one._leaves() if isinstance(one, Wrapper) else [one]
 
 
+# BaseException, so that no `except Exception` in an optimizer or a closure swallows it.
 class _LeftOut(BaseException):
     """Ends the optimizer's step before it has changed anything."""
 

@@ -37,6 +37,7 @@ class Given(BaseModel):
         the one that replaces it, the deprecated one counts.
     """
 
+    # Strict, as pydantic would otherwise take True for 1 and "3" for 3.
     model_config = ConfigDict(
         frozen=True, extra="forbid", strict=True, arbitrary_types_allowed=True
     )
@@ -77,6 +78,7 @@ class WithRest(Given):
 
 
 def _whole(value: Any) -> Any:
+    # Strict validation refuses numpy's integers, which are no subclass of int.
     return int(value) if isinstance(value, np.integer) else value
 
 
@@ -147,6 +149,7 @@ def read(kind: type[T], given: Any, where: str) -> T:
     try:
         return kind.model_validate(named)
     except ValidationError as error:
+        # The original error names internal model classes; all that helps is in the new text.
         raise _told(error, kind, where) from None
 
 
@@ -169,6 +172,7 @@ def check_flags(**flags: object) -> None:
 
 def copied(value: Any) -> Any:
     """Copy nested dicts and lists, but not their items."""
+    # Only plain containers: a copy of any other mapping as a dict would lose its class.
     if isinstance(value, Mapping) and type(value).__module__ == "builtins":
         return {key: copied(one) for key, one in value.items()}
     if type(value) in (list, tuple):
@@ -182,6 +186,7 @@ def _renamed(kind: type[Given], given: dict[str, Any], where: str) -> dict[str, 
             if new in given:
                 raise ParamError(f"{where}: {old!r} and {new!r} are the same; give one of them")
             given[new] = given.pop(old)
+    # Unlike an alias, a deprecated name given together with the new one wins.
     for old, new in kind.deprecated.items():
         if old in given:
             text = f"{where}: {old!r} is deprecated; it is {new!r} now"

@@ -39,7 +39,9 @@ class Origins:
 
     def of(self, function: Callable[..., Any]) -> dict[str, Any]:
         """Return the origin of a function, a class, or the class of a callable object."""
+        # A decorated function is recorded as the one it wraps, which is the one in the source file.
         named = inspect.unwrap(function) if hasattr(function, "__wrapped__") else function
+        # An instance with `__call__` has no qualified name, so its class stands for it.
         if not hasattr(named, "__qualname__"):
             named = type(named)
         module = str(getattr(named, "__module__", None) or "builtins")
@@ -58,6 +60,7 @@ class Origins:
         if version is not None:
             return {"package": package, "version": version}
         folder = _folder_of(module)
+        # Git runs as a subprocess, so it is asked once per folder; the warning appears once, too.
         if folder not in self._states:
             self._states[folder] = state = git_state(folder)
             if state and state["changed_files"]:

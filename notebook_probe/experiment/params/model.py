@@ -44,6 +44,7 @@ class ModelParams(WithRest):
     """
 
     func: Callable[..., Any]
+    # The limit is that of np.random.seed, which takes 32 bits.
     seed: Annotated[Whole, Field(ge=0, lt=2**32)] = 0
     prefix: Name | None = None
     devices: Annotated[torch.device | None, BeforeValidator(_device)] = None
@@ -79,6 +80,8 @@ class LossParams(Given):
     @property
     def is_averaged(self) -> bool:
         """True if no aggregation of the losses of cases was given."""
+        # An explicit None means "take the loss as it is", so it is the presence of the key that
+        # counts.
         return "agg_func" not in self.model_fields_set
 
 

@@ -49,14 +49,17 @@ def plain(value: Any, where: str, origins: Origins) -> Any:
         }
     if isinstance(value, list | tuple):
         return [plain(one, f"{where}[{i}]", origins) for i, one in enumerate(value)]
+    # An array of objects may hold anything, so it is not converted but refused below.
     if isinstance(value, np.ndarray | np.generic) and value.dtype != object:
         return plain(value.tolist(), where, origins)
     if isinstance(value, Tensor):
         return plain(value.detach().cpu().tolist(), where, origins)
+    # JSON has neither NaN nor infinities.
     if isinstance(value, float) and not math.isfinite(value):
         return str(float(value))
     if value is None or type(value) in (bool, int, float, str):
         return value
+    # Before the numbers: a member of an IntEnum is an int, too.
     if isinstance(value, Enum):
         return plain(value.value, where, origins)
     if isinstance(value, int | float | str):
@@ -69,6 +72,7 @@ def plain(value: Any, where: str, origins: Origins) -> Any:
         return value.pattern
     if isinstance(value, partial):
         return plain(origins.of_partial(value), where, origins)
+    # A module is callable, but a name says nothing about its weights.
     if callable(value) and not isinstance(value, torch.nn.Module):
         return origins.of(value)
     raise ParamError(
@@ -87,5 +91,6 @@ def _key(key: Any, where: str) -> str:
 
 def _builtin(value: int | float | str) -> Any:
     """Return the value of a subclass as its builtin type."""
+    # No bool among them: it cannot be subclassed.
     kind = next(kind for kind in (int, float, str) if isinstance(value, kind))
     return kind(value)

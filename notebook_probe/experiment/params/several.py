@@ -62,6 +62,7 @@ def spread(given: Mapping[str, Any]) -> list[dict[str, Any]]:
     >>> spread({"a": [1, 2], "b": [3], "c": 4})
     [{'a': 1, 'b': 3, 'c': 4}, {'a': 2, 'b': 3, 'c': 4}]
     """
+    # A dict alone and a list of one dict mean the same, so that both are spread over all models.
     lists = {
         name: [*value] if isinstance(value, list | tuple) else [value]
         for name, value in given.items()
@@ -98,6 +99,7 @@ def _prefixed(several: list[Params]) -> list[Params]:
     if len(taken) < len(several):
         twice = [prefix for prefix, n in taken.items() if n > 1]
         raise ParamError(f"model_params['prefix']: {twice} more than once; each has its own")
+    # Only a shared location gets a suffix: a single model keeps the location that was asked for.
     shared = Counter(_place(one.save) for one in several)
     return [one if shared[_place(one.save)] == 1 else _suffixed(one) for one in several]
 
@@ -119,6 +121,8 @@ def _check_shared(several: list[Params]) -> None:
         for name, was, now in zip(
             ("func", "rest", "size of a minibatch"), _drawn(first), _drawn(other), strict=True
         ):
+            # Identity first: comparing arrays gives no single bool, and iterators equal only
+            # themselves.
             if was is not now and not _equal(was, now):
                 raise ParamError(
                     f"train_params['data_params'] of {first.prefix!r} and {other.prefix!r} have "
@@ -134,5 +138,6 @@ def _drawn(one: Params) -> tuple[Any, Any, Any]:
 def _equal(one: Any, other: Any) -> bool:
     try:
         return bool(one == other)
+    # An array's comparison has no truth value; treated as different, since identity was checked.
     except (ValueError, RuntimeError):  # arrays
         return False

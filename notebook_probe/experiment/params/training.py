@@ -79,6 +79,7 @@ class TrainParams(Given):
     @field_validator("minibatch_size")
     @classmethod
     def _divides(cls, value: int | None, info: Any) -> int | None:
+        # A field that was itself refused is absent here; its own error is reported alone.
         data = info.data.get("data_params")
         if value is None or data is None:
             return value

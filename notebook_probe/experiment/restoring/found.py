@@ -45,6 +45,7 @@ def find(place: ExperimentFolder, load: LoadParams | None, *, is_saving: bool) -
             f"load_params: query={dict(load.query)!r} of the place that save_params name is "
             f"pointless: the newest there is loaded anyhow; name another exp_id, or use from_ckpt"
         )
+    # Before `from_ckpt`: a restarted job continues from its own state instead of starting again.
     own = newest(place) if is_saving and place.exp_id is not None else None
     if own is not None:
         return Found(OWN, own.path, place)
@@ -69,6 +70,7 @@ def _matching(asked: ExperimentFolder, query: Mapping[str, Any] | None) -> Found
     ]
     if not units:
         raise FileNotFoundError(f"no checkpoint in {asked.kept_in} of a unit with {wanted}")
+    # Steps may be equal in two experiments, so the time of saving comes first.
     unit, place = max(units, key=lambda pair: (pair[0].saved_at, pair[0].step))
     return Found(OTHER, unit.checkpoint, place)
 

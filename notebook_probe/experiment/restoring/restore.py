@@ -142,6 +142,7 @@ def _load_own(
         return newest, _load_whole(loop, newest.path, strict)
     except DamagedError as error:
         before = [one.path for one in checkpoints(place)][-2::-1]
+        # From the last but one backwards.
         for path in before if load is None or load.fall_back else ():
             with suppress(DamagedError):
                 left = _load_whole(loop, path, strict)

@@ -142,6 +142,7 @@ def _numbers(run: OpenedRun, name: str) -> dict[int, float]:
 
 def _seconds(run: OpenedRun) -> dict[int, float]:
     """Return the seconds since the unit before, by unit, from its step or an event."""
+    # The row of step k - 1 belongs to the state after k updates.
     trained = {step + 1: value for step, value in _numbers(run, SECONDS).items()}
     others = {told["unit"]: told[SECONDS] for told in _told(run) if SECONDS in told}
     return {**trained, **others}

@@ -28,7 +28,9 @@ Function: TypeAlias = Callable[[Configuration], Any]
 def train_alone(function: Function, configuration: Configuration) -> None:
     """Run a whole process; its output goes into the folder."""
     folder = Path(configuration.folder)
+    # Line by line, so that the file can be followed while it trains.
     with (folder / OUTPUT).open("w", encoding="utf-8", buffering=1) as output:
+        # The file descriptors, not only sys.stdout: C libraries and child processes write there.
         for stream in (1, 2):
             os.dup2(output.fileno(), stream)
         sys.stdout = sys.stderr = output
@@ -43,6 +45,7 @@ def trained(function: Function, configuration: Configuration) -> Outcome:
     begun_s = time.monotonic()
     try:
         outcome = finished(function(configuration))
+    # Not BaseException: a training that was interrupted has no outcome and is trained again.
     except Exception as error:
         traceback.print_exc()
         last = "".join(traceback.format_exception_only(error)).strip()

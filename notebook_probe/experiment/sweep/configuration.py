@@ -12,6 +12,7 @@ from typing import Any
 
 __all__ = ["Configuration", "configured"]
 
+# 48 bits: two of a thousand configurations share an id with a chance of about 2e-9.
 ID_DIGITS = 12
 
 
@@ -40,6 +41,7 @@ class Configuration(Mapping[str, Any]):
     params: dict[str, Any]
     chosen: Mapping[str, Any]
     id: str
+    # A configuration is the same wherever it is stored.
     folder: str = field(default="", compare=False)
 
     def __getitem__(self, key: str) -> Any:
@@ -51,6 +53,7 @@ class Configuration(Mapping[str, Any]):
     def __len__(self) -> int:
         return len(self.params)
 
+    # The generated hash would fail at the dicts.
     def __hash__(self) -> int:
         return hash(self.id)
 
@@ -58,6 +61,7 @@ class Configuration(Mapping[str, Any]):
     def name(self) -> str:
         """Differences from the base, in few words."""
         ends = [path.rpartition(".")[2] for path in self.chosen]
+        # The last parts of the paths are enough for a name, unless two of them are equal.
         paths = self.chosen if len({*ends}) < len(ends) else ends
         pairs = zip(paths, self.chosen.values(), strict=True)
         return ", ".join(f"{path} {_short(value)}" for path, value in pairs) or "as it is"
@@ -76,7 +80,9 @@ def configured(base: Mapping[str, Any], chosen: Mapping[str, Any]) -> Configurat
     params = deepcopy(dict(base))
     for path, value in chosen.items():
         _put(params, path, deepcopy(value))
+    # Objects in the base are the same for all configurations; chosen ones must have a stable text.
     told = {"base": _told(base, strict=False), "chosen": _told(chosen, strict=True)}
+    # Sorted, so that the id does not depend on the order in which a space was written.
     digest = hashlib.sha256(json.dumps(told, sort_keys=True).encode()).hexdigest()
     return Configuration(params, dict(chosen), digest[:ID_DIGITS])
 

@@ -33,6 +33,7 @@ CHOSEN = "chosen"
 
 def listed(sweep: Sweep) -> dict[str, Any]:
     """Return a ``param_space`` of exactly the sweep's configurations, each tried once."""
+    # One grid over whole configurations: a grid for each name would try all combinations.
     return {CHOSEN: tune.grid_search([dict(one.chosen) for one in sweep])}
 
 
@@ -74,6 +75,7 @@ def _domain(path: str, given: Any) -> Any:
     if isinstance(given, LogUniform):
         return tune.loguniform(given.low, given.high)
     if isinstance(given, Integers):
+        # Ray excludes the upper end.
         return tune.randint(given.low, given.high + 1)
     if isinstance(given, Choice):
         return tune.choice(given.values)

@@ -76,4 +76,5 @@ def _recorded(place: str) -> dict[str, Any]:
 
 
 def _number(value: Any) -> Any:
+    # JSON has no NaN, so that outcomes store it as text.
     return float(value) if value in ("nan", "inf", "-inf") else value

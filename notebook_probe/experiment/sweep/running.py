@@ -43,6 +43,7 @@ def run_all(
             while waiting and len(running) < processes:
                 one = waiting.pop()
                 running[_begun(function, one)] = one
+            # Sleeps until one has ended, without polling.
             wait([process.sentinel for process in running])
             for process in [one for one in running if one.exitcode is not None]:
                 one = running.pop(process)
@@ -80,6 +81,7 @@ def _is_of_a_notebook(function: Function) -> bool:
 
 
 def _begun(function: Function, configuration: Configuration) -> SpawnProcess:
+    # Not by fork: CUDA cannot be used in a forked child, nor locks that other threads held.
     process = get_context("spawn").Process(
         target=train_alone, args=(function, configuration), name=f"sweep {configuration.id}"
     )
@@ -89,6 +91,7 @@ def _begun(function: Function, configuration: Configuration) -> SpawnProcess:
 
 def _outcome(process: SpawnProcess, configuration: Configuration) -> Outcome:
     """Read the outcome of a process; a killed one has written none."""
+    # A sentinel is ready a moment before the exit code is.
     process.join()
     folder = Path(configuration.folder)
     found = read_outcome(folder)
@@ -99,6 +102,7 @@ def _outcome(process: SpawnProcess, configuration: Configuration) -> Outcome:
 
 
 def _end(running: dict[SpawnProcess, Configuration]) -> None:
+    # All are asked first, so that they end together within one patience, not one after the other.
     for process in running:
         process.terminate()
     for process in running:

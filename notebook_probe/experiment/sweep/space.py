@@ -50,6 +50,7 @@ class LogUniform:
 
     def sample(self, generator: np.random.Generator) -> float:
         drawn = math.exp(generator.uniform(math.log(self.low), math.log(self.high)))
+        # exp(log(low)) may be a last digit below `low`.
         return min(max(drawn, self.low), self.high)
 
 

@@ -193,6 +193,7 @@ def sweep(
         if len(distinct) == n:
             break
         one = configured(base, values)
+        # Random draws over a small space repeat; a configuration is trained once.
         distinct.setdefault(one.id, one)
     return Sweep(dict(space), base, tuple(distinct.values()))
 
@@ -208,4 +209,5 @@ def _drawn(space: Mapping[str, Any], n: int, seed: int) -> Iterator[dict[str, An
     parts = {path: drawn_from(given, path) for path, given in space.items()}
     streams = {path: np.random.default_rng([seed, *path.encode()]) for path in parts}
     draws = ({path: one.sample(streams[path]) for path, one in parts.items()} for _ in iter(int, 1))
+    # Bounded, as a space may have fewer than n distinct configurations. `iter(int, 1)` never ends.
     return islice(draws, n * DRAWS_EACH)

@@ -36,6 +36,8 @@ def train_units(trainings: Sequence[TrainedModel]) -> ExperimentResults:
         begun = [unit for unit in units if unit is not None]
         try:
             run_together([one.turn for one in begun])
+        # The loop wraps what a hook raises; here the hook is ours, so the user gets the original
+        # error.
         except HookError as error:
             for one in begun:
                 if one.raised is not None and one.raised is error.__cause__:
@@ -57,6 +59,7 @@ def _begun(training: TrainedModel) -> Iterator[Unit | None]:
     end = params.train.num_steps
     if end is not None and loop.loop_step >= end:
         log.info("%s: %d of %d units are done", training.prefix, loop.loop_step, end)
+        # Models may share one stream of data, which keeps batches for every open reader.
         training.data.close()
         yield None
         return
@@ -74,6 +77,7 @@ def _begun(training: TrainedModel) -> Iterator[Unit | None]:
     finally:
         for hook in hooks:
             hook.remove()
+        # Checkpoints and rows are written first, as this still needs the open run.
         try:
             training.saver.end(loop)
         finally:

@@ -47,6 +47,7 @@ class Unit:
     def on_start(self, loop: Loop, data: Any) -> None:
         """Handle the state before training."""
         with self._keeping():
+            # Other models were built in between, and have drawn from the global generators.
             if not self._was_loaded:
                 set_generators(self._training.generators)
             self.saver.begin(loop, was_loaded=self._was_loaded)
@@ -57,6 +58,7 @@ class Unit:
         """Handle an update."""
         with self._keeping():
             k, params = loop.n_updates, self._training.params
+            # Before the check, so that the record has the results of a unit that diverged.
             self.saver.results(loop, self._training.trainer.results)
             check_loss(k, float(metrics["loss"]), params.train.thres_loss)
             every = params.save.save_valid_freq

@@ -43,6 +43,7 @@ def reduce_mean(agg: Any, result: Any, i: int) -> Any:
     2.5
     """
     value = _in_float64(result)
+    # A running mean instead of a sum, which would grow with the number of batches.
     return value if agg is None else agg * i / (i + 1) + value / (i + 1)
 
 
@@ -135,6 +136,7 @@ def _aggregated(key: str, values: Sequence[Any]) -> Any:
     every = np.concatenate(elements)
     if key == VALIDATION_STEP:
         return [every.min().item(), every.max().item()]
+    # float32 loses the small terms of a long sum.
     return float(every.astype(np.float64).mean())
 
 
@@ -148,4 +150,5 @@ def _on_host(value: Any) -> Any:
     if not isinstance(value, Tensor):
         return value
     value = value.detach().cpu()
+    # numpy has no bfloat16; float64 holds every float of torch exactly.
     return value.double().numpy() if value.is_floating_point() else value.numpy()

@@ -141,6 +141,7 @@ class Validation:
             A batch led to something else than a dict, or the data has no batch.
         """
         agg: Any = None
+        # A loader draws a seed from its generator for each pass, in a validation, too.
         with evaluating(model), same_loader_generators(self.data):
             for i, result in enumerate(self._results(model, default_targets, call)):
                 if on_batch is not None:
@@ -170,6 +171,7 @@ class Validation:
 
     def _batches(self) -> Iterator[Any]:
         """Yield the required number of batches."""
+        # As many passes as needed: `num_steps` may be more than the data has.
         while True:
             n = 0
             begin_again(self.data)

@@ -84,12 +84,14 @@ class Drawing:
         chosen = (moment.selection, room, moment.n_hellos)
         if chosen == self._chosen:
             # A growing run is drawn at the view's pace, a click at once.
+            # A paused run has time, so that its picture may be exact at once.
             rested = moment.halted or self._pace.rested(n_views)
             if moment.revision == self._revision or not rested:
                 return
         # The next refresh offers a newer moment anyway, so that none is queued.
         if self._busy:
             return
+        # Noted before the task starts, which clears the flag at its end.
         self._busy, self._chosen, self._revision = True, chosen, moment.revision
         self._run(partial(self._draw, moment.selection, room, show))
 
@@ -125,5 +127,7 @@ class Drawing:
         except BaseException as error:  # anybody's code, in a thread that has to live on
             self._failure = self._failure.followed_by(error)
         finally:
+            # Failures count: a view that raises after ten seconds must not try again at each
+            # refresh.
             self._pace.drew(time.thread_time() - begun_s)
             self._busy = False

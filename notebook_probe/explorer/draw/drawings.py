@@ -53,6 +53,7 @@ class Drawings:
             yield ViewsMessage(v=VERSION, type="views", rows=rows)
         self._sent_rows = rows
         for name, drawing in self._drawings.items():
+            # By identity: a view registered again under its name may have another ES module.
             if self._known.get(name) is not drawing:
                 yield EsmMessage(v=VERSION, type="esm", view=name, text=drawing.view.esm)
         self._known = {**self._drawings}

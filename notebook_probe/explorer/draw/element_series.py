@@ -55,6 +55,7 @@ def element_streams(source: Source, series: Iterable[Series]) -> Mapping[str, St
                 continue
             for label in stream.modules:
                 owner, index, _ = read_element(label)
+                # The coordinate is compared as text, as the user typed or clicked it.
                 if owner == module and element_key(axis, index) == key:
                     drawn = Variable(name, variable.units, variable.long_name)
                     found[f"{path} {name} {label}"] = _Element(
@@ -87,6 +88,7 @@ class _Element(WrappedStream):
 
     @property
     def levels(self) -> Mapping[int, LevelView]:
+        # The levels are by the labels of the elements, not by the module that this stream shows.
         return {}
 
     def values(

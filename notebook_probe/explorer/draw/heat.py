@@ -18,7 +18,9 @@ from notebook_probe.record.views.thinning.heat_grid import HeatGrid
 
 __all__ = ["Heat"]
 
+# A frame of so many cells is about one megabyte, which is sent a few times a second.
 MOST_CELLS = 100_000
+# Fewer columns show no course over time, however many modules there are.
 LEAST_COLUMNS = 60
 KEPT = 4
 """Grids kept, so that going back to a quantity or out of a zoom does not read the run again."""
@@ -80,6 +82,7 @@ class Heat:
         key = (quantity, columns, window)
         if key not in self._grids:
             self._grids[key] = HeatGrid(quantity, columns, window)
+        # The least recently used grid is dropped.
         self._grids.move_to_end(key)
         while len(self._grids) > KEPT:
             self._grids.popitem(last=False)

@@ -44,11 +44,15 @@ def folded(grid: Grid, folds: Sequence[str]) -> Grid:
     """
     wanted = {*folds}
     names = [_topmost(entry, wanted) or entry for entry in grid.modules] if wanted else []
+    # A folded module's entries are neighbors in the order of the rows, so one pass finds the
+    # groups.
     starts = [k for k, name in enumerate(names) if k == 0 or names[k - 1] != name]
     if len(starts) == len(names):
         return grid
     measured = grid.state != ABSENT
     n = np.add.reduceat(measured, starts, axis=0, dtype=np.int32)
+    # NaN of an unmeasured cell would spread through the sum, and -inf below is neutral for a
+    # maximum.
     total = np.add.reduceat(np.where(measured, grid.mean, 0.0), starts, axis=0)
     largest = np.maximum.reduceat(np.where(measured, grid.maximum, -np.inf), starts, axis=0)
     broken = np.logical_or.reduceat(grid.state == NONFINITE, starts, axis=0)
@@ -67,6 +71,7 @@ def folded(grid: Grid, folds: Sequence[str]) -> Grid:
 
 def ratio_rows(found: Ratio, places: Sequence[str], folds: Sequence[str]) -> Ratio:
     """Select and fold the rows of the ratio of two runs."""
+    # A ratio has one number per cell, so it stands for mean and maximum alike.
     cells = Grid(
         found.modules, found.first, found.size, found.apart, found.apart, found.state,
         found.measured, np.zeros_like(found.state), found.end,
@@ -80,6 +85,7 @@ def ratio_rows(found: Ratio, places: Sequence[str], folds: Sequence[str]) -> Rat
 def _nearest(entry: str, wanted: set[str]) -> str:
     """Return the nearest of these that an entry is, or is below of; empty if there is none."""
     while entry and entry not in wanted:
+        # `cell[0]` belongs to `cell`, as `a.b` to `a`.
         entry = entry.rpartition("[")[0] if entry.endswith("]") else entry.rpartition(".")[0]
     return entry
 

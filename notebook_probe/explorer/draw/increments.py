@@ -39,6 +39,7 @@ class Increments:
         """
         if "layout" not in frame[0]:
             return frame
+        # Only when the views have painted the frame before: bytes are relative to it.
         before = self._last.get(kind) if goes_on else None
         self._last[kind] = frame
         return frame if before is None else _news(frame, before)
@@ -85,8 +86,10 @@ def _rows(groups: list[tuple[int, int]], buffer: memoryview) -> list[Bytes]:
 
 def _shared(rows: Bytes, known: Bytes) -> int:
     """Count the bytes at the front of every row that have not changed."""
+    # Another number of rows means other modules: nothing at the front can be reused.
     if len(rows) != len(known):
         return 0
     width = min(rows.shape[1], known.shape[1])
+    # Only bytes that no row has changed count, as one number describes the whole group.
     differs = (rows[:, :width] != known[:, :width]).any(axis=0)
     return int(differs.argmax()) if differs.any() else width

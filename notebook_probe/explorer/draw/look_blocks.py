@@ -80,6 +80,7 @@ def maps_of(tensor: str, array: Floats, sample: int = 0, places: list[int] | Non
 
 def _as_maps(tensor: str, array: Floats) -> tuple[Floats, list[str]]:
     if array.ndim == 4 and array.shape[1] > 1 and tensor in ("weight", "grad", "update"):
+        # float64, as squares of float32 overflow; a diverged tensor may be infinite in any type.
         with np.errstate(over="ignore", invalid="ignore"):
             norms = np.sqrt(np.square(array.astype(np.float64)).sum(1))
         return norms.astype(np.float32), [f"norm over {array.shape[1]} inputs"]
@@ -92,13 +93,16 @@ def _chosen(stack: Floats) -> list[int]:
     """All, or those with the largest norms, in their order."""
     if len(stack) <= MOST_MAPS:
         return list(range(len(stack)))
+    # The norm of a map with one NaN would be NaN, which sorts last and would hide the map.
     finite = np.nan_to_num(stack, nan=0.0, posinf=0.0, neginf=0.0).astype(np.float64)
     norms = np.square(finite).sum((1, 2))
+    # Stable, so that of equal norms the first channels are chosen.
     return sorted(np.argsort(-norms, kind="stable")[:MOST_MAPS].tolist())
 
 
 def _every(shape: tuple[int, ...]) -> int:
     n_maps, height, width = shape
+    # The square root, as rows and columns are both thinned.
     by_size = math.ceil(math.sqrt(n_maps * height * width / MOST_NUMBERS))
     return max(1, by_size, math.ceil(max(height, width) / MOST_SIDE))
 

@@ -32,9 +32,11 @@ def measured_offsets(grid: Grid) -> npt.NDArray[np.unsignedinteger]:
     Carried cells and those without a value have 0. The numbers are as narrow as columns allow, and
     there are none if each column is one step.
     """
+    # One step per column: every offset would be 0.
     if grid.size == 1:
         return np.empty(0, np.uint8)
     starts = grid.first + grid.size * np.arange(grid.mean.shape[1])
+    # A carried cell was measured before its column, so its difference is negative.
     return np.maximum(grid.measured - starts, 0).astype(np.min_scalar_type(grid.size - 1))
 
 

@@ -47,6 +47,7 @@ class Pace:
 
     def rest_s(self, n_views: int = 1) -> float:
         """Seconds from a drawing to the next while training runs and ``n_views`` are looked at."""
+        # The views share one budget, so the rest grows with their number.
         rest_s = max(SHORTEST_S, (self.cost_s or 0.0) * n_views / SHARE)
         return rest_s if len(self._costs) > 1 else min(rest_s, SECOND_AFTER_S)
 

@@ -59,8 +59,10 @@ def packed(values: Mapping[Any, Any]) -> tuple[Any, list[ArrayPlace], list[memor
 ALLOWED = "numbers, texts, lists, dicts and numpy arrays of numbers can be sent"
 
 
+# Typed arrays have the byte order of the machine, which is little-endian nearly everywhere.
 def _sendable(array: npt.NDArray[Any], path: list[str | int]) -> npt.NDArray[Any]:
     dtype = np.dtype(SENT_AS.get(array.dtype.name, array.dtype)).newbyteorder("<")
+    # numpy's longdouble has more than 8 bytes, and no typed array holds it.
     if dtype.kind not in "iuf" or dtype.itemsize > 8:
         raise ViewError(f"{_where(path)} is an array of {array.dtype}; {ALLOWED}")
     return array.astype(dtype)

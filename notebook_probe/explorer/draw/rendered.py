@@ -24,6 +24,7 @@ def png(figure: Figure, width: int, pixel_ratio: float = 1.0) -> tuple[bytes, in
     across, down = figure.get_size_inches()
     height = max(1, round(width * down / across))
     buffer = BytesIO()
+    # matplotlib's text layout and fonts are shared state that is not safe for threads.
     with drawing:
         figure.set_size_inches(width / DPI, height / DPI, forward=False)
         try:

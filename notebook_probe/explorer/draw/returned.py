@@ -41,6 +41,7 @@ def frame_of(returned: object, name: str, esm: str, width: int, pixel_ratio: flo
 
 def _is_figure(returned: object) -> TypeGuard[Figure]:
     """Return whether this is a matplotlib figure, without importing matplotlib."""
+    # If matplotlib was never imported, it can be no figure.
     loaded = sys.modules.get("matplotlib.figure")
     return loaded is not None and isinstance(returned, loaded.Figure)
 

@@ -78,8 +78,10 @@ class _Search:
             self._n_seen = n_rows
             return False
         n_found, start = len(self.found), self._n_seen
+        # The last row first: mostly every module has a value there, and nothing else is read.
         if start == 0:
             self._take(stream, n_rows - 1, n_rows)
+        # A search that finds nothing reads a bounded part per look, as a refresh must stay short.
         self._n_seen = min(n_rows, start + max(64, VALUES_PER_LOOK // max(1, len(self._missing))))
         self._take(stream, start, self._n_seen)
         return len(self.found) > n_found

@@ -51,6 +51,7 @@ def rounded(values: npt.NDArray[np.float32]) -> npt.NDArray[np.float32]:
     [0.5, 0.10000038146972656, nan]
     """
     bits = values.astype("<f4").view("<u4")
+    # Rounding up the largest numbers gives infinity, and some NaN another value: these are cut.
     near = ((bits + np.uint32(0x80)) & np.uint32(0xFFFFFF00)).view("<f4")
     cut = (bits & np.uint32(0xFFFFFF00)).view("<f4")
     found: npt.NDArray[np.float32] = np.where(np.isfinite(values) & np.isfinite(near), near, cut)

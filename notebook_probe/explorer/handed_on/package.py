@@ -114,6 +114,7 @@ class Packer:
         self._recorded.look(self.source)
         selection, series = looked.selection, self._series(looked.selection)
         lines = self._frames.lines(series, selection)
+        # base64 writes three bytes as four characters.
         box = _Box((most_bytes - beside) * 3 // 4 - SPARE - sum(map(len, _front_end())))
         first = [*self._messages(looked.selection, head, lines)]
         box.take(coded({"first": first}))

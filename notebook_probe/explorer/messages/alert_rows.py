@@ -96,6 +96,7 @@ class AlertMessages:
         """Return the alerts that the views do not know; None when there are none."""
         if len(events) < self._n_seen:  # another branch of the record is read now
             self._n_seen, self._alerts, self._remarks, self._n_sent = 0, [], [], None
+        # Events are only ever appended, so those seen before need not be read again.
         new = events[self._n_seen :]
         self._n_seen = len(events)
         self._alerts += (alert_of(event) for event in new if event.kind == ALERT)
@@ -104,6 +105,7 @@ class AlertMessages:
         first, self._n_sent = self._n_sent, len(self._alerts)
         if first == len(self._alerts) and not remarks:
             return None
+        # The number of an alert is its place in the whole list, also where older ones are left out.
         newest = max(0, len(self._alerts) - MOST)
         begin = newest if first is None else first
         return {
@@ -140,6 +142,7 @@ def _remark(one: Alert) -> RemarkRow:
 
 def _findings(alerts: Iterable[Alert], first: int) -> Iterator[FindingRow]:
     """Yield causes by their steps, each followed by its effects."""
+    # By identity: two alerts may be equal, and each has a number.
     numbers = {id(alert): number for number, alert in enumerate(alerts, first)}
 
     def row(one: Cause, cause: Cause | None) -> FindingRow:

@@ -44,6 +44,7 @@ def in_order(modules: Sequence[str], names: Iterable[str]) -> list[str]:
     """
     table = set(modules)
     below: defaultdict[str, list[str]] = defaultdict(list)
+    # dict.fromkeys instead of a set: it keeps the order of attaching.
     for name in dict.fromkeys(names):
         if name not in table:
             below[owner_of(name, table)].append(name)
@@ -52,6 +53,7 @@ def in_order(modules: Sequence[str], names: Iterable[str]) -> list[str]:
     ordered: list[str] = []
     for module in modules:
         ordered += [module, *sorted(below.pop(module, ()), key=_number)]
+    # Owners that are not in the table come last, so that no entry is lost.
     return ordered + [name for left in below.values() for name in left]
 
 

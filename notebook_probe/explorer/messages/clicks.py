@@ -25,6 +25,7 @@ from notebook_probe.run.health.status import StatusHead
 
 __all__ = ["REQUESTS", "Clicks", "greyed_controls"]
 
+# Every status contains all of them.
 KEPT = 8
 CONTROLS = ("pause", "resume", "step", "stop")
 
@@ -35,6 +36,7 @@ def greyed_controls(head: StatusHead, live: bool, clicks: Collection[str]) -> di
     ended = head.state == "finished"
     if not live or ended:
         elsewhere = "this run is trained by another process"
+        # A record has no queue into which another process would look.
         return dict.fromkeys(every, "this run has ended" if ended else elsewhere)
     paused = head.state == "paused"
     training = paused or head.state == "training" or head.background
@@ -94,6 +96,7 @@ class Clicks:
         self, controls: Controls | None, requests: Mapping[str, Callable[[Any], Request]]
     ) -> None:
         self._controls, self._requests = controls, requests
+        # A SimpleQueue needs no lock of ours between the widget's thread and the refresher's.
         self._arrived: queue.SimpleQueue[_Click] = queue.SimpleQueue()
         self._clicks: deque[_Click] = deque(maxlen=KEPT)
         self._greyed: Mapping[str, str] = MappingProxyType({})
@@ -106,6 +109,7 @@ class Clicks:
         """Queue what a click asks of the run, or note that its control was greyed."""
         control: str = click.get("action", click["type"])  # type: ignore[assignment]
         request = self._requests[click["type"]](click)
+        # The views grey a control from the last status; a click may have been under way meanwhile.
         reason = self._greyed.get(control, "") or _missing(request)
         if self._controls is None or reason:
             ticket = Ticket(request, queued_step=-1, state="refused", text=reason)
@@ -131,6 +135,7 @@ class Clicks:
         for click in news:
             click.applied = True
         requests = [click.ticket.request for click in news]
+        # Attach requests only: what they measure is put on the screen.
         return [request for request in requests if isinstance(request, Attach)]
 
     def news(self) -> list[TicketMessage]:

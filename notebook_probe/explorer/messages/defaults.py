@@ -35,6 +35,7 @@ def default_home(recorded: Mapping[str, Sequence[str]], others: Collection[str] 
     'output_std'
     """
     for name in HOMES:
+        # A heat map of a single row shows nothing that a line does not show better.
         if len(recorded.get(name, ())) > 1:
             return name
     measured = [name for name in recorded if name not in others]
@@ -54,6 +55,7 @@ def default_series(logged: Sequence[str]) -> list[Series]:
     [('(root)', 'loss')]
     """
     loss = loss_name(logged)
+    # The loss of backward() repeats the one that the loop logs; it is drawn only in its absence.
     left_out = {RATE} if loss == BACKWARD_LOSS else {RATE, BACKWARD_LOSS}
     names = sorted((name for name in logged if name not in left_out), key=lambda name: name != loss)
     return [(ROOT, name) for name in names]
@@ -87,6 +89,7 @@ class Defaults:
         if home:
             self._home_is_open = False
             selection = replace(selection, home=home)
+        # Counted by what was offered, not by what is drawn: a removed line must not be replaced.
         room = MOST_SERIES - len(self._offered)
         if not (self.lines_are_open and room):
             return selection

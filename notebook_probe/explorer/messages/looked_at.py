@@ -53,6 +53,8 @@ def _series(
     known, found = axis_order(source), []
     for module, quantity in series:
         place = _place(module, known)
+        # Elements of vectors have names such as `output_histogram[3]`: only the front is a
+        # quantity.
         name, bracket, element = quantity.partition("[")
         may_come = place == ROOT and not source.finished  # the loop may log it later
         own = source.recorded_name(name) if may_come else _home(name, source, listed)
@@ -101,6 +103,7 @@ def _aligned(by: str, source: Source, listed: Iterable[str]) -> str:
     return by
 
 
+# At a factor of 1 every pair of runs would differ from its first row on.
 def _apart(apart: tuple[float, int], source: Source, listed: Iterable[str]) -> tuple[float, int]:
     factor, rows = apart
     if not (factor > 1 and rows > 0):

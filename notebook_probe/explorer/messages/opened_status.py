@@ -66,12 +66,14 @@ class OpenedStatus:
     def _state(self) -> State:
         if self._source.finished:
             return "finished"
+        # Only a finished record says so; a killed writer leaves it open, hence the clock.
         return "training" if time.time() - self._last_s < QUIET_S else "idle"
 
     def _age_s(self) -> float:
         """Return the seconds since the last row, by the local clock; NaN for a finished run."""
         if self._source.finished or not self._last_s:
             return math.nan
+        # Clocks of two machines differ, so an age may seem negative.
         return max(0.0, time.time() - self._last_s)
 
     def _look(self) -> None:
@@ -88,6 +90,7 @@ class OpenedStatus:
     def _read_logged(self, stream: StreamView, n_rows: int) -> None:
         for name in (one.name for one in stream.variables if is_of_loop(one)):
             if ROOT in stream.modules:
+                # Only the rows of the small line in the bar: a record may have millions.
                 rows = stream.values(name, max(0, n_rows - N_RECENT), n_rows, [ROOT])
                 values = rows[measured(rows)].tolist()
                 self._logged |= {name: values} if values else {}
@@ -104,4 +107,5 @@ def _folder_bytes(folder: Path) -> int:
 
 
 def _used_bytes(stat: os.stat_result) -> int:
+    # The hot tail writes into a sparse file of its final size. Windows has no st_blocks.
     return min(stat.st_size, 512 * getattr(stat, "st_blocks", stat.st_size))

@@ -54,6 +54,7 @@ def rounded(cost: float) -> float:
 
 def _silent_rows(probes: Sequence[ProbeStatus]) -> list[SilentRow]:
     """Return the reasons for missing values, each with the indices of its probes."""
+    # Grouped by reason: thousands of probes that wait for one thing are one row.
     groups: dict[tuple[SilenceKind, str], list[int]] = {}
     for place, probe in enumerate(probes):
         if probe.note:

@@ -92,6 +92,7 @@ class PanelSelection:
             cells=message["cells"],
             log_y=message["log_y"],
             log_x=message["log_x"],
+            # A weight of 1 would be a constant line.
             smooth=min(max(message["smooth"], 0.0), MOST_SMOOTH),
             x_axis=message["x_axis"],
             rows=tuple(message["rows"]),
@@ -108,6 +109,7 @@ class PanelSelection:
         if name == "series":
             return self._drawing(value)
         changed = replace(self, **{name: value})
+        # The heat map cannot be divided by a run that is no longer overlaid.
         gone = changed.ratio_to not in changed.others
         return replace(changed, ratio_to="") if gone else changed
 
@@ -160,6 +162,7 @@ def _free(colours: Mapping[Series, int], on_screen: Sequence[int]) -> int:
     unused = next((index for index in range(N_COLOURS) if index not in bound), None)
     if unused is not None:
         return unused
+    # On the screen are fewer than len + 1 colors, so one below that is always free.
     return next(index for index in range(len(on_screen) + 1) if index not in on_screen)
 
 

@@ -30,6 +30,7 @@ def showing(
         Nothing that the alert refers to is recorded any more.
     """
     there = [name for name in alert.quantities if recorded.get(name)]
+    # Rows may have been removed since, or another branch is shown.
     series = _series(alert, there, recorded)
     if not series:
         names = ", ".join(alert.quantities) or alert.rule

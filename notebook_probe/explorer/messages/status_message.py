@@ -114,6 +114,7 @@ class StatusMessages:
         """Return the parts of the status that a view does not have."""
         before = self._sent
         if before is not None:
+            # The age changes with every look, so it alone is no news.
             aged: StatusMessage = {**message, "flushed_age_s": before["flushed_age_s"]}
             if aged == before and not self._is_awaited(message):
                 return None
@@ -146,6 +147,8 @@ class StatusMessages:
             self._recent[name] = deque(before, maxlen=N_RECENT)
         recent = self._recent[name]
         if head.step != self._scalar_step:
+            # Four digits: more are invisible in a line of 90 pixels, and cost bytes at each
+            # refresh.
             self._scalar_step = head.step
             recent.append(_finite(float(f"{value:.4g}")))
         return name, _finite(value), list(recent)
@@ -165,6 +168,7 @@ class PanelProblems:
         """Note an exception: a sentence for the panel."""
         text = f"{where}: {type(error).__name__}: {error}"
         with self._lock:
+            # Counted by text: a problem at every refresh is one row, and memory stays bounded.
             self._counts[text] = self._counts.get(text, 0) + 1
             while len(self._counts) > PROBLEMS_KEPT:
                 self._counts.popitem(last=False)

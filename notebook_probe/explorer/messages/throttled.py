@@ -37,6 +37,7 @@ class Throttled(Generic[T]):
     def value(self) -> T:
         """Return the last value, or a new one when it is time."""
         if not self._made or time.monotonic() >= self._due_s:
+            # Thread time: waiting for the GIL of a training is not what the value costs.
             begun_s = time.thread_time()
             self._made = [self._make()]
             cost_s = time.thread_time() - begun_s

@@ -28,6 +28,7 @@ def settled(source: Source, selection: PanelSelection) -> PanelSelection:
     if log_heat is None:
         log_heat = selection.home not in linear
     if log_y is None:
+        # One series of sizes is enough: a linear scale would hide its small values.
         log_y = any(quantity not in linear for _, quantity in selection.series)
     series = [one for one in selection.series if "[" not in one[1]]  # an element is no quantity
     return replace(selection.looking_at("series", series), log_heat=log_heat, log_y=log_y)

@@ -8,6 +8,7 @@ from notebook_probe.record.views.thinning.colour_scale import ColourMap
 
 __all__ = ["NEVER", "Glyph", "VectorFrameRow", "VectorsFrame"]
 
+# Offsets from the first step may be negative, so -1 cannot mean "none".
 NEVER = -(2**31)
 """Step of a column without a vector."""
 

@@ -60,6 +60,7 @@ class ViewsPresent:
 
     def width(self, kind: str) -> int:
         """Pixels of the widest visible view of this kind."""
+        # The widest decides: a narrow view can thin a frame, a wide one cannot make up points.
         widths = [one["widths"].get(kind, DEFAULT_WIDTH) for one in self._seen]
         return max(widths, default=DEFAULT_WIDTH)
 
@@ -90,5 +91,6 @@ class ViewsPresent:
     def painted(self, ack: Ack) -> None:
         for kind, seq in ack["painted"].items():
             sent = self._waiting.get(kind)
+            # A later frame replaces the earlier one, so its painting confirms both.
             if sent is not None and seq >= sent.seq:
                 del self._waiting[kind]

@@ -145,6 +145,7 @@ class RunDivergence:
             "highest": float(finite.max()) if finite.size else None,
         }
         steps = np.where(ratio.measured < 0, NEVER, ratio.measured - ratio.first)
+        # Half the bytes: colors need no more than 8 bits of precision.
         buffers = halves(ratio.apart), ratio.state, steps.astype("<i4")
         return message, [memoryview(one.tobytes()) for one in buffers]
 

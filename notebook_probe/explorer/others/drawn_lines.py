@@ -81,6 +81,7 @@ class DrawnLines:
     def read(self, selection: PanelSelection, alignment: Alignment) -> dict[Series, Drawn]:
         """Return the selected series that are recorded there."""
         window = window_there(selection.window, alignment)
+        # The other run's own x axis is not used: its steps are mapped to steps of this run.
         asked = replace(selection, window=window, x_axis="step", log_x=False)
         message, buffer = self._drawn(asked)
         numbers = np.frombuffer(buffer, "<f4").astype(np.float64)
@@ -98,6 +99,7 @@ class DrawnLines:
 
     def _drawn(self, selection: PanelSelection) -> tuple[Mapping[str, Any], memoryview]:
         """Return the frame, with averages over every value."""
+        # Averages are computed in parts, to keep a live panel responsive; this thread can wait.
         while True:
             message, [buffer] = self._painter.frame(self._record, selection, WIDTH)
             if message["averaged"] >= 1.0:
@@ -110,6 +112,7 @@ def grouped(runs: Sequence[Mapping[Series, Drawn]], *, log: bool) -> dict[Series
     for series in dict.fromkeys(one for run in runs for one in run):
         held = [run[series] for run in runs if series in run]
         ends = min(one.steps[0] for one in held), max(one.steps[-1] for one in held)
+        # Runs with different schedules have no common steps to average at.
         places = np.linspace(*ends, WIDTH)
         band = band_of(places, [_at(places, one) for one in held], log=log)
         known = band.n > 0
@@ -171,6 +174,7 @@ def window_there(
     if window is None:
         return None
     low, high = alignment.steps_there(window).tolist()
+    # NaN, at an end that the other run has not reached, differs from itself.
     return low if low == low else 0.0, high if high == high else FAR
 
 

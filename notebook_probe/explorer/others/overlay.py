@@ -60,6 +60,8 @@ class RunOverlay:
         """Draw the selection: at once if it has changed, else when it is time."""
         had_others = self._chosen is not None and self._chosen.others
         if self._busy or not (selection.others or had_others):
+            # Nothing is queued while a drawing is under way: the next refresh offers a newer
+            # selection.
             return
         rested = self._clock() - self._looked_s >= LEAST_REST_S and self._pace.rested()
         if selection != self._chosen or rested:
@@ -76,11 +78,13 @@ class RunOverlay:
     def forget(self) -> None:
         """Send everything next: a new view has nothing."""
         with self._lock:
+            # Frames that were not fetched yet are newer than those sent, so they replace them.
             self._ready = self._sent | self._ready
 
     # ------------------------------------------------------------------- in the thread of the shelf
 
     def _draw(self, selection: PanelSelection) -> None:
+        # Thread time: reading from a slow disk costs the training nothing.
         begun_s = time.thread_time()
         try:
             self.problems = self._drawn(selection)
@@ -153,6 +157,7 @@ class RunOverlay:
         """Send a frame, unless the views have it."""
         kind = str(frame[0]["type"])
         with self._lock:
+            # An older frame of the kind that has not been fetched yet is out of date.
             self._ready.pop(kind, None)
             if not _same(self._sent.get(kind), frame):
                 self._ready[kind] = frame

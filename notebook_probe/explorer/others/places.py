@@ -62,6 +62,7 @@ def _is_record(path: Path) -> bool:
 
 
 def _changed_ns(path: Path) -> int:
+    # The root metadata is replaced at each commit; a zip file changes as a whole.
     for one in (path / ROOT_KEY, path):
         try:
             return one.stat().st_mtime_ns

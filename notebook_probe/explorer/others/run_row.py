@@ -78,6 +78,7 @@ def line_of(source: Source, scalar: str) -> tuple[list[float | None], float | No
     except ProbeError:  # it has a column, and no value in it
         return [], None
     lost = found.nonfinite
+    # Lost values are put back at their steps: a run that ended in NaN must not look healthy.
     x = np.concatenate([found.x, lost])
     y = np.concatenate([found.y, np.full(len(lost), np.nan)])[np.argsort(x, kind="stable")]
     kept = y[-2 * N_POINTS :]

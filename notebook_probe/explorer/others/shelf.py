@@ -128,6 +128,7 @@ class Shelf:
         self.n_left_out = max(0, len(found) - MOST_LISTED)
         found = found[:MOST_LISTED]
         self._forget({resolved(one) for one in (*found, *self._kept)})
+        # All names at once, so that the list is there before the first record has been read.
         for one in found:
             self._put(one, lambda entry: entry)
         self._read_all([*self._kept, *found])
@@ -154,6 +155,7 @@ class Shelf:
         """Return the entry from its present record; with the reason if it cannot be read."""
         location, name = entry.location, stem(entry.location)
         now = stamp(location)
+        # The same commit: nothing in the record can have changed.
         if entry.record is not None and now and now == entry.stamp:
             return entry
         try:

@@ -107,6 +107,7 @@ class AlertRules(Part):
         return {} if self._controls is None else self._controls.rules.states()
 
     def _try(self, message: TryRule) -> None:
+        # Requests come while a number is typed; those that are out of date by now are skipped.
         if message is not self._asked or self._controls is None:
             return
         steps: list[int] = []
@@ -130,6 +131,7 @@ class AlertRules(Part):
 def _row(rule: Rule) -> RuleRow:
     return {
         "name": rule.name,
+        # The docstring of the condition is the rule's description, so that both cannot differ.
         "summary": (inspect.getdoc(rule.condition) or "").partition("\n")[0],
         "severity": rule.severity,
         "explained_by": list(rule.explained_by),

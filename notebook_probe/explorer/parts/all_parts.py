@@ -76,6 +76,7 @@ class AllParts:
 
     def news(self, seen: Seen) -> Iterator[Frame]:
         """Yield the messages that the views do not have yet, each with its buffers."""
+        # One part that fails must not take the others with it.
         for part in self._parts:
             try:
                 state, frames = part.state(seen), part.frames()

@@ -200,6 +200,7 @@ class Breaks(Part):
         if controls is None:
             return {"live": False, "rows": [], "held": None, "traceback": "", "trial": None}
         infos = controls.breakpoint_infos()
+        # Several breakpoints may hold; the panel shows the step at which the last one paused.
         steps = [info.last_step for info in infos if info.holds]
         held = {"text": head.held, "step": max(steps, default=-1)} if head.held else None
         return {
@@ -217,6 +218,8 @@ class Breaks(Part):
         if asked is None:
             return None
         if last is not None and last[0] == asked:
+            # Answered from the last trial while it is young: a growing run would be read at each
+            # refresh.
             is_young = time.monotonic() - last[2] < TRIAL_S
             if is_young or last[1] == revision:
                 return last[3]
@@ -234,6 +237,7 @@ class Breaks(Part):
         found = None
         if asked.condition is not None:
             rows = zip(steps.tolist(), values.tolist(), strict=True)
+            # A breakpoint compares one number: a series of vectors never pauses.
             found = would_pause(asked.condition, rows) if values.ndim == 1 else []
         finite = values[np.isfinite(values)]
         return {

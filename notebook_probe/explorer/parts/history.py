@@ -123,6 +123,7 @@ class CheckpointHistory(Part):
         self._is_gone = partial(_is_gone, source.location, controls is not None)
         self._n_events = -1
 
+    # The files of checkpoints are looked up on disk, so only with news or after a while.
     def state(self, seen: Seen) -> Mapping[str, Any] | None:
         n_events = len(self._source.events)
         if n_events != self._n_events:
@@ -162,6 +163,7 @@ class CheckpointHistory(Part):
 
 def _n_steps(source: Source) -> int:
     rows = ((one, one.n_rows) for one in source.streams.values())
+    # Steps count from 0: the last one plus one is the number of completed updates.
     return max((int(one.steps(n - 1, n)[0]) + 1 for one, n in rows if n), default=0)
 
 
@@ -190,6 +192,7 @@ def _row(event: Event, is_gone: Callable[[str], bool]) -> CheckpointRow | None:
 
 
 def _count(number: object) -> int:
+    # Beyond 2**53 a browser's numbers, which are doubles, are no longer exact.
     if not (is_whole(number) and 0 <= number < 2**53):
         raise ValueError(f"{number!r:.80} is no count")
     return number
@@ -204,11 +207,13 @@ def _is_gone(location: str, is_live: bool, path: str) -> bool:
     """
     if "://" in path or path.startswith(("\\\\", "//")):
         return False
+    # A live run has written the path itself.
     if is_live:
         return not Path(path).exists()
     place = local_path(location)
     if place is None:
         return False
+    # A record may have been moved with its folder; paths outside of it are not looked up.
     folder = place.absolute().parent
     found = Path(os.path.normpath(folder / path))
     return found.is_relative_to(folder) and not found.exists()

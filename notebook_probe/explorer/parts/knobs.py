@@ -122,6 +122,7 @@ class Knobs(Part):
 
     def _look_for_changes(self) -> None:
         events = self._source.events
+        # Only events since the last look: a record may have many thousands.
         for event in events[self._n_events :]:
             if _is_of_rate(event):
                 self._last = {"step": event.step, "text": event.text}

@@ -21,6 +21,8 @@ def left_of(source: Source, controls: Controls | None) -> Source | None:
 
 def left_events(left: Source, source: Source) -> list[Event]:
     """Return the events of the parent branch that are not of this branch, too."""
+    # Both branches read the events before the fork from the same place, as equal but separate
+    # values.
     known = {*map(_key, source.events)}
     return [event for event in left.events if _key(event) not in known]
 

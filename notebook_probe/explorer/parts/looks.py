@@ -100,6 +100,7 @@ class LooksPart(Part):
         ]
 
     def hear(self, message: ShowLook) -> None:
+        # One request per view: a reader who steps through samples wants the last one only.
         self._wanted = [one for one in self._wanted if one["view"] != message["view"]]
         self._wanted.append(message)
 
@@ -109,6 +110,7 @@ class LooksPart(Part):
 
     def _kept(self) -> list[Look]:
         events = self._source.events
+        # Compared by number, as events are only appended.
         if self._known[0] != len(events):
             self._known = len(events), looks_of(events, lambda: self._source.blobs)
         return self._known[1]
@@ -121,6 +123,7 @@ class LooksPart(Part):
         try:
             look = by_step[wanted["step"]]
             blocks, buffers = _blocks(look, by_step.get(wanted["other"]), wanted["sample"])
+        # The event of a look may be known before its arrays are written, or outlive them.
         except (LookupError, OSError, ProbeError):
             return {**head, "blocks": [], "error": "it is not written yet, or not any more"}, []
         return {**head, "blocks": blocks, "error": ""}, buffers
@@ -157,6 +160,7 @@ def _blocks(
         blocks.append(block)
     flat = [part.ravel() for part in parts]
     buffer = np.concatenate(flat) if flat else np.empty(0, np.float32)
+    # A Float32Array has the byte order of the machine, which is little-endian nearly everywhere.
     return blocks, [memoryview(buffer.astype("<f4").tobytes())]
 
 

@@ -34,8 +34,10 @@ def rate_hint(source: Source, after: int) -> RateHint | None:
         The step of the last change: what was recorded up to there was done with another rate.
     """
     ratio, common = _ratio_now(source, after), _common(source)
+    # The logarithm treats a third and threefold alike.
     if not ratio or not common or abs(math.log(ratio / common)) < math.log(WORTH_SAYING):
         return None
+    # Rounded first, so that the factor that is offered agrees with the ratio that is shown.
     rounded = float(f"{ratio:.2g}")
     return {"ratio": rounded, "common": common, "factor": common / rounded}
 
@@ -48,6 +50,7 @@ def _common(source: Source) -> float | None:
 
 def _ratio_now(source: Source, after: int) -> float | None:
     """Return the median over the layers of their last few ratios."""
+    # Medians twice: neither one odd layer nor one odd step decides.
     found = [
         last
         for stream in source.streams.values()
@@ -62,5 +65,6 @@ def _last(stream: StreamView, after: int) -> list[float]:
     start = max(0, stream.n_rows - N_ROWS)
     rows = stream.steps(start) > after
     values = stream.values(QUANTITY, start)[rows]
+    # A ratio of 0 belongs to a layer without updates, which no rate would change.
     columns = [column[np.isfinite(column) & (column > 0)] for column in values.T]
     return [float(np.median(column)) for column in columns if column.size]

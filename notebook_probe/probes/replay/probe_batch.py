@@ -78,6 +78,7 @@ class ProbeBatch:
         """Run ``model`` with ``parameters`` instead of the own ones; inside `untouched`."""
         self.random.set()
         own = {name: value.detach() for name, value in model.named_parameters()}
+        # Copies, as a forward may write into buffers, and into its inputs.
         buffers = {name: value.detach().clone() for name, value in model.named_buffers()}
         args, kwargs = copied(self.args), copied(self.kwargs)
         return functional_call(model, {**own, **buffers, **parameters}, args, kwargs)

@@ -60,10 +60,14 @@ class Heads:
         n_keys = (scores != -torch.inf).sum(-1)
         largest = scores.amax(-1)
         seeing = n_keys > 0
+        # Shifted by the largest score, as a softmax that cannot overflow. NaN for a query that sees
+        # no key, which over_queries leaves out.
         lower = scores.sub_(largest.unsqueeze(-1)).clamp_(min=LOWEST)
         weights = lower.exp()
         total = weights.sum(-1)
+        # H = ln Z - sum(p l): unlike -sum(p ln p), it takes no logarithm of a weight that is 0.
         entropy = total.log() - (weights * lower).sum(-1) / total
+        # MPS has no float64.
         wide = torch.float64 if scores.device.type != "mps" else torch.float32
 
         def over_queries(values: Tensor) -> Tensor:

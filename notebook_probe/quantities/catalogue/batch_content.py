@@ -45,6 +45,7 @@ class LabelEntropy:
     def update(self, batch_targets: Tensor) -> None:
         if batch_targets.is_floating_point() or batch_targets.is_complex():
             raise QuantityError(f"targets are {batch_targets.dtype}; class indices are expected")
+        # A copy, as the loop may write its next batch into the same memory.
         self._labels.append(batch_targets.detach().reshape(-1).clone())
 
     def compute(self) -> Tensor | None:
@@ -99,6 +100,8 @@ def hashes(tensor: Tensor) -> Tensor:
     words = rows.view(_WORDS[rows.element_size()])
     at_once = max(1, AT_ONCE // max(1, words.size(1)))
     factors = _factors(words.size(1), words.device)
+    # Products wrap modulo 2**64, where an odd factor can be inverted: a change of one word always
+    # changes the sum.
     return torch.cat([(part.long() * factors).sum(1) for part in words.split(at_once)])
 
 
@@ -111,6 +114,7 @@ def _factors(n: int, device: torch.device) -> Tensor:
 
 def _counts_of(values: Tensor, counted: Tensor) -> Tensor:
     """Count how often each distinct value occurs, with zeros, without waiting for the device."""
+    # torch.unique would wait for the device, as the size of its result depends on the values.
     order = values.argsort()
     ordered, counted = values[order], counted[order]
     place = torch.zeros_like(ordered)

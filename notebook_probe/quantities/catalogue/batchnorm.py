@@ -73,6 +73,7 @@ def running(
         raise UnreadableError(f"{type(module).__name__} {why}")
     mean, variance = _statistics(module)
     wide = torch.float64 if mean.device.type != "mps" else torch.float32
+    # Copied, since the module's next call updates them in place.
     return Running(mean.detach().to(wide, copy=True), variance.detach().to(wide).sqrt())
 
 
@@ -127,6 +128,8 @@ class BnVarTid:
     def update(self, input_channels: Channels, output_running: Running) -> None:
         self._last = output_running
         if input_channels.n_rows > 1:
+            # Unbiased, as BatchNorm keeps it in running_var, although it normalizes by the biased
+            # variance.
             squares = input_channels.squares / (input_channels.n_rows - 1)
             self._deviations.append(squares.sqrt())
 

@@ -120,6 +120,7 @@ class SignFlipCount(_Pair):
     """
 
     def update(self, weight: Tensor) -> None:
+        # A sign takes one byte per weight between two steps, the weight itself four.
         self.keep(components(weight).sign().to(torch.int8))
 
     def compute(self) -> Tensor | None:
@@ -140,6 +141,7 @@ class SignFlips(_Pair):
     """
 
     def update(self, weight: Tensor) -> None:
+        # A sign takes one byte per weight between two steps, the weight itself four.
         self.keep(components(weight).sign().to(torch.int8))
 
     def compute(self) -> Tensor | None:

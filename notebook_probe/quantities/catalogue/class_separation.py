@@ -58,11 +58,14 @@ def neural_collapse_nc1(output: Tensor, batch_targets: Tensor, module: nn.Module
         return rows.new_tensor(torch.nan)
     means = torch.zeros(len(counts), rows.size(1), dtype=rows.dtype)
     means = means.index_add_(0, classes, rows) / counts[:, None]
+    # pinv(S_B) by the singular vectors of the class means: S_B itself is as wide as the layer, and
+    # squaring would lose half of the digits.
     _, stretch, axes = torch.linalg.svd(
         (means - rows.mean(0)) / len(counts) ** 0.5, full_matrices=False
     )
     if not stretch[0] > 0:
         return rows.new_tensor(torch.nan)
+    # Means of C classes span at most C - 1 directions; the others hold rounding errors only.
     kept = stretch > stretch[0] * 1e-10
     within = ((rows - means[classes]) @ axes[kept].T) / stretch[kept]
     return within.square().sum(1).mean() / len(counts)
@@ -90,9 +93,12 @@ def linear_probe_accuracy(output: Tensor, batch_targets: Tensor, module: nn.Modu
     if len(rows) < 4 or not rows.isfinite().all():
         return rows.new_tensor(torch.nan)
     wanted = nn.functional.one_hot(classes).double()
+    # The mean of the known half only: the other half must stay unseen until it is judged.
     middle = rows[::2].mean(0)
     known, new = rows[::2] - middle, rows[1::2] - middle
+    # The dual form: as many unknowns as samples, however wide the layer is.
     inner = known @ known.T
+    # Equal rows make the matrix singular, so there must always be some ridge.
     inner += torch.eye(len(known)) * (RIDGE * inner.trace().clamp(min=1e-30) / len(known))
     level = wanted[::2].mean(0)
     guesses = new @ known.T @ torch.linalg.solve(inner, wanted[::2] - level) + level

@@ -72,6 +72,7 @@ class El2n(_Mean):
 
     def of(self, found: Labelled) -> Tensor:
         off = found.logits.softmax(-1)
+        # p - onehot(y) in place, without a second tensor of that size.
         off.scatter_add_(1, found.labels[:, None], torch.full_like(off[:, :1], -1.0))
         return off.norm(dim=-1)
 
@@ -101,6 +102,8 @@ class Ece:
             if self._bins is None:
                 wide = sure.dtype if sure.device.type == "mps" else torch.float64
                 self._bins = torch.zeros(3, BINS, dtype=wide, device=sure.device)
+            # Bins are open below and closed above, as in the source. A NaN must fall into some bin,
+            # which then makes the result NaN.
             place = (torch.nan_to_num(sure) * BINS).ceil().long().clamp(1, BINS) - 1
             rows = torch.stack([torch.ones_like(sure), sure, found.is_right.to(sure.dtype)])
             rows = torch.where(found.counts, rows, 0.0)

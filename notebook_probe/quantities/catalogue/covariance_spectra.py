@@ -69,6 +69,7 @@ def input_cov_condition(input_spectrum: Spectrum) -> Tensor:
     """
     largest, _ = input_spectrum.leading
     if input_spectrum.is_singular:
+        # 0 * NaN stays NaN, so that broken inputs are not reported as ill-conditioned.
         return (0 * largest).where(largest.isnan(), torch.inf)
     smallest = input_spectrum.eigenvalues[-1]
     return (largest / smallest).where(smallest != 0, torch.inf)

@@ -43,6 +43,8 @@ def sharpness(landscape: Landscape) -> float:
     With momentum, Adam or small batches the limit is another one. Of a small probe batch it is
     larger than of all data. BatchNorm is evaluated with its running statistics.
     """
+    # The same start at every step, drawn on the host: the series has no noise of the method, and
+    # every device gives the same.
     start = torch.randn(landscape.size, generator=_generator())
     return lanczos(landscape.product, start.to(landscape.position))
 
@@ -90,6 +92,7 @@ def tic_trace(landscape: Landscape) -> Tensor:
 
 def _check_mean(losses: Tensor, landscape: Landscape) -> None:
     """Raise unless a batch's loss is the mean of its samples' losses, apart from rounding."""
+    # Losses of single samples are summed in another order than those of the batch.
     rounding = torch.finfo(landscape.point[0].dtype).eps ** 0.5 * losses.abs().mean()
     if (losses.mean() - landscape.value).abs() > rounding:
         raise UnreadableError(
@@ -159,6 +162,7 @@ def _alpha(rise: float, first: float, last: float) -> float | None:
     """
     measured = np.array([0.0, rise, first, last])
     (_, b, c), *_ = np.linalg.lstsq(PARABOLA, measured)
+    # Without a minimum ahead, or on a flat line, there is no parabola to place the step on.
     return None if c <= 0 or b == 0 else float(-2 * c / b - 1)
 
 

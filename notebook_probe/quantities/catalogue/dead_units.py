@@ -95,6 +95,7 @@ class _DeadUnits:
         if self._largest is None:
             return None
         is_dead = (self._largest <= self.threshold).double()
+        # NaN <= 0 is False, which would count a broken unit as alive.
         return is_dead.where(~self._largest.isnan(), torch.nan).mean()
 
 
@@ -185,5 +186,6 @@ def dormant_fraction(output_magnitudes: Magnitudes) -> Tensor:
     """
     size = output_magnitudes.sums
     usual = size.mean()
+    # All zero or infinite: no usual size to compare with.
     known = (usual > 0) & (usual < torch.inf)
     return (size / usual <= DORMANT).double().mean().where(known, torch.nan)

@@ -117,6 +117,7 @@ def _bins_here(values: Tensor, found: Extremes) -> Tensor:
     if is_single and TINY < (high - low) / MOST_BINS < HUGE:
         counts[:] = quiet.run(_by_quotients, kept, low, high)
     else:
+        # A constant gets a range of width 1 around it, as np.histogram does.
         ends = (low - 0.5, high + 0.5) if low == high else (low, high)
         counts[:n_bins] = _by_edges(kept.astype(np.float64, copy=False), *ends, n_bins)
     return torch.from_numpy(counts)
@@ -138,9 +139,11 @@ def _by_quotients(values: Singles, low: float, high: float) -> Counts:
         piece = values[start : start + size]
         q, r, p, near = (one[: len(piece)] for one in (quotient, nearest, place, is_near))
         np.multiply(np.subtract(piece, low, out=q), scale, out=q)
+        # The quotient is not negative, so that the cast rounds down.
         np.copyto(p, q, casting="unsafe")
         np.less(np.abs(np.subtract(q, np.rint(q, out=r), out=r), out=r), MARGIN, out=near)
         found = np.flatnonzero(near)
+        # Elements near an edge go to an extra bin, and are counted once more by the edges below.
         p[found] = MOST_BINS
         counts += torch.bincount(torch.from_numpy(p), minlength=MOST_BINS + 1).numpy()[:-1]
         close.append(piece[found])
@@ -163,6 +166,7 @@ def _bins_there(values: Tensor, found: Extremes) -> Tensor:
     )
     n_bins = _n_bins(values.numel() - found.counts.sum())
     counts = torch.zeros(MOST_BINS + 1, dtype=torch.float64, device=values.device)
+    # In pieces, as the float64 intermediates are several times the size of the tensor.
     for piece in values.split(PIECE):
         places = _places(piece.double(), low, (high - low) / n_bins, n_bins)
         counts.index_add_(0, places, torch.ones_like(places, dtype=torch.float64))

@@ -68,4 +68,5 @@ def router_load_entropy(output_winners: Winners) -> Tensor:
     """
     counts = output_winners.counts
     share = counts / counts.sum()
+    # xlogy counts an unused expert as 0 ln 0 = 0.
     return -torch.special.xlogy(share, share).sum() / torch.log(torch.tensor(float(len(counts))))

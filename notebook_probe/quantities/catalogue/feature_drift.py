@@ -65,6 +65,7 @@ class FeatureDrift(_AgainstFirst):
     """
 
     def compare(self, first: Tensor, now: Tensor) -> Tensor:
+        # abs() first, as the output may be complex.
         return (now - first).abs().double().square().mean().sqrt()
 
 
@@ -93,4 +94,5 @@ class CkaToReference(_AgainstFirst):
         return rows @ rows.T
 
     def compare(self, first: Tensor, now: Tensor) -> Tensor:
+        # ||A'B||_F^2 = sum(AA' * BB'): the matrices are as wide as the batch, not as the layer.
         return (first * now).sum() / (first.norm() * now.norm())

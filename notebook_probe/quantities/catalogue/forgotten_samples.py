@@ -32,6 +32,7 @@ class ForgettingEvents:
     """
 
     def __init__(self) -> None:
+        # One byte for each sample of the data set.
         self._last = torch.zeros(0, dtype=torch.uint8)
         self._is_whole = True
 
@@ -64,6 +65,7 @@ class ForgettingEvents:
 
     def _make_room(self, n: int, device: torch.device) -> None:
         last = sent(self._last, device)
+        # At least doubled, so that indices that rise one by one do not copy it each time.
         more = torch.full((max(0, max(n, 2 * len(last)) - len(last)),), UNSEEN, device=device)
         self._last = torch.cat([last, more.to(torch.uint8)]) if n > len(last) else last
 

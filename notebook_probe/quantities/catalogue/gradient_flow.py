@@ -32,12 +32,14 @@ def grad_depth_slope(each_grad_sumsq: Sequence[Stat | None]) -> float:
     gradients that vanish on their way back: `output_grad_norm` shows these alone.
     """
     layers = enumerate(reversed(each_grad_sumsq))
+    # A gradient of exactly 0 has no logarithm and would turn the line.
     known = [(k, one.sumsq) for k, one in layers if one is not None and one.sumsq != 0]
     if len(known) < 2:
         raise UnreadableError("fewer than two layers there have a gradient that is not zero")
     depth, sumsq = np.array(known).T
     with np.errstate(invalid="ignore"):
         away = depth - depth.mean()
+        # Half of the logarithm of the squares is that of the norm.
         return float(away @ (0.5 * np.log10(sumsq)) / (away @ away))
 
 

@@ -50,9 +50,11 @@ def _micro(grad_micro: Stat, grad_raw: Stat) -> _Micro | None:
 
     Gradients that were scaled, or divided by the number of micro-batches, give the same ratios.
     """
+    # A remainder shows that some micro-batch gave a parameter no gradient.
     n, left = divmod(grad_micro.n, grad_raw.n or math.nan)
     if not n >= 2 or left or not math.isfinite(grad_micro.sumsq + grad_raw.sumsq):
         return None
+    # grad_raw is the sum over micro-batches, so that the square of its mean is 1 / n^2 of it.
     return _Micro(n, grad_micro.sumsq / n, grad_raw.sumsq / n**2)
 
 
@@ -97,6 +99,8 @@ class GradientNoiseScale:
     def update(self, grad_micro_sumsq: Stat, grad_raw_sumsq: Stat) -> None:
         micro = _micro(grad_micro_sumsq, grad_raw_sumsq)
         if micro is not None:
+            # Both are averaged before they are divided, as in the source: ratios of single steps
+            # are biased.
             self.noise += (1 - self.DECAY) * (micro.noise - self.noise)
             self.signal += (1 - self.DECAY) * (micro.signal - self.signal)
             self.n_missing = max(0, self.n_missing - 1)
@@ -124,6 +128,7 @@ def norm_test(grad_micro_sumsq: Stat, grad_raw_sumsq: Stat) -> float:
         raise UnreadableError("no two micro-batches to compare: one backward, or broken gradients")
     if not micro.all:
         return math.nan
+    # The unbiased estimate of the noise may be negative.
     return root(max(0.0, micro.noise) / micro.n / micro.all)
 
 
@@ -189,4 +194,5 @@ class OrthogonalityTest(_Spread):
 
     def compute(self) -> Tensor | None:
         shares = self.shares()
+        # Rounding may leave the difference just below 0.
         return None if shares is None else shares[1].clamp(min=0).sqrt()

@@ -103,6 +103,8 @@ class Histogram:
         exponent = exponent.to(self.counts.device)
         place = torch.arange(N_COUNTS, device=self.counts.device)
         own = self._exponent_on(self.counts.device)
+        # A range wider by more octaves has everything in its two middle bins, so a shift is enough
+        # up to there.
         octaves = (exponent - own).clamp(max=OCTAVES + 1)
         wider = (((place - HALF) >> octaves) + HALF).where(place != NONFINITE, NONFINITE)
         return torch.zeros_like(self.counts).index_add_(0, wider, self.counts)
@@ -145,7 +147,9 @@ def _on_cpu(values: npt.NDArray[Any]) -> Histogram:
     low, high = _ends(values)
     if not (math.isfinite(low) and math.isfinite(high)) or max(-low, high) >= 2.0**HIGHEST:
         return _on_device(torch.from_numpy(values))
+    # frexp gives the exponent of the smallest power of two above the magnitude.
     exponent = max(math.frexp(max(-low, high, TINY))[1], LOWEST)
+    # Scaling by a power of two is exact, so that no value crosses an edge.
     scale = values.dtype.type(2.0 ** (OCTAVES - exponent))
     vanishing = low < 0 and scale < 1
     buffer, places = np.empty(PIECE, values.dtype), np.empty(PIECE, np.int8)
@@ -159,6 +163,7 @@ def _on_cpu(values: npt.NDArray[Any]) -> Histogram:
         np.copyto(key, scaled, casting="unsafe")
         if lost is not None:
             key -= lost
+        # As uint8, since bincount takes no negative numbers: -32 is place 224.
         by_place += torch.bincount(torch.from_numpy(key.view(np.uint8)), minlength=256).numpy()
     counts = np.zeros(N_COUNTS, np.int64)
     counts[:HALF], counts[HALF:NONFINITE] = by_place[-HALF:], by_place[:HALF]
@@ -176,6 +181,7 @@ def _ends(values: npt.NDArray[Any]) -> tuple[float, float]:
 def _on_device(values: Tensor) -> Histogram:
     """Count values of any kind, without ever waiting for the device."""
     finite = values.isfinite()
+    # The added number gives an empty tensor a maximum.
     sizes = torch.cat([values.abs().where(finite, 0), values.new_full((1,), TINY)])
     exponent = torch.frexp(sizes.amax())[1].long().clamp(LOWEST, HIGHEST)
     scaled = values * _power_of_two(OCTAVES - exponent)

@@ -56,6 +56,7 @@ def labelled(output: Tensor, targets: Tensor) -> Iterator[Labelled]:
     ([True, False, False], [True, True, False])
     """
     values, labels = readable(output), sent(targets.detach(), output.device)
+    # One logit per label is a binary prediction, whose labels may be floats.
     if values.numel() == labels.numel():
         blocks = class_blocks(values.reshape(-1, 1), 1)
     else:
@@ -66,6 +67,8 @@ def labelled(output: Tensor, targets: Tensor) -> Iterator[Labelled]:
     for logits in blocks:
         of_block = labels[start : start + len(logits)]
         start += len(logits)
+        # An ignored label (-100 in torch's losses) is outside; clamped below, it can be indexed
+        # anyway.
         counts = (of_block >= 0) & (of_block < logits.size(1))
         yield Labelled(logits, of_block.clamp(0, logits.size(1) - 1), counts)
 

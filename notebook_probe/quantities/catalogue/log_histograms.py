@@ -189,7 +189,10 @@ def _counts_on_cpu(bits: npt.NDArray[Any], form: _Format) -> Tensor:
         np.right_shift(unsigned, form.shift, out=keys, casting="unsafe", dtype=form.unsigned)
         by_key += _counts(keys, form.n_keys)
     counts = np.zeros(BINS.size, np.int64)
+    # Keys of one bin are contiguous, so one pass adds them up.
     counts[form.bins_by_key] = np.add.reduceat(by_key, form.first_keys)
+    # Keys of ordinary values decide the bin alone; only if the rare keys occur, are the bits read
+    # again.
     if any(map(by_key.item, form.shared)):
         for key, place, others in form.exceptions:
             found = (c.size - np.count_nonzero(others(c)) for c in chunks if by_key[key])
@@ -206,6 +209,7 @@ def _counts(keys: npt.NDArray[Any], n_keys: int) -> npt.NDArray[np.int64]:
             torch.from_numpy(keys), minlength=n_keys
         ).numpy()
         return alone
+    # Which byte of a pair comes first does not matter, as both places are added.
     pairs = keys[: keys.size - keys.size % 2].view(np.uint16).astype(np.int32)
     table = torch.bincount(torch.from_numpy(pairs), minlength=n_keys**2).numpy()
     table = table.reshape(n_keys, n_keys)
@@ -246,6 +250,7 @@ def _floats(tensor: Tensor) -> Tensor:
     """The same numbers in a type of `_FORMATS`: what is rounded stays within its bin."""
     if tensor.is_complex():
         wide = tensor.to(torch.complex128)
+        # hypot neither overflows nor underflows in between, as the root of a sum of squares would.
         return torch.hypot(wide.real, wide.imag)
     if tensor.dtype not in _FORMATS:
         return tensor.float()
@@ -254,6 +259,7 @@ def _floats(tensor: Tensor) -> Tensor:
 
 def _flat(tensor: Tensor) -> Tensor:
     """Return all elements in memory order, copied only where they are not dense in memory."""
+    # In memory order, a permuted tensor needs no copy; counts do not depend on the order.
     if not tensor.is_contiguous():
         order = sorted(range(tensor.dim()), key=tensor.stride, reverse=True)
         tensor = tensor.permute(order)

@@ -62,8 +62,10 @@ class LossEma:
         self.n_missing = FORGOTTEN
 
     def update(self, logged_loss: float) -> None:
+        # One infinite loss would make every later average infinite.
         if math.isfinite(logged_loss):
             self.n, self.n_missing = self.n + 1, max(0, self.n_missing - 1)
+            # 1 / n at first: a plain mean, without the bias of an average that starts at 0.
             weight = max(SLOWEST, 1 / self.n)
             self.mean = self.mean * (1 - weight) + logged_loss * weight
 
@@ -100,6 +102,7 @@ class LossSpikeScore:
     def update(self, logged_loss: float) -> None:
         score = self._score(logged_loss)
         self._scores += [] if score is None else [score]
+        # A NaN among the past losses would make every median NaN.
         if math.isfinite(logged_loss):
             self._past.append(logged_loss)
 
@@ -109,6 +112,8 @@ class LossSpikeScore:
         if len(self._past) < self._fewest:
             return None
         middle = median(self._past)
+        # 1.4826 MAD estimates the standard deviation of normal noise, and one spike does not raise
+        # it.
         spread = 1.4826 * median(abs(past - middle) for past in self._past)
         return (loss - middle) / spread if spread > 0 else None
 

@@ -31,12 +31,14 @@ class _Running:
 
     def add(self, gradient: Tensor) -> None:
         self.n += 1
+        # Welford's update: a difference of two large sums of squares would lose the small variance.
         away = gradient - self.mean
         self.mean.add_(away, alpha=1 / self.n)
         self.spread.addcmul_(away, gradient - self.mean)
 
     def signal(self) -> Tensor:
         """Sum of ``n (E g)^2 / Var g`` over the elements that differ, and their number."""
+        # Where all micro-batches agree exactly, mostly at 0, there is no noise to compare with.
         differ = self.spread != 0
         ratios = torch.where(differ, self.mean / self.spread.sqrt(), 0)
         total = dot(ratios, ratios) * (self.n * (self.n - 1))
@@ -134,6 +136,7 @@ class Stiffness(MicroBatchGradients):
             return None
         squares = added([torch.stack([dot(row, row) for row in rows]) for rows in parameters])
         total = added([_of_directions(rows, squares.sqrt()) for rows in parameters])
+        # ||sum of k unit vectors||^2 = k + 2 * (sum of the cosines of all pairs).
         return (total - k) / (k * (k - 1))
 
 

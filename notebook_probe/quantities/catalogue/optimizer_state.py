@@ -97,6 +97,7 @@ def adam_update_rms(
     """
     gradient = components(grad)
     usual = _unbiased(state_exp_avg_sq, state_step, group_betas[1]).sqrt_().clamp_(min=group_eps)
+    # The buffer of the denominator takes the quotient: no third tensor as large as the weight.
     return length(torch.div(gradient, usual, out=usual)) / math.sqrt(gradient.numel() or math.nan)
 
 
@@ -118,6 +119,7 @@ def moment_ratio(
     """
     first = length(components(state_exp_avg)) / _begun(state_step, group_betas[0])
     second = components(state_exp_avg_sq).sum(dtype=torch.float64)
+    # Squares are summed in float64, as float32 loses the many small ones.
     return first / (second / _begun(state_step, group_betas[1])).sqrt()
 
 
@@ -152,6 +154,8 @@ class Scaler:
 
     def next(self) -> tuple[float, float]:
         """Return its scale and its clean updates after the step, if the next is not skipped."""
+        # The rule of torch.amp.GradScaler: back off after an overflow, grow after an interval
+        # without.
         scale, n_clean = float(self.scale), float(self.n_clean) + 1
         if self.n_overflows:
             return scale * self.backoff, 0.0
@@ -162,6 +166,7 @@ class Scaler:
         change = float(self.scale) / expected[0]
         if self.n_clean or not 0 < change < 1:
             return 0
+        # The scale is a power of the backoff apart, if updates were skipped between two steps.
         times = math.log(change, self.backoff)
         return round(times) if math.isclose(times, round(times), rel_tol=1e-6) else 0
 
@@ -253,4 +258,5 @@ def _unbiased(average: Tensor, step: Tensor, beta: float) -> Tensor:
 
 def _begun(step: Tensor, beta: float) -> Tensor | float:
     """Return the sum of the weights of a running average that began at zero."""
+    # float() of a tensor on a device would wait for the device.
     return 1.0 - beta ** (float(step) if step.is_cpu else step.double())

@@ -28,6 +28,7 @@ def channel_kurtosis(output_channels: Channels) -> Tensor:
     --------
     Right behind a norm layer it mirrors that layer's gain. Missing where all is zero.
     """
+    # Squares of mean squares: s^4 would overflow earlier in float32.
     power = output_channels.rms.square()
     return power.square().mean() / power.mean().square()
 

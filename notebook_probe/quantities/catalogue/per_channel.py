@@ -55,6 +55,8 @@ class Channels:
         mean = rows.mean(0)
         is_finite = mean.isfinite()
         if mean.is_cpu and bool(is_finite.all()):  # no device is waited for
+            # Differences from the mean, not the mean of squares: those cancel where the mean is
+            # large.
             return cls(len(rows), mean, rows.sub_(mean).square_().sum(0))
         sizes = rows.square().sum(0)
         squares = rows.sub_(mean).square_().sum(0)
@@ -70,6 +72,7 @@ class Channels:
                 f"no common mean"
             )
         n_rows = self.n_rows + other.n_rows
+        # The pairwise update of Chan et al., which does not subtract large sums either.
         shift, share = other.mean - self.mean, other.n_rows / n_rows
         between = shift.square() * (self.n_rows * share)
         is_finite = shift.isfinite()  # else one of the means is not
@@ -89,6 +92,7 @@ class Channels:
     @property
     def rms(self) -> Tensor:
         """Root of the mean square; infinite where a value is, NaN of a NaN and of no row."""
+        # The sum already holds the squares themselves where the mean is not finite.
         of_mean = torch.where(self.mean.isfinite(), self.mean.square(), 0.0)
         return (of_mean + self.squares / self.n_rows).sqrt()
 

@@ -177,9 +177,11 @@ def _nonfinite(stat: Stat) -> float:
 def _headroom(tensor: Tensor) -> Tensor | float:
     if not (tensor.is_floating_point() or tensor.is_complex()) or not tensor.numel():
         return math.nan
+    # The type before `readable` widens it: the question is what this type can hold.
     most, array = math.log2(torch.finfo(tensor.dtype).max), dense(tensor)
     if array is None:
         return most - readable(tensor).abs().amax().double().log2()
+    # Two reductions without a copy of all magnitudes.
     largest = max(abs(float(array.max())), abs(float(array.min())))
     return most - math.log2(largest) if largest else math.inf
 

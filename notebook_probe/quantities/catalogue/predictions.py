@@ -47,6 +47,7 @@ class Predictions:
         surprise = -logs.clamp(min=torch.finfo(logs.dtype).min)  # finite, as 0 ln 0 counts as 0
         return cls(
             len(logits),
+            # ln Z = z_k - ln p_k, taken at the largest logit; infinite logits would give inf - inf.
             total(top.where(top.isinf(), top - surest)),
             total((logs.exp() * surprise).sum(-1)),
             total(surest.exp()),

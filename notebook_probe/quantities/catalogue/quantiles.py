@@ -58,6 +58,7 @@ class Sample:
     def merge(self, other: Sample) -> Sample:
         """The sample of both together, of which none is kept more often."""
         pieces = [self, other]
+        # Sampled at one rate, or elements of the smaller tensor would count more often.
         rate = min((len(one.values) / one.n for one in pieces if one.n), default=1.0)
         joined = torch.cat([sampled_rows(one.values, round(rate * one.n)) for one in pieces])
         return Sample(self.n + other.n, sampled_rows(joined, MOST))
@@ -67,6 +68,7 @@ class Sample:
         if self._ordered is None:
             self._ordered = np.sort(self.values.cpu().numpy())
         ordered = self._ordered
+        # np.sort puts NaN last.
         if not len(ordered) or np.isnan(ordered[-1]):
             return np.full(len(levels), math.nan)
         ranks = levels * (len(ordered) - 1)
@@ -75,6 +77,7 @@ class Sample:
         )
         share = ranks % 1
         with np.errstate(invalid="ignore"):  # between two infinities
+            # Equal neighbors as they are: an infinity times a share of 0 would be NaN.
             return np.where(low == high, low, low * (1 - share) + high * share)
 
 

@@ -64,6 +64,7 @@ def effective_rank_share(output_spectrum: Spectrum) -> Tensor:
 
 def _entropy_rank(values: Tensor) -> Tensor:
     total = values.sum()
+    # The addend is that of RankMe; it keeps the logarithm finite.
     share = values / total + 1e-7
     return (-(share * share.log()).sum()).exp().where(total > 0, torch.nan)
 
@@ -169,6 +170,7 @@ class Saturation:
     def update(self, output_spectrum: Spectrum) -> None:
         seen = self._seen
         is_same = seen is not None and seen.mean.shape == output_spectrum.mean.shape
+        # Calls of another width cannot be pooled: the window starts again.
         self._seen = seen.merge(output_spectrum) if seen and is_same else output_spectrum
 
     def compute(self) -> Tensor | None:

@@ -67,9 +67,11 @@ class _Worst:
                 f"{len(indices)} indices for {len(losses)} losses; one of each per sample is "
                 f"expected"
             )
+        # One tensor, so that one sort moves both; indices are exact in float64.
         pairs = torch.stack([losses, indices.to(losses.dtype)])
         if self._pairs is not None:
             pairs = torch.cat([self._pairs, pairs], 1)
+        # A NaN loss counts as the worst; stable, so that of equal losses the first stay.
         order = torch.nan_to_num(pairs[0], nan=torch.inf).argsort(descending=True, stable=True)
         self._pairs = pairs[:, order[:N_WORST]]
 

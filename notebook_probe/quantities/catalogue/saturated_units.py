@@ -39,6 +39,7 @@ class Saturated:
 
 
 def _bounds(module: nn.Module | None) -> tuple[float, float] | None:
+    # Along the bases, so that subclasses of these activations are known, too.
     kinds = type(unwrapped(module)).mro()
     return next((LINEAR_PART[kind] for kind in kinds if kind in LINEAR_PART), None)
 

@@ -71,6 +71,7 @@ class StepTime:
         self._seconds.append(step_seconds)
 
     def compute(self) -> float | None:
+        # The median: saving a checkpoint or waiting once must not look like a slower step.
         return median(self._seconds) if self._seconds else None
 
 

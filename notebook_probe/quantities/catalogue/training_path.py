@@ -52,6 +52,7 @@ class _Path:
         self._is_lost = True
 
     def update(self, landscape: Landscape) -> None:
+        # On the host: eight more copies of the parameters may not fit on the device.
         here = landscape.position.cpu()
         if any(len(point) != len(here) for point in self._points.points):  # others are trained now
             self._points = PathPoints(MOST, PIECE)
@@ -94,6 +95,7 @@ class PathShares(_Path):
     def value_at(
         self, products: Tensor, points: PathPoints, here: Tensor, landscape: Landscape
     ) -> Tensor | None:
+        # Rounding may leave eigenvalues just below 0.
         squares = eigvalsh(products).clamp(min=0).flip(0)
         if not squares[0] > 0:
             return None
@@ -127,6 +129,7 @@ class LossLandscapePath(_Path):
         self, products: Tensor, points: PathPoints, here: Tensor, landscape: Landscape
     ) -> Tensor | None:
         squares, vectors = torch.linalg.eigh(products)
+        # A path along a line has no second direction; what is found there is rounding.
         if not squares[-2] > rounding(squares, here.norm(), here.dtype):
             return None
         device = landscape.point[0].device
@@ -139,5 +142,7 @@ def _reach(points: PathPoints, here: Tensor, own: Tensor) -> Tensor:
 
     Of the differences ``D = U S V'`` the coordinates are ``s u``, the direction is ``D' u / s``.
     """
+    # The sign of an eigenvector is arbitrary; fixed, so that the picture does not flip between
+    # steps.
     begins_above = own if own[0] >= 0 else -own
     return points.sum(here, begins_above * own.abs().max())

@@ -77,6 +77,7 @@ def _squares(products: Tensor) -> Tensor:
     if not _is_known(products):
         return torch.full_like(products.diagonal(), torch.nan)
     squares = eigvalsh(products)
+    # Products of rounded numbers leave tiny eigenvalues where there is no direction.
     return squares.masked_fill(squares <= ROUNDING * len(squares) * squares[-1:], 0.0)
 
 
@@ -94,6 +95,7 @@ def matrix(
     values = readable(tensor)
     wide = values.double() if values.device.type != "mps" else values
     rows = wide.reshape(len(wide), -1) if wide.dim() and wide.numel() else wide.reshape(1, -1)
+    # The smaller of W W' and W' W has the same squares, without the zeros of the larger.
     products = inner(rows.T if len(rows) < rows.shape[1] else rows)
     # What waits there until it is copied must be small: products are as large as the weight.
     return Matrix((products,)) if products.is_cpu else Matrix((), (_squares(products),))
@@ -159,10 +161,12 @@ def weight_alpha(weight_matrix: Matrix) -> float:
     Of a small layer it is a rough estimate, and a tail need not be a power law at all.
     """
     squares = weight_matrix.squares.double().cpu().numpy()
+    # The logarithm below needs positive values.
     tail = squares[squares > 0]
     if len(tail) < FEWEST or tail[0] == tail[-1]:
         return math.nan
     logs = np.log(tail)
+    # Every possible l_min is tried; the best has the least Kolmogorov-Smirnov distance.
     fits = [_power_law(logs[start:]) for start in range(len(logs) - 1)]
     return min(fit for fit in fits if fit is not None)[1]
 
@@ -173,5 +177,6 @@ def _power_law(logs: npt.NDArray[np.float64]) -> tuple[float, float] | None:
     if not above[-1]:
         return None
     decay = len(logs) / above.sum()
+    # expm1 keeps the digits near l_min, where both distributions are close to 0.
     found = np.arange(len(logs)) / len(logs)
     return float(np.abs(found + np.expm1(-decay * above)).max()), float(1 + decay)

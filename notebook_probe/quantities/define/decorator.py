@@ -34,6 +34,7 @@ def _same_definition(old: Quantity, new: Quantity) -> bool:
 
     In a notebook whatever is defined last counts, as for its functions, also under a new name.
     """
+    # A callable object has no qualified name, but its name in the registry.
     old_home, new_home = (
         (q.function.__module__, getattr(q.function, "__qualname__", q.name)) for q in (old, new)
     )
@@ -209,6 +210,7 @@ def define(
         combine,
         source,
         question,
+        # As dear as its dearest feature, unless the author knows better.
         cost or dearest(map(_cost, needed)),
         aliases,
         axis,
@@ -265,6 +267,7 @@ def _parameters(name: str, function: Callable[..., Any]) -> list[str]:
         signature = inspect.signature(function)
     except ValueError:
         raise QuantityError(f"{name} has no signature to read features from; wrap it") from None
+    # Parameters with defaults are settings, which nothing is looked up for.
     required = [one for one in signature.parameters.values() if one.default is one.empty]
     parameters = [one.name for one in required]
     for one in required:

@@ -37,6 +37,8 @@ class MeasuredFunction:
     def __call__(self, tensor: Any, module: nn.Module | None, wanted: frozenset[str]) -> Any:
         given = local(tensor.detach()) if isinstance(tensor, Tensor) else tensor
         kind = type(module), type(given), getattr(given, "ndim", 0), getattr(given, "dtype", None)
+        # Each kind of argument is tried on copies first: a function that writes in place is found
+        # before it can change the training.
         is_tried = kind in self._tried
         self._tried.add(kind)
         beside = {"tensor": given, "module": module}
@@ -45,6 +47,7 @@ class MeasuredFunction:
             lambda *given: self._guard(self._function, given, on_copies=not is_tried),
             [beside[one] for one in self._wanted],
         )
+        # A state of the user's class pools itself; anything else is pooled by `combine`.
         if callable(getattr(returned, "merge", None)):
             return returned
         return Pooled(tensor_of(f"reduction {self._name}", returned), self._combine)

@@ -41,6 +41,8 @@ def read_scalar(where: str, value: Any) -> Number:
         if value.numel() != 1 or value.is_complex():
             raise _refused(where, f"a tensor of shape {tuple(value.shape)} and {value.dtype}")
         value = value.detach().reshape(())
+        # A CPU tensor becomes a float at once; on a device it is cloned, as the loop may write over
+        # it, and is copied to the host later together with others.
         return float(value) if value.is_cpu else value.clone()
     if isinstance(value, Real | np.generic):
         return float(value)
@@ -81,6 +83,7 @@ def read_vector(where: str, value: Any, axis: Axis | PerChannel) -> Any:
             f"such as a histogram or quantiles of them"
         )
     if isinstance(vector, Tensor):
+        # A copy in either case, as the memory belongs to the training.
         return vector.double().numpy().copy() if vector.is_cpu else vector.clone()
     return np.array(vector, np.float64)
 
@@ -113,6 +116,7 @@ def read_array(where: str, value: Any) -> Any:
         )
     if isinstance(array, Tensor) and not array.is_cpu:
         return array.clone()
+    # Infinite in the record, which is the truth about a number that float32 cannot hold.
     with np.errstate(over="ignore"):  # beyond float32 is infinite
         return np.array(array.float().numpy() if isinstance(array, Tensor) else array, np.float32)
 
@@ -136,6 +140,7 @@ def _as_array(where: str, value: Any) -> Any:
 
 def _is_real(array: Any) -> bool:
     if isinstance(array, Tensor):
+        # Meta tensors have no values, quantized and sparse ones no plain memory to copy.
         has_values = not array.is_meta and array.layout is torch.strided and not array.is_quantized
         return has_values and not array.is_complex()
     return array.dtype.kind in "biuf"
@@ -150,6 +155,7 @@ def _mean(values: Sequence[float]) -> float:
 
 
 def _largest(values: Sequence[float]) -> float:
+    # max() of a list with NaN depends on the order.
     return max(values) if all(v == v for v in values) else math.nan  # NaN != NaN
 
 
@@ -163,6 +169,7 @@ COMBINE: dict[str, Callable[[Sequence[float]], float]] = {
     "max": _largest,
     "min": _smallest,
     "last": lambda values: values[-1],
+    # hypot of many: squares of float64 overflow only beyond 1e154.
     "rss": lambda values: math.sqrt(sum(value * value for value in values)),
 }
 """Mean, sum, extrema (NaN if one is), the last, and the root of summed squares for norms."""

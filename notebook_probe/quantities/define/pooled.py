@@ -21,6 +21,7 @@ TOGETHER: dict[Combine, Callable[[Tensor, Tensor], Tensor]] = {
     "max": torch.maximum,
     "min": torch.minimum,
     "last": lambda one, other: other,
+    # hypot(sqrt(a), sqrt(b)) without squares that overflow.
     "rss": torch.hypot,
 }
 """Element by element; NaN if one is, but for the last."""
@@ -40,6 +41,7 @@ class Pooled:
         if self.value.shape != other.value.shape:
             shapes = " and ".join(str(tuple(one.value.shape)) for one in (self, other))
             raise QuantityError(f"results of shapes {shapes} in one step cannot be pooled")
+        # Sums are kept while pooling and divided once: a mean of means would weigh late calls more.
         value = TOGETHER[self.combine](self.value, other.value)
         return Pooled(value, self.combine, self.n + other.n)
 
@@ -63,6 +65,7 @@ def tensor_of(where: str, returned: Any) -> Tensor:
         For anything else.
     """
     if isinstance(returned, Tensor) and not returned.is_complex():
+        # A copy, as the returned tensor may be a view of one that the training uses.
         wide = torch.float64 if returned.device.type != "mps" else torch.float32
         return returned.detach().to(wide, copy=True)
     if isinstance(returned, Real):

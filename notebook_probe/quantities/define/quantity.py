@@ -64,6 +64,7 @@ class Quantity:
     """Bounds of a value, whatever the model; None where there is nothing to say."""
 
     def __post_init__(self) -> None:
+        # The dataclass is frozen, and `help(quantity)` should show the function's text.
         object.__setattr__(self, "__doc__", self.function.__doc__)
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
@@ -100,6 +101,7 @@ class Quantity:
     @cached_property
     def pools(self) -> bool:
         """True if made of summaries, which are pooled exactly over a step before it is computed."""
+        # Mixed needs are refused when a quantity is made, so the first feature decides.
         return self.features[0].is_summary
 
     @cached_property

@@ -113,6 +113,7 @@ def reduction(
             derive(Derived(own, Worked(own, function), needs, cost or dearest(costs)))
         else:
             measure = MeasuredFunction(own, function, wanted, combine)
+            # "sort" unless said otherwise: a user's function may do anything.
             made = Reduction((own,), measure, True, cost=cost or "sort", finish=finished)
             parts.add(own, made)
         return function
@@ -160,6 +161,8 @@ def _parameters(name: str, function: Callable[..., Any]) -> tuple[str, ...]:
                 f"{near(asked, (*OF_A_TENSOR, *parts))}; allowed: tensor, module beside it, or "
                 f"other reductions"
             )
+    # Either the tensor or results of others: the second kind runs after pooling, when tensors are
+    # gone.
     if ("tensor" in names) == any(one not in OF_A_TENSOR for one in names) or (
         "module" in names and "tensor" not in names
     ):

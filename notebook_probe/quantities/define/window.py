@@ -133,6 +133,8 @@ def window_quantity(
         if missing:
             raise QuantityError(f"{own}: the class has no {missing[0]}(); {', '.join(METHODS)}")
         try:
+            # An instance, as `update` may be set in __init__, and to find now what would fail at
+            # each probe.
             update = kind().update
         except Exception as error:
             raise QuantityError(
@@ -154,6 +156,7 @@ def window_quantity(
             usual=usual,
             bounds=bounds,
         )
+        # Each parameter below a place has a window, and only the class knows how to join them.
         if made.is_of_all and not callable(getattr(kind, "merge", None)):
             raise QuantityError(f"{own}: the class has no merge(other), for {EACH}... needs one")
         quantities.add(made.name, made, made.aliases)

@@ -15,6 +15,7 @@ __all__ = ["Floats", "components", "dense", "local", "readable", "sent", "tallie
 
 Floats: TypeAlias = npt.NDArray[np.float32]
 
+# Exact types: subclasses may change what their operations do, or hold no memory (DTensor).
 _PLAIN = (Tensor, torch.nn.Parameter)
 _FLOAT32 = np.dtype(np.float32)
 
@@ -30,9 +31,11 @@ def dense(tensor: Tensor) -> Floats | None:
         array = (tensor.detach() if tensor.requires_grad else tensor).numpy()
     except (RuntimeError, TypeError):  # on an accelerator, sparse, half, without values, ...
         return None
+    # By identity: numpy has one float32 dtype of the native byte order, and comparing takes longer.
     if array.dtype is not _FLOAT32:
         return None
     if not array.flags.c_contiguous:
+        # Sorted by stride, axes are in memory order: channels-last tensors become contiguous views.
         order = sorted(range(array.ndim), key=array.strides.__getitem__, reverse=True)
         array = array.transpose(order)
         if not array.flags.c_contiguous:
@@ -53,6 +56,7 @@ def readable(tensor: Tensor) -> Tensor:
         A tensor that holds no values, or of a kind that torch cannot convert.
     """
     kind = type(tensor)
+    # FakeTensor is in torch._subclasses: tracing compilers and exporters call hooks with it.
     if tensor.is_meta or kind.__module__.startswith("torch._subclasses"):
         raise UnreadableError(f"{_described(tensor)} holds no values")
     try:
@@ -94,6 +98,7 @@ def _strided(tensor: Tensor) -> Tensor:
         return torch.cat([part.reshape(-1) for part in tensor.unbind()])
     if tensor.is_quantized:
         return tensor.dequantize()
+    # Coalesced, or an index that occurs twice would count as two elements.
     if tensor.is_sparse:
         tensor = tensor.coalesce()
     return tensor if tensor.layout is torch.strided else tensor.to_dense()
@@ -103,7 +108,9 @@ def _real(tensor: Tensor) -> Tensor:
     if tensor.is_complex():
         tensor = tensor.abs()
     if tensor.is_floating_point():
+        # Narrower types round or overflow in sums.
         return tensor.float() if tensor.dtype.itemsize < 4 else tensor
+    # float32 cannot hold integers of 32 bits and more exactly.
     return tensor.double() if tensor.dtype.itemsize >= 4 else tensor.float()
 
 

@@ -48,9 +48,12 @@ class Attention(ABC):
         [torch.Size([2, 4, 3, 3])]
         """
         n_items, n_heads, n_queries, n_keys = self.shape
+        # The whole matrix of scores is what fused kernels avoid; it must not come back for a
+        # measurement.
         most, row = PIECE if self.is_cpu else DEVICE_PIECE, max(1, n_heads * n_keys)
         some_queries = _slices(n_queries, most // row)
         some_items = _slices(n_items, most // (row * max(1, n_queries)))
+        # All queries of some items if they fit, else some queries of one item.
         for items, queries in product(some_items, some_queries):
             yield self._piece(items, queries)
 
@@ -107,11 +110,13 @@ class Products(Attention):
 
     def _piece(self, items: slice, queries: slice) -> Tensor:
         query, key = _wide(self.query[items, :, queries]), _wide(self.key[items])
+        # Grouped-query attention: several query heads share a key head, without repeating the keys.
         shared = query.unflatten(1, (key.shape[1], -1))
         scores = (shared @ key.unsqueeze(2).mT).flatten(1, 2) * self.scale
         if self.mask is not None:
             scores = _masked(scores, self.mask[items, :, queries])
         if self.is_causal:
+            # A causal mask counts from the first query and key, as torch's `is_causal` does.
             later = scores.new_full(scores.shape[-2:], -torch.inf).triu_(1 + queries.start)
             scores += later
         return scores
@@ -139,6 +144,7 @@ class GivenScores(Attention):
 
     def _piece(self, items: slice, queries: slice) -> Tensor:
         scores = self.scores[items, :, queries]
+        # A copy in any case, as Heads.of overwrites what it gets.
         copy = scores.to(torch.promote_types(scores.dtype, torch.float32), copy=True)
         return copy.masked_fill_(scores <= _hidden(scores), -torch.inf)
 
@@ -154,6 +160,7 @@ def _four(tensor: Tensor) -> Tensor:
         raise UnreadableError("attention over nested tensors cannot be read")
     while tensor.dim() < 3:
         tensor = tensor.unsqueeze(0)
+    # A single head is an axis of size 1.
     return tensor.unsqueeze(1) if tensor.dim() == 3 else tensor.flatten(0, -4)
 
 

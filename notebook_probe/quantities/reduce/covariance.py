@@ -102,7 +102,9 @@ def cov_eigs(matrix: Tensor) -> Tensor:
     largest = wide.abs().max()
     if (wide - wide.T).abs().max() > SAME * largest:
         raise QuantityError("cov_eigs: the matrix is not symmetric, as a covariance is")
+    # The mean of both halves: a solver reads one triangle only.
     found = eigvalsh((wide + wide.T) / 2).flip(0)
+    # Of the given type, not of the wider one: that is where the rounding happened.
     rounding = len(found) * torch.finfo(values.dtype).eps * found.abs().max()
     return found.masked_fill(found.abs() <= rounding, 0.0)
 

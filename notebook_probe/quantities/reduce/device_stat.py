@@ -138,6 +138,7 @@ def _pooled(rows: Sequence[tuple[int, Sequence[float]]], parts: Parts) -> Stat:
         totals, variances = next(by_sum), next(by_sum)
         stat.mean = sum(totals) / n
         stat.spread = sum(
+            # Sums about the common mean from those of each row: nothing large is subtracted.
             size * (variance + (total / size - stat.mean) ** 2)
             for size, total, variance in zip(sizes, totals, variances, strict=True)
         )
@@ -146,6 +147,7 @@ def _pooled(rows: Sequence[tuple[int, Sequence[float]]], parts: Parts) -> Stat:
     if "nonfinite" in parts:
         stat.n_nonfinite = sum(next(by_sum))
     if "largest" in parts:
+        # max() of a list with NaN depends on the order, and NaN has to win.
         stat.largest = max(next(by_sum), key=lambda value: math.inf if value != value else value)
     return stat
 
@@ -162,6 +164,7 @@ def _sums_of_rows(rows: Tensor, parts: Parts) -> Tensor:
     if "zeros" in parts:
         found.append(torch.linalg.vector_norm(wide, 0, dim=1))
     if "nonfinite" in parts:
+        # x - x is NaN where x is not finite, and 0 elsewhere; NaN counts as not zero.
         found.append(torch.linalg.vector_norm(wide - wide, 0, dim=1))
     if "largest" in parts:
         found.append(torch.linalg.vector_norm(wide, math.inf, dim=1))
@@ -191,6 +194,7 @@ def _reduced_at_once(flat: Tensor, parts: Parts) -> Iterator[_TensorRows]:
     if parts == _NORM:  # reads it where it is
         yield _TensorRows(_Reduced(_norms([flat])), 0, 1, flat.numel())
         return
+    # Rows of one length, so that one kernel reduces all of a slab.
     whole = flat.numel() - flat.numel() % ROW
     for start in range(0, whole, SLAB):
         rows = flat[start : min(start + SLAB, whole)].view(-1, ROW)
@@ -220,6 +224,7 @@ class _Gathering:
             if buffer is None or row == len(buffer):
                 return None
             self._n += 1
+            # Kernels on the same stream are ordered, so the copy needs no synchronization.
             buffer[row].copy_(flat)
             return row
 
@@ -240,8 +245,10 @@ def _on_stream(stream: torch.cuda.Stream | None, rows: Tensor, parts: Parts) -> 
     current = torch.cuda.current_stream(rows.device)
     with torch.cuda.stream(stream):
         sums = _sums_of_rows(rows, parts)
+    # A reader of the sums on another stream has to wait for the one that computed them.
     if stream != current:
         current.wait_stream(stream)
+        # Tells the allocator that the memory is in use on this stream, too.
         sums.record_stream(current)
     return sums
 
@@ -252,6 +259,7 @@ _gatherings: WeakValueDictionary[tuple[Any, ...], _Gathering] = WeakValueDiction
 
 def _gathered(flat: Tensor, parts: Parts) -> _TensorRows:
     stream = torch.cuda.current_stream(flat.device) if flat.is_cuda else None
+    # A row of another stream would have to be waited for, hence the stream in the key.
     key = flat.device, flat.dtype, flat.numel(), parts, stream
     gathering = _gatherings.get(key)
     row = None if gathering is None else gathering.add(flat)
@@ -297,6 +305,7 @@ def difference_stats(
 
     In float32 or wider: the difference of what is narrower is computed apart.
     """
+    # Subtracting in half precision would round the small differences that are asked for.
     if olds[0].dtype.itemsize < 4:
         return [
             device_stat(new.detach().float().sub_(old), parts)
@@ -304,7 +313,9 @@ def difference_stats(
         ]
     olds = [*olds]
     with torch.no_grad():
+        # In place and for all at once: one launch instead of one per parameter, and no new memory.
         torch._foreach_sub_(olds, [new.detach() for new in news])
+        # The sign matters to the mean alone.
         if "moments" in parts:
             torch._foreach_neg_(olds)
     return device_stats(olds, parts)

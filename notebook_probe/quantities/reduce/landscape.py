@@ -51,6 +51,7 @@ class Landscape:
         tell: Callable[[str], None] = lambda text: None,
         of_samples: Callable[[], Iterable[Loss]] = tuple,
     ) -> None:
+        # Leaves of a separate graph: gradients go here and never into the model's `.grad`.
         self.point = tuple(tensor.detach().requires_grad_() for tensor in point)
         self._loss, self._tell, self._of_samples = loss, tell, of_samples
         self._n_losses = self._n_products = 0
@@ -102,6 +103,7 @@ class Landscape:
 
         The mean over 64 vectors of random signs, always the same (Hutchinson).
         """
+        # The same vectors at every step: the estimate has a constant error instead of noise.
         generator = torch.Generator().manual_seed(0)
         is_exact = self.size <= N_VECTORS
         if is_exact:
@@ -109,6 +111,7 @@ class Landscape:
         else:
             vectors = 2.0 * torch.randint(0, 2, (N_VECTORS, self.size), generator=generator) - 1
         vectors = vectors.to(self.position)
+        # v'Hv sums many products, so it is added in float64.
         products = [vector.dot(self.product(vector)).double() for vector in vectors]
         return torch.stack(products).sum() / (1 if is_exact else N_VECTORS)
 
@@ -158,9 +161,11 @@ class Landscape:
     def _derive(self, create_graph: bool) -> tuple[Tensor, ...]:
         self._check()
         loss = self._evaluate(self.point)
+        # The loss is known from this pass, so `value` needs no other one.
         vars(self).setdefault("value", loss.detach().double())
         if not loss.requires_grad:
             raise UnreadableError("the loss of the probe batch does not depend on these parameters")
+        # Unused parameters have slope 0: a probe may be at a part that this batch does not reach.
         return torch.autograd.grad(
             loss, self.point, create_graph=create_graph, allow_unused=True, materialize_grads=True
         )

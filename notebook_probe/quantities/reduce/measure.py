@@ -115,8 +115,10 @@ def measure_difference(new: Tensor, old: Tensor, parts: frozenset[str]) -> Stat:
     subtracting piece by piece, whatever the caches hold.
     """
     array = dense(old)
+    # The strides must agree, since both are read in memory order.
     if array is None or new.dtype != old.dtype or new.stride() != old.stride():
         return measure(wide(new) - wide(old), parts)
+    # Into the kept copy: no other memory, and it is still in cache when it is measured.
     torch.sub(new.detach(), old, out=old)
     return _measure_array(array, parts)
 
@@ -159,6 +161,7 @@ def _measure_array(array: Floats, parts: frozenset[str]) -> Stat:
 
 def _finished(array: Floats, sums: _Sums, parts: frozenset[str]) -> Stat:
     sumsq, total, n_nonzero = sums
+    # Too small or zero: squares may have underflowed. Not finite: they overflowed, or elements are.
     if not SMALLEST < sumsq < math.inf and array.any():
         return quiet.run(_measure_again, array, parts)
     stat = Stat(array.size, sumsq, n_nonfinite=0)
@@ -169,6 +172,7 @@ def _finished(array: Floats, sums: _Sums, parts: frozenset[str]) -> Stat:
     if "zeros" in parts:
         stat.n_zero = array.size - n_nonzero
     if "largest" in parts and array.size:
+        # Two passes without a copy; `abs` would allocate one as large as the tensor.
         stat.largest = float(max(array.max(), -array.min())) + 0.0  # of -0.0
     return stat
 
@@ -200,6 +204,7 @@ def _sums_of_rows(array: _Array, parts: frozenset[str]) -> _Sums:
         squares += _dots(piece, piece)
         if sums:
             total += _dots(piece, _ONES)
+        # Compared first: count_nonzero is much faster on bools than on floats.
         if counts:
             n_nonzero += int(np.count_nonzero(piece != _ZERO))
     return squares, total, n_nonzero
@@ -207,6 +212,7 @@ def _sums_of_rows(array: _Array, parts: frozenset[str]) -> _Sums:
 
 def _dots(rows: _Array, others: _Array) -> float:
     """Return the sum of the products, each row's in float32, that of all rows in float64."""
+    # tolist() gives Python floats, so that the rows are added in float64.
     return sum(np.vecdot(rows, others).tolist())
 
 
@@ -217,6 +223,7 @@ def _moments(array: Floats, sumsq: float, total: float) -> tuple[float, float]:
         return math.nan, 0.0
     mean = total / size
     spread = sumsq - size * mean * mean
+    # Cancellation may have cost a factor of 20, about one digit; below that it is read again.
     if spread > 0.05 * sumsq:
         return mean, spread
     squares = rest = 0.0  # round the mean as it was found, whose own error is then corrected

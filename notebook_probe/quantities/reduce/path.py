@@ -41,6 +41,8 @@ class PathPoints:
         """Keep it, if it is its turn."""
         if self._n % self._stride == 0:
             if len(self.points) == self._most:
+                # Every second point is dropped when there is no room: the first stays, and spacing
+                # stays even.
                 self.points, self._stride = self.points[::2], 2 * self._stride
             self.points.append(point.cpu())
         self._n += 1

@@ -22,6 +22,8 @@ class _Quiet(threading.local):
     -inf
     """
 
+    # numpy's error state is a context variable: set once in a context of this thread, it applies to
+    # whatever runs there.
     def __init__(self) -> None:
         self.run = Context().run
         self.run(np.seterr, all="ignore")

@@ -117,6 +117,7 @@ Part: TypeAlias = "Reduction | Derived"
 
 def _same(old: Part, new: Part) -> bool:
     """Return whether a cell was run twice, as opposed to a second part of the same name."""
+    # In a notebook, a changed cell replaces what an earlier one defined.
     modules = {one.home.partition(":")[0] for one in (old, new)}
     return old.home == new.home or modules == {"__main__"}
 

@@ -32,6 +32,8 @@ __all__ = [
 BLOCK = 1 << 17
 """Elements of a block, where that makes enough rows: so much stays in the cache."""
 
+# Drawing without replacement needs a permutation of all; with so many entries, repetitions are
+# rare.
 SHUFFLED = 1 << 22
 """Number of entries from which drawing with replacement is as good."""
 
@@ -75,6 +77,7 @@ def _axis_of_kind(module: nn.Module | None, shape: Sequence[int]) -> int:
     return axis
 
 
+# Cached by the class: this is asked at every call of a module.
 @cache
 def _axis_of(kind: Any) -> int | None:
     return next((axis for kinds, axis in AXES.items() if issubclass(kind, kinds)), None)
@@ -158,6 +161,7 @@ def _along(values: Tensor, axis: int, extreme: Callable[..., Tensor]) -> Tensor:
 def refuse_indices(tensor: Tensor, module: nn.Module | None) -> None:
     """Raise UnreadableError for numbers that are row or class indices: none is the larger one."""
     is_looked_up = isinstance(unwrapped(module), nn.Embedding | nn.EmbeddingBag)
+    # torch has int64 for indices of rows and classes; their size means nothing.
     if tensor.dtype is torch.int64 or (is_looked_up and not tensor.is_floating_point()):
         raise UnreadableError(f"{tensor.dtype} numbers are indices, which have no channels")
 
@@ -178,11 +182,13 @@ def sample_blocks(tensor: Tensor, axis: int, dtype: torch.dtype) -> Iterator[Ten
     tensor = torch.atleast_2d(tensor)
     width = tensor.shape[axis]
     n_rows = max(4 * width, BLOCK // width)
+    # Channels are next to each other in memory: rows are plain slices.
     if tensor.stride(axis) == 1:
         rows = tensor.movedim(axis, -1).reshape(-1, width)
         for block in rows.split(n_rows):
             yield block.to(dtype, copy=True)
     else:
+        # Else channel by channel, as moving the axis would copy against the order of memory.
         columns = tensor.movedim(axis, 0)
         per_item = columns[0, 0].numel()
         for piece in columns.split(max(1, n_rows // per_item), dim=1):
@@ -207,6 +213,8 @@ def sampled_rows(values: Tensor, most: int) -> Tensor:
 
 @lru_cache(maxsize=32)
 def _places(n: int, of_them: int) -> Tensor:
+    # The seed depends on the size only: the same places at every step, so that values can be
+    # compared.
     generator = torch.Generator().manual_seed(n)
     if n <= SHUFFLED:
         return torch.randperm(n, generator=generator)[:of_them].clone()

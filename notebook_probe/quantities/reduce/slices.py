@@ -26,6 +26,7 @@ def evenly(n: int, low: float = -1.0, high: float = 1.0) -> tuple[float, ...]:
     >>> evenly(5)
     (-1.0, -0.5, 0.0, 0.5, 1.0)
     """
+    # Rounded, so that a coordinate is what is typed: 0.3, not 0.30000000000000004.
     return tuple(np.linspace(low, high, n).round(9).tolist())
 
 
@@ -77,11 +78,13 @@ def random_direction(
     """
     generator = torch.Generator().manual_seed(seed)
     for own in point:
+        # Drawn on the host: the same direction on every device.
         drawn = torch.randn(own.shape, generator=generator).to(own.device)
         if normalise == "filter" and own.dim() < 2:
             yield torch.zeros_like(drawn)
             continue
         axes = tuple(range(1 if normalise == "filter" else 0, own.dim()))
         lengths = torch.linalg.vector_norm(drawn, dim=axes, keepdim=True)
+        # float32 at least, as norms in half precision overflow beyond 65504.
         wanted = torch.linalg.vector_norm(own.detach().float(), dim=axes, keepdim=True)
         yield drawn * wanted / lengths

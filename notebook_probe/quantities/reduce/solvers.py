@@ -42,6 +42,7 @@ def inner(columns: Tensor) -> Tensor:
     if not columns.is_cpu:
         return columns.T @ columns
     array = columns.numpy()
+    # BLAS threads would compete with torch's, which are busy with the training.
     with one_thread(), np.errstate(all="ignore"):  # what is not finite is found in the result
         return torch.from_numpy(array.T @ array)
 
@@ -73,6 +74,7 @@ def largest_eigenvalue(matrix: Tensor) -> Tensor:
     return eigvalsh(matrix)[-1]
 
 
+# Cached and seeded: the same matrix gives the same number at every step.
 @cache
 def _start(n: int) -> npt.NDArray[np.float64]:
     return np.random.default_rng(0).standard_normal(n)
@@ -129,7 +131,9 @@ def lanczos(
         if step % every == 0 or beta <= nothing * abs(alpha):
             values, vectors = np.linalg.eigh(np.diag(diagonal) + np.diag(beside, -1))
             radius = np.abs(values).max()
+            # |beta * last component| is the residual of a Ritz pair, without another product.
             is_settled = beta * abs(vectors[-1, -1]) <= tolerance * radius
+            # A negligible beta: the start had no part in any further direction.
             if (is_settled and step >= LEAST_PRODUCTS) or beta <= nothing * radius:
                 return float(values[-1])
         beside.append(beta)

@@ -136,9 +136,12 @@ class Spectrum:
         # Cheaper than all of them, which a singular covariance is seldom asked for.
         alone = self.has_rows or (len(self.mean) >= LARGE and not self.needs_all)
         if alone and self._eigenvalues is None and self.n_rows > 1:
+            # float32 is enough here: the largest eigenvalue is the best conditioned one.
             products = inner(self.matrix.float().T) if self.has_rows else self.matrix
             trace = products.trace()
             total, rounding = float(trace), self.n_rows * float(self._of_constants())
+            # Else constant columns, or a scale beyond float32: the exact way decides what is
+            # rounding.
             if rounding < total and SINGLE[0] < total < SINGLE[1]:
                 largest = largest_eigenvalue(products)
                 return largest / (self.n_rows - 1), trace / (self.n_rows - 1)
@@ -157,6 +160,7 @@ class Spectrum:
 
     def _all_singular(self) -> Tensor:
         if self.has_rows:
+            # Uncentered again: RankMe's singular values are of the rows as they are.
             products = inner((self.matrix + self.mean).T)
         else:
             products = self.matrix + self.n_rows * torch.outer(self.mean, self.mean)

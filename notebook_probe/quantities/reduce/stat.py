@@ -42,6 +42,7 @@ class Stat:
         n = self.n + other.n
         if not self.n or not other.n:
             return other if other.n else self
+        # The update of Chan et al.: exact without sums of squares that would cancel.
         shift = other.mean - self.mean
         return Stat(
             n=n,

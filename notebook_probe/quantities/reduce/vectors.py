@@ -42,6 +42,7 @@ def cosine(one: Tensor, other: Tensor) -> Tensor:
     if arrays is None:
         return dot(one, other) / (length(one) * length(other))
     first, second = arrays
+    # Two roots, as the product of two sums of squares may overflow.
     lengths = math.sqrt(_product(first, first)) * math.sqrt(_product(second, second))
     found = _product(first, second) / lengths if lengths else math.nan
     return torch.tensor(found, dtype=torch.float64)
@@ -49,6 +50,7 @@ def cosine(one: Tensor, other: Tensor) -> Tensor:
 
 def _arrays(one: Tensor, other: Tensor) -> tuple[Floats, Floats] | None:
     """Return both as flat float32 views in one order, if possible."""
+    # In memory order, pairs of elements match only if the strides do.
     if one is not other and one.stride() != other.stride():
         return None
     first = dense(one)
@@ -58,6 +60,7 @@ def _arrays(one: Tensor, other: Tensor) -> tuple[Floats, Floats] | None:
 
 def _product(one: Floats, other: Floats) -> float:
     found = quiet.run(_by_rows, one, other)
+    # Else squares may have left the range of float32, or the vectors are at right angles.
     if SMALLEST < abs(found) < math.inf:
         return found
     return float(quiet.run(_by_rows, one.astype(np.float64), other.astype(np.float64)))

@@ -45,6 +45,7 @@ def frames(data: xr.Dataset, selection: Selected) -> Iterator[pd.DataFrame]:
     rows = selection.rows(steps)
     cells = sum(array.size for array in picked.data_vars.values()) // max(1, len(steps))
     window = max(1, WINDOW_VALUES // max(1, cells))
+    # One table at least: an empty one still tells the columns.
     for first in range(rows.start, max(rows.stop, rows.start + 1), window):
         part = picked.isel(step=slice(first, min(rows.stop, first + window)))
         tables = [_tidy(part, dims, kinds[dims], names, modules) for dims in kinds]
@@ -71,6 +72,7 @@ def _tidy(
     owners = [numbers[module] for module in part[OWNERS[dims[0]]].to_numpy().tolist()]
     codes = [names.index(name) for name in of_kind]
     at = {"element": column, **dict(zip(dims[2:], elements, strict=True))}
+    # Categories hold a small code for each row instead of a text.
     return pd.DataFrame(
         {
             "step": part["step"].to_numpy()[step],

@@ -114,8 +114,10 @@ def _annotate(target: Any, attrs: Mapping[str, Any]) -> None:
     """Set attributes; what netCDF has no type for is written as JSON."""
     for name, value in attrs.items():
         plain = isinstance(value, str | int | float) and not isinstance(value, bool)
+        # netCDF has no slash in names: it is between groups.
         safe = _text(name).replace("/", "_").replace("\\0", "_") or "_"
         key = f"{safe}_" if safe in RESERVED else safe
+        # The integers of netCDF have 64 bits.
         is_large = isinstance(value, int) and abs(value) >= 2**63
         text = value if plain and not is_large else json.dumps(value)
         target.attrs[key] = _text(text) if isinstance(text, str) else text

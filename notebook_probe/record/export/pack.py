@@ -31,11 +31,14 @@ def pack(folder: Path, target: Path, *, finished: bool) -> None:
         Something in it is not a file or a folder.
     """
     with ExitStack() as stack:
+        # A writer could change files while they are read; a finished record has none.
         if not finished:
             stack.callback(Lock(folder).release)
         archive = stack.enter_context(zipfile.ZipFile(target, "w", zipfile.ZIP_STORED))
         for path in _files(folder):
             member = zipfile.ZipInfo(path.relative_to(folder).as_posix(), TIMELESS)
+            # Unix permissions are in the upper half; without any, an extracted file could not be
+            # opened.
             member.external_attr = 0o644 << 16
             archive.writestr(member, path.read_bytes())
 

@@ -9,6 +9,7 @@ __all__ = ["SafeNames", "safe_name"]
 
 LONGEST = 150
 """Characters kept of a long name; file systems stop at 255, extensions included."""
+# Windows opens a device by each of these names, whatever the extension.
 DEVICES = frozenset(
     ["con", "prn", "aux", "nul", *(f"{port}{i}" for port in ("com", "lpt") for i in range(10))]
 )
@@ -24,6 +25,7 @@ def safe_name(name: str) -> str:
     >>> safe_name("layer1.0.conv2"), safe_name("../etc"), safe_name("cell[0]")
     ('layer1.0.conv2', '%2E.%2Fetc', 'cell%5B0%5D')
     """
+    # quote leaves ~ as it is, which marks digests and numbers here.
     text = quote(name, safe="", errors="backslashreplace").replace("~", "%7E")
     if not text or text.startswith(".") or text.split(".")[0].casefold() in DEVICES:
         text = f"%{ord(text[0]):02X}{text[1:]}" if text else "%"

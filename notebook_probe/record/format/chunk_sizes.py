@@ -36,6 +36,7 @@ class ChunkSizes:
         """Rows of a chunk whose rows have ``row`` values; ``usual`` unless chosen."""
         if self.steps is None:
             return usual
+        # A chosen length must not make a chunk of a wide stream exceed the memory of one chunk.
         return max(1, min(self.steps, MOST_VALUES // row))
 
 

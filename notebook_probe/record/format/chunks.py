@@ -75,6 +75,7 @@ class Chunks(Protocol):
 def spans(start: int, n: int, length: int) -> Iterator[tuple[int, slice, slice]]:
     """Chunk number, rows within the chunk and rows within the new values, for each chunk."""
     row = start
+    # The first and the last chunk may be touched in part.
     while row < start + n:
         number, first = divmod(row, length)
         last = min(length, first + start + n - row)

@@ -46,7 +46,10 @@ ONE_PIECE = 0x90
 MARK = b"crc3"
 TRAILER = struct.Struct("<4sI")
 
+# Level 0 stores the values as they are: a chunk that is written in place stays a valid frame.
 _as_they_are = Blosc(cname="zstd", clevel=0, shuffle=Blosc.SHUFFLE, blocksize=0)
+# Shuffled, as the bytes of equal rank of float32 are alike; level 1 is the knee: higher levels take
+# 2 to 10 times as long for a few per cent.
 _numbers = Blosc(cname="zstd", clevel=1, shuffle=Blosc.SHUFFLE, blocksize=0)
 _text = Blosc(cname="zstd", clevel=1, shuffle=Blosc.NOSHUFFLE, blocksize=0)
 
@@ -111,6 +114,7 @@ def _finished(frame: Any) -> bytes:
         # nothing. One block that is as long as its values is copied in the same way.
         head[2], head[8:12] = ONE_PIECE, head[4:8]
         lengths = struct.pack("<II", HEADER_BYTES + 4, len(blocks))
+    # The length in the header includes the trailer, which decoders ignore behind the blocks.
     head[12:] = struct.pack("<I", HEADER_BYTES + len(lengths) + len(blocks) + TRAILER.size)
     parts: list[Any] = [bytes(head) + lengths, blocks, MARK]
     checksum = 0

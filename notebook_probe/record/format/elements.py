@@ -50,6 +50,7 @@ def labels_of(modules: Sequence[str], indices: npt.NDArray[np.int64]) -> tuple[s
     >>> labels_of(["a", "a", "b"], np.array([0, 1, 0]))
     ('a[0/2]', 'a[1/2]', 'b[0/1]')
     """
+    # Each module's elements start with index 0 and follow each other.
     starts = np.flatnonzero(indices == 0)
     sizes = np.diff(starts, append=len(indices))
     ranges: Iterable[tuple[int, int]] = zip(starts.tolist(), sizes.tolist(), strict=True)

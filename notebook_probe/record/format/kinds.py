@@ -96,6 +96,8 @@ class Kind:
         """Columns of a chunk of a new stream."""
         return sizes.modules or width(n_columns)
 
+    # Upper groups are needed in the metadata: zarr finds a group only if all its parents are
+    # listed.
     @property
     def parents(self) -> dict[str, dict[str, str]]:
         """The groups above, with their attributes."""

@@ -34,6 +34,7 @@ class Nodes:
     def array(self, path: str, spec: ArraySpec, shape: tuple[int, ...]) -> None:
         """Put an array, or the new shape of one whose ``spec`` is as before."""
         if path not in self._around:
+            # Everything but the shape is dumped once: at a commit only shapes change.
             head, tail = _dump(spec.metadata(())).split(NO_SHAPE, 1)
             self._around[path] = f'{head}"shape":[', f"]{tail}"
         head, tail = self._around[path]
@@ -41,6 +42,7 @@ class Nodes:
 
     def drop(self, path: str) -> None:
         """Remove a group and its contents."""
+        # With a slash, or `every_1` would take `every_10` with it.
         for key in [key for key in self.texts if f"{key}/".startswith(f"{path}/")]:
             del self.texts[key]
             self._around.pop(key, None)
@@ -51,6 +53,7 @@ class Nodes:
         Keys are sorted by depth, parent and name: zarr before 3.2 loses arrays, or whole groups, if
         the children of one parent are not adjacent within their depth.
         """
+        # Sorting thousands of paths at each flush would cost more than writing them.
         if len(self._order) != len(self.texts) or not self.texts.keys() >= set(self._order):
             self._order = sorted(self.texts, key=_place)
         entries = ",".join([f'"{path}":{self.texts[path]}' for path in self._order])

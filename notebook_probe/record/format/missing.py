@@ -31,6 +31,7 @@ def as_measured(values: npt.ArrayLike) -> Floats:
     [True, True, True]
     """
     with np.errstate(over="ignore"):  # beyond float32 is infinite
+        # A copy, as the bits of NaN are changed in place.
         floats = np.array(values, np.float32)
     floats[np.isnan(floats)] = MEASURED_NAN
     return floats

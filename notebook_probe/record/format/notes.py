@@ -139,6 +139,7 @@ def written_notes(name: str, notes: Mapping[str, Any], most: int = MOST_BYTES) -
     """
     if not isinstance(notes, Mapping):
         raise ValueError(f"{name}={notes!r}"[:200] + "; a dict is expected")
+    # Not escaped: an escaped character takes six bytes of the limit.
     text = json.dumps(_plain(name, notes), ensure_ascii=False)
     if len(text.encode()) > most:
         raise ValueError(f"{name} of {len(text.encode())} bytes; at most {most} are kept")
@@ -157,6 +158,7 @@ def _plain(place: str, value: Any) -> Any:
         value = value.item()  # of numpy, and tensors of one element
     if value is None or isinstance(value, str | bool | int):
         return value
+    # x - x is 0 for finite numbers only; JSON has neither NaN nor infinity.
     if isinstance(value, float) and value - value == 0:
         return value
     raise ValueError(

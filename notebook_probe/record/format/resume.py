@@ -84,6 +84,7 @@ def resume_at(resume: bool | int | None, step: int | None = None, branch: bool =
         raise ValueError(f"step={step}: a step from 0 is expected")
     if branch and resume is False:
         raise ValueError("resume=False and branch=True: a branch continues a record that exists")
+    # A branch has something to branch from, so that the record must exist.
     return Resume(step, branches=branch, exists=True if branch else resume)
 
 

@@ -39,10 +39,13 @@ def rounded(values: Floats, keep_bits: int | None) -> Floats:
     bits = np.ascontiguousarray(values).view(np.uint32)
     mask = ~np.uint32((1 << dropped) - 1)
     half = np.uint32((1 << (dropped - 1)) - 1)
+    # Half of the dropped part, plus the last kept bit where it is odd: ties go to even.
     up = (bits + half + ((bits >> np.uint32(dropped)) & np.uint32(1))) & mask
     finite = (bits & _EXPONENT) != _EXPONENT
+    # Rounding up the largest numbers would give infinity, which was never measured.
     overflows = (up & _EXPONENT) == _EXPONENT
     nearest = np.where(overflows, bits & mask, up)
+    # NaN keeps its bits, which tell whether a cell was measured.
     return np.where(finite, nearest, bits).view(np.float32)
 
 

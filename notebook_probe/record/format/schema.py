@@ -168,8 +168,11 @@ class ArraySpec:
             "node_type": "array",
             "shape": list(shape),
             "data_type": self.dtype,
+            # Unsharded: a live reader of a shard that is being rewritten would pair its old index
+            # with new bytes.
             "chunk_grid": {"name": "regular", "configuration": {"chunk_shape": list(self.chunks)}},
             "chunk_key_encoding": {"name": "default", "configuration": {"separator": "/"}},
+            # Never 0: readers would take elements that were never written for values.
             "fill_value": fill[self.dtype],
             "codecs": _codecs(self.dtype),
             "dimension_names": list(self.dims),
@@ -189,6 +192,8 @@ def _codecs(dtype: str) -> list[dict[str, Any]]:
         "blocksize": 0,
     }
     values: dict[str, Any] = {"name": "bytes", "configuration": {"endian": "little"}}
+    # Written out: zarr's default compressor makes no blosc frame, in which rows can be written in
+    # place.
     return [
         {"name": "vlen-utf8", "configuration": {}} if text else values,
         {"name": "blosc", "configuration": blosc},

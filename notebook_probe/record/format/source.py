@@ -102,6 +102,7 @@ class Variable:
     @property
     def usual(self) -> float | None:
         """Usual value in a healthy training; None if unknown or not a number."""
+        # Attributes may come from any writer, so a damaged one is no error.
         try:
             return float(self.attrs[USUAL])
         except (KeyError, ValueError):

@@ -51,6 +51,7 @@ class Scalar:
         """
         begun = other if other.first_step <= self.first_step else self
         ended = other if other.last_step >= self.last_step else self
+        # fmin and fmax ignore NaN, which stands for "nothing finite".
         low = float(np.fmin(self.low, other.low))
         high = float(np.fmax(self.high, other.high))
         return Scalar(begun.first_step, begun.first, ended.last_step, ended.last, low, high)
@@ -141,6 +142,7 @@ class Summary:
                 scalars={str(name): _read(one) for name, one in found["scalars"].items()},
                 states={str(name): _read(one) for name, one in found["states"].items()},
             )
+        # A summary from elsewhere may hold anything; a record is readable without it.
         except (KeyError, ValueError, TypeError, AttributeError, OverflowError, RecursionError):
             return None
 
@@ -156,6 +158,7 @@ def scalars_of(names: Sequence[str], steps: Steps, values: Floats) -> dict[str, 
     if not len(steps) or not len(names):
         return {}
     there, finite = measured(values), np.isfinite(values)
+    # argmax finds the first True of each column.
     begun, ended = there.argmax(0), len(steps) - 1 - there[::-1].argmax(0)
     low = np.where(finite, values, np.inf).min(0)
     high = np.where(finite, values, -np.inf).max(0)

@@ -38,6 +38,7 @@ def series(ragged: Sequence[StreamView], module: str, quantity: str) -> xr.DataA
     cells = column.isel(element=places).to_numpy()
     out = np.full((column.sizes["step"], indices.max() + 1), NOT_MEASURED, np.float32)
     for index, values in zip(indices, cells, strict=True):  # twice where it came in two lengths
+        # Where both lengths have a column, the measured one counts.
         out[:, index] = np.where(measured(values), values, out[:, index])
     is_measured = measured(out).any(axis=1)
     return xr.DataArray(

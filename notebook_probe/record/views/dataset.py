@@ -21,6 +21,7 @@ class Dataset(xr.Dataset):
     the channels of that module.
     """
 
+    # xarray warns of subclasses without it.
     __slots__ = ()
 
     def recorded_name(self, name: str) -> str:
@@ -55,6 +56,7 @@ class Dataset(xr.Dataset):
         return picked.isel(element=_elements(picked[MODULE_OF_ELEMENT], modules))
 
     def __getattr__(self, name: str) -> Any:
+        # Only after the usual lookup has failed, so that normal access costs nothing more.
         try:
             return super().__getattr__(name)
         except AttributeError:

@@ -30,6 +30,7 @@ class Growing(Generic[Scalar]):
     def append(self, values: npt.NDArray[Any]) -> None:
         wanted = self._length + len(values)
         if wanted > len(self._store):
+            # Doubled, so that appending n values copies at most 2 n.
             larger = np.empty(max(wanted, 2 * len(self._store)), self._store.dtype)
             larger[: self._length] = self.values
             self._store = larger

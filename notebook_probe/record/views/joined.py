@@ -68,6 +68,7 @@ def join_parts(parts: Sequence[JoinedStream], modules: Sequence[str]) -> xr.Data
     variables = {}
     for name, variable in variables_of(parts).items():
         matching = [part for part in parts if name in part.variables]
+        # The uppermost stream first: its measured cells are not overwritten by others.
         matching.sort(key=lambda part: part.rank, reverse=True)
         variables[name] = lazy_variable(
             (matching[0].columns, "step", *matching[0].cell_dims),
@@ -150,6 +151,7 @@ def series(
         raise UnknownNameError(
             f"no {quantity} of module {label!r} is recorded; {near(label, known)}"
         )
+    # Loaded once, as the mask below and the result read the same values.
     column = join_parts(matching, modules)[quantity].sel(module=label).load()
     along = tuple(range(1, column.ndim))  # of a vector
     column = column[measured(column.to_numpy()).any(axis=along)]
@@ -242,6 +244,7 @@ def _read_joined(
         here = np.flatnonzero([labels[module] in own for module in modules])
         if len(found) and len(here):
             names = [labels[module] for module in modules[here]]
+            # Without fancy indexing the usual case, one stream with all cells, needs no extra copy.
             whole = len(found) == len(places) and len(here) == len(modules)
             cells = slice(None) if whole else np.ix_(here, found)
             above, new = out[cells], _cells(part, name, rows[found], names).swapaxes(0, 1)
@@ -252,6 +255,7 @@ def _read_joined(
 def _read_times(parts: Sequence[JoinedStream], steps: Steps, places: Index) -> npt.NDArray[Any]:
     """Read the wall times from the first stream that has the step."""
     out = np.full(len(places), -1, np.int64)
+    # In reverse, so that the first part has the last word.
     for part in reversed(parts):
         rows, found = _matching_rows(part.steps, steps, places)
         if len(found):
@@ -278,6 +282,7 @@ def _cells(part: JoinedStream, name: str, rows: Index, modules: Sequence[str]) -
     """Values (row, module, ...) at scattered rows: one read of the range that spans them."""
     if not len(rows):
         return np.empty((0, len(modules), *part.cell), np.float32)
+    # A chunk is decoded as a whole anyway, and wanted rows are mostly close together.
     first, last = int(rows.min()), int(rows.max())
     span = part.stream.values(name, first, last + 1, modules)
     is_span = len(rows) == len(span) and (rows[0], rows[-1]) == (first, last)

@@ -46,6 +46,7 @@ def kept_rows(column: xr.DataArray, streams: Sequence[StreamView]) -> xr.DataArr
 
 def _kept_steps(stream: StreamView) -> Steps:
     steps = stream.steps()
+    # Evaluations have the same schedule, under a prefixed name.
     schedule = KeepN.of_stream(stream.name.removeprefix(EVALUATION))
     if schedule is None or not len(steps):
         return steps

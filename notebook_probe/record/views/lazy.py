@@ -46,6 +46,7 @@ class _LazyArray(BackendArray):
         return self  # nothing in it changes
 
     def __getitem__(self, key: indexing.ExplicitIndexer) -> Any:
+        # Outer indexing: each dimension is picked separately, which chunks can serve.
         support = indexing.IndexingSupport.OUTER
         return indexing.explicit_indexing_adapter(key, self.shape, support, self._outer)
 

@@ -123,6 +123,7 @@ class Look:
         values = np.asarray(found.values)
         dims = [f"{name}_dim_{place}" for place in range(values.ndim)]
         facts = self.facts[name].plain()
+        # Attributes of netCDF cannot be None.
         attrs = {key: value for key, value in facts.items() if value is not None}
         return xr.DataArray(values, dims=dims, name=name, attrs=attrs)
 

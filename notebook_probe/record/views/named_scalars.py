@@ -45,6 +45,7 @@ class ByName(WrappedStream):
     ) -> Floats:
         quantity_place(self.name, _places(self._stream.modules), quantity)
         places = columns(self.name, {ROOT: 0}, [ROOT] if modules is None else modules)
+        # The same column for each requested module, which can only be the root.
         return self._stream.values(VALUE, start, stop, [quantity])[:, np.array(places, np.intp) * 0]
 
     def chunk_grid(self, quantity: str) -> ChunkGrid:

@@ -70,9 +70,11 @@ def own_names(streams: Iterable[StreamView], measured: Sequence[str]) -> OwnName
     of_steps, of_states = logged_names(streams)
     taken = {*measured, *of_steps, *of_states}
     found = {}
+    # Sorted, so that the same record gives the same names in every process.
     for name in sorted(of_steps.intersection(measured)):
         found[False, name] = _free(LOGGED_PREFIX + name, taken)
     for name in sorted(of_states.intersection({*measured, *of_steps})):
+        # No `eval_eval_...` for a name that has the prefix already.
         prefix = LOGGED_PREFIX if name.startswith(EVALUATION) else EVALUATION
         found[True, name] = _free(prefix + name, taken)
     return found

@@ -86,6 +86,7 @@ def _chosen(what: str, names: Names, known: Iterable[str]) -> frozenset[str]:
         return frozenset(known)
     found: set[str] = set()
     for name in _listed(names):
+        # An exact name wins, as a name may contain an asterisk itself.
         matches = [one for one in known if one == name] or [
             one for one in known if "*" in name and _matches(name, one)
         ]

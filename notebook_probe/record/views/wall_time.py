@@ -41,6 +41,7 @@ class WallTime:
         found = np.full(len(steps), np.nan)
         for stream in streams:
             recorded, times_ms = (one.values for one in self._streams[stream])
+            # searchsorted may point behind the last row.
             rows = np.minimum(np.searchsorted(recorded, steps), len(recorded) - 1)
             here = recorded[rows] == steps
             found[here] = (times_ms[rows[here]] - self.origin_ms) / 1000.0

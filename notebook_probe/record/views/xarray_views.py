@@ -311,6 +311,7 @@ class XarrayViews(ABC):
         streams, _ = now.history
         label = module_label(module)
         matching = [stream for stream in streams if has_series(stream, label, quantity)]
+        # One stream can be thinned by its pyramid; several have to be joined first.
         if len(matching) == 1:
             return thin_stream(
                 matching[0], label, quantity, *between(matching[0], start, stop), n_points

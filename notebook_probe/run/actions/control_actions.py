@@ -135,6 +135,8 @@ class ControlActions(LiveActions):
                 f"pause_when with {len(given)} conditions; one is expected: module, quantity and "
                 "when, or step=, alert=, nan=True or error=True"
             )
+        # A condition of a step or an error has one possible place, so another `before` is a
+        # mistake.
         if before != given[0].before:
             raise BreakpointError(
                 f"before={before!r} of {given[0].text}; a series or nan=True can hold before the "
@@ -181,6 +183,7 @@ class ControlActions(LiveActions):
         >>> run.would_pause("head", "update_ratio", "> 0.02")  # doctest: +SKIP
         array([  3,   6, 118, 640])
         """
+        # "step", as the record does not say which values were known before an update.
         condition = self._of_series(module, quantity, when, for_rows, "step")
         series = self._parts.source.series(condition.module, condition.quantity)
         rows = zip(series.step.values.tolist(), series.values.tolist(), strict=True)
@@ -219,6 +222,7 @@ class ControlActions(LiveActions):
             While an earlier one still runs.
         """
         live = self._live
+        # Two trainings of one model at a time would mix their steps.
         if live.state.trains_in_background:
             raise RuntimeError("training already runs in the background; press Stop or wait()")
         live.state.background = Background(

@@ -64,12 +64,14 @@ class GraphActions(LiveActions):
         ResNet: exported, 69 operators of 61 modules
         """
         is_given = bool(args or kwargs)
+        # Without inputs a closed run can still show the graph that it recorded.
         if not is_given and (self.closed or self._live.graphs.known() is not None):
             source = self._parts.source
             return graph_of(source.events, source.location)
         live = self._live
 
         def built() -> Graph:
+            # The step of the call, which may be later than that of the request.
             step = live.observer.clock.upcoming
             graphs = live.graphs
             return graphs.of(args, kwargs, step) if is_given else graphs.of_kept_batch(step)
@@ -115,6 +117,7 @@ class GraphActions(LiveActions):
             raise NoGraphError(f"to_onnx({str(path)!r}): {NO_INPUTS}")
         try:
             return _between_steps(live, lambda: to_onnx(live.graphs.model, path, *given))
+        # A full disk or a missing folder is no fault of the network.
         except OSError:
             raise
         except Exception as error:
@@ -188,6 +191,7 @@ def _between_steps(live: RunParts, act: Callable[[], Made]) -> Made:
         while _trains_elsewhere(live) and not done.done():
             if time.monotonic() > deadline:
                 raise NoGraphError(f"no step has ended within {PATIENCE_S:g} s; try again")
+            # In short turns, since a training that ends does not set the result.
             wait([done], TURN_S)  # the training may end meanwhile
     live.observer.between_steps(do)  # nobody begins one meanwhile
     do()

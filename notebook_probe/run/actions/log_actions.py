@@ -138,6 +138,7 @@ class LogActions(LiveActions):
         ... # doctest: +SKIP
         """
         writer = self._live.writer
+        # Read and written whole: the record's root holds all annotations as one attribute.
         known = read_notes(writer.attrs, ANNOTATIONS)
         writer.annotate(**{ANNOTATIONS: written_notes(ANNOTATIONS, {**known, **notes})})
 
@@ -224,6 +225,7 @@ class LogActions(LiveActions):
         >>> run.note("data", "the second half begins", files=["b.bin"])  # doctest: +SKIP
         """
         live = self._live
+        # A note of such a kind would be read as one of the record's own events.
         if not (isinstance(kind, str) and kind.isidentifier()) or kind in OWN_KINDS:
             raise ValueError(
                 f"note(kind={kind!r}): a word of letters, digits and _, and none of the record's "

@@ -94,6 +94,7 @@ class PendingLook:
         if ticket.state == "refused":
             raise NotLookedError(ticket.text)
         key, source = (self.module, ticket.applied_step), self._live.source
+        # Still in memory: shown at once, although its event follows at the next boundary.
         if key in looks.asked and self._live.observer.clock.has_stepped:
             facts, arrays = looks.seen(*key)
             if facts:
@@ -110,6 +111,7 @@ class PendingLook:
     def _wait(self) -> None:
         """Wait while another thread trains; the training thread cannot wait for itself."""
         live, deadline = self._live, time.monotonic() + PATIENCE_S
+        # Only another thread can finish the step; waiting on the training thread would never end.
         while live.gate.is_elsewhere or live.state.trains_in_background:
             if live.looks.wait(self.ticket, self.module, TURN_S) or time.monotonic() > deadline:
                 return

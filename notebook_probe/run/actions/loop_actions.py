@@ -130,6 +130,7 @@ class LoopActions(LiveActions):
             )
         state.start_step, state.end_step = start, end
         state.epoch = known.get("epoch", state.epoch)
+        # An epoch alone changes no schedule.
         if start_step is not None or end_step is not None:
             live.probes.expect(start, end)
             live.change_between_steps()

@@ -108,6 +108,7 @@ class SettingActions(LiveActions):
 
     def _put_setting(self, request: Set | Scale | Release) -> Ticket:
         live = self._live
+        # Checked on this thread, so that a mistake raises here and not in a ticket.
         live.settings.check(request)
         return live.put_between_steps(request)
 
@@ -129,6 +130,7 @@ class SettingActions(LiveActions):
         """
         live = self._live
         request = EditRule(name, numbers)
+        # Computed and dropped: raises here for numbers that the rule does not have.
         edited(live.rules, request)
         return live.put_between_steps(request)
 

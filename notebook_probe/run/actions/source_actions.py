@@ -178,6 +178,7 @@ class SourceActions:
         try:
             panel = self._open_panel()
         except ModuleNotFoundError:
+            # In a notebook a missing widget package is to be installed; a script has no use for it.
             if in_a_notebook():
                 raise
             say_no_notebook(self.name)
@@ -337,6 +338,7 @@ class SourceActions:
         >>> run.backfill("fc1", "rank", [0, 1000], [64, 17])  # doctest: +SKIP
         >>> run.backfill("", "test_accuracy", [0, 1000], [0.1, 0.93])  # doctest: +SKIP
         """
+        # An alias leads to the column that exists; a new column gets the quantity's aliases.
         name = self.recorded_name(quantity)
         is_recorded = name in _recorded(self.snapshot())
         name, attrs = (name, {}) if is_recorded else _defined(name)

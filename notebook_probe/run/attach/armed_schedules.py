@@ -70,6 +70,7 @@ class ArmedSchedules:
             key = probe.schedule, probe.attached_step
             if key not in armed:
                 span = self.span.came_in(probe.attached_step)
+                # What is armed already is bound again, so that it keeps its state.
                 armed[key] = bound(self._armed.get(key, probe.schedule), span)
             probe.armed = armed[key]
         self._armed = armed

@@ -36,6 +36,7 @@ def fitting(model_map: ModelMap, quantities: Iterable[Quantity]) -> Fitting:
     for path, module in model_map.by_every_path.items():
         key = _key(path, unwrapped(module), model_map, misfits)
         if key not in found:
+            # Kinds 0 and 1 are parameters and single calls.
             found[key] = 2 + len(first)
             first.append(path)
         kinds[standard_place(path)] = found[key]
@@ -56,6 +57,7 @@ def _key(
     path: str, module: nn.Module, model_map: ModelMap, misfits: Iterable[Callable[[nn.Module], str]]
 ) -> Hashable:
     has_own, has_any = bool(model_map.slots(path)), model_map.has_parameters(path)
+    # All that misfit_at may ask of a module: two modules that agree in it fit the same quantities.
     asked = (misfit(module) for misfit in misfits)
     kind = (not path, is_bypassed(model_map, path), type(module))
     return (*kind, has_own, has_any, *asked)

@@ -25,5 +25,6 @@ def flight_probes(model_map: ModelMap) -> ResolvedRequest:
     """Resolve the probes of a flight recorder, measured at every step, whatever the budget."""
     found = resolve_presets(model_map, [FLIGHT_PRESET])
     for probe in found.probes:
+        # A recorder of the last steps with gaps would miss the step that matters.
         probe.may_stretch = False
     return found

@@ -83,6 +83,7 @@ class LookingBack:
         self._steps.drain()
         observer = self._observer
         frames: list[StepFrame | None] = [observer.evaluation.frame]
+        # The last step may still be open although its update is done, and belongs to the state.
         if observer.clock.has_stepped:
             frames.append(self._steps.provisional(observer.frame, has_stepped=True))
         ended: dict[Probe, dict[object, Window]] = {}
@@ -91,6 +92,8 @@ class LookingBack:
         found = []
         for probe in observer.probes:
             if probe.quantity.spans_steps and not (probe.disabled or probe.is_spoiled):
+                # A user's window may hold anything; one that cannot be stored has a gap after
+                # resuming.
                 windows = ended.get(probe, probe.windows)
                 with suppress(UnkeepableError):
                     found.append([probe.variable, probe.place, self._named(windows)])
@@ -128,6 +131,7 @@ class LookingBack:
     def _begin(self, before: Source | None) -> None:
         self._is_awaited = False
         step, given, self._given = self._observer.clock.step, self._given, NOTHING
+        # A state of another step would mix two histories.
         found = given["windows"] if given["step"] == step else []
         known = {(name, place): windows for name, place, windows in found}
         is_new = bool(found) and given["batch"] != self._batch  # compared with itself alone
@@ -150,6 +154,7 @@ class LookingBack:
     def _goes_on(self, probe: Probe, kept: list[list[Any]]) -> bool:
         """Restore the windows of a probe, if their parameters exist."""
         slots, values = _slots(probe, self._probes.model_map), self._probes.model.parameters()
+        # From a checkpoint the state comes on the host; windows expect the model's device.
         device = next((value.device for value in values), HOST)
         found: dict[object, Window] = {}
         for name, state in kept:

@@ -58,6 +58,7 @@ class Preset:
     rows: tuple[PresetRow, ...]
 
     def __post_init__(self) -> None:
+        # The dataclass is frozen; `help(preset)` should list what it measures.
         object.__setattr__(self, "__doc__", str(self))
 
     def __str__(self) -> str:

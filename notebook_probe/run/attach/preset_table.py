@@ -40,6 +40,7 @@ class PresetTable:
     def _names(self) -> list[str]:
         return [preset.name for preset in self.rows]
 
+    # Jupyter completes `presets["..."]` from this method.
     _ipython_key_completions_ = _names
 
     def __repr__(self) -> str:

@@ -204,6 +204,8 @@ def resolve_presets(model_map: ModelMap, probes: Any) -> ResolvedRequest:
         often = _n_due(schedule(row.schedule))
         for probe in _fitting(model_map, row):
             before, _ = wanted.setdefault((probe.place, probe.variable), (often, probe))
+            # An unknown frequency (0) is never replaced: nothing says which of both is due more
+            # often.
             if often > before > 0:
                 wanted[probe.place, probe.variable] = often, probe
     return ResolvedRequest(tuple(probe for _, probe in wanted.values()), ())
@@ -231,6 +233,7 @@ def _named(name: str) -> Preset:
 def _fitting(model_map: ModelMap, row: PresetRow) -> list[Probe]:
     due = schedule(row.schedule)
     chosen = [as_quantity(name) for name in row.names]
+    # A preset is for any model, so that what does not fit is left out silently.
     return [
         Probe(place, quantity, due, may_stretch=True, of_preset=True)
         for place in row.places(model_map)

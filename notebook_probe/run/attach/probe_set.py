@@ -224,6 +224,7 @@ class ProbeSet:
         move = partial(Rescheduled, names={p.quantity.name for p in found}, places=places, due=due)
         with self._lock:
             kept = {key: p for key, p in self._wanted.items() if key not in moved}
+            # A probe that is on this schedule already takes its place: two would write one series.
             now = {key: kept.get(probe.key(), probe) for key, probe in moved.items()}
             for attachment in self._attachments:
                 attachment.move(now, move)
@@ -268,6 +269,7 @@ class ProbeSet:
     @whole
     def add(self, attachment: Attachment) -> Attachment:
         """Add a resolved attachment."""
+        # Before anything is changed: a refusal must leave no half of an attachment.
         check_windows(attachment.probes, self.wanted)
         attachment.probes[:] = self._want(attachment.probes)
         with self._lock:
@@ -328,6 +330,7 @@ class ProbeSet:
         with self._lock:
             new = self._new(probes)
             for probe in new.values():
+                # The first measured step is known at the next boundary only.
                 probe.attached_step = WAITING
             if new:
                 self._wanted = {**self._wanted, **new}
@@ -357,6 +360,7 @@ class ProbeSet:
             return [], []
         before, after = self._observer.probes, (*wanted.values(), *self._beside)
         known = set(before)
+        # Probes are compared as objects: one that was rescheduled is new, though its series is not.
         added = [probe for probe in wanted.values() if probe not in known]
         for probe in added:
             probe.attached_step = step

@@ -90,6 +90,7 @@ def resolve(
     ]
     probes = tuple(probe for probe in tried if isinstance(probe, Probe))
     skipped = tuple(reason for reason in tried if isinstance(reason, str))
+    # One place that fits is enough: a selection such as "*" includes many that cannot.
     if not probes:
         raise NotApplicableError(skipped[0])
     return ResolvedRequest(probes, skipped)
@@ -168,6 +169,7 @@ def misfit_at(model_map: ModelMap, place: str, quantity: Quantity) -> Misfit | N
         return Misfit(f"needs {', '.join(quantity.needs)}, of the step as a whole", "")
     for feature in quantity.features:
         need = feature.tensor
+        # Values of the batch or the step do not depend on the module.
         if moment_of(need) in ("batch", "closing"):
             continue
         is_seen = need in CALL or need == "probe_output"
@@ -191,8 +193,10 @@ def _missing_part(quantity: Quantity, module: nn.Module) -> str:
 
 def _closed(module: nn.Module) -> str:
     """Return the reason why a module's calls are not visible; empty if they are."""
+    # torch refuses hooks on scripted modules.
     if isinstance(module, torch.jit.ScriptModule):
         return "is scripted and takes no hooks"
+    # Containers such as ModuleList inherit nn.Module's forward, which only raises.
     return "is never called" if type(module).forward is nn.Module.forward else ""
 
 

@@ -15,6 +15,7 @@ __all__ = ["Rescheduled", "on"]
 
 def on(due: Schedule, probe: Probe) -> Probe:
     """Return a probe like ``probe``, on a schedule that the user has chosen."""
+    # Without may_stretch: a schedule that was chosen by hand is not stretched by the budget.
     return Probe(probe.place, probe.quantity, due, probe.phase, probe.per_call)
 
 
@@ -39,6 +40,7 @@ class Rescheduled:
 
     def __call__(self, model_map: ModelMap) -> ResolvedRequest:
         found = self.before(model_map)
+        # By key, as two probes may be the same on the new schedule.
         probes = {probe.key(): probe for probe in map(self._now, found.probes)}
         return ResolvedRequest(tuple(probes.values()), found.skipped)
 

@@ -43,6 +43,7 @@ class WholeSteps:
     def look(self, step: int) -> None:
         """Begin what was asked, between two steps."""
         reasons: list[str] = []
+        # Any thread may append meanwhile; popleft of a deque is atomic.
         while self._asked:
             happened, why = self._asked.popleft()
             # An alert comes a while after its step: steps since may have been measured whole.

@@ -22,6 +22,7 @@ from notebook_probe.run.run import Run
 
 __all__ = ["close_earlier", "note", "place_for", "remove_record", "run_of"]
 
+# Weak keys: a run that is dropped ends, and must not be kept by this table.
 _asked: MutableMapping[Run, str] = weakref.WeakKeyDictionary()
 """Requested location of each run, which differs if an earlier model was recorded there."""
 _recorded: dict[str, tuple[weakref.ref[nn.Module], str]] = {}
@@ -40,6 +41,7 @@ def close_earlier(model: nn.Module, asked: Location, fresh: bool) -> None:
 
     A run whose model was collected is being closed already, on another thread: wait for that.
     """
+    # A copy, as closing may remove entries, on another thread as well.
     for run, place in list(_asked.items()):
         same_store = _resolved(asked) in (place, _resolved(run.location))
         if same_store or (fresh and not run.closed and run.controls.is_replaced_by(model)):
@@ -111,7 +113,9 @@ def remove_record(location: Location) -> None:
         raise ValueError(f"overwrite=True of {location}; only a folder of this machine is removed")
     if not path.exists() or (path.is_dir() and is_unused(path)):
         return
+    # Raises for anything that is no record, before a single file is removed.
     open_record(path)
+    # A running writer holds the lock: its record is not removed under it.
     lock = Lock(path)
     try:
         shutil.rmtree(path)

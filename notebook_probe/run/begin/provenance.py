@@ -16,6 +16,7 @@ from notebook_probe.record.write.writer import RecordWriter
 
 __all__ = ["git_state", "keep_provenance", "package_versions"]
 
+# A repository on a slow network drive must not delay a training.
 TIMEOUT_S = 2.0
 GIT = ("git", "status", "--porcelain=v2", "--branch", "--untracked-files=no")
 
@@ -55,6 +56,8 @@ def git_state(folder: Path | None = None) -> dict[str, Any]:
             timeout=TIMEOUT_S,
             check=True,
             cwd=folder,
+            # Without optional locks: git status would refresh the index, and block the user's own
+            # git.
             env={**os.environ, "GIT_OPTIONAL_LOCKS": "0"},  # it only looks
         )
     except (OSError, subprocess.SubprocessError):
@@ -87,6 +90,7 @@ def package_versions(loaded: Mapping[str, Any] = sys.modules) -> dict[str, str]:
     found = {"python": platform.python_version()}
     packages = (name for name in [*loaded] if "." not in name and not name.startswith("_"))
     for name in sorted({*packages} - sys.stdlib_module_names):
+        # From `__dict__`, as attribute access may run a lazy package's `__getattr__`.
         version = getattr(loaded.get(name), "__dict__", {}).get("__version__")
         if isinstance(version, str):
             found[name] = str(version)

@@ -37,6 +37,7 @@ class Breakpoint:
         """Present condition; for a removed breakpoint, its last one."""
         known = self._list.info(self.id)
         if known is not None:
+            # Kept, so that a removed breakpoint can still be described.
             self._condition = known.condition
         return self._condition
 

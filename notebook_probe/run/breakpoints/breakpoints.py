@@ -97,6 +97,7 @@ class Breakpoints:
     def add(self, condition: PauseCondition) -> Breakpoint:
         """Add a condition; an equal one returns the existing breakpoint."""
         with self._lock:
+            # A cell that is run again adds the same condition, which must not pause twice.
             same = next((one for one in self._armed if one.info.condition == condition), None)
             if same is not None:
                 self._set(same, armed=True)
@@ -126,6 +127,7 @@ class Breakpoints:
                 condition = one.info.condition.but(number)
                 self._check(condition)
                 one.info = replace(one.info, condition=condition)
+                # Progress towards the old number means nothing for the new one.
                 _tracked(one)
                 self._say(one.info, "pauses when", "changed")
             if armed is not None:
@@ -150,6 +152,7 @@ class Breakpoints:
 
     def infos(self) -> list[BreakpointInfo]:
         """Return all breakpoints, in the order in which they were added."""
+        # Read once, as the training thread replaces it.
         held = self._held.ids
         return [replace(one.info, holds=one.info.id in held) for one in self._armed]
 
@@ -202,6 +205,8 @@ class Breakpoints:
     def taken(self) -> list[Hit]:
         """Return and forget the conditions met so far."""
         with self._lock:
+            # Swapped under the lock, so that a hit on another thread is neither lost nor seen
+            # twice.
             found, self._hits = self._hits, []
             return found
 
@@ -273,6 +278,7 @@ class Breakpoints:
                 yield _of_series(one.info, condition, step.step, value)
         elif isinstance(condition, OnNan):
             bad = next(self._numbers.not_finite(step), None)
+            # Only the first bad row pauses; else it would pause at each step until weights recover.
             is_new, one.was_bad = bad is not None and not one.was_bad, bad is not None
             if bad is not None and is_new:
                 what = f"{_series(bad.module, bad.name)} is {bad.value:.3g}"
@@ -293,6 +299,7 @@ class Breakpoints:
     def _set(self, one: _Armed, armed: bool) -> None:
         if one.info.armed != armed:
             one.info = replace(one.info, armed=armed)
+            # What was met before it was disarmed may be met again.
             _tracked(one)
             self._say(one.info, "pauses when" if armed else "does not pause when", "armed")
 

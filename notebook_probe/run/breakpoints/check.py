@@ -76,6 +76,7 @@ class BreakpointCheck:
         if not hits:
             return False
         text = held_text(hits, step)
+        # Nothing can resume a job without a panel, a terminal or another thread: it must not stop.
         if not self._is_followed():
             how = how_to_go_on()
             print(f"{text}; {how}" if how else f"not {text}: nobody could let it go on")

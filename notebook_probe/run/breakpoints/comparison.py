@@ -39,6 +39,7 @@ class Comparison:
         if self.sign not in (*SIGNS, CROSSES):
             allowed = (*SIGNS, CROSSES)
             raise BreakpointError(f"no comparison {self.sign!r}; {near(self.sign, allowed)}")
+        # An infinite threshold is met always or never, and NaN never.
         if not math.isfinite(self.threshold):
             raise BreakpointError(f"{self.sign} {self.threshold}: a finite number is needed")
 
@@ -49,6 +50,7 @@ class Comparison:
         """Return whether it holds for a value, given the one in the row before; never for NaN."""
         if self.sign != CROSSES:
             return SIGNS[self.sign](value, self.threshold)
+        # On the threshold counts as below it, so that one crossing is not found twice.
         return min(value, before) <= self.threshold < max(value, before)
 
 
@@ -64,6 +66,7 @@ def as_comparison(text: object) -> Comparison:
     try:
         if found is not None:
             return Comparison(found[1], float(found[2]))
+    # BreakpointError is a ValueError, whose own text is better than the general one below.
     except ValueError as error:
         if isinstance(error, BreakpointError):
             raise

@@ -88,6 +88,7 @@ class AtStep:
         return self.step
 
     def but(self, number: float) -> Self:
+        # Typed numbers arrive from the panel as floats.
         whole = int(number) if number % 1 == 0 else number
         return replace(self, step=whole_number("step", whole, error=BreakpointError))
 
@@ -130,6 +131,7 @@ class OnSeries:
 
     def __post_init__(self) -> None:
         n = whole_number("for_rows", self.for_rows, least=1, error=BreakpointError)
+        # It holds in the row of the crossing only, so it can never hold in several.
         if n > 1 and self.comparison.sign == CROSSES:
             raise BreakpointError(f"for_rows={n}: a series crosses in one row; use > or <")
 

@@ -65,6 +65,7 @@ def held_text(hits: Sequence[Hit], step: int) -> str:
     """
     first = hits[0]
     what = f": {first.what}" if first.what else ""
+    # Rows are known a step after theirs, unless a breakpoint made them hurry.
     late = step - 1 - first.step
     told = f" (known {late} step{'s' if late > 1 else ''} later)" if late > 0 else ""
     more = f" … and {len(hits) - 1} more" if len(hits) > 1 else ""

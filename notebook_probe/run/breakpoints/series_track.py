@@ -43,6 +43,7 @@ class SeriesTrack:
         holds = self._condition.comparison.holds(value, before.value)
         n_before = 0 if self._condition.comparison.sign == CROSSES else before.n_held
         self._last = _Row(value, n_before + 1 if holds else 0)
+        # Equal, not at least: a stretch is reported once.
         return self._last.n_held == self._condition.for_rows
 
 

@@ -79,6 +79,7 @@ class StepNumbers:
     def _index(self, columns: Columns) -> _Index:
         known = self._indices.get(columns)
         if known is None:
+            # Vectors have no name for a single number.
             cells = columns.cells if columns.axis is None else ()
             names = [(standard_place(place), variable) for variable, place in cells]
             telling = [i for i, (_, variable) in enumerate(names) if _part(variable)]

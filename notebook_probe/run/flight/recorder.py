@@ -87,6 +87,7 @@ class FlightRecorder:
         with self._lock:
             self._ring.keep(step)
         bad = next(self._numbers.not_finite(step), None)
+        # Once per stretch of bad rows: the first is the one to look at.
         if bad is not None and not self._was_bad:
             self.happened(f"{bad.name} at {bad.module} is {bad.value:.3g} at step {step.step}")
         self._was_bad = bad is not None
@@ -108,6 +109,7 @@ class FlightRecorder:
 
     @whole
     def _write_due(self) -> None:
+        # Taken before writing, or an error would write again at every boundary.
         why, self._due = self._due, ""
         try:
             self.write(why)
@@ -142,6 +144,7 @@ class FlightRecorder:
         variables = [known.get(name, Variable(name)) for name in table.variables]
         try:
             self._writer.out_of_order.write(table.steps, table.modules, variables, table.values)
+        # Also for an interrupt: taken rows would be lost otherwise.
         except BaseException:
             with self._lock:  # they may be written later
                 self._ring.put_back(rows)

@@ -131,5 +131,6 @@ class Ring:
 
     def _cells_of(self, columns: Columns) -> tuple[Cell, ...]:
         if columns not in self._cells:
+            # One entry: columns change seldom, and an old set would keep its probes.
             self._cells = {columns: tuple((v, standard_place(p)) for v, p in columns.cells)}
         return self._cells[columns]

@@ -31,6 +31,7 @@ class QuantityCatalogue:
             self._quantities, self._rows = registered, [_info(one) for one in registered]
         costs: defaultdict[str, list[float]] = defaultdict(list)
         for probe in probes:
+            # A probe that never fired has no cost yet, and 0 would look free.
             if probe.n_values:
                 costs[probe.quantity.name].append(1e6 * seconds.get(probe, 0.0))
         return [

@@ -53,6 +53,7 @@ class Meter:
         """NaN before the first step."""
         # Copied in one step: the training thread appends meanwhile.
         seconds = list(self._seconds)
+        # The median: one long step, as with a checkpoint, is no slower training.
         return 1.0 / max(median(seconds), 1e-9) if seconds else float("nan")
 
     @property

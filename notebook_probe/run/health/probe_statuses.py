@@ -29,6 +29,7 @@ class ProbeStatuses:
     """
 
     def __init__(self, model: nn.Module, observer: Observer, why_silent: WhySilent) -> None:
+        # Weakly, so that an object that reports on the model does not keep it.
         self._model = weakref.ref(model)
         self._observer, self._why_silent = observer, why_silent
         self._last_notes: dict[Probe, str] = {}

@@ -22,6 +22,7 @@ class StaleProbes:
     """Counter of the due steps since a probe last had a new value."""
 
     def __init__(self) -> None:
+        # Weak keys: a detached probe must not stay in memory.
         self._seen: weakref.WeakKeyDictionary[Probe, tuple[int, int]] = weakref.WeakKeyDictionary()
 
     def look(
@@ -41,6 +42,7 @@ class StaleProbes:
         asked_for: set[str] = set()
         both = tuple(zip(probes, statuses, strict=True))
         used = {status.module for _, status in both if status.n_values}
+        # If no probe of calls has a value, the model itself is not called, and nothing is left out.
         is_called = any(status.n_values and is_of_calls(probe) for probe, status in both)
         for probe, status in both:
             if is_called and probe.of_preset and _was_never_called(status):
@@ -81,6 +83,7 @@ def _says_why(probe: Probe, status: ProbeStatus, used: set[str]) -> bool:
 
 def _has_missed(probe: Probe, since: int, step: int, most: int) -> bool:
     """Return whether it was due that often from ``since`` to the last closed step."""
+    # A stretched probe is measured at one of `every` due steps.
     n_due = most * probe.every
     dues = list(islice(_dues(probe, max(since, probe.attached_step)), n_due))
     return len(dues) == n_due and dues[-1] < step

@@ -83,6 +83,7 @@ class RunState:
     @property
     def has_trained(self) -> bool:
         """True if there was a step since the last loop ended."""
+        # Compared instead of counted, so that a training step pays nothing for it.
         return self._progress != self._rested_at
 
     def rest(self, error: BaseException | None = None) -> None:
@@ -147,6 +148,7 @@ class RunState:
         if self._gate.is_held:
             return "paused"
         is_measuring = bool(self._observer.replay.progress)
+        # A slow measurement between two steps is part of training, though no step ends.
         if self._meter.is_moving or self.trains_in_background or is_measuring:
             return "training"
         return "idle" if self._observer.clock.step > 0 else "waiting"
@@ -167,6 +169,7 @@ class RunState:
         """Return a warning about a loop whose steps have no visible end."""
         observer = self._observer
         n_forwards, before = observer.n_forwards, observer.most_forwards
+        # A model may be called often per step, as in accumulation: the usual number is the measure.
         if observer.clock.has_stepped or n_forwards < max(MANY_FORWARDS, MANY_MORE * before):
             return ""
         if observer.updates.n_elsewhere:

@@ -168,6 +168,7 @@ class Status(StatusHead):
         quantity_bytes: Mapping[str, int],
     ) -> Status:
         """Return a status from its head, with the probes and the record of the same moment."""
+        # Fields are copied by name, so that a new one of the head is never forgotten here.
         known = {one.name: getattr(head, one.name) for one in fields(StatusHead)}
         return cls(**known, probes=probes, quantity_bytes=quantity_bytes)
 

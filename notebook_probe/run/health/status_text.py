@@ -61,6 +61,7 @@ def _how_far(status: Status) -> str:
     end = f" of {status.end_step}" if status.end_step >= 0 else ""
     epoch = f", epoch {status.epoch}" if status.epoch >= 0 else ""
     seconds = status.seconds_left
+    # Rounded up: "0:00:00 left" would look finished.
     left = f", {timedelta(seconds=ceil(seconds))} left" if seconds is not None else ""
     return f"step {status.step}{end}{epoch}{left}"
 

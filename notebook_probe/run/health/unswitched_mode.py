@@ -74,6 +74,7 @@ class TrainedUnswitched:
             return False
         self._is_over = True
         modules = tuple(switched_off(model))
+        # Only modules that behave differently in the two modes matter.
         if modules:
             since = max(0, step - n)
             sentence = rule.says.format(n_updates=n - 1)

@@ -70,6 +70,7 @@ class Untrained:
             return False
         if self._before is None:
             self._before = {
+                # A copy of the adapters only: they are small compared with the model.
                 path: [one.detach().clone() for one in _trainable(parameters)]
                 for path, parameters in adapters(model).items()
             }
@@ -159,6 +160,7 @@ def _are_alike(some: Sequence[Tensor], others: Sequence[Tensor]) -> bool:
 def _rates(optimizers: Sequence[Optimizer]) -> dict[int, float]:
     """Return the learning rate of each parameter in an optimizer."""
     groups = (group for optimizer in optimizers for group in optimizer.param_groups)
+    # By identity, as tensors compare element by element.
     return {id(one): float(group.get("lr", 1.0)) for group in groups for one in group["params"]}
 
 
@@ -170,6 +172,7 @@ def _why(parameters: Sequence[nn.Parameter], held: Mapping[int, float]) -> str:
     rates = [held[id(one)] for one in trainable if id(one) in held]
     if not rates:
         return NOT_HELD
+    # A rate of 0 is a decision, such as a warmup.
     if not any(rates):
         return ""
     return NOT_REACHED if any(bool(one.any()) for one in trainable) else ALL_ZERO

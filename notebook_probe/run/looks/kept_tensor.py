@@ -58,6 +58,7 @@ class KeptTensor:
     def of_batch(self, tensor: Tensor) -> Tensor:
         """Return some samples, along the first dimension."""
         n = self._n_samples if tensor.ndim > 1 else MOST
+        # Halved until it fits: samples stay whole, which is what a look compares.
         while n > 1 and tensor[:n].numel() > MOST:
             n //= 2
         return self._kept(tensor, tensor[:n] if tensor.ndim else tensor)
@@ -80,12 +81,15 @@ class KeptTensor:
         return self._kept(shares, shares, attention.shape)
 
     def _kept(self, tensor: Tensor, part: Tensor, shape: tuple[int, ...] | None = None) -> Tensor:
+        # A record has no array without axes.
         part = part.detach().reshape(part.shape or (1,))
         every, along = 1, 0
         if part.numel() > MOST:
+            # Thinned along the longest axis, which distorts the picture least.
             along = max(range(part.ndim), key=lambda dim: part.shape[dim])
             every = math.ceil(part.numel() / MOST)
             part = part[(slice(None),) * along + (slice(None, None, every),)]
+        # Of the whole tensor: the stored part may miss the one element that is infinite.
         self._facts = _Facts(tensor.detach(), every, along, shape or tuple(tensor.shape))
         return part
 
@@ -154,7 +158,9 @@ def _statistics(tensor: Tensor) -> Tensor:
     n_finite, n_zero = finite.sum().double(), (numbers == 0).sum().double()
     low = numbers.where(finite, math.inf).amin().double()
     high = numbers.where(finite, -math.inf).amax().double()
+    # Elements that are not finite are left out here, and counted apart.
     known = numbers.where(finite, 0.0)
+    # In two passes: a sum of squares would lose small deviations from a large mean.
     mean = known.sum(dtype=torch.float64) / n_finite
     off = (known - mean).where(finite, 0.0)
     std = (off.square().sum(dtype=torch.float64) / n_finite).sqrt()

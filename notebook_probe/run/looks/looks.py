@@ -129,6 +129,7 @@ class Looks:
             return
         for one in over:
             self._tell(one)
+        # Under the condition, so that no waiter misses the end between its check and its wait.
         with self._changed:
             self._hand(tuple(one for one in self._asked if one not in over), step)
             self._changed.notify_all()

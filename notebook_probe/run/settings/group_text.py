@@ -25,6 +25,7 @@ def group_text(optimizer: Optimizer, index: int) -> str:
     '1 weight, 1 bias or norm, decay 0.01'
     """
     group = optimizer.param_groups[index]
+    # A group may get more parameters.
     texts, key = _known.setdefault(optimizer, {}), (index, len(group["params"]))
     if key not in texts:
         texts[key] = _contents(group["params"])

@@ -82,6 +82,7 @@ class OptimizerOption:
         holders: defaultdict[int, list[tuple[Optimizer, GroupOption]]] = defaultdict(list)
         for optimizer in optimizers:
             for index, group in enumerate(optimizer.param_groups):
+                # A wrapper shares the groups of the optimizer inside: by identity each counts once.
                 holders[id(group)].append((optimizer, GroupOption(index, name)))
         self._groups = [
             _Group(number, *innermost, outer)  # which was met last

@@ -90,6 +90,7 @@ class Settings:
             change = setting.release(request.group)
             return self._done(request, change, "as scheduled", step)
         sets = _sets(request, setting)
+        # All are checked before one is set, so that a change is made as a whole or not at all.
         for one in sets:
             setting.check(one.value, one.group, one.hold)
         changes = [setting.set(one.value, one.group, one.hold) for one in sets]

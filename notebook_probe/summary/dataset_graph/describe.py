@@ -58,6 +58,7 @@ class _Walk:
         self._met: dict[int, object] = {}  # kept, so that no other object gets its number
 
     def part(self, role: str, kind: str, value: object, depth: int) -> DataPart:
+        # Noted before its members are read: a dataset may refer to itself.
         self._met[id(value)] = value
         settings: dict[str, Any] = {}
         parts: list[DataPart] = []
@@ -66,6 +67,7 @@ class _Walk:
             if not is_part(name, held):
                 self._keep(settings, name, held)
             for inner_role, inner in parts_in(name, held):
+                # A loader and its sampler hold the same dataset; it is described once.
                 if inner_role == name and self._is_told(name, inner):
                     continue
                 if len(parts) == MOST_OF_ONE or len(self._met) >= MOST_PARTS or depth == DEEPEST:
@@ -90,6 +92,7 @@ class _Walk:
         told = _told(name, held)
         if told == "":
             return
+        # Measured as JSON, as an event holds a limited text.
         size = len(json.dumps([name, told]))
         if size <= self._room:
             settings[shortened(name)] = told

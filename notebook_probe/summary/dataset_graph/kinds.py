@@ -31,6 +31,7 @@ ROLES = (("sampler", "sampler"), ("loader", "loader"), ("dataset", "dataset"), (
 
 def is_known(value: object) -> bool:
     """Return a loader, sampler or dataset of torch's own kinds."""
+    # isinstance would ask `__class__`, which an object can fake.
     return any(issubclass(type(value), known) for known, _ in KINDS)
 
 
@@ -59,4 +60,5 @@ def kind_of(role: str, value: object) -> str | None:
 
 
 def _has(own: Any, name: str) -> bool:
+    # On the class: an attribute of the instance may be made by `__getattr__`.
     return any(name in vars(kind) for kind in own.__mro__ if kind is not object)

@@ -31,12 +31,14 @@ def members(value: object) -> Iterator[tuple[str, Any]]:
 def _of_loader(value: Any) -> Members:
     if issubclass(type(value), DataLoader):
         yield "batch_size", value.batch_size
+        # With a batch sampler, the loader's own sampler is a default that is not used.
         used = getattr(value.batch_sampler, "sampler", value.sampler)
         yield "shuffle", issubclass(type(used), RandomSampler)
 
 
 def _of_table(value: Any) -> Members:
     """Yield the members of a tabular dataset, whose attributes are all private."""
+    # Names on the class: a table is recognized without reading anything from it.
     names = ("column_names", "num_rows", "features", "split")
     if all(hasattr(type(value), name) for name in names[:3]):
         for name in names:
@@ -44,6 +46,7 @@ def _of_table(value: Any) -> Members:
 
 
 def _of_dict(value: Any) -> Members:
+    # The instance's dict, as properties and `__getattr__` may run any code.
     own = vars(value)
     unused = "sampler" if own.get("batch_sampler") is not None else ""  # that has its own
     for name, held in own.items():

@@ -75,6 +75,7 @@ def class_name(value: object) -> str:
 
 def shortened(text: str) -> str:
     """Return the text, or its beginning; without the user and password of an address."""
+    # Cut first: a text may have millions of characters.
     start = _LOGIN.sub("", str.__str__(text)[: 2 * LONGEST])
     return start if len(start) <= LONGEST else f"{start[:LONGEST]}…"
 
@@ -114,6 +115,7 @@ def _of_tensor(value: Any) -> str:
 
 
 def _of_array(value: Any) -> str:
+    # The descriptors of ndarray itself: a subclass may define its own properties.
     return shortened(f"{np.ndarray.dtype.__get__(value)} array {np.ndarray.shape.__get__(value)}")
 
 

@@ -26,4 +26,5 @@ class GraphItem(Item):
     def start(self, moment: Moment) -> None:
         if not self._is_asked:
             self._is_asked = True
+            # A request, as the first step provides the inputs for it.
             moment.run.controls.put(BuildGraph())

@@ -110,6 +110,7 @@ def in_order_of(optimizers: Iterable[Optimizer], model: nn.Module) -> list[str]:
     >>> in_order_of([torch.optim.SGD([layer.bias, layer.weight], 0.1)], layer)
     ['bias', 'weight']
     """
+    # By identity, as tensors compare element by element.
     names = {id(value): name for name, value in model.named_parameters()}
     owned: list[Tensor] = [
         value for one in optimizers for group in one.param_groups for value in group["params"]

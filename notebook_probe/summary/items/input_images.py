@@ -125,6 +125,7 @@ class _InputHook(WeakHook):
     __slots__ = ()
 
     def __call__(self, module: nn.Module, args: Any, keywords: Any) -> None:
+        # While a model is compiled, exported or traced, there are no values.
         if torch.compiler.is_compiling() or (item := self.owner()) is None or is_traced():
             return
         item.called(module, args, keywords)

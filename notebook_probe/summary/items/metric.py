@@ -27,6 +27,7 @@ class MetricItem(Item):
         return cls() if settings.collects(cls.name) else None
 
     def given(self, moment: Moment) -> None:
+        # A loop that records its metrics has `loss` at every step already.
         if moment.loop is None or not moment.loop.records_metrics:
             moment.log({LOSS: metric_of(moment.loss)})
 

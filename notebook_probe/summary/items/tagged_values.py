@@ -36,6 +36,7 @@ class Words:
     def __init__(self) -> None:
         self._of: dict[str, str] = {}
 
+    # Remembered, so that a tag keeps its name whatever comes later.
     def of(self, tag: str) -> str:
         if tag not in self._of:
             word = re.sub(r"\W+", "_", tag, flags=re.ASCII).strip("_") or "value"
@@ -124,6 +125,7 @@ class TaggedItem(Item):
 
     def _keep_tensor(self, moment: Moment, tag: str, name: str, value: Tensor) -> None:
         shape = tuple(value.shape) or (1,)
+        # Arrays of one name have one shape in the record.
         if self._shapes.setdefault(name, shape) != shape:
             name = ARRAYS.stored(name, shape)
         is_kept = moment.log_array(name, value.reshape(shape))

@@ -34,6 +34,7 @@ class Components:
         """Return the first two right singular vectors of ``D``; the path is ``U S``."""
         squares, vectors = _leading(rows.products(), rows)
         vectors = torch.where(vectors[0] < 0, -vectors, vectors)  # begins at positive x and y
+        # The right singular vectors are D' u / s.
         lengths = squares[:2].sqrt()
         pairs = [
             _as_kept(pair, own)
@@ -52,6 +53,7 @@ class Components:
             pairs.append(_as_kept(_lengthened(pair, own), own))
         for pair in pairs:  # the element of largest size is negative
             pair.mul_(-largest.sign().to(pair).reshape(2, *(1 for _ in pair.shape[1:])))
+        # Directions are not orthogonal after they were lengthened, so coordinates need the inverse.
         inner = torch.stack([_inner(pair) for pair in pairs]).sum(dim=0)
         places = rows.along(pairs) @ torch.linalg.pinv(inner, hermitian=True)
         return cls._of(pairs, places, squares)

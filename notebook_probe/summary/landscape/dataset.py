@@ -64,12 +64,14 @@ def is_whole(dataset: xr.Dataset) -> bool:
 
 def saved(dataset: xr.Dataset, folder: Path, name: str) -> Path:
     """Write a dataset as a zarr group, atomically, replacing a former one."""
+    # A unique name, as two processes may write at once.
     target, own = folder / f"{name}{SUFFIX}", f".{name}-{uuid.uuid4().hex[:8]}"
     written, former = folder / f"{own}.new", folder / f"{own}.old"
     # JSON has no NaN and no infinity, which a loss may be.
     plain = {key: _plain(value) for key, value in dataset.attrs.items()}
     try:
         dataset.assign_attrs(**plain).to_zarr(written, mode="w-", consolidated=False)
+        # A folder cannot replace one that has files, so the former one is moved away first.
         if target.exists():
             os.replace(target, former)  # noqa: PTH105
         os.replace(written, target)  # noqa: PTH105

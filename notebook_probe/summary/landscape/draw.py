@@ -113,6 +113,7 @@ def landscape(
         "method": method,
         "normalise": normalise,
     }
+    # What is given now wins over what the snapshots were taken for.
     changed = {name: value for name, value in given.items() if value is not None}
     settings = LandscapeSettings.of({**stored.metadata.settings.as_dict(), **changed})
     path = stored.path(interval) if which == "train" else [stored.last()]
@@ -123,6 +124,7 @@ def landscape(
         raise TypeError("landscape needs model, loss_fn and batches: all of them, or none")
     loss = MeanLoss(model, kept_batches(batches, loss_fn, settings.num_samples))
     found = drawn(path, settings, loss, which, progress, is_cancelled)
+    # A canceled drawing is returned but not kept as if it were whole.
     if is_whole(found):
         saved(found, stored.folder, name)
     return found

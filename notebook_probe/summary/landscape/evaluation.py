@@ -98,6 +98,7 @@ def evaluate(
         The snapshots are not of such a model.
     """
     path = [*path]
+    # Before the first loss: a model that does not fit would fail after minutes.
     for one in (plane.origin, *path):
         one.check(loss.model)
     n_points = len(plane.grid)
@@ -119,6 +120,7 @@ def evaluate(
             losses[n_done] = float(landscape.loss_of(moved(x, y)))
             n_done += 1
             work.count()
+    # The grid goes along y for each x; a picture has y first.
     across = losses.reshape(len(plane.grid.xs), -1).T
     return Evaluated(across, at_origin, along, n_done, n_points, work.seconds)
 

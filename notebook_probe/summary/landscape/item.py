@@ -59,6 +59,7 @@ class LandscapeItem(Item):
         self._own, self._given = own, given
         self._folder = settings.summary_dir
         self._writer = SnapshotWriter(settings.summary_dir, own)
+        # An event, as another thread may cancel while this one draws.
         self._cancelled = threading.Event()
 
     @classmethod

@@ -45,6 +45,7 @@ class MeanLoss:
         The model may write into the buffers.
         """
         with torch.no_grad():
+            # In float64: differences between neighboring points may be small.
             losses = [batch.loss(self.model, state).double() for batch in self.batches]
             return torch.stack(losses).mean()
 
@@ -69,6 +70,7 @@ def kept_batches(batches: Iterable[Any], loss_fn: LossFn, num_samples: int) -> l
     kept = [_kept(read_item(item), loss_fn) for item in islice(source, 1)]
     if not kept:
         raise ValueError("batches: there is none; a landscape needs one or more")
+    # The size of a batch is known only now.
     size = _size(kept[0])
     more = islice(source, max(1, num_samples // size) - 1)
     return [*kept, *(_kept(read_item(item), loss_fn) for item in more)]

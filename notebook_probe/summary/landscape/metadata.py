@@ -47,12 +47,14 @@ class Metadata:
 
     def added(self, number: int, loss: float | None) -> Metadata:
         """Return the metadata with one more snapshot."""
+        # JSON has no NaN; a missing loss means the same to a reader.
         known = {} if loss is None or not math.isfinite(loss) else {number: loss}
         files = {**self.files, number: self.name_of(number)}
         return replace(self, files=files, losses={**self.losses, **known})
 
     def up_to(self, number: int) -> Metadata:
         """Return the metadata for a training that continues there."""
+        # Snapshots from beyond the point of continuation belong to another course.
         files = {own: name for own, name in self.files.items() if own <= number}
         return replace(self, files=files)
 
@@ -102,6 +104,7 @@ class Metadata:
 
 
 def _file(name: str) -> str:
+    # A name from a file must not lead out of the folder.
     if "/" in name or "\\" in name or name.startswith("."):
         raise ValueError(f"{name!r} is no file of its folder")
     return name

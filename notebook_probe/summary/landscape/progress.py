@@ -66,6 +66,7 @@ def telling(wanted: ProgressLike) -> Iterator[Tell]:
             if wanted or is_wanted(None):
                 bars.extend(_bar(progress))
         for bar in bars:
+            # The bar is updated by what is missing, as it may have been made late.
             bar.update(progress.done - bar.n)
 
     try:

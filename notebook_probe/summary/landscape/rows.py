@@ -65,6 +65,7 @@ class PathRows:
         found = torch.zeros(len(self), len(self), dtype=torch.float64)
         for columns in self:
             own = columns - centre
+            # One small matrix is all that is kept of millions of columns.
             found += own @ own.T
         if not found.isfinite().all():
             raise UnreadableError("the snapshots hold values that are not finite: no plane")

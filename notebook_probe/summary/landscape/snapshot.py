@@ -44,6 +44,7 @@ class ModelSnapshot:
         cls, model: nn.Module, number: int, copy: Callable[[Tensor], Tensor] = Tensor.clone
     ) -> ModelSnapshot:
         """Copy the present state of a model."""
+        # Buffers that are not saved with the model are computed by it, such as masks.
         kept = model.state_dict().keys()
         buffers = {name: value for name, value in model.named_buffers() if name in kept}
         return cls(

@@ -63,6 +63,7 @@ class SnapshotWriter:
 
     def cost(self, model: nn.Module) -> str:
         """Describe the disk use of all snapshots, in words."""
+        # Without a copy: only the size is asked.
         size = ModelSnapshot.of(unwrap(model), 0, copy=lambda value: value).nbytes
         n = len(self._units)
         each, total = f"{size / 1e6:.3g} MB", f"{n * size / 1e6:.3g} MB"
@@ -75,6 +76,7 @@ class SnapshotWriter:
         """
         if self._metadata is None:
             self.begin(model, 0)
+        # Each snapshot uses the same memory, so the one before must be written.
         self.wait()
         self._memory.take_back()
         taken = ModelSnapshot.of(unwrap(model), unit, self._copied)

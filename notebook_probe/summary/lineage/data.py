@@ -48,6 +48,7 @@ def data_facts(graph: DatasetGraph | None) -> DataFacts:
 
 
 def _paths(parts: list[DataPart]) -> Iterator[str]:
+    # The most usual attribute of any part before a rare one of the first part.
     for name in PATHS:
         for part in parts:
             value = part.settings.get(name)

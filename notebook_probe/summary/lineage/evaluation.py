@@ -59,6 +59,7 @@ def merged_evaluations(before: Mapping[str, Any], now: Mapping[str, Any]) -> dic
     known = before.get("metrics")
     metrics = {**(known if isinstance(known, dict) else {}), **now["metrics"]}
     told = {key: one for key, one in now.items() if one is not None}
+    # What an evaluation does not know stays as it was before.
     return {**now, **before, **told, "metrics": metrics}
 
 
@@ -68,6 +69,7 @@ def _kept(metrics: Mapping[str, Any]) -> dict[str, Any]:
         key = str(name).removeprefix("eval_") or str(name)
         told = str(value) if isinstance(value, float) and not math.isfinite(value) else value
         try:
+            # Each metric alone, so that one that cannot be stored does not cost the others.
             written_notes("metrics", {key: told})
         except Exception as error:  # whatever a value of the user's does when it is looked at
             text = f"the metric {key!r} is not kept: {error}"

@@ -79,6 +79,7 @@ def _newest_checkpoint(loop: Loop) -> str | None:
         saved = loop.checkpoints
     except (ProbeError, OSError):  # the folder cannot be reached now
         return None
+    # The newest on the present branch, as steps of an abandoned one may be higher.
     return max(saved, key=lambda one: (one.line, one.step)).path if saved else None
 
 

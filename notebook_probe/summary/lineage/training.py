@@ -89,6 +89,7 @@ def train_lineage(training: TrainingFacts) -> dict[str, Any]:
         "model_path": lambda: training.checkpoint,
         "model_size": lambda: _bytes_at(training.checkpoint),
     }
+    # Attempted one by one, as loss functions and optimizers may be anything.
     return {name: attempted(one) for name, one in read.items()}
 
 
@@ -122,6 +123,7 @@ def _rates(optimizers: Sequence[Optimizer]) -> Any:
 
 
 def _parallel_mode(model: nn.Module | None) -> str:
+    # By the names of the base classes, so that nothing of a distributed package is imported.
     names = [kind.__name__ for kind in type(model).__mro__]
     wrapped = next((WRAPPERS[name] for name in names if name in WRAPPERS), None)
     return wrapped or ("distributed" if _world_size() > 1 else ALONE)

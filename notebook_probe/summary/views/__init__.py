@@ -27,5 +27,6 @@ def show_views() -> None:
     """
     for name, (draw, file) in ALL.items():
         if name not in VIEWS:  # one of the user's own stays
+            # A view's ES module is one text, so that the shared part is put in front.
             parts = [(HERE / one).read_text("utf-8") for one in ("stepper.js", file)]
             view(name, esm="\n".join(parts))(draw)

@@ -103,7 +103,9 @@ def find_learning_rate(
         begin_again(data)  # so that the training begins at its beginning
     if not batches:
         raise ValueError("find_learning_rate: the data is empty")
+    # Equal ratios: by how many orders of magnitude a good rate differs is what is unknown.
     rates = np.geomspace(low, high, n)
+    # The twin draws from the generators of the process, as dropout does.
     with same_generators():
         losses = _losses(trainer.twin(), rates, cycle(batches))
     return LearningRates(rates[: len(losses)], np.array(losses))
@@ -118,7 +120,9 @@ def _losses(trainer: Trainer, rates: Iterable[float], batches: Iterator[Batch]) 
         metrics = trainer.train_step([*islice(batches, trainer.accumulate)])
         loss = math.inf if metrics is None else float(metrics["loss"])
         average = SMOOTH * average + (1 - SMOOTH) * loss
+        # An average that begins at 0 is too small at first; this is Adam's correction of it.
         smooth = average / (1 - SMOOTH**i)
+        # Not `>=`, which is false of NaN, too: NaN has to end the test.
         if not smooth < DIVERGED * least and i > 1:
             break
         least = min(least, smooth)

@@ -55,6 +55,7 @@ class WeightAverage:
         ValueError
             The loop trains another model.
         """
+        # By identity: `in` would compare elements, and the names differ if it is a part.
         trained = {id(value) for value in loop.trainer.model.parameters()}
         if not all(id(value) in trained for value in self._model.parameters()):
             raise ValueError(
@@ -72,6 +73,7 @@ class WeightAverage:
         """Give the trained model the averaged weights inside the context, then restore its own."""
         pairs = [*zip(self._model.parameters(), self.averaged.module.parameters(), strict=True)]
         own = [value.detach().clone() for value, _ in pairs]
+        # An interrupt in between would leave some of the weights averaged.
         with uninterrupted, torch.no_grad():
             for value, averaged in pairs:
                 value.copy_(averaged)

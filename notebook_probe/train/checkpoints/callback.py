@@ -94,6 +94,7 @@ class Checkpoints:
             return
         together = own_rank()[1] > 1
         owed = self._is_done and self._due.is_owed(loop.loop_step)
+        # Saving needs every process: after an error of this one the others may never come.
         wanted = owed or (self._at_close and (self._is_done or not together))
         try:
             if wanted and self._last_saved != loop.loop_step:
@@ -111,6 +112,7 @@ class Checkpoints:
 
     def _save(self, loop: Any, *, background: bool) -> None:
         loss = loop.last_metrics.get("loss", 0.0)
+        # A diverged state is nothing to continue from, and could replace the last good one.
         if not math.isfinite(float(loss)):
             return
         if self._keep.best is not None:

@@ -77,6 +77,8 @@ def contents(loop: SavedTraining, memory: Memory) -> dict[str, Any]:
         "looking_back": None if run is None or run.closed else run.state_dict(),
         "record": None if run is None else {"location": str(run.location), "step": loop.n_updates},
     }
+    # Random generators and positions in the data differ between processes; the rest is the same in
+    # all.
     return {**copied(whole, memory), "loops": gathered(copied(loop.state_dict(), memory))}
 
 

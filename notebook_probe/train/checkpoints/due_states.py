@@ -29,6 +29,7 @@ class DueStates:
 
     def begin(self, start: int, end: int) -> None:
         """Start a run of a loop from ``start`` to before ``end``; -1 is unknown."""
+        # The first step makes the state after it, which is one further.
         self._span = Span(start + 1, seen_from=start + 1).until(_state(end))
         self._armed = bound(self._schedule, self._span)
 

@@ -68,6 +68,7 @@ def fitted(
     wanted = _wanted(saved, to_restore)
     names = _renamed(wanted, saved, own, renames or {})
     extra = [new for new in names.values() if new not in own]
+    # If some are wanted by name, others are left out on purpose.
     absent = [name for name in own if name not in names.values()] if to_restore is None else []
     shapes = {
         new: (_shape(saved[old]), _shape(own[new]))

@@ -123,6 +123,7 @@ class CheckpointIndex:
     def _ancestry(self, line: int) -> Iterator[tuple[int, float]]:
         """Yield lines and the step up to which each belongs to the history of this one."""
         most = float("inf")
+        # Lines are numbered from 1; the first has no parent, which is 0.
         while line:
             yield line, most
             line, step = self.lines[line - 1]
@@ -130,6 +131,7 @@ class CheckpointIndex:
 
 
 def _entry(place: str, file: str, **values: Any) -> Checkpoint:
+    # The list is a file that anyone can write: a name must not lead out of the folder.
     if "/" in file or "\\" in file or file.startswith("."):
         raise ValueError(f"{file!r} is no file of its folder")
     return Checkpoint(path=f"{place}/{file}", **values)

@@ -53,6 +53,7 @@ class Keep:
         if self.best is None:
             return []
         name, which, n = self.best
+        # NaN compares as false with everything, so that a sort may leave it in front.
         known = [one for one in ruled if not math.isnan(one.metrics.get(name, math.nan))]
         sign = 1 if which == "min" else -1
         return sorted(known, key=lambda one: sign * one.metrics[name])[:n]

@@ -84,6 +84,7 @@ class Kept:
         if path is not None and path.is_file():
             location, name = path.parent, path.name
         store = self.store(location)
+        # A state that is still being written would not be found.
         self.wait()
         found = _chosen(store, step, name)
         self._restore(store, found, to_restore, renames, strict)
@@ -134,6 +135,7 @@ class Kept:
             store.wait()
 
     def _restore(self, store: CheckpointStore, found: Checkpoint, *options: Any) -> None:
+        # Weights alone may come from any step; a whole state must be at the step of the record.
         if not options or options[0] is None:
             _check_step(self._loop, found)
         differences = restore(self._loop, store.read(found.name), found.path, *options)
@@ -141,6 +143,8 @@ class Kept:
         if differences:
             warnings.warn(f"{found.path}: left as they were: {differences}", stacklevel=4)
         if not weights_alone:
+            # What is saved from here on follows this state, in every folder: later ones are another
+            # history.
             for other in self._stores.values():
                 other.leave(found if other is store else None, found.step)
 
@@ -174,5 +178,6 @@ def _note(run: Run | None, entry: Checkpoint, nbytes: int) -> None:
     if run is not None and not run.closed:
         loss = entry.metrics.get("loss")
         known = loss if loss is not None and math.isfinite(loss) else None
+        # This comes from the thread that writes, and the run may be closed meanwhile.
         with suppress(ClosedRunError):
             run.controls.checkpoint_saved(entry.step, entry.path, nbytes, known)

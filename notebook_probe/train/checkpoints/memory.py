@@ -32,10 +32,12 @@ class Memory:
 
     def copy(self, value: Tensor) -> Tensor:
         """Return a copy in the memory of the host."""
+        # Only of plain strided tensors does copy_ into equal shape and strides keep everything.
         if type(value) is not Tensor or value.layout != torch.strided or value.is_quantized:
             return value.to("cpu", copy=True)
         kind = value.shape, value.stride(), value.dtype
         free = self._free.get(kind)
+        # copy=True, as `to` returns the tensor itself where it is on the host already.
         copy = free.pop().copy_(value) if free else value.to("cpu", copy=True)
         self._taken.append((kind, copy))
         return copy

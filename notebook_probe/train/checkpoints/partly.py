@@ -62,6 +62,7 @@ def restore_partly(
             f"{where} does not fit {type(trainer.model).__name__}: {weights.shapes}; "
             f"strict=False leaves these fresh"
         )
+    # An optimizer knows parameters by position, so that moments fit only if all weights do.
     some = to_restore is not None or bool(renames) or bool(weights.differences)
     others = (
         "the optimizer, as of weights alone"

@@ -80,6 +80,8 @@ class CheckpointFolder:
         try:
             with partial.open("xb") as file:
                 _filled(fill, file)
+                # A system may put the new name on the disk before the content: a crash would leave
+                # an empty file.
                 file.flush()
                 to_disk(file.fileno())
         except BaseException:
@@ -87,6 +89,7 @@ class CheckpointFolder:
                 partial.unlink(missing_ok=True)
             raise
         os.replace(partial, self.folder / name)  # noqa: PTH105  Path.replace parses both again
+        # The new name is an entry of the folder, which the file's own sync does not write.
         sync_folder(self.folder)
 
     def delete(self, name: str) -> None:

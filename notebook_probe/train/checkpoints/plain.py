@@ -27,6 +27,7 @@ class _Copies:
 
     def of(self, value: Tensor) -> Tensor:
         value = value.detach()
+        # Tied weights stay tied in the copy; views of one address may differ in the rest.
         key = (value.device, _address(value), value.shape, value.stride(), value.dtype)
         if key not in self._known:
             # Kept beside its copy: what is let go leaves its address to the next tensor.
@@ -69,9 +70,11 @@ def _copied(value: Any, where: str, copies: _Copies) -> Any:
 
 
 def _mapping(value: Mapping[Any, Any], where: str, copies: _Copies) -> dict[Any, Any]:
+    # An OrderedDict stays one, as a plain dict cannot take the attribute below.
     found = OrderedDict() if isinstance(value, OrderedDict) else {}
     for key, inner in value.items():
         found[_copied(key, where, copies)] = _copied(inner, f"{where}.{key}", copies)
+    # Without its version a module such as BatchNorm converts its state as one of an old torch.
     versions = getattr(value, "_metadata", None)
     if versions is not None:  # of a module's state_dict
         found._metadata = _copied(versions, f"{where}._metadata", copies)  # type: ignore[attr-defined]

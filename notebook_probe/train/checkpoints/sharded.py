@@ -25,6 +25,7 @@ def laid_out(state: Mapping[str, Any], model: nn.Module) -> dict[str, Any]:
 
 def optimizer_laid_out(state: Mapping[str, Any], optimizer: Optimizer) -> dict[str, Any]:
     """Return an optimizer's state, with tensors laid out like their parameters."""
+    # A state knows its parameters by their positions, counted over all groups.
     own = [value for group in optimizer.param_groups for value in group["params"]]
     places = [place for group in state["param_groups"] for place in group["params"]]
     parameters = dict(zip(places, own, strict=True))

@@ -173,6 +173,7 @@ class CheckpointStore:
             torch.save(state, file)
             sizes.append(file.tell())
 
+        # Read each time, as files may have been deleted by hand.
         index = self._index()
         if not self._line:
             index = index.begun(*self._leaves)
@@ -181,14 +182,17 @@ class CheckpointStore:
         path = f"{self.place.name}/{name}"
         entry = replace(entry, path=path, line=self._line, saved_at=time.time())
         index = index.added(entry)
+        # The list first: a crash in between leaves an entry without a file, which reading drops.
         self._write_index(index)
         self.place.write(name, fill)
+        # Only now that the new one is complete, others may go.
         self._prune(index, keep)
         return entry, sizes[-1]
 
     def _prune(self, index: CheckpointIndex, keep: Keep) -> None:
         gone = keep.gone(index.entries)
         for one in gone:
+            # Files first, for the same reason as in saving.
             self.place.delete(one.name)
         if gone:
             self._write_index(index.without(gone))

@@ -87,6 +87,7 @@ class DataCollector:
         self._collected, self._mirror = CollectedSeries(), CollectorMirror()
         self._missing: Counter[str] = Counter()
         self._steps: OpenSteps | None = None
+        # A step that raises never ends; what it has collected goes with it.
         self._pending: weakref.WeakKeyDictionary[Step, list[tuple[str, Collected]]]
         self._pending = weakref.WeakKeyDictionary()
         self._lock = threading.RLock()
@@ -286,6 +287,7 @@ class DataCollector:
         if self._steps is not None:
             self._collect(tensor, series)
 
+    # No graph can hold its locks and its looks at the stack: compiled code calls it from outside.
     @torch.compiler.disable  # type: ignore[untyped-decorator]
     def _collect(self, value: Any, series: str) -> None:
         if not isinstance(series, str):
@@ -303,6 +305,7 @@ class DataCollector:
                 return
             held = self._collected.hold(number)
             self._pending.setdefault(step, []).append((series, held))
+        # Named between the update and the next step: this step will not end again.
         if step.has_ended:
             self._ended(step)
 

@@ -53,6 +53,7 @@ class ExecutorSteps:
         self._model = weakref.ref(side.model) if side.model is not None else None
         self._number, self.completed = side.number, first
         self.threads = ThreadSteps(ended)
+        # Held by the executor alone, so that attaching keeps nothing alive.
         self._link = weakref.ref(_Link(self, side))
 
     @property

@@ -194,6 +194,7 @@ class _Returned(WeakHook):
             steps.returned()
 
 
+# Modules that are not watched have no hook of ours; their calls are seen on the stack alone.
 _CALL = nn.Module._call_impl.__code__
 
 

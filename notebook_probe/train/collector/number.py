@@ -68,6 +68,7 @@ def _read_tensor(series: str, tensor: Tensor) -> float | Tensor:
     number = readable(tensor).reshape(())
     if number.device.type == "mps":  # which has no float64
         number = number.cpu()
+    # A copy, as the loop may change the tensor in place before it is read.
     return float(number) if number.is_cpu else number.to(torch.float64, copy=True)
 
 

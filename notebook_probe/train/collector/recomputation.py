@@ -21,6 +21,7 @@ def is_recomputed() -> bool:
 
     Between here and the pass there is then a module's call, or a checkpoint.
     """
+    # -1 means that no backward pass runs; this costs less than a walk up the stack.
     if torch._C._current_graph_task_id() == -1:
         return False
     frame: FrameType | None = sys._getframe(1)

@@ -28,6 +28,7 @@ class Series:
 
     def __init__(self) -> None:
         self.count, self.stride = 0, 1
+        # Eight bytes for a number, where a list of floats takes four times as many.
         self.steps, self._on_host = array("q"), array("d")
         self._coming: list[Collected] = []  # begins with the first that is not on the host
 
@@ -47,6 +48,7 @@ class Series:
 
     def settle(self) -> None:
         """Move values that have arrived from the device to the host's."""
+        # In their order: one that has landed behind one that has not must wait.
         here = [*takewhile(_is_here, self._coming)]
         self._on_host.extend(map(float, here))
         del self._coming[: len(here)]
@@ -67,6 +69,7 @@ class Series:
         """Keep every second one: positions 0, 2, 4, … of steps and values alike."""
         self.stride *= 2
         self.steps = self.steps[::2]
+        # Positions go on after those on the host: with an odd number of these, the first is odd.
         self._coming = self._coming[len(self._on_host) % 2 :: 2]
         self._on_host = self._on_host[::2]
 

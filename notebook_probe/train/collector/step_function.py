@@ -56,6 +56,7 @@ class StepFunction(Generic[Given, Result]):
         update_wrapper(self, function)
 
     def __call__(self, *args: Given.args, **kwargs: Given.kwargs) -> Result:
+        # Tuples are replaced, not changed: others may join or leave meanwhile, on any thread.
         for act in self._at_begin:
             act()
         result = self._function(*args, **kwargs)

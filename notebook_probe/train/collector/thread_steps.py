@@ -29,6 +29,7 @@ class ThreadSteps:
         self._ended = ended
         self._local = _Local()
         self._lock = threading.Lock()
+        # A step that raised never ends: it leaves here when nothing else refers to it.
         self._steps: weakref.WeakSet[Step] = weakref.WeakSet()
 
     def begin(self, step: Step) -> None:

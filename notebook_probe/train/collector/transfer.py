@@ -11,6 +11,7 @@ from notebook_probe.probes.reading.host_copy import HostBatch
 
 __all__ = ["Flight", "OnDevice", "Transfer"]
 
+# 512 bytes are the least that torch's CUDA allocator gives.
 BATCH = 256
 """Numbers in one copy: each takes 512 bytes of the device until then."""
 

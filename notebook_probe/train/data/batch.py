@@ -137,6 +137,7 @@ def _listed(values: Any) -> tuple[Any, ...]:
 def moved(value: Any, device: Device) -> Any:
     """Move a tensor, or a container of tensors, to that device; return anything else unchanged."""
     if isinstance(value, Tensor):
+        # If a loader pins its memory, the copy runs while the device still computes.
         return value.to(device, non_blocking=True)
     if isinstance(value, Mapping):
         return {key: moved(inner, device) for key, inner in value.items()}

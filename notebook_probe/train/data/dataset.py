@@ -103,6 +103,7 @@ class Dataset:
             if self._batches is None:
                 if not self.keeps_workers:
                     begin_with_new_workers(self.source)
+                # Before iter(), as shuffling and seeds of workers are drawn inside it.
                 self._begun_with = self._generators()
                 self._batches = iter(self.source)
             item = next(self._batches)
@@ -177,6 +178,7 @@ class Dataset:
             if self.position:
                 self._batches = iter(self.source)
             return 0
+        # The training has had the random numbers of these batches already.
         with same_generators():
             begin_again(self.source)
             self._draw_again(state)
@@ -186,6 +188,7 @@ class Dataset:
     def _draw_again(self, state: Mapping[str, Any]) -> None:
         if not state["position"]:
             return
+        # What the pass began with, for the same order.
         set_generators(state["begun_with"]["process"])
         set_loader_generators(self.source, state["begun_with"]["loader"])
         while self.position < state["position"]:

@@ -30,6 +30,7 @@ def begin_with_new_workers(source: Any) -> None:
     """
     has_own_state = callable(getattr(source, "state_dict", None))
     if isinstance(source, DataLoader) and source.persistent_workers and not has_own_state:
+        # torch has no public way to end persistent workers; without this it makes new ones.
         source._iterator = None
 
 
@@ -38,4 +39,5 @@ def _of(source: Any) -> list[torch.Generator]:
     owners = (source, sampler, batch_sampler, getattr(batch_sampler, "sampler", None))
     found = [getattr(owner, "generator", None) for owner in owners]
     own = [generator for generator in found if isinstance(generator, torch.Generator)]
+    # A loader and its sampler may share one generator.
     return list({id(generator): generator for generator in own}.values())

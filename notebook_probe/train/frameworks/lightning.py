@@ -102,4 +102,5 @@ class WatchCallback(Callback):
         Looked at in every process, recording or not: Lightning may reduce over all of them.
         """
         seen, self._seen = self._seen, {**trainer.logged_metrics}
+        # By identity, as a new value may equal the old one.
         return {name: value for name, value in self._seen.items() if value is not seen.get(name)}

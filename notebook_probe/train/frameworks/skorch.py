@@ -67,6 +67,7 @@ class WatchCallback(Callback):
     def on_epoch_end(self, net: Any, *_: Any, **__: Any) -> None:
         row = {name: value for name, value in net.history[-1].items() if name not in NO_NUMBERS}
         if "train_loss" in row:
+            # The name is that of the steps' losses, which are another series.
             row["epoch_train_loss"] = row.pop("train_loss")
         self._watched.evaluated(row)
         if self._begun_at is not None:  # the first epoch tells how long the others are

@@ -41,8 +41,10 @@ class FiniteCheck:
             if not math.isfinite(loss):
                 _refuse(step, loss)
         elif self._when == "now" or loss.device.type != "cuda":
+            # Copies that do not wait need pinned memory and events, which are CUDA's.
             self._look(step, loss.item())
         else:
+            # That of the step before has come meanwhile: this hardly waits.
             self.finish()
             self._coming = step, _copied(loss)
 
@@ -66,6 +68,7 @@ def _refuse(step: int, loss: float) -> None:
 
 def _copied(loss: Tensor) -> Callable[[], float]:
     """Return a function that returns the number once its copy has arrived."""
+    # Only a copy into pinned memory leaves the host free.
     host = torch.empty((), dtype=loss.dtype, pin_memory=True)
     host.copy_(loss, non_blocking=True)
     event = torch.cuda.Event()

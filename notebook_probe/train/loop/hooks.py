@@ -71,6 +71,7 @@ class Hooks:
         name = name or getattr(call, "__name__", type(call).__name__)
         hook = Hook(call, name, priority)
         kept = [kept for kept in self._hooks if not kept.removed]
+        # A new tuple, so that a round that is under way ends with the old one.
         self._hooks = tuple(sorted([*kept, hook], key=lambda hook: hook.priority))
         return hook
 

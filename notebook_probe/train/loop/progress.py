@@ -67,6 +67,7 @@ class Progress:
         if self._bar is None:
             return
         now = time.monotonic()
+        # Showing the loss waits for the device, and must not do so at every step.
         if now - self._shown_s > EVERY_S:
             self._shown_s = now
             self._show(loop, loop.loop_step + 1)

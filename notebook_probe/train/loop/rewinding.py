@@ -81,6 +81,7 @@ class Rewinding:
         before = self._loop.run
         assert before is not None  # which has asked for it
         options = {**before.controls.options, "rank": None}  # the folder of a rank is the record's
+        # What is attached now is copied below, and replaces the probes of the options.
         run = self.rewind(request.step, None, {**options, "probes": None})
         assert run is not None
         run.controls.copy_requests(before.controls)

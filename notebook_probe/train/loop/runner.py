@@ -186,6 +186,7 @@ class LoopRunner:
                 del self.durations[:]
                 self._hooks.on_start(self._loop, data)
                 plan.train(data)
+                # The loss of the last step may be under way, and must not be NaN unnoticed.
                 self._finite.finish()
                 if self.stopping:
                     self.stopped = True

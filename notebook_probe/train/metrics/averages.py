@@ -92,6 +92,7 @@ class Mean:
 
 
 def _wide(value: Value) -> Value:
+    # Long sums of float32 lose digits; mps has no float64.
     if not isinstance(value, Tensor):
         return value
     return value if value.device.type == "mps" else value.to(torch.float64)

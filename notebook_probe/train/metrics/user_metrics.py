@@ -118,6 +118,7 @@ class _Averaged:
     def update(self, prediction: Any, label: Any) -> None:
         value = self._function(prediction, label)
         weight = len(prediction) if isinstance(prediction, Tensor) and prediction.ndim else 1
+        # Integers and truth values, such as of `prediction == label`, have no mean().
         number = on_host(value.float().mean()) if isinstance(value, Tensor) else float(value)
         self._mean.add(number, weight)
 

@@ -43,6 +43,7 @@ class Clipping:
         NonFiniteGradientError
         """
         try:
+            # A norm that is not finite would turn gradients into zeros and NaN.
             torch.nn.utils.clip_grad_norm_(parameters, self._max_norm, error_if_nonfinite=True)
         except RuntimeError as error:
             if self._on_nonfinite == "skip":

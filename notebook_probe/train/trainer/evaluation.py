@@ -55,6 +55,7 @@ class _Buffer:
 
     def put_back(self) -> None:
         self.owner._buffers[self.name] = self.tensor
+        # Each write in place counts the version up, so that no values need to be compared.
         if self.tensor is None or self.value is None or self.tensor._version == self.version:
             return  # untouched
         self.tensor.copy_(self.value)

@@ -37,6 +37,7 @@ class Moments:
 
     def on_begin(self, act: Callable[[], None]) -> Callable[[], None]:
         """Call it as a step begins; returns what ends that."""
+        # Replaced, not changed: one may remove itself while they are called.
         self._at_begin = (*self._at_begin, act)
 
         def remove() -> None:

@@ -282,6 +282,7 @@ class Trainer:
                 passed = self._forward(batch)
             if listener is not None and passed.each is not None:
                 listener.batch(losses=passed.each)
+            # Gradients of the batches add up; their mean needs a part of each loss.
             loss = passed.total if size == 1 or takes else passed.total / size
             self._differentiate(loss if self.scaler is None else self.scaler.scale(loss))
             if takes is not None:

@@ -94,6 +94,7 @@ class AverageLines:
         if group is None:
             return NOTHING
         column = group.columns[series[0]]
+        # Thinned averages have too few points for a close-up: those rows are read again.
         if group.is_thin and window is not None:
             first, stop = column.rows(window)
             if stop - first < n_points:
@@ -119,6 +120,7 @@ class AverageLines:
 
     def _close_up(self, streams: Streams, series: Series, steps: tuple[int, int]) -> GrowingSeries:
         """Every average between two steps."""
+        # With the streams' versions, as a resumed or rewound stream has other rows.
         version = [(name, one.version) for name, one in holding(streams, *series).items()]
         key = steps, version
         if series not in self._close or self._close[series][0] != key:

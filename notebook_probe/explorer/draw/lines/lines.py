@@ -78,6 +78,7 @@ class Lines:
             for series in selection.series
         }
         self._averages.read_new(streams, looks)
+        # Sent as float32, which cannot tell steps above 2**24 apart: hence an origin.
         x0 = float(min((points.x[0] for points in lines.values() if points.n_rows), default=0.0))
         heads: list[LineSeries] = []
         parts: list[np.ndarray[tuple[int], np.dtype[np.floating]]] = []
@@ -106,6 +107,7 @@ class Lines:
         lines: dict[_Key, LinePoints] = {}
         for name, stream in streams.items():
             modules, quantities = set(stream.modules), {one.name for one in stream.variables}
+            # A key contains the version of a stream: after a rewind its rows are read again.
             for series in selection.series:
                 if series[0] in modules and series[1] in quantities:
                     key = name, stream.version, series

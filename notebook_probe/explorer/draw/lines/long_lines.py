@@ -47,6 +47,7 @@ class LinePoints(Protocol):
 def line_of(stream: StreamView, module: str, quantity: str) -> LinePoints:
     """Return the series, read as a whole only if that is quick."""
     finest = stream.levels.get(min(stream.levels, default=0))
+    # Without a pyramid, zooming out would read every row anyway.
     far = stream.n_rows > FAR_ROWS and finest is not None and finest.has(quantity, module)
     return _Distant(module, quantity) if far else _InMemory(module, quantity)
 
@@ -104,6 +105,7 @@ class _Distant:
             return NOTHING
         marks = spread(thin.nonfinite.astype(np.int64), MOST_MARKS)
         steps = np.concatenate([thin.x.astype(np.int64), marks])
+        # Stable: at one step, a point stays before the mark of a value that is not finite.
         order = np.argsort(steps, kind="stable")
         values = np.append(thin.y, np.full(len(marks), np.nan)).astype(np.float32)
         ended = len(marks) and (not len(thin.x) or marks[-1] > thin.x[-1])
@@ -138,4 +140,5 @@ def _steps_at(stream: StreamView, first: int, stop: int) -> tuple[int, int]:
 def _rows(stream: StreamView, window: Window) -> tuple[int, int]:
     """Return the rows with steps in the window, and one more on either side."""
     first, stop = in_window(stream, window)
+    # One row more, so that the line continues to the edge of the picture.
     return max(first - 1, 0), min(stop + 1, stream.n_rows)

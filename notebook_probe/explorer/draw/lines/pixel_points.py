@@ -86,6 +86,8 @@ def joined(parts: list[PixelPoints]) -> PixelPoints:
         return parts[0] if parts else NOTHING
     x = np.concatenate([part.x for part in parts])
     order = np.argsort(x, kind="stable")
+    # A series may be in several streams after its schedule was changed; the newest has the last
+    # value.
     newest = max(parts, key=lambda part: part.last_step)
     return PixelPoints(
         x=x[order],

@@ -33,6 +33,7 @@ class ReadTogether(WrappedStream):
         self._levels: Mapping[int, LevelView] = {
             size: _ReadLevel(level, wanted) for size, level in stream.levels.items()
         }
+        # Kept for the life of one frame only, as this view is frozen.
         self._steps: dict[tuple[int, int | None], Steps] = {}
         self._values: dict[tuple[str, int, int], Floats] = {}
 

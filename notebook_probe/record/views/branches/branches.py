@@ -122,6 +122,7 @@ def read_name(text: str) -> StreamName:
 def _are_starts(starts: object) -> bool:
     if not isinstance(starts, list) or not 1 <= len(starts) <= MOST_BRANCHES:
         return False
+    # A damaged record must not overflow int64 later.
     return all(type(step) is int and 0 <= step < 2**62 for step in starts)
 
 
@@ -165,6 +166,7 @@ class Branches:
         """Return one view per schedule, of the rows that belong to the newest branch."""
         schedules: dict[tuple[object, str], list[tuple[int, StreamView]]] = {}
         for stream in streams:
+            # Streams of one schedule with different axes are different series.
             name, group = read_name(stream.name), getattr(stream, "axis", None)
             if name.branch <= len(self.starts):
                 schedules.setdefault((group, name.base), []).append((name.branch, stream))
@@ -180,6 +182,7 @@ class Branches:
             for branch, view in sorted(views, key=lambda pair: pair[0])
         ]
         only = pieces[0]
+        # The usual record has one branch: no wrapping, no cost.
         if len(pieces) == 1 and only.cut is None and only.view.name == name:
             return only.view
         if axis is not None:
@@ -192,6 +195,7 @@ class Branches:
         # Streams of one name may hold numbers, vectors and arrays.
         key = axis, view.name, tuple(variable.name for variable in view.variables)
         if key not in self._cuts:
+            # A later branch may go back further than the next one.
             step = min(self.starts[branch:])
             n_rows = rows_before(step, view)
             has_state = n_rows > 0 and view.steps(n_rows - 1, n_rows)[0] == step

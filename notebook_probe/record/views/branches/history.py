@@ -76,6 +76,7 @@ class History:
 
     @property
     def version(self) -> tuple[object, ...]:
+        # The newest piece grows: its length changes without a new version.
         return (*(piece.view.version for piece in self._pieces), *self._lengths()[:-1])
 
     @property
@@ -151,6 +152,8 @@ class History:
         found = _values(self._pieces[place].view, quantity, start, stop, modules, self._cell)
         if start == 0 < stop:
             for under in self._under(place):
+                # What the later branch measured counts; the rest of that state is known from the
+                # earlier one.
                 row = len(under) - 1
                 below = _values(under.view, quantity, row, row + 1, modules, self._cell)
                 found[:1] = np.where(measured(found[:1]), found[:1], below)

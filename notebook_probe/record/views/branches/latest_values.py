@@ -21,6 +21,7 @@ def overlaid(streams: Iterable[StreamView]) -> list[StreamView]:
     """Return the streams of one history, without cells measured by one of greater rank."""
     streams = list(streams)
     ranks = [read_name(stream.name).rank for stream in streams]
+    # One rank only: nothing can hide anything, and nothing is wrapped.
     if len(set(ranks)) < 2:
         return streams
     return [
@@ -81,7 +82,9 @@ def _without(
     if not (len(steps) and places and any(one.name == quantity for one in above.variables)):
         return values
     its = above.steps()
+    # Only the part of the upper stream that overlaps is read.
     first, stop = np.searchsorted(its, [steps[0], steps[-1] + 1]).tolist()
+    # Steps of a stream are strictly increasing, hence unique.
     _, rows, its_rows = np.intersect1d(
         steps, its[first:stop], assume_unique=True, return_indices=True
     )

@@ -67,6 +67,7 @@ def filled_by_turns(
     [[1.0, nan], [1.0, 2.0], [nan, 2.0]]
     """
     rows = np.arange(len(values))[:, None]
+    # A negative row marks that there was no value yet.
     last = np.maximum.accumulate(np.where(np.isnan(values), -len(values), rows), axis=0)
     is_recent = (last >= 0) & (rows - last < n_turns[:, None])
     filled: npt.NDArray[np.float64] = np.where(

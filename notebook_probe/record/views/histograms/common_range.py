@@ -74,12 +74,14 @@ def on_common_range(
     if not known.size:
         raise ValueError("no step has a finite element")
     is_point = low == high
+    # As np.histogram does, a single value gets a bin of width 1 around it.
     low, high = np.where(is_point, low - 0.5, low), np.where(is_point, high + 0.5, high)
     n_bins = n_common_bins(int(totals[known].max()))
     edges = np.linspace(low[known].min(), high[known].max(), n_bins + 1)
     found = np.full((len(table), n_bins), np.nan)
     for step in known:
         own = table[step][~np.isnan(table[step])]
+        # Interpolating the cumulative counts spreads each bin evenly and keeps totals.
         below = np.append(0.0, np.cumsum(own))
         ends = np.linspace(low[step], high[step], len(own) + 1)
         found[step] = np.diff(np.interp(edges, ends, below))

@@ -80,6 +80,7 @@ def recorded_histograms(
 def _of_tag(rows: xr.DataArray, places: Callable[[int], Sequence[int]]) -> Histograms:
     rows = rows.isel(step=[*places(rows.sizes["step"])])
     edges, counts = np.moveaxis(np.asarray(rows.values, np.float64), 1, 0)
+    # Edges beyond the last are filled with NaN, as their number differs between steps.
     last = np.maximum(np.isfinite(edges).sum(axis=1) - 1, 0)
     highest = np.take_along_axis(edges, last[:, None], axis=1)[:, 0]
     return Histograms(rows.step.values.tolist(), counts[:, :-1], edges[:, 0], highest)

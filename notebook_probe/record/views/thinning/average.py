@@ -91,6 +91,7 @@ class Average:
         if not 0 <= weight < 1:
             raise ValueError(f"weight={weight}; from 0 up to but not including 1")
         self._weight, self._log = weight, log
+        # From there on the bias correction is 1 in float64.
         self._n_young = warm_up(weight, DOUBLE)
         self._sums = np.zeros(n_series)
         self._counts = np.zeros(n_series, np.int64)
@@ -98,6 +99,7 @@ class Average:
     def follow(self, values: Numbers) -> Float64s:
         """Return the averages at the next values, both (value, series)."""
         finite = is_averaged(values, log=self._log).T
+        # In C order by series, so that each product reads contiguous memory.
         placed = values.T.astype(np.float64, order="C")
         if self._log:
             np.log(placed, out=placed, where=finite)
@@ -114,11 +116,13 @@ class Average:
         n = finite.shape[1]
         if n == 0:
             return finite
+        # Products of matrices run at BLAS speed; the recurrence one by one does not vectorize.
         sums = _running_sums(finite, self._weight, self._sums[which])
         counts = self._counts[which, None] + np.arange(1, n + 1)
         self._sums[which], self._counts[which] = sums[:, -1], counts[:, -1]
         sums *= 1 - self._weight
         young = counts < self._n_young
+        # The weights of n values add up to 1 - w^n.
         sums[young] /= 1 - self._weight ** counts[young]
         return sums
 

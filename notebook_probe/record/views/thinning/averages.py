@@ -68,6 +68,7 @@ class Averages:
         """
         n_read, is_anew = 0, False
         held = [one for one in streams.values() if self._has_any(one)]
+        # Rows that were averaged already may have been replaced: the average has to start again.
         if any(self._versions.setdefault(one.name, one.version) != one.version for one in held):
             self._begin()
         while n_read < most_values and (parts := self._next(held, most_values - n_read)):
@@ -98,6 +99,7 @@ class Averages:
         most_rows = max(BLOCK, most_values // len(self._modules))
         for stream in streams:
             first = self._n_seen.get(stream.name, 0)
+            # Slab borders are fixed, so that the same rows are read from the same chunks.
             stop = min(stream.n_rows, (first // SLAB_ROWS + 1) * SLAB_ROWS, first + most_rows)
             if first < stop:
                 parts.append((stream, first, stop))
@@ -106,10 +108,12 @@ class Averages:
             return parts
         ends = [int(one.steps(stop - 1, stop)[0]) for one, _, stop in parts if stop < one.n_rows]
         until = min(ends, default=None)
+        # Merged in the order of steps: a stream must not run ahead of the others.
         cut = ((one, a, _row_after(one, a, b, until)) for one, a, b in parts)
         return [(one, a, b) for one, a, b in cut if a < b]
 
     def _take(self, steps: Steps, values: Floats) -> None:
+        # float32, as recorded; the sums inside stay in float64.
         averages = self._average.follow(values).astype(np.float32)
         known = measured(values)
         for place, column in enumerate(self.columns.values()):

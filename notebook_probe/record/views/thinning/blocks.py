@@ -117,6 +117,7 @@ class BlockThinner:
     def __init__(self, max_blocks: int) -> None:
         if max_blocks < 1:
             raise ValueError(f"max_blocks={max_blocks}; at least 1")
+        # Twice as many: halving them leaves at least the requested number.
         self._most = 2 * max_blocks
         self._size = 1
         self._numbers = np.empty(0, np.int64)
@@ -127,6 +128,7 @@ class BlockThinner:
         self._last_steps = np.empty((0, 0), np.int64)
         self._last_values = np.empty((0, 0), np.float32)
         self._rounds = np.empty(0, np.int64)
+        # Columns that have had a value; a round is complete relative to those.
         self._known = np.zeros(0, bool)
 
     def feed(self, steps: Steps, values: Floats, turns_from: float = np.inf) -> None:
@@ -241,6 +243,7 @@ class BlockThinner:
         # From the steps alone, so that the values are reduced once, to their final size.
         while len(_starts(np.concatenate([self._numbers, numbers]))) > self._most:
             self._size *= 2
+            # A block's number halves when its size doubles, so borders never move.
             self._numbers //= 2
             numbers //= 2
         if self._size > size:
@@ -267,6 +270,7 @@ class BlockThinner:
             return
         added = ((0, 0), (0, n_more))
         self._sums = np.pad(self._sums, added)
+        # -inf is neutral for a maximum; 0 would be one for negative values.
         self._maxima = np.pad(self._maxima, added, constant_values=-np.inf)
         self._finite = np.pad(self._finite, added)
         self._nonfinite = np.pad(self._nonfinite, added)

@@ -45,17 +45,20 @@ def colour_scale(
         The user's choice; None chooses: no logarithm for shares or for values of both signs.
     """
     finite = shown[np.isfinite(shown)]
+    # From the means: a scale must not change its kind when maxima are shown.
     signed = bool((mean < 0).any())
     if log is None:
         log = not share and not signed
     lows = robust_limits(mean, log=log)
     limits = lows if shown is mean else robust_limits(shown, log=log)
+    # Maxima share the lower end with means, so that switching does not shift all colors.
     low, high = (lows[0], max(lows[1], limits[1])) if lows and limits else (None, None)
     colours: ColourMap = "share" if share else "sign" if signed and not log else "value"
     if low is not None and high is not None and not log:
         if colours == "share":
             low = min(0.0, low)
         elif colours == "sign":
+            # Symmetric around 0, or the blank middle would not be zero.
             low, high = -max(-low, high), max(-low, high)
     lowest, highest = (float(finite.min()), float(finite.max())) if finite.size else (None, None)
     return ColourScale(colours, log, low, high, lowest, highest)

@@ -93,6 +93,7 @@ class GrowingSeries:
             ends = self._grains[grain]
             done, complete = len(ends) // 2, len(self._values) // FACTOR ** (grain + 1)
             places = np.arange(done * per_block, complete * per_block, dtype=np.int64)
+            # From the two rows that the grain below has kept of each block, not from all values.
             ends.append(self._ends((places if below is None else below[places]), per_block))
             below, per_block, grain = ends.values, 2 * FACTOR, grain + 1
 

@@ -108,6 +108,7 @@ class HeatCells:
         n_columns = self._sums.shape[1]
         until = (self._first + 1 + np.arange(n_columns)) * size - 1
         names = [stream.modules[column] for column in wanted]
+        # The run may end within the last column.
         ends = extent.end_steps(quantity, names, np.minimum(until, extent.last_step))
         before = Latest(stream.before.steps[:, columns], stream.before.values[:, columns])
         here = standing(stream.blocks, columns, before, numbers, n_columns, ends)
@@ -129,6 +130,7 @@ class HeatCells:
         """Add the values that were measured in each column."""
         cells = np.ix_(places, numbers)
         mean, n_finite = blocks.mean[:, columns].T, blocks.n_finite[:, columns].T
+        # The mean of an empty block is NaN, and NaN times 0 would stay NaN.
         self._sums[cells] += np.where(n_finite, mean, 0.0) * n_finite
         # NaN of one stream must not hide the value of another.
         self._maximum[cells] = np.fmax(self._maximum[cells], blocks.maximum[:, columns].T)
@@ -146,6 +148,7 @@ class HeatCells:
         )
         maximum = np.where(any_finite, self._maximum, np.nan)
         is_known = self._latest.steps >= 0
+        # After a series has ended, its last value no longer stands.
         carried = (state == UNMEASURED) & is_known & (self._gap == NO_GAP)
         values = self._latest.values[carried]
         finite = np.isfinite(values)

@@ -82,6 +82,7 @@ class HeatGrid:
             size *= 2
         cells = HeatCells(names, first // size, end // size)
         for one in drawn:
+            # Blocks can be merged to coarser ones, never split.
             coarse = None if one.blocks is None else one.blocks.coarser(size)
             cells.add(replace(one, blocks=coarse), self.quantity, size, self._extent)
         return cells.grid(size, end)
@@ -135,6 +136,7 @@ class _ReducedRows:
 
     def cells(self) -> StreamCells:
         """Return what is drawn of the rows."""
+        # Modules may have been added since the values before the window were read.
         n_more = len(self.modules) - self._before.steps.shape[1]
         added = _no_values(n_more)
         before = Latest(
@@ -149,6 +151,7 @@ class _ReducedRows:
         if not n_before or self._starts_whole():
             return
         n_rows, modules = ROWS_BEFORE, stream.modules
+        # Doubled until enough: most columns have a value within a few rows.
         while True:
             start = max(0, n_before - n_rows)
             found = BlockThinner(1)
@@ -222,6 +225,7 @@ def _level(
     if not fine:
         return None, ()
     level = max(fine, key=lambda one: one.size)
+    # A prefix of the axis, so that columns agree with those of rows that are read later.
     known = tuple(takewhile(lambda module: level.has(quantity, module), stream.modules))
     return (level, known) if known else (None, ())
 

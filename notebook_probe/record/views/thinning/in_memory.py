@@ -28,6 +28,7 @@ def thin_column(
         return np.arange(first, stop, dtype=np.int64)
     rows = _candidates(column, first, stop, n_points, log)
     steps = column.steps[rows]
+    # log1p, as steps begin at 0.
     places = np.log1p(steps) if log else steps.astype(np.float64)
     thinned = minmax(places, column.values[rows], n_points)
     return rows[np.searchsorted(places, thinned.x)]
@@ -35,6 +36,7 @@ def thin_column(
 
 def _candidates(column: GrowingSeries, first: int, stop: int, n_points: int, log: bool) -> Rows:
     """Far fewer rows than there are, enough to fill every pixel, and both ends; increasing."""
+    # Linear grains are too coarse for the first steps of a logarithmic axis, so it is cut first.
     if not log:
         return _with_ends(column.extremes(first, stop, n_points), first, stop - 1)
     borders = steps_between_parts(column.steps[[first, stop - 1]])

@@ -26,6 +26,7 @@ def merged_rows(
         return read[0]
     steps = np.concatenate([np.empty(0, np.int64), *(steps for steps, _ in read)])
     values = np.concatenate([np.empty((0, len(modules)), np.float32), *(v for _, v in read)])
+    # Stable: at one step, the first stream's row stays first.
     order = np.argsort(steps, kind="stable")
     return steps[order], values[order]
 

@@ -51,6 +51,7 @@ def minmax(x: npt.ArrayLike, y: npt.ArrayLike, n_out: int) -> Thinned:
     if len(nonfinite):
         places, values = places[finite], values[finite]
     if len(places) > n_out:
+        # Two of the points are the ends; each bucket has a minimum and a maximum.
         rows = _extrema(places, values, (n_out - 2) // 2)
         places, values = places[rows], values[rows]
     return Thinned(places, values, nonfinite)
@@ -101,6 +102,7 @@ def _extrema(x: Points, y: Points, n_buckets: int) -> Places:
     rows = [np.array([0, len(x) - 1])]
     for extremum in (np.minimum, np.maximum):
         hits = np.flatnonzero(y == np.repeat(extremum.reduceat(y, starts), sizes))
+        # The first of each bucket: a flat line would otherwise keep all of its rows.
         rows.append(hits[np.diff(bucket[hits], prepend=-1) > 0])
     return _distinct(np.sort(np.concatenate(rows)))
 

@@ -40,6 +40,7 @@ def robust_limits(values: npt.ArrayLike, *, log: bool) -> tuple[float, float] | 
     if placed.size >= FEW:
         some = placed[:: -(-placed.size // ENOUGH)]
         first, middle, third = np.quantile(some, [0.25, 0.5, 0.75])
+        # At least one decade: nearly equal values are no outliers of each other.
         fence = max(FENCE * float(third - first), 1.0 if log else 0.0)
         if fence > 0:
             low, high = max(low, float(first) - fence), min(high, float(third) + fence)

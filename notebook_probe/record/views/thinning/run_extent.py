@@ -59,6 +59,7 @@ class RunExtent:
     def read(cls, last_step: int, events: Iterable[Event]) -> RunExtent:
         """Read it from the events of the line that leads to ``last_step``."""
         events = [*events]
+        # The earliest event is enough: before it nothing was measured in turns.
         turns = [event.step for event in events if event.kind == "budget"]
         ends = tuple(end for event in events if (end := _series_end(event)) is not None)
         return cls(last_step, min(turns, default=np.inf), ends)
