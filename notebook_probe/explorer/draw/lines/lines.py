@@ -108,11 +108,20 @@ class Lines:
         for name, stream in streams.items():
             modules, quantities = set(stream.modules), {one.name for one in stream.variables}
             # A key contains the version of a stream: after a rewind its rows are read again.
-            for series in selection.series:
-                if series[0] in modules and series[1] in quantities:
-                    key = name, stream.version, series
-                    line = self._lines.get(key) or line_of(stream, *series)
-                    line.read_new(stream)
+            keys = [
+                (name, stream.version, series)
+                for series in selection.series
+                if series[0] in modules and series[1] in quantities
+            ]
+            # Lines that are new need all rows, others the last few: no column is read for nothing.
+            for some in (
+                [k for k in keys if k in self._lines],
+                [k for k in keys if k not in self._lines],
+            ):
+                together = _together(stream, [series for _, _, series in some])
+                for key in some:
+                    line = self._lines.get(key) or line_of(stream, *key[2])
+                    line.read_new(together)
                     lines[key] = line
         self._lines = lines
         if selection.x_axis == "time":

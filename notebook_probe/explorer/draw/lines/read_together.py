@@ -9,8 +9,8 @@ from notebook_probe.record.views.wrapped import WrappedStream
 
 __all__ = ["ReadTogether"]
 
-MOST_ROWS = 2**16
-"""Longer ranges are read for one series at a time: all of them would not fit into memory."""
+MOST_VALUES = 2**24
+"""More are read for one series at a time: 64 MB are kept for the life of a frame."""
 
 Wanted = Mapping[str, Sequence[str]]
 """Quantity to the modules whose series are drawn."""
@@ -59,7 +59,8 @@ class ReadTogether(WrappedStream):
     ) -> Floats:
         wanted = self._wanted.get(quantity, ())
         stop = self.n_rows if stop is None else stop
-        if modules is None or stop - start > MOST_ROWS or not {*modules} <= {*wanted}:
+        is_too_much = (stop - start) * len(wanted) > MOST_VALUES
+        if modules is None or is_too_much or not {*modules} <= {*wanted}:
             return self._stream.values(quantity, start, stop, modules)
         key = quantity, start, stop
         if key not in self._values:

@@ -44,7 +44,7 @@ def test_it_is_read_once_for_all_that_are_wanted(stream: FakeStream) -> None:
 def test_a_long_range_is_read_for_one_series_at_a_time(
     stream: FakeStream, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(read_together, "MOST_ROWS", 50)
+    monkeypatch.setattr(read_together, "MOST_VALUES", 150)
     together = ReadTogether(stream, WANTED)
     before = stream.n_values_read
     together.values("norm", 0, 51, ["m3"])
