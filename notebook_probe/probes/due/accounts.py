@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Callable, Collection, Iterable
+from collections.abc import Callable, Collection, Iterable, Mapping
 from contextlib import suppress
 
 from notebook_probe.probes.due.readings import Readings
@@ -37,33 +37,33 @@ class ProbeAccounts:
         known = self._per_value
         self._per_value = {probe: known[probe] for probe in probes if probe in known}
 
-    def settle(self) -> None:
-        """Note what was spent so far: other readings are made from now on."""
-        self._per_value |= self._seconds_per_value()
-        self._spent = self.spent()
+    def settle(self, spent: Mapping[Readings, Mapping[Probe, float]]) -> None:
+        """Note what was spent in the present readings: other ones are made from now on."""
+        self._per_value |= _per_value(spent)
+        self._spent += sum(sum(one.values()) for one in spent.values())
 
     def spent(self) -> float:
         return self._spent + sum(sum(one.seconds().values()) for one in self._current())
 
     def expected(self) -> dict[Probe, float]:
-        seconds = self._per_value | self._seconds_per_value()
+        seconds = self._per_value | _per_value({one: one.seconds() for one in self._current()})
         rates: dict[Schedule, float] = {}
         for probe in seconds:
             if probe.armed not in rates:
                 rates[probe.armed] = _rate(probe.armed, self.step)
         return {p: one * rates[p.armed] / p.every for p, one in seconds.items()}
 
-    def _seconds_per_value(self) -> dict[Probe, float]:
-        """Return the average seconds for each measurement of a probe."""
-        seconds: defaultdict[Probe, float] = defaultdict(float)
-        n_steps: defaultdict[Probe, int] = defaultdict(int)
-        for readings in self._current():
-            if readings.n_steps:
-                spent = readings.seconds()
-                for probe in readings.due:
-                    seconds[probe] += spent.get(probe, 0.0)
-                    n_steps[probe] += readings.n_steps
-        return {probe: one / n_steps[probe] for probe, one in seconds.items()}
+
+def _per_value(spent: Mapping[Readings, Mapping[Probe, float]]) -> dict[Probe, float]:
+    """Return the average seconds for each measurement of a probe."""
+    seconds: defaultdict[Probe, float] = defaultdict(float)
+    n_steps: defaultdict[Probe, int] = defaultdict(int)
+    for readings, of_probes in spent.items():
+        if readings.n_steps:
+            for probe in readings.due:
+                seconds[probe] += of_probes.get(probe, 0.0)
+                n_steps[probe] += readings.n_steps
+    return {probe: one / n_steps[probe] for probe, one in seconds.items()}
 
 
 def _rate(schedule: Schedule, step: int) -> float:
