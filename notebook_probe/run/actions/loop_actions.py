@@ -118,7 +118,7 @@ class LoopActions(LiveActions):
         known = {name: value for name, value in given.items() if value is not None}
         for name, value in known.items():
             least = 0 if name == "start_step" else -1
-            whole_number(name, value, least, error=ScheduleError)
+            whole_number(f"expect: {name}", value, least, error=ScheduleError)
         state = live.state
         start, end = (
             known.get("start_step", state.start_step),
@@ -254,7 +254,7 @@ class LoopActions(LiveActions):
         ...     run.log(test_loss=loss_fn(model.eval()(images), labels))
         """
         live = self._live
-        step = whole_number("step", step)
+        step = whole_number("at_step: step", step)
         if live.gate.is_elsewhere:
             raise RuntimeError("another thread trains this model now; evaluate a copy, or wait")
         with live.past.at_step(step, None if only is None else only.probes):

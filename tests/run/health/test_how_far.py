@@ -80,7 +80,7 @@ def test_anything_but_a_whole_number_is_refused(
 ) -> None:
     run = watch(model, probes=None)
     run.expect(end_step=7, epoch=1)
-    with pytest.raises(ValueError, match=re.escape(f"expect({name}={value!r}): a whole number")):
+    with pytest.raises(ValueError, match=re.escape(f"expect: {name}={value!r}; allowed: a whole")):
         run.expect(**{name: value})
     assert how_far(run.controls.status_head()) == (7, 1)
 
