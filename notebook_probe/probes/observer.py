@@ -28,6 +28,7 @@ from notebook_probe.probes.calibration import calibrate
 from notebook_probe.probes.calls.collect import collect_for
 from notebook_probe.probes.calls.forwards import Forwards
 from notebook_probe.probes.calls.root_hooks import hook_root
+from notebook_probe.probes.calls.sampler import CallSampler
 from notebook_probe.probes.calls.taps import Taps
 from notebook_probe.probes.calls.unswitched import Unswitched
 from notebook_probe.probes.due.building import readings
@@ -111,6 +112,9 @@ class Observer:
         """Training calls of the root in the open step, and the most of any before."""
         self.batch_names: set[str] = set()
         """Names under which the loop has ever handed something over."""
+        self.samplers: dict[Phase, CallSampler] = {}
+        """Samplers of the next call of the root in each phase."""
+        self._sampled: CallSampler | None = None
         self.was_rooted = False
         """A training call of the root was ever seen."""
         self._turn = threading.RLock()  # two threads may train one model
@@ -345,6 +349,9 @@ class Observer:
         phase.now = phase.outer.pop() if phase.outer else None
         if phase.now is None and self.forwards.part is not None:
             self.forwards.end(output)
+        if phase.now is None and self._sampled is not None:
+            self._sampled.leaves(output)
+            self._sampled = None
         if output is None and self.calls.wanted:
             self.calls.forget_last()
         if frame is not None:
@@ -359,7 +366,7 @@ class Observer:
             return
         self.forwards.part = None
         if self.phase.now != "training":
-            self._enter_untrained(root)
+            self._enter_untrained(root, args, kwargs)
             return
         self.unswitched.n_trained = 0
         clock = self.clock
@@ -379,16 +386,26 @@ class Observer:
         frame.is_unseen = False
         if self.calls.wanted:
             self.calls.keep(args, kwargs, self.model_map)
+        if "training" in self.samplers:
+            self._sample("training", args, kwargs)
         if self.updates.thread != threading.get_ident():
             self.updates.shared.note(frame.step)
         frame.seconds += time.perf_counter() - begun + self._call_s
 
-    def _enter_untrained(self, root: nn.Module) -> None:
+    def _enter_untrained(
+        self, root: nn.Module, args: tuple[Any, ...], kwargs: Mapping[str, Any]
+    ) -> None:
         """Note a call of the root that is no training."""
         self.unswitched.called(root, self.phase.now, self.clock.upcoming)
         if self.phase.now == "evaluation":
             self.gate.wake()  # for those who look at evaluations
             self._open_evaluation()
+            if "evaluation" in self.samplers:
+                self._sample("evaluation", args, kwargs)
+
+    def _sample(self, phase: Phase, args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> None:
+        self._sampled = self.samplers.pop(phase)
+        self._sampled.enters(args, kwargs)
 
     def called(self, module: nn.Module) -> tuple[Phase | None, StepFrame | None]:
         """Phase and frame of a call of ``module``, also where the root was not entered."""

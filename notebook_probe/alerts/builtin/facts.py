@@ -269,5 +269,42 @@ FACTS = (
         rows=30,
         span=200,
     ),
+    _fact(
+        "repeated_batch",
+        "One batch in each of the first steps.",
+        "the model has been given the same batch in each step since the first: {why}",
+        ("why",),
+        "remark",
+    ),
+    _fact(
+        "collapsed_batch",
+        "Batches whose rows are all equal.",
+        "all {n} rows of each batch are equal: the model learns from one sample at a time; look "
+        "for data[0], expand() or repeat() where batches are made",
+        ("n",),
+    ),
+    _fact(
+        "tiny_inputs",
+        "Inputs so small that the biases of the first layer outweigh them.",
+        "no input is larger than {largest}, where about 1 is usual, so that the outputs hardly "
+        "depend on them: x = (x - mean) / std, and divide images by 255 only once",
+        ("largest",),
+        "warning",
+        ("silent_input_fraction", "output_std"),
+        below=0.005,
+    ),
+    _fact(
+        "dropout_in_evaluation",
+        "Dropout by a function that stays on in evaluation mode.",
+        "{name} at {place} drops {share} of the numbers in evaluation mode, so that outputs are "
+        "random: pass training=self.training, and dropout_p=0.0 where the model evaluates",
+        ("name", "place", "share"),
+    ),
+    _fact(
+        "autocast_ignored",
+        "Layers that compute in another type than autocast gives.",
+        "autocast has no effect here: {why}",
+        ("why",),
+    ),
 )
 """Names of the rules."""

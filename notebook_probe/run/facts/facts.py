@@ -19,7 +19,9 @@ from notebook_probe.probes.observer import Observer
 from notebook_probe.probes.step.optimizer_steps import listen
 from notebook_probe.record.write.writer import RecordWriter
 from notebook_probe.run.attach.whole_steps import WholeSteps
+from notebook_probe.run.facts.calls.sampled import SampledCalls
 from notebook_probe.run.facts.fact import FactFindings
+from notebook_probe.run.facts.later import Later
 from notebook_probe.run.facts.loss_graph import LossGraph
 from notebook_probe.run.facts.nonfinite import NonfiniteOrigin
 from notebook_probe.run.facts.parameters import WhoTrains
@@ -87,6 +89,8 @@ class Facts:
         self._reach = GradientReach(
             model, first, observer.taps.last_call, self._graph, self._findings
         )
+        self._later = Later()
+        self._calls = SampledCalls(model, observer, self._findings, self._later)
         self._origin = NonfiniteOrigin(model, observer, self._findings, self._spend)
         self._progress = FactsOfProgress(observer, writer.source, self._graph, self._findings)
         self._resting: weakref.WeakKeyDictionary[Optimizer, _Rest] = weakref.WeakKeyDictionary()
@@ -102,6 +106,7 @@ class Facts:
         ends, self._ends = self._ends, []
         for end in ends:
             end()
+        self._calls.close()
         self._reach.close()
 
     def look(self, step: int) -> bool:
@@ -112,10 +117,15 @@ class Facts:
         optimizers, attempt = self._observer.updates.optimizers, self._findings.attempt
         attempt(self._who.look, step, optimizers, self._observer.model_map)
         attempt(self._reach.look, step, optimizers)
-        return bool(optimizers) and not (self._who.is_settled and self._reach.is_over)
+        attempt(self._later.judge)
+        is_sampled = self._calls.look(step)
+        return is_sampled or (
+            bool(optimizers) and not (self._who.is_settled and self._reach.is_over)
+        )
 
     def take(self) -> list[tuple[str, Onset]]:
         """Return and forget the findings; on the writer's thread."""
+        self._findings.attempt(self._later.judge)
         self._findings.attempt(self._progress.look)
         problem = self._findings.problem
         if problem and not self._has_told:

@@ -1,0 +1,206 @@
+"""Facts about batches: they repeat, their rows are equal, their numbers are tiny."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from functools import partial
+from typing import Any
+
+import torch
+from torch import Tensor, nn
+
+from notebook_probe.alerts.rule import Severity
+from notebook_probe.probes.step.containers import tensors_of
+from notebook_probe.run.facts.calls.restarts import LoaderRestarts
+from notebook_probe.run.facts.fact import FactFindings
+from notebook_probe.run.facts.later import Later
+
+__all__ = ["Batches"]
+
+MOST_TENSORS, MOST_SAMPLED = 4, 64
+"""Inputs that are looked at, and elements of each row that are compared first."""
+FEWEST_ROWS = 4
+"""Rows of a batch that may all be equal by chance, such as those of two episodes, are fewer."""
+ENOUGH = 12
+"""Batches in a row that must be equal."""
+NORMS = (
+    nn.modules.batchnorm._NormBase,
+    nn.LayerNorm,
+    nn.GroupNorm,
+    nn.RMSNorm if hasattr(nn, "RMSNorm") else nn.LayerNorm,
+)
+
+
+@dataclass(frozen=True)
+class _Batch:
+    """What was read of a batch.
+
+    Attributes
+    ----------
+    step : int
+    shapes : tuple
+        Shape of each tensor.
+    sums : tuple of float
+        Sum of each tensor.
+    rows : tuple
+        Elements of the first and the last row of each tensor.
+    is_flat : bool
+        All rows of all tensors are equal, and there are some.
+    largest : float
+        Largest absolute value among floating-point inputs; NaN without any.
+    """
+
+    step: int
+    shapes: tuple[tuple[int, ...], ...]
+    sums: tuple[float, ...]
+    rows: tuple[tuple[float, ...], ...]
+    is_flat: bool
+    largest: float
+
+    def equals(self, other: _Batch) -> bool:
+        """Return whether both are of the same numbers; NaN is equal to nothing."""
+        mine, theirs = ((one.shapes, one.sums, [*map(list, one.rows)]) for one in (self, other))
+        return mine == theirs and not any(map(math.isnan, self.sums))
+
+
+class Batches:
+    """Facts about what the model is given, in the first steps and at rare ones later.
+
+    Parameters
+    ----------
+    modules : callable
+        Returns the modules of the model by path.
+    findings : FactFindings
+    later : Later
+    """
+
+    def __init__(
+        self, modules: Callable[[], Mapping[str, nn.Module]], findings: FactFindings, later: Later
+    ) -> None:
+        self._modules, self._findings, self._later = modules, findings, later
+        self._first: _Batch | None = None
+        self._n_same = self._n_flat = self._n_tiny = 0
+        self._varies = False
+        self._restarts = LoaderRestarts()
+        self.is_over = False
+        """Nothing more can be found."""
+
+    def look(self, step: int) -> None:
+        """Count restarts of loaders in a few steps, if batches repeat."""
+        if self._n_same >= ENOUGH:
+            self._restarts.look(step)
+
+    def close(self) -> None:
+        """Leave loaders alone."""
+        self._restarts.end()
+
+    def given(self, step: int, args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> None:
+        """Read a batch, on the training thread."""
+        tensors = [one.detach() for one in tensors_of([args, dict(kwargs)]) if _is_plain(one)]
+        tensors = tensors[:MOST_TENSORS]
+        if not tensors or len({one.device for one in tensors}) > 1:
+            return
+        shapes = tuple(tuple(one.shape) for one in tensors)
+        rowed = [one for one in tensors if one.ndim and len(one) >= FEWEST_ROWS]
+        try:
+            with torch.no_grad():
+                read = [_sum(one) for one in tensors] + [_ends(one) for one in tensors]
+                read += [_are_equal(one) for one in rowed]
+                if all(one.is_floating_point() for one in tensors):
+                    read += [one.abs().amax() for one in tensors]
+        except (RuntimeError, TypeError):  # of a type that torch cannot add or compare
+            return
+        self._later.read(read, partial(self._judge, step, shapes, len(rowed)))
+
+    def _judge(
+        self, step: int, shapes: tuple[tuple[int, ...], ...], n_rowed: int, read: Sequence[Any]
+    ) -> None:
+        """Compare a batch with those before; on the writer's thread."""
+        n = len(shapes)
+        rows = tuple(tuple(one.reshape(-1).tolist()) for one in read[n : 2 * n])
+        flat, floats = read[2 * n : 2 * n + n_rowed], read[2 * n + n_rowed :]
+        largest = max(floats, default=math.nan)
+        batch = _Batch(step, shapes, tuple(read[:n]), rows, bool(flat) and all(flat), largest)
+        first, self._first = self._first, self._first or batch
+        if first is not None:
+            is_same = first.equals(batch)
+            self._varies |= not is_same
+            self._n_same = self._n_same + 1 if is_same and not self._varies else 0
+        self._n_flat = self._n_flat + 1 if batch.is_flat else 0
+        self._n_tiny = self._n_tiny + 1 if 0 < largest < self._number("tiny_inputs", "below") else 0
+        self._say(batch)
+
+    def _say(self, batch: _Batch) -> None:
+        is_whole = self._restarts.is_over or self._n_same > 2 * ENOUGH
+        n_rows = next((shape[0] for shape in batch.shapes if shape), 0)
+        if self._n_flat >= ENOUGH:
+            severity: Severity = "warning" if self._varies else "remark"
+            words: dict[str, object] = {"n": n_rows}
+            self._findings.say("collapsed_batch", batch.step, severity=severity, words=words)
+        elif self._n_same >= ENOUGH and is_whole:
+            loader = self._restarts.found
+            words = {"why": _why(loader)}
+            severity = "remark" if loader is None else "warning"
+            self._findings.say(
+                "repeated_batch", batch.step, since=0, severity=severity, words=words
+            )
+        if self._n_tiny >= ENOUGH and not self._is_normalized():
+            words = {"largest": f"{batch.largest:.2g}"}
+            self._findings.say("tiny_inputs", batch.step, words=words)
+
+    def _number(self, rule: str, name: str) -> float:
+        return self._findings.threshold(rule, name) if self._findings.follows(rule) else 0.0
+
+    def _is_normalized(self) -> bool:
+        """Return whether the first layer with parameters brings any scale to 1."""
+        layers = (one for one in self._modules().values() if one._parameters)
+        return isinstance(next(layers, None), NORMS)
+
+
+def _why(n_batches: int | None) -> str:
+    if n_batches is None:
+        return (
+            "well for full-batch training, or where one batch is to be learned by heart; else "
+            "take the next batch in each step: for x, y in loader"
+        )
+    count = f"{n_batches} batches" if n_batches else "many batches"
+    return (
+        f"a DataLoader of {count} is started again in each step, and only its first batch is "
+        f"used: call batches = iter(loader) once, before the loop"
+    )
+
+
+def _is_plain(tensor: Tensor) -> bool:
+    is_strided = tensor.layout == torch.strided and not tensor.is_nested and not tensor.is_meta
+    return type(tensor) is Tensor and is_strided and tensor.numel() > 0 and not tensor.is_complex()
+
+
+def _sum(tensor: Tensor) -> Tensor:
+    return tensor.sum() if tensor.is_floating_point() else tensor.sum(dtype=torch.int64)
+
+
+def _sampled(rows: Tensor) -> Tensor:
+    """Return a few elements of each row, without a copy of the others."""
+    n_dims = max(1, rows.ndim - 1)
+    most = max(2, int(MOST_SAMPLED ** (1 / n_dims)))
+    steps = [slice(None, None, -(-size // most)) for size in rows.shape[1:]]
+    return rows[(slice(None), *steps)]
+
+
+def _ends(tensor: Tensor) -> Tensor:
+    """Return elements of the first and the last row."""
+    if not tensor.ndim:
+        return tensor.reshape(1)
+    return torch.cat([_sampled(tensor[:1]).reshape(-1), _sampled(tensor[-1:]).reshape(-1)])
+
+
+def _are_equal(rows: Tensor) -> Tensor:
+    """Return whether all rows are equal; on the host few elements are nearly always enough."""
+    if rows.is_cpu:
+        sampled = _sampled(rows)
+        found = (sampled == sampled[:1]).all()
+        if not found:
+            return found
+    return (rows == rows[:1]).all()

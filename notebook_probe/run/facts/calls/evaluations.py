@@ -1,0 +1,92 @@
+"""Dropout that stays on in an evaluation, found by following one, function by function."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable, Mapping
+from pathlib import Path
+from types import FrameType
+from typing import Any
+
+import torch
+from torch import nn
+from torch.nn import functional as F
+from torch.overrides import TorchFunctionMode
+
+__all__ = ["DropoutFollower"]
+
+DROPOUTS: Mapping[Any, float] = {
+    F.dropout: 0.5,
+    F.dropout1d: 0.5,
+    F.dropout2d: 0.5,
+    F.dropout3d: 0.5,
+    F.alpha_dropout: 0.5,
+    F.feature_alpha_dropout: 0.5,
+    torch.dropout: 0.5,
+}
+"""Default of ``p`` by function; ``training`` is True by default in most of them."""
+OFF_BY_DEFAULT = (F.alpha_dropout, F.feature_alpha_dropout)
+CONTAINERS = str(Path(torch.nn.__file__).parent)
+"""Code of torch's own layers, which take the mode from the layer."""
+
+
+class DropoutFollower(TorchFunctionMode):
+    """Mode that notes the first dropout of user code that is active.
+
+    Attributes
+    ----------
+    name, place : str
+        Function and line of it; empty before it is found.
+    share : float
+        Share of the elements that it drops.
+    """
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.name = self.place = ""
+        self.share = 0.0
+
+    def __torch_function__(
+        self,
+        func: Callable[..., Any],
+        types: Any,
+        args: tuple[Any, ...] = (),
+        kwargs: Mapping[str, Any] | None = None,
+    ) -> Any:
+        given = kwargs or {}
+        if not self.name:
+            share = _active_share(func, args, given)
+            if share > 0 and (place := _line_of_user()):
+                self.name, self.share, self.place = func.__name__, share, place
+        return func(*args, **given)
+
+
+def _active_share(func: Any, args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> float:
+    """Return the share of the elements that a call drops; 0 for any other call."""
+    if func is F.scaled_dot_product_attention:
+        return float(kwargs.get("dropout_p", args[4] if len(args) > 4 else 0.0))
+    if func in DROPOUTS:
+        name = "train" if func is torch.dropout else "training"
+        is_on = kwargs.get(name, args[2] if len(args) > 2 else func not in OFF_BY_DEFAULT)
+        share = kwargs.get("p", args[1] if len(args) > 1 else DROPOUTS[func])
+        return float(share) if is_on else 0.0
+    return 0.0
+
+
+def _line_of_user() -> str:
+    """Return the line that calls a function now; empty if a layer is in training mode on purpose.
+
+    Those of torch pass their own mode on.
+    """
+    frame: FrameType | None = sys._getframe(2)
+    while frame is not None:
+        file = frame.f_code.co_filename
+        if file.startswith(CONTAINERS) and not file.endswith("functional.py"):
+            return ""
+        if "/torch/" not in file and "/notebook_probe/" not in file:
+            layer = frame.f_locals.get("self")
+            if isinstance(layer, nn.Module) and layer.training:
+                return ""
+            return f"{file.rpartition('/')[2]}:{frame.f_lineno}"
+        frame = frame.f_back
+    return ""

@@ -1,0 +1,151 @@
+"""Sampled calls of the model: the first ones, and rare ones later."""
+
+from __future__ import annotations
+
+import weakref
+from collections.abc import Mapping
+from functools import partial
+from typing import Any
+
+from torch import nn
+
+from notebook_probe.alerts.rule import Severity
+from notebook_probe.probes.observer import LOOK_EVERY, Observer
+from notebook_probe.probes.step.compiled import is_compiled
+from notebook_probe.run.facts.calls.batches import Batches
+from notebook_probe.run.facts.calls.casts import CastFollower, autocast_types
+from notebook_probe.run.facts.calls.evaluations import DropoutFollower
+from notebook_probe.run.facts.fact import FactFindings
+from notebook_probe.run.facts.later import Later
+
+__all__ = ["SampledCalls"]
+
+N_FIRST = 20
+"""First steps, all of which are sampled; later those at which the gate is passed anyway."""
+
+
+class SampledCalls:
+    """Facts about what the model is given and what it does in single calls.
+
+    Parameters
+    ----------
+    model : nn.Module
+        Held weakly.
+    observer : Observer
+    findings : FactFindings
+    later : Later
+    """
+
+    def __init__(
+        self, model: nn.Module, observer: Observer, findings: FactFindings, later: Later
+    ) -> None:
+        self._model, self._observer = weakref.ref(model), observer
+        self._findings = findings
+        self._batches = Batches(lambda: observer.model_map.modules, findings, later)
+        self._training = _TrainingCall(self._batches, observer, findings)
+        self._evaluation = _EvaluationCall(self._model, observer, findings)
+        self._first_step: int | None = None
+
+    def look(self, step: int) -> bool:
+        """Ask for the calls of a step that begins; return whether to at the next step, too."""
+        if self._first_step is None:
+            self._first_step = step
+        is_early = step - self._first_step < N_FIRST
+        if is_early or step % LOOK_EVERY == 0:
+            self._findings.attempt(self._batches.look, step)
+            self._observer.samplers["training"] = self._training
+            if not self._evaluation.is_over:
+                self._observer.samplers["evaluation"] = self._evaluation
+        return is_early
+
+    def close(self) -> None:
+        """Ask for no more calls."""
+        self._observer.samplers.clear()
+        self._batches.close()
+
+
+class _TrainingCall:
+    """Sampler of training calls."""
+
+    def __init__(self, batches: Batches, observer: Observer, findings: FactFindings) -> None:
+        self._batches, self._observer, self._findings = batches, observer, findings
+        self._casts: CastFollower | None = None
+        self._has_seen_casts = False
+
+    def enters(self, args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> None:
+        step, attempt = self._observer.clock.step, self._findings.attempt
+        attempt(self._batches.given, step, args, kwargs)
+        if not self._has_seen_casts:
+            attempt(self._follow_casts, step)
+
+    def _follow_casts(self, step: int) -> None:
+        types = autocast_types()
+        if not types:
+            return
+        self._has_seen_casts = True
+        modules = self._observer.model_map.modules
+        root = modules[""]
+        kinds = {one.device.type for one in root.parameters()}
+        if kinds and not kinds & types.keys():
+            on, kind = min(types), min(kinds)
+            why = (
+                f"it is on for {on!r}, and the model is on {kind!r}: "
+                f"torch.autocast({kind!r}, dtype=torch.bfloat16)"
+            )
+            self._findings.say("autocast_ignored", step, words={"why": why})
+        elif kinds and not is_compiled(root):
+            self._casts = CastFollower(modules, types[min(kinds & types.keys())])
+
+    def leaves(self, output: object) -> None:
+        casts, self._casts = self._casts, None
+        if casts is not None:
+            self._findings.attempt(self._say_casts, casts)
+
+    def _say_casts(self, casts: CastFollower) -> None:
+        casts.remove()
+        for dtype in {*casts.found.values()}:
+            name = str(dtype).removeprefix("torch.")
+            paths = [path for path, one in casts.found.items() if one == dtype]
+            why = (
+                f"these layers return {name}: their weights are of a type that it does not "
+                f"convert: model.float()"
+                if name == "float64"
+                else f"these layers return {name}: autocast is off in them, or they call .float() "
+                f"or a function of their own; remove torch.autocast(..., enabled=False) if nothing "
+                f"needs it"
+            )
+            severity: Severity = "warning" if name == "float64" else "remark"
+            step = self._observer.clock.step
+            words = {"why": why}
+            self._findings.say("autocast_ignored", step, paths, severity=severity, words=words)
+
+
+class _EvaluationCall:
+    """Sampler of calls without gradients, until one in evaluation mode was followed."""
+
+    def __init__(
+        self, model: weakref.ref[nn.Module], observer: Observer, findings: FactFindings
+    ) -> None:
+        self._model, self._observer, self._findings = model, observer, findings
+        self._mode: DropoutFollower | None = None
+        self.is_over = False
+
+    def enters(self, args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> None:
+        model = self._model()
+        if model is not None and not model.training and not self.is_over:
+            self._findings.attempt(self._follow, model)
+
+    def _follow(self, model: nn.Module) -> None:
+        self.is_over = True
+        if not is_compiled(model):
+            self._mode = DropoutFollower()
+            self._mode.__enter__()
+
+    def leaves(self, output: object) -> None:
+        mode, self._mode = self._mode, None
+        if mode is not None:
+            self._findings.attempt(partial(mode.__exit__, None, None, None))
+            if mode.name:
+                words = {"name": mode.name, "place": mode.place, "share": f"{mode.share:.0%}"}
+                step = self._observer.clock.upcoming
+                self._findings.say("dropout_in_evaluation", step, words=words)

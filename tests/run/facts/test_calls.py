@@ -1,0 +1,251 @@
+"""What a model is given and what it does with it: each mistake is named, and its twin is not."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from contextlib import AbstractContextManager, nullcontext
+from functools import partial
+from itertools import chain, repeat
+from pathlib import Path
+from typing import Any, TypeAlias
+
+import pytest
+import torch
+from torch import Tensor, nn
+from torch.nn import functional as F
+from torch.optim import SGD
+from torch.utils.data import DataLoader, TensorDataset
+
+import notebook_probe as nbp
+from notebook_probe.run.run import Run
+from tests.run.facts.trained import small
+
+Batches: TypeAlias = "Iterator[Tensor]"
+Found: TypeAlias = "tuple[set[str], set[str]]"
+
+
+def found_in(run: Run) -> Found:
+    return {one.rule for one in run.alerts}, {one.rule for one in run.remarks}
+
+
+def trained_on(
+    batches: Batches,
+    folder: Path,
+    *,
+    model: nn.Module | None = None,
+    n_steps: int = 24,
+    around: Callable[[], AbstractContextManager[Any]] = nullcontext,
+    after: Callable[[nn.Module], object] = lambda model: None,
+) -> Found:
+    model = small() if model is None else model
+    optimizer = SGD(model.parameters(), lr=1e-3)
+    with nbp.watch(model, optimizer, folder / "a.zarr", [], budget=None) as run:
+        for _, x in zip(range(n_steps), batches, strict=False):
+            with around():
+                loss = (model(x) - 1).square().mean()
+            optimizer.zero_grad()
+            loss.backward()
+            optimizer.step()
+            after(model)
+    return found_in(run)
+
+
+def random_batches() -> Batches:
+    generator = torch.Generator().manual_seed(1)
+    while True:
+        yield torch.randn(8, 8, generator=generator)
+
+
+def loader_of(n_batches: int, *, shuffle: bool = False) -> DataLoader[Any]:
+    torch.manual_seed(0)
+    return DataLoader(TensorDataset(torch.randn(8 * n_batches, 8)), 8, shuffle=shuffle)
+
+
+def restarted(loader: DataLoader[Any]) -> Batches:
+    while True:
+        yield next(iter(loader))[0]
+
+
+def epochs_of(loader: DataLoader[Any]) -> Batches:
+    while True:
+        yield from (one[0] for one in loader)
+
+
+def test_a_loader_that_is_started_again_in_each_step_is_named(tmp_path: Path) -> None:
+    alerts, remarks = trained_on(restarted(loader_of(4)), tmp_path)
+    assert (alerts, remarks) == ({"repeated_batch"}, set())
+    (alert,) = nbp.open_run(tmp_path / "a.zarr").alerts
+    assert "a DataLoader of 4 batches is started again in each step" in alert.text
+    assert "counted" not in DataLoader.__iter__.__qualname__
+
+
+@pytest.mark.parametrize(
+    "batches",
+    [
+        lambda: repeat(torch.randn(8, 8)),
+        lambda: epochs_of(loader_of(1)),
+        lambda: (one.float() for one in repeat(torch.randn(8, 8).double())),
+    ],
+)
+def test_one_batch_that_may_be_meant_is_a_remark(
+    batches: Callable[[], Batches], tmp_path: Path
+) -> None:
+    torch.manual_seed(0)
+    assert trained_on(batches(), tmp_path) == (set(), {"repeated_batch"})
+
+
+@pytest.mark.parametrize(
+    "batches",
+    [
+        random_batches,
+        lambda: epochs_of(loader_of(2)),
+        lambda: epochs_of(loader_of(1, shuffle=True)),
+        lambda: restarted(loader_of(4, shuffle=True)),
+        lambda: chain(repeat(torch.ones(8, 8).tril(), 10), random_batches()),
+    ],
+)
+def test_batches_that_differ_are_not_named(batches: Callable[[], Batches], tmp_path: Path) -> None:
+    assert trained_on(batches(), tmp_path) == (set(), set())
+
+
+def test_batches_of_one_row_repeated_are_named(tmp_path: Path) -> None:
+    collapsed = (x[:1].expand(8, 8) for x in random_batches())
+    assert trained_on(collapsed, tmp_path) == ({"collapsed_batch"}, set())
+
+
+def test_a_constant_input_is_a_remark(tmp_path: Path) -> None:
+    assert trained_on(repeat(torch.ones(8, 8)), tmp_path) == (set(), {"collapsed_batch"})
+
+
+@pytest.mark.parametrize(
+    "batches",
+    [
+        lambda: (x[:1] for x in random_batches()),  # of one row
+        lambda: (F.one_hot(x.argmax(1), 8).float() for x in random_batches()),
+        lambda: (torch.cat([x[:1].expand(7, 8), x[1:2]]) for x in random_batches()),
+    ],
+)
+def test_batches_whose_rows_differ_are_not_named(
+    batches: Callable[[], Batches], tmp_path: Path
+) -> None:
+    assert trained_on(batches(), tmp_path) == (set(), set())
+
+
+def test_tiny_inputs_are_named_unless_a_layer_normalizes_them(tmp_path: Path) -> None:
+    batches = (1e-4 * x for x in random_batches())
+    assert trained_on(batches, tmp_path) == ({"tiny_inputs"}, set())
+    normalized = nn.Sequential(nn.BatchNorm1d(8), nn.Linear(8, 2))
+    found = trained_on(batches, tmp_path / "norm", model=normalized)
+    assert found == (set(), set())
+
+
+class Dropping(nn.Module):
+    """Applies a function of dropout, with the mode that it is given."""
+
+    def __init__(self, drop: Callable[[nn.Module, Tensor], Tensor]) -> None:
+        super().__init__()
+        self.drop, self.first, self.last = drop, nn.Linear(8, 8), nn.Linear(8, 2)
+        self.layer = nn.Dropout(0.3)
+
+    def forward(self, x: Tensor) -> Tensor:
+        out: Tensor = self.last(self.drop(self, self.first(x)))
+        return out
+
+
+def attended(p: float, x: Tensor) -> Tensor:
+    return F.scaled_dot_product_attention(x[None], x[None], x[None], dropout_p=p)[0]
+
+
+def evaluate(model: nn.Module) -> None:
+    model.eval()
+    with torch.no_grad():
+        model(torch.ones(4, 8))
+    model.train()
+
+
+@pytest.mark.parametrize(
+    ("name", "drop"),
+    [
+        ("dropout", lambda self, x: F.dropout(x, 0.1)),
+        ("dropout", lambda self, x: torch.dropout(x, 0.1, True)),
+        ("scaled_dot_product_attention", lambda self, x: attended(0.1, x)),
+        ("", lambda self, x: F.dropout(x, 0.1, training=self.training)),
+        ("", lambda self, x: F.dropout(x, 0.0)),
+        ("", lambda self, x: attended(0.1 * self.training, x)),
+        ("", lambda self, x: self.layer(x)),
+        ("", lambda self, x: self.layer.train()(x)),  # on purpose, to sample outputs
+    ],
+)
+def test_a_function_of_dropout_that_stays_on_in_evaluation_is_named_with_its_line(
+    name: str, drop: Callable[[nn.Module, Tensor], Tensor], tmp_path: Path
+) -> None:
+    torch.manual_seed(0)
+    found = trained_on(random_batches(), tmp_path, model=Dropping(drop), after=evaluate, n_steps=4)
+    assert found == ({"dropout_in_evaluation"} if name else set(), set())
+    if name:
+        (alert,) = nbp.open_run(tmp_path / "a.zarr").alerts
+        assert f"{name} at test_calls.py:" in alert.text
+        assert "drops 10%" in alert.text
+
+
+def test_following_an_evaluation_changes_no_number(tmp_path: Path) -> None:
+    def outputs(is_watched: bool) -> list[Tensor]:
+        torch.manual_seed(0)
+        model = Dropping(lambda self, x: F.dropout(x, 0.5))
+        optimizer = SGD(model.parameters(), lr=1e-2)
+        folder = tmp_path / "a.zarr"
+        run = nbp.watch(model, optimizer, folder, []) if is_watched else nullcontext()
+        found = []
+        with run:
+            for _, x in zip(range(4), random_batches(), strict=False):
+                model(x).square().mean().backward()
+                optimizer.step()
+                model.eval()
+                with torch.no_grad():
+                    found.append(model(x))
+                model.train()
+        return found
+
+    for watched, alone in zip(outputs(True), outputs(False), strict=True):
+        assert torch.equal(watched, alone)
+
+
+class Casting(nn.Module):
+    """Has a layer that may compute outside of autocast."""
+
+    def __init__(self, is_cast: bool) -> None:
+        super().__init__()
+        self.first, self.last, self.is_cast = nn.Linear(8, 8), nn.Linear(8, 2), is_cast
+
+    def forward(self, x: Tensor) -> Tensor:
+        with torch.autocast("cpu", enabled=self.is_cast):
+            x = self.first(x.float())
+        out: Tensor = self.last(x)
+        return out.float()
+
+
+half = partial(torch.autocast, "cpu", dtype=torch.bfloat16)
+
+
+def test_layers_that_autocast_does_not_reach_are_a_remark(tmp_path: Path) -> None:
+    for is_cast in (True, False):
+        torch.manual_seed(0)
+        found = trained_on(
+            random_batches(), tmp_path / f"{is_cast}", model=Casting(is_cast), around=half
+        )
+        assert found == (set(), set() if is_cast else {"autocast_ignored"})
+    (remark,) = nbp.open_run(tmp_path / "False" / "a.zarr").remarks
+    assert remark.modules == ("first",)
+    assert "float32" in remark.text
+
+
+def test_autocast_for_another_device_and_weights_of_float64_are_named(tmp_path: Path) -> None:
+    model = small().double()
+    doubles = (x.double() for x in random_batches())
+    found = trained_on(doubles, tmp_path / "double", model=model, around=half)
+    assert found == ({"autocast_ignored"}, set())
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(torch, "is_autocast_enabled", lambda kind: kind == "xpu")
+        found = trained_on(random_batches(), tmp_path / "other")
+    assert found == ({"autocast_ignored"}, set())
+    assert trained_on(random_batches(), tmp_path / "off") == (set(), set())
