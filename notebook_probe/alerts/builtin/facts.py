@@ -306,5 +306,34 @@ FACTS = (
         "autocast has no effect here: {why}",
         ("why",),
     ),
+    _fact(
+        "targets_out_of_range",
+        "Targets that the last activation, or the loss, cannot reach.",
+        "{name} is made for numbers in its range, and {outside} of the targets are outside: they "
+        "go from {lowest} to {highest}; remove the last activation, or scale the targets to its "
+        "range",
+        ("name", "outside", "lowest", "highest"),
+        share=0.05,
+    ),
+    _fact(
+        "targets_out_of_scale",
+        "Targets much larger or smaller than the outputs of the network in its first step.",
+        "the targets are of size {size}, the first outputs of size {given}: scale the targets, "
+        "y = (y - mean) / std, and undo it after the model",
+        ("size", "given"),
+        "remark",
+        ("output_std", "update_ratio"),
+        times=100.0,
+    ),
+    _fact(
+        "no_better_than_constant",
+        "Outputs that explain nothing of the targets.",
+        "since step {first} the loss is that of the best constant, {kind}: the outputs explain "
+        "nothing of the targets, as far as {n} batches show; check that inputs and targets belong "
+        "together and have about the same scale, and the learning rate",
+        ("kind", "first", "n"),
+        "remark",
+        span=200,
+    ),
 )
 """Names of the rules."""

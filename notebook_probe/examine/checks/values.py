@@ -26,7 +26,8 @@ RANGES = {
 }
 """Range of the last operation, by the name of its node."""
 SHAPES = {"ViewBackward0", "SqueezeBackward0", "SqueezeBackward1", "ReshapeAliasBackward0",
-          "SelectBackward0", "UnsafeViewBackward0"}  # fmt: skip
+          "SelectBackward0", "UnsafeViewBackward0", "CloneBackward0", "ToCopyBackward0",
+          "UnsqueezeBackward0", "AliasBackward0"}  # fmt: skip
 
 
 def inputs(subject: Subject) -> Iterator[Finding]:

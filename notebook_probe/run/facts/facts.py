@@ -22,6 +22,7 @@ from notebook_probe.run.attach.whole_steps import WholeSteps
 from notebook_probe.run.facts.calls.sampled import SampledCalls
 from notebook_probe.run.facts.fact import FactFindings
 from notebook_probe.run.facts.later import Later
+from notebook_probe.run.facts.loss_ends import LossEnds
 from notebook_probe.run.facts.loss_graph import LossGraph
 from notebook_probe.run.facts.nonfinite import NonfiniteOrigin
 from notebook_probe.run.facts.parameters import WhoTrains
@@ -76,9 +77,11 @@ class Facts:
     ) -> None:
         self._observer, self._findings = observer, FactFindings(rules, whole.ask)
         self._writer, self._has_told = writer, False
+        self._later = Later()
         self._graph = LossGraph(
             lambda: observer.model_map.modules,
             self._findings,
+            LossEnds(self._findings, self._later),
             observer.clock,
             lambda: observer.ignores_updates,
             self._spend,
@@ -89,7 +92,6 @@ class Facts:
         self._reach = GradientReach(
             model, first, observer.taps.last_call, self._graph, self._findings
         )
-        self._later = Later()
         self._calls = SampledCalls(model, observer, self._findings, self._later)
         self._origin = NonfiniteOrigin(model, observer, self._findings, self._spend)
         self._progress = FactsOfProgress(observer, writer.source, self._graph, self._findings)

@@ -15,10 +15,11 @@ from torch.autograd.graph import Node
 from notebook_probe.examine.checks.losses import TWICE, pairs_of
 from notebook_probe.probes.step.optimizer_steps import StepClock
 from notebook_probe.run.facts.fact import FactFindings
+from notebook_probe.run.facts.loss_ends import LossEnds
 
 __all__ = ["LossGraph"]
 
-READ_AT = frozenset({0, 1, 10, 100, 1000, 10_000})
+READ_AT = frozenset({0, 1, 10, 50, 100, 150, 200, 250, 300, 400, 500, 700, 1000, 3000, 10_000})
 """Steps at which a graph is read; and each first one after a change of the model."""
 MOST_NODES = 5000
 FLOORED = ("NllLoss", "MseLoss", "L1Loss", "SmoothL1Loss", "HuberLoss", "BinaryCrossEntropy")
@@ -35,6 +36,8 @@ class LossGraph:
     modules : callable
         Returns the modules of the model by path, without walking it.
     findings : FactFindings
+    ends : LossEnds
+        Reads what the loss compares.
     clock : StepClock
         Has the number of the open step.
     ignores : callable
@@ -47,11 +50,12 @@ class LossGraph:
         self,
         modules: Callable[[], Mapping[str, nn.Module]],
         findings: FactFindings,
+        ends: LossEnds,
         clock: StepClock,
         ignores: Callable[[], bool],
         spend: Callable[[float], None],
     ) -> None:
-        self._modules, self._findings = modules, findings
+        self._modules, self._findings, self._ends = modules, findings, ends
         self._clock, self._ignores, self._spend = clock, ignores, spend
         self._read_in = -1
         self._made: dict[int, Tensor] = {}
@@ -94,6 +98,7 @@ class LossGraph:
                 if self.wanted:
                     self.reached = self.wanted & leaves.keys()
                 self._read(root.grad_fn)
+                self._ends.read(root.grad_fn, self._read_in)
                 self._look_for_strangers(modules, known, leaves)
 
     def backward_ends(self, begun: None, since: float, *, has_come_through: bool) -> None:

@@ -45,9 +45,12 @@ class SampledCalls:
         self._training = _TrainingCall(self._batches, observer, findings)
         self._evaluation = _EvaluationCall(self._model, observer, findings)
         self._first_step: int | None = None
+        self._is_closed = False
 
     def look(self, step: int) -> bool:
         """Ask for the calls of a step that begins; return whether to at the next step, too."""
+        if self._is_closed:
+            return False
         if self._first_step is None:
             self._first_step = step
         is_early = step - self._first_step < N_FIRST
@@ -60,6 +63,7 @@ class SampledCalls:
 
     def close(self) -> None:
         """Ask for no more calls."""
+        self._is_closed = True
         self._observer.samplers.clear()
         self._batches.close()
 
