@@ -335,5 +335,15 @@ FACTS = (
         "remark",
         span=200,
     ),
+    _fact(
+        "batchnorm_momentum",
+        "A momentum with which running statistics hardly follow, or forget all but one batch.",
+        "the momentum is {momentum}, and {why}; the default is momentum=0.1",
+        ("momentum", "why"),
+        "warning",
+        ("bn_mean_tid", "bn_var_tid"),
+        slow=0.003,
+        fast=0.6,
+    ),
 )
 """Names of the rules."""

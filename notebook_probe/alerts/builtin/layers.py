@@ -174,7 +174,13 @@ def rank_collapse(
     source="https://arxiv.org/abs/2210.05153",
     explained_by=("input_mean", "input_std"),
     flow="forward",
-    consequence_of=("early_divergence", "lr_high", "exploding_gradient", "diverging_loss"),
+    consequence_of=(
+        "batchnorm_momentum",
+        "early_divergence",
+        "lr_high",
+        "exploding_gradient",
+        "diverging_loss",
+    ),
 )
 def batchnorm_mismatch(
     bn_mean_tid: Doubles,

@@ -25,6 +25,7 @@ from notebook_probe.run.facts.later import Later
 from notebook_probe.run.facts.loss_ends import LossEnds
 from notebook_probe.run.facts.loss_graph import LossGraph
 from notebook_probe.run.facts.nonfinite import NonfiniteOrigin
+from notebook_probe.run.facts.norms import NormMomentum
 from notebook_probe.run.facts.parameters import WhoTrains
 from notebook_probe.run.facts.progress import FactsOfProgress
 from notebook_probe.run.facts.rates import Rates
@@ -93,6 +94,7 @@ class Facts:
             model, first, observer.taps.last_call, self._graph, self._findings
         )
         self._calls = SampledCalls(model, observer, self._findings, self._later)
+        self._norms = NormMomentum(lambda: observer.model_map.modules, self._findings, self._later)
         self._origin = NonfiniteOrigin(model, observer, self._findings, self._spend)
         self._progress = FactsOfProgress(observer, writer.source, self._graph, self._findings)
         self._resting: weakref.WeakKeyDictionary[Optimizer, _Rest] = weakref.WeakKeyDictionary()
@@ -119,6 +121,7 @@ class Facts:
         optimizers, attempt = self._observer.updates.optimizers, self._findings.attempt
         attempt(self._who.look, step, optimizers, self._observer.model_map)
         attempt(self._reach.look, step, optimizers)
+        attempt(self._norms.look, step)
         attempt(self._later.judge)
         is_sampled = self._calls.look(step)
         return is_sampled or (
