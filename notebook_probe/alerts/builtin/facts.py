@@ -345,5 +345,21 @@ FACTS = (
         slow=0.003,
         fast=0.6,
     ),
+    _fact(
+        "ranks_differ",
+        "Weights, learning rates or types that are not the same on all ranks of a job.",
+        "ranks {ranks} should be equal and are not: {what}",
+        ("ranks", "what"),
+        "severe",
+        ("grad_norm", "clip_coefficient", "lr"),
+    ),
+    _fact(
+        "rank_stands_still",
+        "A rank that is behind the others and no longer moves.",
+        "rank {rank} is at step {its_step} and {what}",
+        ("rank", "its_step", "what"),
+        "severe",
+        seconds=60.0,
+    ),
 )
 """Names of the rules."""

@@ -28,6 +28,8 @@ from notebook_probe.run.facts.nonfinite import NonfiniteOrigin
 from notebook_probe.run.facts.norms import NormMomentum
 from notebook_probe.run.facts.parameters import WhoTrains
 from notebook_probe.run.facts.progress import FactsOfProgress
+from notebook_probe.run.facts.ranks.comparing import RankFacts
+from notebook_probe.run.facts.ranks.publishing import OwnReplica
 from notebook_probe.run.facts.rates import Rates
 from notebook_probe.run.facts.reach import GradientReach
 
@@ -93,8 +95,12 @@ class Facts:
         self._reach = GradientReach(
             model, first, observer.taps.last_call, self._graph, self._findings
         )
-        self._calls = SampledCalls(model, observer, self._findings, self._later)
+        self._replica = OwnReplica(model, observer, self._later)
+        self._calls = SampledCalls(
+            model, observer, self._findings, self._later, self._replica.called
+        )
         self._norms = NormMomentum(lambda: observer.model_map.modules, self._findings, self._later)
+        self._ranks = RankFacts(self._replica, writer, self._findings)
         self._origin = NonfiniteOrigin(model, observer, self._findings, self._spend)
         self._progress = FactsOfProgress(observer, writer.source, self._graph, self._findings)
         self._resting: weakref.WeakKeyDictionary[Optimizer, _Rest] = weakref.WeakKeyDictionary()
@@ -111,6 +117,7 @@ class Facts:
         for end in ends:
             end()
         self._calls.close()
+        self._ranks.rest_no_more()
         self._reach.close()
 
     def look(self, step: int) -> bool:
@@ -123,7 +130,7 @@ class Facts:
         attempt(self._reach.look, step, optimizers)
         attempt(self._norms.look, step)
         attempt(self._later.judge)
-        is_sampled = self._calls.look(step)
+        is_sampled = self._replica.look(step) | self._calls.look(step)
         return is_sampled or (
             bool(optimizers) and not (self._who.is_settled and self._reach.is_over)
         )
@@ -132,6 +139,7 @@ class Facts:
         """Return and forget the findings; on the writer's thread."""
         self._findings.attempt(self._later.judge)
         self._findings.attempt(self._progress.look)
+        self._findings.attempt(self._ranks.look)
         problem = self._findings.problem
         if problem and not self._has_told:
             self._has_told = True

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import weakref
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from functools import partial
 from typing import Any
 
@@ -34,15 +34,22 @@ class SampledCalls:
     observer : Observer
     findings : FactFindings
     later : Later
+    called : callable
+        Is called when a sampled training call begins.
     """
 
     def __init__(
-        self, model: nn.Module, observer: Observer, findings: FactFindings, later: Later
+        self,
+        model: nn.Module,
+        observer: Observer,
+        findings: FactFindings,
+        later: Later,
+        called: Callable[[], None],
     ) -> None:
         self._model, self._observer = weakref.ref(model), observer
         self._findings = findings
         self._batches = Batches(lambda: observer.model_map.modules, findings, later)
-        self._training = _TrainingCall(self._batches, observer, findings)
+        self._training = _TrainingCall(self._batches, observer, findings, called)
         self._evaluation = _EvaluationCall(self._model, observer, findings)
         self._first_step: int | None = None
         self._is_closed = False
@@ -71,13 +78,21 @@ class SampledCalls:
 class _TrainingCall:
     """Sampler of training calls."""
 
-    def __init__(self, batches: Batches, observer: Observer, findings: FactFindings) -> None:
+    def __init__(
+        self,
+        batches: Batches,
+        observer: Observer,
+        findings: FactFindings,
+        called: Callable[[], None],
+    ) -> None:
         self._batches, self._observer, self._findings = batches, observer, findings
+        self._called = called
         self._casts: CastFollower | None = None
         self._has_seen_casts = False
 
     def enters(self, args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> None:
         step, attempt = self._observer.clock.step, self._findings.attempt
+        attempt(self._called)
         attempt(self._batches.given, step, args, kwargs)
         if not self._has_seen_casts:
             attempt(self._follow_casts, step)

@@ -1,0 +1,185 @@
+"""Comparison of the ranks of a job by rank 0, from what their records publish."""
+
+from __future__ import annotations
+
+import json
+import time
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import torch
+
+from notebook_probe.record.store.location import ROOT_KEY
+from notebook_probe.record.store.writing import has_writer
+from notebook_probe.record.write.writer import RecordWriter
+from notebook_probe.run.begin.ranks import rank_name
+from notebook_probe.run.facts.fact import FactFindings
+from notebook_probe.run.facts.ranks.differences import RankDifference, differences
+from notebook_probe.run.facts.ranks.publishing import OwnReplica, is_distributed
+from notebook_probe.run.facts.ranks.replica import REPLICA, Replica
+
+__all__ = ["RankFacts"]
+
+RESTS = 100.0
+"""Times as long as a look takes until the next one."""
+GONE_S = 5.0
+"""Seconds after which a rank whose process has ended is reported."""
+
+FROM_THE_START = (
+    "they begin so; call torch.manual_seed(0) before the model is made, or train "
+    "DistributedDataParallel(model)"
+)
+BYPASSED = (
+    "the module is called without its DistributedDataParallel wrapper, so that gradients are not "
+    "averaged: call the wrapper itself, ddp(x)"
+)
+CHANGED_ALONE = (
+    "a rank changes its gradients alone after they are averaged, as by clipping: do the same on "
+    "each rank"
+)
+TO_TELL = "If gradients differ before clipping, it is the first"
+ENDED = "has ended its run, and rank 0 trains on: give each rank the same number of batches"
+GONE = "has no process any more, and the others wait for it: look at its output"
+STANDS = (
+    "has not moved for {:.0f} s, and the others wait for it: it may evaluate, save or wait for "
+    "data alone; py-spy dump --pid shows where"
+)
+
+
+class RankFacts:
+    """Publication of a rank's state; in rank 0, facts about all ranks.
+
+    Parameters
+    ----------
+    own : OwnReplica
+    writer : RecordWriter
+        Of this rank's record; those of the others are next to it.
+    findings : FactFindings
+    now : callable
+        Returns the seconds since the epoch.
+    """
+
+    def __init__(
+        self,
+        own: OwnReplica,
+        writer: RecordWriter,
+        findings: FactFindings,
+        now: Callable[[], float] = time.time,
+    ) -> None:
+        self._own, self._writer, self._findings, self._now = own, writer, findings, now
+        self._folder = Path(writer.location)
+        self._compares = self._folder.name == rank_name(0)
+        self._published: tuple[int, int] | None = None
+        self._signatures: dict[int, object] = {}
+        self._others: dict[int, tuple[Replica, bool]] = {}
+        self._known: set[str] = set()
+        self._still: set[int] = set()
+        self._next_look = 0.0
+
+    def look(self) -> None:
+        """Publish this rank's state, and compare it; on the writer's thread, before a flush."""
+        mine = self._own.replica()
+        if mine is None:
+            return
+        signature = len(mine.states), mine.step
+        if signature != self._published:
+            self._published = signature
+            self._writer.annotate(**{REPLICA: json.dumps(mine.to_json())})
+        begun = time.perf_counter()
+        if self._compares and begun >= self._next_look:
+            self._compare(mine)
+            now = time.perf_counter()
+            self._next_look = now + RESTS * (now - begun)
+
+    def rest_no_more(self) -> None:
+        """Compare at the next look, however short ago the last one was."""
+        self._next_look = 0.0
+
+    def _compare(self, mine: Replica) -> None:
+        for rank in range(1, _n_ranks()):
+            self._read(rank, mine)
+        for kind in ("dtypes", "rates", "weights"):
+            found = {
+                rank: one
+                for rank, (other, _) in self._others.items()
+                for one in differences(mine, other, rank)
+                if one.kind == kind
+            }
+            if found:
+                self._say_difference(mine, found)
+        for rank, (other, has_closed) in self._others.items():
+            self._say_still(mine, rank, other, has_closed)
+
+    def _read(self, rank: int, mine: Replica) -> None:
+        """Read what another rank has published; one that has no record yet says nothing."""
+        path = self._folder.parent / rank_name(rank) / ROOT_KEY
+        try:
+            status = path.stat()
+            signature = status.st_mtime_ns, status.st_size
+            if signature == self._signatures.get(rank):
+                return
+            attrs: dict[str, Any] = json.loads(path.read_bytes())["attributes"]
+            other = Replica.from_json(json.loads(attrs[REPLICA]))
+        except (OSError, ValueError, KeyError, TypeError):  # being written, or of another version
+            return
+        if not other.states or other.since < mine.states[0].time:  # of an earlier job, as yet
+            return
+        self._signatures[rank] = signature
+        self._others[rank] = other, attrs.get("state") == "closed"
+
+    def _say_difference(self, mine: Replica, found: dict[int, RankDifference]) -> None:
+        first = min(found.values(), key=lambda one: one.step)
+        if first.kind in self._known:
+            return
+        why = {
+            "dtypes": f"weights are {first.text}; convert the model before it is distributed, in "
+            f"the same way on each rank",
+            "rates": f"the learning rate is {first.text}; give schedulers numbers that are the "
+            f"same on each rank, such as a loss after all_reduce()",
+            "weights": f"{first.text} differ: {self._why(mine, first)}",
+        }[first.kind]
+        self._known.add(first.kind)
+        ranks = ", ".join(map(str, [0, *found]))
+        words = {"ranks": ranks, "what": why}
+        self._findings.say("ranks_differ", first.step, first.modules, words=words)
+
+    def _why(self, mine: Replica, first: RankDifference) -> str:
+        """Return the possible causes of weights that differ."""
+        if first.step == mine.states[0].step:
+            return FROM_THE_START
+        if "rates" in self._known:
+            return "the learning rates do, too"
+        replicas = [mine, *(one for one, _ in self._others.values())]
+        called = [one.has_called_wrapper for one in replicas]
+        if all(called):
+            return CHANGED_ALONE
+        return BYPASSED if False in called else f"{BYPASSED}; or {CHANGED_ALONE}. {TO_TELL}"
+
+    def _has_writer(self, rank: int) -> bool:
+        return has_writer(self._folder.parent / rank_name(rank))
+
+    def _say_still(self, mine: Replica, rank: int, other: Replica, has_closed: bool) -> None:
+        """Report a rank that is behind and no longer moves."""
+        behind = mine.step - other.step
+        if behind <= has_closed:  # the last step of a run that has ended is closed
+            return
+        # One step is no sign before rank 0 has been in it for long: steps may take minutes.
+        quiet_s = self._now() - (max(other.since, mine.since) if behind == 1 else other.since)
+        if has_closed:
+            what = ENDED
+        elif quiet_s > GONE_S and other.host == mine.host and not self._has_writer(rank):
+            what = GONE
+        elif quiet_s > self._findings.threshold("rank_stands_still", "seconds"):
+            what = STANDS.format(quiet_s)
+        else:
+            return
+        if rank not in self._still:
+            self._still.add(rank)
+            words = {"rank": rank, "its_step": other.step, "what": what}
+            self._findings.forget("rank_stands_still")  # each rank is one
+            self._findings.say("rank_stands_still", mine.step, since=other.step, words=words)
+
+
+def _n_ranks() -> int:
+    return torch.distributed.get_world_size() if is_distributed() else 1

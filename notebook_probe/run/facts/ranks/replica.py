@@ -1,0 +1,109 @@
+"""State of one rank at some steps: what replicated modules have in common on all ranks."""
+
+from __future__ import annotations
+
+import base64
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+__all__ = ["REPLICA", "Replica", "ReplicaState"]
+
+REPLICA = "replica"
+"""Attribute of a record in which its rank publishes what other ranks compare."""
+
+
+@dataclass(frozen=True, eq=False)
+class ReplicaState:
+    """State before one step.
+
+    Attributes
+    ----------
+    step : int
+    time : float
+        Seconds since the epoch.
+    norms : array of float
+        Norm of each weight, in the order of `Replica.names`.
+    rates : tuple of float
+        Learning rates of all optimizers.
+    """
+
+    step: int
+    time: float
+    norms: npt.NDArray[np.float64]
+    rates: tuple[float, ...]
+
+    def to_json(self) -> list[Any]:
+        """Return values of JSON; norms are exact."""
+        norms = base64.b64encode(self.norms.astype("<f8").tobytes()).decode()
+        return [self.step, self.time, norms, [*self.rates]]
+
+    @classmethod
+    def from_json(cls, given: Sequence[Any]) -> ReplicaState:
+        """Read what `to_json` returned."""
+        step, time, norms, rates = given
+        numbers = np.frombuffer(base64.b64decode(norms), "<f8").astype(np.float64)
+        return cls(int(step), float(time), numbers, tuple(map(float, rates)))
+
+
+@dataclass(frozen=True, eq=False)
+class Replica:
+    """What one rank publishes.
+
+    Attributes
+    ----------
+    names, dtypes : tuple of str
+        Path and type of each weight that all ranks should have.
+    sizes : tuple of int
+        Number of elements of each.
+    states : tuple of ReplicaState
+        Of the first steps and of the last ones.
+    step : int
+        Open step.
+    since : float
+        Time at which it was first seen open.
+    has_called_wrapper : bool or None
+        Whether the wrapper that averages gradients has made all calls that were looked at; None if
+        it has made none.
+    host : str
+        Name of the machine.
+    """
+
+    names: tuple[str, ...]
+    dtypes: tuple[str, ...]
+    sizes: tuple[int, ...]
+    states: tuple[ReplicaState, ...]
+    step: int
+    since: float
+    has_called_wrapper: bool | None
+    host: str
+
+    def to_json(self) -> dict[str, Any]:
+        """Return values of JSON."""
+        return {
+            "names": [*self.names],
+            "dtypes": [*self.dtypes],
+            "sizes": [*self.sizes],
+            "states": [one.to_json() for one in self.states],
+            "step": self.step,
+            "since": self.since,
+            "has_called_wrapper": self.has_called_wrapper,
+            "host": self.host,
+        }
+
+    @classmethod
+    def from_json(cls, given: Mapping[str, Any]) -> Replica:
+        """Read what `to_json` returned; any error if it is something else."""
+        return cls(
+            tuple(map(str, given["names"])),
+            tuple(map(str, given["dtypes"])),
+            tuple(map(int, given["sizes"])),
+            tuple(map(ReplicaState.from_json, given["states"])),
+            int(given["step"]),
+            float(given["since"]),
+            given["has_called_wrapper"],
+            str(given["host"]),
+        )
