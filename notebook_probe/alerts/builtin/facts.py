@@ -361,5 +361,17 @@ FACTS = (
         "severe",
         seconds=60.0,
     ),
+    _fact(
+        "runaway_loss",
+        "A loss below 0 that falls faster and faster, as nothing bounds it.",
+        "the loss has fallen from {first} to {now}, faster and faster, so that it has no floor: "
+        "look for a wrong sign, or bound what grows, as by a squared difference or a penalty",
+        ("first", "now"),
+        "warning",
+        ("weight_norm", "output_std"),
+        rows=60,
+        times=100.0,
+        faster=1.15,
+    ),
 )
 """Names of the rules."""

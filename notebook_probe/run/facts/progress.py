@@ -25,6 +25,8 @@ NEAR = 0.02
 """Part of the loss of guessing by which a loss is below it at most, or five times that above."""
 N_PARTS, MANY_FORWARDS = 6, 4
 """Parts of the rows whose shortest steps are compared, and forwards of a step that are many."""
+N_FIRST = 10
+"""First losses with which later ones are compared."""
 EVERY = 50
 """Steps between two looks at the loss."""
 
@@ -56,6 +58,7 @@ class FactsOfProgress:
         if step - self._looked_at >= EVERY:
             self._looked_at = step
             self._look_at_times()
+            self._look_for_a_floor()
             if self._graph.n_classes:
                 self._look_at_loss()
 
@@ -86,6 +89,22 @@ class FactsOfProgress:
                 words = {"now": f"{least[-1]:.2g}", "factor": f"{least[-1] / least[0]:.2g}"}
                 since = int(at[-N_PARTS * part])
                 self._findings.say("steps_get_slower", int(at[-1]), since=since, words=words)
+
+    def _look_for_a_floor(self) -> None:
+        """Look for a loss below 0 that falls faster and faster: a likelihood slows down."""
+        least, times, faster = (
+            self._findings.threshold("runaway_loss", one) for one in ("rows", "times", "faster")
+        )
+        for losses, at in self._series(LOSS):
+            if len(losses) < least:
+                continue
+            first = max(1.0, float(np.abs(losses[:N_FIRST]).max()))
+            means = [part.mean() for part in np.array_split(losses[len(losses) // 3 :], 4)]
+            falls = -np.diff(means)
+            is_faster = falls[0] > 0 and (falls[1:] > faster * falls[:-1]).all()
+            if losses[-1] < -times * first and is_faster:
+                words = {"first": f"{losses[0]:.3g}", "now": f"{losses[-1]:.3g}"}
+                self._findings.say("runaway_loss", int(at[-1]), since=int(at[0]), words=words)
 
     def _look_at_loss(self) -> None:
         """Compare the last losses with that of guessing."""

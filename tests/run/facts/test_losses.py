@@ -175,3 +175,33 @@ def test_a_loss_of_nothing_and_gradients_of_zero_are_named(tmp_path: Path) -> No
     assert trained("empty", lambda out, x: (out * 0).sum()) == {"nothing_to_learn"}
     assert trained("flat", lambda out, x: out.clamp(9, 10).mean()) == {"every_gradient_zero"}
     assert trained("healthy", lambda out, x: (out - 1).square().mean()) == set()
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    ("kind", "named"), [("wrong sign", True), ("likelihood", False), ("clipped critic", False)]
+)
+def test_a_loss_without_a_floor_is_named_and_a_likelihood_is_not(
+    kind: str, named: bool, tmp_path: Path
+) -> None:
+    torch.manual_seed(0)
+    model = nn.Sequential(nn.Linear(8, 16), nn.ReLU(), nn.Linear(16, 2))
+    optimizer = Adam(model.parameters(), lr=1e-2)
+    with nbp.watch(model, optimizer, tmp_path / "a.zarr", "default", budget=None) as run:
+        for _ in range(220):
+            x = torch.randn(64, 8)
+            mean, scale = model(x).unbind(1)
+            if kind == "wrong sign":
+                loss = mean.mean() * 3
+            elif kind == "likelihood":  # of targets that the network can copy
+                loss = -torch.distributions.Normal(mean, scale.exp()).log_prob(x[:, 0]).mean()
+            else:
+                loss = 300 * mean.mean()
+            optimizer.zero_grad()
+            loss.backward()
+            optimizer.step()
+            if kind == "clipped critic":
+                with torch.no_grad():
+                    for weight in model.parameters():
+                        weight.clamp_(-0.3, 0.3)
+    assert ("runaway_loss" in {one.rule for one in run.alerts}) == named
