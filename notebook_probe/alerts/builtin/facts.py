@@ -373,5 +373,37 @@ FACTS = (
         times=100.0,
         faster=1.15,
     ),
+    _fact(
+        "constant_outputs",
+        "Outputs that are the same for all rows of a batch whose rows differ.",
+        "the outputs are exactly the same for all {n} rows of each batch, though the inputs "
+        "differ: the input does not reach the output; look for units that are all off, a mean over "
+        "the batch instead of features, or an input that forward() does not use",
+        ("n",),
+        "warning",
+        ("dead_fraction", "zero_fraction", "effective_rank"),
+        consequence_of=("dead_units", "silent_inputs"),
+    ),
+    _fact(
+        "hooks_pile_up",
+        "Modules that have more hooks at each step.",
+        "there are {n} hooks, and more with each step, so that steps get slower: call "
+        "register_forward_hook() once, before the loop, or handle.remove() after each use",
+        ("n",),
+        "warning",
+        ("step_time",),
+        steps_in_a_row=10.0,
+    ),
+    _fact(
+        "rate_falls_each_step",
+        "A schedule for epochs that is counted in steps.",
+        "the learning rate is multiplied by {factor} {when}, and is {rate} after {n} updates, "
+        "where it was {peak}: call scheduler.step() once per epoch, not per batch",
+        ("factor", "when", "rate", "n", "peak"),
+        "warning",
+        ("lr", "update_ratio"),
+        most=0.91,
+        times=3.0,
+    ),
 )
 """Names of the rules."""

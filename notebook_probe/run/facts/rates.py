@@ -14,6 +14,47 @@ from notebook_probe.run.facts.fact import FactFindings
 __all__ = ["Rates", "known_rate"]
 
 
+FALLS = "rate_falls_each_step"
+FEWEST_FALLS = 20
+"""Falls at each update that are enough; a warmup or a decay to 0 has other factors."""
+WIDEST = 20
+"""Updates between two falls of a schedule that has no other sign of counting updates."""
+
+
+class _Falls:
+    """Falls of a learning rate by the same factor, at the same distance.
+
+    Attributes
+    ----------
+    n : int
+        Number of them.
+    factor, peak : float
+        New rate as a part of the old one, and the rate before the first fall.
+    spacing : int
+        Updates from one to the next.
+    """
+
+    def __init__(self) -> None:
+        self.n, self.factor, self.peak, self.spacing = 0, 1.0, 0.0, 1
+        self._step = 0
+
+    def note(self, old: float, new: float, step: int) -> None:
+        """Note a change of the rate."""
+        factor = new / old if old > 0 else 1.0
+        spacing, self._step = step - self._step, step
+        is_same = abs(factor - self.factor) < 1e-6 and (self.n == 1 or spacing == self.spacing)
+        if is_same and factor < 1:
+            self.n, self.spacing = self.n + 1, spacing
+        else:
+            self.n, self.factor, self.peak = 1, factor, old
+
+    def are_many(self, most: float, times: float) -> bool:
+        """Return whether a schedule for epochs must have been counted in updates."""
+        if self.spacing == 1:
+            return self.n >= FEWEST_FALLS and self.factor <= most
+        return self.n >= times and self.factor <= 0.5 and self.spacing <= WIDEST
+
+
 class Rates:
     """Facts about the options of optimizers.
 
@@ -27,6 +68,7 @@ class Rates:
     def __init__(self, findings: FactFindings, resumed_at: int) -> None:
         self._findings, self._resumed_at = findings, resumed_at
         self._last: weakref.WeakKeyDictionary[Optimizer, list[float]] = weakref.WeakKeyDictionary()
+        self._falls: weakref.WeakKeyDictionary[Optimizer, _Falls] = weakref.WeakKeyDictionary()
         self._peak = 0.0
         self._gone_since: int | None = None
 
@@ -45,7 +87,9 @@ class Rates:
         elif before is None:
             self._say_lost(optimizer, step)
         elif len(rates) == len(before):
-            self._say_jump(before, rates, step)
+            falls = self._falls.setdefault(optimizer, _Falls())
+            if rates and not self._say_falls(falls, before[0], rates[0], step):
+                self._say_jump(before, rates, step)
         self._last[optimizer] = rates
         self._say_gone(max(rates, default=0.0), step)
 
@@ -70,6 +114,23 @@ class Rates:
                 self._findings.forget("rate_jump")  # each jump is one
                 self._findings.say("rate_jump", step, words=words)
                 return
+
+    def _say_falls(self, falls: _Falls, old: float, new: float, step: int) -> bool:
+        """Report a rate that falls again and again in a few updates; return whether it does."""
+        falls.note(old, new, step)
+        most, times = (self._findings.threshold(FALLS, one) for one in ("most", "times"))
+        if not falls.are_many(most, times):
+            return False
+        each = falls.spacing
+        words = {"when": "at each update" if each == 1 else f"every {each} updates"}
+        words |= {
+            "factor": f"{falls.factor:.3g}",
+            "rate": f"{new:.2g}",
+            "peak": f"{falls.peak:.2g}",
+        }
+        words["n"] = str(falls.n * each)
+        self._findings.say(FALLS, step, since=step - falls.n * each, words=words)
+        return True
 
     def _say_gone(self, rate: float, step: int) -> None:
         """Report a rate that stays far below its largest while the training continues."""

@@ -249,3 +249,46 @@ def test_autocast_for_another_device_and_weights_of_float64_are_named(tmp_path: 
         found = trained_on(random_batches(), tmp_path / "other")
     assert found == ({"autocast_ignored"}, set())
     assert trained_on(random_batches(), tmp_path / "off") == (set(), set())
+
+
+class Averaging(nn.Module):
+    """Returns one row for all rows of a batch, or the rows themselves."""
+
+    def __init__(self, dim: int) -> None:
+        super().__init__()
+        self.inner, self.dim = nn.Linear(8, 2), dim
+
+    def forward(self, x: Tensor) -> Tensor:
+        out: Tensor = self.inner(x)
+        return out - out.detach() + out.mean(self.dim, keepdim=True)
+
+
+def test_outputs_that_are_the_same_for_all_inputs_are_named(tmp_path: Path) -> None:
+    def dead() -> nn.Sequential:
+        model = nn.Sequential(nn.Linear(8, 4), nn.ReLU(), nn.Linear(4, 2))
+        nn.init.constant_(model[0].bias, -50.0)  # type: ignore[arg-type]
+        return model
+
+    torch.manual_seed(0)
+    alerts, _ = trained_on(random_batches(), tmp_path / "dead", model=dead())
+    assert "constant_outputs" in alerts
+    begins_at_zero = small()
+    nn.init.zeros_(begins_at_zero[2].weight)  # type: ignore[arg-type]
+    assert trained_on(random_batches(), tmp_path / "zero", model=begins_at_zero) == (set(), set())
+    averaging = Averaging(1)
+    assert trained_on(random_batches(), tmp_path / "rows", model=averaging) == (set(), set())
+
+
+def test_hooks_that_are_registered_in_each_step_are_named(tmp_path: Path) -> None:
+    def another(model: nn.Module) -> object:
+        return model.register_forward_hook(lambda *_: None)
+
+    assert trained_on(random_batches(), tmp_path / "more", after=another) == (
+        {"hooks_pile_up"},
+        set(),
+    )
+
+    def removed(model: nn.Module) -> None:
+        another(model).remove()  # type: ignore[attr-defined]
+
+    assert trained_on(random_batches(), tmp_path / "removed", after=removed) == (set(), set())

@@ -9,7 +9,7 @@ import pytest
 import torch
 from torch import Tensor, nn
 from torch.optim import SGD, Adam, Optimizer
-from torch.optim.lr_scheduler import CosineAnnealingLR, LambdaLR, LRScheduler, StepLR
+from torch.optim.lr_scheduler import CosineAnnealingLR, ExponentialLR, LambdaLR, LRScheduler, StepLR
 
 import notebook_probe as nbp
 from tests.run.facts.trained import small, train_it
@@ -35,7 +35,10 @@ def test_a_rate_that_changes_at_once_is_a_remark_with_its_factor(
 @pytest.mark.parametrize(
     ("schedule", "named"),
     [
-        (lambda optimizer: StepLR(optimizer, 5, 0.5), {"rate_gone"}),  # of 5 epochs
+        (lambda optimizer: StepLR(optimizer, 5, 0.5), {"rate_falls_each_step", "rate_gone"}),
+        (lambda optimizer: ExponentialLR(optimizer, 0.9), {"rate_falls_each_step", "rate_gone"}),
+        (lambda optimizer: ExponentialLR(optimizer, 0.99), set()),
+        (lambda optimizer: StepLR(optimizer, 40, 0.3), set()),
         (lambda optimizer: CosineAnnealingLR(optimizer, 150), set()),
         (lambda optimizer: LambdaLR(optimizer, lambda step: min(1.0, (step + 1) / 99)), set()),
     ],

@@ -59,6 +59,11 @@ class _Batch:
     is_flat: bool
     largest: float
 
+    @property
+    def n_rows(self) -> int:
+        """Length of the first tensor that has one."""
+        return next((shape[0] for shape in self.shapes if shape), 0)
+
     def equals(self, other: _Batch) -> bool:
         """Return whether both are of the same numbers; NaN is equal to nothing."""
         mine, theirs = ((one.shapes, one.sums, [*map(list, one.rows)]) for one in (self, other))
@@ -81,7 +86,9 @@ class Batches:
     ) -> None:
         self._modules, self._findings, self._later = modules, findings, later
         self._first: _Batch | None = None
-        self._n_same = self._n_flat = self._n_tiny = 0
+        self._last: _Batch | None = None
+        self._n_same = self._n_flat = self._n_tiny = self._n_constant = 0
+        self._n_rows = 0
         self._varies = False
         self._restarts = LoaderRestarts()
         self.is_over = False
@@ -104,6 +111,7 @@ class Batches:
             return
         shapes = tuple(tuple(one.shape) for one in tensors)
         rowed = [one for one in tensors if one.ndim and len(one) >= FEWEST_ROWS]
+        self._n_rows = len(rowed[0]) if rowed else 0
         try:
             with torch.no_grad():
                 read = [_sum(one) for one in tensors] + [_ends(one) for one in tensors]
@@ -113,6 +121,24 @@ class Batches:
         except (RuntimeError, TypeError):  # of a type that torch cannot add or compare
             return
         self._later.read(read, partial(self._judge, step, shapes, len(rowed)))
+
+    def returned(self, output: object) -> None:
+        """Read what the model returned for the batch, on the training thread."""
+        made = next(iter(tensors_of(output)), None)
+        if made is None or not _is_plain(made) or not made.is_floating_point():
+            return
+        if made.ndim and made.numel() > 1 and len(made) == self._n_rows:
+            with torch.no_grad():
+                self._later.read([_are_equal(made.detach())], self._judge_output)
+
+    def _judge_output(self, read: Sequence[Any]) -> None:
+        """Count outputs that are the same for all rows of inputs that differ."""
+        batch = self._last
+        is_constant = bool(read[0]) and batch is not None and not batch.is_flat
+        self._n_constant = self._n_constant + 1 if is_constant else 0
+        if batch is not None and self._n_constant >= ENOUGH:
+            words = {"n": batch.n_rows}
+            self._findings.say("constant_outputs", batch.step, words=words)
 
     def _judge(
         self, step: int, shapes: tuple[tuple[int, ...], ...], n_rowed: int, read: Sequence[Any]
@@ -124,6 +150,7 @@ class Batches:
         largest = max(floats, default=math.nan)
         batch = _Batch(step, shapes, tuple(read[:n]), rows, bool(flat) and all(flat), largest)
         first, self._first = self._first, self._first or batch
+        self._last = batch
         if first is not None:
             is_same = first.equals(batch)
             self._varies |= not is_same
@@ -134,10 +161,9 @@ class Batches:
 
     def _say(self, batch: _Batch) -> None:
         is_whole = self._restarts.is_over or self._n_same > 2 * ENOUGH
-        n_rows = next((shape[0] for shape in batch.shapes if shape), 0)
         if self._n_flat >= ENOUGH:
             severity: Severity = "warning" if self._varies else "remark"
-            words: dict[str, object] = {"n": n_rows}
+            words: dict[str, object] = {"n": batch.n_rows}
             self._findings.say("collapsed_batch", batch.step, severity=severity, words=words)
         elif self._n_same >= ENOUGH and is_whole:
             loader = self._restarts.found

@@ -16,6 +16,7 @@ from notebook_probe.run.facts.calls.batches import Batches
 from notebook_probe.run.facts.calls.casts import CastFollower, autocast_types
 from notebook_probe.run.facts.calls.evaluations import DropoutFollower
 from notebook_probe.run.facts.fact import FactFindings
+from notebook_probe.run.facts.hooks import PilingHooks
 from notebook_probe.run.facts.later import Later
 
 __all__ = ["SampledCalls"]
@@ -51,6 +52,7 @@ class SampledCalls:
         self._batches = Batches(lambda: observer.model_map.modules, findings, later)
         self._training = _TrainingCall(self._batches, observer, findings, called)
         self._evaluation = _EvaluationCall(self._model, observer, findings)
+        self._hooks = PilingHooks(lambda: observer.model_map.modules, findings)
         self._first_step: int | None = None
         self._is_closed = False
 
@@ -63,6 +65,7 @@ class SampledCalls:
         is_early = step - self._first_step < N_FIRST
         if is_early or step % LOOK_EVERY == 0:
             self._findings.attempt(self._batches.look, step)
+            self._findings.attempt(self._hooks.look, step)
             self._observer.samplers["training"] = self._training
             if not self._evaluation.is_over:
                 self._observer.samplers["evaluation"] = self._evaluation
@@ -119,6 +122,7 @@ class _TrainingCall:
         casts, self._casts = self._casts, None
         if casts is not None:
             self._findings.attempt(self._say_casts, casts)
+        self._findings.attempt(self._batches.returned, output)
 
     def _say_casts(self, casts: CastFollower) -> None:
         casts.remove()

@@ -1,0 +1,51 @@
+"""Hooks that pile up: more of them with each step."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+
+from torch import nn
+
+from notebook_probe.run.facts.fact import FactFindings
+
+__all__ = ["PilingHooks"]
+
+RULE = "hooks_pile_up"
+
+
+class PilingHooks:
+    """Fact about modules that have more hooks at each of several steps in a row.
+
+    Parameters
+    ----------
+    modules : callable
+        Returns the modules of the model by path.
+    findings : FactFindings
+    """
+
+    def __init__(
+        self, modules: Callable[[], Mapping[str, nn.Module]], findings: FactFindings
+    ) -> None:
+        self._modules, self._findings = modules, findings
+        self._counts: dict[str, int] = {}
+        self._n_more: dict[str, int] = {}
+
+    def look(self, step: int) -> None:
+        """Count the hooks before a step."""
+        enough = self._findings.threshold(RULE, "steps_in_a_row")
+        # At each early step: no function is called for each module.
+        counts = {
+            path: len(one._forward_hooks) + len(one._forward_pre_hooks) + len(one._backward_hooks)
+            for path, one in self._modules().items()
+        }
+        before, self._counts = self._counts, counts
+        self._n_more = {
+            path: self._n_more.get(path, 0) + 1
+            for path, n in counts.items()
+            if n > before.get(path, n)
+        }
+        found = [path for path, n_more in self._n_more.items() if n_more >= enough]
+        if found:
+            words = {"n": counts[found[0]]}
+            since = step - int(enough)
+            self._findings.say(RULE, step, found, since=since, words=words)
