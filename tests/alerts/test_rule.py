@@ -98,6 +98,8 @@ def test_what_ruins_a_training_is_severe() -> None:
         "nonfinite_batch",
         "nonfinite_update",
         "nonfinite_from_loss",
+        "ranks_differ",
+        "rank_stands_still",
     }
 
 

@@ -41,7 +41,7 @@ N_READINGS = 5
 
 @dataclass(frozen=True)
 class _Ends:
-    """What a loss compares.
+    """Output and targets that a loss compares.
 
     Attributes
     ----------

@@ -17,7 +17,7 @@ from notebook_probe.run.facts.calls.restarts import LoaderRestarts
 from notebook_probe.run.facts.fact import FactFindings
 from notebook_probe.run.facts.later import Later
 
-__all__ = ["Batches"]
+__all__ = ["GivenBatches"]
 
 MOST_TENSORS, MOST_SAMPLED = 4, 64
 """Inputs that are looked at, and elements of each row that are compared first."""
@@ -35,7 +35,7 @@ NORMS = (
 
 @dataclass(frozen=True)
 class _Batch:
-    """What was read of a batch.
+    """Numbers that were read of a batch.
 
     Attributes
     ----------
@@ -70,7 +70,7 @@ class _Batch:
         return mine == theirs and not any(map(math.isnan, self.sums))
 
 
-class Batches:
+class GivenBatches:
     """Facts about what the model is given, in the first steps and at rare ones later.
 
     Parameters
@@ -199,8 +199,9 @@ def _why(n_batches: int | None) -> str:
 
 
 def _is_plain(tensor: Tensor) -> bool:
-    is_strided = tensor.layout == torch.strided and not tensor.is_nested and not tensor.is_meta
-    return type(tensor) is Tensor and is_strided and tensor.numel() > 0 and not tensor.is_complex()
+    if type(tensor) is not Tensor or tensor.layout != torch.strided or tensor.is_nested:
+        return False
+    return not tensor.is_meta and not tensor.is_complex() and tensor.numel() > 0
 
 
 def _sum(tensor: Tensor) -> Tensor:

@@ -76,7 +76,7 @@ def autocast_types() -> dict[str, torch.dtype]:
 
 
 def _has_matrix(module: nn.Module) -> bool:
-    """Return whether a layer multiplies by a matrix of its own, as far as its names say."""
+    """Return whether a layer multiplies by its own matrix, as far as names say."""
     weight = module._parameters.get("weight")
     return (
         isinstance(weight, Tensor)

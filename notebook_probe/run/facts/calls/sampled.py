@@ -12,7 +12,7 @@ from torch import nn
 from notebook_probe.alerts.rule import Severity
 from notebook_probe.probes.observer import LOOK_EVERY, Observer
 from notebook_probe.probes.step.compiled import is_compiled
-from notebook_probe.run.facts.calls.batches import Batches
+from notebook_probe.run.facts.calls.batches import GivenBatches
 from notebook_probe.run.facts.calls.casts import CastFollower, autocast_types
 from notebook_probe.run.facts.calls.evaluations import DropoutFollower
 from notebook_probe.run.facts.fact import FactFindings
@@ -49,7 +49,7 @@ class SampledCalls:
     ) -> None:
         self._model, self._observer = weakref.ref(model), observer
         self._findings = findings
-        self._batches = Batches(lambda: observer.model_map.modules, findings, later)
+        self._batches = GivenBatches(lambda: observer.model_map.modules, findings, later)
         self._training = _TrainingCall(self._batches, observer, findings, called)
         self._evaluation = _EvaluationCall(self._model, observer, findings)
         self._hooks = PilingHooks(lambda: observer.model_map.modules, findings)
@@ -83,7 +83,7 @@ class _TrainingCall:
 
     def __init__(
         self,
-        batches: Batches,
+        batches: GivenBatches,
         observer: Observer,
         findings: FactFindings,
         called: Callable[[], None],

@@ -17,7 +17,7 @@ TOLERANCE = 3e-7
 
 @dataclass(frozen=True)
 class RankDifference:
-    """Something that differs between two ranks.
+    """First difference of one kind between two ranks.
 
     Attributes
     ----------

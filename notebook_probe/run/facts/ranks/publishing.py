@@ -29,7 +29,7 @@ N_FIRST, N_LAST = 20, 8
 MOST_WEIGHTS = 2000
 """Weights that are compared."""
 MOST_FRAMES = 30
-"""Calls between the wrapper and a hook of the model at most."""
+"""Largest number of calls between the wrapper and a hook of the model."""
 WRAPPER = DistributedDataParallel.forward.__code__
 SPLIT = "Parallel"
 """Part of the class names of layers of which each rank has another part."""

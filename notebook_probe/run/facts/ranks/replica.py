@@ -51,7 +51,7 @@ class ReplicaState:
 
 @dataclass(frozen=True, eq=False)
 class Replica:
-    """What one rank publishes.
+    """Published state of one rank.
 
     Attributes
     ----------
