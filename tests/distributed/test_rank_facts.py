@@ -9,7 +9,13 @@ import pytest
 import torch
 import torch.distributed as dist
 from torch import nn
+from torch.distributed.device_mesh import init_device_mesh
 from torch.distributed.fsdp import fully_shard
+from torch.distributed.tensor.parallel import (
+    ColwiseParallel,
+    RowwiseParallel,
+    parallelize_module,
+)
 from torch.nn.parallel import DistributedDataParallel
 from torch.optim import SGD
 from torch.optim.lr_scheduler import ReduceLROnPlateau
@@ -42,12 +48,16 @@ def train(rank: int, store: Path, mistake: str) -> Said:
     if mistake == "sharded":
         model = network()
         fully_shard(model)
+    if mistake == "split":
+        model = nn.Sequential(nn.Linear(4, 8), nn.Tanh(), nn.Linear(8, 2), nn.LayerNorm(2))
+        mesh = init_device_mesh("cpu", (2,))
+        parallelize_module(model, mesh, {"0": ColwiseParallel(), "2": RowwiseParallel()})
     optimizer = SGD(model.parameters(), lr=0.1)
     scheduler = ReduceLROnPlateau(optimizer, patience=0, factor=0.5)
     dist.barrier()
     with nbp.watch(model, optimizer, store, []) as run:
         for step in range(N_STEPS):
-            x = batch(100 * rank + step)
+            x = batch(step if mistake == "split" else 100 * rank + step)
             is_bypassed = mistake == "never wrapped" or (mistake == "bypassed" and step > 2)
             called = plain if is_bypassed else model
             (called(x) - 1).square().mean().backward()
@@ -79,7 +89,7 @@ def said_by_opened(folder: Path) -> Said:
     return said_by(nbp.open_run(folder / "run.zarr"))  # type: ignore[arg-type]
 
 
-@pytest.mark.parametrize("mistake", ["none", "alone", "sharded"])
+@pytest.mark.parametrize("mistake", ["none", "alone", "sharded", "split"])
 def test_ranks_that_train_as_one_are_not_named(mistake: str, pair: Pair, tmp_path: Path) -> None:
     assert said(pair, tmp_path, mistake) == []
 

@@ -328,9 +328,9 @@ FACTS = (
     _fact(
         "no_better_than_constant",
         "Outputs that explain nothing of the targets.",
-        "since step {first} the loss is that of the best constant, {kind}: the outputs explain "
-        "nothing of the targets, as far as {n} batches show; check that inputs and targets belong "
-        "together and have about the same scale, and the learning rate",
+        "since step {first} the loss is no lower than with the best constant output, {kind}: in "
+        "{n} batches the outputs explain nothing of the targets; check that inputs and targets "
+        "belong together and have about the same scale, and the learning rate",
         ("kind", "first", "n"),
         "remark",
         span=200,

@@ -118,7 +118,11 @@ class LossEnds:
         if len(ratios) < N_READINGS or not (0.97 < mean < 1.2 and min(ratios) > 0.93):
             return
         if last - first >= self._findings.threshold("no_better_than_constant", "span"):
-            kind = "the variance of the targets" if loss in OF_SQUARES else "that of their share"
+            kind = (
+                "the variance of the targets"
+                if loss in OF_SQUARES
+                else "the entropy of the share of ones"
+            )
             words = {"kind": kind, "first": first, "n": N_READINGS}
             self._findings.say("no_better_than_constant", last, since=first, words=words)
 
