@@ -25,6 +25,7 @@ from notebook_probe.probes.step.budget import check_budget
 from notebook_probe.quantities import own_name
 from notebook_probe.record.format.notes import CONFIG, written_notes
 from notebook_probe.record.format.resume import Resume, resume_at
+from notebook_probe.record.read.ranks import rank_name
 from notebook_probe.record.store.location import Location, below, local_path
 from notebook_probe.record.write.flusher import Durability
 from notebook_probe.record.write.writer import RecordWriter
@@ -38,7 +39,7 @@ from notebook_probe.run.attach.preset import Preset
 from notebook_probe.run.attach.presets import resolve_presets
 from notebook_probe.run.begin.earlier import close_earlier, note, place_for, remove_record
 from notebook_probe.run.begin.provenance import keep_provenance
-from notebook_probe.run.begin.ranks import own_rank, rank_name
+from notebook_probe.run.begin.ranks import own_rank
 from notebook_probe.run.run import Run
 from notebook_probe.uncollected import uncollected
 from notebook_probe.uninterrupted import uninterrupted

@@ -13,8 +13,9 @@ from notebook_probe.experiment.params.storage import LoadParams
 from notebook_probe.experiment.places import ExperimentFolder
 from notebook_probe.experiment.restoring.found import OWN, Found, find
 from notebook_probe.experiment.saving.units import checkpoints, read_config, read_units
+from notebook_probe.record.read.ranks import rank_name
 from notebook_probe.record.store.location import ROOT_KEY
-from notebook_probe.run.begin.ranks import own_rank, rank_name
+from notebook_probe.run.begin.ranks import own_rank
 from notebook_probe.train.checkpoints.contents import differences
 from notebook_probe.train.checkpoints.partly import restore_partly
 from notebook_probe.train.checkpoints.places import DamagedError, place_at, read_state

@@ -55,6 +55,7 @@ __all__ = [
     "PHASE",
     "PYRAMID",
     "SCALARS",
+    "SHARDS",
     "STEP_ATTRS",
     "STOPPED",
     "TIME_ATTRS",
@@ -110,6 +111,9 @@ PHASE = "phase"
 
 DROPPED_ROWS = "dropped_rows"
 """Attribute of the root: rows that its writers were given and did not write, counted."""
+SHARDS = "shards"
+"""Attribute of a rank's record: the copies of each shard in the job by module, as a JSON text."""
+
 UNWRITTEN_OF = "unwritten_of"
 """Attribute of the root of a record of rows that another one could not take: which one."""
 STOPPED = "recording_stopped"

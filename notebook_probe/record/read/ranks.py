@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import re
 from collections.abc import Iterator, Mapping
 from functools import partial
@@ -11,6 +12,7 @@ from types import MappingProxyType
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
+import numpy.typing as npt
 import xarray as xr
 from zarr.abc.store import Store
 
@@ -22,7 +24,7 @@ from notebook_probe.errors import (
     near,
 )
 from notebook_probe.record.format.missing import measured
-from notebook_probe.record.format.schema import module_label
+from notebook_probe.record.format.schema import SHARDS, module_label
 from notebook_probe.record.read.reader import OpenedRecord
 from notebook_probe.record.read.stacked import stack_records
 from notebook_probe.record.store.destination import new_files
@@ -36,9 +38,23 @@ from notebook_probe.record.views.selection import Names
 if TYPE_CHECKING:
     import pandas as pd
 
-__all__ = ["OpenedRanks", "rank_folders"]
+__all__ = ["OpenedRanks", "rank_folders", "rank_name"]
 
 _FOLDER = re.compile(r"rank_(\d{5})")
+
+NORMS = ("weight_norm", "grad_norm", "update_norm")
+"""Norms whose squares add up over the shards of a weight."""
+
+
+def rank_name(rank: int) -> str:
+    """Return the folder of a rank's record.
+
+    Examples
+    --------
+    >>> rank_name(3)
+    'rank_00003'
+    """
+    return f"rank_{rank:05d}"
 
 
 def rank_folders(location: Location) -> dict[int, Location]:
@@ -144,6 +160,31 @@ class OpenedRanks(OpenedRecord):
         trees = {f"rank_{rank:05}": record.to_xarray("tree") for rank, record in self.ranks.items()}
         return xr.DataTree(children=trees)
 
+    def whole_norms(self) -> xr.Dataset:
+        """Return the norms of whole weights, gradients and updates; dims (module, step).
+
+        With FSDP2 each rank records the norm of its shard: the squares of all ranks are added. A
+        module that every rank has whole has the norm of the first rank, and one of whose weights
+        only some are split has NaN.
+
+        Returns
+        -------
+        xarray.Dataset
+            Variables ``weight_norm``, ``grad_norm`` and ``update_norm``, if they are recorded.
+
+        Examples
+        --------
+        >>> nbp.open_run("runs/first.zarr").whole_norms().weight_norm  # doctest: +SKIP
+        """
+        data = self._unread()
+        names = [name for name in NORMS if name in data]
+        labels = data["module"].to_numpy().tolist()
+        copies = json.loads(str(self.attrs.get(SHARDS, "{}")))
+        by_label = {module_label(path): int(n) for path, n in copies.items()}
+        n_copies = np.array([by_label.get(label, -1) for label in labels])
+        found = {name: _whole(data[name].load(), n_copies) for name in names}
+        return xr.Dataset(found, attrs=self.attrs)
+
     def series(self, module: str, quantity: str, *, kept: bool = False) -> xr.DataArray:
         """Return a quantity of one module of every rank, dims (rank, step), for vectors one more.
 
@@ -199,6 +240,16 @@ class OpenedRanks(OpenedRecord):
             f"{self.location} has the records of {len(self.ranks)} ranks; write one of them: "
             f".ranks[{next(iter(self.ranks))}].to_netcdf({str(path)!r})"
         )
+
+
+def _whole(norms: xr.DataArray, n_copies: npt.NDArray[np.int_]) -> xr.DataArray:
+    """Combine the norms of all ranks, as often as there are copies; -1 for a whole module."""
+    values = norms.transpose("rank", "module", "step").to_numpy().astype(np.float64)
+    copies = np.where(n_copies > 0, n_copies, np.nan)[:, None]
+    added = np.sqrt(np.square(values).sum(axis=0) / copies)
+    whole = np.where((n_copies < 0)[:, None], values[0], added)
+    like = norms.isel(rank=0, drop=True).transpose("module", "step")
+    return like.copy(data=whole.astype(np.float32))
 
 
 def _same(data: xr.Dataset) -> xr.Dataset:

@@ -6,7 +6,7 @@ import os
 
 import torch.distributed as dist
 
-__all__ = ["own_rank", "rank_name"]
+__all__ = ["own_rank"]
 
 
 def own_rank() -> int | None:
@@ -19,14 +19,3 @@ def own_rank() -> int | None:
         return dist.get_rank() if dist.get_world_size() > 1 else None
     rank, size = os.environ.get("RANK", ""), os.environ.get("WORLD_SIZE", "")
     return int(rank) if rank.isdecimal() and size.isdecimal() and int(size) > 1 else None
-
-
-def rank_name(rank: int) -> str:
-    """Return the folder of a rank's record.
-
-    Examples
-    --------
-    >>> rank_name(3)
-    'rank_00003'
-    """
-    return f"rank_{rank:05d}"

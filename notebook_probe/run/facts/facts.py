@@ -168,6 +168,8 @@ class Facts:
             rest = self._resting[optimizer] = _Rest()
         rest.n_updates += rest.n_rested - rest.n_left + 1
         self._rates.gradients_ready(optimizer, step)
+        if self._replica.is_shared:
+            self._replica.updates()
         due = self._who.gradients_ready(optimizer, rest.n_updates, step)
         rest.rates = [group.get("lr") for group in optimizer.param_groups]
         can_rest = self._rates.are_steady and {*map(type, rest.rates)} <= {float, int}

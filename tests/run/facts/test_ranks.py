@@ -28,6 +28,7 @@ class Published:
     def __init__(self, folder: Path) -> None:
         self.location = str(folder / "rank_00000")
         self.attrs: dict[str, Any] = {}
+        self.shards = None
 
     def annotate(self, **attrs: Any) -> None:
         self.attrs |= attrs

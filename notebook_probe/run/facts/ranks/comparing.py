@@ -10,10 +10,11 @@ from typing import Any
 
 import torch
 
+from notebook_probe.record.format.schema import SHARDS
+from notebook_probe.record.read.ranks import rank_name
 from notebook_probe.record.store.location import ROOT_KEY
 from notebook_probe.record.store.writing import has_writer
 from notebook_probe.record.write.writer import RecordWriter
-from notebook_probe.run.begin.ranks import rank_name
 from notebook_probe.run.facts.fact import FactFindings
 from notebook_probe.run.facts.ranks.differences import RankDifference, differences
 from notebook_probe.run.facts.ranks.publishing import OwnReplica, is_distributed
@@ -73,12 +74,17 @@ class RankFacts:
         self._published: tuple[int, int] | None = None
         self._signatures: dict[int, object] = {}
         self._others: dict[int, tuple[Replica, bool]] = {}
+        self._shards: dict[str, int] | None = None
         self._known: set[str] = set()
         self._still: set[int] = set()
         self._next_look = 0.0
 
     def look(self) -> None:
         """Publish this rank's state, and compare it; on the writer's thread, before a flush."""
+        shards = self._own.shards
+        if shards is not self._shards:
+            self._shards = shards
+            self._writer.annotate(**{SHARDS: json.dumps(shards)})
         mine = self._own.replica()
         if mine is None:
             return

@@ -20,6 +20,7 @@ from torch.nn.parallel import DistributedDataParallel
 from notebook_probe.probes.observer import LOOK_EVERY, Observer
 from notebook_probe.run.facts.later import Later
 from notebook_probe.run.facts.ranks.replica import Replica, ReplicaState
+from notebook_probe.run.facts.ranks.shards import shards_of
 from notebook_probe.run.facts.rates import known_rate
 
 __all__ = ["OwnReplica", "is_distributed"]
@@ -44,6 +45,13 @@ class OwnReplica:
         Held weakly.
     observer : Observer
     later : Later
+
+    Attributes
+    ----------
+    shards : dict of str to int or None
+        Copies of each shard in the job, by module; None if nothing is split.
+    is_shared : bool
+        This process trains with others.
     """
 
     def __init__(self, model: nn.Module, observer: Observer, later: Later) -> None:
@@ -55,6 +63,8 @@ class OwnReplica:
         self._first: list[ReplicaState] = []
         self._last: deque[ReplicaState] = deque(maxlen=N_LAST)
         self._step, self._since = -1, 0.0
+        self.shards: dict[str, int] | None = None
+        self.is_shared = False
         self._is_through_wrapper: set[bool] = set()
 
     def called(self) -> None:
@@ -64,7 +74,8 @@ class OwnReplica:
 
     def look(self, step: int) -> bool:
         """Read the state before a step, on the training thread; return whether to at the next."""
-        if not is_distributed():
+        self.is_shared = is_distributed()
+        if not self.is_shared:
             return False
         self._first_step = step if self._first_step is None else self._first_step
         is_early = step - self._first_step < N_FIRST
@@ -99,6 +110,12 @@ class OwnReplica:
             state = ReplicaState(step, now, np.array(norms, np.float64), rates)
             states = self._first if len(self._first) < N_FIRST else self._last
             states.append(state)
+
+    def updates(self) -> None:
+        """Look at which weights are split, before an update: forwards see them whole."""
+        shards = shards_of(self._observer.model_map)
+        if shards != (self.shards or {}):
+            self.shards = shards
 
     def replica(self) -> Replica | None:
         """Return what is to be published; None before anything is known."""
