@@ -56,6 +56,7 @@ def train(rank: int, store: Path, mistake: str) -> Said:
     scheduler = ReduceLROnPlateau(optimizer, patience=0, factor=0.5)
     dist.barrier()
     with nbp.watch(model, optimizer, store, []) as run:
+        dist.barrier()
         for step in range(N_STEPS):
             x = batch(step if mistake == "split" else 100 * rank + step)
             is_bypassed = mistake == "never wrapped" or (mistake == "bypassed" and step > 2)
@@ -139,6 +140,7 @@ def stop_early(rank: int, store: Path, ends: bool) -> Any:
     optimizer = SGD(model.parameters(), lr=0.1)
     dist.barrier()
     run = nbp.watch(model, optimizer, store, [])
+    dist.barrier()  # what was published before rank 0 watched is of an earlier job
     run.edit_rule("rank_stands_still", seconds=-1.0)
     for _ in range(3):
         (model(batch(0)) - 1).square().mean().backward()

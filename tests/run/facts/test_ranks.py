@@ -50,7 +50,13 @@ def said_of(other: Replica, folder: Path, now: float, state: str = "open") -> li
         json.dumps({"attributes": {REPLICA: json.dumps(other.to_json()), "state": state}})
     )
     record, findings = Published(folder), FactFindings(Rules())
-    facts = RankFacts(record, record, findings, lambda: now)  # type: ignore[arg-type]
+    began = iter([12.0])
+    facts = RankFacts(
+        record,  # type: ignore[arg-type]
+        record,  # type: ignore[arg-type]
+        findings,
+        lambda: next(began, now),
+    )
     facts.look()
     assert Replica.from_json(json.loads(record.attrs[REPLICA])).to_json() == HERE.to_json()
     return [onset.sentence for _, onset in findings.take()]

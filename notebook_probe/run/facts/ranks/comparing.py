@@ -69,6 +69,7 @@ class RankFacts:
         now: Callable[[], float] = time.time,
     ) -> None:
         self._own, self._writer, self._findings, self._now = own, writer, findings, now
+        self._began = now()
         self._folder = Path(writer.location)
         self._compares = self._folder.name == rank_name(0)
         self._published: tuple[int, int] | None = None
@@ -104,7 +105,7 @@ class RankFacts:
 
     def _compare(self, mine: Replica) -> None:
         for rank in range(1, _n_ranks()):
-            self._read(rank, mine)
+            self._read(rank)
         for kind in ("dtypes", "rates", "weights"):
             found = {
                 rank: one
@@ -117,7 +118,7 @@ class RankFacts:
         for rank, (other, has_closed) in self._others.items():
             self._say_still(mine, rank, other, has_closed)
 
-    def _read(self, rank: int, mine: Replica) -> None:
+    def _read(self, rank: int) -> None:
         """Read what another rank has published; one that has no record yet says nothing."""
         path = self._folder.parent / rank_name(rank) / ROOT_KEY
         try:
@@ -129,7 +130,7 @@ class RankFacts:
             other = Replica.from_json(json.loads(attrs[REPLICA]))
         except (OSError, ValueError, KeyError, TypeError):  # being written, or of another version
             return
-        if not other.states or other.since < mine.states[0].time:  # of an earlier job, as yet
+        if not other.states or other.since < self._began:  # of an earlier job, as yet
             return
         self._signatures[rank] = signature
         self._others[rank] = other, attrs.get("state") == "closed"

@@ -85,8 +85,11 @@ class OwnReplica:
         weights = _replicated(model, self._observer)
         if not weights or len({one.device for _, one in weights}) > 1:
             return False
-        with torch.no_grad():
-            norms = [torch.linalg.vector_norm(one, dtype=torch.float64) for _, one in weights]
+        try:
+            with torch.no_grad():
+                norms = [torch.linalg.vector_norm(one, dtype=torch.float64) for _, one in weights]
+        except (NotImplementedError, RuntimeError):  # of a type or a device without float64
+            return False
         optimizers = self._observer.updates.optimizers
         rates = tuple(known_rate(group) for one in optimizers for group in one.param_groups)
         names = tuple(name for name, _ in weights)
