@@ -13,7 +13,6 @@ from torch import Tensor, nn
 
 from notebook_probe.alerts.rule import Severity
 from notebook_probe.probes.step.containers import tensors_of
-from notebook_probe.run.facts.calls.restarts import LoaderRestarts
 from notebook_probe.run.facts.fact import FactFindings
 from notebook_probe.run.facts.later import Later
 
@@ -90,18 +89,8 @@ class GivenBatches:
         self._n_same = self._n_flat = self._n_tiny = self._n_constant = 0
         self._n_rows = 0
         self._varies = False
-        self._restarts = LoaderRestarts()
         self.is_over = False
         """Nothing more can be found."""
-
-    def look(self, step: int) -> None:
-        """Count restarts of loaders in a few steps, if batches repeat."""
-        if self._n_same >= ENOUGH:
-            self._restarts.look(step)
-
-    def close(self) -> None:
-        """Leave loaders alone."""
-        self._restarts.end()
 
     def given(self, step: int, args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> None:
         """Read a batch, on the training thread."""
@@ -160,18 +149,12 @@ class GivenBatches:
         self._say(batch)
 
     def _say(self, batch: _Batch) -> None:
-        is_whole = self._restarts.is_over or self._n_same > 2 * ENOUGH
         if self._n_flat >= ENOUGH:
             severity: Severity = "warning" if self._varies else "remark"
             words: dict[str, object] = {"n": batch.n_rows}
             self._findings.say("collapsed_batch", batch.step, severity=severity, words=words)
-        elif self._n_same >= ENOUGH and is_whole:
-            loader = self._restarts.found
-            words = {"why": _why(loader)}
-            severity = "remark" if loader is None else "warning"
-            self._findings.say(
-                "repeated_batch", batch.step, since=0, severity=severity, words=words
-            )
+        elif self._n_same >= ENOUGH:
+            self._findings.say("repeated_batch", batch.step, since=0)
         if self._n_tiny >= ENOUGH and not self._is_normalized():
             words = {"largest": f"{batch.largest:.2g}"}
             self._findings.say("tiny_inputs", batch.step, words=words)
@@ -183,19 +166,6 @@ class GivenBatches:
         """Return whether the first layer with parameters brings any scale to 1."""
         layers = (one for one in self._modules().values() if one._parameters)
         return isinstance(next(layers, None), NORMS)
-
-
-def _why(n_batches: int | None) -> str:
-    if n_batches is None:
-        return (
-            "well for full-batch training, or where one batch is to be learned by heart; else "
-            "take the next batch in each step: for x, y in loader"
-        )
-    count = f"{n_batches} batches" if n_batches else "many batches"
-    return (
-        f"a DataLoader of {count} is started again in each step, and only its first batch is "
-        f"used: call batches = iter(loader) once, before the loop"
-    )
 
 
 def _is_plain(tensor: Tensor) -> bool:

@@ -64,7 +64,6 @@ class SampledCalls:
             self._first_step = step
         is_early = step - self._first_step < N_FIRST
         if is_early or step % LOOK_EVERY == 0:
-            self._findings.attempt(self._batches.look, step)
             self._findings.attempt(self._hooks.look, step)
             self._observer.samplers["training"] = self._training
             if not self._evaluation.is_over:
@@ -75,7 +74,6 @@ class SampledCalls:
         """Ask for no more calls."""
         self._is_closed = True
         self._observer.samplers.clear()
-        self._batches.close()
 
 
 class _TrainingCall:
