@@ -43,7 +43,7 @@ export function createLooks({ instead, ...parts }) {
     if (isGreyed(button)) return;
     const module = wanted();
     showNewest(module);
-    if (state.model.live) ask(module);
+    if (module !== null && state.model.live) ask(module);
   }
 
   /** @param {string} module */
