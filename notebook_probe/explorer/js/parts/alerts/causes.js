@@ -9,9 +9,11 @@ export function causesOf({ alerts, findings }) {
   const causes = new Map(); // number of the first alert -> the cause
   for (const { first, cause, ...words } of findings) {
     const alert = byNumber.get(first);
+    if (!alert) continue; // older than the alerts that are listed
     const finding = { ...alert, ...words, key: `${first} ${alert.step} ${alert.text}`, below: [] };
-    if (cause === null) causes.set(first, finding);
-    else causes.get(cause).below.push(finding);
+    const above = cause === null ? null : causes.get(cause);
+    if (above) above.below.push(finding);
+    else causes.set(first, finding);
   }
   return [...causes.values()];
 }
