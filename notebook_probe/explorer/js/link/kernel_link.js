@@ -238,7 +238,7 @@ export function createKernelLink({ model, root, state, fail, signal }) {
     ask(type, fields) {
       const id = `${view}-${++asked}`;
       askedMs ??= performance.now();
-      if (!post(type, { id, ...fields })) queueMicrotask(() => refuse(id));
+      if (!post(type, { id, ...fields })) queueMicrotask(() => refuse(id)); // who asked follows the id first
       return id;
     },
     /**

@@ -38,7 +38,7 @@ export function trackPointer(plot, bounds, calls, signal) {
   listen(plot.canvas, "pointerdown", (event) => {
     if (event.button !== 0) return;
     start = at(event);
-    plot.canvas.setPointerCapture(event.pointerId);
+    plot.canvas.setPointerCapture(event.pointerId); // a range may end outside the canvas
   });
   listen(plot.canvas, "pointermove", (event) => {
     const [x, y] = at(event);
@@ -50,7 +50,7 @@ export function trackPointer(plot, bounds, calls, signal) {
     const [x] = at(event);
     const from = start[0];
     end();
-    dragged = Math.abs(x - from) > DRAG_PX;
+    dragged = Math.abs(x - from) > DRAG_PX; // the browser sends a click after a drag, too
     const ends = [within(from), within(x)];
     if (dragged) calls.range(Math.min(...ends), Math.max(...ends));
   });

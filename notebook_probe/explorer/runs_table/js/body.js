@@ -36,6 +36,7 @@ export function createBody({ rows, scroller, act, seen, signal }) {
   observer.observe(scroller); // it has no height before it stands in the page
   signal.addEventListener("abort", () => observer.disconnect());
   const listen = listener(signal);
+  // Measuring at once would have the browser lay the page out again in the same frame.
   listen(scroller, "scroll", () => requestAnimationFrame(() => refresh()));
   listen(el, "click", clicked);
   listen(el, "focusin", (event) => (focused = placeOf(event.target)));

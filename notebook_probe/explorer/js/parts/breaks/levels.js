@@ -68,7 +68,7 @@ function createLevel(over, ask) {
   handle.addEventListener("pointerdown", (event) => {
     handle.setPointerCapture(event.pointerId);
     moving = { from: event.clientY, number: null };
-    event.stopPropagation();
+    event.stopPropagation(); // to the plot below a press would begin a range
   });
   handle.addEventListener("pointermove", (event) => {
     if (!told || !moving || Math.abs(event.clientY - moving.from) < PAST_PX) return;

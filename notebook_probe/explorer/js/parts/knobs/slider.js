@@ -39,7 +39,7 @@ export function createSlider({ label, changed, letGo = () => {}, signal }) {
 
   listen(el, "pointerdown", (event) => {
     if (isGreyed()) return;
-    el.setPointerCapture(event.pointerId);
+    el.setPointerCapture(event.pointerId); // the thumb follows a hand that leaves the rail
     move(event);
   });
   listen(el, "pointermove", (event) => el.hasPointerCapture(event.pointerId) && move(event));
