@@ -42,9 +42,14 @@ _SIMPLE: dict[Any, str] = {
 
 
 def declarations() -> str:
-    """Return one interface for each typed dictionary of the panel's messages, by name."""
-    found = {one.__name__: one for one in _dictionaries()}
-    return "\n".join([_HEADER, *(_interface(found[name]) for name in sorted(found))])
+    """Return one interface for each typed dictionary of the panel's messages, by name.
+
+    `AnyMessage` is each of those whose `type` is a single word, so that a word gives its message.
+    """
+    found = {one.__name__: one for one in sorted(_dictionaries(), key=lambda one: one.__name__)}
+    messages = [name for name, one in found.items() if _has_word(one)]
+    union = "\n".join(["type AnyMessage =", *(f"  | {name}" for name in messages)])
+    return "\n".join([_HEADER, *map(_interface, found.values()), f"{union};\n"])
 
 
 def typescript(hint: Any) -> str:
@@ -79,6 +84,10 @@ def _dictionaries() -> Iterator[type]:
         for one in vars(module).values():
             if is_typeddict(one) and one.__module__ == module.__name__:
                 yield one
+
+
+def _has_word(dictionary: type) -> bool:
+    return get_origin(get_type_hints(dictionary).get("type")) is Literal
 
 
 def _interface(dictionary: type) -> str:

@@ -121,6 +121,16 @@ def test_several_causes_stand_by_their_steps_and_a_finding_that_spreads_is_one_l
     expect(panel.action("attach")).to_have_text("Attach to 3 modules")
 
 
+def test_a_finding_whose_alert_is_not_listed_is_left_out(panel: PanelPage) -> None:
+    message = gpt.alerts_message(LATE[:1])
+    [finding] = message["findings"]
+    older = {**finding, "first": 900, "sentence": "older than what is listed"}
+    after = {**finding, "cause": 900}
+    panel.say({**message, "findings": [older, after]})
+    expect(panel.action("alerts")).to_have_text("1 cause")
+    expect(panel.page.locator(".nbp-newest")).to_have_text("41% of the step is spent")
+
+
 def test_a_cause_that_is_told_later_takes_what_came_of_it_below_it(panel: PanelPage) -> None:
     spike = gpt.alert(10, "loss_spike", ["(root)"], ["loss"], "the loss is high")
     high = gpt.alert(30, "lr_high", ["(root)"], ["update_ratio"], "a step changes the usual layer")

@@ -175,6 +175,31 @@ def test_the_joined_text_says_where_each_part_comes_from() -> None:
     assert re.findall(r"^// js/(\S+)$", esm(), re.MULTILINE) == [f"{name}.js" for name in MODULES]
 
 
+def test_the_joined_text_has_the_code_without_its_documentation(tmp_path: Path) -> None:
+    source = """/** A panel. */
+
+/**
+ * @param {string} name
+ */
+function render(name) {
+  /** @type {string[]} */
+  const names = [/** @type {string} */ (name)]; // stays
+  return names;
+}
+export default { render };
+"""
+    (tmp_path / "panel.js").write_text(source)
+    code = [line for line in joined(tmp_path).splitlines() if line]
+    assert code == [
+        "// js/panel.js",
+        "function render(name) {",
+        "  const names = [/** @type {string} */ (name)]; // stays",
+        "  return names;",
+        "}",
+        "export default { render };",
+    ]
+
+
 def test_the_joined_text_is_one_module_with_one_export() -> None:
     assert re.findall(r"^export .*$", esm(), re.MULTILINE) == ["export default { render };"]
     assert re.findall(r"^import .*$", esm(), re.MULTILINE) == []

@@ -143,6 +143,19 @@ def test_what_came_to_nothing_says_why_beside_the_button(panel: PanelPage, run: 
     expect(said).to_have_text("64 looks are kept")
 
 
+def test_after_a_refusal_nothing_is_asked_for_while_nothing_is_marked(panel: PanelPage) -> None:
+    panel.row("attn").click()
+    panel.action("look").click()
+    asked = panel.wait_sent("look")
+    panel.row("attn").click(modifiers=["Control"])
+    refused = kernel.ticket(asked["id"], "refused", text="64 looks are kept")
+    panel.say(kernel.status_message(tickets=[refused]))
+    expect(panel.page.locator(".nbp-attach .nbp-look-said")).to_have_text("64 looks are kept")
+    panel.action("look").click()
+    assert panel.sent("look") == [asked]
+    expect(panel.action("look")).to_have_text("Look")
+
+
 def test_the_chosen_map_is_large_from_the_first_moment(panel: PanelPage, run: nbp.Run) -> None:
     opened(panel, run)
     box = panel.page.locator(".nbp-look-large canvas").first.bounding_box()

@@ -720,3 +720,48 @@ interface WayBackInfo {
   why_not: string;
   waits: string;
 }
+
+type AnyMessage =
+  | Ack
+  | AlertsMessage
+  | AttachClick
+  | BreakClick
+  | BudgetClick
+  | BuildGraphClick
+  | CompiledClick
+  | ControlClick
+  | DetachClick
+  | DrawnFrame
+  | EditBreakClick
+  | EditRuleClick
+  | EsmMessage
+  | EvaluateClick
+  | ExportClick
+  | Exported
+  | FoldClick
+  | HeatFrame
+  | Hello
+  | LinesFrame
+  | ListRuns
+  | LookClick
+  | ModelMessage
+  | Ping
+  | Pointed
+  | PresetClick
+  | ReleaseClick
+  | RescheduleClick
+  | RewindClick
+  | ScaleClick
+  | SelectionMessage
+  | SetClick
+  | ShowGraph
+  | ShowLook
+  | StatusMessage
+  | TicketMessage
+  | TryBreak
+  | TryRule
+  | UnbreakClick
+  | VectorsFrame
+  | Viewport
+  | ViewsMessage
+  | Visible;

@@ -1,7 +1,7 @@
 // What the panel's JavaScript shares: the state of a view and what stands in it. The messages it is
 // made of are in messages.d.ts; what only one file uses is described there.
 
-type Buffers = ArrayBufferView[];
+type Buffers = Array<ArrayBufferView<ArrayBuffer>>;
 
 interface Points {
   x: Float32Array;
@@ -43,7 +43,8 @@ interface TreeRow {
   above: TreeRow | null;
   depth: number;
   children: TreeRow[];
-  fitKind?: number;
+  /** Its kind of place, as the kernel counts them; -1 until it is told. */
+  fitKind: number;
 }
 
 type PanelModel = Omit<ModelMessage, "modules" | "v" | "type"> & {
@@ -63,6 +64,27 @@ interface ProbeRow {
   note: string;
   kind: SilentRow["kind"] | "";
 }
+
+/** The probes of one quantity and schedule; see js/parts/probes/groups.js. */
+interface ProbeGroup {
+  quantity: string;
+  schedule: string;
+  rows: ProbeRow[];
+  percent: number;
+  /** Step of the newest value. */
+  step: number;
+  /** Why none of them has a value. */
+  note: string;
+  where: string;
+  /** Steps from one due step to the next; null where the schedule does not say. */
+  period: number | null;
+  everyStep: boolean;
+}
+
+/** A sparser schedule for a group, and the per cent that it would take then. */
+type Sparser = { group: ProbeGroup; instead: string; left: number };
+/** Of a group that can be no sparser `instead` is null. */
+type Offer = Sparser | { group: ProbeGroup; instead: null; left: null };
 
 interface ProbeIndex {
   attached: Status["attached"];
@@ -88,39 +110,6 @@ interface Cursor {
   mark?: PlacedMark;
 }
 
-/** What the tree cuts its swatches from: the heat map, or vectors, as last painted. */
-interface HeatPicture {
-  image: HTMLCanvasElement;
-  frame: ShownHeat | DecodedVectors;
-  map: { pixels: Uint32Array };
-  values: Axis | null;
-  /** Values of the cells of a heat map. */
-  cells?: Float32Array;
-  log?: boolean;
-  ground?: string;
-  /** What it was painted for, of vectors. */
-  key?: string;
-  /** First row of the image and number of rows. */
-  placeOf(path: string): [number, number] | null;
-}
-
-type GraphNetwork = ReturnType<typeof import("../../notebook_probe/explorer/js/parts/graph/folding/network.js").networkOf>;
-
-/** A box of the graph: an operator, or a module with all of its operators. */
-interface GraphBox {
-  key: string;
-  path: string | null;
-  nodes: number[];
-  scope: GraphScope | null;
-  isOpen?: boolean;
-}
-
-interface GraphScope {
-  path: string;
-  boxes: GraphBox[];
-  edges: Array<[number, number]>;
-}
-
 interface Left {
   to: number;
   fork: number | null;
@@ -128,7 +117,35 @@ interface Left {
   heat: DecodedHeat | null;
 }
 
+/** Path of a module -> how many alerts it has. */
+type BadgeCounts = Map<string, { n: number; severe: number }>;
+type Badges = { own: BadgeCounts; inside: BadgeCounts };
+/** Path of a module -> at what it pauses, in words. */
+type Flags = { own: Map<string, string[]>; inside: Map<string, string[]> };
+
+/** A line of a dialog that chooses a value of a field. */
+type ChoiceOf<Of> = <Field extends keyof Of>(
+  label: string,
+  role: string,
+  options: Array<[Of[Field], string, string]>,
+  field: Field,
+) => { el: HTMLElement; show(value: Of[Field], extra?: string): void };
+
+/** An entry of a list that opens under a button. */
+interface ListItem {
+  text: string;
+  note?: string;
+  detail?: string;
+  on?: boolean;
+  /** Names without "data-" -> values. */
+  data: Record<string, string>;
+  act(): void;
+}
+
 type Topic = string;
+
+/** A run in the list of runs: one of the folder, or this one, whose `begun` is in words. */
+type ListedRun = Omit<RunRow, "begun_ms" | "finished"> & { begun_ms?: number; begun?: string };
 
 /** The last message to each part; `explorer/parts` writes them. */
 interface PartMessages {
@@ -167,7 +184,7 @@ interface PartMessages {
     presets: PresetEntry[];
     flight: string;
   };
-  saved: { place: string; open: string; left_out: string[]; most: number } | null;
+  saved: SavedMessage | null;
   breaks: {
     live: boolean;
     rows: BreakRow[];
@@ -179,18 +196,34 @@ interface PartMessages {
   };
 }
 
-type ShownLook = Omit<ShowLook, "v" | "type"> & { blocks: LookBlock[]; error: string; buffers: Buffers };
+type ShownLook = Omit<ShowLook, "v" | "type"> & { blocks: ShownBlock[]; error: string; buffers: Buffers };
+type ShownBlock = Omit<LookBlock, "facts" | "other_facts"> & { facts: TensorFacts; other_facts?: TensorFacts };
 
-interface ShownGraph {
-  revision: number;
-  how: string;
-  why: string;
-  error: string;
-  /** (name, kind, op, module, shape, dtype) */
-  nodes: Array<[string, string, string, string, number[], string]>;
-  edges: Array<[number, number]>;
-  /** (path, class, parameters, calls) */
-  modules: Array<[string, string, number, number]>;
+/** Which look is shown, beside which other one (-1 for none). */
+type WantedLook = Pick<ShowLook, "module" | "step" | "other" | "sample">;
+
+/** Colours of the maps of a block: what the ends mean, and those between them. */
+type MapScale = { low: number; high: number; pixels: Uint32Array };
+
+/** A map of a block, painted. */
+type LookMap = { place: number; values: Float32Array; image: OffscreenCanvas };
+
+type BlockData = { block: ShownBlock; maps: LookMap[]; scale: MapScale };
+
+/** What is true of a whole tensor. */
+interface TensorFacts {
+  shape: number[];
+  dtype: string;
+  device: string;
+  minimum: number | null;
+  mean: number | null;
+  maximum: number | null;
+  std: number | null;
+  zeros: number;
+  nonfinite: number;
+  /** Every so many along a dimension are kept, and along which. */
+  every: number;
+  along: string;
 }
 
 /** What one view knows; see js/state.js. */
@@ -210,15 +243,15 @@ interface PanelState {
   views: ViewRow[];
   viewMessage: EsmMessage | (DrawnFrame & { buffers: Buffers }) | null;
   parts: PartMessages;
-  heatPicture: HeatPicture | null;
+  heatPicture: ShownPicture | null;
   marked: Set<string>;
   folded: Set<string>;
-  exported: (Exported & { buffer: DataView }) | null;
+  exported: (Exported & { buffer: Buffers[number] }) | null;
   silent: boolean;
   frames: number;
   vectorOptions: { counts: boolean; own: boolean };
   looked: number | null;
-  pressed: StepMark | null;
+  pressed: Pick<PlacedMark, "step" | "kind"> | null;
   cursor: Cursor | null;
   pinned: Cursor | null;
   strip: number;
@@ -227,43 +260,62 @@ interface PanelState {
   emit(topic: Topic): void;
 }
 
-interface StepMark {
-  step: number;
-  x: number;
-  kind: string;
-  text: string;
-  left?: boolean;
-}
-
-/** A mark as it is painted, with the texts of those it hides. */
-type PlacedMark = StepMark & { texts: string[] };
-
 /** An alert; `left` is true on the line that was left for a branch. */
 type PanelAlert = AlertRow & { left?: boolean };
 
-/** A frame as it is sent: whole, or what is new since frame `base`. */
-type SentFrame = (LinesFrame | HeatFrame | VectorsFrame) & { base?: number; kept?: number[][] };
-/** The last frame of a kind, whole. */
-interface WholeFrame {
-  message: SentFrame;
-  buffers: ArrayBufferView[];
+/** A finding with its first alert; a cause has below it what came of it. */
+interface ListedFinding extends PanelAlert {
+  key: string;
+  where: string;
+  sentence: string;
+  below: ListedFinding[];
 }
 
-/** Columns that were saved with a page: a heat map, and the last measured step of each column. */
+/** A finding as it is listed in the drawer. */
+interface AlertLine {
+  el: HTMLElement;
+  fold: ReturnType<typeof import("../../notebook_probe/explorer/js/parts/alerts/fold.js").createFold>;
+  alert: ListedFinding | null;
+  /** The line that it stands below. */
+  cause: AlertLine | null;
+  describe(alert: ListedFinding, cause: AlertLine | null): void;
+  toggle(): void;
+  show(): void;
+}
+
+/** A frame as it is sent: whole, or what is new since frame `base`. */
+type SentFrame<Frame> = Frame & { base?: number; kept?: number[][] };
+/** The last frame of a kind, whole. */
+interface WholeFrame<Frame> {
+  message: Frame;
+  buffers: Buffers;
+}
+
 /** What the panel needs of a widget's model, or of what stands in for one. */
 interface Comm {
-  send(message: unknown): void;
+  send(message: object): void;
   on(event: string, receive: (message: any, buffers?: Buffers) => void): void;
   off(event: string, receive: (message: any, buffers?: Buffers) => void): void;
 }
 
+type MessageType = AnyMessage["type"];
+type MessageOf<Type extends MessageType> = Extract<AnyMessage, { type: Type }>;
+/** What a message says, but for what all of them have. */
+type FieldsOf<Type extends MessageType> = Omit<MessageOf<Type>, "v" | "type">;
+/** A request that gets a ticket. */
+type ClickType = Exclude<Extract<AnyMessage, { id: string }>["type"], "ticket">;
+type ClickOf<Type extends ClickType> = Omit<MessageOf<Type>, "v" | "type" | "id">;
+
 type KernelLink = ReturnType<typeof import("../../notebook_probe/explorer/js/link/kernel_link.js").createKernelLink>;
 type SelectionControl = ReturnType<typeof import("../../notebook_probe/explorer/js/link/selection.js").createSelection>;
+type Dock = ReturnType<typeof import("../../notebook_probe/explorer/js/link/dock.js").createDock>;
+type RateChoice = ReturnType<
+  typeof import("../../notebook_probe/explorer/js/parts/knobs/rate_choice.js").createRateChoice
+>;
 type Dialogs = ReturnType<typeof import("../../notebook_probe/explorer/js/dialogs/dialog.js").createDialogs>;
 type Drawer = ReturnType<typeof import("../../notebook_probe/explorer/js/dialogs/drawer.js").createDrawer>;
 type Theme = ReturnType<typeof import("../../notebook_probe/explorer/js/plots/theme.js").createTheme>;
 type Plot = ReturnType<typeof import("../../notebook_probe/explorer/js/plots/plot.js").createPlot>;
-type Axis = ReturnType<typeof import("../../notebook_probe/explorer/js/plots/scale.js").stepScale>;
 type Fail = (problem: unknown) => void;
 
 /** What every part of the panel gets. */
@@ -282,23 +334,28 @@ interface PanelParts {
 /** Colours of the page as the canvas needs them. */
 type Colours = Record<"ink" | "soft" | "line" | "edge" | "ground" | "brand" | "bad" | "amber" | "font", string>;
 
-interface Box {
-  left: number;
-  top: number;
-  right: number;
-  bottom: number;
-  foot: number;
-}
-
 // What stands in the panel is HTML or SVG: all of it can have the focus, a style and data.
 
 interface ParentNode {
+  querySelector<Tag extends keyof HTMLElementTagNameMap>(selectors: Tag): HTMLElementTagNameMap[Tag] | null;
+  querySelectorAll<Tag extends keyof HTMLElementTagNameMap>(selectors: Tag): NodeListOf<HTMLElementTagNameMap[Tag]>;
   querySelector(selectors: string): HTMLElement | null;
   querySelectorAll(selectors: string): NodeListOf<HTMLElement>;
+}
+interface UIEvent {
+  readonly target: HTMLElement;
 }
 interface Element extends HTMLOrSVGElement, ElementCSSInlineStyle {
   click(): void;
 }
+
+/** Adds a listener that ends with the view. */
+type Listen = <Type extends keyof HTMLElementEventMap>(
+  node: HTMLElement,
+  type: Type,
+  run: (event: HTMLElementEventMap[Type]) => unknown,
+  options?: AddEventListenerOptions,
+) => void;
 
 /** A control that can be greyed or hidden. */
 type Control = HTMLElement & { disabled: boolean };

@@ -17,12 +17,22 @@ export function element(tag, attributes = {}, ...children) {
 /**
  * What draws on a canvas.
  * @param {HTMLCanvasElement | OffscreenCanvas} canvas
+ * @param {CanvasRenderingContext2DSettings} [settings]
  * @returns {CanvasRenderingContext2D}
  */
-export function penOf(canvas) {
-  const pen = /** @type {CanvasRenderingContext2D | null} */ (canvas.getContext("2d"));
+export function penOf(canvas, settings) {
+  const pen = /** @type {CanvasRenderingContext2D | null} */ (canvas.getContext("2d", settings));
   if (!pen) throw new Error("this browser gives no canvas to draw on");
   return pen;
+}
+
+/**
+ * A function that adds listeners which end with a signal.
+ * @param {AbortSignal} signal
+ * @returns {Listen}
+ */
+export function listener(signal) {
+  return (node, type, run, options) => node.addEventListener(type, run, { signal, ...options });
 }
 
 /**
@@ -53,6 +63,18 @@ export function setAttribute(node, name, value) {
 export function setChildren(node, children) {
   const same = node.children.length === children.length && children.every((one, k) => one === node.children[k]);
   if (!same) node.replaceChildren(...children);
+}
+
+/**
+ * The same for a list whose nodes stay while others come and go between them.
+ * @param {Element} list
+ * @param {Element[]} nodes
+ */
+export function arrange(list, nodes) {
+  nodes.forEach((node, at) => {
+    if (list.childNodes[at] !== node) list.insertBefore(node, list.childNodes[at] ?? null);
+  });
+  while (list.childNodes.length > nodes.length) list.lastChild?.remove();
 }
 
 /**

@@ -17,6 +17,7 @@ export function seriesName(module, quantity) {
  * "encoder.layer4.0.attn.proj" -> "e.layer4.0.attn.proj" -> "e.l4.0.attn.proj" until it fits:
  * leading parts give way first, numbers and the end stay.
  * @param {string} text
+ * @param {(text: string) => boolean} fits
  */
 export function shortName(text, fits) {
   let short = text;
@@ -29,14 +30,20 @@ export function shortName(text, fits) {
 }
 
 // Of a series the module says more than the quantity, of a path its end more than its beginning.
-/** @param {string} text */
+/**
+ * @param {string} text
+ * @param {(text: string) => boolean} fits
+ */
 function headOf(text, fits) {
   let keep = text.length - 1;
   while (keep > 1 && !fits(`${text.slice(0, keep)}…`)) keep -= 1;
   return `${text.slice(0, keep).replace(/[.\s·]+$/, "")}…`;
 }
 
-/** @param {string} text */
+/**
+ * @param {string} text
+ * @param {(text: string) => boolean} fits
+ */
 function tailOf(text, fits) {
   let cut = 1;
   while (cut < text.length && !fits(`…${text.slice(cut)}`)) cut += 1;

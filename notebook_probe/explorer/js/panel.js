@@ -39,6 +39,7 @@ import { createState } from "./state.js";
 import { createTree } from "./tree/tree.js";
 import { createViews } from "./views/views.js";
 
+/** @param {{ model: WidgetView, el: HTMLElement }} widget */
 function render({ model, el }) {
   const life = new AbortController(); // ends every listener, observer and timer of this view
   const { signal } = life;
@@ -50,8 +51,9 @@ function render({ model, el }) {
   });
   const trouble = element("div", { class: "nbp-trouble", role: "alert", hidden: "" });
   const state = createState();
+  /** @type {Fail} */
   const fail = (problem) => {
-    setText(trouble, problem instanceof Error ? `The panel stumbled: ${problem.message}` : problem);
+    setText(trouble, problem instanceof Error ? `The panel stumbled: ${problem.message}` : String(problem));
     setHidden(trouble, false);
   };
 
@@ -135,7 +137,7 @@ function render({ model, el }) {
   async function standIn() {
     if (!(await isLeftAlone(model)) || signal.aborted) return;
     end();
-    end = await openPackage(model.get("_saved"), el);
+    end = await openPackage(model.get?.("_saved") ?? "", el);
   }
 
   return () => end();

@@ -49,6 +49,7 @@ export function probeNote({ byModule }, module, quantity) {
 /**
  * "conv1, bn1, conv2 and 9 more"
  * @param {string[]} names
+ * @param {number} [most]
  */
 export function shortList(names, most = 3) {
   const rest = names.length - most;

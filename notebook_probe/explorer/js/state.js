@@ -153,7 +153,10 @@ export function createState() {
   };
 }
 
-/** The recorded quantities of modules: all but what the loop logs. */
+/**
+ * The recorded quantities of modules: all but what the loop logs.
+ * @param {Pick<Status, "recorded" | "logged">} status
+ */
 export function measured({ recorded, logged }) {
   return Object.keys(recorded).filter((quantity) => !logged.includes(quantity));
 }
@@ -181,6 +184,7 @@ export function heatFrame(state) {
 
 /**
  * Units of a quantity, "1" where it has none.
+ * @param {Pick<PanelModel, "quantities">} model
  * @param {string} quantity
  */
 export function unitsOf(model, quantity) {
@@ -189,6 +193,7 @@ export function unitsOf(model, quantity) {
 
 /**
  * What a quantity is like where all is well, null where nothing is said of it.
+ * @param {Pick<PanelModel, "quantities">} model
  * @param {string} quantity
  */
 export function usualOf(model, quantity) {
@@ -233,6 +238,7 @@ export function hasSeries(selection, module, quantity) {
 /**
  * Of what a panel without a kernel has no numbers; "" where there is a kernel.
  * @param {Pick<PanelState, "parts">} state
+ * @param {string} name
  */
 export function whyNotSaved({ parts }, name) {
   return parts.saved ? `${name} was not saved with the ${parts.saved.place}` : "";

@@ -1,4 +1,8 @@
 export default {
+  /**
+   * @param {SteppedElement} element
+   * @param {{ series: ImageSeries[] }} data
+   */
   draw(element, data) {
     stepper(element, data.series, (place, { name, steps, pixels }, at) => {
       const [, height, width] = pixels.shape;
@@ -9,13 +13,15 @@ export default {
       canvas.setAttribute("role", "img");
       canvas.setAttribute("aria-label", `${name} at step ${steps[at]}`);
       canvas.style = `width: min(100%, ${4 * width}px); image-rendering: pixelated; display: block`;
-      const image = canvas.getContext("2d").createImageData(width, height);
+      const context = canvas.getContext("2d");
+      if (!context) return;
+      const image = context.createImageData(width, height);
       const first = at * height * width * 3;
       for (let i = 0; i < height * width; i++) {
         for (let c = 0; c < 3; c++) image.data[4 * i + c] = pixels[first + 3 * i + c];
         image.data[4 * i + 3] = 255;
       }
-      canvas.getContext("2d").putImageData(image, 0, 0);
+      context.putImageData(image, 0, 0);
     });
   },
 };

@@ -1,6 +1,6 @@
 /** The attach box: what to measure at the marked modules, when, and what became of the click. */
 
-import { element, isGreyed, setAttribute, setGreyed, setText } from "../dom.js";
+import { element, isGreyed, listener, setAttribute, setGreyed, setText } from "../dom.js";
 import { microseconds, modulesText } from "../format.js";
 import { vectorCode } from "../names.js";
 import { createPicker } from "../parts/picker/picker.js";
@@ -9,9 +9,16 @@ import { firstReason, fittingRows, misfitReason } from "./fitting.js";
 import { createRequestOutcome } from "./request_outcome.js";
 import { createScheduleExamples, fromHere } from "./schedule_examples.js";
 
+/**
+ * @typedef {Pick<PanelParts, "state" | "selection" | "link" | "dialogs" | "signal"> & {
+ *   look: { button: HTMLElement, outcome: HTMLElement },
+ * }} AttachParts
+ */
+
 const USEFUL = ["update_ratio", "grad_norm", "output_std", "weight_norm"]; // what most ask for first
 const NO_SCHEDULE = "Say when to measure, such as every(10)";
 
+/** @param {AttachParts} parts */
 export function createAttach({ state, selection, link, dialogs, look, signal }) {
   const quantity = createPicker({ state, dialogs, chosen: picked, preset: attachPreset, signal });
   const schedule = element("input", {
@@ -45,7 +52,7 @@ export function createAttach({ state, selection, link, dialogs, look, signal }) 
   );
   let isPicked = false; // by somebody: it stays, and says why it does not fit
 
-  const listen = (node, type, run) => node.addEventListener(type, run, { signal });
+  const listen = listener(signal);
   listen(schedule, "input", changed);
   listen(schedule, "keydown", (event) => event.key === "Enter" && attachMarked());
   listen(attach, "click", attachMarked);
@@ -70,7 +77,7 @@ export function createAttach({ state, selection, link, dialogs, look, signal }) 
   }
 
   const markedRows = () =>
-    [...state.marked].map((path) => state.model.byPath.get(path)).filter(Boolean);
+    [...state.marked].flatMap((path) => state.model.byPath.get(path) ?? []);
   const chosen = () => state.model.quantities.find((one) => one.name === quantity.value);
 
   /** What was picked stays, and what fits; else it is the most useful that does. */
@@ -97,12 +104,20 @@ export function createAttach({ state, selection, link, dialogs, look, signal }) 
     setAttribute(hint, "data-fits", one ? !misfitReason(one, rows) : null);
   }
 
+  /**
+   * @param {QuantityRow | undefined} one
+   * @param {TreeRow[]} rows
+   */
   function whyNot(one, rows) {
     if (state.status.can.attach) return state.status.can.attach;
     if (!schedule.value.trim()) return NO_SCHEDULE;
     return one ? misfitReason(one, rows) : "Choose a quantity first";
   }
 
+  /**
+   * @param {TreeRow[]} rows
+   * @param {QuantityRow | undefined} one
+   */
   function attachedHere(rows, one) {
     const paths = new Set(rows.map((row) => row.path));
     const here = state.status.attached.filter(([module]) => paths.has(module));
@@ -111,11 +126,15 @@ export function createAttach({ state, selection, link, dialogs, look, signal }) 
   }
 
   function attachMarked() {
-    if (isGreyed(attach)) return;
-    send(chosen(), fittingRows(chosen(), markedRows()));
+    const one = chosen();
+    if (one && !isGreyed(attach)) send(one, fittingRows(one, markedRows()));
   }
 
-  /** Of no rows: at the quantity's default places, which the kernel knows. */
+  /**
+   * Of no rows: at the quantity's default places, which the kernel knows.
+   * @param {QuantityRow} one
+   * @param {TreeRow[]} rows
+   */
   function send(one, rows) {
     const where = rows.map((row) => row.path);
     schedule.value = fromHere(schedule.value.trim(), state.status.step);
@@ -129,10 +148,11 @@ export function createAttach({ state, selection, link, dialogs, look, signal }) 
     const [one, rows] = [chosen(), markedRows()];
     const here = attachedHere(rows, one);
     const where = [...new Set(here.map(([module]) => module))];
-    const name = here.every(([, other]) => other === one?.name) ? one.name : "";
+    const name = one && here.every(([, other]) => other === one.name) ? one.name : "";
     outcome.follow(link.ask("detach", { where, quantity: name }), "detached", where, name);
   }
 
+  /** @param {string} name */
   function attachPreset(name) {
     outcome.follow(link.ask("preset", { name }), "attached", [], name);
   }
@@ -140,24 +160,38 @@ export function createAttach({ state, selection, link, dialogs, look, signal }) 
   return { el, choose: quantity.open, attach: attachMarked, send };
 }
 
+/**
+ * @param {TreeRow[]} rows
+ * @param {TreeRow[]} fitting
+ */
 function attachText(rows, fitting) {
   if (!rows.length) return "Attach where it fits";
   return fitting.length ? `Attach to ${modulesText(fitting.length)}` : "Attach";
 }
 
+/** @type {Record<string, string>} */
 const KINDS = {
   vector: "A vector: its picture stands above the lines.",
   image: "An image: recorded, not drawn here.",
 };
 
-/** @param {string} module */
+/**
+ * @param {string} kind
+ * @param {string} module
+ * @param {string} name
+ */
 function drawingHint(kind, module, name) {
   const drawing = element("code", {}, vectorCode(module, name));
   const where = ` ${kind} In Python, of notebook_probe.figures: `;
   return element("span", {}, where, drawing);
 }
 
-/** One sentence, what it needs, what it costs, and who is left out. */
+/**
+ * One sentence, what it needs, what it costs, and who is left out.
+ * @param {QuantityRow} one
+ * @param {TreeRow[]} rows
+ * @param {number | undefined} us
+ */
 function description(one, rows, us) {
   const reason = misfitReason(one, rows);
   const summary = one.summary.replaceAll("`", "").replace(/\.?\s*$/, ". ");

@@ -34,6 +34,7 @@ export function createAttachedList({ state, selection, signal }) {
     }));
   }
 
+  /** @param {ProbeRow} probe */
   function draw({ module, quantity }) {
     if (state.status.recorded[quantity]?.includes(module)) selection.add(module, quantity);
   }

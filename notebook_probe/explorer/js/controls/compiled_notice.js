@@ -4,6 +4,8 @@ import { element, isGreyed, setAttribute, setGreyed, setHidden, setText } from "
 import { grouped, modulesText } from "../format.js";
 import { probesText } from "../probes.js";
 
+/** @typedef {{ id: string, waiting: Set<string>, ticket: TicketRow | null }} AskedEager */
+
 const MOST_NAMED = 3;
 const EAGER_TITLE =
   "From the next step on, only steps in which a probe is due run uncompiled; nothing is compiled again";
@@ -23,13 +25,17 @@ export function createCompiledNotice({ state, link, signal }) {
   );
   const text = element("div", { class: "nbp-notice-text", role: "alert" }, words, fine);
   const el = element("div", { class: "nbp-notice", hidden: "" }, text, outcome, button);
-  /** The click that is followed until a value has come: its ticket, and who is waited for. */
+  /**
+   * The click that is followed until a value has come: its ticket, and who is waited for.
+   * @type {AskedEager | null}
+   */
   let asked = null;
 
   button.addEventListener("click", ask, { signal });
   for (const topic of ["status", "tickets", "model"]) state.on(topic, refresh);
 
   const compiled = () => state.status.silent.find(({ kind }) => kind === "compiled");
+  /** @type {(group: SilentRow) => ProbeRow[]} */
   const silentRows = (group) => group.probes.map((place) => state.probes.rows[place]);
 
   function ask() {
@@ -58,13 +64,16 @@ export function createCompiledNotice({ state, link, signal }) {
   /** What became of the click; forgotten once one of its probes has a value. */
   function follow() {
     if (!asked) return;
-    asked.ticket = state.status.tickets.find(({ id }) => id === asked.id) ?? asked.ticket;
+    const request = asked;
+    asked.ticket = state.status.tickets.find(({ id }) => id === request.id) ?? asked.ticket;
     const { ticket, waiting } = asked;
     if (ticket?.state !== "applied") return;
+    /** @type {(row: ProbeRow) => boolean} */
     const came = (row) => waiting.has(keyOf(row)) && row.step >= ticket.applied_step;
     if (state.probes.rows.some(came)) asked = null;
   }
 
+  /** @param {TicketRow | null | undefined} ticket */
   function outcomeText(ticket) {
     if (!asked) return "";
     if (!ticket) return "… sent, waiting for the kernel";
@@ -75,9 +84,13 @@ export function createCompiledNotice({ state, link, signal }) {
   return { el };
 }
 
+/** @type {(row: ProbeRow) => string} */
 const keyOf = ({ module, quantity }) => `${module}\n${quantity}`;
 
-/** "This model is compiled: … 12 probes at conv1, bn1, conv2 and 9 more modules have no values." */
+/**
+ * "This model is compiled: … 12 probes at conv1, bn1, conv2 and 9 more modules have no values."
+ * @param {ProbeRow[]} rows
+ */
 function compiledText(rows) {
   const modules = [...new Set(rows.filter(Boolean).map((row) => row.module))];
   const rest = modules.length - MOST_NAMED;

@@ -2,12 +2,16 @@
 
 import { element, isGreyed, setAttribute, setGreyed } from "../dom.js";
 
+/** @type {Record<string, string>} */
 const TITLES = {
   here: "Dock beside the notebook, where it stays in sight (d)",
   pinned: "Back into its cell (d)",
   docked: "Back into its cell (d)",
 };
 
+/**
+ * @param {Pick<PanelParts, "root" | "state" | "fail" | "signal"> & { dock: Dock }} parts
+ */
 export function createDockButton({ root, state, dock, fail, signal }) {
   const icon = element("i", { class: "nbp-dock-icon", "aria-hidden": "true" });
   const button = element("button", { class: "nbp-dock", type: "button", "data-action": "dock" }, icon);

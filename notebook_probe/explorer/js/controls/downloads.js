@@ -3,6 +3,9 @@
 import { copyText, element, setHidden, setText } from "../dom.js";
 import { createPopover } from "./popover.js";
 
+/** @typedef {ExportClick["kind"]} ExportKind */
+
+/** @type {Record<string, Array<[ExportKind, string, string]>>} */
 const KINDS = {
   Picture: [
     ["png", "PNG", "pixels"],
@@ -35,6 +38,10 @@ export function createDownloads({ state, link, signal }) {
   close.addEventListener("click", () => setHidden(box, true), { signal });
   state.on("exported", arrived);
 
+  /**
+   * @param {string} name
+   * @param {Array<[ExportKind, string, string]>} kinds
+   */
   function menu(name, kinds) {
     const items = () =>
       kinds.map(([kind, label, what]) => ({
@@ -46,12 +53,14 @@ export function createDownloads({ state, link, signal }) {
     return createPopover({ button: linkButton(`${name} ↓`, ""), search: "", items, signal }).el;
   }
 
+  /** @param {ExportKind} kind */
   function ask(kind) {
     setText(note, "asking…");
     link.send("export", { kind });
   }
 
   function arrived() {
+    if (!state.exported) return;
     const { filename, mime, text: lines, error, note: said, buffer } = state.exported;
     note.classList.toggle("nbp-bad", Boolean(error));
     setText(note, error || (lines === undefined ? `${said ?? filename} saved` : ""));
@@ -67,11 +76,19 @@ export function createDownloads({ state, link, signal }) {
   return { el, code: box };
 }
 
-/** @param {string} text */
+/**
+ * @param {string} text
+ * @param {string} title
+ */
 function linkButton(text, title) {
   return element("button", { class: "nbp-link", type: "button", title }, text);
 }
 
+/**
+ * @param {string} filename
+ * @param {string} mime
+ * @param {Buffers[number]} buffer
+ */
 function save(filename, mime, buffer) {
   const address = URL.createObjectURL(new Blob([buffer], { type: mime }));
   element("a", { href: address, download: filename }).click();

@@ -5,6 +5,11 @@ import { measured } from "../state.js";
 
 const DEFAULTS = ["grad_norm", "weight_norm", "update_ratio"];
 
+/**
+ * @param {Pick<PanelParts, "state" | "signal"> & {
+ *   attach: { send: (quantity: QuantityRow, rows: TreeRow[]) => void },
+ * }} parts
+ */
 export function createEmptyState({ state, attach, signal }) {
   const words = element("p", { role: "status" });
   const buttons = element("div", { class: "nbp-buttons" });
@@ -39,18 +44,23 @@ export function createEmptyState({ state, attach, signal }) {
   return { el };
 }
 
+/** @param {QuantityRow[]} quantities */
 function defaultQuantities(quantities) {
   const known = quantities.map((one) => one.name);
   const defaults = DEFAULTS.filter((name) => known.includes(name));
   return defaults.length ? defaults : known.slice(0, 3);
 }
 
+/** @param {string} name */
 function defaultButton(name) {
   const title = `Measure ${name} at every layer that it fits`;
   return element("button", { type: "button", "data-quantity": name, title }, name);
 }
 
-/** @param {Status} status */
+/**
+ * @param {Status} status
+ * @param {PanelModel} model
+ */
 function whyEmpty(status, model) {
   if (!model.live && !Object.keys(status.vectors).length) return "This record holds no values.";
   if (model.live && !status.attached.length) {

@@ -9,12 +9,19 @@ function misfit(quantity, row) {
   return quantity.misfits[row.fitKind] ?? "";
 }
 
-/** @param {QuantityRow} quantity */
+/**
+ * @param {QuantityRow} quantity
+ * @param {TreeRow[]} rows
+ */
 export function fittingRows(quantity, rows) {
   return rows.filter((row) => !misfit(quantity, row));
 }
 
-/** Those that can be measured at a row; all where there is none. */
+/**
+ * Those that can be measured at a row; all where there is none.
+ * @param {QuantityRow[]} quantities
+ * @param {TreeRow | undefined} row
+ */
 export function fittingQuantities(quantities, row) {
   return row ? quantities.filter((one) => !misfit(one, row)) : quantities;
 }
@@ -22,6 +29,7 @@ export function fittingQuantities(quantities, row) {
 /**
  * "" when the quantity fits at least one of the rows, else the first reason.
  * @param {QuantityRow} quantity
+ * @param {TreeRow[]} rows
  */
 export function misfitReason(quantity, rows) {
   if (!rows.length || fittingRows(quantity, rows).length) return "";
@@ -31,6 +39,7 @@ export function misfitReason(quantity, rows) {
 /**
  * Why the first of the rows that are left out is; "" when none is.
  * @param {QuantityRow} quantity
+ * @param {TreeRow[]} rows
  */
 export function firstReason(quantity, rows) {
   return rows.map((row) => misfit(quantity, row)).find(Boolean) ?? "";

@@ -4,6 +4,7 @@ import { element, setAttribute } from "../dom.js";
 
 /**
  * `el` stands in the bar, `button` shows and hides it; which of the two is seen, the width says.
+ * @param {Node[]} words
  * @param {AbortSignal} signal
  */
 export function createFoldedWords(words, signal) {
@@ -22,6 +23,7 @@ export function createFoldedWords(words, signal) {
   const el = element("span", { class: "nbp-words" }, ...words);
 
   const isOpen = () => el.classList.contains("nbp-open");
+  /** @type {(open: boolean) => void} */
   const show = (open) => {
     el.classList.toggle("nbp-open", open);
     setAttribute(button, "aria-expanded", open);
@@ -30,6 +32,7 @@ export function createFoldedWords(words, signal) {
   el.addEventListener("keydown", escaped, { signal });
   document.addEventListener("pointerdown", pressedElsewhere, { signal });
 
+  /** @param {KeyboardEvent} event */
   function escaped(event) {
     if (event.key !== "Escape" || !isOpen()) return;
     show(false);
@@ -37,9 +40,14 @@ export function createFoldedWords(words, signal) {
     event.preventDefault();
   }
 
-  /** What opens at one of the words belongs to them. */
+  /**
+   * What opens at one of the words belongs to them.
+   * @param {PointerEvent} event
+   */
   function pressedElsewhere(event) {
-    const isOurs = (node) => node === el || node === button || node.classList?.contains("nbp-dialog");
+    /** @type {(node: EventTarget) => boolean} */
+    const isOurs = (node) =>
+      node === el || node === button || (node instanceof Element && node.classList.contains("nbp-dialog"));
     if (!event.composedPath().some(isOurs)) show(false);
   }
 

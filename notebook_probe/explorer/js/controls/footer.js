@@ -1,11 +1,20 @@
 /** The foot: what is wrong, in words; where the record lies; what can be taken away. */
 
-import { element, isGreyed, setAttribute, setGreyed, setHidden, setText } from "../dom.js";
+import { element, isGreyed, listener, setAttribute, setGreyed, setHidden, setText } from "../dom.js";
 import { THIN_SPACE, bytes, duration, grouped } from "../format.js";
 import { createDownloads } from "./downloads.js";
 
+/**
+ * @typedef {Pick<PanelParts, "state" | "selection" | "link" | "signal"> & {
+ *   alerts: { el: HTMLElement },
+ *   parting: { el: HTMLElement },
+ *   looks: { kept: HTMLElement },
+ * }} FooterParts
+ */
+
 const LIFT_TITLE = "Measure every due step again, whatever it costs; nbp.watch(..., budget=None) from the start";
 
+/** @param {FooterParts} parts */
 export function createFooter({ state, selection, link, alerts, parting, looks, signal }) {
   const problems = element("div", { class: "nbp-problems", role: "status" });
   const others = element("button", {
@@ -43,22 +52,25 @@ export function createFooter({ state, selection, link, alerts, parting, looks, s
   );
   let all = false;
 
-  const listen = (node, run) => node.addEventListener("click", run, { signal });
-  listen(others, () => {
+  const listen = listener(signal);
+  listen(others, "click", () => {
     all = !all;
     refresh();
   });
-  listen(lift, () => {
+  listen(lift, "click", () => {
     if (!isGreyed(lift)) link.ask("budget", { percent: null });
   });
-  listen(problems, (event) => {
+  listen(problems, "click", (event) => {
     const row = event.target.closest("[data-show]");
-    if (row) show(state.status.problems[Number(row.getAttribute("data-show"))]);
+    if (row) show(state.status.problems[Number(row.dataset.show)]);
   });
   const topics = ["status", "model", "alerts", "saved", "parting", "selection", "compare", "looking", "probes"];
   for (const topic of topics) state.on(topic, refresh);
 
-  /** Mark the module, reveal it in the tree, draw what was asked of it. */
+  /**
+   * Mark the module, reveal it in the tree, draw what was asked of it.
+   * @param {ProblemRow} problem
+   */
   function show({ module, quantity }) {
     if (state.model.byPath.has(module)) {
       state.marked = new Set([module]);
@@ -107,7 +119,10 @@ export function createFooter({ state, selection, link, alerts, parting, looks, s
     }
   }
 
-  /** How old what is seen is: of a run here since its flush, of one elsewhere since its last row. */
+  /**
+   * How old what is seen is: of a run here since its flush, of one elsewhere since its last row.
+   * @param {Status} status
+   */
   function ageOf({ flushed_age_s: age }) {
     if (state.model.live) return [age === null ? "not flushed yet" : `flushed ${duration(age)} ago`];
     return age === null ? [] : [`last row ${duration(age)} ago`];
@@ -117,7 +132,10 @@ export function createFooter({ state, selection, link, alerts, parting, looks, s
   return { el };
 }
 
-/** That a budget is kept; what is measured how often is the title, and stands with the cost. */
+/**
+ * That a budget is kept; what is measured how often is the title, and stands with the cost.
+ * @param {number | null} percent
+ */
 function rarelyText(percent) {
   return `measured more rarely${percent === null ? "" : `, to take less than ${percent}${THIN_SPACE}% of a step`}`;
 }
@@ -130,6 +148,10 @@ function shortPath(path) {
   return path.includes("://") ? path : path.split(/[\\/]/).slice(-2).join("/");
 }
 
+/**
+ * @param {ProblemRow} problem
+ * @param {number} place
+ */
 function problemRow(problem, place) {
   const where = [problem.module, problem.quantity].filter(Boolean).join(" · ");
   const times = problem.count > 1 ? ` (${grouped(problem.count)} times)` : "";

@@ -1,9 +1,9 @@
 /** Above the heat map: which quantity it shows, how it is coloured. */
 
-import { element, setAttribute, setHidden } from "../dom.js";
+import { element, listener, setAttribute, setHidden } from "../dom.js";
 import { modulesText } from "../format.js";
 import { homeFrame, measured, showsVectors } from "../state.js";
-import { createChoice } from "../options/choice.js";
+import { createChoice, patchOf } from "../options/choice.js";
 import { ratioOptions } from "../parts/compare/comparing.js";
 import { ratioName } from "../parts/compare/names.js";
 import { createSegment } from "../parts/compare/segment.js";
@@ -13,20 +13,24 @@ import { createViewWord } from "../options/view_word.js";
 
 const MOST_CHIPS = 5;
 
+/** @type {Array<[boolean | null, string, string]>} */
 const COLOURS = [
   [null, "as fits", "Linear for shares and values of both signs, else logarithmic."],
   [true, "log", "Equal steps of color are equal factors."],
   [false, "linear", "Equal steps of color are equal differences."],
 ];
+/** @type {Array<[PanelSelection["cells"], string, string]>} */
 const CELLS = [
   ["max", "largest", "A cell of several steps shows their largest value: a spike of one step stays."],
   ["mean", "mean", "A cell of several steps shows their mean: the level, without its spikes."],
 ];
 
+/** @type {Array<[boolean, string, string]>} */
 const BINS = [
   [false, "share", "Share of the elements of the step."],
   [true, "counts", "Number of elements in each bin."],
 ];
+/** @type {Array<[boolean, string, string]>} */
 const SCALES = [
   [false, "same", "One color scale for all modules."],
   [true, "own", "Each module's colors span its smallest to its largest value."],
@@ -51,12 +55,14 @@ export function createHeatOptions(parts) {
     items: allQuantities,
     signal,
   });
+  /** @type {ChoiceOf<PanelSelection>} */
   const choice = (label, role, options, field) =>
-    createChoice({ label, role, options, choose: (value) => selection.change({ [field]: value }), signal });
+    createChoice({ label, role, options, choose: (value) => selection.change(patchOf(field, value)), signal });
   const log = choice("Colours", "log-heat", COLOURS, "log_heat");
   const cells = choice("Cells", "cells", CELLS, "cells");
+  /** @type {ChoiceOf<PanelState["vectorOptions"]>} */
   const ofVectors = (label, role, options, field) =>
-    createChoice({ label, role, options, choose: (value) => changeVectors({ [field]: value }), signal });
+    createChoice({ label, role, options, choose: (value) => changeVectors(patchOf(field, value)), signal });
   const counts = ofVectors("Bins", "counts", BINS, "counts");
   const own = ofVectors("Scale", "own-scale", SCALES, "own");
   const shows = createSegment({
@@ -86,12 +92,12 @@ export function createHeatOptions(parts) {
   reset.title = "Show all steps again";
   const options = element("span", { class: "nbp-options" }, reset, createHeatRows(parts).el, graph.word, word.el);
   const el = element("div", { class: "nbp-head" }, chips, more.el, options);
-  const listen = (node, run) => node.addEventListener("click", run, { signal });
-  listen(chips, (event) => {
+  const listen = listener(signal);
+  listen(chips, "click", (event) => {
     const chip = event.target.closest("[data-quantity]");
-    if (chip) selection.change({ home: chip.getAttribute("data-quantity") });
+    if (chip) selection.change({ home: chip.dataset.quantity });
   });
-  listen(reset, () => selection.change({ window: null }));
+  listen(reset, "click", () => selection.change({ window: null }));
   const topics = ["selection", "status", "model", "heat", "vectors", "vector options", "compare"];
   for (const topic of topics) state.on(topic, refresh);
 
@@ -99,6 +105,7 @@ export function createHeatOptions(parts) {
     Object.entries(state.status.vectors).flatMap(([name, glyph]) => (glyph ? [name] : []));
   const recorded = () => [...new Set([...measured(state.status), ...drawnVectors()])];
 
+  /** @param {Partial<PanelState["vectorOptions"]>} patch */
   function changeVectors(patch) {
     state.vectorOptions = { ...state.vectorOptions, ...patch };
     state.emit("vector options");
@@ -117,6 +124,7 @@ export function createHeatOptions(parts) {
       }));
   }
 
+  /** @param {string} name */
   function noteOf(name) {
     const modules = state.status.recorded[name];
     return modules ? modulesText(modules.length) : "vectors";
@@ -168,7 +176,10 @@ export function createHeatOptions(parts) {
   observer.observe(chips);
   signal.addEventListener("abort", () => observer.disconnect());
 
-  /** What does not fit wraps out of sight: the quantity that is shown comes first then. */
+  /**
+   * What does not fit wraps out of sight: the quantity that is shown comes first then.
+   * @param {string} home
+   */
   function keepInSight(home) {
     if (chips.dataset.home === home) return;
     chips.dataset.home = home;
@@ -182,7 +193,10 @@ export function createHeatOptions(parts) {
   return { el };
 }
 
-/** @param {PanelState} state */
+/**
+ * @param {string} name
+ * @param {PanelState} state
+ */
 function quantityChip(name, state) {
   const summary = state.model.quantities.find((one) => one.name === name)?.summary ?? "";
   return element(
@@ -193,6 +207,7 @@ function quantityChip(name, state) {
   );
 }
 
+/** @param {string | undefined} glyph */
 function glyphOf(glyph) {
   return glyph ? [element("i", { class: "nbp-glyph", "data-glyph": glyph, "aria-hidden": "true" })] : [];
 }

@@ -15,6 +15,7 @@ export function createHeatRows({ state, selection, dialogs, signal }) {
     "aria-expanded": "false",
     title: "Which rows the heat map has",
   });
+  /** @type {ReturnType<typeof createContent> | null} */
   let shown = null;
 
   button.addEventListener("click", open, { signal });
@@ -62,6 +63,7 @@ export function createHeatRows({ state, selection, dialogs, signal }) {
       const { rows, folds } = state.selection;
       const chosen = rows.length ? "marked" : folds.length ? "tree" : "all";
       const n = state.marked.size;
+      /** @type {Record<string, boolean>} */
       const able = { all: true, marked: n > 0 || rows.length > 0, tree: state.folded.size > 0 || folds.length > 0 };
       for (const { value, radio, words } of choices) {
         radio.checked = value === chosen;
@@ -85,11 +87,19 @@ export function createHeatRows({ state, selection, dialogs, signal }) {
   return { el: button };
 }
 
+/**
+ * @param {string[]} rows
+ * @param {string[]} folds
+ */
 function wordOf(rows, folds) {
   if (rows.length) return rows.length === 1 ? `rows: ${rows[0]}` : `rows: ${grouped(rows.length)} marked`;
   return folds.length ? "rows: folded" : "rows";
 }
 
+/**
+ * @param {number} n
+ * @param {string[]} rows
+ */
 function markedText(n, rows) {
   const count = modulesText(n || rows.length);
   return n || rows.length ? `${count} marked, and what lies below` : "what is marked in the tree";

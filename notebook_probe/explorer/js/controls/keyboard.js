@@ -4,6 +4,22 @@ import { heatFrame } from "../state.js";
 import { stepRange } from "../plots/step_axis.js";
 import { homeFrame, showsVectors } from "../state.js";
 
+/**
+ * @typedef {{
+ *   tree: { search: HTMLElement, scroller: HTMLElement },
+ *   attach: { attach(): void, choose(): void },
+ *   attached: { el: HTMLElement, open(): void },
+ *   bar: { pause(): void, step(): void },
+ *   compare: { open(): void },
+ *   breaks: { open(): void },
+ *   alerts: { open(): void },
+ *   looks: { look(): void, go(by: number): void },
+ *   graph: { toggle(): void },
+ *   dock: { toggle(): void },
+ * }} KeyboardParts
+ */
+
+/** @param {Pick<PanelParts, "root" | "state" | "selection" | "signal"> & KeyboardParts} parts */
 export function createKeyboard({
   root,
   state,
@@ -22,6 +38,7 @@ export function createKeyboard({
 }) {
   root.addEventListener("keydown", pressed, { signal });
 
+  /** @param {KeyboardEvent} event */
   function pressed(event) {
     if (event.ctrlKey || event.metaKey || event.altKey) return; // the browser's and the notebook's own
     event.stopPropagation();
@@ -36,6 +53,7 @@ export function createKeyboard({
     action(event);
   }
 
+  /** @type {Record<string, (event: KeyboardEvent) => unknown>} */
   const actions = {
     "/": () => openTree(tree.search),
     a: () => (state.marked.size ? attach.attach() : openTree(tree.scroller)),
@@ -62,12 +80,16 @@ export function createKeyboard({
     },
   };
 
+  /** @param {HTMLElement} node */
   function openTree(node) {
     root.classList.add("nbp-tree-open");
     node.focus();
   }
 
-  /** One column of what stands above the lines, or a hundredth of the steps on the screen. */
+  /**
+   * One column of what stands above the lines, or a hundredth of the steps on the screen.
+   * @param {number} columns
+   */
   function move(columns) {
     const range = stepRange(state);
     if (!range) return;
@@ -83,6 +105,7 @@ export function createKeyboard({
     point({ step: Math.round(clamped), row: row ?? 0, element, from });
   }
 
+  /** @param {number} rows */
   function climb(rows) {
     const frame = homeFrame(state);
     if (!frame?.rows.length) return undefined;
@@ -97,22 +120,22 @@ export function createKeyboard({
     if (showsVectors(state)) return; // which element of the row: its own keys say
     const heat = heatFrame(state);
     const module = heat?.rows[state.cursor?.row ?? -1];
-    if (module !== undefined) selection.add(module, heat.quantity);
+    if (heat && module !== undefined) selection.add(module, heat.quantity);
   }
 
+  /** @param {Cursor | null} cursor */
   function point(cursor) {
     state.cursor = cursor;
     state.emit("cursor");
   }
 }
 
+/** @param {HTMLElement} node */
 function takesText(node) {
-  return (
-    node.matches("textarea, select, input:not([type=range]), [contenteditable=true]") ||
-    node.type === "range"
-  );
+  return node.matches("textarea, select, input, [contenteditable=true]");
 }
 
+/** @param {HTMLElement} node */
 function isButton(node) {
   return node.matches("button, a");
 }

@@ -4,7 +4,7 @@ import { element, setAttribute, setHidden, setText } from "../dom.js";
 import { seriesName } from "../names.js";
 import { hasSeries, isLogY, measured } from "../state.js";
 import { ALIGNMENTS } from "../parts/compare/alignments.js";
-import { createChoice } from "../options/choice.js";
+import { createChoice, patchOf } from "../options/choice.js";
 import { createPopover } from "./popover.js";
 import { createSeriesChips } from "../options/series_chips.js";
 import { createSmoothing } from "../options/smoothing.js";
@@ -12,15 +12,18 @@ import { createViewWord } from "../options/view_word.js";
 
 const GAPS_PX = 30;
 
+/** @type {Array<[boolean | null, string, string]>} */
 const VALUES = [
   [null, "as fits", "Linear for shares and values of both signs, else logarithmic."],
   [true, "log", "Values of 0 and below are in a separate lane."],
   [false, "linear", ""],
 ];
+/** @type {Array<[PanelSelection["x_axis"], string, string]>} */
 const STEPS = [
   ["step", "step", ""],
   ["time", "time", "Since the run began."],
 ];
+/** @type {Array<[boolean, string, string]>} */
 const SPACING = [
   [false, "linear", ""],
   [true, "log", "The first steps are drawn wide."],
@@ -38,9 +41,9 @@ export function createLineOptions(parts) {
     signal,
   });
   const bulk = chipButton("draw-marked", "", "");
-  const change = (field) => (value) => selection.change({ [field]: value });
+  /** @type {ChoiceOf<PanelSelection>} */
   const choice = (label, role, options, field) =>
-    createChoice({ label, role, options, choose: change(field), signal });
+    createChoice({ label, role, options, choose: (value) => selection.change(patchOf(field, value)), signal });
   const values = choice("Values", "log-y", VALUES, "log_y");
   const along = choice("Along x", "x-axis", STEPS, "x_axis");
   const spacing = choice("Spacing", "log-x", SPACING, "log_x");
@@ -66,9 +69,11 @@ export function createLineOptions(parts) {
   /**
    * Every recorded pair that contains all words of the query; what the loop logs comes first.
    * @param {string} query
+   * @returns {ListItem[]}
    */
   function recordedSeries(query) {
     const words = query.split(/[\s·]+/).filter(Boolean);
+    /** @type {ListItem[]} */
     const found = [];
     const { logged, recorded } = state.status;
     for (const quantity of [...logged, ...measured(state.status)]) {
@@ -85,6 +90,7 @@ export function createLineOptions(parts) {
    * @param {string} module
    * @param {string} quantity
    * @param {string} text
+   * @returns {ListItem}
    */
   function seriesItem(module, quantity, text) {
     const on = hasSeries(state.selection, module, quantity);
@@ -92,7 +98,10 @@ export function createLineOptions(parts) {
     return { text, note: on ? "drawn" : "", on, data: { module, quantity }, act };
   }
 
-  /** The home quantity of the marked modules, as far as it is not drawn. */
+  /**
+   * The home quantity of the marked modules, as far as it is not drawn.
+   * @returns {Array<[string, string]>}
+   */
   function undrawn() {
     const { home } = state.selection;
     const recorded = state.status.recorded[home] ?? [];
@@ -129,10 +138,13 @@ export function createLineOptions(parts) {
     fit(`${marked.length} ${word.el.textContent}`);
   }
 
-  /** Measuring lays the page out, which is too dear for each status. */
+  /**
+   * Measuring lays the page out, which is too dear for each status.
+   * @param {string | null} words
+   */
   function fit(words) {
     if (words !== beside) {
-      beside = words;
+      beside = words ?? "";
       const others = [picker.el, bulk, word.el].filter((node) => !node.hidden);
       const taken = others.reduce((sum, node) => sum + node.offsetWidth, GAPS_PX);
       room = Math.max(0, el.clientWidth - taken);
@@ -144,7 +156,11 @@ export function createLineOptions(parts) {
   return { el };
 }
 
-/** @param {string} text */
+/**
+ * @param {string} action
+ * @param {string} text
+ * @param {string} title
+ */
 function chipButton(action, text, title) {
   const attributes = { class: "nbp-chip", type: "button", "data-action": action };
   if (title) Object.assign(attributes, { title, "aria-label": title });

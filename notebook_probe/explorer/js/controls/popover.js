@@ -1,13 +1,23 @@
 /** A list that opens under a button: search, arrow keys, Escape; closes when the focus leaves. */
 
-import { element, setHidden, setText } from "../dom.js";
+import { element, listener, setHidden, setText } from "../dom.js";
 import { grouped } from "../format.js";
+
+/**
+ * @typedef {{
+ *   button: HTMLElement,
+ *   search: string,
+ *   items: (query: string) => ListItem[],
+ *   signal: AbortSignal,
+ * }} PopoverParts
+ */
 
 const MOST_ITEMS = 200;
 
 /**
  * `items(query)` gives `{ text, note, detail, on, data, act }` in order; `search` is the placeholder of a
  * search field, "" for none. A choice closes the list, and Enter on the button reopens it.
+ * @param {PopoverParts} parts
  */
 export function createPopover({ button, search, items, signal }) {
   const field = element("input", {
@@ -28,16 +38,19 @@ export function createPopover({ button, search, items, signal }) {
   const el = element("span", { class: "nbp-anchor" }, button, box);
   button.setAttribute("aria-haspopup", "listbox");
   button.setAttribute("aria-expanded", "false");
-  const listen = (node, type, run) => node.addEventListener(type, run, { signal });
+  const listen = listener(signal);
   listen(button, "click", () => (box.hidden ? open() : close()));
   listen(field, "input", fill);
   listen(el, "keydown", pressed);
-  listen(el, "focusout", (event) => {
-    if (event.relatedTarget && !el.contains(event.relatedTarget)) close();
+  listen(el, "focusout", ({ relatedTarget }) => {
+    if (relatedTarget instanceof Node && !el.contains(relatedTarget)) close();
   });
-  listen(document, "pointerdown", (event) => {
+  document.addEventListener("pointerdown", pressedElsewhere, { signal });
+
+  /** @param {PointerEvent} event */
+  function pressedElsewhere(event) {
     if (!box.hidden && !event.composedPath().includes(el)) close();
-  });
+  }
 
   function open() {
     setHidden(box, false);
@@ -45,7 +58,7 @@ export function createPopover({ button, search, items, signal }) {
     field.value = "";
     fill();
     box.classList.remove("nbp-leftward");
-    const room = el.closest(".nbp-panel").getBoundingClientRect();
+    const room = (el.closest(".nbp-panel") ?? document.body).getBoundingClientRect();
     box.classList.toggle("nbp-leftward", box.getBoundingClientRect().right > room.right - 4);
     // The cell cuts off what stands out of the panel.
     const below = room.bottom - list.getBoundingClientRect().top - 12;
@@ -70,6 +83,7 @@ export function createPopover({ button, search, items, signal }) {
     setHidden(more, !more.textContent);
   }
 
+  /** @param {ListItem} item */
   function itemNode(item) {
     const node = element("button", {
       type: "button",
@@ -95,10 +109,12 @@ export function createPopover({ button, search, items, signal }) {
     button.focus();
   }
 
+  /** @param {KeyboardEvent} event */
   function pressed(event) {
     if (box.hidden) return;
     const nodes = [...list.children];
     const at = nodes.findIndex((node) => node.matches(":focus"));
+    /** @type {Record<string, number>} */
     const moves = { ArrowDown: at + 1, ArrowUp: at - 1 };
     if (event.key === "Escape") leave();
     else if (event.key in moves) (nodes[moves[event.key]] ?? (search ? field : nodes[0]))?.focus();

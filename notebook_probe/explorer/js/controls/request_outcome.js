@@ -4,6 +4,8 @@ import { element, setAttribute, setText } from "../dom.js";
 import { grouped } from "../format.js";
 import { hasSeries, isVector } from "../state.js";
 
+/** @typedef {{ id: string, verb: string, where: string[], quantity: string }} FollowedRequest */
+
 const DRAWN_AT_ONCE = 4;
 
 /** @param {Pick<PanelParts, "state" | "selection" | "signal">} parts */
@@ -28,28 +30,35 @@ export function createRequestOutcome({ state, selection, signal }) {
     words,
     show,
   );
+  /** @type {FollowedRequest | null} */
   let followed = null; // { id, verb, where, quantity }
 
   show.addEventListener("click", draw, { signal });
   for (const topic of ["status", "tickets", "selection"]) state.on(topic, refresh);
 
-  /** @param {string} quantity */
+  /**
+   * @param {string} id
+   * @param {string} verb
+   * @param {string[]} where
+   * @param {string} quantity
+   */
   function follow(id, verb, where, quantity) {
     followed = { id, verb, where, quantity };
     say("sent", "…", "sent, waiting for the kernel");
   }
 
   function refresh() {
-    const row = followed && state.status.tickets.find((one) => one.id === followed.id);
+    const request = followed;
+    const row = request && state.status.tickets.find((one) => one.id === request.id);
     if (!row) return;
     const queued = `queued ${grouped(row.queued_step)}`;
     if (row.state === "queued") say("queued", "…", `queued at step ${grouped(row.queued_step)}`);
     else if (row.state === "refused") say("refused", "✕", row.text);
-    else say("applied", "✓", `${queued}, ${followed.verb} at step ${grouped(row.applied_step)}`);
+    else say("applied", "✓", `${queued}, ${request.verb} at step ${grouped(row.applied_step)}`);
     setAttribute(el, "title", row.text || null);
-    const attached = row.state === "applied" && followed.verb === "attached";
-    const drawable = !isVector(state, followed.quantity);
-    show.hidden = !attached || !drawable || !undrawn().length;
+    const attached = row.state === "applied" && request.verb === "attached";
+    const drawable = !isVector(state, request.quantity);
+    show.hidden = !attached || !drawable || !undrawn(request).length;
   }
 
   /** What was refused is being asked otherwise. */
@@ -60,12 +69,15 @@ export function createRequestOutcome({ state, selection, signal }) {
     say("", "", "");
   }
 
-  /** The first of the attached series that are not among the lines yet. */
-  function undrawn() {
-    const { where, quantity } = followed;
+  /**
+   * The first of the attached series that are not among the lines yet.
+   * @param {FollowedRequest} request
+   * @returns {Array<[string, string]>}
+   */
+  function undrawn({ where, quantity }) {
     const asked = where.length ? where : placesOf(quantity);
-    const few = asked.slice(0, DRAWN_AT_ONCE).map((module) => [module, quantity]);
-    return few.filter(([module, name]) => !hasSeries(state.selection, module, name));
+    const few = asked.slice(0, DRAWN_AT_ONCE).filter((module) => !hasSeries(state.selection, module, quantity));
+    return few.map((module) => [module, quantity]);
   }
 
   /** @param {string} quantity */
@@ -74,7 +86,11 @@ export function createRequestOutcome({ state, selection, signal }) {
     return there.map(([module]) => module);
   }
 
-  /** @param {string} text */
+  /**
+   * @param {string} outcome
+   * @param {string} mark
+   * @param {string} text
+   */
   function say(outcome, mark, text) {
     setAttribute(el, "data-state", outcome);
     setText(sign, mark);
@@ -83,7 +99,8 @@ export function createRequestOutcome({ state, selection, signal }) {
   }
 
   function draw() {
-    const series = [...state.selection.series, ...undrawn()];
+    if (!followed) return;
+    const series = [...state.selection.series, ...undrawn(followed)];
     selection.change({ series, home: state.selection.home || followed.quantity });
   }
 

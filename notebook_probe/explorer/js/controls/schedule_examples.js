@@ -1,6 +1,6 @@
 /** What can be written for a schedule, below the field while it is edited; a click writes it. */
 
-import { element, setHidden } from "../dom.js";
+import { element, listener, setHidden } from "../dom.js";
 
 const EXAMPLES = [
   ["every(10)", "every 10 steps; every 10, or 10, is the same"],
@@ -20,14 +20,16 @@ const EXAMPLES = [
 /**
  * What is kept is counted from where it is attached: counted from 0, a late view would stay empty.
  * @param {string} text
+ * @param {number} step
  */
 export function fromHere(text, step) {
   return step > 0 ? text.replace(/^keep\(\s*(\d+)\s*\)$/, `keep($1, ${step})`) : text;
 }
 
+/** @param {{ field: HTMLInputElement, signal: AbortSignal }} parts */
 export function createScheduleExamples({ field, signal }) {
   const el = element("div", { class: "nbp-hint nbp-examples", hidden: "" });
-  const listen = (node, type, run) => node.addEventListener(type, run, { signal });
+  const listen = listener(signal);
   for (const [text, meaning] of EXAMPLES) {
     const example = element("button", { class: "nbp-link", type: "button", title: meaning }, text);
     listen(example, "click", () => {
@@ -41,7 +43,7 @@ export function createScheduleExamples({ field, signal }) {
     listen(node, "focusin", () => setHidden(el, false));
     listen(node, "focusout", (event) => {
       const next = event.relatedTarget;
-      if (next !== field && !el.contains(next)) setHidden(el, true);
+      if (next !== field && !(next instanceof Node && el.contains(next))) setHidden(el, true);
     });
   }
   listen(el, "mousedown", (event) => event.preventDefault()); // the field keeps the focus

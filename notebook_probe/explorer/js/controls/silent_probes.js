@@ -39,7 +39,10 @@ export function createSilentProbes({ state, signal }) {
     });
   }
 
-  /** Mark the modules, and reveal the first in the tree. */
+  /**
+   * Mark the modules, and reveal the first in the tree.
+   * @param {string[]} modules
+   */
   function show(modules) {
     const known = modules.filter((path) => state.model.byPath.has(path));
     if (!known.length) return;
@@ -52,8 +55,12 @@ export function createSilentProbes({ state, signal }) {
   return { el };
 }
 
-/** "output_std at conv1, bn1 and 9 more, last at step 120; grad_norm at conv1" */
+/**
+ * "output_std at conv1, bn1 and 9 more, last at step 120; grad_norm at conv1"
+ * @param {ProbeRow[]} rows
+ */
 function whereText(rows) {
+  /** @type {string[]} */
   const parts = [];
   for (const [quantity, places] of Map.groupBy(rows, (row) => row.quantity)) {
     const last = Math.max(...places.map((row) => row.step));

@@ -5,7 +5,11 @@ import { penOf } from "../dom.js";
 const WIDTH = 90;
 const HEIGHT = 18;
 
-/** @param {HTMLCanvasElement} canvas */
+/**
+ * @param {HTMLCanvasElement} canvas
+ * @param {Array<number | null>} values
+ * @param {string} colour
+ */
 export function paintSparkline(canvas, values, colour) {
   const ratio = devicePixelRatio || 1;
   [canvas.width, canvas.height] = [WIDTH * ratio, HEIGHT * ratio];
@@ -14,6 +18,7 @@ export function paintSparkline(canvas, values, colour) {
   const known = values.filter((value) => value !== null);
   if (!known.length) return;
   const [low, high] = [Math.min(...known), Math.max(...known)];
+  /** @type {(value: number) => number} */
   const y = (value) =>
     high > low ? 2 + ((HEIGHT - 4) * (high - value)) / (high - low) : HEIGHT / 2;
   const pace = (WIDTH - 3) / Math.max(1, values.length - 1);

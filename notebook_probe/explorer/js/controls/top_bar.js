@@ -1,15 +1,28 @@
 /** The top bar: is it running, how far, how fast, what does watching cost, and the controls. */
 
-import { element, isGreyed, setAttribute, setGreyed, setHidden, setText } from "../dom.js";
+import { element, isGreyed, listener, setAttribute, setGreyed, setHidden, setText } from "../dom.js";
 import { dayAndTime, grouped, significant, timeLeft } from "../format.js";
 import { createFoldedWords } from "./folded_words.js";
 import { paintSparkline } from "./sparkline.js";
+
+/**
+ * @typedef {{
+ *   compare: Word,
+ *   knobs: Word,
+ *   probes: Word,
+ *   breaks: Word & { reason: HTMLElement },
+ *   look: HTMLElement,
+ *   dock: Word,
+ * }} TopBarParts
+ */
+/** @typedef {{ el: HTMLElement }} Word */
 
 const ENDED = ["finished", "failed"];
 const MOVING = ["waiting", "training", "paused"];
 const BLIND = "after the cell";
 
-export function createTopBar({ state, theme, link, compare, knobs, probes, breaks, look, dock, signal }) {
+/** @param {Pick<PanelParts, "root" | "state" | "theme" | "link" | "signal"> & TopBarParts} parts */
+export function createTopBar({ root, state, theme, link, compare, knobs, probes, breaks, look, dock, signal }) {
   const modules = element(
     "button",
     {
@@ -62,22 +75,32 @@ export function createTopBar({ state, theme, link, compare, knobs, probes, break
     controls,
     dock.el,
   );
+  /** @type {{ id: string, button: HTMLElement, refusedIn?: string } | null} */
   let asked = null;
 
-  const listen = (button, run) => button.addEventListener("click", run, { signal });
-  listen(modules, () => {
-    const open = el.parentElement.classList.toggle("nbp-tree-open");
+  const listen = listener(signal);
+  listen(modules, "click", () => {
+    const open = root.classList.toggle("nbp-tree-open");
     setAttribute(modules, "aria-expanded", open);
   });
-  for (const button of [pause, one, stop]) listen(button, () => ask(button));
+  for (const button of [pause, one, stop]) listen(button, "click", () => ask(button));
   for (const topic of ["status", "model", "silence", "theme", "saved", "history"]) state.on(topic, refresh);
   state.on("tickets", refreshAsked); // an answer has no time for the rest
 
+  /** @param {HTMLElement} button */
   function ask(button) {
     if (isGreyed(button)) return;
-    const action = button.getAttribute("data-action");
-    asked = { id: link.ask("control", { action }), button };
+    asked = { id: link.ask("control", { action: actionOf(button) }), button };
     button.classList.add("nbp-asked"); // seen at once, also when it acts at the next step
+  }
+
+  /**
+   * @param {HTMLElement} button
+   * @returns {ControlClick["action"]}
+   */
+  function actionOf(button) {
+    if (button === pause) return state.status.state === "paused" ? "resume" : "pause";
+    return button === one ? "step" : "stop";
   }
 
   function refresh() {
@@ -86,7 +109,7 @@ export function createTopBar({ state, theme, link, compare, knobs, probes, break
     const { branch: number, fork } = state.parts.history;
     setHidden(branch, number === 1);
     setText(branch, `branch ${number}`);
-    setAttribute(branch, "title", number === 1 ? null : `branch ${number}, from step ${grouped(fork)}`);
+    setAttribute(branch, "title", number === 1 ? null : `branch ${number}, from step ${grouped(fork ?? 0)}`);
     el.classList.toggle("nbp-stale", state.silent);
     el.classList.toggle("nbp-ended", ended && model.live);
     setAttribute(el, "data-state", state.silent ? "silent" : status.state);
@@ -106,9 +129,9 @@ export function createTopBar({ state, theme, link, compare, knobs, probes, break
     setHidden(controls, !model.live || ended);
     const paused = status.state === "paused";
     setText(pause, paused ? "Continue" : "Pause");
-    setAttribute(pause, "data-action", paused ? "resume" : "pause");
+    setAttribute(pause, "data-action", actionOf(pause));
     for (const button of [pause, one, stop]) {
-      setGreyed(button, status.can[button.getAttribute("data-action")] ?? "");
+      setGreyed(button, status.can[actionOf(button)] ?? "");
     }
     refreshAsked();
   }
@@ -116,11 +139,13 @@ export function createTopBar({ state, theme, link, compare, knobs, probes, break
   function refreshAsked() {
     const { status, model } = state;
     refreshRoute(status, model, ENDED.includes(status.state));
-    if (status.tickets.some((ticket) => ticket.id === asked?.id && ticket.state !== "queued")) {
+    const mine = status.tickets.find((ticket) => ticket.id === asked?.id);
+    if (asked && mine && mine.state !== "queued") {
       asked.button.classList.remove("nbp-asked");
     }
   }
 
+  /** @param {Status["scalar"]} last */
   function refreshScalar(last) {
     setHidden(scalar, !last);
     setHidden(spark, !last);
@@ -129,10 +154,14 @@ export function createTopBar({ state, theme, link, compare, knobs, probes, break
     paintSparkline(spark, last[2], theme.read().brand);
   }
 
-  /** @param {Status} status */
+  /**
+   * @param {Status} status
+   * @param {PanelModel} model
+   * @param {boolean} ended
+   */
   function refreshRoute(status, model, ended) {
     const mine = status.tickets.find((ticket) => ticket.id === asked?.id);
-    if (mine?.state === "refused") asked.refusedIn ??= status.state;
+    if (asked && mine?.state === "refused") asked.refusedIn ??= status.state;
     const mended = asked?.refusedIn && asked.refusedIn !== status.state;
     const refusal = mine?.state === "refused" && !mended ? mine.text : "";
     setText(route, routeText(status, model, ended, refusal));
@@ -143,7 +172,12 @@ export function createTopBar({ state, theme, link, compare, knobs, probes, break
     setAttribute(route, "title", title);
   }
 
-  /** @param {Status} status */
+  /**
+   * @param {Status} status
+   * @param {PanelModel} model
+   * @param {boolean} ended
+   * @param {string} refusal
+   */
   function routeText(status, model, ended, refusal) {
     if (state.parts.saved) return "";
     if (!model.live) return "opened record";
@@ -156,7 +190,11 @@ export function createTopBar({ state, theme, link, compare, knobs, probes, break
   return { el, probes, pausing, pause: () => pause.click(), step: () => one.click() };
 }
 
-/** Under the state: which way a click takes while a cell runs. */
+/**
+ * Under the state: which way a click takes while a cell runs.
+ * @param {Status} status
+ * @param {PanelModel} model
+ */
 function howClicksAct({ route }, { live }) {
   if (!live || !route) return "";
   if (route === BLIND)
@@ -164,7 +202,10 @@ function howClicksAct({ route }, { live }) {
   return `Clicks are answered while a cell runs (by ${route})`;
 }
 
-/** Behind the step: " of 1 875 · epoch 2 · 3 min left", as far as it is known. */
+/**
+ * Behind the step: " of 1 875 · epoch 2 · 3 min left", as far as it is known.
+ * @param {Status} status
+ */
 function howFar({ end_step, epoch, seconds_left }) {
   const parts = [
     epoch < 0 ? "" : `epoch ${grouped(epoch)}`,
@@ -174,7 +215,10 @@ function howFar({ end_step, epoch, seconds_left }) {
   return [of, ...parts.filter(Boolean)].join(" · ");
 }
 
-/** @param {string} text */
+/**
+ * @param {ControlClick["action"]} action
+ * @param {string} text
+ */
 function controlButton(action, text) {
   return element("button", { type: "button", "data-action": action }, text);
 }

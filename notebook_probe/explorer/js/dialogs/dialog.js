@@ -2,6 +2,16 @@
 
 import { element, setAttribute } from "../dom.js";
 
+/**
+ * @typedef {{
+ *   anchor: HTMLElement,
+ *   box: HTMLElement,
+ *   inside: HTMLElement,
+ *   caret: HTMLElement,
+ *   closed?: () => void,
+ * }} OpenDialog
+ */
+
 const GAP = 9; // between the anchor and the box: the caret
 const MARGIN = 8; // of the box to the edges of the panel
 const FOCUSABLE = "button, input, select, textarea, a[href], [tabindex]";
@@ -13,14 +23,14 @@ const FOCUSABLE = "button, input, select, textarea, a[href], [tabindex]";
  * @param {Pick<PanelParts, "root" | "signal">} parts
  */
 export function createDialogs({ root, signal }) {
-  /** @type {{ anchor: Element, box: HTMLElement, inside: Element, caret: HTMLElement, closed?: () => void } | null} */
+  /** @type {OpenDialog | null} */
   let current = null;
   const observer = new ResizeObserver(() => current && place(current));
   observer.observe(root);
   signal.addEventListener("abort", () => observer.disconnect());
   document.addEventListener("pointerdown", pressedOutside, { signal });
 
-  /** @param {{ anchor: Element, label: string, content: Node, closed?: () => void }} options */
+  /** @param {{ anchor: HTMLElement, label: string, content: Node, closed?: () => void }} options */
   function open({ anchor, label, content, closed }) {
     const again = current?.anchor === anchor;
     close();
@@ -54,7 +64,10 @@ export function createDialogs({ root, signal }) {
     closed?.();
   }
 
-  /** Below its anchor where there is room, else above; never across the edge of the panel. */
+  /**
+   * Below its anchor where there is room, else above; never across the edge of the panel.
+   * @param {OpenDialog} dialog
+   */
   function place({ anchor, box, inside, caret }) {
     const [room, at] = [root.getBoundingClientRect(), anchor.getBoundingClientRect()];
     const below = room.bottom - at.bottom - GAP - MARGIN;
@@ -72,11 +85,13 @@ export function createDialogs({ root, signal }) {
     caret.style.left = `${middle - left}px`;
   }
 
+  /** @param {PointerEvent} event */
   function pressedOutside(event) {
     const path = event.composedPath();
     if (current && !path.includes(current.box) && !path.includes(current.anchor)) close();
   }
 
+  /** @param {KeyboardEvent} event */
   function pressed(event) {
     if (event.key === "Escape") close();
     else if (event.key !== "Tab" || !turned(event.shiftKey)) return;
@@ -84,16 +99,22 @@ export function createDialogs({ root, signal }) {
     event.stopPropagation();
   }
 
-  /** From the last to the first, and back; elsewhere the browser's own order holds. */
+  /**
+   * From the last to the first, and back; elsewhere the browser's own order holds.
+   * @param {boolean} backwards
+   */
   function turned(backwards) {
-    const nodes = focusable(current.box);
+    const nodes = current ? focusable(current.box) : [];
     const [from, to] = backwards ? [nodes[0], nodes.at(-1)] : [nodes.at(-1), nodes[0]];
-    const leaves = !nodes.length || from.matches(":focus");
+    const leaves = !from || from.matches(":focus");
     if (leaves) to?.focus();
     return leaves;
   }
 
-  return { open, close, follow: () => current && place(current), isOpenAt: (anchor) => current?.anchor === anchor };
+  /** @param {Element} anchor */
+  const isOpenAt = (anchor) => current?.anchor === anchor;
+
+  return { open, close, follow: () => current && place(current), isOpenAt };
 }
 
 /** @param {HTMLElement} box */

@@ -10,6 +10,7 @@ import { element, setAttribute, setHidden } from "../dom.js";
  */
 export function createDrawer({ signal }) {
   const el = element("section", { class: "nbp-drawer", tabindex: "-1", hidden: "" });
+  /** @type {{ anchor: HTMLElement, closed?: () => void } | null} */
   let current = null; // { anchor, closed }
   el.addEventListener("keydown", pressed, { signal });
 
@@ -38,6 +39,7 @@ export function createDrawer({ signal }) {
     closed?.();
   }
 
+  /** @param {KeyboardEvent} event */
   function pressed(event) {
     if (event.key !== "Escape" || event.defaultPrevented) return;
     close();
@@ -45,5 +47,8 @@ export function createDrawer({ signal }) {
     event.stopPropagation();
   }
 
-  return { el, open, close, isOpenAt: (anchor) => current?.anchor === anchor };
+  /** @param {Element} anchor */
+  const isOpenAt = (anchor) => current?.anchor === anchor;
+
+  return { el, open, close, isOpenAt };
 }

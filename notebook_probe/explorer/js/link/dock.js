@@ -3,12 +3,14 @@
  * JupyterLab's main area, elsewhere this one pinned to the window.
  */
 
+/** @type {Map<string, { node: Element, close: () => void }>} */
 const docked = new Map(); // id of a widget -> { node, close } of the place where a view of it stands beside
 const changes = new EventTarget(); // all views of a widget share this module
 
 const FRAMED = "This front end shows each output in a separate frame, which a panel cannot leave";
 const BLIND = "after the cell"; // a new view could not ask for anything before the cell ends
 
+/** @param {{ model: WidgetView } & Pick<PanelParts, "root" | "state" | "signal">} parts */
 export function createDock({ model, root, state, signal }) {
   const isDocked = () => docked.get(id())?.node.contains(root) ?? false;
   const isPinned = () => root.classList.contains("nbp-pinned");
@@ -27,8 +29,10 @@ export function createDock({ model, root, state, signal }) {
     const manager = model.widget_manager;
     const notebook = root.closest(".jp-NotebookPanel");
     if (!manager?.context?.addSibling || !notebook) return false;
+    const { context } = manager;
     const view = await manager.create_view(await manager.get_model(id()));
     const panel = view.luminoWidget;
+    /** @type {LuminoClass} */
     const Widget = Object.getPrototypeOf(panel.constructor); // Lumino's own, which no module gives us
     const box = new Widget(); // the manager lays out the panel's node, the front end that of the box
     box.addClass("nbp-docked");
@@ -38,7 +42,7 @@ export function createDock({ model, root, state, signal }) {
     box.onCloseRequest = () => view.remove();
     panel.disposed.connect(() => box.dispose()); // its model may be closed, too
     box.disposed.connect(() => tell(id(), null));
-    manager.context.addSibling(box, { ref: notebook.id, mode: "split-right" });
+    context.addSibling?.(box, { ref: notebook.id, mode: "split-right" });
     if (box.isAttached) {
       Widget.attach(panel, box.node);
       tell(id(), { node: box.node, close: () => view.remove() });
@@ -74,13 +78,18 @@ export function createDock({ model, root, state, signal }) {
     },
     /** Beside the notebook, or back into it. */
     async toggle() {
+      const beside = docked.get(id());
       if (isPinned()) unpin();
-      else if (docked.has(id())) docked.get(id()).close();
+      else if (beside) beside.close();
       else await dock();
     },
   };
 }
 
+/**
+ * @param {string} id
+ * @param {{ node: Element, close: () => void } | null} place
+ */
 function tell(id, place) {
   if (place) docked.set(id, place);
   else docked.delete(id);

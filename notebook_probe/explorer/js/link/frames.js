@@ -1,21 +1,26 @@
 /** Binary frames from the kernel as typed arrays. */
 
+const NOTHING = new Uint8Array(0);
+
 /**
  * `{ message, buffers }` of a frame as it was drawn: what was sent, or of what was left out what the
  * frame `base` has; null where that is not `last`, the last one that arrived.
- * @param {SentFrame} sent
+ * @template {LinesFrame | HeatFrame | VectorsFrame} Frame
+ * @param {SentFrame<Frame>} sent
  * @param {Buffers} buffers
- * @param {WholeFrame | null} last
- * @returns {WholeFrame | null}
+ * @param {WholeFrame<Frame> | null} last
+ * @returns {WholeFrame<Frame> | null}
  */
 export function wholeFrame({ base, kept, ...said }, buffers, last) {
-  if (base === undefined) return { message: said, buffers };
+  // What is left of a frame and its base is the frame, which generics cannot say.
+  const news = /** @type {Frame} */ (said);
+  if (base === undefined || kept === undefined) return { message: news, buffers };
   if (last?.message.seq !== base) return null;
-  const message = { ...last.message, ...said };
+  const message = { ...last.message, ...news };
   const tails = bytesOf(buffers[0]);
   let at = 0; // in `tails`
   const whole = message.layout.map((groups, place) => {
-    const known = last.buffers[place] && bytesOf(last.buffers[place]);
+    const known = bytesOf(last.buffers[place] ?? NOTHING);
     const bytes = new Uint8Array(groups.reduce((sum, [count, size]) => sum + count * size, 0));
     let [to, from] = [0, 0];
     groups.forEach(([count, size], group) => {
@@ -103,7 +108,8 @@ export function decodeVectors(message, buffers) {
 
 /**
  * Whole numbers of one, two or four bytes, as many as there are; none of an empty buffer.
- * @param {ArrayBufferView} view
+ * @param {ArrayBufferView<ArrayBuffer>} view
+ * @param {number} count
  */
 function countsOf(view, count) {
   const bytes = bytesOf(view).slice();
@@ -111,19 +117,19 @@ function countsOf(view, count) {
   return bytes.length === 4 * count ? new Uint32Array(bytes.buffer) : bytes;
 }
 
-/** @param {ArrayBufferView} view */
+/** @param {ArrayBufferView<ArrayBuffer>} view */
 export function stepsOf(view) {
   return new Int32Array(bytesOf(view).slice().buffer);
 }
 
-/** @param {ArrayBufferView} view */
+/** @param {ArrayBufferView<ArrayBuffer>} view */
 function bytesOf(view) {
   return new Uint8Array(view.buffer, view.byteOffset, view.byteLength);
 }
 
 /**
  * A buffer may start anywhere in its message, float32 only at a multiple of four.
- * @param {ArrayBufferView} view
+ * @param {ArrayBufferView<ArrayBuffer>} view
  */
 function floatsOf(view) {
   if (view.byteOffset % 4 === 0)

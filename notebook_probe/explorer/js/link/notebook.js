@@ -5,19 +5,24 @@ import { openPackage } from "./saved/loader.js";
 const STATES = "application/vnd.jupyter.widget-state+json";
 const VIEW = "application/vnd.jupyter.widget-view+json";
 
+const PLAIN = ["string", "number", "boolean"];
+
 const SAVED_STYLE = `.nbp-saved > img { max-width: 100%; }
 .jp-OutputArea-child:has(.nbp-saved) + .jp-OutputArea-child { display: none; }
 .jp-OutputArea-child:has(.nbp-saved) + * + .jp-OutputArea-child:has(.nbp-handed-on) { display: none; }`;
 
-/** Draws what is kept of the widget: the panel without its kernel, else its picture. */
+/**
+ * Draws what is kept of the widget: the panel without its kernel, else its picture.
+ * @param {{ model: WidgetView, el: HTMLElement }} widget
+ */
 async function renderSaved({ model, el }) {
   el.classList.add("nbp-saved");
   try {
-    return await openPackage(model.get("_saved"), el);
+    return await openPackage(model.get?.("_saved") ?? "", el);
   } catch {
     const image = document.createElement("img");
     image.alt = "The last picture of the panel; its kernel has gone";
-    image.src = "data:image/png;base64," + model.get("_picture");
+    image.src = "data:image/png;base64," + model.get?.("_picture");
     el.replaceChildren(image);
     return undefined;
   }
@@ -28,10 +33,11 @@ const SAVED_VIEW = `${openPackage}\n${renderSaved}\nexport default { render: ren
 
 /**
  * Keep what is new, as long as the panel is shown; the newest view does it for all.
+ * @param {WidgetView} model
  * @param {AbortSignal} signal
  */
 export function keepInNotebook(model, signal) {
-  const keep = () => kept(model, signal).catch(() => {}); // not JupyterLab: its outputs are kept
+  const keep = () => kept(model, signal).catch(() => {}); // a front end that has less of it keeps its outputs
   for (const name of ["_picture", "_saved"]) {
     model.on(`change:${name}`, keep);
     signal.addEventListener("abort", () => model.off(`change:${name}`, keep));
@@ -40,17 +46,25 @@ export function keepInNotebook(model, signal) {
   keep();
 }
 
-/** Whether it was read from a notebook, with all its traits, and nobody in the kernel knows it. */
+/**
+ * Whether it was read from a notebook, with all its traits, and nobody in the kernel knows it.
+ * @param {WidgetView} model
+ */
 export async function isLeftAlone(model) {
   if (!model.get?.("_saved") || !model.widget_manager) return false;
-  const own = await model.widget_manager.get_model(model.get("_own_id"));
+  const own = await model.widget_manager.get_model(model.get("_own_id") ?? "");
   return own.comm_live === false;
 }
 
-/** @param {AbortSignal} signal */
+/**
+ * @param {WidgetView} model
+ * @param {AbortSignal} signal
+ */
 async function kept(model, signal) {
-  const notebook = model.widget_manager.context.model;
-  const own = await model.widget_manager.get_model(model.get("_own_id"));
+  const manager = model.widget_manager;
+  if (!manager?.context || !model.get) return; // not JupyterLab: its outputs are kept
+  const notebook = manager.context.model;
+  const own = await manager.get_model(model.get("_own_id") ?? "");
   const shown = shownIn(notebook);
   if (signal.aborted || !model.get("_picture") || !shown.has(own.model_id)) return;
   const before = notebook.getMetadata("widgets") ?? {};
@@ -66,29 +80,42 @@ async function kept(model, signal) {
   notebook.setMetadata("widgets", { ...before, [STATES]: states });
 }
 
-/** Ids of the widgets that stand in outputs. */
+/**
+ * Ids of the widgets that stand in outputs.
+ * @param {NotebookModel} notebook
+ */
 function shownIn(notebook) {
+  /** @type {Set<string | undefined>} */
   const ids = new Set();
   for (const { outputs } of notebook.cells) {
-    for (let k = 0; k < (outputs?.length ?? 0); k++) ids.add(outputs.get(k).data[VIEW]?.model_id);
+    if (!outputs) continue;
+    for (let k = 0; k < outputs.length; k++) ids.add(outputs.get(k).data[VIEW]?.model_id);
   }
   return ids;
 }
 
-/** The states that are there already, but for panels that are shown no more, and their layouts. */
+/**
+ * The states that are there already, but for panels that are shown no more, and their layouts.
+ * @param {Record<string, WidgetState>} states
+ * @param {Set<string | undefined>} shown
+ */
 function withoutGone(states, shown) {
-  const isGone = ([id, { state }]) => "_picture" in state && !shown.has(id);
-  const gone = Object.entries(states).filter(isGone);
+  const gone = Object.entries(states).filter(([id, { state }]) => "_picture" in state && !shown.has(id));
   const ids = new Set(gone.flatMap(([id, { state }]) => [id, state.layout?.slice("IPY_MODEL_".length)]));
   return Object.fromEntries(Object.entries(states).filter(([id]) => !ids.has(id)));
 }
 
+/**
+ * @param {OwnWidget} widget
+ * @param {Record<string, unknown>} changed
+ * @returns {WidgetState}
+ */
 function stateOf({ attributes }, changed) {
-  const isPlain = ([, value]) => ["string", "number", "boolean"].includes(typeof value);
+  const plain = Object.entries(attributes).filter(([, value]) => PLAIN.includes(typeof value));
   return {
     model_name: attributes._model_name,
     model_module: attributes._model_module,
     model_module_version: attributes._model_module_version,
-    state: { ...Object.fromEntries(Object.entries(attributes).filter(isPlain)), ...changed },
+    state: { ...Object.fromEntries(plain), ...changed },
   };
 }

@@ -4,19 +4,25 @@ import { throttled } from "../dom.js";
 import { EMPTY_SELECTION, hasSeries } from "../state.js";
 
 const PATIENCE_MS = 1000;
+const NAMES = /** @type {Array<keyof PanelSelection>} */ (Object.keys(EMPTY_SELECTION));
 
 /**
  * `change(patch)` for clicks here, `receive(message)` for what the kernel says.
  * @param {PanelState} state
+ * @param {KernelLink["send"]} send
  * @param {AbortSignal} signal
  */
 export function createSelection(state, send, signal) {
   let waiting = 0;
+  /** @type {PanelSelection | null} */
   let late = null;
   signal.addEventListener("abort", () => clearTimeout(waiting));
   const sendSoon = throttled(100, () => send("selection", state.selection), signal);
 
-  /** @param {PanelSelection} selection */
+  /**
+   * @param {PanelSelection} selection
+   * @param {() => void} [meanwhile]
+   */
   function adopt(selection, meanwhile = () => {}) {
     state.selection = selection;
     meanwhile();
@@ -31,6 +37,7 @@ export function createSelection(state, send, signal) {
     late = null;
   }
 
+  /** @param {Partial<PanelSelection>} patch */
   function change(patch) {
     late = null;
     clearTimeout(waiting);
@@ -40,9 +47,10 @@ export function createSelection(state, send, signal) {
 
   return {
     change,
+    /** @param {SelectionMessage} message */
     receive(message) {
-      const fields = Object.keys(EMPTY_SELECTION).map((name) => [name, message[name]]);
-      const selection = Object.fromEntries(fields);
+      const fields = NAMES.map((name) => [name, message[name]]);
+      const selection = /** @type {PanelSelection} */ (Object.fromEntries(fields));
       if (!waiting) {
         adopt(selection);
       } else {
@@ -50,10 +58,18 @@ export function createSelection(state, send, signal) {
         if (!late) settle();
       }
     },
+    /**
+     * @param {string} module
+     * @param {string} quantity
+     */
     add(module, quantity) {
       if (hasSeries(state.selection, module, quantity)) return;
       change({ series: [...state.selection.series, [module, quantity]] });
     },
+    /**
+     * @param {string} module
+     * @param {string} quantity
+     */
     remove(module, quantity) {
       const rest = state.selection.series.filter(([m, q]) => m !== module || q !== quantity);
       change({ series: rest });
@@ -61,8 +77,10 @@ export function createSelection(state, send, signal) {
   };
 }
 
+/**
+ * @param {PanelSelection} one
+ * @param {PanelSelection} other
+ */
 function sameSelection(one, other) {
-  return Object.keys(EMPTY_SELECTION).every(
-    (name) => JSON.stringify(one[name]) === JSON.stringify(other[name]),
-  );
+  return NAMES.every((name) => JSON.stringify(one[name]) === JSON.stringify(other[name]));
 }

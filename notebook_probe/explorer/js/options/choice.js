@@ -2,7 +2,33 @@
 
 import { element, setAttribute, setText } from "../dom.js";
 
-/** `options` are `[value, text, sentence]`; `choose(value)` is called by a click or an arrow key. */
+/** @typedef {Record<string, number>} ChoiceKeys */
+
+/** @type {Record<string, number>} */
+const MOVES = { ArrowRight: 1, ArrowDown: 1, ArrowLeft: -1, ArrowUp: -1 };
+
+/** @typedef {{ label: string, role: string, signal: AbortSignal }} ChoiceParts */
+
+/**
+ * One field as a change of what has it.
+ * @template Of
+ * @template {keyof Of} Field
+ * @param {Field} field
+ * @param {Of[Field]} value
+ * @returns {Partial<Of>}
+ */
+export function patchOf(field, value) {
+  /** @type {Partial<Of>} */
+  const patch = {};
+  patch[field] = value;
+  return patch;
+}
+
+/**
+ * `options` are `[value, text, sentence]`; `choose(value)` is called by a click or an arrow key.
+ * @template Value
+ * @param {ChoiceParts & { options: Array<[Value, string, string]>, choose: (value: Value) => void }} parts
+ */
 export function createChoice({ label, role, options, choose, signal }) {
   const buttons = options.map(([value, text]) =>
     element(
@@ -29,8 +55,9 @@ export function createChoice({ label, role, options, choose, signal }) {
   });
   group.addEventListener("keydown", moved, { signal });
 
+  /** @param {KeyboardEvent} event */
   function moved(event) {
-    const by = { ArrowRight: 1, ArrowDown: 1, ArrowLeft: -1, ArrowUp: -1 }[event.key];
+    const by = MOVES[event.key];
     if (!by) return;
     const from = buttons.findIndex((button) => button.matches(":focus"));
     const at = (from + by + buttons.length) % buttons.length;
@@ -42,7 +69,11 @@ export function createChoice({ label, role, options, choose, signal }) {
 
   return {
     el,
-    /** `extra` is added to the sentence. */
+    /**
+     * `extra` is added to the sentence.
+     * @param {Value} value
+     * @param {string} [extra]
+     */
     show(value, extra = "") {
       const at = options.findIndex(([one]) => one === value);
       buttons.forEach((button, k) => {

@@ -8,10 +8,16 @@ const CHROME_PX = 54; // swatch, padding and the cross of a chip
 const GAP_PX = 6;
 const REST_PX = 48; // "+12"
 
-/** For names of so many letters in `room` pixels: `{ letters }` of each chip that has a place. */
+/**
+ * For names of so many letters in `room` pixels: `{ letters }` of each chip that has a place.
+ * @param {number[]} lengths
+ * @param {number} room
+ */
 export function fitChips(lengths, room) {
   const wanted = lengths.map((n) => Math.min(n, MOST_LETTERS));
+  /** @type {(letters: number) => number} */
   const width = (letters) => CHROME_PX + GAP_PX + letters * LETTER_PX;
+  /** @type {(most: number, n: number) => number} */
   const total = (most, n) =>
     wanted.slice(0, n).reduce((sum, letters) => sum + width(Math.min(letters, most)), 0);
   let n = lengths.length;

@@ -6,6 +6,8 @@ import { rgbOf, seriesColour, seriesDash } from "../plots/colour.js";
 import { fitChips } from "./fitted_chips.js";
 import { createPopover } from "../controls/popover.js";
 
+/** @typedef {{ module: string, quantity: string, name: string }} NamedSeries */
+
 /** @param {Pick<PanelParts, "state" | "selection" | "theme" | "signal">} parts */
 export function createSeriesChips({ state, selection, theme, signal }) {
   const chips = element("span", { class: "nbp-chips", role: "group", "aria-label": "Series drawn" });
@@ -22,9 +24,10 @@ export function createSeriesChips({ state, selection, theme, signal }) {
   chips.addEventListener("click", removed, { signal });
   for (const topic of ["lines", "theme"]) state.on(topic, colour);
 
+  /** @param {MouseEvent} event */
   function removed(event) {
-    const chip = event.target.closest(".nbp-remove")?.parentElement;
-    if (chip) selection.remove(chip.dataset.module, chip.dataset.quantity);
+    const { module, quantity } = event.target.closest(".nbp-remove")?.parentElement?.dataset ?? {};
+    if (module !== undefined && quantity !== undefined) selection.remove(module, quantity);
   }
 
   function named() {
@@ -46,7 +49,10 @@ export function createSeriesChips({ state, selection, theme, signal }) {
       }));
   }
 
-  /** In so many pixels. */
+  /**
+   * In so many pixels.
+   * @param {number} room
+   */
   function fill(room) {
     const all = named();
     const { letters } = fitChips(
@@ -80,6 +86,10 @@ export function createSeriesChips({ state, selection, theme, signal }) {
   return { el: chips, rest: rest.el, fill };
 }
 
+/**
+ * @param {NamedSeries} series
+ * @param {number} letters
+ */
 function seriesChip({ module, quantity, name }, letters) {
   const remove = element(
     "button",

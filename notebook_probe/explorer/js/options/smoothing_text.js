@@ -10,7 +10,7 @@ export function smoothingText({ selection: { smooth }, lines }) {
   if (!smooth) return "Every value as it was recorded.";
   const of = `The running average of about ${significant(1 / (1 - smooth), 2)} recorded values.`;
   const drawn = (lines?.series ?? []).map((one) => one.weight).filter((one) => one < smooth);
-  if (!drawn.length || lines.smooth !== smooth) return of;
+  if (!drawn.length || lines?.smooth !== smooth) return of;
   const least = significant(Math.min(...drawn), 2);
   return `${of} Held at ${least} where few are recorded: a tenth of them at most.`;
 }

@@ -2,7 +2,14 @@
 
 import { element, setText } from "../dom.js";
 
-/** `lines` are the lines of its dialog, each with an `el`; `show(words)` says what is not plain. */
+/**
+ * `lines` are the lines of its dialog, each with an `el`; `show(words)` says what is not plain.
+ * @param {Pick<PanelParts, "dialogs" | "signal"> & {
+ *   label: string,
+ *   role: string,
+ *   lines: Array<{ el: HTMLElement }>,
+ * }} parts
+ */
 export function createViewWord({ dialogs, label, role, lines, signal }) {
   const words = element("span");
   const el = element(
@@ -20,5 +27,8 @@ export function createViewWord({ dialogs, label, role, lines, signal }) {
   );
   const content = element("div", { class: "nbp-view-options" }, ...lines.map((line) => line.el));
   el.addEventListener("click", () => dialogs.open({ anchor: el, label, content }), { signal });
-  return { el, show: (said) => setText(words, said.filter(Boolean).join(" · ") || "plain") };
+  /** @param {Array<string | false>} said */
+  const show = (said) => setText(words, said.filter(Boolean).join(" · ") || "plain");
+
+  return { el, show };
 }

@@ -14,7 +14,10 @@ export function createTicket({ state }) {
   /** @type {((outcome: string) => void) | null} */
   let settled = null;
 
-  /** @param {string} text */
+  /**
+   * @param {string} outcome
+   * @param {string} text
+   */
   function say(outcome, text) {
     setAttribute(el, "data-state", outcome);
     setText(el, text);
@@ -32,7 +35,10 @@ export function createTicket({ state }) {
     return end("applied", `✓ ${queued}, applied at step ${grouped(last.applied_step)}`);
   }
 
-  /** @param {string} text */
+  /**
+   * @param {string} outcome
+   * @param {string} text
+   */
   function end(outcome, text) {
     say(outcome, text);
     const told = settled;

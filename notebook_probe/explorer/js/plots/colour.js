@@ -1,5 +1,7 @@
 /** Colours that colour-blind readers can distinguish, on light and on dark ground. */
 
+import { penOf } from "../dom.js";
+import { valueOr } from "../maps.js";
 import { contrast, luminance } from "./contrast.js";
 
 const OKABE_ITO = ["#0072b2", "#d55e00", "#009e73", "#cc79a7", "#e69f00", "#56b4e9", "#f0e442"];
@@ -14,7 +16,10 @@ const VIRIDIS =
 /** Not a number or infinite: a red that viridis does not contain. */
 export const NOT_FINITE_COLOUR = "#ff2a55";
 
-/** 0…1 -> [r, g, b] */
+/**
+ * 0…1 -> [r, g, b]
+ * @param {number} share
+ */
 export function viridis(share) {
   const place = Math.min(Math.max(share, 0), 1) * 32;
   const at = Math.min(31, Math.floor(place));
@@ -22,20 +27,32 @@ export function viridis(share) {
   return low.map((channel, k) => Math.round(channel + (high[k] - channel) * (place - at)));
 }
 
+/** @param {number[]} rgb */
 export function opaquePixel([red, green, blue]) {
   return (0xff000000 | (blue << 16) | (green << 8) | red) >>> 0;
 }
 
-/** Line colour and dash bound to a series for good, at least `ratio` to 1 against the ground. */
+/**
+ * Line colour and dash bound to a series for good, at least `ratio` to 1 against the ground.
+ * @param {number} index
+ * @param {number[]} ground
+ * @param {number} [ratio]
+ */
 export function seriesColour(index, ground, ratio = 3) {
   return cssColour(contrasting(rgbOf(OKABE_ITO[index % OKABE_ITO.length]), ground, ratio));
 }
 
+/** @param {number} index */
 export function seriesDash(index) {
   return DASHES[Math.floor(index / OKABE_ITO.length) % DASHES.length];
 }
 
-/** Move a colour towards black or white until it stands out from the ground. */
+/**
+ * Move a colour towards black or white until it stands out from the ground.
+ * @param {number[]} rgb
+ * @param {number[]} ground
+ * @param {number} ratio
+ */
 function contrasting(rgb, ground, ratio) {
   const target = luminance(ground) > 0.4 ? 0 : 255;
   for (let share = 0; share < 1; share += 0.04) {
@@ -45,23 +62,29 @@ function contrasting(rgb, ground, ratio) {
   return [target, target, target];
 }
 
-/** Any CSS colour -> [r, g, b]; the browser's own parser, remembered. */
+/**
+ * Any CSS colour -> [r, g, b]; the browser's own parser, remembered.
+ * @param {string} css
+ * @returns {number[]}
+ */
 export function rgbOf(css) {
-  if (!knownColours.has(css)) {
-    const context = document.createElement("canvas").getContext("2d", { willReadFrequently: true });
+  return valueOr(knownColours, css, () => {
+    const context = penOf(document.createElement("canvas"), { willReadFrequently: true });
     context.fillStyle = css;
     context.fillRect(0, 0, 1, 1);
-    knownColours.set(css, [...context.getImageData(0, 0, 1, 1).data.slice(0, 3)]);
-  }
-  return knownColours.get(css);
+    return [...context.getImageData(0, 0, 1, 1).data.slice(0, 3)];
+  });
 }
 
+/** @type {Map<string, number[]>} */
 const knownColours = new Map();
 
+/** @param {number[]} rgb */
 function cssColour(rgb) {
   return `rgb(${rgb.join(" ")})`;
 }
 
+/** @param {number} sample */
 function viridisSample(sample) {
   return [0, 2, 4].map((k) => parseInt(VIRIDIS.slice(sample * 6 + k, sample * 6 + k + 2), 16));
 }

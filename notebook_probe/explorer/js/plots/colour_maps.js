@@ -1,5 +1,6 @@
 /** What a colour says: a size, a share of a whole, or one of two directions. */
 
+import { valueOr } from "../maps.js";
 import { opaquePixel, viridis } from "./colour.js";
 import { luminance } from "./contrast.js";
 
@@ -13,19 +14,28 @@ const ORANGES = {
   dark: ["#7a3a10", "#e0782a", "#ffd3ab"],
 };
 
+/** @type {Map<string, ColourMap>} */
 const made = new Map();
 
-/** `{ at(share) -> [r, g, b], pixels, hasGround }` of "value", "share" or "sign", on a ground [r, g, b]. */
+/**
+ * `{ at(share) -> [r, g, b], pixels, hasGround }` of "value", "share" or "sign", on a ground [r, g, b].
+ * @param {string} name
+ * @param {number[]} ground
+ */
 export function colourMap(name, ground) {
   const key = `${name} ${ground}`;
-  if (!made.has(key)) {
+  return valueOr(made, key, () => {
     const at = mapped(name, ground);
     const pixels = Uint32Array.from({ length: 256 }, (_, i) => opaquePixel(at(i / 255)));
-    made.set(key, { at, pixels, hasGround: name !== "value" });
-  }
-  return made.get(key);
+    return { at, pixels, hasGround: name !== "value" };
+  });
 }
 
+/**
+ * @param {string} name
+ * @param {number[]} ground
+ * @returns {ColourMap["at"]}
+ */
 function mapped(name, ground) {
   const side = luminance(ground) > 0.4 ? "light" : "dark";
   const blues = [ground, ...BLUES[side].map(channels)];
@@ -37,12 +47,17 @@ function mapped(name, ground) {
   return viridis;
 }
 
+/**
+ * @param {number[][]} stops
+ * @param {number} share
+ */
 function between(stops, share) {
   const place = Math.min(Math.max(share, 0), 1) * (stops.length - 1);
   const at = Math.min(stops.length - 2, Math.floor(place));
   return stops[at].map((low, k) => Math.round(low + (stops[at + 1][k] - low) * (place - at)));
 }
 
+/** @param {string} hex */
 function channels(hex) {
   return [1, 3, 5].map((k) => parseInt(hex.slice(k, k + 2), 16));
 }

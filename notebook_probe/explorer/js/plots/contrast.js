@@ -1,12 +1,19 @@
 /** How well two colours stand out from each other, by the formulas of WCAG 2. */
 
-/** Contrast ratio of two [r, g, b], from 1 to 21. */
+/**
+ * Contrast ratio of two [r, g, b], from 1 to 21.
+ * @param {number[]} one
+ * @param {number[]} other
+ */
 export function contrast(one, other) {
   const [dark, light] = [luminance(one), luminance(other)].sort((a, b) => a - b);
   return (light + 0.05) / (dark + 0.05);
 }
 
-/** Relative luminance of [r, g, b], from 0 to 1. */
+/**
+ * Relative luminance of [r, g, b], from 0 to 1.
+ * @param {number[]} rgb
+ */
 export function luminance(rgb) {
   const [red, green, blue] = rgb.map((channel) => {
     const share = channel / 255;

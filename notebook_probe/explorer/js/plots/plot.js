@@ -2,9 +2,22 @@
 
 import { element, penOf, setAttribute, setHidden, setText } from "../dom.js";
 
+/** @typedef {(context: CanvasRenderingContext2D, width: number, height: number) => void} PaintPlot */
+/**
+ * @typedef {Pick<PanelParts, "fail" | "signal"> & {
+ *   className: string,
+ *   label: string,
+ *   paint: PaintPlot,
+ *   resized: (width: number) => void,
+ * }} PlotOptions
+ */
+
 const KEPT_TIMES = 31;
 
-/** `paint(context, width, height)` in CSS pixels; `request()` asks for the next frame. */
+/**
+ * `paint(context, width, height)` in CSS pixels; `request()` asks for the next frame.
+ * @param {PlotOptions} parts
+ */
 export function createPlot({ className, label, paint, resized, fail, signal }) {
   const canvas = element("canvas", {
     class: className,
@@ -19,6 +32,7 @@ export function createPlot({ className, label, paint, resized, fail, signal }) {
   const note = element("div", { class: "nbp-note", hidden: "" });
   const el = element("div", { class: "nbp-plot" }, canvas, band, cursor, pin, note, tip);
   const context = penOf(canvas);
+  /** @type {number[]} */
   const times = [];
   let pending = 0;
   const size = { width: 0, height: 0 };
@@ -59,14 +73,29 @@ export function createPlot({ className, label, paint, resized, fail, signal }) {
   return { el, canvas, cursor, pin, band, note, tip, size, request };
 }
 
+/** @param {number[]} values */
 function median(values) {
   const sorted = [...values].sort((a, b) => a - b);
   return sorted[sorted.length >> 1] ?? 0;
 }
 
 /**
+ * Neither the dashed line nor a tip.
+ * @param {Plot} plot
+ */
+export function hideCursor(plot) {
+  setHidden(plot.cursor, true);
+  hideTip(plot);
+}
+
+/**
  * The dashed line at a step, or nothing where it lies outside the axis.
  * @param {Plot} plot
+ * @param {number} x
+ * @param {number} left
+ * @param {number} right
+ * @param {number} top
+ * @param {number} bottom
  */
 export function placeCursor(plot, x, left, right, top, bottom) {
   const outside = !(x >= left - 0.5 && x <= right + 0.5);
@@ -79,6 +108,7 @@ export function placeCursor(plot, x, left, right, top, bottom) {
 /**
  * Where the axes of a canvas lie and which steps they span, for tests and tools.
  * @param {HTMLCanvasElement} canvas
+ * @param {Box} box
  * @param {Axis} axis
  */
 export function describeAxes(canvas, { left, top, right, bottom }, axis) {
@@ -105,6 +135,8 @@ export function hideTip(plot) {
 /**
  * A dot on the point that the tip speaks of.
  * @param {Plot} plot
+ * @param {number} x
+ * @param {number} y
  */
 export function placePin(plot, x, y) {
   setHidden(plot.pin, false);
@@ -114,6 +146,9 @@ export function placePin(plot, x, y) {
 /**
  * Rows of text beside a point, on the side where there is room.
  * @param {Plot} plot
+ * @param {number} x
+ * @param {number} y
+ * @param {Node[]} rows
  */
 export function showTip(plot, x, y, rows) {
   plot.tip.replaceChildren(...rows);

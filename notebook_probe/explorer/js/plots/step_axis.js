@@ -4,10 +4,15 @@ import { duration } from "../format.js";
 import { homeFrame } from "../state.js";
 import { stepScale } from "./scale.js";
 
+/** @typedef {Pick<DrawnSeries, "n" | "x" | "first_step" | "last_step">} StepSeries */
+
 export const AXIS_HEIGHT = 22;
 const OF_TIME = { label: duration, least: 1e-9 };
 
-/** Room right of a plot: direct labels beside the lines, the colour bar beside the heat map. */
+/**
+ * Room right of a plot: direct labels beside the lines, the colour bar beside the heat map.
+ * @param {number} width
+ */
 export function rightMargin(width) {
   return Math.round(Math.min(190, Math.max(116, width * 0.26)));
 }
@@ -19,6 +24,7 @@ export function rightMargin(width) {
 export function stepRange(state) {
   if (state.selection.window)
     return { low: state.selection.window[0], high: state.selection.window[1] };
+  /** @type {number[]} */
   const ends = [];
   const home = homeFrame(state);
   if (home?.columns) ends.push(home.first_step, home.end_step + 1);
@@ -32,7 +38,11 @@ export function stepRange(state) {
   return { low, high: Math.max(low + 1, ...ends) };
 }
 
-/** @param {PanelState} state */
+/**
+ * @param {PanelState} state
+ * @param {number} left
+ * @param {number} right
+ */
 export function stepAxis(state, left, right) {
   const range = stepRange(state);
   return (
@@ -43,6 +53,9 @@ export function stepAxis(state, left, right) {
 /**
  * The x axis of the lines: steps like the heat map, their logarithm, or time.
  * @param {PanelState} state
+ * @param {StepSeries[]} drawn
+ * @param {number} left
+ * @param {number} right
  */
 export function lineAxis(state, drawn, left, right) {
   const { x_axis: kind, log_x: log, window } = state.selection;
@@ -51,7 +64,7 @@ export function lineAxis(state, drawn, left, right) {
     return range && stepScale(range.low, range.high, window !== null, log, left, right);
   }
   const ends = drawn.flatMap((series) => (series.n ? [series.x[0], series.x[series.n - 1]] : []));
-  if (!ends.length) return null;
+  if (!state.lines || !ends.length) return null;
   const start = state.lines.x0;
   const [low, high] = [start + Math.min(...ends), start + Math.max(...ends)];
   return stepScale(low, Math.max(high, low + 0.1), false, log, left, right, OF_TIME);
@@ -60,11 +73,14 @@ export function lineAxis(state, drawn, left, right) {
 /**
  * Step -> x of the lines and back; on a time axis by the longest series, linear between its ends.
  * @param {PanelState} state
+ * @param {StepSeries[]} drawn
+ * @returns {StepMapping}
  */
 export function stepMapping(state, drawn) {
   if (state.selection.x_axis === "step") return { x: (step) => step, step: (x) => x };
-  const longest = drawn.reduce((best, one) => (one.n > (best?.n ?? 1) ? one : best), null);
-  if (!longest) return { x: () => NaN, step: () => NaN };
+  const most = Math.max(2, ...drawn.map(({ n }) => n));
+  const longest = drawn.find(({ n }) => n === most);
+  if (!state.lines || !longest) return { x: () => NaN, step: () => NaN };
   const start = state.lines.x0 + longest.x[0];
   const pace =
     (longest.x[longest.n - 1] - longest.x[0]) / (longest.last_step - longest.first_step || 1);
@@ -79,6 +95,9 @@ export function stepMapping(state, drawn) {
  * @param {CanvasRenderingContext2D} context
  * @param {Axis} axis
  * @param {Colours} colours
+ * @param {number} top
+ * @param {number} bottom
+ * @param {boolean} grid
  */
 export function paintStepAxis(context, axis, colours, top, bottom, grid) {
   context.font = colours.font;

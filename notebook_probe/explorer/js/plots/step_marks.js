@@ -29,14 +29,16 @@ const OWN = new Set(["checkpoint", "look"]); // events with a mark of their own
 /**
  * { step, x, kind, text, left } of all there is, `x` as the lines have it: their axis may be time.
  * @param {PanelState} state
+ * @param {StepMapping} mapping
+ * @returns {StepMark[]}
  */
 export function stepMarks(state, mapping) {
-  const { lines } = state;
+  const { events, x0 } = state.lines ?? { events: [], x0: 0 };
   const found = markedAlerts(state).map(({ step, severity, rule, text, left }) => {
     return { step, x: mapping.x(step), kind: severity, text: `${left ? "before: " : ""}${rule} at ${text}`, left };
   });
-  const done = (lines?.events ?? []).map(([at, kind, text]) => {
-    const x = at + lines.x0;
+  const done = events.map(([at, kind, text]) => {
+    const x = at + x0;
     const step = Math.round(mapping.step(x));
     return { step, x, kind: kindOf(kind, step, state), text: text || kind };
   });
@@ -53,10 +55,17 @@ function kindOf(kind, step, { looked }) {
   return OWN.has(kind) ? kind : "done";
 }
 
-/** Marks that are drawn, { px, step, kind, left, texts }, each with the texts of those that it hides. */
+/**
+ * Marks that are drawn, { px, step, kind, left, texts }, each with the texts of those that it hides.
+ * @param {StepMark[]} marks
+ * @param {(mark: StepMark) => number} place
+ * @param {Box} box
+ */
 export function placeMarks(marks, place, { left, right }) {
+  /** @type {(mark: StepMark) => number} */
   const weight = ({ kind, left }) => KINDS[kind].weight - (left ? 0.5 : 0);
   const byWeight = [...marks].sort((one, other) => weight(other) - weight(one));
+  /** @type {PlacedMark[]} */
   const placed = [];
   for (const mark of byWeight) {
     const px = place(mark);
@@ -70,6 +79,8 @@ export function placeMarks(marks, place, { left, right }) {
 
 /**
  * @param {CanvasRenderingContext2D} context
+ * @param {PlacedMark[]} placed
+ * @param {number} bottom
  * @param {Colours} colours
  */
 export function paintMarks(context, placed, bottom, colours) {
@@ -82,14 +93,23 @@ export function paintMarks(context, placed, bottom, colours) {
   context.globalAlpha = 1;
 }
 
-/** The mark under a pixel, or null. */
+/**
+ * The mark under a pixel, or null.
+ * @param {PlacedMark[]} placed
+ * @param {number} x
+ * @param {number} y
+ * @param {number} bottom
+ */
 export function markAt(placed, x, y, bottom) {
   if (y < bottom - 3 || y > bottom + TALL_PX + 4) return null;
   const near = placed.filter(({ px }) => Math.abs(px - x) <= NEAR_PX + 1);
   return near.sort((one, other) => Math.abs(one.px - x) - Math.abs(other.px - x))[0] ?? null;
 }
 
-/** What it says when it is pointed at. */
+/**
+ * What it says when it is pointed at.
+ * @param {PlacedMark} mark
+ */
 export function markTip({ step, texts }) {
   const rows = texts.slice(0, MOST_TEXTS).map((text) => element("div", { class: "nbp-tip-mark" }, text));
   if (texts.length > MOST_TEXTS) rows.push(element("div", {}, `+ ${texts.length - MOST_TEXTS} more`));
@@ -99,6 +119,7 @@ export function markTip({ step, texts }) {
 /**
  * A click on a mark: the cursor stays at its step, and who has more to show of it is told.
  * @param {PanelState} state
+ * @param {PlacedMark} mark
  */
 export function pressMark(state, mark) {
   pinCursor(state, mark.step);
@@ -109,6 +130,8 @@ export function pressMark(state, mark) {
 /**
  * The cursor stays at a step until it is sent elsewhere.
  * @param {PanelState} state
+ * @param {number} step
+ * @param {Partial<Cursor>} [more]
  */
 export function pinCursor(state, step, more = {}) {
   state.pinned = { step, row: null, from: "pin", ...more };
@@ -116,7 +139,11 @@ export function pinCursor(state, step, more = {}) {
   state.emit("cursor");
 }
 
-/** @param {CanvasRenderingContext2D} context */
+/**
+ * @param {CanvasRenderingContext2D} context
+ * @param {number} px
+ * @param {number} bottom
+ */
 function paintTick(context, px, bottom) {
   const x = Math.round(px) + 0.5;
   context.lineWidth = 1.4;
@@ -139,6 +166,8 @@ function square(filled) {
 
 /**
  * @param {CanvasRenderingContext2D} context
+ * @param {number} px
+ * @param {number} bottom
  * @param {Colours} colours
  */
 function paintDiamond(context, px, bottom, colours) {
@@ -151,7 +180,11 @@ function paintDiamond(context, px, bottom, colours) {
   });
 }
 
-/** @param {CanvasRenderingContext2D} context */
+/**
+ * @param {CanvasRenderingContext2D} context
+ * @param {CanvasRenderingContext2D["fillStyle"]} fill
+ * @param {() => void} shape
+ */
 function outlined(context, fill, shape) {
   context.lineWidth = 1.4;
   context.lineJoin = "round";

@@ -31,7 +31,7 @@ export function indexModules({ modules: table, entries, kinds }) {
  * @returns {TreeRow}
  */
 function newRow(fields) {
-  return { ...fields, name: fields.path, above: null, depth: 0, children: [] };
+  return { ...fields, name: fields.path, above: null, depth: 0, children: [], fitKind: -1 };
 }
 
 /**
@@ -65,7 +65,8 @@ export function unfoldedRows(modules, folded) {
 
 /**
  * A glob, else an exact class, else a part of a path, else a part of a class.
- * @param {TreeRow[]} modules
+ * @template {{ path: string, kind: string }} Row
+ * @param {Row[]} modules
  * @param {string} query
  */
 export function searchModules(modules, query) {

@@ -1,9 +1,12 @@
 /** What a search that found nothing may have meant. */
 
+/** @typedef {{ path: string, name: string, kind: string }} NamedRow */
+
 const MOST = 3;
 
 /**
  * "Nothing is called conv9; near: conv1, conv2": names of modules and classes with few letters changed.
+ * @param {NamedRow[]} modules
  * @param {string} query
  */
 export function nothingFound(modules, query) {
@@ -11,11 +14,15 @@ export function nothingFound(modules, query) {
   return `Nothing is called ${query}${near.length ? `; near: ${near.join(", ")}` : ""}`;
 }
 
-/** @param {string} query */
+/**
+ * @param {NamedRow[]} modules
+ * @param {string} query
+ */
 function nearNames(modules, query) {
   const wanted = query.toLowerCase();
   const most = Math.max(1, Math.floor(wanted.length / 3));
   const names = new Set(modules.flatMap(({ path, name, kind }) => [name, path, kind]));
+  /** @type {Array<[number, string]>} */
   const found = [];
   for (const name of names) {
     const distance = lettersChanged(wanted, name.toLowerCase(), most);
@@ -25,7 +32,12 @@ function nearNames(modules, query) {
   return found.slice(0, MOST).map(([, name]) => name);
 }
 
-/** Letters to change, add or leave out to make one of the other; above `most` it only says so. */
+/**
+ * Letters to change, add or leave out to make one of the other; above `most` it only says so.
+ * @param {string} one
+ * @param {string} other
+ * @param {number} most
+ */
 function lettersChanged(one, other, most) {
   if (Math.abs(one.length - other.length) > most) return most + 1;
   let above = Array.from({ length: other.length + 1 }, (_, k) => k);
@@ -38,5 +50,5 @@ function lettersChanged(one, other, most) {
     if (Math.min(...line) > most) return most + 1;
     above = line;
   }
-  return above.at(-1);
+  return above[other.length];
 }

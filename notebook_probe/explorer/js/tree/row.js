@@ -8,7 +8,27 @@ import { alertsText } from "../parts/alerts/words.js";
 import { probeText } from "../probes.js";
 import { paintSwatch, swatchRoom } from "./swatch.js";
 
-/** `look` is what the tree knows: { state, folded, flat, room, current, problems, badges, flags, brand }. */
+/** @typedef {ReturnType<typeof emptyRow>} RowNode */
+/**
+ * @typedef {{
+ *   state: PanelState,
+ *   folded: Set<string>,
+ *   flat: boolean,
+ *   room: { width: number, letter: number },
+ *   current: string | null,
+ *   problems: Map<string, string>,
+ *   badges: Badges,
+ *   flags: Flags,
+ *   brand: string,
+ * }} TreeLook
+ */
+
+/**
+ * `look` is what the tree knows: { state, folded, flat, room, current, problems, badges, flags, brand }.
+ * @param {RowNode} node
+ * @param {TreeRow} row
+ * @param {TreeLook} look
+ */
 export function fillRow(node, row, look) {
   const { state, folded, flat, room, current, problems, badges, flags, brand } = look;
   const { name, mark, fold, warn, flag, badge, kind, count, swatch } = node.parts;
@@ -22,7 +42,7 @@ export function fillRow(node, row, look) {
   const pauses = (open === false ? flags.inside : flags.own).get(row.path) ?? [];
   const held = pauses.length ? `pauses at ${pauses.join(", ")}` : "";
   const title = [head, ...attached.map(probeLine), problem, alerts, held].filter(Boolean);
-  node.style.setProperty("--nbp-depth", Math.min(depth, 8));
+  node.style.setProperty("--nbp-depth", String(Math.min(depth, 8)));
   node.classList.toggle("nbp-current", row.path === current);
   setAttribute(node, "data-module", row.path);
   setAttribute(node, "aria-selected", state.marked.has(row.path));
@@ -31,6 +51,7 @@ export function fillRow(node, row, look) {
   setAttribute(node, "title", title.join("\n"));
   setText(fold, foldSign(open));
   setText(mark, markSign(attached));
+  /** @type {(text: string) => boolean} */
   const fits = (text) => text.length * room.letter <= room.width - swatchRoom(row.path, state);
   setText(name, flat ? shortName(row.path, fits) : row.name);
   setText(warn, problem ? "▲" : "");
@@ -40,6 +61,7 @@ export function fillRow(node, row, look) {
   paintSwatch(swatch, row.path, state, brand);
 }
 
+/** @param {string} id */
 export function emptyRow(id) {
   const parts = {
     fold: element("span", { class: "nbp-fold", "aria-hidden": "true" }),
@@ -61,7 +83,10 @@ export function emptyRow(id) {
 
 /**
  * Its own alerts; of a folded row all inside, too. Returns them in words.
+ * @param {HTMLElement} node
+ * @param {Badges} badges
  * @param {string} path
+ * @param {boolean} closed
  */
 function fillBadge(node, { own, inside }, path, closed) {
   const found = (closed ? inside : own).get(path);
@@ -69,26 +94,35 @@ function fillBadge(node, { own, inside }, path, closed) {
   if (!found) return "";
   const severity = found.severe ? "severe" : "warning";
   setAttribute(node, "data-severity", severity);
-  setSeverity(node.firstChild, severity);
-  setText(node.lastChild, found.n > 1 ? grouped(found.n) : "");
+  const [mark, number] = node.children;
+  setSeverity(mark, severity);
+  setText(number, found.n > 1 ? grouped(found.n) : "");
   return `${alertsText(found.n)}${closed ? " inside" : ""}${found.severe ? `, ${found.severe} severe` : ""}`;
 }
 
-/** Module -> what went wrong there. */
+/**
+ * Module -> what went wrong there.
+ * @param {Pick<Status, "problems">} status
+ */
 export function problemTexts({ problems }) {
   return new Map(problems.map((one) => [one.module, one.text]));
 }
 
+/** @param {ProbeRow} probe */
 function probeLine(probe) {
   return `${probe.quantity}, ${probe.schedule}: ${probeText(probe)}`;
 }
 
-/** A full dot where something is measured, or will be; a hollow one where nothing is and should. */
+/**
+ * A full dot where something is measured, or will be; a hollow one where nothing is and should.
+ * @param {ProbeRow[]} attached
+ */
 function markSign(attached) {
   if (!attached.length) return "";
   return attached.every(({ note, kind }) => note && kind !== "waiting") ? "○" : "●";
 }
 
+/** @param {boolean | null} open */
 function foldSign(open) {
   if (open === null) return "";
   return open ? "▾" : "▸";

@@ -4,8 +4,11 @@ import { penOf } from "../dom.js";
 import { ROOT } from "../names.js";
 import { paintSparkline } from "../controls/sparkline.js";
 
+/** @typedef {{ picture: unknown, path: string, colour: string }} PaintedSwatch */
+
 const ROOM_PX = 60; // with the gap beside it
 
+/** @type {WeakMap<HTMLCanvasElement, PaintedSwatch>} */
 const painted = new WeakMap();
 
 /**
@@ -22,6 +25,7 @@ export function swatchRoom(path, { status, heatPicture }) {
  * @param {HTMLCanvasElement} canvas
  * @param {string} path
  * @param {PanelState} state
+ * @param {string} colour
  */
 export function paintSwatch(canvas, path, state, colour) {
   const scalar = path === ROOT ? state.status.scalar : null;
@@ -43,7 +47,7 @@ export function paintSwatch(canvas, path, state, colour) {
 function paintStrip(canvas, path, { heatPicture }) {
   [canvas.width, canvas.height] = [128, 10];
   const place = heatPicture?.placeOf(path);
-  if (!place) return;
+  if (!heatPicture || !place) return;
   const { image } = heatPicture;
   const context = penOf(canvas);
   const [top, rows] = place;

@@ -1,6 +1,6 @@
 /** The module tree: only the rows in sight exist, so ten thousand modules scroll like ten. */
 
-import { element, setAttribute, setHidden, setText } from "../dom.js";
+import { element, listener, penOf, setAttribute, setHidden, setText } from "../dom.js";
 import { grouped } from "../format.js";
 import { createSilentProbes } from "../controls/silent_probes.js";
 import { badgesOf } from "../parts/alerts/badges.js";
@@ -13,6 +13,7 @@ const ROW_PX = 22;
 const SPARE_ROWS = 6;
 const BESIDE_NAME_PX = 45; // paddings, fold and dot
 
+/** @param {Pick<PanelParts, "state" | "theme" | "signal"> & { attached: { el: HTMLElement } }} parts */
 export function createTree({ state, theme, attached, signal }) {
   const search = element("input", {
     type: "search",
@@ -42,18 +43,23 @@ export function createTree({ state, theme, attached, signal }) {
 
   const { folded } = state;
   const ids = `nbp-row-${Math.random().toString(36).slice(2)}`; // two views, no id twice
-  const paper = element("canvas").getContext("2d"); // to measure a letter with
+  const paper = penOf(element("canvas")); // to measure a letter with
+  /** @type {Array<ReturnType<typeof emptyRow>>} */
   const pool = [];
+  /** @type {TreeRow[]} */
   let shown = []; // rows in order, folded or searched
+  /** @type {string | null} */
   let current = null; // path the keyboard stands on; ranges start at `anchor`
+  /** @type {string | null} */
   let anchor = null;
   let pending = 0;
+  /** @type {number | null} */
   let placeBefore = null; // where the tree stood before it was searched
   let problems = problemTexts(state.status);
   let badges = badgesOf(state.alerts, state.model.byPath);
   let flags = flagsOf(state.parts.breaks.rows, state.model.byPath);
 
-  const listen = (node, type, run) => node.addEventListener(type, run, { signal });
+  const listen = listener(signal);
   const request = () => {
     if (!pending && !signal.aborted) pending = requestAnimationFrame(draw);
   };
@@ -135,15 +141,17 @@ export function createTree({ state, theme, attached, signal }) {
     setAttribute(scroller, "aria-activedescendant", active);
   }
 
+  /** @param {Iterable<string>} paths */
   function mark(paths) {
     state.marked = new Set(paths);
     state.emit("marked");
   }
 
+  /** @param {MouseEvent} event */
   function clicked(event) {
     const node = event.target.closest(".nbp-row");
     if (!node) return;
-    const path = node.getAttribute("data-module");
+    const path = node.dataset.module ?? "";
     if (event.target.classList.contains("nbp-fold") && event.target.textContent)
       return toggle(path);
     choose(path, event.shiftKey, event.ctrlKey || event.metaKey);
@@ -152,6 +160,8 @@ export function createTree({ state, theme, attached, signal }) {
   /**
    * Mark one row, a range from the anchor, or add and remove one.
    * @param {string} path
+   * @param {boolean} range
+   * @param {boolean} toggled
    */
   function choose(path, range, toggled) {
     current = path;
@@ -174,10 +184,12 @@ export function createTree({ state, theme, attached, signal }) {
     state.emit("folded");
   }
 
+  /** @param {KeyboardEvent} event */
   function pressed(event) {
     const at = shown.findIndex((row) => row.path === current);
     const row = shown[at];
     const page = Math.floor(scroller.clientHeight / ROW_PX);
+    /** @type {Record<string, number>} */
     const moves = {
       ArrowDown: at + 1,
       ArrowUp: at - 1,
@@ -217,6 +229,7 @@ export function createTree({ state, theme, attached, signal }) {
   /** Unfold the way to the marked modules and scroll to the first. */
   function reveal() {
     const [path] = state.marked;
+    if (path === undefined) return;
     search.value = "";
     placeBefore = null;
     for (const marked of state.marked) {
@@ -230,7 +243,11 @@ export function createTree({ state, theme, attached, signal }) {
   return { el, search, scroller };
 }
 
-/** { width, letter } of a name at the left edge, in pixels. */
+/**
+ * { width, letter } of a name at the left edge, in pixels.
+ * @param {HTMLElement} scroller
+ * @param {CanvasRenderingContext2D} paper
+ */
 function nameRoom(scroller, paper) {
   const { fontSize, fontFamily } = getComputedStyle(scroller);
   paper.font = `${fontSize} ${fontFamily}`;

@@ -14,6 +14,7 @@ export function createModule(text) {
     el,
     /** What went wrong in it, with its line; empty when the last drawing went well. */
     problem: "",
+    /** @param {unknown} data */
     async draw(data) {
       try {
         await (await loading)(el, data);
@@ -27,6 +28,10 @@ export function createModule(text) {
   return made;
 }
 
+/**
+ * @param {string} blobUrl
+ * @returns {Promise<(element: HTMLElement, data: unknown) => unknown>}
+ */
 async function load(blobUrl) {
   try {
     const { default: exported } = await import(blobUrl);
@@ -38,7 +43,12 @@ async function load(blobUrl) {
   }
 }
 
+/**
+ * @param {unknown} error
+ * @param {string} blobUrl
+ */
 function lineOf(error, blobUrl) {
-  const line = Number.parseInt(error?.stack?.split(`${blobUrl}:`)[1], 10);
+  const stack = error instanceof Error ? (error.stack ?? "") : "";
+  const line = Number.parseInt(stack.split(`${blobUrl}:`)[1], 10);
   return line ? `\nline ${line} of its module` : "";
 }

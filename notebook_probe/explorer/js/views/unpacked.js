@@ -1,5 +1,6 @@
 /** What a view handed to its ES module, with the arrays back in their places. */
 
+/** @type {Record<string, new (buffer: ArrayBuffer) => object>} */
 const TYPES = {
   int8: Int8Array,
   uint8: Uint8Array,
@@ -11,14 +12,17 @@ const TYPES = {
   float64: Float64Array,
 };
 
-/** Every array is a typed one, row-major, with a `shape`. */
-export function unpacked({ data, arrays, buffers }) {
+/**
+ * Every array is a typed one, row-major, with a `shape`.
+ * @param {Omit<DrawnFrame, "data"> & { data?: any, buffers: Buffers }} message
+ */
+export function unpacked({ data, arrays = [], buffers }) {
   arrays.forEach(({ path, dtype, shape }, place) => {
     const { buffer, byteOffset, byteLength } = buffers[place];
     // Copied: a buffer may start anywhere in its message, numbers only at multiples of their size.
     const values = new TYPES[dtype](buffer.slice(byteOffset, byteOffset + byteLength));
     const inside = path.slice(0, -1).reduce((one, key) => one[key], data);
-    inside[path.at(-1)] = Object.assign(values, { shape });
+    inside[path[path.length - 1]] = Object.assign(values, { shape });
   });
   return data;
 }

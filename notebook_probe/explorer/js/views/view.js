@@ -5,8 +5,12 @@ import { grouped, microseconds, significant, THIN_SPACE } from "../format.js";
 import { createModule } from "./module.js";
 import { unpacked } from "./unpacked.js";
 
+/** @typedef {DrawnFrame & { buffers: Buffers }} DrawnMessage */
+/** @typedef {{ name: string, folded: () => void } & Pick<PanelParts, "link" | "signal">} ViewOptions */
+
 const NOTHING = "Nothing to draw yet.";
 
+/** @param {ViewOptions} options */
 export function createView({ name, link, folded: foldedChanged, signal }) {
   const sign = element("span", { class: "nbp-fold", "aria-hidden": "true" });
   const fold = element(
@@ -27,8 +31,11 @@ export function createView({ name, link, folded: foldedChanged, signal }) {
   );
   /** @type {ViewRow} */
   let row = { name, summary: "", folded: false, cost_s: null, every_s: null, error: "", where: "", n_errors: 0 };
+  /** @type {boolean | null} */
   let wanted = null; // folded or not, until the kernel knows
+  /** @type {ReturnType<typeof createModule> | null} */
   let module = null;
+  /** @type {HTMLElement} */
   let shown = note;
   let imageUrl = "";
 
@@ -65,23 +72,27 @@ export function createView({ name, link, folded: foldedChanged, signal }) {
     setHidden(shown, Boolean(text));
   }
 
+  /** @param {HTMLElement} node */
   function show(node) {
     if (shown !== node) shown.replaceWith(node);
     shown = node;
     refresh();
   }
 
+  /** @param {DrawnMessage} message */
   async function showImage({ width, height, buffers }) {
     const url = URL.createObjectURL(new Blob([buffers[0]], { type: "image/png" }));
-    const image = element("img", { src: url, width, height, alt: row.summary || name });
+    const image = element("img", { src: url, width: width ?? 0, height: height ?? 0, alt: row.summary || name });
     await image.decode(); // the old picture stays until the new one can be painted
     URL.revokeObjectURL(imageUrl);
     imageUrl = url;
     show(image);
   }
 
+  /** @param {DrawnMessage} message */
   async function showData(message) {
     const drawing = module; // another one may come meanwhile
+    if (!drawing) return;
     await drawing.draw(unpacked(message));
     if (drawing === module) show(drawing.el);
   }
@@ -91,17 +102,24 @@ export function createView({ name, link, folded: foldedChanged, signal }) {
   return {
     el,
     isFolded,
-    /** What the kernel says of it. */
+    /**
+     * What the kernel says of it.
+     * @param {ViewRow} told
+     */
     describe(told) {
       row = told;
       if (wanted === row.folded) wanted = null;
       refresh();
     },
-    /** The ES module of a view that was registered, maybe again: what was drawn before is gone. */
+    /**
+     * The ES module of a view that was registered, maybe again: what was drawn before is gone.
+     * @param {string} text
+     */
     bring(text) {
       module = text ? createModule(text) : null;
       show(note);
     },
+    /** @param {DrawnMessage} message */
     async draw(message) {
       try {
         await forms[message.form](message);
@@ -114,13 +132,17 @@ export function createView({ name, link, folded: foldedChanged, signal }) {
   };
 }
 
-/** " · 84 ms, every 3 s": what a drawing takes of a core, and how often it may. */
+/**
+ * " · 84 ms, every 3 s": what a drawing takes of a core, and how often it may.
+ * @param {ViewRow} row
+ */
 function costText({ cost_s, every_s }) {
   if (cost_s === null || cost_s === undefined) return "";
   const every = every_s === null ? "" : `, every ${significant(every_s, 1)}${THIN_SPACE}s`;
   return ` · ${microseconds(cost_s * 1e6)}${every}`;
 }
 
+/** @param {ViewRow} row */
 function errorText({ error, where, n_errors }) {
   const times = n_errors > 1 ? ` (${grouped(n_errors)} times)` : "";
   return `▲ ${error}${times}${where ? `\n${where}` : ""}`;

@@ -1,28 +1,30 @@
 /** The views that users registered, below the panel's own plots: one section each. */
 
 import { element, setHidden } from "../dom.js";
+import { valueOr } from "../maps.js";
 import { createView } from "./view.js";
 
 /** @param {Pick<PanelParts, "state" | "link" | "signal">} parts */
 export function createViews({ state, link, signal }) {
   const el = element("div", { class: "nbp-own-views", hidden: "" });
+  /** @type {Map<string, ReturnType<typeof createView>>} */
   const views = new Map(); // by name
-  const ofMessage = (receive) => () => {
-    const view = views.get(state.viewMessage.view);
-    if (view) receive(view, state.viewMessage);
-  };
   state.on("views", list);
-  state.on("esm", ofMessage((view, message) => view.bring(message.text)));
-  state.on("drawn", ofMessage((view, message) => view.draw(message)));
+  for (const topic of ["esm", "drawn"]) state.on(topic, arrived);
+
+  function arrived() {
+    const message = state.viewMessage;
+    const view = message && views.get(message.view);
+    if (!view) return;
+    if (message.type === "esm") view.bring(message.text);
+    else view.draw(message);
+  }
 
   function list() {
     for (const row of state.views) {
-      if (!views.has(row.name)) {
-        const view = createView({ name: row.name, link, folded: count, signal });
-        views.set(row.name, view);
-        el.append(view.el);
-      }
-      views.get(row.name).describe(row);
+      const view = valueOr(views, row.name, () => createView({ name: row.name, link, folded: count, signal }));
+      if (view.el.parentNode !== el) el.append(view.el);
+      view.describe(row);
     }
     count();
   }

@@ -1,7 +1,19 @@
 /** The rows in sight and a few beside them; what is above and below is room of the same height. */
 
-import { element } from "../../js/dom.js";
+import { element, listener } from "../../js/dom.js";
+import { valueAt } from "../../js/maps.js";
 import { createRow } from "./row.js";
+
+/** @typedef {{ isOpen: boolean, isTicked: boolean }} RowMark */
+/**
+ * @typedef {{
+ *   rows: TableRows,
+ *   scroller: HTMLElement,
+ *   act: (kind: "open" | "tick", at: number) => void,
+ *   seen: (places: number[]) => void,
+ *   signal: AbortSignal,
+ * }} BodyParts
+ */
 
 const HEIGHT = 28; // of a row, as the style sheet has it
 const BESIDE = 8; // rows that are made above and below those in sight
@@ -9,18 +21,22 @@ const BESIDE = 8; // rows that are made above and below those in sight
 /**
  * `act(kind, at)` is told what is asked for of a row: "open", "tick". `seen(places)` is told which
  * rows are in sight.
+ * @param {BodyParts} parts
  */
 export function createBody({ rows, scroller, act, seen, signal }) {
   const [above, below] = [room(), room()];
   const el = element("tbody", {}, above, below);
+  /** @type {Map<number, ReturnType<typeof createRow>>} */
   let made = new Map(); // place -> its row
   let focused = -1; // the row that has, or had, the focus
-  let marked = () => ({});
+  /** @type {(at: number) => RowMark} */
+  let marked = () => ({ isOpen: false, isTicked: false });
 
   const observer = new ResizeObserver(() => refresh());
   observer.observe(scroller); // it has no height before it stands in the page
   signal.addEventListener("abort", () => observer.disconnect());
-  const listen = (node, type, run) => node.addEventListener(type, run, { signal });
+  const listen = listener(signal);
+  // Measuring at once would have the browser lay the page out again in the same frame.
   listen(scroller, "scroll", () => requestAnimationFrame(() => refresh()));
   listen(el, "click", clicked);
   listen(el, "focusin", (event) => (focused = placeOf(event.target)));
@@ -41,14 +57,14 @@ export function createBody({ rows, scroller, act, seen, signal }) {
     made = kept;
     let before = above;
     places.forEach((at, k) => {
-      const row = kept.get(at).el;
+      const row = valueAt(kept, at).el;
       if (before.nextSibling !== row) before.after(row);
-      row.setAttribute("aria-rowindex", start + k + 2);
+      row.setAttribute("aria-rowindex", String(start + k + 2));
       before = row;
     });
     stretch(above, start);
     stretch(below, rows.order.length - end);
-    for (const at of fresh) if (rows.looks.has(at)) kept.get(at).look(rows.looks.get(at));
+    for (const at of fresh) look(at);
     mark(marked);
     seen(places);
     if (isFocused) focus();
@@ -65,6 +81,7 @@ export function createBody({ rows, scroller, act, seen, signal }) {
     }
   }
 
+  /** @param {(at: number) => RowMark} how */
   function mark(how) {
     marked = how;
     const stop = made.has(focused) ? focused : made.keys().next().value;
@@ -74,9 +91,13 @@ export function createBody({ rows, scroller, act, seen, signal }) {
     }
   }
 
-  const placeOfRow = (at) => rows.order.indexOf(at);
+  /** @type {(at: number | undefined) => number} */
+  const placeOfRow = (at) => (at === undefined ? -1 : rows.order.indexOf(at));
 
-  /** The first row in sight that is none of these; none at the top, where what comes is seen. */
+  /**
+   * The first row in sight that is none of these; none at the top, where what comes is seen.
+   * @param {Set<number>} places
+   */
   function anchorBeside(places) {
     if (!scroller.scrollTop) return undefined;
     const first = Math.floor(scroller.scrollTop / HEIGHT);
@@ -90,15 +111,18 @@ export function createBody({ rows, scroller, act, seen, signal }) {
     return [Math.max(0, Math.min(first, n - 1)), Math.max(0, Math.min(last, n))];
   }
 
+  /** @param {MouseEvent} event */
   function clicked(event) {
     const at = placeOf(event.target);
     if (at >= 0) act(event.target.matches("input") ? "tick" : "open", at);
   }
 
+  /** @param {KeyboardEvent} event */
   function pressed(event) {
     if (event.target.closest("thead")) return;
     const here = rows.order.indexOf(focused);
     const page = Math.max(1, Math.floor(scroller.clientHeight / HEIGHT) - 2);
+    /** @type {Record<string, number>} */
     const steps = { ArrowDown: 1, ArrowUp: -1, PageDown: page, PageUp: -page, Home: -Infinity, End: Infinity };
     if (event.key in steps) go(Math.max(0, Math.min(here + steps[event.key], rows.order.length - 1)));
     else if (event.key === "Enter" && focused >= 0) act("open", focused);
@@ -108,17 +132,26 @@ export function createBody({ rows, scroller, act, seen, signal }) {
     event.stopPropagation();
   }
 
-  /** Give the row at a place of the order the focus, below the heads. */
+  /**
+   * Give the row at a place of the order the focus, below the heads.
+   * @param {number} place
+   */
   function go(place) {
     if (!rows.order.length) return;
-    const head = scroller.querySelector("thead").offsetHeight;
+    const head = scroller.querySelector("thead")?.offsetHeight ?? 0;
     const top = place * HEIGHT;
     const room = scroller.clientHeight - head - HEIGHT;
     scroller.scrollTop = Math.min(top, Math.max(scroller.scrollTop, top - room));
     refresh();
     focused = rows.order[place];
     mark(marked);
-    made.get(focused).el.focus({ preventScroll: true });
+    focus();
+  }
+
+  /** @param {number} at */
+  function look(at) {
+    const found = rows.looks.get(at);
+    if (found) made.get(at)?.look(found);
   }
 
   return {
@@ -126,8 +159,12 @@ export function createBody({ rows, scroller, act, seen, signal }) {
     refresh,
     mark,
     /** What was read of one record. */
-    look: (at) => made.get(at)?.look(rows.looks.get(at)),
-    /** Rows change or come; the first in sight that was there before stays where it is. */
+    look,
+    /**
+     * Rows change or come; the first in sight that was there before stays where it is.
+     * @param {number[]} places
+     * @param {() => void} change
+     */
     renew(places, change) {
       const isFocused = hasFocus();
       const anchor = anchorBeside(new Set(places));
@@ -141,6 +178,7 @@ export function createBody({ rows, scroller, act, seen, signal }) {
       }
       if (isFocused) focus();
     },
+    /** @param {number} at */
     rowOf: (at) => made.get(at),
   };
 }
@@ -149,11 +187,16 @@ function room() {
   return element("tr", { "aria-hidden": "true", class: "nbp-runs-room" });
 }
 
+/**
+ * @param {HTMLElement} row
+ * @param {number} n
+ */
 function stretch(row, n) {
   row.style.height = `${Math.max(0, n) * HEIGHT}px`;
   row.hidden = n <= 0;
 }
 
+/** @param {HTMLElement} node */
 function placeOf(node) {
   return Number(node.closest?.("tr[data-at]")?.dataset.at ?? -1);
 }

@@ -2,15 +2,24 @@
 
 const MOST = 4; // dashes that can be told apart
 
-/** `told()` follows when another is. */
+/**
+ * `told()` follows when another is.
+ * @param {{ model: ChosenRuns, told: () => void }} parts
+ */
 export function createChoosing({ model, told }) {
   const choosing = {
     problem: "",
-    /** Open a run; the one that was open goes. */
+    /**
+     * Open a run; the one that was open goes.
+     * @param {string} run
+     */
     open(run) {
       choose(run, model.get("others").filter((one) => one !== run));
     },
-    /** Draw a run beside the open one, or take it away; without an open one, open it. */
+    /**
+     * Draw a run beside the open one, or take it away; without an open one, open it.
+     * @param {string} run
+     */
     tick(run) {
       const [chosen, others] = [model.get("chosen"), model.get("others")];
       if (!chosen) return choose(run, []);
@@ -19,9 +28,11 @@ export function createChoosing({ model, told }) {
       if (others.length < MOST) return choose(chosen, [...others, run]);
       return refuse(`At most ${MOST} beside the open one: take another away first`);
     },
+    /** @param {string} run */
     stateOf(run) {
       return { isOpen: run === model.get("chosen"), isTicked: model.get("others").includes(run) };
     },
+    /** @param {string} hint */
     words(hint) {
       const [chosen, others] = [model.get("chosen"), model.get("others")];
       if (!chosen) return hint;
@@ -29,6 +40,10 @@ export function createChoosing({ model, told }) {
     },
   };
 
+  /**
+   * @param {string} run
+   * @param {string[]} others
+   */
   function choose(run, others) {
     choosing.problem = "";
     model.set("others", others);
@@ -37,6 +52,7 @@ export function createChoosing({ model, told }) {
     told();
   }
 
+  /** @param {string} why */
   function refuse(why) {
     choosing.problem = why;
     told();

@@ -3,12 +3,23 @@
 import { element, setAttribute, setText } from "../../js/dom.js";
 import { grouped } from "../../js/format.js";
 
+/**
+ * @typedef {{
+ *   rows: TableRows,
+ *   ask: (text: string) => void,
+ *   arrange: (change: () => void, how: { stays: boolean }) => void,
+ *   signal: AbortSignal,
+ * }} FilterParts
+ */
+/** @typedef {{ rows?: number[] | null, words?: string }} RowsWanted */
+
 const WAIT_MS = 120; // after the last key
 const WORD = /^[\p{L}\p{N}_./-]*$/u; // what can be no condition
 
 /**
  * `ask(text)` has the kernel read it; `arrange(change, { stays })` makes a change of which rows are
  * wanted, `stays` where they are those of the same text as before.
+ * @param {FilterParts} parts
  */
 export function createFilter({ rows, ask, arrange, signal }) {
   const box = element("input", {
@@ -45,6 +56,7 @@ export function createFilter({ rows, ask, arrange, signal }) {
     else timer = setTimeout(() => ask(text), WAIT_MS);
   }
 
+  /** @param {RowsWanted} what */
   function apply(what) {
     const text = box.value.trim();
     const stays = text === applied;
@@ -64,7 +76,10 @@ export function createFilter({ rows, ask, arrange, signal }) {
   return {
     el,
     refresh,
-    /** What the kernel says of the text; it may be another one by now. */
+    /**
+     * What the kernel says of the text; it may be another one by now.
+     * @param {FilteredMessage} message
+     */
     answered({ text, kind, rows: wanted, problem: why }) {
       if (text !== box.value.trim()) return;
       if (kind === "condition") return apply({ rows: wanted });

@@ -1,10 +1,15 @@
 /** Which columns are shown: a list of all there are, to be searched and ticked. */
 
-import { element, setText } from "../../js/dom.js";
+import { element, listener, setText } from "../../js/dom.js";
 
+/** @type {Record<string, number>} */
+const ARROWS = { ArrowDown: 1, ArrowUp: -1 };
 const MOST = 200; // listed at once; the others by typing
 
-/** `pick(names)` is told the columns that are wanted now. */
+/**
+ * `pick(names)` is told the columns that are wanted now.
+ * @param {Pick<PanelParts, "dialogs" | "signal"> & { rows: TableRows, pick: (names: string[]) => void }} parts
+ */
 export function createPicking({ rows, dialogs, pick, signal }) {
   const button = element(
     "button",
@@ -16,7 +21,7 @@ export function createPicking({ rows, dialogs, pick, signal }) {
 
   function open() {
     const life = new AbortController();
-    const listen = (node, type, run) => node.addEventListener(type, run, { signal: life.signal });
+    const listen = listener(life.signal);
     const search = element("input", {
       type: "search",
       autofocus: "",
@@ -42,16 +47,21 @@ export function createPicking({ rows, dialogs, pick, signal }) {
     listen(again, "click", () => choose(rows.standard));
     listen(none, "click", () => choose([]));
     listen(list, "change", ({ target }) => {
+      if (!(target instanceof HTMLInputElement)) return;
       const rest = rows.picked.filter((name) => name !== target.value);
       pick(target.checked ? inOrder([...rest, target.value]) : rest);
     });
 
+    /** @param {string[]} names */
     function choose(names) {
       pick(names);
       refresh();
     }
 
-    /** As the table names them, so that a column has its place again. */
+    /**
+     * As the table names them, so that a column has its place again.
+     * @param {string[]} names
+     */
     function inOrder(names) {
       const standard = rows.standard.filter((name) => names.includes(name));
       return [...standard, ...rows.names.filter((name) => names.includes(name) && !standard.includes(name))];
@@ -59,6 +69,7 @@ export function createPicking({ rows, dialogs, pick, signal }) {
 
     function refresh() {
       const words = search.value.toLowerCase().split(/\s+/).filter(Boolean);
+      /** @type {(name: string) => boolean} */
       const isMeant = (name) => words.every((word) => name.toLowerCase().includes(word));
       const picked = new Set(rows.picked);
       const rest = rows.names.filter((name) => !picked.has(name) && name !== "run");
@@ -69,9 +80,10 @@ export function createPicking({ rows, dialogs, pick, signal }) {
       setText(said, !found.length ? none : left > 0 ? `${left} more: type a part of the name` : "");
     }
 
+    /** @param {KeyboardEvent} event */
     function moved(event) {
-      const by = { ArrowDown: 1, ArrowUp: -1 }[event.key];
-      const stops = [search, .../** @type {NodeListOf<HTMLInputElement>} */ (list.querySelectorAll("input"))];
+      const by = ARROWS[event.key];
+      const stops = [search, ...list.querySelectorAll("input")];
       const at = stops.findIndex((one) => one === document.activeElement);
       if (event.key !== "Escape" && event.key !== "Tab") event.stopPropagation();
       if (!by || at < 0) return;
@@ -86,6 +98,10 @@ export function createPicking({ rows, dialogs, pick, signal }) {
   return { el: button };
 }
 
+/**
+ * @param {string} name
+ * @param {boolean} isPicked
+ */
 function lineOf(name, isPicked) {
   const tick = element("input", { type: "checkbox", value: name });
   tick.checked = isPicked;

@@ -2,16 +2,25 @@
 
 const WAIT_MS = 80; // rows that are scrolled past are not read
 
-/** `send(type, fields)`; `isKnown(at)` tells whether the line of a row has been read. */
+/**
+ * `send(type, fields)`; `isKnown(at)` tells whether the line of a row has been read.
+ * @param {{
+ *   el: HTMLElement,
+ *   send: (type: string, fields: object) => void,
+ *   isKnown: (at: number) => boolean,
+ *   signal: AbortSignal,
+ * }} parts
+ */
 export function createReading({ el, send, isKnown, signal }) {
   let isSeen = false;
   let restMs = 0; // until there may be more to be told; 0 for never
   let waits = false; // for the answer to a look
+  /** @type {number[]} */
   let places = [];
   let timer = 0;
   let pause = 0;
-  const observer = new IntersectionObserver(([...all]) => {
-    isSeen = all.at(-1).isIntersecting;
+  const observer = new IntersectionObserver((all) => {
+    isSeen = all[all.length - 1].isIntersecting;
     goOn();
   });
   observer.observe(el);
@@ -49,11 +58,15 @@ export function createReading({ el, send, isKnown, signal }) {
   }
 
   return {
-    /** Other rows are in sight. */
+    /**
+     * Other rows are in sight.
+     * @param {number[]} now
+     */
     seen(now) {
       places = now;
       if (isShown()) ask();
     },
+    /** @param {number} againS */
     looked(againS) {
       [restMs, waits] = [1000 * againS, false];
       look();

@@ -2,11 +2,16 @@
 
 import { paintSparkline } from "../../js/controls/sparkline.js";
 import { element, setAttribute } from "../../js/dom.js";
+import { valueAt } from "../../js/maps.js";
 import { significant } from "../../js/format.js";
 
 const LONG = 22; // characters from which on a cell may be cut
 
-/** `tick(run)` and `open(run)` are asked for by its place in the table. */
+/**
+ * `tick(run)` and `open(run)` are asked for by its place in the table.
+ * @param {TableRows} rows
+ * @param {number} at
+ */
 export function createRow(rows, at) {
   const label = rows.labels[at];
   const tick = element("input", {
@@ -24,20 +29,24 @@ export function createRow(rows, at) {
     { tabindex: "-1", "data-at": at, "data-run": rows.runs[at] },
     element("th", { scope: "row" }, named),
     loss,
-    ...rows.shown.map((column) => cellOf(rows.columns.get(column), at)),
+    ...rows.shown.map((column) => cellOf(valueAt(rows.columns, column), at)),
   );
 
   return {
     el,
     badge,
-    /** What is read of the record, once it is. */
+    /**
+     * What is read of the record, once it is.
+     * @param {LookedAt} found
+     */
     look(found) {
       showLine(loss, found);
       badge.hidden = !found.n_alerts;
-      badge.textContent = found.n_alerts;
+      badge.textContent = String(found.n_alerts);
       badge.classList.toggle("nbp-runs-severe", found.severe);
       badge.setAttribute("aria-label", alertWords(found));
     },
+    /** @param {{ isOpen: boolean, isTicked: boolean }} told */
     mark({ isOpen, isTicked }) {
       tick.checked = isOpen || isTicked;
       setAttribute(el, "aria-selected", isOpen || isTicked);
@@ -46,11 +55,16 @@ export function createRow(rows, at) {
   };
 }
 
+/** @param {Pick<LookedAt, "n_alerts" | "alerts">} found */
 export function alertWords({ n_alerts: n, alerts }) {
   const more = n > alerts.length ? [`and ${n - alerts.length} before`] : [];
   return [`${n} ${n === 1 ? "alert" : "alerts"}`, ...alerts, ...more].join("\n");
 }
 
+/**
+ * @param {TableColumn} column
+ * @param {number} at
+ */
 function cellOf({ numeric, texts }, at) {
   const text = texts[at];
   const cell = element("td", { class: numeric ? "nbp-runs-number" : "" }, text);
@@ -58,6 +72,10 @@ function cellOf({ numeric, texts }, at) {
   return cell;
 }
 
+/**
+ * @param {HTMLElement} cell
+ * @param {LookedAt} found
+ */
 function showLine(cell, { line, scalar, last, problem }) {
   if (problem) {
     cell.replaceChildren(element("span", { class: "nbp-bad", title: problem }, "cannot be read"));

@@ -1,10 +1,12 @@
 /** What one view shows of the table: columns that are there, order, filter, and what is known of runs. */
 
+import { valueAt } from "../../js/maps.js";
 import { nextSort, orderedBy } from "./order.js";
 
 /**
  * `order` is the rows in sight of the filter, as they are sorted; `shown` the names of columns. Lists
  * are copies: the table as it was sent is also that of views which come later.
+ * @param {RunsTable} table
  */
 export function createRows(table) {
   const columns = new Map(table.columns.map((one) => [one.name, copyOf(one)]));
@@ -16,19 +18,27 @@ export function createRows(table) {
     picked: table.shown,
     standard: table.shown, // as long as it is what is picked, nobody has picked anything else
     sorted: { name: "", down: false },
+    /** @type {Set<number> | null} */
     wanted: null, // the places that a condition is true of; null for all
+    /** @type {string[]} */
     words: [],
     came: table.runs.map((_, at) => at), // as nobody has sorted them: the newest first
+    /** @type {number[]} */
     order: [],
+    /** @type {Map<number, LookedAt>} */
     looks: new Map(), // place -> line, alerts
     get shown() {
       return rows.picked.filter((name) => columns.has(name));
     },
+    /** @param {string} name */
     sort(name) {
       rows.sorted = nextSort(rows.sorted, name);
       rows.arrange();
     },
-    /** Of what a text means: `{ rows }` or `{ words }`. */
+    /**
+     * Of what a text means: `{ rows }` or `{ words }`.
+     * @param {{ rows?: number[] | null, words?: string }} wanted
+     */
     filter({ rows: wanted = null, words = "" }) {
       rows.wanted = wanted && new Set(wanted);
       rows.words = words.toLowerCase().split(/\s+/).filter(Boolean);
@@ -39,11 +49,17 @@ export function createRows(table) {
       const keys = rows.sorted.name === "run" ? rows.labels : columns.get(rows.sorted.name)?.keys;
       rows.order = keys ? orderedBy(found, keys, rows.sorted.down) : found;
     },
-    /** Columns that were asked for. */
+    /**
+     * Columns that were asked for.
+     * @param {TableColumn[]} given
+     */
     add(given) {
       for (const one of given) columns.set(one.name, copyOf(one));
     },
-    /** Rows that are others now, and those that have come, behind the others by their places. */
+    /**
+     * Rows that are others now, and those that have come, behind the others by their places.
+     * @param {RowsMessage} message
+     */
     renew({ at: places, runs, labels, columns: given, names }) {
       rows.names.push(...names.filter((name) => !rows.names.includes(name)));
       places.forEach((at, k) => {
@@ -56,14 +72,16 @@ export function createRows(table) {
     },
   };
 
+  /** @param {number} at */
   function comes(at) {
     rows.came.unshift(at);
     for (const { keys, texts } of columns.values()) [keys[at], texts[at]] = [keys[at] ?? null, texts[at] ?? ""];
   }
 
+  /** @param {number} at */
   function hasWords(at) {
     if (!rows.words.length) return true;
-    const told = [rows.labels[at], rows.runs[at], ...rows.shown.map((name) => columns.get(name).texts[at])];
+    const told = [rows.labels[at], rows.runs[at], ...rows.shown.map((name) => valueAt(columns, name).texts[at])];
     const text = told.join("\n").toLowerCase();
     return rows.words.every((word) => text.includes(word));
   }
@@ -72,11 +90,21 @@ export function createRows(table) {
   return rows;
 }
 
+/**
+ * @param {TableColumn} column
+ * @returns {TableColumn}
+ */
 function copyOf(column) {
   return { ...column, keys: [...column.keys], texts: [...column.texts] };
 }
 
-/** One cell; of a column that this view does not have, none. */
+/**
+ * One cell; of a column that this view does not have, none.
+ * @param {TableColumn | undefined} column
+ * @param {number} at
+ * @param {TableColumn} given
+ * @param {number} k
+ */
 function setCell(column, at, given, k) {
   if (!column) return;
   [column.keys[at], column.texts[at]] = [given.keys[k], given.texts[k]];

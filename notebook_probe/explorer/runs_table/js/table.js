@@ -2,6 +2,7 @@
 
 import { createDialogs } from "../../js/dialogs/dialog.js";
 import { element, setText } from "../../js/dom.js";
+import { valueAt } from "../../js/maps.js";
 import { createTheme } from "../../js/plots/theme.js";
 import { createBody } from "./body.js";
 import { createChoosing } from "./choosing.js";
@@ -12,15 +13,19 @@ import { createReading } from "./reading.js";
 import { createRows } from "./rows_state.js";
 import { createTip } from "./tip.js";
 
+/** @typedef {Comm & ChosenRuns & { get(name: "table"): RunsTable }} TableModel */
+
 const HINT = "a click on a head sorts, on a row opens the run; a tick draws it beside the open one";
 let count = 0; // views are told apart by it, and by when they were made
 
+/** @param {{ model: TableModel, el: HTMLElement }} widget */
 function render({ model, el }) {
   const life = new AbortController();
   const { signal } = life;
   const view = `${Date.now()}-${(count += 1)}`;
   const rows = createRows(model.get("table"));
   let unasked = ""; // why it is not known which runs there are now
+  /** @type {(type: string, fields: object) => void} */
   const send = (type, fields) => model.send({ v: 1, type, view, ...fields });
 
   const root = element("div", { class: "nbp-runs-table" });
@@ -32,6 +37,7 @@ function render({ model, el }) {
   const choosing = createChoosing({ model, told });
   const reading = createReading({ el: scroller, send, isKnown: (at) => rows.looks.has(at), signal });
   const head = createHead({ rows, sort });
+  /** @type {(kind: "open" | "tick", at: number) => void} */
   const act = (kind, at) => choosing[kind](rows.runs[at]);
   const body = createBody({ rows, scroller, act, seen: reading.seen, signal });
   const tip = createTip({ root, rows, body, signal });
@@ -43,10 +49,12 @@ function render({ model, el }) {
   root.append(element("div", { class: "nbp-runs-bar" }, filter.el, picking.el), scroller, foot, tip.el);
   el.append(root);
 
+  /** @param {string} name */
   function sort(name) {
     arranged(() => rows.sort(name));
   }
 
+  /** @param {string[]} names */
   function pick(names) {
     rows.picked = names;
     const missing = names.filter((name) => !rows.columns.has(name));
@@ -54,7 +62,11 @@ function render({ model, el }) {
     rearranged();
   }
 
-  /** Have other rows in sight, or in another order: from the top, or `stays` where it is. */
+  /**
+   * Have other rows in sight, or in another order: from the top, or `stays` where it is.
+   * @param {() => void} change
+   * @param {{ stays?: boolean, places?: number[] }} [how]
+   */
   function arranged(change, { stays = false, places = [] } = {}) {
     if (stays) {
       body.renew(places, change);
@@ -69,7 +81,10 @@ function render({ model, el }) {
     table.setAttribute("aria-rowcount", String(rows.order.length + 1));
   }
 
-  /** Show the columns in which runs differ now, unless others were picked. */
+  /**
+   * Show the columns in which runs differ now, unless others were picked.
+   * @param {string[]} names
+   */
   function showStandard(names) {
     const isPicked = rows.picked !== rows.standard;
     if (names.join("\n") === rows.standard.join("\n")) return;
@@ -79,7 +94,7 @@ function render({ model, el }) {
 
   /** Other columns are. */
   function rearranged() {
-    const widths = rows.shown.map((name) => widthOf(rows.columns.get(name).texts, spanOf(name)));
+    const widths = rows.shown.map((name) => widthOf(valueAt(rows.columns, name).texts, spanOf(name)));
     const named = widthOf(rows.labels, [10, 26]);
     const own = `min(calc(${named}ch + 66px), 36cqw)`; // it stays in sight while the others scroll
     const sized = [own, "112px", ...widths.map((n) => `calc(${n}ch + 22px)`)];
@@ -96,27 +111,33 @@ function render({ model, el }) {
     foot.classList.toggle("nbp-bad", Boolean(problem));
   }
 
+  /** @type {Record<string, (message: any) => unknown>} */
   const answers = {
     filtered: (message) => message.view === view && filter.answered(message),
+    /** @param {{ columns: TableColumn[] }} message */
     columns(message) {
       rows.add(message.columns);
       rearranged();
     },
+    /** @param {RowsMessage} message */
     rows(message) {
       arranged(() => rows.renew(message), { stays: true, places: message.at });
       showStandard(message.shown);
       filter.again();
     },
+    /** @param {LookedAt & { at: number }} message */
     line(message) {
       rows.looks.set(message.at, message);
       body.look(message.at);
     },
+    /** @param {{ problem: string, again_s: number }} message */
     looked(message) {
       unasked = message.problem;
       told();
       reading.looked(message.again_s);
     },
   };
+  /** @type {Record<string, (message: any) => void>} */
   const heard = {
     "msg:custom": (message) => answers[message.type]?.(message),
     "change:chosen": told,
@@ -141,7 +162,8 @@ function render({ model, el }) {
  */
 function spanOf(name) {
   const parts = name.split(".");
-  return [Math.min(16, Math.max(parts.at(-1).length + 2, parts.slice(0, -1).join(".").length)), 24];
+  const last = parts.pop() ?? "";
+  return [Math.min(16, Math.max(last.length + 2, parts.join(".").length)), 24];
 }
 
 export default { render };

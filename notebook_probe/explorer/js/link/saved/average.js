@@ -6,6 +6,10 @@ const GROWTH = 1.1;
 /**
  * Debiased exponential average of `y`, of its logarithms where `log`. Each point stands for `rows`
  * recorded values, so it counts as so many.
+ * @param {ArrayLike<number>} y
+ * @param {number} weight
+ * @param {number} rows
+ * @param {boolean} log
  */
 export function averageOf(y, weight, rows, log) {
   const each = capped(weight, y.length * rows) ** rows;
@@ -19,7 +23,11 @@ export function averageOf(y, weight, rows, log) {
   });
 }
 
-/** At most 1 − 10/n, as the kernel has it. */
+/**
+ * At most 1 − 10/n, as the kernel has it.
+ * @param {number} weight
+ * @param {number} n
+ */
 function capped(weight, n) {
   if (n <= SHARE) return 0;
   return Math.min(weight, 1 - GROWTH ** -Math.floor(Math.log(n / SHARE) / Math.log(GROWTH)));

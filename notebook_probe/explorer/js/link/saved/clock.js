@@ -1,4 +1,8 @@
-/** Step -> seconds since the run began, in proportion between two steps that were saved. */
+/**
+ * Step -> seconds since the run began, in proportion between two steps that were saved.
+ * @param {SavedClock} saved
+ * @returns {(step: number) => number}
+ */
 export function createClock({ steps, seconds }) {
   return (step) => {
     const after = firstFrom(steps, step);
@@ -8,7 +12,11 @@ export function createClock({ steps, seconds }) {
   };
 }
 
-/** Place of the first step that is not before `step`. */
+/**
+ * Place of the first step that is not before `step`.
+ * @param {number[]} steps
+ * @param {number} step
+ */
 function firstFrom(steps, step) {
   let [low, high] = [0, steps.length];
   while (low < high) {

@@ -1,6 +1,18 @@
 /** The lines that make this view from the record: the kernel's templates, filled here. */
 
-/** Text of Python; `log` says how what is drawn is scaled where nobody chose. */
+/**
+ * @typedef {{
+ *   templates: SavedMessage["templates"],
+ *   location: string,
+ *   selection: PanelSelection,
+ *   log: { heat: boolean, lines: boolean },
+ * }} CodeParts
+ */
+
+/**
+ * Text of Python; `log` says how what is drawn is scaled where nobody chose.
+ * @param {CodeParts} parts
+ */
 export function codeOf({ templates, location, selection, log }) {
   const { home, log_x: logX, x_axis: axis } = selection;
   const series = selection.series.filter(([, quantity]) => !quantity.includes("[")); // an element is no quantity
@@ -28,14 +40,19 @@ export function codeOf({ templates, location, selection, log }) {
   ].join("");
 }
 
-/** Python's `str.format` as far as the templates use it; what JSON writes, Python reads. */
+/**
+ * Python's `str.format` as far as the templates use it; what JSON writes, Python reads.
+ * @param {string} template
+ * @param {Record<string, unknown>} values
+ */
 function filled(template, values) {
   return template.replace(/\{\{|\}\}|\{(\w+)(!r)?\}/g, (found, name, literal) => {
     if (!name) return found[0];
-    return literal ? JSON.stringify(values[name]) : values[name];
+    return literal ? JSON.stringify(values[name]) : String(values[name]);
   });
 }
 
+/** @param {Pick<PanelSelection, "window">} selection */
 function windowOf({ window }) {
   return window ? `.sel(step=slice(${Math.ceil(window[0])}, ${Math.floor(window[1])}))` : "";
 }

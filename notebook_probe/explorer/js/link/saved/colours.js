@@ -1,22 +1,33 @@
 /** Colours bound to series as the kernel binds them: those it gave out stay. */
 
+import { valueOr } from "../../maps.js";
+
 const N_COLOURS = 7;
 
+/** @param {SavedMessage["colours"]} given */
 export function createColours(given) {
   const bound = new Map(given.map(([module, quantity, colour]) => [keyOf([module, quantity]), colour]));
   return {
-    /** Of the `k`-th of these series. */
+    /**
+     * Of the `k`-th of these series.
+     * @param {PanelSelection["series"]} series
+     * @param {number} k
+     */
     of(series, k) {
       const key = keyOf(series[k]);
-      if (!bound.has(key)) bound.set(key, free(bound, series.map(keyOf)));
-      return bound.get(key);
+      return valueOr(bound, key, () => free(bound, series.map(keyOf)));
     },
   };
 }
 
+/** @type {(series: [string, string]) => string} */
 const keyOf = ([module, quantity]) => `${module}\n${quantity}`;
 
-/** A colour nobody ever had, while there is one; then the first that is not on the screen. */
+/**
+ * A colour nobody ever had, while there is one; then the first that is not on the screen.
+ * @param {Map<string, number>} bound
+ * @param {string[]} drawn
+ */
 function free(bound, drawn) {
   const ever = new Set(bound.values());
   for (let colour = 0; colour < N_COLOURS; colour++) if (!ever.has(colour)) return colour;

@@ -6,6 +6,7 @@ import { measuredStep } from "../../plots/heat/measured.js";
 /**
  * Heat map or vectors above the lines, on the ground of the panel: a PNG's bytes.
  * @param {HTMLElement} root
+ * @param {string} title
  */
 export async function pictureOf(root, title) {
   const plots = /** @type {HTMLCanvasElement[]} */ ([...root.querySelectorAll(".nbp-plot canvas")]);
@@ -27,8 +28,10 @@ export async function pictureOf(root, title) {
     context.drawImage(one, 0, top);
     top += one.height;
   }
+  /** @type {Blob | null} */
   const blob = await new Promise((done) => canvas.toBlob(done, "image/png"));
-  return blob.arrayBuffer();
+  if (!blob) throw new Error("this browser gives no picture of a canvas");
+  return new Uint8Array(await blob.arrayBuffer());
 }
 
 /**
@@ -37,13 +40,16 @@ export async function pictureOf(root, title) {
  */
 export function csvOf({ lines, heat }) {
   const rows = ["module,quantity,step,value"];
-  const add = (module, quantity, step, value) =>
-    Number.isNaN(value) || rows.push([quoted(module), quoted(quantity), step, value].join(","));
-  for (const { module, quantity, x, y } of lines?.series ?? []) {
-    y.forEach((value, k) => add(module, quantity, Math.round(x[k] + lines.x0), value));
+  /** @type {(module: string, quantity: string, step: number, value: number) => void} */
+  const add = (module, quantity, step, value) => {
+    if (!Number.isNaN(value)) rows.push([quoted(module), quoted(quantity), step, value].join(","));
+  };
+  const { series, x0 } = lines ?? { series: [], x0: 0 };
+  for (const { module, quantity, x, y } of series) {
+    y.forEach((value, k) => add(module, quantity, Math.round(x[k] + x0), value));
   }
-  const drawn = new Set((lines?.series ?? []).map(({ module, quantity }) => `${module}\n${quantity}`));
-  (heat?.rows ?? []).forEach((module, row) => {
+  const drawn = new Set(series.map(({ module, quantity }) => `${module}\n${quantity}`));
+  heat?.rows.forEach((module, row) => {
     if (drawn.has(`${module}\n${heat.quantity}`)) return;
     for (let column = 0; column < heat.columns; column++) {
       const cell = row * heat.columns + column;

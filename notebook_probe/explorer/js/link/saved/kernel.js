@@ -11,6 +11,7 @@ import { lookAt } from "./looks.js";
 import { createPieces } from "./pieces.js";
 
 const VERSION = 1;
+/** @type {["graph", string]} */
 const GRAPH = ["graph", "the graph of the network"]; // kind and name of its piece
 const NO_GRAPH = "No graph of the network was saved here.";
 const NO_MAP = {
@@ -28,24 +29,34 @@ const NO_MAP = {
 };
 
 /**
- * @param {{ first: any[], pieces: any, read: any }} saved
+ * @param {SavedPage} saved
  * @param {Pick<PanelParts, "root" | "state" | "fail">} parts
+ * @returns {WidgetView}
  */
 export function createSavedKernel({ first, ...packed }, { root, state, fail }) {
-  const told = (type) => first.find((one) => one.type === type);
-  const [model, saved] = [told("model"), told("saved")];
+  const model = first.find((one) => one.type === "model");
+  const saved = first.find((one) => one.type === "saved");
+  const begun = first.find((one) => one.type === "selection");
+  if (!model || !saved || !begun) throw new Error("what was saved has no model, or no selection");
   const pieces = createPieces(packed);
   const linesOf = createSavedLines({ pieces, saved });
+  /** @type {Array<(message: object, buffers: Buffers) => void>} */
   let views = [];
-  let selection = told("selection");
+  /** @type {PanelSelection} */
+  let selection = begun;
   let seq = 0;
+  /** @type {string | null} */
   let shownHome = null;
 
-  /** @param {Buffers} [buffers] */
+  /**
+   * @param {object} message
+   * @param {Buffers} [buffers]
+   */
   function say(message, buffers = []) {
     for (const receive of views) receive({ ...message, v: VERSION, seq: (seq += 1) }, buffers);
   }
 
+  /** @type {Record<string, (message: any) => unknown>} */
   const answers = {
     hello() {
       say(saved); // the others are read in its light
@@ -53,19 +64,22 @@ export function createSavedKernel({ first, ...packed }, { root, state, fail }) {
       say({ type: "graph", revision: Number(pieces.has(...GRAPH)), why: NO_GRAPH });
       return draw();
     },
+    /** @param {SelectionMessage} wanted */
     selection(wanted) {
       selection = wanted;
       say(wanted);
       return draw();
     },
+    /** @param {ShowLook} wanted */
     async show_look(wanted) {
       const { message, buffers } = await lookAt(wanted, pieces);
       say(message, buffers);
     },
     async show_graph() {
-      const { message } = await pieces.read(...GRAPH);
-      say(message);
+      const graph = await pieces.read(...GRAPH);
+      if (graph) say(graph.message);
     },
+    /** @param {ExportClick} click */
     async export({ kind }) {
       const { buffer, ...file } = await (files[kind] ?? files.record)();
       say({ type: "exported", ...file }, buffer ? [buffer] : []);
@@ -86,7 +100,10 @@ export function createSavedKernel({ first, ...packed }, { root, state, fail }) {
     return drawLeft(wanted);
   }
 
-  /** The line that was left for a branch, as far as it was saved. */
+  /**
+   * The line that was left for a branch, as far as it was saved.
+   * @param {PanelSelection} selection
+   */
   async function drawLeft({ home }) {
     const found = await Promise.all([pieces.read("left_lines", ""), pieces.read("left_heat", home)]);
     for (const frame of found) if (frame) say(frame.message, frame.buffers);
@@ -100,6 +117,7 @@ export function createSavedKernel({ first, ...packed }, { root, state, fail }) {
   }
 
   const name = model.name.replace(/[^\w.-]+/g, "-").replace(/^[-.]+|[-.]+$/g, "") || "run";
+  /** @type {Record<string, () => Promise<SavedFile>>} */
   const files = {
     async png() {
       const buffer = await pictureOf(root, [model.name, selection.home].filter(Boolean).join(" · "));
@@ -123,8 +141,9 @@ export function createSavedKernel({ first, ...packed }, { root, state, fail }) {
   };
 
   return {
-    on: (_, receive) => views.push(receive),
+    on: (_, receive) => void views.push(receive),
     off: (_, receive) => (views = views.filter((one) => one !== receive)),
+    /** @param {{ type: string }} message */
     send: (message) => void Promise.resolve().then(() => answers[message.type]?.(message)).catch(fail),
     get: () => undefined,
   };

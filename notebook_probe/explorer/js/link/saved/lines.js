@@ -2,11 +2,23 @@
 
 import { decodeHeat, decodeLines } from "../frames.js";
 import { measuredStep } from "../../plots/heat/measured.js";
-import { NOT_MEASURED, NOT_FINITE } from "../../plots/heat/states.js";
+import { NOT_FINITE } from "../../plots/heat/states.js";
 import { averageOf } from "./average.js";
 import { createClock } from "./clock.js";
 import { createColours } from "./colours.js";
 
+/**
+ * @typedef {Omit<LineSeries, "colour" | "n" | "n_average" | "offset"> & SavedPoints & {
+ *   average: SavedPoints | null,
+ *   marks: number[],
+ *   mean_of?: number,
+ * }} SavedLine
+ */
+
+/** @typedef {{ x: number[], y: number[] | Float32Array }} SavedPoints */
+/** @typedef {Pick<DecodedLines, "smooth" | "log_y" | "series" | "events" | "x0">} SavedLines */
+
+/** @type {Omit<SavedLine, "module" | "quantity"> & { average: SavedPoints }} */
 const NO_LINE = {
   x: [],
   y: [],
@@ -20,13 +32,18 @@ const NO_LINE = {
   weight: 0,
 };
 
+/** @type {SavedLines} */
 const NO_FRAME = { smooth: 0, log_y: true, series: [], events: [], x0: 0 };
 
-/** A function of the selection: its frame, `{ message, buffers }` as the kernel sends it. */
+/**
+ * A function of the selection: its frame, `{ message, buffers }` as the kernel sends it.
+ * @param {{ pieces: SavedPieces, saved: SavedMessage }} parts
+ */
 export function createSavedLines({ pieces, saved }) {
   const colours = createColours(saved.colours);
   const clock = createClock(saved.clock);
 
+  /** @param {PanelSelection} selection */
   return async function frame(selection) {
     const kept = await pieces.read("lines", "");
     const lines = kept ? decodeLines(kept.message, kept.buffers) : NO_FRAME;
@@ -43,10 +60,17 @@ export function createSavedLines({ pieces, saved }) {
   };
 }
 
-/** One series over its steps: as it was recorded, or by columns of its heat map, or without a point. */
+/**
+ * One series over its steps: as it was recorded, or by columns of its heat map, or without a point.
+ * @param {[string, string]} series
+ * @param {SavedLines} lines
+ * @param {SavedPieces} pieces
+ * @returns {Promise<SavedLine>}
+ */
 async function lineOf([module, quantity], { series, x0 }, pieces) {
   const name = { module, quantity };
   const line = series.find((one) => one.module === module && one.quantity === quantity);
+  /** @type {(x: ArrayLike<number>) => number[]} */
   const steps = (x) => Array.from(x, (one) => one + x0); // float32 is exact only near x0
   if (line?.n) {
     const average = { ...line.average, x: steps(line.average.x) };
@@ -58,41 +82,59 @@ async function lineOf([module, quantity], { series, x0 }, pieces) {
   return { ...name, ...columnsOf(heat, heat.index.get(module)) };
 }
 
-/** The means of one row, each at the last step that was measured in its column. */
+/**
+ * The means of one row, each at the last step that was measured in its column.
+ * @param {DecodedHeat} heat
+ * @param {number | undefined} row
+ */
 function columnsOf(heat, row) {
+  if (row === undefined) return NO_LINE;
   const { columns, mean, states, carried, first_step: first, last_step: last } = heat;
-  const cell = (column) => row * columns + column;
-  const taken = [...Array(row === undefined ? 0 : columns).keys()].filter(
-    (column) => !carried[cell(column)] && states[cell(column)] !== NOT_MEASURED,
-  );
-  const at = (column) => measuredStep(heat, row, column);
-  if (!taken.length) return NO_LINE;
-  const y = taken.map((column) => mean[cell(column)]);
-  const lost = taken.filter((column) => states[cell(column)] === NOT_FINITE);
+  const points = [...Array(columns).keys()].flatMap((column) => {
+    const cell = row * columns + column;
+    const step = carried[cell] ? null : measuredStep(heat, row, column);
+    return step === null ? [] : [{ step, value: mean[cell], isLost: states[cell] === NOT_FINITE }];
+  });
+  if (!points.length) return NO_LINE;
+  const newest = points[points.length - 1];
+  const lost = points.filter(({ isLost }) => isLost);
   return {
-    x: taken.map(at),
-    y,
-    marks: lost.map(at),
-    n_rows: taken.length,
-    first_step: at(taken[0]),
-    last_step: at(taken.at(-1)),
-    last_value: Number.isFinite(y.at(-1)) ? y.at(-1) : null,
+    x: points.map(({ step }) => step),
+    y: points.map(({ value }) => value),
+    average: null,
+    marks: lost.map(({ step }) => step),
+    n_rows: points.length,
+    first_step: points[0].step,
+    last_step: newest.step,
+    last_value: Number.isFinite(newest.value) ? newest.value : null,
     n_nonfinite: lost.length,
     weight: 0,
     mean_of: (last + 1 - first) / columns,
   };
 }
 
+/**
+ * @param {SavedLine} line
+ * @param {number} smooth
+ * @param {boolean} log
+ */
 function averaged({ x, y, n_rows: rows }, smooth, log) {
   if (!smooth || !x.length) return NO_LINE.average;
   return { x, y: averageOf(y, smooth, Math.max(1, rows / x.length), log) };
 }
 
-/** One buffer: of each series x, y, and those of its average; x relative to the first of all. */
+/**
+ * One buffer: of each series x, y, and those of its average; x relative to the first of all.
+ * @param {SavedLines} lines
+ * @param {Array<SavedLine & { colour: number, average: SavedPoints }>} drawn
+ * @param {(step: number) => number} place
+ */
 function packed(lines, drawn, place) {
   const begins = drawn.flatMap(({ x }) => x.slice(0, 1)).map(place);
   const x0 = begins.length ? Math.min(...begins) : 0;
+  /** @type {(x: number[]) => number[]} */
   const placed = (x) => x.map((one) => place(one) - x0);
+  /** @type {number[]} */
   const numbers = [];
   const series = drawn.map(({ x, y, average, marks, ...told }) => {
     const offset = numbers.length;

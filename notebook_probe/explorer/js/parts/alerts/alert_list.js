@@ -1,7 +1,8 @@
 /** What was found line by line, below each cause what came of it; what is hovered is pointed at in the plots. */
 
-import { element, setHidden, setText } from "../../dom.js";
+import { arrange, element, listener, setHidden, setText } from "../../dom.js";
 import { grouped } from "../../format.js";
+import { valueOr } from "../../maps.js";
 import { listedCauses } from "./both.js";
 import { createAlertLine } from "./line.js";
 import { createRemarkList } from "./remark_list.js";
@@ -10,6 +11,7 @@ import { alertsText, causesText } from "./words.js";
 /**
  * `about` stands at the right of the head.
  * @param {PanelParts} parts
+ * @param {HTMLElement} about
  */
 export function createAlertList(parts, about) {
   const { state, signal } = parts;
@@ -19,17 +21,21 @@ export function createAlertList(parts, about) {
   const scroll = element("div", { class: "nbp-alerts-scroll" }, earlier, list, remarks.el);
   const count = element("span", { class: "nbp-soft" });
   const el = element("div", {}, element("div", { class: "nbp-alerts-head" }, count, about), scroll);
+  /** @type {Map<string, AlertLine>} */
   const lines = new Map(); // key of a finding -> its line
+  /** @type {AlertLine | null} */
   let pointed = null;
+  /** @type {unknown[]} */
   let known = []; // what the lines were filled from
+  /** @type {AlertLine | null} */
   let newest = null; // the line of the newest cause
 
-  const listen = (type, run) => list.addEventListener(type, run, { signal });
-  listen("pointerover", (event) => point(lineOf(event.target)));
-  listen("pointerleave", () => point(null));
-  listen("focusin", (event) => focused(lineOf(event.target)));
-  listen("focusout", () => point(null));
-  listen("keydown", pressed);
+  const listen = listener(signal);
+  listen(list, "pointerover", (event) => point(lineOf(event.target)));
+  listen(list, "pointerleave", () => point(null));
+  listen(list, "focusin", (event) => focused(lineOf(event.target)));
+  listen(list, "focusout", () => point(null));
+  listen(list, "keydown", pressed);
 
   /** Only what is new is put in, so that what has the focus keeps it. */
   function fill() {
@@ -41,7 +47,8 @@ export function createAlertList(parts, about) {
     known = facts;
     const causes = listedCauses(state);
     const nodes = causes.flatMap((one) => {
-      const cause = (newest = describe(one, null));
+      const cause = describe(one, null);
+      newest = cause;
       return [cause, ...one.below.map((below) => describe(below, cause))].map((line) => line.el);
     });
     arrange(list, nodes);
@@ -52,37 +59,48 @@ export function createAlertList(parts, about) {
     setText(earlier, `${grouped(n)} earlier ones: run.alerts lists them all`);
   }
 
+  /**
+   * @param {ListedFinding} finding
+   * @param {AlertLine | null} cause
+   */
   function describe(finding, cause) {
     const { key } = finding;
-    if (!lines.has(key)) lines.set(key, createAlertLine(parts, refold));
-    lines.get(key).describe(finding, cause);
-    return lines.get(key);
+    const line = valueOr(lines, key, () => createAlertLine(parts, refold));
+    line.describe(finding, cause);
+    return line;
   }
 
   function refold() {
-    for (const { el: line, cause } of lines.values()) setHidden(line, Boolean(cause) && !cause.fold.isOpen());
+    for (const { el: line, cause } of lines.values()) setHidden(line, cause !== null && !cause.fold.isOpen());
   }
 
+  /** @param {HTMLElement} node */
   function lineOf(node) {
-    const el = node.closest?.(".nbp-alert");
-    return el ? [...lines.values()].find((line) => line.el === el) : null;
+    const el = node.closest(".nbp-alert");
+    return [...lines.values()].find((line) => line.el === el) ?? null;
   }
 
-  /** Its step goes through both plots, its rows are outlined. */
+  /**
+   * Its step goes through both plots, its rows are outlined.
+   * @param {AlertLine | null} line
+   */
   function point(line) {
     if (line === pointed) return;
     pointed = line;
-    const { step, modules } = line?.alert ?? {};
-    state.cursor = line ? { step, row: null, from: "alert", modules } : state.pinned;
+    const alert = line?.alert;
+    const { step, modules } = alert ?? { step: 0, modules: [] };
+    state.cursor = alert ? { step, row: null, from: "alert", modules } : state.pinned;
     state.emit("cursor");
   }
 
+  /** @param {AlertLine | null} line */
   function focused(line) {
     if (!line) return;
     for (const one of lines.values()) one.el.tabIndex = one === line ? 0 : -1;
     point(line);
   }
 
+  /** @param {KeyboardEvent} event */
   function pressed(event) {
     const line = lineOf(event.target);
     if (!line || event.target.matches("input")) return;
@@ -96,6 +114,10 @@ export function createAlertList(parts, about) {
     event.preventDefault();
   }
 
+  /**
+   * @param {AlertLine} line
+   * @param {string} key
+   */
   function neighbour({ el: from }, key) {
     const all = [...list.querySelectorAll(".nbp-alert:not([hidden])")];
     return all[all.indexOf(from) + (key === "ArrowDown" ? 1 : -1)];
@@ -112,16 +134,12 @@ export function createAlertList(parts, about) {
   };
 }
 
-/** @param {Pick<PanelState, "alerts" | "both" | "parts">} state */
+/**
+ * @param {Pick<PanelState, "alerts" | "both" | "parts">} state
+ * @param {ListedFinding[]} causes
+ */
 function countText({ alerts, both, parts }, causes) {
   const own = causes.filter(({ left }) => !left);
   const before = both ? [`${alertsText(parts.left.rows.length)} before`] : [];
   return [...(own.length ? [`${alertsText(alerts.length)}, ${causesText(own.length)}`] : []), ...before].join(" · ");
-}
-
-function arrange(list, nodes) {
-  nodes.forEach((node, at) => {
-    if (list.childNodes[at] !== node) list.insertBefore(node, list.childNodes[at] ?? null);
-  });
-  while (list.childNodes.length > nodes.length) list.lastChild.remove();
 }

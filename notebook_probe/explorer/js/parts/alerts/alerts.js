@@ -56,7 +56,11 @@ export function createAlerts(parts) {
     else drawer.close();
   }
 
-  /** Beside what is said of alerts: in the drawer, or in the foot where there are none. */
+  /**
+   * Beside what is said of alerts: in the drawer, or in the foot where there are none.
+   * @param {HTMLElement} home
+   * @param {Node | null} behind
+   */
   function stand(home, behind) {
     if (both.parentNode === home) return;
     home.insertBefore(both, behind);
@@ -73,6 +77,10 @@ export function createAlerts(parts) {
     setAttribute(count, "title", n ? "Alerts of the line that was left (n)" : "Findings that may be intended (n)");
   }
 
+  /**
+   * @param {ListedFinding} last
+   * @param {number} n
+   */
   function describe(last, n) {
     const words = findingWords(last);
     setSeverity(mark, heaviest(last));

@@ -15,6 +15,10 @@ export function listedCauses(state) {
   return [...before, ...own].sort((one, other) => one.step - other.step);
 }
 
+/**
+ * @param {ListedFinding} finding
+ * @returns {ListedFinding}
+ */
 function ofLeft(finding) {
   return { ...finding, key: `left ${finding.key}`, left: true, below: finding.below.map(ofLeft) };
 }
@@ -22,6 +26,7 @@ function ofLeft(finding) {
 /**
  * The alerts that both step axes mark.
  * @param {Pick<PanelState, "alerts" | "both" | "parts">} state
+ * @returns {PanelAlert[]}
  */
 export function markedAlerts({ alerts, both, parts }) {
   return both ? [...alerts, ...parts.left.rows.map((one) => ({ ...one, left: true }))] : alerts;
@@ -30,6 +35,7 @@ export function markedAlerts({ alerts, both, parts }) {
 /**
  * A link that lists both, or those of the branch alone; `asked` is called when both are.
  * @param {Pick<PanelParts, "state" | "signal">} parts
+ * @param {() => void} asked
  */
 export function createBoth({ state, signal }, asked) {
   const el = element("button", { class: "nbp-link", type: "button", "data-action": "both", hidden: "" });

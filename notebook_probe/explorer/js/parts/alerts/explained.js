@@ -4,10 +4,12 @@ import { fittingRows } from "../../controls/fitting.js";
 
 /**
  * The first explaining quantity that fits and is not attached there, { quantity, where }; else null.
+ * @param {PanelAlert} alert
+ * @param {RuleRow | undefined} rule
  * @param {PanelState} state
  */
 export function explanation(alert, rule, state) {
-  const rows = alert.modules.map((path) => state.model.byPath.get(path)).filter(Boolean);
+  const rows = alert.modules.flatMap((path) => state.model.byPath.get(path) ?? []);
   if (!rule || !rows.length || !state.model.live) return null;
   for (const name of rule.explained_by) {
     const one = state.model.quantities.find((quantity) => quantity.name === name);
@@ -20,6 +22,7 @@ export function explanation(alert, rule, state) {
 /**
  * @param {Pick<PanelState, "probes">} state
  * @param {string} path
+ * @param {string} name
  */
 function isAttached({ probes }, path, name) {
   return (probes.byModule.get(path) ?? []).some(({ quantity }) => quantity === name);

@@ -7,6 +7,7 @@ import { consequencesText } from "./words.js";
 
 /**
  * `changed()` is called when it was opened or closed by hand.
+ * @param {() => void} changed
  * @param {AbortSignal} signal
  */
 export function createFold(changed, signal) {
@@ -21,6 +22,7 @@ export function createFold(changed, signal) {
     mark,
   );
   const isOpen = () => el.getAttribute("aria-expanded") === "true";
+  /** @type {(wanted: boolean) => boolean} */
   const open = (wanted) => {
     if (el.hidden || wanted === isOpen()) return false;
     setAttribute(el, "aria-expanded", wanted);
@@ -34,7 +36,10 @@ export function createFold(changed, signal) {
     isOpen,
     /** Whether that has changed anything. */
     open,
-    /** A mark stands there only where something worse than the cause is folded away. */
+    /**
+     * A mark stands there only where something worse than the cause is folded away.
+     * @param {Pick<ListedFinding, "severity" | "below">} finding
+     */
     describe({ severity, below }) {
       setHidden(el, !below.length);
       setText(words, consequencesText(below.length));

@@ -1,7 +1,7 @@
 /** A finding in the drawer: what and where; opened, what can be done about it. */
 
 import { createTicket } from "../../dialogs/ticket.js";
-import { element, isGreyed, setAttribute, setGreyed, setHidden, setText } from "../../dom.js";
+import { element, isGreyed, listener, setAttribute, setGreyed, setHidden, setText } from "../../dom.js";
 import { grouped } from "../../format.js";
 import { explanation } from "./explained.js";
 import { createFold } from "./fold.js";
@@ -17,6 +17,7 @@ const SCHEDULE = "every(10)";
  * `el` is a line that has focus as a whole; `describe(finding, cause)` brings it up to date, `cause` being the
  * line that it stands below. `folded()` is called when what came of it is folded or unfolded.
  * @param {PanelParts} parts
+ * @param {() => void} folded
  */
 export function createAlertLine(parts, folded) {
   const { state, link, signal } = parts;
@@ -40,17 +41,20 @@ export function createAlertLine(parts, folded) {
     fold.el,
     more,
   );
+  /** @type {AlertLine} */
   const line = { el, fold, describe, toggle, show: () => show.click(), alert: null, cause: null };
+  /** @type {{ quantity: string, where: string[] } | null} */
   let offered = null; // what `attach` would attach
+  /** @type {ReturnType<typeof createTicket> | null} */
   let ticket = null; // of what was asked for
 
-  const listen = (node, type, run) => node.addEventListener(type, run, { signal });
+  const listen = listener(signal);
   listen(el, "click", (event) => event.target.closest("button, input, label, .nbp-alert-more") || toggle());
-  listen(show, "click", () => isGreyed(show) || showAlert(line.alert, parts));
+  listen(show, "click", () => isGreyed(show) || !line.alert || showAlert(line.alert, parts));
   listen(attach, "click", attachHere);
 
   function attachHere() {
-    if (isGreyed(attach)) return;
+    if (isGreyed(attach) || !offered) return;
     ticket ??= createTicket(parts);
     attach.replaceWith(ticket.el);
     const id = link.ask("attach", { ...offered, schedule: SCHEDULE });
@@ -61,28 +65,37 @@ export function createAlertLine(parts, folded) {
     const open = el.dataset.open === "false";
     setAttribute(el, "data-open", open);
     setHidden(more, !open);
-    if (!open || more.firstChild) return;
+    if (!open || !line.alert || more.firstChild) return;
     const { rule } = line.alert;
     const pausing = createPausing(rule, "pause when it happens again", parts);
     more.append(createThresholds(rule, parts).el, pausing.el);
   }
 
-  function describeOffer() {
+  /** @param {ListedFinding} alert */
+  function describeOffer(alert) {
     if (ticket) return;
-    const rule = state.parts.rules.rules.find((one) => one.name === line.alert.rule);
-    offered = explanation(line.alert, rule, state);
+    const rule = state.parts.rules.rules.find((one) => one.name === alert.rule);
+    offered = explanation(alert, rule, state);
     setHidden(attach, !offered);
     if (!offered) return;
     setText(attach, `attach ${offered.quantity} here`);
     setGreyed(attach, state.status.can.attach ?? "", `Measure it ${SCHEDULE} where this was found`);
   }
 
+  /**
+   * @param {ListedFinding} alert
+   * @param {AlertLine | null} cause
+   */
+  /**
+   * @param {ListedFinding} alert
+   * @param {AlertLine | null} cause
+   */
   function describe(alert, cause) {
     Object.assign(line, { alert, cause });
     const words = findingWords(alert);
     setAttribute(el, "data-rule", alert.rule);
     setAttribute(el, "aria-level", cause ? 2 : 1);
-    setHidden(el, Boolean(cause) && !cause.fold.isOpen());
+    setHidden(el, cause !== null && !cause.fold.isOpen());
     setSeverity(mark, alert.severity);
     setText(step, grouped(alert.step));
     setText(before, words.before);
@@ -91,7 +104,7 @@ export function createAlertLine(parts, folded) {
     setHidden(tag, !alert.left);
     fold.describe(alert);
     setGreyed(show, whyNotShown(alert, state), "Mark its modules, draw its series, go to its step");
-    describeOffer();
+    describeOffer(alert);
   }
 
   return line;

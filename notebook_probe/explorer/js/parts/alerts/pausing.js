@@ -5,13 +5,18 @@ import { element, isGreyed, setAttribute } from "../../dom.js";
 
 export const SEVERE = "severe"; // every rule that tells of a training which is about to be lost
 
-/** @param {PanelParts} parts */
+/**
+ * @param {string} rule
+ * @param {string} words
+ * @param {PanelParts} parts
+ */
 export function createPausing(rule, words, parts) {
   const { state, link, signal } = parts;
   const tick = element("input", { type: "checkbox", "data-pauses": rule });
   const label = element("label", {}, tick, ` ${words}`);
   const ticket = createTicket(parts);
   const el = element("span", { class: "nbp-pause-tick" }, ticket.el, label);
+  /** @type {boolean | null} */
   let wanted = null; // what was ticked, until the kernel says it
 
   tick.addEventListener("click", (event) => isGreyed(tick) && event.preventDefault(), { signal });
@@ -22,6 +27,7 @@ export function createPausing(rule, words, parts) {
   });
   for (const topic of ["model", "rules", "status"]) state.on(topic, describe);
 
+  /** @type {(name: string) => BreakRow | undefined} */
   const onlyOn = (name) => state.parts.breaks.rows.find(({ rules }) => rules?.length === 1 && rules[0] === name);
 
   function asked() {
@@ -54,6 +60,7 @@ export function createPausing(rule, words, parts) {
 }
 
 const COVERED = "every severe alert pauses the run";
+/** @type {Omit<ClickOf<"break">, "rules">} */
 const ON_ALERT = {
   kind: "alert",
   module: "(root)",

@@ -16,6 +16,7 @@ export function createPresetOffer(parts) {
     hidden: "",
   });
   const el = element("span", {}, button);
+  /** @type {ReturnType<typeof createTicket> | null} */
   let ticket = null;
   button.addEventListener("click", attach, { signal });
   for (const topic of ["rules", "status", "model"]) state.on(topic, refresh);
@@ -45,9 +46,10 @@ export function createPresetOffer(parts) {
  */
 function waitingFor({ parts, model, probes }) {
   const attached = new Set(probes.rows.map(({ quantity }) => quantity));
+  /** @type {(name: string) => boolean} */
   const lacks = (name) => {
     const one = model.quantities.find((quantity) => quantity.name === name);
-    return one && !attached.has(name) && model.kinds.some((kind) => !one.misfits[kind]);
+    return one !== undefined && !attached.has(name) && model.kinds.some((kind) => !one.misfits[kind]);
   };
   return parts.rules.rules.filter(
     ({ state }) => state.startsWith(WAITS) && state.slice(WAITS.length).split(", ").some(lacks),

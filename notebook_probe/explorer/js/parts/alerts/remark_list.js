@@ -14,6 +14,7 @@ export function createRemarkList(state) {
     element("span", { class: "nbp-soft" }, "may be intended"),
     lines,
   );
+  /** @type {RemarkRow[] | null} */
   let known = null;
 
   function fill() {
@@ -26,6 +27,7 @@ export function createRemarkList(state) {
   return { el, fill };
 }
 
+/** @param {RemarkRow} remark */
 function describe(remark) {
   const { before, place, rest } = findingWords(remark);
   const text = element("span", {}, before, element("code", {}, place), rest);

@@ -33,6 +33,7 @@ export function createRulesWatch(parts) {
 
   function fill() {
     const groups = grouping(state.parts.rules.rules);
+    /** @type {Array<[string, HTMLElement[]]>} */
     const blocks = [
       ["Wait for a series", groups.waiting.map((one) => ruleRow(one, one.state.slice(WAITS.length)))],
       ["Put off after an error", groups.off.map((one) => ruleRow(one, one.state.slice(OFF.length)))],
@@ -51,6 +52,7 @@ export function createRulesWatch(parts) {
   return el;
 }
 
+/** @param {RuleRow[]} rules */
 function grouping(rules) {
   return {
     on: rules.filter(({ state }) => state === "on"),
@@ -59,7 +61,10 @@ function grouping(rules) {
   };
 }
 
-/** "17 rules watch, 4 wait for a series"; "" where none is followed. */
+/**
+ * "17 rules watch, 4 wait for a series"; "" where none is followed.
+ * @param {RuleRow[]} rules
+ */
 export function watchText(rules) {
   const { on, waiting, off } = grouping(rules);
   if (!on.length && !waiting.length && !off.length) return "";
@@ -70,6 +75,10 @@ export function watchText(rules) {
   return parts.join(", ");
 }
 
+/**
+ * @param {RuleRow} rule
+ * @param {string} detail
+ */
 function ruleRow(rule, detail) {
   const row = element("div", { class: "nbp-rule-row" }, element("code", {}, rule.name));
   row.append(element("span", { class: "nbp-soft" }, detail));

@@ -1,28 +1,35 @@
 /** Going where an alert is: its modules, its quantities and its step. */
 
+import { valueOr } from "../../maps.js";
 import { pinCursor } from "../../plots/step_marks.js";
 import { hasSeries } from "../../state.js";
 
+/** @type {WeakMap<string[], Set<string>>} */
 const places = new WeakMap(); // list of modules -> the same as a set
 
+/** @param {string[]} modules */
 function placesOf(modules) {
-  if (!places.has(modules)) places.set(modules, new Set(modules));
-  return places.get(modules);
+  return valueOr(places, modules, () => new Set(modules));
 }
 
-/** Modules of the alert with values of its quantities: [[module, quantity], …] of the first of them. */
+/**
+ * Modules of the alert with values of its quantities: [[module, quantity], …] of the first of them.
+ * @param {Pick<AlertRow, "modules" | "quantities">} alert
+ * @param {Pick<Status, "recorded">} status
+ * @returns {Array<[string, string]>}
+ */
 function drawable({ modules, quantities }, { recorded }) {
   const there = quantities.filter((quantity) => recorded[quantity]?.length);
-  const known = there.map((quantity) => [quantity, placesOf(recorded[quantity])]);
   for (const module of modules) {
-    const series = known.filter(([, paths]) => paths.has(module)).map(([name]) => [module, name]);
-    if (series.length) return series;
+    const here = there.filter((quantity) => placesOf(recorded[quantity]).has(module));
+    if (here.length) return here.map((quantity) => [module, quantity]);
   }
   return [];
 }
 
 /**
  * Why it cannot be shown; "" where it can.
+ * @param {Pick<AlertRow, "modules" | "quantities">} alert
  * @param {PanelState} state
  */
 export function whyNotShown(alert, state) {
@@ -34,7 +41,7 @@ export function whyNotShown(alert, state) {
 
 /**
  * Mark its modules, draw its series, move the cursor to its step; the window if it must.
- * @param {Pick<AlertRow, "modules" | "quantities" | "step"> & { window?: unknown }} alert
+ * @param {Pick<AlertRow, "modules" | "quantities" | "step">} alert
  * @param {Pick<PanelParts, "state" | "selection">} parts
  */
 export function showAlert(alert, { state, selection }) {
@@ -57,7 +64,9 @@ export function showAlert(alert, { state, selection }) {
 
 /**
  * The window as it is where the step is in it; else as wide, with the step in its middle.
+ * @param {number} step
  * @param {PanelState} state
+ * @returns {[number, number] | null}
  */
 function windowWith(step, state) {
   const { window } = state.selection;

@@ -5,11 +5,17 @@ import { element, setAttribute, setHidden, setText, throttled } from "../../dom.
 import { grouped } from "../../format.js";
 
 const TRY_MS = 250;
+/** @type {Record<string, string>} */
 const WORDS = { most: "above", least: "below", times: "times", window: "window" };
 const WHOLE = ["rows", "steps", "window"];
 const OFF = "off: ";
 
-/** @param {PanelParts} parts */
+/** @typedef {{ numbers: Record<string, number>, text: string }} TriedNumber */
+
+/**
+ * @param {string} name
+ * @param {PanelParts} parts
+ */
 export function createThresholds(name, parts) {
   const { state, link, signal } = parts;
   const fields = element("span", { class: "nbp-thresholds" });
@@ -17,8 +23,10 @@ export function createThresholds(name, parts) {
   const ticket = createTicket({ state, signal });
   const title = element("code", {}, name);
   const el = element("div", { class: "nbp-rule" }, title, fields, says, ticket.el);
+  /** @type {Map<string, HTMLInputElement>} */
   const inputs = new Map(); // number of the rule -> its field
-  let tried = null; // { numbers, text } that the kernel is asked about
+  /** @type {TriedNumber | null} */
+  let tried = null; // what the kernel is asked about
 
   const ask = throttled(
     TRY_MS,
@@ -28,6 +36,15 @@ export function createThresholds(name, parts) {
   for (const topic of ["rules", "status", "model"]) state.on(topic, refresh);
 
   const ruleNow = () => state.parts.rules.rules.find((one) => one.name === name);
+
+  /**
+   * @param {string} number
+   * @returns {number | null}
+   */
+  function knownNumber(number) {
+    const rule = ruleNow();
+    return rule ? (numbersOf(rule)[number] ?? null) : null;
+  }
 
   function refresh() {
     if (!el.isConnected && inputs.size) return;
@@ -43,9 +60,13 @@ export function createThresholds(name, parts) {
     }
     if (rule.state.startsWith(OFF)) say(`put off after an error: ${rule.state.slice(OFF.length)}`, true);
     else if (why) say(why, false);
-    else if (tried) sayTrial();
+    else if (tried) sayTrial(tried);
   }
 
+  /**
+   * @param {string} number
+   * @param {number | null} value
+   */
   function addField(number, value) {
     const input = element("input", {
       type: "text",
@@ -63,10 +84,14 @@ export function createThresholds(name, parts) {
     return input;
   }
 
+  /**
+   * @param {string} number
+   * @param {HTMLInputElement} input
+   */
   function typed(number, input) {
     put(input, input.value);
     const value = parsed(input.value);
-    const known = numbersOf(ruleNow())[number];
+    const known = knownNumber(number);
     const refusal = whyNoNumber(number, value, known);
     tried = refusal || value === known ? null : { numbers: { [number]: value }, text: input.value.trim() };
     say(refusal || (tried ? "…" : ""), Boolean(refusal));
@@ -74,8 +99,13 @@ export function createThresholds(name, parts) {
     if (tried) ask();
   }
 
+  /**
+   * @param {KeyboardEvent} event
+   * @param {string} number
+   * @param {HTMLInputElement} input
+   */
   function pressed(event, number, input) {
-    const known = numbersOf(ruleNow())[number];
+    const known = knownNumber(number);
     const value = parsed(input.value);
     if (event.key === "Escape" && value !== known) back(input, known);
     else if (event.key === "Enter") keep(number, value, known);
@@ -84,12 +114,21 @@ export function createThresholds(name, parts) {
     event.stopPropagation();
   }
 
+  /**
+   * @param {HTMLInputElement} input
+   * @param {number | null} known
+   */
   function back(input, known) {
     tried = null;
     put(input, known);
     say("", false);
   }
 
+  /**
+   * @param {string} number
+   * @param {number} value
+   * @param {number | null} known
+   */
   function keep(number, value, known) {
     if (whyFixed(ruleNow(), state) || value === known) return;
     const refusal = whyNoNumber(number, value, known);
@@ -100,14 +139,20 @@ export function createThresholds(name, parts) {
     ticket.follow(id, "kept for the rows to come,");
   }
 
-  /** "40 would have fired at step 320" */
-  function sayTrial() {
+  /**
+   * "40 would have fired at step 320"
+   * @param {TriedNumber} asked
+   */
+  function sayTrial({ numbers, text }) {
     const { trial } = state.parts.rules;
-    if (trial?.rule !== name || JSON.stringify(trial.numbers) !== JSON.stringify(tried.numbers)) return;
-    say(trial.problem || `${tried.text} ${firedWords(trial)}`, Boolean(trial.problem));
+    if (trial?.rule !== name || JSON.stringify(trial.numbers) !== JSON.stringify(numbers)) return;
+    say(trial.problem || `${text} ${firedWords(trial)}`, Boolean(trial.problem));
   }
 
-  /** @param {string} text */
+  /**
+   * @param {string} text
+   * @param {boolean} bad
+   */
   function say(text, bad) {
     setText(says, text);
     says.classList.toggle("nbp-bad", bad);
@@ -117,22 +162,34 @@ export function createThresholds(name, parts) {
   return { el };
 }
 
+/**
+ * @param {RuleRow} rule
+ * @returns {Record<string, number | null>}
+ */
 function numbersOf({ thresholds, rows, steps }) {
   return { ...thresholds, ...(steps ? { steps } : { rows }) };
 }
 
-/** @param {PanelState} state */
+/**
+ * @param {RuleRow | undefined} rule
+ * @param {PanelState} state
+ */
 function whyFixed(rule, state) {
   if (!state.model.live) return "opened record: read only";
   return rule ? state.status.can.edit_rule ?? "" : "this rule is not followed any more";
 }
 
+/**
+ * @param {string} number
+ * @param {number | null} value
+ */
 function wordsAround(number, value) {
   if (number === "rows") return ["for ", value === 1 ? " row" : " rows"];
   if (number === "steps") return ["for ", " steps"];
   return [`${WORDS[number] ?? number} `, number === "window" ? " rows" : ""];
 }
 
+/** @param {RuleTrial} trial */
 function firedWords({ steps, n }) {
   if (!n) return "would not have fired";
   const more = n > 1 ? `, and ${grouped(n - 1)} ${n > 2 ? "times" : "time"} more` : "";
@@ -144,14 +201,23 @@ function parsed(text) {
   return text.trim() ? Number(text.trim().replace(",", ".")) : NaN;
 }
 
-/** A number that is above 0 stays so; rows are counted. */
+/**
+ * A number that is above 0 stays so; rows are counted.
+ * @param {string} number
+ * @param {number} value
+ * @param {number | null} known
+ */
 function whyNoNumber(number, value, known) {
   const whole = WHOLE.includes(number);
-  const positive = known > 0;
+  const positive = known !== null && known > 0;
   const fits = Number.isFinite(value) && (!positive || value > 0) && (!whole || Number.isInteger(value));
   return fits ? "" : `a ${whole ? "whole " : ""}number${positive ? " above 0" : ""} is needed`;
 }
 
+/**
+ * @param {HTMLInputElement} input
+ * @param {number | string | null} value
+ */
 function put(input, value) {
   const text = value === null ? "∞" : String(value);
   if (input.value !== text) input.value = text;

@@ -5,7 +5,10 @@ import { grouped } from "../../format.js";
 const BEGAN = "began at ";
 const AT = "at ";
 
-/** { before, place, rest } of "began at fc1, seen in fc2: 60 % dead"; of the model as a whole the sentence alone. */
+/**
+ * { before, place, rest } of "began at fc1, seen in fc2: 60 % dead"; of the model as a whole the sentence alone.
+ * @param {Pick<FindingRow, "modules" | "where" | "sentence">} finding
+ */
 export function findingWords({ modules, where, sentence }) {
   const [first = ""] = modules;
   const before = where.startsWith(BEGAN) ? BEGAN : AT;
@@ -16,18 +19,22 @@ export function findingWords({ modules, where, sentence }) {
   return { before: "", place: "", rest: sentence.charAt(0).toUpperCase() + sentence.slice(1) };
 }
 
+/** @param {number} n */
 export function alertsText(n) {
   return n === 1 ? "1 alert" : `${grouped(n)} alerts`;
 }
 
+/** @param {number} n */
 export function causesText(n) {
   return n === 1 ? "1 cause" : `${grouped(n)} causes`;
 }
 
+/** @param {number} n */
 export function consequencesText(n) {
   return n === 1 ? "1 consequence" : `${grouped(n)} consequences`;
 }
 
+/** @param {number} n */
 export function remarksText(n) {
   return n === 1 ? "1 remark" : `${grouped(n)} remarks`;
 }

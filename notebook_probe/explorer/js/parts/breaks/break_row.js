@@ -3,9 +3,18 @@
 import { element, setAttribute, setHidden, setText } from "../../dom.js";
 import { grouped, significant } from "../../format.js";
 
+/**
+ * @typedef {{
+ *   edit: (fields: { armed: boolean | null, number: number | null }) => void,
+ *   remove: () => void,
+ * }} BreakCalls
+ */
+
+/** @type {Record<string, string>} */
 const SIGNS = { series: "nbp-flag", alert: "nbp-severe" };
 
-export function createBreakRow(ask) {
+/** @param {BreakCalls} calls */
+export function createBreakRow({ edit: change, remove }) {
   const tick = element("input", { type: "checkbox", "aria-label": "Armed" });
   const sign = element("i", { "aria-hidden": "true" });
   const [before, after] = [element("span"), element("span")];
@@ -21,28 +30,31 @@ export function createBreakRow(ask) {
   const stands = element("span", { class: "nbp-soft" });
   const gone = element("button", { class: "nbp-remove", type: "button", title: "Remove" }, "×");
   const el = element("div", { class: "nbp-break" }, tick, sign, words, stands, gone);
+  /** @type {BreakRow | null} */
   let told = null;
+  /** @type {boolean | null} */
   let wanted = null; // what was ticked, until the kernel says it
 
   tick.addEventListener("change", arm);
-  gone.addEventListener("click", () => ask("unbreak", {}));
+  gone.addEventListener("click", remove);
   number.addEventListener("click", edit);
   field.addEventListener("keydown", pressed);
   field.addEventListener("blur", leave);
 
   function arm() {
     wanted = tick.checked;
-    ask("edit_break", { armed: wanted, number: null });
+    change({ armed: wanted, number: null });
   }
 
   function edit() {
-    field.value = String(told.number);
+    field.value = String(told?.number);
     setHidden(number, true);
     setHidden(field, false);
     field.focus();
     field.select();
   }
 
+  /** @param {KeyboardEvent} event */
   function pressed(event) {
     if (!["Enter", "Escape"].includes(event.key)) return;
     event.preventDefault();
@@ -50,7 +62,7 @@ export function createBreakRow(ask) {
     const value = Number(field.value.trim().replace(",", "."));
     const isNew = event.key === "Enter" && field.value.trim() && Number.isFinite(value);
     if (event.key === "Enter" && !isNew) return setAttribute(field, "aria-invalid", true);
-    if (isNew && value !== told.number) ask("edit_break", { armed: null, number: value });
+    if (isNew && value !== told?.number) change({ armed: null, number: value });
     leave();
     number.focus();
   }
@@ -58,15 +70,19 @@ export function createBreakRow(ask) {
   function leave() {
     setAttribute(field, "aria-invalid", null);
     setHidden(field, true);
-    setHidden(number, told.number === null);
+    setHidden(number, !told || told.number === null);
   }
 
   return {
     el,
+    /**
+     * @param {BreakRow} row
+     * @param {boolean} refused
+     */
     describe(row, refused) {
       if (row !== told || refused) wanted = null;
       told = row;
-      const shown = row.number === null ? "" : numberText(row);
+      const shown = row.number === null ? "" : numberText(row.kind, row.number);
       tick.checked = wanted ?? row.armed;
       const [first, second] = around(row);
       setText(before, first);
@@ -84,7 +100,10 @@ export function createBreakRow(ask) {
   };
 }
 
-/** The words before its number and those after it. */
+/**
+ * The words before its number and those after it.
+ * @param {BreakRow} row
+ */
 function around({ kind, text, number, sign, module, quantity }) {
   if (number === null) return [text, ""];
   if (kind === "step") return ["at step ", ""];
@@ -93,10 +112,15 @@ function around({ kind, text, number, sign, module, quantity }) {
   return [`${series} ${sign} `, rest];
 }
 
-function numberText({ kind, number }) {
+/**
+ * @param {string} kind
+ * @param {number} number
+ */
+function numberText(kind, number) {
   return kind === "step" ? grouped(number) : significant(number);
 }
 
+/** @param {BreakRow} row */
 function standing({ armed, holds, last_step: step, note }) {
   if (holds) return "held now";
   if (!armed) return "off";

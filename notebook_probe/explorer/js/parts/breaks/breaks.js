@@ -27,6 +27,7 @@ export function createBreaks(parts) {
   );
   const reason = element("span", { class: "nbp-held", role: "status" });
   let shown = ""; // the hold whose step the cursor has been moved to
+  /** @type {ReturnType<typeof createPauseWhen> | null} */
   let list = null;
 
   button.addEventListener("click", open, { signal });
@@ -61,6 +62,7 @@ export function createBreaks(parts) {
     list?.refresh();
   }
 
+  /** @param {number} step */
   function pointAt(step) {
     if (step < 0) return;
     state.cursor = { step, row: null, from: "kernel" };
@@ -79,8 +81,9 @@ function emphasized(text) {
   const [, before, step, between, value, after] =
     text.match(/^(\D*)(\d+)(?:(.*? )(\S+)(?= (?:[<>]=?|crosses) )(.*))?/) ?? [];
   if (step === undefined) return [text];
+  /** @type {(word: string) => HTMLElement} */
   const bold = (word) => element("b", {}, word);
   const rest = value === undefined ? text.slice(before.length + step.length) : "";
   const tail = value === undefined ? [rest] : [between, bold(value), after];
-  return [before, bold(grouped(step)), ...tail];
+  return [before, bold(grouped(Number(step))), ...tail];
 }

@@ -1,8 +1,11 @@
 /** Over the lines: a dashed line at the number of each breakpoint, with a flag that is dragged. */
 
 import { element, setAttribute, setHidden, setText } from "../../dom.js";
+import { valueOr } from "../../maps.js";
 import { significant } from "../../format.js";
 
+/** @type {Record<string, number>} */
+const STEPS = { ArrowUp: 1, ArrowDown: -1 };
 const PAST_PX = 4; // a press that moves no further is no drag
 
 /**
@@ -11,34 +14,29 @@ const PAST_PX = 4; // a press that moves no further is no drag
  */
 export function createLevels({ state, link }) {
   const el = element("div", { class: "nbp-levels" });
+  /** @type {Map<number, ReturnType<typeof createLevel>>} */
   const levels = new Map(); // id -> level
-  let painted = null;
 
+  /** @param {PaintedLines | null} now */
   function place(now) {
-    painted = now;
-    const rows = painted ? state.parts.breaks.rows.filter(isDrawn) : [];
+    const rows = now ? drawnBreaks(state, now) : [];
     for (const [id, level] of levels) {
       if (rows.some((row) => row.id === id)) continue;
       level.el.remove();
       levels.delete(id);
     }
+    if (!now) return;
     for (const row of rows) {
-      if (!levels.has(row.id)) {
-        levels.set(row.id, createLevel(() => painted, ask));
-        el.append(levels.get(row.id).el);
-      }
-      levels.get(row.id).describe(row, painted);
+      const level = valueOr(levels, row.id, () => createLevel(el, ask));
+      if (level.el.parentNode !== el) el.append(level.el);
+      level.describe(row, now);
     }
   }
 
-  function isDrawn({ armed, kind, module, quantity }) {
-    return (
-      armed &&
-      kind === "series" &&
-      painted.prepared.some((one) => one.module === module && one.quantity === quantity)
-    );
-  }
-
+  /**
+   * @param {number} which
+   * @param {number} number
+   */
   function ask(which, number) {
     link.ask("edit_break", { which, armed: null, number });
   }
@@ -46,7 +44,11 @@ export function createLevels({ state, link }) {
   return { el, place };
 }
 
-function createLevel(latest, ask) {
+/**
+ * @param {HTMLElement} over
+ * @param {(which: number, number: number) => void} ask
+ */
+function createLevel(over, ask) {
   const line = element("div", { class: "nbp-level" });
   const text = element("span");
   const handle = element(
@@ -56,48 +58,54 @@ function createLevel(latest, ask) {
     text,
   );
   const el = element("div", {}, line, handle);
-  let row = null;
+  /** @type {{ row: BreakRow, painted: PaintedLines } | null} */
+  let told = null;
+  /** @type {{ from: number, number: number | null } | null} */
   let moving = null; // { from, number }
+  /** @type {number | null} */
   let asked = null; // the number that was let go of, until the kernel says it
 
   handle.addEventListener("pointerdown", (event) => {
     handle.setPointerCapture(event.pointerId);
     moving = { from: event.clientY, number: null };
-    event.stopPropagation();
+    event.stopPropagation(); // to the plot below a press would begin a range
   });
   handle.addEventListener("pointermove", (event) => {
-    if (!moving || Math.abs(event.clientY - moving.from) < PAST_PX) return;
-    const { values, box } = latest();
-    const y = event.clientY - el.parentElement.getBoundingClientRect().top;
+    if (!told || !moving || Math.abs(event.clientY - moving.from) < PAST_PX) return;
+    const { values, box } = told.painted;
+    const y = event.clientY - over.getBoundingClientRect().top;
     moving.number = rounded(values.value(Math.min(Math.max(y, box.top), box.bottom)));
     show();
   });
   handle.addEventListener("pointerup", () => settle());
   handle.addEventListener("pointercancel", () => settle(false));
   handle.addEventListener("keydown", (event) => {
-    const way = { ArrowUp: 1, ArrowDown: -1 }[event.key];
-    if (!way) return;
+    const way = STEPS[event.key];
+    if (!way || !told) return;
     event.preventDefault();
     event.stopPropagation();
-    const number = asked ?? row.number;
+    const number = asked ?? told.row.number ?? 0;
     asked = Number((number + way * 0.01 * (Math.abs(number) || 1)).toPrecision(12));
-    ask(row.id, asked);
+    ask(told.row.id, asked);
     show();
   });
 
+  /** @param {boolean} [keeps] */
   function settle(keeps = true) {
     const number = moving?.number ?? null;
     moving = null;
-    if (keeps && number !== null) {
+    if (told && keeps && number !== null) {
       asked = number;
-      ask(row.id, number);
+      ask(told.row.id, number);
     }
     show();
   }
 
   function show() {
-    const { values, box } = latest();
-    const number = moving?.number ?? asked ?? row.number;
+    if (!told) return;
+    const { row, painted } = told;
+    const { values, box } = painted;
+    const number = moving?.number ?? asked ?? row.number ?? 0;
     const at = values.place(number);
     const inside = at >= box.top - 0.5 && at <= box.bottom + 0.5;
     const y = inside ? at : at < box.top ? box.top : box.bottom;
@@ -112,9 +120,13 @@ function createLevel(latest, ask) {
 
   return {
     el,
-    describe(told) {
-      if (row && told.number !== row.number) asked = null;
-      row = told;
+    /**
+     * @param {BreakRow} row
+     * @param {PaintedLines} painted
+     */
+    describe(row, painted) {
+      if (told && row.number !== told.row.number) asked = null;
+      told = { row, painted };
       setAttribute(handle, "title", `${row.text}: drag, or arrows for 1 %`);
       setAttribute(handle, "aria-label", `Pause at ${row.text}`);
       setAttribute(el, "data-holds", row.holds ? "true" : null);
@@ -123,7 +135,22 @@ function createLevel(latest, ask) {
   };
 }
 
-/** Three digits: as exact as a hand is. */
+/**
+ * Breakpoints on the series that are drawn.
+ * @param {PanelState} state
+ * @param {PaintedLines} painted
+ */
+function drawnBreaks(state, { prepared }) {
+  return state.parts.breaks.rows.filter(({ armed, kind, module, quantity }) => {
+    const isDrawn = prepared.some((one) => one.module === module && one.quantity === quantity);
+    return armed && kind === "series" && isDrawn;
+  });
+}
+
+/**
+ * Three digits: as exact as a hand is.
+ * @param {number} value
+ */
 function rounded(value) {
   return Number(value.toPrecision(3));
 }

@@ -5,17 +5,28 @@ import { element, setAttribute, setHidden, setText, throttled } from "../../dom.
 import { grouped, significant } from "../../format.js";
 import { isVector } from "../../state.js";
 
-const KINDS = { step: "step", alert: "alert", series: "series", nan: "NaN", error: "error" };
+/** @type {Array<[BreakClick["kind"], string]>} */
+const KINDS = [
+  ["step", "step"],
+  ["alert", "alert"],
+  ["series", "series"],
+  ["nan", "NaN"],
+  ["error", "error"],
+];
+/** @type {Array<BreakClick["sign"]>} */
 const SIGNS = [">", "<", ">=", "<=", "crosses"];
 const ROOT = "(root)";
+/** @type {FieldsOf<"try_break">} */
 const NOTHING = { module: ROOT, quantity: "", sign: ">", number: 0, for_rows: 1 };
+/** @type {Record<string, string>} */
 const ALONE = {
   nan: "For logged values, and outputs and gradients that are watched by a norm, RMS or largest value.",
   error: "When the loop raises: its state is kept for inspection, then it raises as usual.",
 };
 
+/** @param {Pick<PanelParts, "state" | "link"> & { follow: (id: string) => void }} parts */
 export function createNewBreak({ state, link, follow }) {
-  const kinds = new Map(Object.entries(KINDS).map(([kind, text]) => [kind, chip(kind, text)]));
+  const kinds = new Map(KINDS.map(([kind, text]) => [kind, chip(kind, text)]));
   const step = field("Step", "9ch");
   const rules = choice("Alert rule");
   const [module, quantity, sign] = [choice("Module"), choice("Quantity"), choice("Comparison")];
@@ -46,6 +57,7 @@ export function createNewBreak({ state, link, follow }) {
     element("div", { class: "nbp-form nbp-add" }, words, add),
   );
   const life = new AbortController();
+  /** @type {BreakClick["kind"]} */
   let kind = "series";
 
   for (const [name, button] of kinds) button.addEventListener("click", () => choose(name));
@@ -65,6 +77,7 @@ export function createNewBreak({ state, link, follow }) {
   fill();
   choose("series");
 
+  /** @param {BreakClick["kind"]} name */
   function choose(name) {
     kind = name;
     for (const [other, button] of kinds) setAttribute(button, "aria-pressed", other === name);
@@ -95,6 +108,7 @@ export function createNewBreak({ state, link, follow }) {
     fillQuantities(drawn?.[0] === module.value ? drawn[1] : state.selection.home);
   }
 
+  /** @param {string} [wanted] */
   function fillQuantities(wanted = quantity.value) {
     const place = module.value;
     const here = Object.entries(state.status.recorded).filter(([, at]) => at.includes(place));
@@ -108,15 +122,20 @@ export function createNewBreak({ state, link, follow }) {
     changed();
   }
 
+  /** @returns {FieldsOf<"try_break">} */
   function trialAsked() {
     if (life.signal.aborted || kind !== "series") return NOTHING;
     return {
       module: module.value,
       quantity: quantity.value,
-      sign: sign.value,
+      sign: signAsked(),
       number: numberOf(number),
       for_rows: rowsAsked(),
     };
+  }
+
+  function signAsked() {
+    return SIGNS[sign.selectedIndex];
   }
 
   function rowsAsked() {
@@ -140,6 +159,7 @@ export function createNewBreak({ state, link, follow }) {
     setText(words, kind === "series" ? seriesText(needsProbe) : (ALONE[kind] ?? ""));
   }
 
+  /** @param {boolean} needsProbe */
   function seriesText(needsProbe) {
     const name = module.value === ROOT ? quantity.value : `${module.value} · ${quantity.value}`;
     if (needsProbe) return `${name} is not measured: it is attached at every step`;
@@ -150,13 +170,17 @@ export function createNewBreak({ state, link, follow }) {
     if (trial && trial.module === module.value && trial.quantity === quantity.value) {
       if (trial.now === null) sentences.push("No value yet.");
       else sentences.push(`now ${significant(trial.now)}, usually ${significant(trial.usual)}.`);
-      if (trial.now !== null && trial.n_steps !== null) sentences.push(wouldHave(trial));
+      if (trial.now !== null && trial.n_steps !== null) sentences.push(wouldHave(trial.steps, trial.n_steps));
     }
     if (sparse) sentences.push(`${name} is measured ${schedule}: checked at those steps.`);
     return sentences.join(" ");
   }
 
-  function wouldHave({ steps, n_steps: n }) {
+  /**
+   * @param {number[]} steps
+   * @param {number} n
+   */
+  function wouldHave(steps, n) {
     if (!n) return "Would not have paused so far.";
     const shown = steps.map((one) => grouped(one)).join(", ");
     const times = n === 1 ? "once" : `${grouped(n)} times`;
@@ -164,6 +188,7 @@ export function createNewBreak({ state, link, follow }) {
     return `Would have paused ${times} so far: ${n === 1 ? "step" : "steps"} ${shown}${more}`;
   }
 
+  /** @param {KeyboardEvent} event */
   function pressedEnter(event) {
     event.preventDefault();
     event.stopPropagation();
@@ -172,10 +197,10 @@ export function createNewBreak({ state, link, follow }) {
 
   function ask() {
     const value = kind === "step" ? numberOf(step) : kind === "series" ? numberOf(number) : 0;
-    const wrong = value === null || (kind === "step" && (value < 0 || value % 1 !== 0));
+    const isRight = value !== null && (kind !== "step" || (value >= 0 && value % 1 === 0));
     const asked = kind === "step" ? step : number;
-    setAttribute(asked, "aria-invalid", wrong ? "true" : null);
-    if (wrong) {
+    setAttribute(asked, "aria-invalid", isRight ? null : "true");
+    if (!isRight) {
       setText(words, kind === "step" ? "a whole number from 0 is needed" : "a number is needed");
       return asked.focus();
     }
@@ -188,7 +213,7 @@ export function createNewBreak({ state, link, follow }) {
         kind,
         module: module.value,
         quantity: quantity.value,
-        sign: sign.value,
+        sign: signAsked(),
         number: value,
         for_rows: rowsAsked(),
         rules: rules.value ? [rules.value] : [],
@@ -207,12 +232,18 @@ export function createNewBreak({ state, link, follow }) {
   };
 }
 
-/** @param {string} text */
+/**
+ * @param {string} kind
+ * @param {string} text
+ */
 function chip(kind, text) {
   return element("button", { type: "button", "data-kind": kind, "aria-pressed": "false" }, text);
 }
 
-/** @param {string} label */
+/**
+ * @param {string} label
+ * @param {string} width
+ */
 function field(label, width) {
   const node = element("input", { type: "text", inputmode: "decimal", "aria-label": label });
   node.style.width = width;
@@ -224,6 +255,7 @@ function choice(label) {
   return element("select", { "aria-label": label });
 }
 
+/** @param {HTMLInputElement} node */
 function numberOf(node) {
   const text = node.value.trim().replace(",", ".").replace(/\s/g, "");
   return text && Number.isFinite(Number(text)) ? Number(text) : null;

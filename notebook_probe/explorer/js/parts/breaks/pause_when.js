@@ -1,6 +1,7 @@
 /** The list of breakpoints: each armed, edited and removed in its row, and a new one below. */
 
 import { element, setAttribute, setHidden, setText } from "../../dom.js";
+import { valueOr } from "../../maps.js";
 import { createBreakRow } from "./break_row.js";
 import { createNewBreak } from "./new_break.js";
 import { ticketText } from "./ticket.js";
@@ -10,7 +11,6 @@ export function createPauseWhen(parts) {
   const { state, link } = parts;
   const list = element("div", { class: "nbp-break-rows" });
   const ticket = element("div", { class: "nbp-ticket", role: "status" });
-  const follow = (id) => (asked = id) && refresh();
   const fresh = createNewBreak({ ...parts, follow });
   const el = element(
     "div",
@@ -25,11 +25,26 @@ export function createPauseWhen(parts) {
     fresh.el,
     ticket,
   );
+  /** @type {Map<number, ReturnType<typeof createBreakRow>>} */
   const rows = new Map(); // id -> row
   let asked = "";
   const life = new AbortController();
   for (const topic of ["status", "tickets"]) {
     state.on(topic, () => !life.signal.aborted && refresh());
+  }
+
+  /** @param {string} id */
+  function follow(id) {
+    asked = id;
+    refresh();
+  }
+
+  /** @param {number} which */
+  function rowOf(which) {
+    return createBreakRow({
+      edit: (fields) => follow(link.ask("edit_break", { which, ...fields })),
+      remove: () => follow(link.ask("unbreak", { which })),
+    });
   }
 
   function refresh() {
@@ -41,12 +56,9 @@ export function createPauseWhen(parts) {
       rows.delete(id);
     }
     for (const one of told) {
-      if (!rows.has(one.id)) {
-        const ask = (type, fields) => follow(link.ask(type, { which: one.id, ...fields }));
-        rows.set(one.id, createBreakRow(ask));
-        list.append(rows.get(one.id).el);
-      }
-      rows.get(one.id).describe(one, outcome === "refused");
+      const row = valueOr(rows, one.id, () => rowOf(one.id));
+      if (row.el.parentNode !== list) list.append(row.el);
+      row.describe(one, outcome === "refused");
     }
     setHidden(list, !told.length);
     fresh.refresh();

@@ -17,6 +17,7 @@ export function createRaised({ state, signal }) {
   more.addEventListener("click", () => unfold(whole.hidden), { signal });
   state.on("breaks", refresh);
 
+  /** @param {boolean} open */
   function unfold(open) {
     setHidden(whole, !open);
     setAttribute(more, "aria-expanded", open);
@@ -34,7 +35,10 @@ export function createRaised({ state, signal }) {
   return { el };
 }
 
-/** What Python says last: the error itself. */
+/**
+ * What Python says last: the error itself.
+ * @param {string} traceback
+ */
 function lastLine(traceback) {
   return traceback.trimEnd().split("\n").at(-1) ?? "";
 }

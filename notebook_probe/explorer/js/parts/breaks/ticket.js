@@ -5,10 +5,12 @@ import { grouped } from "../../format.js";
 /**
  * [state, text] of the ticket with this id; nothing where none was asked for.
  * @param {PanelState} state
+ * @param {string} id
+ * @returns {[string, string]}
  */
 export function ticketText(state, id) {
-  const row = id && state.status.tickets.find((one) => one.id === id);
   if (!id) return ["", ""];
+  const row = state.status.tickets.find((one) => one.id === id);
   if (!row) return ["sent", "…"];
   if (row.state === "queued") return ["queued", `queued ${grouped(row.queued_step)}`];
   if (row.state === "refused") return ["refused", row.text];

@@ -1,5 +1,6 @@
 /** What is the same in two runs where they stand beside each other. */
 
+/** @type {Array<[PanelSelection["aligned"], string, string]>} */
 export const ALIGNMENTS = [
   ["step", "step", "Other runs after as many updates."],
   ["time", "time", "Other runs as long after their first row."],

@@ -2,6 +2,8 @@
 
 import { runName } from "./names.js";
 
+/** @typedef {{ lines: DecodedLines, selection: PanelSelection, log: boolean }} BesideScale */
+
 const DASHES = [
   [7, 3],
   [2, 3],
@@ -12,6 +14,8 @@ const DASHES = [
 /**
  * Prepared like the series of this run, `{ name, dash, band, missing }` beside; [] without others.
  * @param {PanelState} state
+ * @param {boolean} log
+ * @returns {BesideSeries[]}
  */
 export function besideLines(state, log) {
   const message = state.parts.beside;
@@ -31,25 +35,36 @@ export function besideLines(state, log) {
 /**
  * Why there is no line; "" where there is one.
  * @param {Pick<PanelState, "parts">} state
+ * @param {BesideLine} line
  */
 function why({ parts }, { run, n }) {
   if (n) return "";
   return parts.compare.refused[run] ?? "not recorded";
 }
 
+/**
+ * @param {Float32Array} numbers
+ * @param {BesideLine} line
+ * @param {number} start
+ * @param {BesideScale} scale
+ */
 function placed(numbers, { offset, n, banded }, start, { lines, selection, log }) {
+  /** @type {(place: number) => Float32Array} */
   const part = (place) => numbers.subarray(offset + place * n, offset + (place + 1) * n);
   const u = Float64Array.from(part(0), (x) => (selection.log_x ? Math.log1p(x + start) : x + start));
+  /** @type {(values: Float32Array) => Float64Array} */
   const inScale = (values) => Float64Array.from(values, (y) => (log ? logarithm(y) : y));
   const x = Float64Array.from(part(0), (one) => one + start - lines.x0);
   const band = banded ? { low: inScale(part(2)), high: inScale(part(3)) } : null;
   return { x, y: part(1), u, v: inScale(part(1)), band, average: { u: [], v: [] }, marks: [] };
 }
 
+/** @param {number} y */
 function logarithm(y) {
   return y <= 0 ? -Infinity : Math.log10(y);
 }
 
+/** @param {ArrayBufferView} view */
 function floatsOf(view) {
   const { buffer, byteOffset, byteLength } = view;
   return new Float32Array(buffer.slice(byteOffset, byteOffset + byteLength));

@@ -24,6 +24,7 @@ export function createCompare(parts) {
     beside,
     element("i", { class: "nbp-chevron", "aria-hidden": "true" }),
   );
+  /** @type {ReturnType<typeof createRunList> | null} */
   let list = null;
 
   el.addEventListener("click", open, { signal });

@@ -6,6 +6,7 @@ import { runName } from "./names.js";
 import { refusedText } from "./partings.js";
 import { createSegment } from "./segment.js";
 
+/** @type {Array<["lines" | "group", string]>} */
 const DRAWN = [
   ["lines", "lines"],
   ["group", "group"],
@@ -28,9 +29,11 @@ export function createComparing({ state, selection, signal }) {
   const aligned = createSegment({
     label: "Aligned by",
     role: "aligned",
+    /** @param {PanelSelection["aligned"]} value */
     choose: (value) => selection.change({ aligned: value }),
     signal,
   });
+  /** @type {(text: string) => HTMLElement} */
   const word = (text) => element("span", { class: "nbp-soft" }, text);
   const refused = element("p", { class: "nbp-bad nbp-refused", role: "status", hidden: "" });
   const together = element("span", { class: "nbp-comparing" }, word("drawn as"), drawn.el);
@@ -62,9 +65,12 @@ export function createComparing({ state, selection, signal }) {
 /**
  * The values of this run, or its ratio to one that is compared.
  * @param {PanelState} state
+ * @returns {Array<[string, string]>}
  */
 export function ratioOptions(state) {
   const { others, grouped, ratio_to: to } = state.selection;
   if (grouped && others.length > 1) return [["", "value"], [to || others[0], `ratio to the group of ${others.length}`]];
-  return [["", "value"], ...others.map((run) => [run, `ratio to ${runName(state, run)}`])];
+  /** @type {Array<[string, string]>} */
+  const ratios = others.map((run) => [run, `ratio to ${runName(state, run)}`]);
+  return [["", "value"], ...ratios];
 }

@@ -3,10 +3,11 @@
 /**
  * The name of a run that is listed; else the end of its location.
  * @param {Pick<PanelState, "parts">} state
+ * @param {string} run
  */
 export function runName({ parts }, run) {
   const row = parts.compare.runs.find((one) => one.run === run);
-  return row?.name ?? run.replace(/\/+$/, "").split("/").at(-1).replace(/\.zarr(\.zip)?$/, "");
+  return row?.name ?? run.replace(/\/+$/, "").replace(/^.*\//, "").replace(/\.zarr(\.zip)?$/, "");
 }
 
 /**
@@ -18,7 +19,11 @@ export function ratioName(state) {
   return grouped && others.length > 1 ? `the group of ${others.length}` : runName(state, to);
 }
 
-/** "now", "today 01:52", "yesterday", "20 Nov", "20 Nov 2023"; "" where it is not known. */
+/**
+ * "now", "today 01:52", "yesterday", "20 Nov", "20 Nov 2023"; "" where it is not known.
+ * @param {number} ms
+ * @param {Date} [now]
+ */
 export function begunText(ms, now = new Date()) {
   if (!ms) return "";
   const begun = new Date(ms);
@@ -32,10 +37,12 @@ export function begunText(ms, now = new Date()) {
 
 const MONTHS = ["Jan", "Feb", "Mar", "Apr", "May", "Jun", "Jul", "Aug", "Sep", "Oct", "Nov", "Dec"];
 
+/** @param {Date} date */
 function midnight(date) {
   return new Date(date.getFullYear(), date.getMonth(), date.getDate()).getTime();
 }
 
+/** @param {number} n */
 function twoDigits(n) {
   return String(n).padStart(2, "0");
 }

@@ -2,7 +2,23 @@
 
 import { element } from "../../dom.js";
 
-/** `kept(value)` is called with a number that fits; `said(reason)` with why one does not, or "". */
+/**
+ * @typedef {{
+ *   name: string,
+ *   before: string,
+ *   after: string,
+ *   fits: (value: number) => boolean,
+ *   refusal: string,
+ *   kept: (value: number) => void,
+ *   said: (reason: string) => void,
+ *   signal: AbortSignal,
+ * }} PartNumberParts
+ */
+
+/**
+ * `kept(value)` is called with a number that fits; `said(reason)` with why one does not, or "".
+ * @param {PartNumberParts} parts
+ */
 export function createPartNumber({ name, before, after, fits, refusal, kept, said, signal }) {
   const input = element("input", {
     type: "text",
@@ -19,6 +35,7 @@ export function createPartNumber({ name, before, after, fits, refusal, kept, sai
   input.addEventListener("blur", () => show(value), { signal });
   input.addEventListener("keydown", pressed, { signal });
 
+  /** @param {KeyboardEvent} event */
   function pressed(event) {
     if (event.key === "Escape" && parsed() !== value) back();
     else if (event.key === "Enter") keep();
@@ -39,6 +56,7 @@ export function createPartNumber({ name, before, after, fits, refusal, kept, sai
     return kept(now);
   }
 
+  /** @param {number} now */
   function put(now) {
     input.value = String(now);
     resize();
@@ -48,6 +66,7 @@ export function createPartNumber({ name, before, after, fits, refusal, kept, sai
     input.style.width = `${Math.max(1, input.value.length) + 1.4}ch`;
   }
 
+  /** @param {number} now */
   function show(now) {
     value = now;
     if (!input.matches(":focus")) put(now);

@@ -10,6 +10,8 @@ import { partingOf, refusedText } from "./partings.js";
 import { frameOf } from "./ratio_frame.js";
 import { paintStrip } from "./strip.js";
 
+/** @type {Record<string, number>} */
+const ARROWS = { ArrowDown: 1, ArrowUp: -1 };
 const HEADS = ["module", "from step", "ratio there", "now"];
 
 /** @param {PanelParts} parts */
@@ -18,10 +20,13 @@ export function createPartedList(parts) {
   const quantity = element("code");
   const said = element("span", { class: "nbp-bad", role: "status" });
   const rest = element("span", { class: "nbp-parted-rest" });
+  /** @type {(text: string) => void} */
   const say = (text) => setText(said, text);
+  /** @type {(place: number) => (value: number) => void} */
   const change = (place) => (value) => {
     say("");
-    selection.change({ apart: state.selection.apart.map((one, k) => (k === place ? value : one)) });
+    const [far, rows] = state.selection.apart;
+    selection.change({ apart: place ? [far, value] : [value, rows] });
   };
   const factor = createPartNumber({
     name: "factor",
@@ -68,19 +73,22 @@ export function createPartedList(parts) {
 
   /** @param {MouseEvent} event */
   function clicked(event) {
-    go(/** @type {Element} */ (event.target).closest("[data-module]"));
+    go(event.target.closest("[data-module]"));
   }
 
+  /** @param {HTMLElement | null} row */
   function go(row) {
     const one = partingOf(state)?.found.find(({ module }) => module === row?.dataset.module);
     if (one) showAlert({ modules: [one.module], quantities: [state.selection.home], step: one.step }, parts);
   }
 
+  /** @param {KeyboardEvent} event */
   function pressed(event) {
-    const all = [...list.children];
-    const at = all.indexOf(event.target.closest("[data-module]"));
-    const by = { ArrowDown: 1, ArrowUp: -1 }[event.key];
-    if (event.key === "Enter") go(all[at]);
+    const all = [...list.querySelectorAll("[data-module]")];
+    const row = event.target.closest("[data-module]");
+    const at = all.findIndex((one) => one === row);
+    const by = ARROWS[event.key];
+    if (event.key === "Enter") go(all[at] ?? null);
     else if (by) all[Math.min(Math.max(at + by, 0), all.length - 1)]?.focus();
     else return;
     event.preventDefault();
@@ -107,14 +115,15 @@ export function createPartedList(parts) {
     }
     const colours = theme.read();
     told.found.forEach(({ module, step }, k) => {
-      const strip = /** @type {HTMLCanvasElement} */ (list.children[k].querySelector("canvas"));
-      paintStrip(strip, frame, module, step, colours);
+      const strip = list.children[k].querySelector("canvas");
+      if (strip) paintStrip(strip, frame, module, step, colours);
     });
   }
 
   return { el, fill };
 }
 
+/** @param {PartingMessage} told */
 function restText({ text, found, lately, within, missing, bound }) {
   if (!found.length) return text;
   const stay = within.length > 1 ? "stay" : "stays";
@@ -124,6 +133,10 @@ function restText({ text, found, lately, within, missing, bound }) {
   return [late, same, gone].filter(Boolean).join("; ");
 }
 
+/**
+ * @param {PartedRow} row
+ * @param {number} place
+ */
 function partedRow({ module, step, there, now }, place) {
   const first = place ? [] : [element("span", { class: "nbp-tag" }, "first")];
   return element(

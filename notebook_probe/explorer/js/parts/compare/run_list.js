@@ -1,11 +1,14 @@
 /** The runs of the folder, newest first: ticked ones are drawn beside this one. */
 
-import { element, setAttribute, setHidden, setText } from "../../dom.js";
+import { arrange, element, listener, setAttribute, setHidden, setText } from "../../dom.js";
+import { valueOr } from "../../maps.js";
 import { createComparing } from "./comparing.js";
 import { nearRuns, ownRow, searchRuns, typedPlace } from "./found_runs.js";
 import { createRunRow } from "./run_row.js";
 
 const MOST = 4; // dashes that can be told apart
+/** @type {Record<string, number>} */
+const ARROWS = { ArrowDown: 1, ArrowUp: -1 };
 const HEADS = [
   ["", ""],
   ["name", ""],
@@ -51,22 +54,28 @@ export function createRunList(parts) {
     ),
     comparing.el,
   );
+  /** @type {Map<string, ReturnType<typeof createRunRow>>} */
   const rows = new Map(); // run -> its row
   let refusal = "";
 
-  const listen = (node, type, run) => node.addEventListener(type, run, { signal });
+  const listen = listener(signal);
   listen(search, "input", refresh);
   listen(search, "keydown", (event) => {
-    if (event.key === "Enter" && !place.hidden) add(place.dataset.run);
+    if (event.key === "Enter" && !place.hidden) add(place.dataset.run ?? "");
   });
-  listen(place, "click", () => add(place.dataset.run));
+  listen(place, "click", () => add(place.dataset.run ?? ""));
   listen(el, "keydown", moved);
 
+  /** @param {string} run */
   function add(run) {
     search.value = "";
     tick(run, true);
   }
 
+  /**
+   * @param {string} run
+   * @param {boolean} on
+   */
   function tick(run, on) {
     const { others, ratio_to: to } = state.selection;
     const rest = others.filter((one) => one !== run);
@@ -86,7 +95,7 @@ export function createRunList(parts) {
     const shown = searchRuns(runs, query);
     const { others } = state.selection;
     for (const row of shown) rowOf(row.run).show(row, others.includes(row.run), soft);
-    arrange(shown.map((row) => rowOf(row.run).el));
+    arrange(list, shown.map((row) => rowOf(row.run).el));
     const typed = typedPlace(query, runs);
     setHidden(place, !typed);
     setText(place, `Open ${typed}`);
@@ -96,19 +105,16 @@ export function createRunList(parts) {
     comparing.refresh();
   }
 
+  /** @param {string} run */
   function rowOf(run) {
-    if (!rows.has(run)) rows.set(run, createRunRow({ own: false, ticked: (on) => tick(run, on), signal }));
-    return rows.get(run);
+    return valueOr(rows, run, () => createRunRow({ own: false, ticked: (on) => tick(run, on), signal }));
   }
 
-  function arrange(nodes) {
-    nodes.forEach((node, at) => {
-      if (list.childNodes[at] !== node) list.insertBefore(node, list.childNodes[at] ?? null);
-    });
-    while (list.childNodes.length > nodes.length) list.lastChild.remove();
-  }
-
-  /** @param {string} query */
+  /**
+   * @param {string} query
+   * @param {RunRow[]} shown
+   * @param {string} typed
+   */
   function saying(query, shown, typed) {
     const { folder, listed, problem, n_left_out: rest, runs } = state.parts.compare;
     if (problem) return problem;
@@ -119,9 +125,12 @@ export function createRunList(parts) {
     return rest ? `${rest} older ones are not listed: type the path of one` : "";
   }
 
-  /** Up and down through the ticks. */
+  /**
+   * Up and down through the ticks.
+   * @param {KeyboardEvent} event
+   */
   function moved(event) {
-    const by = { ArrowDown: 1, ArrowUp: -1 }[event.key];
+    const by = ARROWS[event.key];
     const ticks = [search, ...list.querySelectorAll("input:not(:disabled)")];
     const at = ticks.findIndex((tick) => tick.matches(":focus"));
     if (!by || at < 0) return;

@@ -31,13 +31,18 @@ export function createRunRow({ own, ticked, signal }) {
   return {
     el,
     tick,
-    /** `row` as the kernel tells it, or this run in the same words; `colour` is that of its line. */
+    /**
+     * `row` as the kernel tells it, or this run in the same words; `colour` is that of its line.
+     * @param {ListedRun} row
+     * @param {boolean} on
+     * @param {string} colour
+     */
     show(row, on, colour) {
       const unread = !row.problem && !row.steps && !row.begun_ms && !own;
       const lost = row.line.length > 0 && row.last === null;
       setText(name, row.name);
       setAttribute(name, "title", row.run);
-      setText(begun, own ? row.begun : begunText(row.begun_ms));
+      setText(begun, row.begun ?? begunText(row.begun_ms ?? 0));
       setText(steps, row.problem || unread ? "" : grouped(row.steps));
       setText(value, row.line.length ? significant(row.last) : "");
       setAttribute(loss, "title", row.scalar);

@@ -9,13 +9,15 @@ const HEIGHT = 12;
 
 /**
  * @param {HTMLCanvasElement} canvas
+ * @param {DecodedRatio | null} frame
  * @param {string} module
+ * @param {number} step
  * @param {Colours} colours
  */
 export function paintStrip(canvas, frame, module, step, colours) {
   const row = frame?.index.get(module);
   [canvas.width, canvas.height] = [frame?.columns ?? 1, HEIGHT];
-  if (row === undefined) return;
+  if (!frame || row === undefined) return;
   const context = penOf(canvas);
   const map = colourMap("sign", rgbOf(colours.ground));
   for (let column = 0; column < frame.columns; column++) {

@@ -1,10 +1,21 @@
 /** The boxes as elements over the canvas, those in sight alone; the frames of open modules below it. */
 
 import { element, setAttribute, setText } from "../../dom.js";
+import { valueOr } from "../../maps.js";
 import { contrast } from "../../plots/contrast.js";
 import { isNear } from "./camera.js";
 import { boxWords } from "./words.js";
 import { isOpenable } from "./folding/fold.js";
+
+/** @typedef {{ node: ReturnType<typeof emptyBox>, frame: HTMLElement | null }} ShownBox */
+/**
+ * @typedef {GraphLook & {
+ *   network: GraphNetwork,
+ *   camera: GraphCamera,
+ *   room: GraphRoom,
+ *   current: string | null,
+ * }} BoxLook
+ */
 
 const LEGIBLE = 0.3; // zoom below which boxes have no words
 const [DARK, LIGHT] = [
@@ -20,9 +31,14 @@ export function createBoxes() {
     "aria-label": "Graph of the network",
     "aria-multiselectable": "true",
   });
+  /** @type {Map<string, ShownBox>} */
   const shown = new Map(); // key -> { node, frame, item }
 
-  /** `look` is what the graph knows: { network, camera, room, current } and of `look`. */
+  /**
+   * `look` is what the graph knows: { network, camera, room, current } and of `look`.
+   * @param {GraphItem[]} items
+   * @param {BoxLook} look
+   */
   function draw(items, look) {
     const { camera, room, current } = look;
     const wanted = items.filter((item) => isNear(camera, item, room) || item.key === current);
@@ -38,8 +54,7 @@ export function createBoxes() {
     }
     el.classList.toggle("nbp-tiny", camera.zoom < LEGIBLE);
     for (const item of wanted) {
-      if (!shown.has(item.key)) shown.set(item.key, { node: emptyBox(item), frame: null });
-      const one = shown.get(item.key);
+      const one = valueOr(shown, item.key, () => ({ node: emptyBox(item), frame: null }));
       if (!one.node.isConnected) el.append(one.node);
       if (item.isOpen !== Boolean(one.frame)) one.frame = turned(one.frame, frames);
       fill(one.node, item, look);
@@ -47,19 +62,32 @@ export function createBoxes() {
     }
   }
 
-  return { el, frames, draw, nodeOf: (key) => shown.get(key)?.node ?? null };
+  /** @param {string} key */
+  const nodeOf = (key) => shown.get(key)?.node ?? null;
+
+  return { el, frames, draw, nodeOf };
 }
 
+/**
+ * @param {HTMLElement | null} frame
+ * @param {HTMLElement} frames
+ */
 function turned(frame, frames) {
   frame?.remove();
   return frame ? null : frames.appendChild(element("div", { class: "nbp-graph-frame" }));
 }
 
+/**
+ * @param {HTMLElement} frame
+ * @param {GraphItem} item
+ * @param {GraphLook} look
+ */
 function fillFrame(frame, item, { marked, holding }) {
   place(frame, item, item.height);
   setAttribute(frame, "data-marked", marked.has(item.key) ? "own" : holding.has(item.key) ? "holds" : null);
 }
 
+/** @param {GraphItem} item */
 function emptyBox({ key, path }) {
   const fold = element("span", { class: "nbp-graph-fold", "aria-hidden": "true" });
   const name = element("span", { class: "nbp-graph-name" });
@@ -69,12 +97,22 @@ function emptyBox({ key, path }) {
   return Object.assign(node, { parts: { fold, name, kind } });
 }
 
+/**
+ * @param {HTMLElement} node
+ * @param {GraphItem} item
+ * @param {number} height
+ */
 function place(node, { x, y, width }, height) {
   node.style.transform = `translate(${x.toFixed(1)}px, ${y.toFixed(1)}px)`;
   node.style.width = `${width.toFixed(1)}px`;
   node.style.height = `${height.toFixed(1)}px`;
 }
 
+/**
+ * @param {ShownBox["node"]} node
+ * @param {GraphItem} item
+ * @param {BoxLook} look
+ */
 function fill(node, item, { network, marked, holding, found, current, labelOf, valueOf }) {
   const { name, kind } = boxWords(network, item);
   place(node, item, item.isOpen ? 22 : item.height);
@@ -94,7 +132,11 @@ function fill(node, item, { network, marked, holding, found, current, labelOf, v
   paint(node, item.isOpen ? null : valueOf(item));
 }
 
-/** The colour of its value, words in black or white, whichever is read better on it. */
+/**
+ * The colour of its value, words in black or white, whichever is read better on it.
+ * @param {HTMLElement} node
+ * @param {GraphValue | null} value
+ */
 function paint(node, value) {
   const rgb = value?.rgb ?? null;
   node.classList.toggle("nbp-coloured", rgb !== null);

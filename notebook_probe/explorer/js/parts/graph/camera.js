@@ -5,7 +5,12 @@ const MOST = 2.5;
 const LEGIBLE = 0.62; // no smaller at first: then the rest lies below, and is dragged into sight
 const MARGIN = 14;
 
-/** Everything in the middle of `room`; what is too large for text that can be read begins at its top. */
+/**
+ * Everything in the middle of `room`; what is too large for text that can be read begins at its top.
+ * @param {{ width: number, height: number }} plane
+ * @param {GraphRoom} room
+ * @returns {GraphCamera}
+ */
 export function fitted(plane, room) {
   const fits = Math.min((room.width - 2 * MARGIN) / plane.width, (room.height - 2 * MARGIN) / plane.height);
   const zoom = Math.min(1, Math.max(LEGIBLE, fits));
@@ -15,21 +20,35 @@ export function fitted(plane, room) {
 
 /**
  * Larger by `factor`, with the same point under the pixel `[x, y]`.
- * @param {{ x: number, y: number, zoom: number }} camera
+ * @param {GraphCamera} camera
  * @param {number} factor
  * @param {number[]} pixel
+ * @returns {GraphCamera}
  */
 export function zoomed(camera, factor, [x, y]) {
   const zoom = Math.min(MOST, Math.max(LEAST, camera.zoom * factor));
   return { x: camera.x + x / camera.zoom - x / zoom, y: camera.y + y / camera.zoom - y / zoom, zoom };
 }
 
+/**
+ * @param {GraphCamera} camera
+ * @param {number} dx
+ * @param {number} dy
+ * @returns {GraphCamera}
+ */
 export function panned(camera, dx, dy) {
   return { ...camera, x: camera.x - dx / camera.zoom, y: camera.y - dy / camera.zoom };
 }
 
-/** Moved as little as brings an item into sight. */
+/**
+ * Moved as little as brings an item into sight.
+ * @param {GraphCamera} camera
+ * @param {GraphItem} item
+ * @param {GraphRoom} room
+ * @returns {GraphCamera}
+ */
 export function inSight(camera, item, room) {
+  /** @type {(at: number, size: number, from: number, seen: number) => number} */
   const along = (at, size, from, seen) => {
     const margin = Math.min(MARGIN / camera.zoom, seen / 4);
     if (size > seen - 2 * margin || at < from + margin) return at - margin;
@@ -43,13 +62,24 @@ export function inSight(camera, item, room) {
   return { ...camera, x, y: along(item.y, item.height, camera.y, height) };
 }
 
-/** With an item in the middle. */
+/**
+ * With an item in the middle.
+ * @param {GraphCamera} camera
+ * @param {GraphItem} item
+ * @param {GraphRoom} room
+ * @returns {GraphCamera}
+ */
 export function centred(camera, item, room) {
   const x = item.x + item.width / 2 - room.width / camera.zoom / 2;
   return { ...camera, x, y: item.y + item.height / 2 - room.height / camera.zoom / 2 };
 }
 
-/** Whether something of a box is seen, or nearly. */
+/**
+ * Whether something of a box is seen, or nearly.
+ * @param {GraphCamera} camera
+ * @param {GraphItem} item
+ * @param {GraphRoom} room
+ */
 export function isNear(camera, { x, y, width, height }, room) {
   const [left, top] = [(x - camera.x) * camera.zoom, (y - camera.y) * camera.zoom];
   const [right, bottom] = [left + width * camera.zoom, top + height * camera.zoom];

@@ -48,7 +48,7 @@ export function createGraph(parts) {
 
   function arrived() {
     const { shown_graph: message } = state.parts;
-    if (message.revision === shown) return;
+    if (!message || message.revision === shown) return;
     broken = message.error;
     if (!broken) {
       shown = message.revision;

@@ -21,12 +21,18 @@ const ALONE = "The modules alone: what they give each other is not known";
 
 /** @param {Pick<PanelParts, "state" | "theme" | "selection" | "fail" | "signal">} parts */
 export function createGraphView({ state, theme, selection, fail, signal }) {
+  /** @type {GraphNetwork | null} */
   let network = null;
+  /** @type {SearchRow[]} */
   let rows = []; // what a search goes through
+  /** @type {SearchRow[]} */
   let found = []; // of these, and which was gone to last
   let gone = -1;
+  /** @type {GraphItem | null} */
   let pointed = null; // item under the pointer
+  /** @type {[string, string] | null} */
   let drawn = null; // the series of the last click, [module, quantity]: the next one takes its place
+  /** @type {PanelSelection["series"]} */
   let before = []; // series before a click: a double-click gives them back
   let own = false; // what is marked was marked here
 
@@ -40,13 +46,17 @@ export function createGraphView({ state, theme, selection, fail, signal }) {
   for (const topic of ["picture", "cursor", "selection", "theme", "status"]) state.on(topic, plane.request);
   state.on("marked", follow);
 
-  /** What the boxes need at a drawing. */
-  function look() {
+  /**
+   * What the boxes need at a drawing.
+   * @param {GraphNetwork} network
+   * @returns {GraphLook}
+   */
+  function look(network) {
     const valueOf = valuesNow();
     const marked = outlined(plane.layout(), { paths: [...state.marked].map((path) => path.split("[")[0]) });
     const searched = outlined(plane.layout(), { paths: pathsOf(found), nodes: nodesOf(found) });
-    const lit = new Set([...marked.own, pointed?.key]);
-    if (pointed) showHint(valueOf);
+    const lit = new Set([...marked.own, ...(pointed ? [pointed.key] : [])]);
+    if (pointed) showHint(network, pointed, valueOf);
     return {
       marked: marked.own,
       holding: marked.holding,
@@ -57,11 +67,15 @@ export function createGraphView({ state, theme, selection, fail, signal }) {
     };
   }
 
-  /** Item -> what the heat map has of it now. */
+  /**
+   * Item -> what the heat map has of it now.
+   * @returns {(item: GraphItem) => GraphValue | null}
+   */
   function valuesNow() {
     const picture = state.heatPicture;
     const frame = heatFrame(state);
     const units = unitsOf(state.model, state.selection.home);
+    /** @type {(value: number) => string} */
     const tell = (value) =>
       frame?.ratio ? `${apartText(value, frame.signed)} of ${ratioName(state)}` : exact(value, units);
     const step = state.cursor?.step ?? null;
@@ -71,13 +85,19 @@ export function createGraphView({ state, theme, selection, fail, signal }) {
     return (item) => (item.path === null ? null : colour(inTree(item.path)));
   }
 
+  /** @type {(item: GraphItem, valueOf: (item: GraphItem) => GraphValue | null) => ToldValue} */
   const told = (item, valueOf) => ({ quantity: state.selection.home, value: valueOf(item) });
 
-  /** @param {(item: GraphBox) => { text: string } | null} valueOf */
-  function showHint(valueOf) {
-    placeTip(tip, plane.seenAt(pointed), plane.room, boxTip(network, pointed, told(pointed, valueOf)));
+  /**
+   * @param {GraphNetwork} network
+   * @param {GraphItem} item
+   * @param {(item: GraphItem) => GraphValue | null} valueOf
+   */
+  function showHint(network, item, valueOf) {
+    placeTip(tip, plane.seenAt(item), plane.room, boxTip(network, item, told(item, valueOf)));
   }
 
+  /** @param {GraphItem | null} item */
   function hover(item) {
     if (item === pointed) return;
     pointed = item;
@@ -85,8 +105,13 @@ export function createGraphView({ state, theme, selection, fail, signal }) {
     plane.request();
   }
 
-  /** `second` marks the second click of a double-click, and a step of the keyboard. */
+  /**
+   * `second` marks the second click of a double-click, and a step of the keyboard.
+   * @param {GraphItem} item
+   * @param {boolean} second
+   */
   function choose(item, second) {
+    if (!network) return;
     plane.stand(item.key, false);
     own = true;
     const path = item.path ?? network.nodes[item.nodes[0]].module;
@@ -97,17 +122,25 @@ export function createGraphView({ state, theme, selection, fail, signal }) {
     if (!second) draw(item);
   }
 
-  /** Its series, in the place of the one of the click before. */
+  /**
+   * Its series, in the place of the one of the click before.
+   * @param {GraphItem} item
+   */
   function draw(item) {
     before = state.selection.series;
     const { home } = state.selection;
-    const module = item.path === null ? null : inTree(item.path);
+    if (item.path === null) return;
+    const module = inTree(item.path);
     if (!heatFrame(state)?.index?.has(module) || hasSeries(state.selection, module, home)) return;
     const rest = before.filter(([path, name]) => path !== drawn?.[0] || name !== drawn[1]);
     drawn = [module, home];
     selection.change({ series: [...rest, drawn] });
   }
 
+  /**
+   * @param {GraphItem} item
+   * @param {boolean} [undo]
+   */
   function turn(item, undo = false) {
     if (undo && state.selection.series !== before) selection.change({ series: before });
     if (!isOpenable(item)) return;
@@ -139,21 +172,23 @@ export function createGraphView({ state, theme, selection, fail, signal }) {
 
   /** To the next one that was found, opening what is around it. */
   function next() {
-    if (!found.length) return;
+    if (!found.length || !network) return;
     gone = (gone + 1) % found.length;
     const row = found[gone];
     plane.turn(around(network, row), true);
     const { own: boxes } = outlined(plane.layout(), { paths: pathsOf([row]), nodes: nodesOf([row]) });
     const [key] = boxes;
-    if (!key) return;
+    const item = plane.itemOf(key);
+    if (!item) return;
     plane.centre(key);
-    choose(plane.itemOf(key), true);
+    choose(item, true);
   }
 
   return {
     el,
     request: plane.request,
     focus: () => plane.stand(plane.current(), true),
+    /** @param {ShownGraph} message */
     show(message) {
       network = networkOf(message);
       rows = searchRows(network);
@@ -166,10 +201,12 @@ export function createGraphView({ state, theme, selection, fail, signal }) {
   };
 }
 
+/** @param {SearchRow[]} rows */
 function pathsOf(rows) {
   return rows.filter(({ node }) => node === null).map(({ path }) => path);
 }
 
+/** @param {SearchRow[]} rows */
 function nodesOf(rows) {
   return rows.map(({ node }) => node).filter((node) => node !== null);
 }

@@ -10,10 +10,12 @@ export function createLegend() {
   const [low, bar, high] = [element("span"), element("i"), element("span")];
   const when = element("span", { class: "nbp-graph-when" });
   const el = element("div", { class: "nbp-graph-legend", hidden: "" }, low, bar, high, when);
+  /** @type {HeatPicture | null} */
   let shown = null;
 
   /**
    * Of the picture of the heat map; `text` is what is coloured and when.
+   * @param {HeatPicture | null} picture
    * @param {string} text
    */
   function show(picture, text) {
@@ -22,6 +24,7 @@ export function createLegend() {
     if (!picture?.values || picture === shown) return;
     shown = picture;
     const { values, map, frame } = picture;
+    /** @type {(value: number) => string} */
     const told = (value) => (frame.ratio ? apartText(value, frame.signed) : significant(value));
     setText(low, told(values.low));
     setText(high, told(values.high));

@@ -2,15 +2,23 @@
 
 import { above } from "./folding/network.js";
 
-/** `{ own, holding }` keys of items, for modules and for nodes by their places. */
+/**
+ * `{ own, holding }` keys of items, for modules and for nodes by their places.
+ * @param {GraphLayout} layout
+ * @param {{ paths: string[], nodes?: number[] }} marked
+ */
 export function outlined({ items }, { paths, nodes = [] }) {
+  /** @type {Map<string, string[]>} */
   const byPath = new Map();
+  /** @type {Map<number, { key: string, isOwn: boolean }>} */
   const byNode = new Map();
   for (const { key, path, nodes: inside, isOpen } of items) {
     if (path !== null) byPath.set(path, [...(byPath.get(path) ?? []), key]);
     if (!isOpen) for (const node of inside) byNode.set(node, { key, isOwn: path === null });
   }
+  /** @type {Set<string>} */
   const own = new Set();
+  /** @type {Set<string>} */
   const holding = new Set();
   for (const path of paths) {
     for (const key of byPath.get(path) ?? []) own.add(key);

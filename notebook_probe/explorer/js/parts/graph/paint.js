@@ -1,5 +1,16 @@
 /** The edges of the graph on a canvas, with the shapes of what flows along them. */
 
+/**
+ * @typedef {{
+ *   routes: GraphRoute[],
+ *   camera: GraphCamera,
+ *   room: GraphRoom,
+ *   colours: Colours,
+ *   lit: Set<string>,
+ *   labels: GraphLabel[],
+ * }} GraphView
+ */
+
 const LABEL_FONT_PX = 9;
 const LEAST_FONT_PX = 7.5; // on the screen
 const LEGIBLE = 0.58; // zoom from which shapes are written: there is room for a line between two boxes
@@ -8,6 +19,7 @@ const HEAD_PX = 5;
 /**
  * `lit` are keys of boxes: edges from and to them stand out.
  * @param {CanvasRenderingContext2D} context
+ * @param {GraphView} view
  */
 export function paintRoutes(context, { routes, camera, room, colours, lit, labels }) {
   const { x, y, zoom } = camera;
@@ -15,7 +27,8 @@ export function paintRoutes(context, { routes, camera, room, colours, lit, label
   context.scale(zoom, zoom);
   context.translate(-x, -y);
   const seen = routes.filter(({ points }) => crosses(points, camera, room));
-  const isLit = ({ from, to }) => lit.has(from) || lit.has(to);
+  /** @type {(route: GraphRoute) => boolean} */
+  const isLit = ({ from, to }) => [from, to].some((key) => key !== null && lit.has(key));
   for (const on of [false, true]) {
     context.strokeStyle = context.fillStyle = on ? colours.brand : colours.edge;
     context.lineWidth = (on ? 1.8 : 1.2) / Math.max(zoom, 0.5);
@@ -26,6 +39,11 @@ export function paintRoutes(context, { routes, camera, room, colours, lit, label
   context.restore();
 }
 
+/**
+ * @param {number[][]} points
+ * @param {GraphCamera} camera
+ * @param {GraphRoom} room
+ */
 function crosses(points, { x, y, zoom }, { width, height }) {
   const [right, bottom] = [x + width / zoom, y + height / zoom];
   const beyond = [
@@ -37,7 +55,10 @@ function crosses(points, { x, y, zoom }, { width, height }) {
   return !beyond.includes(true);
 }
 
-/** @param {CanvasRenderingContext2D} context */
+/**
+ * @param {CanvasRenderingContext2D} context
+ * @param {GraphRoute} route
+ */
 function paintRoute(context, { points, ends }) {
   context.beginPath();
   points.forEach(([x, y], k) => {
@@ -48,10 +69,14 @@ function paintRoute(context, { points, ends }) {
     return context.bezierCurveTo(fromX, half, x, half, x, y);
   });
   context.stroke();
-  if (ends) paintHead(context, points.at(-1), points.at(-2));
+  if (ends) paintHead(context, points[points.length - 1], points[points.length - 2]);
 }
 
-/** @param {CanvasRenderingContext2D} context */
+/**
+ * @param {CanvasRenderingContext2D} context
+ * @param {number[]} end
+ * @param {number[]} before
+ */
 function paintHead(context, [x, y], [, before]) {
   const back = before > y ? HEAD_PX : -HEAD_PX;
   context.beginPath();
@@ -65,7 +90,9 @@ function paintHead(context, [x, y], [, before]) {
 /**
  * A little smaller than the words in the boxes, down to what can be read.
  * @param {CanvasRenderingContext2D} context
+ * @param {GraphLabel[]} labels
  * @param {Colours} colours
+ * @param {number} zoom
  */
 function paintLabels(context, labels, colours, zoom) {
   context.font = colours.font.replace(/^\d+px/, `${Math.max(LABEL_FONT_PX, LEAST_FONT_PX / zoom)}px`);

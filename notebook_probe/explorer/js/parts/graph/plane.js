@@ -10,23 +10,37 @@ import { paintRoutes } from "./paint.js";
 import { shapeLabels } from "./layout/shapes.js";
 import { boxWords } from "./words.js";
 
+/**
+ * @typedef {Pick<PanelParts, "theme" | "fail" | "signal"> & {
+ *   look: (network: GraphNetwork) => GraphLook,
+ * }} PlaneParts
+ */
+
 const MOST_PX = 240; // of a box that is no frame
 const BESIDE_WORDS = 20;
 const FOLD_PX = 12;
 
-/** `look()` says at each drawing what the boxes need: { marked, holding, found, lit, labelOf, valueOf }. */
+/**
+ * `look()` says at each drawing what the boxes need: { marked, holding, found, lit, labelOf, valueOf }.
+ * @param {PlaneParts} parts
+ */
 export function createPlane({ theme, look, fail, signal }) {
   const boxes = createBoxes();
   const canvas = element("canvas", { class: "nbp-graph-edges", "aria-hidden": "true" });
   const el = element("div", { class: "nbp-graph-plane" }, boxes.frames, canvas, boxes.el);
-  const paper = element("canvas").getContext("2d"); // to measure a letter with
+  const paper = penOf(element("canvas")); // to measure a letter with
   const room = { width: 0, height: 0 };
+  /** @type {GraphNetwork | null} */
   let network = null;
+  /** @type {Set<string>} */
   let open = new Set();
+  /** @type {GraphLayout} */
   let layout = { width: 0, height: 0, items: [], routes: [] };
+  /** @type {GraphLabel[]} */
   let labels = [];
   let camera = { x: 0, y: 0, zoom: 1 };
   let isMoved = false; // by the user: then it stays where it is
+  /** @type {string | null} */
   let current = null; // key of the box that the keyboard stands on
   let focusing = false;
   let pending = 0;
@@ -49,7 +63,7 @@ export function createPlane({ theme, look, fail, signal }) {
     pending = 0;
     if (!room.width || !network) return;
     try {
-      const seen = look();
+      const seen = look(network);
       boxes.draw(layout.items, { network, camera, room, current, ...seen });
       drawRoutes(seen.lit);
     } catch (error) {
@@ -57,10 +71,11 @@ export function createPlane({ theme, look, fail, signal }) {
     }
     el.dataset.camera = JSON.stringify(camera);
     el.dataset.items = String(layout.items.length);
-    if (focusing) boxes.nodeOf(current)?.focus({ preventScroll: true });
+    if (focusing && current !== null) boxes.nodeOf(current)?.focus({ preventScroll: true });
     focusing = false;
   }
 
+  /** @param {Set<string>} lit */
   function drawRoutes(lit) {
     const ratio = devicePixelRatio || 1;
     const [width, height] = [Math.round(room.width * ratio), Math.round(room.height * ratio)];
@@ -72,26 +87,35 @@ export function createPlane({ theme, look, fail, signal }) {
     paintRoutes(context, { routes: layout.routes, camera, room, colours: theme.read(), lit, labels });
   }
 
-  function widthOf(letters) {
+  /**
+   * @param {GraphNetwork} shown
+   * @param {{ name: number, kind: number }} letters
+   * @returns {(box: GraphBox) => number}
+   */
+  function widthOf(shown, letters) {
     return (box) => {
-      const { name, kind } = boxWords(network, box);
+      const { name, kind } = boxWords(shown, box);
       const words = name.length * letters.name + (kind ? (kind.length + 1) * letters.kind : 0);
       return Math.min(MOST_PX, Math.ceil(words + BESIDE_WORDS + (isOpenable(box) ? FOLD_PX : 0)));
     };
   }
 
   function lay() {
+    if (!network) return;
     const { fontFamily } = getComputedStyle(boxes.el);
+    /** @type {(px: number) => number} */
     const letter = (px) => {
       paper.font = `${px}px ${fontFamily}`;
       return paper.measureText("m").width;
     };
-    layout = laidOut(network, foldGraph(network, open), widthOf({ name: letter(12), kind: letter(11) }));
+    const measure = widthOf(network, { name: letter(12), kind: letter(11) });
+    layout = laidOut(network, foldGraph(network, open), measure);
     labels = shapeLabels(network, layout);
     if (!layout.items.some(({ key }) => key === current)) current = layout.items[0]?.key ?? null;
     request();
   }
 
+  /** @type {(key: string | null | undefined) => GraphItem | null} */
   const itemOf = (key) => layout.items.find((item) => item.key === key) ?? null;
 
   function fit() {
@@ -100,6 +124,7 @@ export function createPlane({ theme, look, fail, signal }) {
     request();
   }
 
+  /** @param {GraphCamera} next */
   function move(next) {
     isMoved = true;
     camera = next;
@@ -112,8 +137,12 @@ export function createPlane({ theme, look, fail, signal }) {
     request,
     fit,
     itemOf,
-    itemAt: (node) => itemOf(node?.closest?.(".nbp-graph-box")?.dataset.key),
-    /** Where a box is seen, of a frame its head, in pixels. */
+    /** @param {Element} node */
+    itemAt: (node) => itemOf(node.closest(".nbp-graph-box")?.dataset.key),
+    /**
+     * Where a box is seen, of a frame its head, in pixels.
+     * @param {GraphItem} item
+     */
     seenAt({ x, y, width, height, isOpen }) {
       const { zoom } = camera;
       const [left, top] = [(x - camera.x) * zoom, (y - camera.y) * zoom];
@@ -121,15 +150,22 @@ export function createPlane({ theme, look, fail, signal }) {
     },
     layout: () => layout,
     current: () => current,
-    /** Another network, with what was open in the last one as far as it is there. */
+    /**
+     * Another network, with what was open in the last one as far as it is there.
+     * @param {GraphNetwork} other
+     */
     show(other) {
-      const isFirst = !network;
+      open = network ? new Set([...open].filter((path) => other.modules.has(path))) : openAtFirst(other);
       network = other;
-      open = isFirst ? openAtFirst(network) : new Set([...open].filter((path) => network.modules.has(path)));
       lay();
       if (!isMoved) fit();
     },
-    /** Opens modules, or closes one; the box `key`, if given, stays where it is seen. */
+    /**
+     * Opens modules, or closes one; the box `key`, if given, stays where it is seen.
+     * @param {string[]} paths
+     * @param {boolean} isOpen
+     * @param {string | null} [key]
+     */
     turn(paths, isOpen, key = null) {
       const before = itemOf(key);
       for (const path of paths) {
@@ -143,16 +179,30 @@ export function createPlane({ theme, look, fail, signal }) {
       const shift = after.x + (after.width - before.width) / 2 - before.x;
       move({ ...camera, x: camera.x + shift, y: camera.y + after.y - before.y });
     },
-    /** The keyboard stands on a box from now on; `focus` takes the focus there. */
+    /**
+     * The keyboard stands on a box from now on; `focus` takes the focus there.
+     * @param {string | null} key
+     * @param {boolean} focus
+     */
     stand(key, focus) {
       current = key;
       focusing ||= focus;
       request();
     },
+    /** @type {(factor: number, at?: [number, number]) => void} */
     zoom: (factor, at = [room.width / 2, room.height / 2]) => move(zoomed(camera, factor, at)),
+    /** @type {(dx: number, dy: number) => void} */
     pan: (dx, dy) => move(panned(camera, dx, dy)),
-    centre: (key) => itemOf(key) && move(centred(camera, itemOf(key), room)),
-    reach: (key) => itemOf(key) && move(inSight(camera, itemOf(key), room)),
+    /** @param {string} key */
+    centre(key) {
+      const item = itemOf(key);
+      if (item) move(centred(camera, item, room));
+    },
+    /** @param {string} key */
+    reach(key) {
+      const item = itemOf(key);
+      if (item) move(inSight(camera, item, room));
+    },
     room,
   };
 }

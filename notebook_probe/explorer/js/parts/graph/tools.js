@@ -1,9 +1,22 @@
 /** In a corner of the graph: a search, and how large it is drawn. */
 
-import { element, setHidden, setText } from "../../dom.js";
+import { element, listener, setHidden, setText } from "../../dom.js";
 import { grouped } from "../../format.js";
 
-/** `typed(query)` returns `{ n, nothing }`, how many were found or why none; `next()`, `zoom(factor)`, `fit()`. */
+/**
+ * @typedef {{
+ *   typed: (query: string) => { n: number, nothing: string },
+ *   next: () => void,
+ *   zoom: (factor: number) => void,
+ *   fit: () => void,
+ *   signal: AbortSignal,
+ * }} GraphToolsParts
+ */
+
+/**
+ * `typed(query)` returns `{ n, nothing }`, how many were found or why none; `next()`, `zoom(factor)`, `fit()`.
+ * @param {GraphToolsParts} parts
+ */
 export function createTools({ typed, next, zoom, fit, signal }) {
   const search = element("input", {
     type: "search",
@@ -18,7 +31,7 @@ export function createTools({ typed, next, zoom, fit, signal }) {
   const larger = button("+", "graph-larger", "Larger (+, or Ctrl and the wheel)");
   const whole = button("⤢", "graph-fit", "All of it (0)");
   const el = element("div", { class: "nbp-graph-tools" }, found, search, closer, larger, whole);
-  const listen = (node, type, run) => node.addEventListener(type, run, { signal });
+  const listen = listener(signal);
   listen(closer, "click", () => zoom(1 / 1.4));
   listen(larger, "click", () => zoom(1.4));
   listen(whole, "click", fit);
@@ -47,6 +60,7 @@ export function createTools({ typed, next, zoom, fit, signal }) {
 
 /**
  * @param {string} text
+ * @param {string} action
  * @param {string} label
  */
 function button(text, action, label) {

@@ -40,21 +40,31 @@ export function createBack(one, { state, link, dialogs }) {
     foot,
   );
 
-  evaluate.addEventListener("click", () => ask(evaluate, "evaluate", form.evaluated()));
-  act.addEventListener("click", () => ask(act, "rewind", form.asked()));
+  evaluate.addEventListener("click", evaluated);
+  act.addEventListener("click", rewind);
   cancel.addEventListener("click", dialogs.close);
   form.el.addEventListener("keydown", (event) => event.key === "Enter" && act.click());
 
-  function ask(node, kind, fields) {
-    if (isGreyed(node)) return;
-    if (fields === null) return ticket.say("refused", "a number is needed there");
-    ticket.follow([link.ask(kind, { step: one.step, ...fields })], (outcome) => settled(kind, outcome));
+  function evaluated() {
+    if (isGreyed(evaluate)) return;
+    ticket.follow([link.ask("evaluate", { step: one.step, ...form.evaluated() })]);
     describe();
   }
 
-  /** What was asked for is done: the strip shows the branch, this says when. */
-  function settled(kind, outcome) {
-    if (kind !== "rewind" || outcome !== "applied") return;
+  function rewind() {
+    if (isGreyed(act)) return;
+    const fields = form.asked();
+    if (fields === null) return ticket.say("refused", "a number is needed there");
+    ticket.follow([link.ask("rewind", { step: one.step, ...fields })], settled);
+    describe();
+  }
+
+  /**
+   * What was asked for is done: the strip shows the branch, this says when.
+   * @param {string} outcome
+   */
+  function settled(outcome) {
+    if (outcome !== "applied") return;
     isDone = true;
     for (const node of [form.el, evaluate, act, waits, way]) setHidden(node, true);
     setText(cancel, "Close");
@@ -86,6 +96,8 @@ export function createBack(one, { state, link, dialogs }) {
 /**
  * The rows above the line: probes, learning rate, where to hold.
  * @param {PanelState} state
+ * @param {CheckpointRow} one
+ * @param {number | null} first
  */
 function createForm(state, one, first) {
   const before = button("as before", "as-before");
@@ -118,6 +130,7 @@ function createForm(state, one, first) {
   denser.addEventListener("click", () => choose(true));
   hold.addEventListener("input", () => (holds.checked = hold.value.trim() !== ""));
 
+  /** @param {boolean} wanted */
   function choose(wanted) {
     isDenser = wanted;
     describe();
@@ -139,14 +152,17 @@ function createForm(state, one, first) {
       schedule: schedule.value,
       until: isDenser && to !== null ? Math.round(to) : null,
       rate: lr,
-      hold_at: holds.checked ? Math.round(at) : null,
+      hold_at: holds.checked && at !== null ? Math.round(at) : null,
     };
   }
 
   return { el, describe, asked, evaluated: () => ({ preset: isDenser ? presets.value : "" }) };
 }
 
-/** @param {PanelState} state */
+/**
+ * @param {PanelState} state
+ * @param {CheckpointRow} one
+ */
 function restoredText(state, one) {
   const { way, branch } = state.parts.history;
   const { rate, step } = state.status;
@@ -160,6 +176,7 @@ function restoredText(state, one) {
 /**
  * Of the branch, once it is there.
  * @param {Pick<PanelState, "parts">} state
+ * @param {CheckpointRow} one
  */
 function doneText({ parts }, { step }) {
   const { branch, fork, left } = parts.history;
@@ -168,27 +185,37 @@ function doneText({ parts }, { step }) {
   return `Branch ${branch} goes on from step ${grouped(step)}; ${stays}.`;
 }
 
-/** @param {Pick<PanelState, "alerts">} state */
+/**
+ * @param {Pick<PanelState, "alerts">} state
+ * @param {number} step
+ */
 function firstAlertAfter({ alerts }, step) {
   const later = alerts.filter((one) => one.step > step).map((one) => one.step);
   return later.length ? Math.min(...later) : null;
 }
 
+/** @param {CheckpointRow} one */
 function factsOf(one) {
   const age = Math.max(0, (Date.now() - one.time_ms) / 1000);
   const loss = one.loss === null ? "" : ` · loss ${significant(one.loss)}`;
   return `checkpoint ${duration(age)} ago · ${bytes(one.nbytes)}${loss}`;
 }
 
+/** @param {CheckpointRow} one */
 function goneText({ step }) {
   const removed = `the checkpoint of step ${grouped(step)} was removed`;
   return `${removed}; loop.rewind takes the newest one before it and trains up to the step again`;
 }
 
+/** @param {CheckpointRow} one */
 function callOf({ step }) {
   return element("pre", {}, `run = loop.rewind(${step}, probes="default")`);
 }
 
+/**
+ * @param {string} name
+ * @param {...(Node | string)} parts
+ */
 function row(name, ...parts) {
   return element("div", { class: "nbp-form" }, element("span", { class: "nbp-back-name" }, name), ...parts);
 }
@@ -198,12 +225,20 @@ function soft(text) {
   return element("span", { class: "nbp-soft" }, text);
 }
 
-/** @param {string} text */
+/**
+ * @param {string} text
+ * @param {string} action
+ * @param {string} [kind]
+ */
 function button(text, action, kind = "") {
   return element("button", { type: "button", class: kind, "data-action": action }, text);
 }
 
-/** @param {string} label */
+/**
+ * @param {string} label
+ * @param {string | number} value
+ * @param {string} width
+ */
 function input(label, value, width) {
   const attributes = { type: "text", "aria-label": label, spellcheck: "false", style: `width: ${width}` };
   const node = element("input", attributes);
@@ -211,11 +246,13 @@ function input(label, value, width) {
   return node;
 }
 
+/** @param {HTMLInputElement} field */
 function numberOf({ value }) {
   const text = value.trim();
   return text === "" ? null : Number(text);
 }
 
+/** @param {number} step */
 function tens(step) {
   return Math.ceil(step / 10) * 10;
 }

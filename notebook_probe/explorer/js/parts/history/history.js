@@ -4,10 +4,20 @@ import { element, setAttribute, setChildren, setHidden, setText } from "../../do
 import { bytes, grouped } from "../../format.js";
 import { createBack } from "./back.js";
 
+/** @typedef {(step: number) => number} PlaceOfStep */
+/** @typedef {CheckpointRow & { left?: boolean }} HistoryMark */
+/**
+ * @typedef {Pick<PanelParts, "root" | "state" | "link" | "dialogs" | "signal"> & {
+ *   canvas: HTMLCanvasElement,
+ * }} HistoryParts
+ */
+
+/** @type {Record<string, number>} */
 const NEXT = { ArrowRight: 1, ArrowLeft: -1 };
 const ONE_LINE = 20; // pixels
 const DOWN = 20; // pixels from the line that was left to the branch
 
+/** @param {HistoryParts} parts */
 export function createHistory({ root, state, link, dialogs, canvas, signal }) {
   const marks = element("span", { class: "nbp-history-marks", role: "group", "aria-label": "Checkpoints" });
   const name = element("span", { class: "nbp-history-name nbp-soft" }, "history");
@@ -20,6 +30,7 @@ export function createHistory({ root, state, link, dialogs, canvas, signal }) {
   const drawn = [old, line, turn, branch];
   const el = element("div", { class: "nbp-history", hidden: "" }, name, ...drawn, marks, count, now);
   let known = "";
+  /** @type {ReturnType<typeof createBack> | null} */
   let shown = null; // the open popover
 
   for (const topic of ["history", "axis", "painted", "selection", "status", "tickets"]) state.on(topic, refresh);
@@ -39,19 +50,24 @@ export function createHistory({ root, state, link, dialogs, canvas, signal }) {
     known = key;
     const [from, , to] = JSON.parse(canvas.dataset.box);
     const [low, high] = JSON.parse(canvas.dataset.axis);
+    /** @type {PlaceOfStep} */
     const x = (step) => Math.min(to, Math.max(from, from + ((to - from) * (step - low)) / (high - low)));
     name.style.width = `${from - 8}px`;
-    placeLines(x, from, left, fork);
+    placeLines(x, from, left, fork ?? 0);
+    /** @type {(one: HistoryMark) => boolean} */
     const seen = ({ step }) => step >= low && step <= high;
     showMarks(
       [...checkpoints, ...(left?.checkpoints ?? []).map((one) => ({ ...one, left: true }))].filter(seen),
       x,
     );
     if (shown) dialogs.follow();
-    sayWhere(to, checkpoints, left, fork);
+    sayWhere(to, checkpoints, left, fork ?? 0);
   }
 
-  /** The plots above leave so much free for it. */
+  /**
+   * The plots above leave so much free for it.
+   * @param {number} pixels
+   */
   function takeRoom(pixels) {
     if (pixels === state.strip) return;
     state.strip = pixels;
@@ -59,6 +75,12 @@ export function createHistory({ root, state, link, dialogs, canvas, signal }) {
     state.emit("strip");
   }
 
+  /**
+   * @param {PlaceOfStep} x
+   * @param {number} from
+   * @param {LeftLine | null} left
+   * @param {number} fork
+   */
   function placeLines(x, from, left, fork) {
     const end = x(state.status.step);
     stretch(line, from, left ? x(fork) : end);
@@ -69,6 +91,12 @@ export function createHistory({ root, state, link, dialogs, canvas, signal }) {
     stretch(branch, x(fork) + DOWN / 2, Math.max(end, x(fork) + DOWN / 2));
   }
 
+  /**
+   * @param {number} to
+   * @param {CheckpointRow[]} checkpoints
+   * @param {LeftLine | null} left
+   * @param {number} fork
+   */
   function sayWhere(to, checkpoints, left, fork) {
     const n = checkpoints.length === 1 ? "1 checkpoint" : `${grouped(checkpoints.length)} checkpoints`;
     setText(count, left ? `before, to step ${grouped(left.to)}` : n);
@@ -84,7 +112,11 @@ export function createHistory({ root, state, link, dialogs, canvas, signal }) {
     return /** @type {HTMLButtonElement[]} */ ([...marks.children]);
   }
 
-  /** Those that stay keep their nodes, and the focus with them. */
+  /**
+   * Those that stay keep their nodes, and the focus with them.
+   * @param {HistoryMark[]} checkpoints
+   * @param {PlaceOfStep} x
+   */
   function showMarks(checkpoints, x) {
     const there = new Map(markNodes().map((node) => [node.dataset.key, node]));
     const { fork } = state.parts.history;
@@ -104,6 +136,10 @@ export function createHistory({ root, state, link, dialogs, canvas, signal }) {
     setChildren(marks, nodes);
   }
 
+  /**
+   * @param {string} key
+   * @param {number} step
+   */
   function createMark(key, step) {
     const node = element("button", {
       type: "button",
@@ -117,6 +153,7 @@ export function createHistory({ root, state, link, dialogs, canvas, signal }) {
     return node;
   }
 
+  /** @param {KeyboardEvent} event */
   function pressed(event) {
     const way = NEXT[event.key];
     if (!way) return;
@@ -126,7 +163,10 @@ export function createHistory({ root, state, link, dialogs, canvas, signal }) {
     nodes[nodes.findIndex((node) => node.matches(":focus")) + way]?.focus();
   }
 
-  /** Dragged along the line, the cursor goes from checkpoint to checkpoint; let go, it opens one. */
+  /**
+   * Dragged along the line, the cursor goes from checkpoint to checkpoint; let go, it opens one.
+   * @param {PointerEvent} event
+   */
   function grabbed(event) {
     if (event.button !== 0 || event.target.closest("button")) return;
     event.preventDefault(); // no text is selected
@@ -134,6 +174,7 @@ export function createHistory({ root, state, link, dialogs, canvas, signal }) {
     dragged(event);
   }
 
+  /** @param {PointerEvent} event */
   function dragged(event) {
     if (!el.hasPointerCapture(event.pointerId)) return;
     const node = nearestMark(event.clientX);
@@ -143,18 +184,25 @@ export function createHistory({ root, state, link, dialogs, canvas, signal }) {
     state.emit("cursor");
   }
 
+  /** @param {PointerEvent} event */
   function released(event) {
     if (!el.hasPointerCapture(event.pointerId)) return;
     el.releasePointerCapture(event.pointerId);
     nearestMark(event.clientX)?.click();
   }
 
+  /** @param {number} x */
   function nearestMark(x) {
+    /** @type {(node: HTMLElement) => number} */
     const away = (node) => Math.abs(node.getBoundingClientRect().x + node.offsetWidth / 2 - x);
     const nodes = markNodes().filter((node) => !node.disabled);
     return nodes.sort((one, other) => away(one) - away(other))[0];
   }
 
+  /**
+   * @param {HTMLElement} anchor
+   * @param {number} step
+   */
   function open(anchor, step) {
     const one = state.parts.history.checkpoints.find((row) => row.step === step);
     if (!one) return;
@@ -169,11 +217,17 @@ export function createHistory({ root, state, link, dialogs, canvas, signal }) {
   return { el };
 }
 
+/**
+ * @param {HTMLElement} node
+ * @param {number} from
+ * @param {number} to
+ */
 function stretch(node, from, to) {
   node.style.left = `${from}px`;
   node.style.width = `${Math.max(0, to - from)}px`;
 }
 
+/** @param {HistoryMark} one */
 function titleOf({ step, gone, left, nbytes }) {
   if (left) return `checkpoint of step ${grouped(step)}, before: of the branch that was left`;
   if (gone) return `the checkpoint of step ${grouped(step)} was removed`;

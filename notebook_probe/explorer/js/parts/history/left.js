@@ -5,20 +5,25 @@ import { hasSeries } from "../../state.js";
 
 /** @param {PanelState} state */
 export function followLeft(state) {
-  const frames = { left_lines: null, left_heat: null };
-  const decode = { left_lines: decodeLines, left_heat: decodeHeat };
-  for (const kind of Object.keys(frames)) {
-    state.on(kind, () => {
-      const message = state.parts[kind];
-      frames[kind] = decode[kind](message, message.buffers);
-      refresh();
-    });
-  }
+  /** @type {DecodedLines | null} */
+  let lines = null;
+  /** @type {DecodedHeat | null} */
+  let heat = null;
+  state.on("left_lines", () => {
+    const message = state.parts.left_lines;
+    lines = message && decodeLines(message, message.buffers);
+    refresh();
+  });
+  state.on("left_heat", () => {
+    const message = state.parts.left_heat;
+    heat = message && decodeHeat(message, message.buffers);
+    refresh();
+  });
   state.on("history", refresh);
 
   function refresh() {
     const { left, fork } = state.parts.history;
-    state.left = left && { to: left.to, fork, lines: frames.left_lines, heat: frames.left_heat };
+    state.left = left && { to: left.to, fork, lines, heat };
     state.emit("left");
   }
 }
@@ -30,15 +35,15 @@ export function followLeft(state) {
 export function leftSeries({ left, lines, selection }) {
   if (!left?.lines || !lines) return [];
   const shift = left.lines.x0 - lines.x0;
-  const moved = (x) => (shift ? x.map((one) => one + shift) : x);
-  const isDrawn = (one) => hasSeries(selection, one.module, one.quantity);
+  /** @type {(x: number) => number} */
+  const moved = (x) => x + shift;
   return left.lines.series
-    .filter((one) => one.n && isDrawn(one))
+    .filter((one) => one.n && hasSeries(selection, one.module, one.quantity))
     .map((one) => ({
       ...one,
-      x: moved(one.x),
-      average: { ...one.average, x: moved(one.average.x) },
-      marks: moved(one.marks),
+      x: one.x.map(moved),
+      average: { ...one.average, x: one.average.x.map(moved) },
+      marks: one.marks.map(moved),
       left: true,
     }));
 }
@@ -46,9 +51,10 @@ export function leftSeries({ left, lines, selection }) {
 /**
  * Its heat map, where that is of the same quantity and goes further than the branch.
  * @param {Pick<PanelState, "left">} state
+ * @param {ShownHeat} frame
  */
 export function leftHeat({ left }, frame) {
   const other = left?.heat;
-  const fits = other?.quantity === frame.quantity && other.columns > 0;
-  return fits && other.end_step > frame.end_step ? other : null;
+  if (!other?.columns || other.quantity !== frame.quantity) return null;
+  return other.end_step > frame.end_step ? other : null;
 }

@@ -47,6 +47,7 @@ export function createKnobRow(name, { state, link, signal }) {
     return ask(value);
   }
 
+  /** @param {number} value */
   function ask(value) {
     asked = value;
     const id = link.ask("set", { name, value, group: null, hold: false });
@@ -55,6 +56,7 @@ export function createKnobRow(name, { state, link, signal }) {
 
   return {
     el,
+    /** @param {KnobRow} told */
     describe(told) {
       knob = told;
       ticket.describe();

@@ -1,9 +1,12 @@
 /** The learning rate in the bar, and behind it everything that can be set while it trains. */
 
 import { element, setAttribute, setHidden, setText } from "../../dom.js";
+import { valueAt } from "../../maps.js";
 import { createKnobRow } from "./knob_row.js";
 import { createRate } from "./rate.js";
 import { rateText } from "./rate_text.js";
+
+/** @typedef {{ el: HTMLElement, describe(knob: KnobRow): void }} KnobView */
 
 const RATE = "lr";
 
@@ -25,6 +28,7 @@ export function createKnobs(parts) {
     value,
     element("i", { class: "nbp-chevron", "aria-hidden": "true" }),
   );
+  /** @type {Map<string, KnobView>} */
   let rows = new Map(); // name -> what shows it, while the dialog is open
 
   button.addEventListener("click", open, { signal });
@@ -34,20 +38,26 @@ export function createKnobs(parts) {
     const all = known();
     rows = new Map(all.map((knob) => [knob.name, rowOf(knob)]));
     const content = element("div", { class: "nbp-knobs nbp-sections" });
-    if (rows.has(RATE)) content.append(rows.get(RATE).el);
+    const rate = rows.get(RATE);
+    if (rate) content.append(rate.el);
     const others = all.filter((knob) => knob.name !== RATE);
     if (others.length) content.append(othersSection(others));
     refresh();
-    const label = rows.has(RATE) ? "Learning rate" : "Settings";
+    const label = rate ? "Learning rate" : "Settings";
     dialogs.open({ anchor: button, label, content, closed: () => rows.clear() });
   }
 
+  /** @type {(knob: KnobRow) => KnobView} */
   const rowOf = (knob) => (knob.name === RATE ? createRate(parts) : createKnobRow(knob.name, parts));
 
-  /** One's own stand open; the other options of the optimizers are seldom touched. */
+  /**
+   * One's own stand open; the other options of the optimizers are seldom touched.
+   * @param {KnobRow[]} others
+   */
   function othersSection(others) {
     const [options, own] = [others.filter(isOption), others.filter((knob) => !isOption(knob))];
-    const rowsOf = (knobs) => knobs.map((knob) => rows.get(knob.name).el);
+    /** @type {(knobs: KnobRow[]) => HTMLElement[]} */
+    const rowsOf = (knobs) => knobs.map((knob) => valueAt(rows, knob.name).el);
     const section = element("section", {}, ...rowsOf(own));
     if (options.length) {
       const names = options.map((knob) => knob.name).join(", ");
@@ -77,9 +87,13 @@ export function createKnobs(parts) {
   return { el: button };
 }
 
+/** @type {(knob: KnobRow) => boolean} */
 const isOption = (knob) => knob.groups.length > 0;
 
-/** Of groups that are unlike, from the smallest to the largest. */
+/**
+ * Of groups that are unlike, from the smallest to the largest.
+ * @param {KnobRow} knob
+ */
 function valueText({ value, groups }) {
   if (value !== null) return rateText(value);
   const there = groups.filter((one) => one !== null);

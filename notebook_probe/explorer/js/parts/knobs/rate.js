@@ -1,12 +1,12 @@
 /** The learning rate: a slider, an exact field, factors, its groups, its schedule, and one button. */
 
-import { element, setAttribute, setGreyed, setHidden, setText } from "../../dom.js";
+import { element, listener, setAttribute, setGreyed, setHidden, setText } from "../../dom.js";
 import { grouped, significant } from "../../format.js";
 import { createTicket } from "../ticket.js";
-import { createRateChoice } from "./rate_choice.js";
+import { NO_KNOB, createRateChoice } from "./rate_choice.js";
 import { createRateGroups } from "./rate_groups.js";
 import { createRateSchedule } from "./rate_schedule.js";
-import { numberIn, rateInput, rateText } from "./rate_text.js";
+import { rateIn, rateInput, rateText } from "./rate_text.js";
 import { createSlider } from "./slider.js";
 
 /** @type {Array<[string, number]>} */
@@ -73,34 +73,40 @@ export function createRate({ state, link, signal }) {
     schedule.el,
     element("footer", {}, element("span", { class: "nbp-said" }, last, ticket.el), set),
   );
-  let knob = null;
+  let knob = NO_KNOB;
+  /** @type {{ low: number, high: number } | null} */
   let frame = null; // the ends of the slider: they stay while the dialog is open
 
-  const listen = (node, type, run) => node.addEventListener(type, run, { signal });
+  const listen = listener(signal);
   listen(field, "input", typed);
   listen(field, "keydown", (event) => event.key === "Enter" && apply());
   listen(set, "click", apply);
 
+  /** @param {number} value */
   function slid(value) {
     if (choice.alike()) choice.setValue(value);
     else choice.setFactor(value);
     edited();
   }
 
+  /** @param {number} factor */
   function times(factor) {
     choice.setFactor(choice.factor * factor);
     edited();
   }
 
   function typed() {
-    const value = numberIn(field.value);
-    setAttribute(field, "aria-invalid", value > 0 ? null : "true");
-    if (!(value > 0)) return field.value.trim() ? ticket.say("refused", NO_RATE) : ticket.clear();
+    const value = rateIn(field.value);
+    setAttribute(field, "aria-invalid", value === null ? "true" : null);
+    if (value === null) return field.value.trim() ? ticket.say("refused", NO_RATE) : ticket.clear();
     choice.setValue(value);
     return edited(field);
   }
 
-  /** Something was chosen; `typing` is the field that is being typed into, which is left alone. */
+  /**
+   * Something was chosen; `typing` is the field that is being typed into, which is left alone.
+   * @param {HTMLElement | null} [typing]
+   */
   function edited(typing = null) {
     ticket.clear();
     show(typing);
@@ -109,11 +115,12 @@ export function createRate({ state, link, signal }) {
   function apply() {
     if (field.getAttribute("aria-invalid")) return ticket.say("refused", NO_RATE);
     if (set.getAttribute("aria-disabled") === "true") return undefined;
-    const ids = choice.clicks(schedule.holds()).map(([type, click]) => link.ask(type, click));
+    const ids = choice.ask(link, schedule.holds());
     return ticket.follow(ids, (outcome) => outcome === "applied" && choice.reset());
   }
 
-  function show(typing = null) {
+  /** @param {HTMLElement | null} typing */
+  function show(typing) {
     const { hint: told } = state.parts.knobs;
     setText(of, knob.of);
     describeSlider();
@@ -140,19 +147,19 @@ export function createRate({ state, link, signal }) {
     slider.grey(choice.together ? "" : APART);
   }
 
+  /** @param {RateHint | null} told */
   function describeHint(told) {
     setHidden(hint, !told || !choice.together);
     if (!told || !choice.together) return;
-    const alike = knob.value !== null;
-    const value = alike ? Number((knob.value * told.factor).toPrecision(2)) : null;
-    const text = alike ? rateText(value) : `× ${significant(told.factor, 2)}`;
+    const value = knob.value === null ? null : Number((knob.value * told.factor).toPrecision(2));
+    const text = value === null ? `× ${significant(told.factor, 2)}` : rateText(value);
     const key = `${told.ratio} ${text}`;
     if (hint.dataset.key === key) return;
     hint.dataset.key = key;
     const take = element("button", { type: "button", class: "nbp-link", "data-action": "hint" }, text);
     listen(take, "click", () => {
-      if (alike) choice.setValue(value);
-      else choice.setFactor(told.factor);
+      if (value === null) choice.setFactor(told.factor);
+      else choice.setValue(value);
       edited();
     });
     const ratio = element("code", {}, "update_ratio");
@@ -168,6 +175,7 @@ export function createRate({ state, link, signal }) {
 
   return {
     el,
+    /** @param {KnobRow} told */
     describe(told) {
       knob = told;
       choice.told(told);
@@ -182,6 +190,7 @@ export function createRate({ state, link, signal }) {
   }
 }
 
+/** @param {number} value */
 function decade(value) {
   return Math.floor(Math.log10(value > 0 ? value : 1e-3));
 }

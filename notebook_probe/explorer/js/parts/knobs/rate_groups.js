@@ -1,17 +1,28 @@
 /** A line for each parameter group: what is in it, its rate now, and what it will be. */
 
 import { element, setAttribute, setHidden, setText } from "../../dom.js";
-import { numberIn, rateInput, rateText } from "./rate_text.js";
+import { rateIn, rateInput, rateText } from "./rate_text.js";
 
+/**
+ * @typedef {{
+ *   choice: RateChoice,
+ *   edited: (typing?: HTMLElement | null) => void,
+ *   signal: AbortSignal,
+ * }} RateGroupsParts
+ */
+
+/** @param {RateGroupsParts} parts */
 export function createRateGroups({ choice, edited, signal }) {
   const rows = element("div", { class: "nbp-rate-groups" });
   const box = element("input", { type: "checkbox", "data-role": "together" });
   const together = element("label", {}, box, " all groups by the same factor");
   const el = element("section", {}, rows, together);
+  /** @type {Array<ReturnType<typeof line>>} */
   let lines = [];
 
   box.addEventListener("change", () => (choice.setTogether(box.checked), edited()), { signal });
 
+  /** @param {number} group */
   function line(group) {
     const contents = element("span", { class: "nbp-soft" });
     const now = element("span", { class: "nbp-soft nbp-mono" });
@@ -25,10 +36,11 @@ export function createRateGroups({ choice, edited, signal }) {
     field.addEventListener(
       "input",
       () => {
-        const value = numberIn(field.value);
-        setAttribute(field, "aria-invalid", value > 0 ? null : "true");
-        if (value > 0) choice.setGroup(group, value);
-        if (value > 0) edited(field);
+        const value = rateIn(field.value);
+        setAttribute(field, "aria-invalid", value === null ? "true" : null);
+        if (value === null) return;
+        choice.setGroup(group, value);
+        edited(field);
       },
       { signal },
     );
@@ -37,6 +49,10 @@ export function createRateGroups({ choice, edited, signal }) {
     return { row, contents, now, field };
   }
 
+  /**
+   * @param {KnobRow} knob
+   * @param {HTMLElement | null} typing
+   */
   function describe(knob, typing) {
     setHidden(el, knob.groups.length < 2);
     if (lines.length !== knob.groups.length) {

@@ -4,8 +4,11 @@ import { element, setHidden, setText } from "../../dom.js";
 import { significant } from "../../format.js";
 import { rateText } from "./rate_text.js";
 
+/** @typedef {{ choice: RateChoice, view: string, release: () => void, signal: AbortSignal }} RateScheduleParts */
+
+/** @param {RateScheduleParts} parts */
 export function createRateSchedule({ choice, view, release, signal }) {
-  const heading = element("p", { class: "nbp-soft" });
+  const words = element("span");
   const [multiply, hold] = ["multiply", "hold"].map((value) =>
     element("input", { type: "radio", name: `nbp-schedule-${view}`, value }),
   );
@@ -20,13 +23,13 @@ export function createRateSchedule({ choice, view, release, signal }) {
   const el = element(
     "section",
     { class: "nbp-rate-schedule" },
-    heading,
+    element("p", { class: "nbp-soft" }, words, " ", leave),
     element("label", {}, multiply, times),
     element("label", {}, hold, held),
   );
-  heading.append(element("span"), " ", leave);
   leave.addEventListener("click", release, { signal });
 
+  /** @param {KnobRow} knob */
   function describe(knob) {
     const scheduled = knob.details.filter((one) => one.scheduled !== null);
     setHidden(el, !scheduled.length);
@@ -35,10 +38,10 @@ export function createRateSchedule({ choice, view, release, signal }) {
     const group = knob.details.indexOf(first);
     const isHeld = knob.details.some((one) => one.held);
     const isSet = knob.groups[group] !== first.scheduled;
-    setText(heading.firstElementChild, headingText(first.scheduled, isHeld, isSet));
+    setText(words, headingText(first.scheduled, isHeld, isSet));
     setHidden(leave, !isHeld && !isSet);
     const to = choice.chosen(group);
-    const factor = first.scheduled ? to / first.scheduled : null;
+    const factor = first.scheduled && to !== null ? to / first.scheduled : null;
     multiply.disabled = factor === null; // a schedule that is at 0 has no factor
     if (multiply.disabled) hold.checked = true;
     setText(times, ` multiply what it sets by ${factor === null ? "…" : significant(factor)}`);
@@ -48,6 +51,11 @@ export function createRateSchedule({ choice, view, release, signal }) {
   return { el, describe, holds: () => !el.hidden && hold.checked };
 }
 
+/**
+ * @param {number | null} scheduled
+ * @param {boolean} isHeld
+ * @param {boolean} isSet
+ */
 function headingText(scheduled, isHeld, isSet) {
   if (isHeld) return `Held; its schedule says ${rateText(scheduled)}:`;
   if (isSet) return `A schedule says ${rateText(scheduled)}, and this is a factor of it:`;

@@ -2,7 +2,10 @@
 
 const DIGITS = 3;
 
-/** For a field: with a plain minus, so that it can be edited and read back. */
+/**
+ * For a field: with a plain minus, so that it can be edited and read back.
+ * @param {number | null} value
+ */
 export function rateInput(value) {
   if (value === null || !Number.isFinite(value)) return "";
   if (value === 0) return "0";
@@ -12,7 +15,10 @@ export function rateInput(value) {
   return `${Number(mantissa)}e${Number(exponent)}`;
 }
 
-/** For reading: with a true minus. */
+/**
+ * For reading: with a true minus.
+ * @param {number | null} value
+ */
 export function rateText(value) {
   return rateInput(value).replace(/-/g, "−");
 }
@@ -25,4 +31,13 @@ export function numberIn(text) {
   const plain = text.trim().replace(",", ".").replace("−", "-");
   const value = Number(plain);
   return plain && Number.isFinite(value) ? value : null;
+}
+
+/**
+ * The rate in a field, a positive number; null where there is none.
+ * @param {string} text
+ */
+export function rateIn(text) {
+  const value = numberIn(text);
+  return value !== null && value > 0 ? value : null;
 }

@@ -1,10 +1,13 @@
 /** A slider with the present value as a ring; its places count in factors or in differences. */
 
-import { element, setAttribute, setHidden } from "../../dom.js";
+import { element, listener, setAttribute, setHidden } from "../../dom.js";
 import { rateText } from "./rate_text.js";
+
+/** @typedef {{ low: number, high: number, log: boolean, now: number | null, value: number | null }} SliderRange */
 
 const FINE = 0.02;
 const COARSE = 0.1;
+/** @type {Record<string, number>} */
 const STEPS = { ArrowRight: 1, ArrowUp: 1, ArrowLeft: -1, ArrowDown: -1 };
 
 /**
@@ -14,7 +17,7 @@ const STEPS = { ArrowRight: 1, ArrowUp: 1, ArrowLeft: -1, ArrowDown: -1 };
  * @param {object} options
  * @param {string} options.label
  * @param {(value: number) => void} options.changed
- * @param {(value: number | null) => void} [options.letGo]
+ * @param {(value: number) => void} [options.letGo]
  * @param {AbortSignal} options.signal
  */
 export function createSlider({ label, changed, letGo = () => {}, signal }) {
@@ -29,32 +32,33 @@ export function createSlider({ label, changed, letGo = () => {}, signal }) {
     rail,
     ticks,
   );
+  /** @type {SliderRange} */
   let range = { low: 0, high: 1, log: false, now: null, value: null };
   let ticked = "";
-  const listen = (type, run) => el.addEventListener(type, run, { signal });
+  const listen = listener(signal);
 
-  listen("pointerdown", (event) => {
+  listen(el, "pointerdown", (event) => {
     if (isGreyed()) return;
-    el.setPointerCapture(event.pointerId);
+    el.setPointerCapture(event.pointerId); // the thumb follows a hand that leaves the rail
     move(event);
   });
-  listen("pointermove", (event) => el.hasPointerCapture(event.pointerId) && move(event));
-  listen("pointerup", (event) => {
+  listen(el, "pointermove", (event) => el.hasPointerCapture(event.pointerId) && move(event));
+  listen(el, "pointerup", (event) => {
     if (!el.hasPointerCapture(event.pointerId)) return;
     el.releasePointerCapture(event.pointerId);
-    letGo(range.value);
+    if (range.value !== null) letGo(range.value);
   });
-  listen("keydown", (event) => {
+  listen(el, "keydown", (event) => {
     const way = STEPS[event.key];
     if (!way || isGreyed()) return;
     event.preventDefault();
     event.stopPropagation();
-    to(stepped(way * (event.shiftKey ? COARSE : FINE)));
-    letGo(range.value);
+    letGo(to(stepped(way * (event.shiftKey ? COARSE : FINE))));
   });
 
   const isGreyed = () => el.getAttribute("aria-disabled") === "true";
 
+  /** @param {number} share */
   function stepped(share) {
     const { low, high, log } = range;
     const from = range.value ?? range.now ?? low;
@@ -62,6 +66,7 @@ export function createSlider({ label, changed, letGo = () => {}, signal }) {
     return from * (share > 0 ? 1 + share : 1 / (1 - share));
   }
 
+  /** @param {PointerEvent} event */
   function move(event) {
     const { left, width } = rail.getBoundingClientRect();
     const place = Math.min(1, Math.max(0, (event.clientX - left) / width));
@@ -70,25 +75,29 @@ export function createSlider({ label, changed, letGo = () => {}, signal }) {
     to(Number(value.toPrecision(2)));
   }
 
+  /** @param {number} value */
   function to(value) {
     const within = Math.min(range.high, Math.max(range.low, value));
     describe({ ...range, value: within });
     changed(within);
+    return within;
   }
 
+  /** @param {number} value */
   function placeOf(value) {
     const { low, high, log } = range;
     const place = log ? Math.log(value / low) / Math.log(high / low) : (value - low) / (high - low);
     return Math.min(1, Math.max(0, place));
   }
 
+  /** @param {SliderRange} told */
   function describe(told) {
     range = told;
     const value = told.value ?? told.now;
     setHidden(ring, told.now === null);
     setHidden(thumb, value === null);
     if (value !== null) thumb.style.left = `${100 * placeOf(value)}%`;
-    if (told.now !== null) {
+    if (value !== null && told.now !== null) {
       const [from, to] = [placeOf(told.now), placeOf(value)];
       ring.style.left = `${100 * from}%`;
       fill.style.left = `${100 * Math.min(from, to)}%`;
@@ -122,6 +131,7 @@ export function createSlider({ label, changed, letGo = () => {}, signal }) {
     return [range.low, range.high].map((at) => ({ at, text: rateText(at) }));
   }
 
+  /** @param {{ at: number, text: string }} one */
   function tick({ at, text }) {
     const node = element("i", text ? { class: "nbp-major" } : {}, element("span", {}, text));
     node.style.left = `${100 * placeOf(at)}%`;
@@ -131,6 +141,7 @@ export function createSlider({ label, changed, letGo = () => {}, signal }) {
   return {
     el,
     describe,
+    /** @param {string} reason */
     grey(reason) {
       setAttribute(el, "aria-disabled", reason ? "true" : null);
       setAttribute(el, "title", reason || null);
@@ -138,7 +149,11 @@ export function createSlider({ label, changed, letGo = () => {}, signal }) {
   };
 }
 
-/** 1e−5 where it is small, 0.1 and 10 where people write it so. */
+/**
+ * 1e−5 where it is small, 0.1 and 10 where people write it so.
+ * @param {number} value
+ * @param {number} low
+ */
 function power(value, low) {
   if (low >= 0.01) return rateText(value);
   const exponent = Math.round(Math.log10(value));

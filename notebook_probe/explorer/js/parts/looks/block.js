@@ -4,11 +4,14 @@ import { element, penOf, setAttribute, setText } from "../../dom.js";
 import { significant } from "../../format.js";
 import { paintMap, scaleOf } from "./map_colours.js";
 
+/** @typedef {Pick<PanelParts, "theme" | "signal"> & { chosen: (tensor: string, place: number) => void }} BlockParts */
+
 const GAP = 6;
 const THUMB = 60;
 const SMALLEST = 22;
 const TALLEST_ROWS = 2; // of thumbnails; more make them smaller
 
+/** @type {Record<string, string>} */
 export const TITLES = {
   input: "input",
   output: "output",
@@ -19,7 +22,10 @@ export const TITLES = {
   attention: "attention",
 };
 
-/** `data` is { block, maps, scale }; `chosen(tensor, place)` is called by a click and by `step`. */
+/**
+ * `data` is { block, maps, scale }; `chosen(tensor, place)` is called by a click and by `step`.
+ * @param {BlockParts} parts
+ */
 export function createBlock({ theme, chosen, signal }) {
   const title = element("b");
   const shape = element("span", { class: "nbp-soft" });
@@ -40,7 +46,9 @@ export function createBlock({ theme, chosen, signal }) {
     ),
     canvas,
   );
+  /** @type {BlockData | null} */
   let data = null;
+  /** @type {ReturnType<typeof layoutOf> | null} */
   let layout = null;
   let selected = 0;
 
@@ -49,13 +57,15 @@ export function createBlock({ theme, chosen, signal }) {
   observer.observe(el);
   signal.addEventListener("abort", () => observer.disconnect());
 
+  /** @param {number | null} index */
   function choose(index) {
     if (index === null || !data) return;
     chosen(data.block.tensor, data.block.places[index]);
   }
 
+  /** @param {MouseEvent} event */
   function indexAt(event) {
-    if (!layout) return null;
+    if (!layout || !data) return null;
     const column = Math.floor(event.offsetX / (layout.width + GAP));
     const row = Math.floor(event.offsetY / (layout.height + GAP));
     const index = row * layout.columns + column;
@@ -65,10 +75,11 @@ export function createBlock({ theme, chosen, signal }) {
   function paint() {
     const room = el.clientWidth;
     if (!data || !room) return;
-    layout = layoutOf(data, room);
+    const grid = layoutOf(data, room);
+    layout = grid;
     const ratio = devicePixelRatio || 1;
-    const rows = Math.ceil(data.maps.length / layout.columns);
-    const [width, height] = [room, rows * (layout.height + GAP) - GAP + 4];
+    const rows = Math.ceil(data.maps.length / grid.columns);
+    const [width, height] = [room, rows * (grid.height + GAP) - GAP + 4];
     canvas.width = width * ratio;
     canvas.height = height * ratio;
     canvas.style.height = `${height}px`;
@@ -77,23 +88,31 @@ export function createBlock({ theme, chosen, signal }) {
     context.imageSmoothingEnabled = false;
     const colours = theme.read();
     data.maps.forEach((map, index) => {
-      const x = 2 + (index % layout.columns) * (layout.width + GAP);
-      const y = 2 + Math.floor(index / layout.columns) * (layout.height + GAP);
-      context.drawImage(map.image, x, y, layout.width - 2, layout.height - 2);
+      const x = 2 + (index % grid.columns) * (grid.width + GAP);
+      const y = 2 + Math.floor(index / grid.columns) * (grid.height + GAP);
+      context.drawImage(map.image, x, y, grid.width - 2, grid.height - 2);
       context.strokeStyle = index === selected ? colours.brand : colours.line;
       context.lineWidth = index === selected ? 2 : 1;
-      context.strokeRect(x - 0.5, y - 0.5, layout.width - 1, layout.height - 1);
+      context.strokeRect(x - 0.5, y - 0.5, grid.width - 1, grid.height - 1);
     });
   }
 
   return {
     el,
-    /** Choose the map so many rows down and so many columns to the right. */
+    /**
+     * Choose the map so many rows down and so many columns to the right.
+     * @param {number} down
+     * @param {number} right
+     */
     step(down, right) {
-      if (!layout) return;
+      if (!layout || !data) return;
       choose(Math.min(Math.max(selected + down * layout.columns + right, 0), data.maps.length - 1));
     },
-    /** `place` is the channel that is chosen in all blocks. */
+    /**
+     * `place` is the channel that is chosen in all blocks.
+     * @param {BlockData} told
+     * @param {number} place
+     */
     show(told, place) {
       data = told;
       selected = Math.max(0, data.block.places.indexOf(place));
@@ -114,7 +133,14 @@ export function createBlock({ theme, chosen, signal }) {
   };
 }
 
-/** Maps of a block, of its own look or with `offset` of another, painted once. */
+/**
+ * Maps of a block, of its own look or with `offset` of another, painted once.
+ * @param {ShownBlock} block
+ * @param {Float32Array} buffer
+ * @param {number} offset
+ * @param {MapScale} scale
+ * @returns {LookMap[]}
+ */
 export function mapsOf(block, buffer, offset, scale) {
   const size = block.height * block.width;
   return block.places.map((place, k) => {
@@ -123,6 +149,11 @@ export function mapsOf(block, buffer, offset, scale) {
   });
 }
 
+/**
+ * @param {ShownBlock} block
+ * @param {Float32Array} buffer
+ * @param {string} ground
+ */
 export function blockScale(block, buffer, ground) {
   const size = block.height * block.width * block.places.length;
   const own = buffer.subarray(block.offset, block.offset + size);
@@ -133,7 +164,11 @@ export function blockScale(block, buffer, ground) {
   return scaleOf(block, both, ground);
 }
 
-/** As large as fits: one map over the whole width, several in few rows. */
+/**
+ * As large as fits: one map over the whole width, several in few rows.
+ * @param {BlockData} data
+ * @param {number} room
+ */
 function layoutOf({ block, maps }, room) {
   const aspect = block.height / block.width;
   if (maps.length === 1) {
@@ -149,7 +184,10 @@ function layoutOf({ block, maps }, room) {
   return { columns, width, height: Math.min(Math.max(width * aspect, 10), 2 * THUMB) };
 }
 
-/** @param {HTMLCanvasElement} canvas */
+/**
+ * @param {HTMLCanvasElement} canvas
+ * @param {MapScale} scale
+ */
 function paintScale(canvas, { pixels }) {
   const context = penOf(canvas);
   const image = new ImageData(pixels.length, 1);

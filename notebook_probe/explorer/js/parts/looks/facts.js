@@ -3,7 +3,7 @@
 import { element } from "../../dom.js";
 import { grouped, significant } from "../../format.js";
 
-/** @type {Array<[string, (facts: any) => string]>} */
+/** @type {Array<[string, (facts: TensorFacts) => string]>} */
 const ROWS = [
   ["min", (facts) => number(facts.minimum)],
   ["mean", (facts) => number(facts.mean)],
@@ -13,6 +13,11 @@ const ROWS = [
   ["NaN, ∞", (facts) => grouped(facts.nonfinite)],
 ];
 
+/**
+ * @param {ShownBlock} block
+ * @param {number} step
+ * @param {number} otherStep
+ */
 export function factsTable({ facts, other_facts: others }, step, otherStep) {
   const looks = others ? [facts, others] : [facts];
   const heads = others ? [step, otherStep] : [step];
@@ -25,15 +30,21 @@ export function factsTable({ facts, other_facts: others }, step, otherStep) {
   );
 }
 
+/**
+ * @param {string} name
+ * @param {string[]} cells
+ */
 function row(name, cells) {
   const first = element("th", { scope: "row" }, name);
   return element("tr", {}, first, ...cells.map((text) => element("td", {}, text)));
 }
 
+/** @param {number | null} value */
 function number(value) {
   return value === null ? "–" : significant(value);
 }
 
+/** @param {TensorFacts} facts */
 function size({ shape }) {
   return Math.max(1, shape.reduce((product, one) => product * one, 1));
 }

@@ -8,6 +8,7 @@ import { createLookView } from "./look_view.js";
 const ONE = "Looks at one module at a time: mark it in the tree";
 const LEFT = "It was asked for in the branch that was left";
 const KEEPS = "Keep input, output, gradient, weight and update";
+/** @type {Record<string, string>} */
 const WHEN = { false: "at the next step", true: "at the next step, when the run goes on" };
 
 /**
@@ -22,7 +23,9 @@ export function createLooks({ instead, ...parts }) {
   const outcome = element("div", { class: "nbp-look-said nbp-ticket nbp-bad", role: "status" });
   const kept = element("span", { class: "nbp-soft", "data-role": "looks-kept", hidden: "" }); // in the foot
   const view = createLookView({ ...parts, again: ask, leave, move });
+  /** @type {{ id: string, module: string, before: number, branch: number } | null} */
   let asked = null; // { id, module, before, branch }: until what it asks for is kept; before: step of the newest
+  /** @type {WantedLook | null} */
   let shown = null; // { module, step, other, sample }
 
   for (const one of buttons) one.addEventListener("click", pressed, { signal });
@@ -30,23 +33,27 @@ export function createLooks({ instead, ...parts }) {
   state.on("shown_look", arrived);
   state.on("pressed", showPressed);
 
-  /** What is marked; of nothing, where the run is held. */
+  /**
+   * What is marked; of nothing, where the run is held.
+   * @returns {string | null}
+   */
   function wanted() {
     if (state.marked.size) return state.marked.size === 1 ? [...state.marked][0] : null;
     const holds = state.parts.breaks.rows.find(({ holds: it, module }) => it && module !== ROOT);
-    return state.model.byPath.has(holds?.module) ? holds.module : null;
+    return holds && state.model.byPath.has(holds.module) ? holds.module : null;
   }
 
+  /** @type {(module: string) => LookRow[]} */
   const keptOf = (module) => state.parts.looks.looks.filter((one) => one.module === module);
 
   function pressed() {
     if (isGreyed(button)) return;
     const module = wanted();
     showNewest(module);
-    if (state.model.live) ask(module);
+    if (module !== null && state.model.live) ask(module);
   }
 
-  /** @param {string} module */
+  /** @param {string | null} module */
   function showNewest(module) {
     const newest = (module === null ? state.parts.looks.looks : keptOf(module)).at(-1);
     if (newest) move({ module: newest.module, step: newest.step, other: -1, sample: 0 });
@@ -54,15 +61,19 @@ export function createLooks({ instead, ...parts }) {
 
   /** A square was clicked: the look that it stands for; of several the module that is shown or marked. */
   function showPressed() {
-    const { kind, step } = state.pressed;
+    const { kind, step } = state.pressed ?? { kind: "", step: -1 };
     if (!["look", "shown_look"].includes(kind)) return;
     const there = state.parts.looks.looks.filter((one) => one.step === step);
+    /** @type {(module: string | null) => LookRow | undefined} */
     const of = (module) => there.find((one) => one.module === module);
-    const look = of(shown?.module) ?? of(wanted()) ?? there.at(-1);
+    const look = of(shown?.module ?? null) ?? of(wanted()) ?? there.at(-1);
     if (look) move({ module: look.module, step, other: -1, sample: shown?.sample ?? 0 });
   }
 
-  /** Step of the newest of a module; how many there are stays the same once the oldest goes. */
+  /**
+   * Step of the newest of a module; how many there are stays the same once the oldest goes.
+   * @param {string} module
+   */
   const newestOf = (module) => keptOf(module).at(-1)?.step ?? -1;
 
   /** @param {string} module */
@@ -74,6 +85,7 @@ export function createLooks({ instead, ...parts }) {
     refresh();
   }
 
+  /** @param {WantedLook} wanted */
   function move(wanted) {
     shown = wanted;
     link.send("show_look", { view: link.view, ...wanted });
@@ -81,16 +93,20 @@ export function createLooks({ instead, ...parts }) {
 
   function leave() {
     shown = null;
-    place(false);
+    place(null);
     button.focus();
   }
 
-  function place(isShown) {
-    setHidden(view.el, !isShown);
-    setHidden(instead, isShown);
+  /**
+   * Show what was asked for in place of the heat map, or that again.
+   * @param {WantedLook | null} look
+   */
+  function place(look) {
+    setHidden(view.el, !look);
+    setHidden(instead, look !== null);
     tally();
-    setAttribute(view.el, "data-step", isShown ? shown.step : -1);
-    state.looked = isShown ? shown.step : null;
+    setAttribute(view.el, "data-step", look ? look.step : -1);
+    state.looked = look ? look.step : null;
     state.emit("looked");
   }
 
@@ -110,9 +126,9 @@ export function createLooks({ instead, ...parts }) {
 
   function arrived() {
     const message = state.parts.shown_look;
-    if (!shown || message.view !== link.view || message.step !== shown.step) return;
+    if (!shown || message?.view !== link.view || message.step !== shown.step) return;
     if (message.module !== shown.module) return;
-    place(true); // first: what is enlarged has as much room as there is
+    place(shown); // first: what is enlarged has as much room as there is
     view.show(message, keptOf(shown.module));
   }
 
@@ -121,10 +137,10 @@ export function createLooks({ instead, ...parts }) {
     setHidden(button, !state.model.live && !state.parts.looks.looks.length);
     setHidden(inBar, !held);
     const module = wanted();
-    const nothing = !state.model.live && !keptOf(module).length;
+    const nothing = !state.model.live && (module === null || !keptOf(module).length);
     const why = module === null ? ONE : nothing ? `No look is kept of ${module}` : state.status.can.look ?? "";
     const reason = nothing || module === null || state.model.live ? why : "";
-    for (const one of buttons) setGreyed(one, reason, `${KEEPS} of ${module} ${WHEN[Boolean(held)]} (l)`);
+    for (const one of buttons) setGreyed(one, reason, `${KEEPS} of ${module} ${WHEN[String(Boolean(held))]} (l)`);
     follow();
     if (shown) view.list(keptOf(shown.module), shown);
     tally();
@@ -134,8 +150,8 @@ export function createLooks({ instead, ...parts }) {
   function follow() {
     setText(inBar, asked ? "Looking …" : "Look");
     if (!asked) return setText(button, "Look");
-    const { module } = asked;
-    const ticket = state.status.tickets.find((one) => one.id === asked.id);
+    const { id, module } = asked;
+    const ticket = state.status.tickets.find((one) => one.id === id);
     if (ticket?.state === "refused") return over(ticket.text);
     const newest = newestOf(module);
     if (newest > asked.before) {
@@ -163,10 +179,14 @@ export function createLooks({ instead, ...parts }) {
     for (const one of buttons) setText(one, "Look");
   }
 
-  /** An earlier look, or a later one; where none is shown, the newest that is kept. */
+  /**
+   * An earlier look, or a later one; where none is shown, the newest that is kept.
+   * @param {number} by
+   */
   function go(by) {
+    const module = wanted();
     if (shown) view.go(by);
-    else showNewest(keptOf(wanted()).length ? wanted() : null);
+    else showNewest(module !== null && keptOf(module).length ? module : null);
   }
 
   refresh();

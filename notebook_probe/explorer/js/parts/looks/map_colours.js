@@ -4,7 +4,13 @@ import { penOf } from "../../dom.js";
 import { NOT_FINITE_COLOUR, opaquePixel, rgbOf } from "../../plots/colour.js";
 import { colourMap } from "../../plots/colour_maps.js";
 
-/** `{ low, high, pixels }` of a block: what the ends mean, and the colours between them. */
+/**
+ * `{ low, high, pixels }` of a block: what the ends mean, and the colours between them.
+ * @param {ShownBlock} block
+ * @param {Float32Array} values
+ * @param {string} ground
+ * @returns {MapScale}
+ */
 export function scaleOf(block, values, ground) {
   const { pixels } = colourMap("value", rgbOf(ground));
   if (isShare(block)) return { low: 0, high: 1, pixels };
@@ -13,15 +19,23 @@ export function scaleOf(block, values, ground) {
   return { low: -largest, high: largest, pixels: colourMap("sign", rgbOf(ground)).pixels };
 }
 
+/** @param {Pick<ShownBlock, "tensor">} block */
 export function isShare({ tensor }) {
   return tensor === "attention";
 }
 
+/** @param {ShownBlock} block */
 function isSize({ note }) {
   return note.startsWith("norm over");
 }
 
-/** The map `values` (rows x columns) as an image that a canvas draws. */
+/**
+ * The map `values` (rows x columns) as an image that a canvas draws.
+ * @param {Float32Array} values
+ * @param {number} height
+ * @param {number} width
+ * @param {MapScale} scale
+ */
 export function paintMap(values, height, width, { low, high, pixels }) {
   const image = new ImageData(width, height);
   const out = new Uint32Array(image.data.buffer);
@@ -38,6 +52,7 @@ export function paintMap(values, height, width, { low, high, pixels }) {
   return canvas;
 }
 
+/** @param {Float32Array} values */
 function largestSize(values) {
   let largest = 0;
   for (const value of values) {

@@ -6,6 +6,7 @@ import { rangeOf } from "../../plots/vectors/shown_values.js";
 import { paintMap } from "./map_colours.js";
 
 const SIDE_PX = 18;
+const NO_RANGE = { low: 0, high: 0 }; // of what has no number in it
 const GREYS = Uint32Array.from({ length: 256 }, (_, grey) => opaquePixel([grey, grey, grey]));
 
 export function createSamplePicture() {
@@ -14,13 +15,19 @@ export function createSamplePicture() {
 
   return {
     el,
-    /** `input` is the block of it, or undefined; what has one row is no picture. */
+    /**
+     * `input` is the block of it, or undefined; what has one row is no picture.
+     * @param {ShownBlock | undefined} input
+     * @param {Float32Array} numbers
+     * @param {number} sample
+     */
     show(input, numbers, sample) {
-      const { height = 0, width = 0, n_samples: n = 0 } = input ?? {};
-      setHidden(el, n < 1 || height < 2 || width < 2);
-      if (el.hidden) return;
+      const isPicture = input && input.n_samples > 0 && input.height > 1 && input.width > 1;
+      setHidden(el, !isPicture);
+      if (!isPicture) return;
+      const { height, width } = input;
       const values = pixelsOf(input, numbers);
-      const image = paintMap(values, height, width, { ...rangeOf(values, false), pixels: GREYS });
+      const image = paintMap(values, height, width, { ...(rangeOf(values, false) ?? NO_RANGE), pixels: GREYS });
       const words = `Input of sample ${sample}`;
       setAttribute(el, "aria-label", words);
       setAttribute(el, "title", input.places.length > 1 ? `${words}: norm over its channels` : words);
@@ -32,7 +39,11 @@ export function createSamplePicture() {
   };
 }
 
-/** One number for each pixel: of several channels their norm. */
+/**
+ * One number for each pixel: of several channels their norm.
+ * @param {ShownBlock} block
+ * @param {Float32Array} numbers
+ */
 function pixelsOf({ places, offset, height, width }, numbers) {
   const size = height * width;
   if (places.length === 1) return numbers.subarray(offset, offset + size);

@@ -1,14 +1,24 @@
 /** The quantity of the attach box: a list by question that is searched, in a dialog above it. */
 
-import { element, setAttribute, setHidden, setText } from "../../dom.js";
+import { element, listener, setAttribute, setHidden, setText } from "../../dom.js";
 import { grouped } from "../../format.js";
 import { presetRow, quantityRow, sortedByFit, tellCost } from "./rows.js";
 import { nearNames, searchQuantities } from "./search.js";
 
+/**
+ * @typedef {Pick<PanelParts, "state" | "dialogs" | "signal"> & {
+ *   chosen: () => void,
+ *   preset: (name: string) => void,
+ * }} PickerParts
+ */
+
 const PRESETS = "Presets";
 const OTHER = "Others";
 
-/** `chosen(name)` is called with a quantity, `preset(name)` with a preset, when one is picked. */
+/**
+ * `chosen(name)` is called with a quantity, `preset(name)` with a preset, when one is picked.
+ * @param {PickerParts} parts
+ */
 export function createPicker({ state, dialogs, chosen, preset, signal }) {
   const name = element("span", { class: "nbp-cut" });
   const button = element(
@@ -24,13 +34,15 @@ export function createPicker({ state, dialogs, chosen, preset, signal }) {
     element("i", { class: "nbp-chevron", "aria-hidden": "true" }),
   );
   let value = "";
+  /** @type {ReturnType<typeof createContent> | null} */
   let shown = null;
 
-  const listen = (node, type, run) => node.addEventListener(type, run, { signal });
+  const listen = listener(signal);
   listen(button, "click", open);
   for (const topic of ["status", "model", "marked", "probes"]) state.on(topic, () => shown?.refresh());
 
-  const marked = () => [...state.marked].map((path) => state.model.byPath.get(path)).filter(Boolean);
+  const marked = () => [...state.marked].flatMap((path) => state.model.byPath.get(path) ?? []);
+  /** @type {(quantity: QuantityRow) => string} */
   const topicOf = (quantity) => quantity.topic || OTHER;
 
   function open() {
@@ -45,6 +57,7 @@ export function createPicker({ state, dialogs, chosen, preset, signal }) {
     shown?.refresh();
   }
 
+  /** @param {string} to */
   function setValue(to) {
     value = to;
     setText(name, to);
@@ -93,7 +106,7 @@ export function createPicker({ state, dialogs, chosen, preset, signal }) {
     listen(list, "click", (event) => take(event.target.closest(".nbp-pick")));
     listen(questions, "click", (event) => {
       const tab = event.target.closest("[data-topic]");
-      if (tab) turnTo(tab.dataset.topic);
+      if (tab) turnTo(tab.dataset.topic ?? PRESETS);
     });
 
     function refresh() {
@@ -122,7 +135,7 @@ export function createPicker({ state, dialogs, chosen, preset, signal }) {
     function showTopics(query) {
       questions.replaceChildren(
         ...[PRESETS, ...topics.keys()].map((one) => {
-          const n = one === PRESETS ? state.parts.probes.presets.length : topics.get(one).length;
+          const n = one === PRESETS ? state.parts.probes.presets.length : (topics.get(one) ?? []).length;
           return element(
             "button",
             {
@@ -139,7 +152,11 @@ export function createPicker({ state, dialogs, chosen, preset, signal }) {
       );
     }
 
-    /** @param {string} query */
+    /**
+     * @param {string} query
+     * @param {TreeRow[]} rows
+     * @param {Map<string, unknown[]>} counts
+     */
     function showRows(query, rows, counts) {
       const found = query ? searchQuantities(quantities, query) : (topics.get(topic) ?? []);
       const judged = sortedByFit(found, rows, first.checked);
@@ -155,7 +172,10 @@ export function createPicker({ state, dialogs, chosen, preset, signal }) {
       setText(heading, headingText(query, list.children.length));
     }
 
-    /** @param {string} query */
+    /**
+     * @param {string} query
+     * @param {number} n
+     */
     function headingText(query, n) {
       if (!query) return topics.get(topic)?.[0]?.question ?? "Everything measured under one name:";
       if (n) return "";
@@ -164,9 +184,13 @@ export function createPicker({ state, dialogs, chosen, preset, signal }) {
       return `Nothing is called ${query}${near.length ? `; near: ${near.join(", ")}` : ""}`;
     }
 
+    /** @type {(node: Element | undefined) => string} */
     const nameOf = (node) => node?.dataset.quantity ?? node?.dataset.preset ?? "";
 
-    /** Mark the row that Enter takes. */
+    /**
+     * Mark the row that Enter takes.
+     * @param {boolean} [scroll]
+     */
     function point(scroll = false) {
       const nodes = [...list.children];
       const at = nodes.find((node) => nameOf(node) === active) ?? nodes[0];
@@ -177,6 +201,7 @@ export function createPicker({ state, dialogs, chosen, preset, signal }) {
       return at;
     }
 
+    /** @param {string} to */
     function turnTo(to) {
       topic = to;
       search.value = "";
@@ -185,6 +210,7 @@ export function createPicker({ state, dialogs, chosen, preset, signal }) {
       search.focus();
     }
 
+    /** @param {KeyboardEvent} event */
     function pressed(event) {
       const step = { ArrowDown: 1, ArrowUp: -1 }[event.key];
       const turn = { ArrowRight: 1, ArrowLeft: -1 }[event.key];
@@ -196,6 +222,7 @@ export function createPicker({ state, dialogs, chosen, preset, signal }) {
       event.stopPropagation();
     }
 
+    /** @param {number} step */
     function move(step) {
       const nodes = [...list.children];
       const at = nodes.findIndex((node) => nameOf(node) === active);
@@ -203,17 +230,19 @@ export function createPicker({ state, dialogs, chosen, preset, signal }) {
       point(true);
     }
 
+    /** @param {number} way */
     function turnBy(way) {
       const all = [PRESETS, ...topics.keys()];
       turnTo(all[(all.indexOf(topic) + way + all.length) % all.length]);
     }
 
+    /** @param {Element | null | undefined} node */
     function take(node) {
       if (!node || node.getAttribute("aria-disabled") === "true") return;
       dialogs.close();
       button.focus();
       if (node.dataset.preset) return preset(node.dataset.preset);
-      setValue(node.dataset.quantity);
+      setValue(node.dataset.quantity ?? "");
       chosen();
     }
 
@@ -221,7 +250,10 @@ export function createPicker({ state, dialogs, chosen, preset, signal }) {
     return { el, refresh };
   }
 
-  /** In the order of the catalogue; what answers no question last. */
+  /**
+   * In the order of the catalogue; what answers no question last.
+   * @param {QuantityRow[]} quantities
+   */
   function topicsOf(quantities) {
     const groups = Map.groupBy(quantities, topicOf);
     const others = groups.get(OTHER);

@@ -4,14 +4,26 @@ import { element, setText } from "../../dom.js";
 import { THIN_SPACE, grouped, microseconds, significant } from "../../format.js";
 import { misfitReason } from "../../controls/fitting.js";
 
-/** `{ quantity, reason }`, those that fit before the others where that is wanted. */
+/** @typedef {{ quantity: QuantityRow, reason: string }} JudgedQuantity */
+
+/**
+ * `{ quantity, reason }`, those that fit before the others where that is wanted.
+ * @param {QuantityRow[]} quantities
+ * @param {TreeRow[]} marked
+ * @param {boolean} fittingFirst
+ * @returns {JudgedQuantity[]}
+ */
 export function sortedByFit(quantities, marked, fittingFirst) {
   const judged = quantities.map((quantity) => ({ quantity, reason: misfitReason(quantity, marked) }));
   if (!fittingFirst) return judged;
   return [...judged.filter(({ reason }) => !reason), ...judged.filter(({ reason }) => reason)];
 }
 
-/** `n` is at how many modules it is attached. */
+/**
+ * `n` is at how many modules it is attached.
+ * @param {JudgedQuantity} judged
+ * @param {number} n
+ */
 export function quantityRow({ quantity, reason }, n) {
   const named = element("span", { class: "nbp-pick-name" }, element("code", {}, quantity.name));
   if (quantity.value === "vector") named.append(element("i", { class: "nbp-bars", title: "a vector" }));
@@ -27,6 +39,7 @@ export function quantityRow({ quantity, reason }, n) {
   return row;
 }
 
+/** @param {PresetEntry} preset */
 export function presetRow(preset) {
   const named = element("span", { class: "nbp-pick-name" }, element("code", {}, preset.name));
   const row = rowOf(named, preset.about, "");
@@ -34,15 +47,25 @@ export function presetRow(preset) {
   return row;
 }
 
-/** Say in a row that is there what it takes now: while training goes on that changes all the time. */
+/**
+ * Say in a row that is there what it takes now: while training goes on that changes all the time.
+ * @param {Element} row
+ * @param {Record<string, number>} costs
+ * @param {PresetEntry[]} presets
+ */
 export function tellCost(row, costs, presets) {
   const { quantity, preset } = row.dataset;
-  const us = costs[quantity];
+  const us = quantity === undefined ? undefined : costs[quantity];
   const percent = presets.find((one) => one.name === preset)?.percent ?? null;
   const share = percent === null ? "" : `${significant(percent, 2)}${THIN_SPACE}% of a step`;
   setText(row.children[1], us === undefined ? share : microseconds(us));
 }
 
+/**
+ * @param {HTMLElement} named
+ * @param {string} sentence
+ * @param {string} formula
+ */
 function rowOf(named, sentence, formula) {
   return element(
     "div",
@@ -54,12 +77,19 @@ function rowOf(named, sentence, formula) {
   );
 }
 
+/**
+ * @param {QuantityRow} quantity
+ * @param {string} reason
+ */
 function titleOf({ summary, aliases }, reason) {
   const also = aliases.length ? `Also called ${aliases.join(", ")}.` : "";
   return [reason, plain(summary), also].filter(Boolean).join("\n");
 }
 
-/** The formula stands beside it: out of the sentence with its marks. */
+/**
+ * The formula stands beside it: out of the sentence with its marks.
+ * @param {string} summary
+ */
 function plain(summary) {
   return summary.replaceAll("`", "");
 }

@@ -1,5 +1,6 @@
 /** Finding a quantity by its name, what it says of itself, its formula, or another tool's name. */
 
+/** @type {Array<(one: QuantityRow) => string>} */
 const FIELDS = [
   (one) => one.name,
   (one) => one.aliases.join(" "),
@@ -11,18 +12,24 @@ const ALIKE = 0.3;
 
 /**
  * Those that match, the best first: by name, by alias, by sentence, by formula.
+ * @param {QuantityRow[]} quantities
  * @param {string} query
  */
 export function searchQuantities(quantities, query) {
   const text = query.toLowerCase();
   const words = text.split(/\s+/);
-  const ranked = quantities
-    .map((one) => ({ one, rank: rankOf(one, text, words) }))
-    .filter(({ rank }) => rank !== null);
+  const ranked = quantities.flatMap((one) => {
+    const rank = rankOf(one, text, words);
+    return rank === null ? [] : [{ one, rank }];
+  });
   return ranked.sort((a, b) => a.rank - b.rank).map(({ one }) => one);
 }
 
-/** @param {string} text */
+/**
+ * @param {QuantityRow} one
+ * @param {string} text
+ * @param {string[]} words
+ */
 function rankOf(one, text, words) {
   const name = one.name.toLowerCase();
   if (name === text) return 0;
@@ -35,6 +42,7 @@ function rankOf(one, text, words) {
 
 /**
  * The names that come near a word, by the pairs of letters that they share.
+ * @param {string[]} names
  * @param {string} query
  */
 export function nearNames(names, query) {
@@ -44,17 +52,28 @@ export function nearNames(names, query) {
   return near.slice(0, MOST_NEAR).map(({ name }) => name);
 }
 
-/** Of a name, or of the part of it that is most like the word. */
+/**
+ * Of a name, or of the part of it that is most like the word.
+ * @param {Set<string>} wanted
+ * @param {string} name
+ */
 function likeness(wanted, name) {
   return Math.max(...[name, ...name.split(/[_\W]+/)].map((part) => shared(wanted, pairs(part))));
 }
 
+/**
+ * @param {Set<string>} a
+ * @param {Set<string>} b
+ */
 function shared(a, b) {
   const common = [...a].filter((pair) => b.has(pair)).length;
   return a.size + b.size ? (2 * common) / (a.size + b.size) : 0;
 }
 
-/** Of "dead": "^d", "de", "ea", "ad", "d$". */
+/**
+ * Of "dead": "^d", "de", "ea", "ad", "d$".
+ * @param {string} word
+ */
 function pairs(word) {
   const marked = `^${word.toLowerCase()}$`;
   return new Set(Array.from({ length: marked.length - 1 }, (_, k) => marked.slice(k, k + 2)));

@@ -1,12 +1,15 @@
 /** "● 63" beside the search: all that is attached, by quantity; schedules, detaching, presets. */
 
-import { element, setAttribute, setChildren, setGreyed, setHidden, setText } from "../../dom.js";
+import { element, listener, setAttribute, setChildren, setGreyed, setHidden, setText } from "../../dom.js";
 import { THIN_SPACE, grouped, significant } from "../../format.js";
+import { valueAt, valueOr } from "../../maps.js";
 import { probesText } from "../../probes.js";
 import { createTicket } from "../ticket.js";
 import { createAttachedRow } from "./attached_row.js";
 import { probeGroups } from "./groups.js";
 
+/** @type {Record<string, number>} */
+const ARROWS = { ArrowDown: 1, ArrowUp: -1 };
 const MOST_ROWS = 80;
 
 /** @param {PanelParts} parts */
@@ -19,9 +22,10 @@ export function createAttached(parts) {
     "aria-haspopup": "dialog",
     "aria-expanded": "false",
   });
+  /** @type {ReturnType<typeof createContent> | null} */
   let shown = null;
 
-  const listen = (node, type, run) => node.addEventListener(type, run, { signal });
+  const listen = listener(signal);
   listen(button, "click", open);
   for (const topic of ["status", "tickets", "model", "probes"]) state.on(topic, refresh);
 
@@ -82,7 +86,9 @@ export function createAttached(parts) {
       ),
       element("footer", {}, presets, all, ticket.el),
     );
+    /** @type {Map<string, ReturnType<typeof createAttachedRow>>} */
     const rows = new Map(); // quantity and schedule -> row
+    /** @type {Map<string, ReturnType<typeof presetButton>>} */
     const offers = new Map(); // preset -> its button
     const offering = element("span", { class: "nbp-soft" }, "Add a preset");
 
@@ -106,6 +112,7 @@ export function createAttached(parts) {
       ticket.describe();
     }
 
+    /** @param {ProbeGroup[]} groups */
     function showRows(groups) {
       const query = search.value.trim().toLowerCase();
       const found = groups.filter(
@@ -114,13 +121,11 @@ export function createAttached(parts) {
       );
       const keys = found.slice(0, MOST_ROWS).map((group) => {
         const key = `${group.quantity} ${group.schedule}`;
-        if (!rows.has(key)) rows.set(key, createAttachedRow(parts, ticket));
-        rows.get(key).describe(group, query);
+        valueOr(rows, key, () => createAttachedRow(group, parts, ticket)).describe(group, query);
         return key;
       });
       for (const key of rows.keys()) if (!keys.includes(key)) rows.delete(key);
-      const nodes = keys.map((key) => rows.get(key).el);
-      setChildren(list, nodes);
+      setChildren(list, keys.map((key) => valueAt(rows, key).el));
       const rest = found.length - keys.length;
       const none = groups.length ? "Nothing attached matches." : "Nothing is attached.";
       setText(empty, rest > 0 ? `${grouped(rest)} more: search to narrow` : found.length ? "" : none);
@@ -128,9 +133,8 @@ export function createAttached(parts) {
 
     function showPresets() {
       const told = state.parts.probes.presets;
-      for (const { name } of told) if (!offers.has(name)) offers.set(name, presetButton(name));
       const nodes = told.map((preset) => {
-        const { act, cost } = offers.get(preset.name);
+        const { act, cost } = valueOr(offers, preset.name, () => presetButton(preset.name));
         setText(cost, preset.percent === null ? "" : ` ${significant(preset.percent, 2)}${THIN_SPACE}%`);
         setGreyed(act, state.status.can.preset ?? "", preset.about);
         return act;
@@ -138,6 +142,7 @@ export function createAttached(parts) {
       setChildren(presets, [offering, ...nodes]);
     }
 
+    /** @param {string} name */
     function presetButton(name) {
       const cost = element("span", { class: "nbp-soft" });
       const act = element("button", { type: "button", "data-preset": name }, name, cost);
@@ -145,9 +150,12 @@ export function createAttached(parts) {
       return { act, cost };
     }
 
-    /** Arrows from row to row; what stands in a row is reached by Tab. */
+    /**
+     * Arrows from row to row; what stands in a row is reached by Tab.
+     * @param {KeyboardEvent} event
+     */
     function pressed(event) {
-      const way = { ArrowDown: 1, ArrowUp: -1 }[event.key];
+      const way = ARROWS[event.key];
       if (!way || event.target.matches("input:not([type=search])")) return;
       event.preventDefault();
       event.stopPropagation();

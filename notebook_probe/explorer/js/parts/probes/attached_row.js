@@ -1,6 +1,6 @@
 /** One attached quantity: its schedule edited in place, what it costs, its modules, and detaching. */
 
-import { element, setAttribute, setGreyed, setHidden, setText } from "../../dom.js";
+import { element, listener, setAttribute, setGreyed, setHidden, setText } from "../../dom.js";
 import { THIN_SPACE, grouped, significant } from "../../format.js";
 import { seriesName } from "../../names.js";
 import { probeText } from "../../probes.js";
@@ -12,6 +12,7 @@ const MOST_MODULES = 60;
 
 const LEAST_PERCENT = 0.01; // of less nobody wants the digits
 
+/** @param {number} value */
 function percentText(value) {
   if (!value) return "–";
   return `${value < LEAST_PERCENT ? `< ${LEAST_PERCENT}` : significant(value, 2)}${THIN_SPACE}%`;
@@ -19,9 +20,11 @@ function percentText(value) {
 
 /**
  * `ticket` is that of the list: detaching is told there, a schedule that is refused beside its field.
+ * @param {ProbeGroup} first
  * @param {Pick<PanelParts, "state" | "link" | "selection" | "signal">} parts
+ * @param {{ follow: (ids: string[]) => void }} ticket
  */
-export function createAttachedRow({ state, link, selection, signal }, ticket) {
+export function createAttachedRow(first, { state, link, selection, signal }, ticket) {
   const fold = element("button", {
     type: "button",
     class: "nbp-twist",
@@ -54,10 +57,10 @@ export function createAttachedRow({ state, link, selection, signal }, ticket) {
     detach,
   );
   const el = element("div", { class: "nbp-attached-item" }, line, modules);
-  let group = null;
+  let group = first;
   let asked = ""; // id of the request for another schedule
 
-  const listen = (node, type, run) => node.addEventListener(type, run, { signal });
+  const listen = listener(signal);
   listen(edit, "click", begin);
   listen(field, "input", tryOut);
   listen(field, "keydown", typed);
@@ -91,6 +94,7 @@ export function createAttachedRow({ state, link, selection, signal }, ticket) {
     say("", left === null ? "" : percentText(left));
   }
 
+  /** @param {KeyboardEvent} event */
   function typed(event) {
     if (event.key === "Enter") ask();
     else if (event.key !== "Escape") return;
@@ -113,7 +117,11 @@ export function createAttachedRow({ state, link, selection, signal }, ticket) {
     ticket.follow([link.ask("detach", { where, quantity: group.quantity })]);
   }
 
-  /** @param {string} text */
+  /**
+   * @param {string} outcome
+   * @param {string} text
+   * @param {string | null} [title]
+   */
   function say(outcome, text, title = null) {
     setAttribute(beside, "data-state", outcome);
     setText(beside, text);
@@ -136,6 +144,7 @@ export function createAttachedRow({ state, link, selection, signal }, ticket) {
     end();
   }
 
+  /** @param {boolean} open */
   function unfold(open) {
     setHidden(modules, !open);
     setAttribute(fold, "aria-expanded", open);
@@ -149,6 +158,7 @@ export function createAttachedRow({ state, link, selection, signal }, ticket) {
     modules.replaceChildren(...shown, ...more);
   }
 
+  /** @param {ProbeRow} row */
   function moduleRow(row) {
     const node = element(
       "button",
@@ -167,8 +177,12 @@ export function createAttachedRow({ state, link, selection, signal }, ticket) {
 
   return {
     el,
+    /**
+     * @param {ProbeGroup} told
+     * @param {string} query
+     */
     describe(told, query) {
-      const news = group?.rows !== told.rows;
+      const news = group.rows !== told.rows;
       group = told;
       setText(name, told.quantity);
       setAttribute(el, "data-quantity", told.quantity);

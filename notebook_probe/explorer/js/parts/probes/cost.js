@@ -1,7 +1,8 @@
 /** What watching costs, in the bar; behind it the dearest, what would cost less, and a budget. */
 
-import { element, setChildren, setGreyed, setHidden, setText } from "../../dom.js";
+import { element, listener, setChildren, setGreyed, setHidden, setText } from "../../dom.js";
 import { THIN_SPACE, grouped, significant } from "../../format.js";
+import { valueAt } from "../../maps.js";
 import { createTicket } from "../ticket.js";
 import { createDearRow, createRestRow, offerOf, percentText } from "./dear_row.js";
 import { probeGroups } from "./groups.js";
@@ -14,6 +15,7 @@ const CHOSEN = "schedules that were chosen are never stretched: make them sparse
 /**
  * `openList` opens the list of all that is attached.
  * @param {PanelParts} parts
+ * @param {() => void} openList
  */
 export function createCost(parts, openList) {
   const { state, dialogs, link, signal } = parts;
@@ -32,9 +34,10 @@ export function createCost(parts, openList) {
     value,
     element("i", { class: "nbp-chevron", "aria-hidden": "true" }),
   );
+  /** @type {ReturnType<typeof createContent> | null} */
   let shown = null; // what is open
 
-  const listen = (node, type, run) => node.addEventListener(type, run, { signal });
+  const listen = listener(signal);
   listen(button, "click", open);
   for (const topic of ["status", "tickets", "probes", "model"]) state.on(topic, refresh);
 
@@ -54,7 +57,7 @@ export function createCost(parts, openList) {
     const { cost_percent: percent } = state.status;
     setHidden(button, percent === null || !state.model.live);
     setText(value, percentText(percent ?? 0));
-    button.classList.toggle("nbp-dear", percent >= DEAR_PERCENT);
+    button.classList.toggle("nbp-dear", (percent ?? 0) >= DEAR_PERCENT);
     shown?.describe();
   }
 
@@ -91,10 +94,16 @@ export function createCost(parts, openList) {
     const waiting = element("span", { class: "nbp-soft nbp-wide" });
     const words = ["dearest", "where", "now", "", "", "instead"];
     const heads = words.map((word) => element("span", { class: "nbp-soft" }, word));
+    /** @type {Map<string, ReturnType<typeof createDearRow>>} */
     const rows = new Map(); // quantity and schedule -> its line
     const rest = createRestRow({ open: openList, signal });
+    /** @type {(group: ProbeGroup) => string} */
     const keyOf = ({ quantity, schedule }) => `${quantity} ${schedule}`;
-    const take = (offer) => reschedule([offer]);
+    /** @type {(offer: Offer) => void} */
+    const take = (offer) => {
+      if (offer.instead !== null) reschedule([offer]);
+    };
+    /** @type {Sparser[]} */
     let offers = [];
 
     listen(all, "click", () => offers.length && reschedule(offers));
@@ -113,6 +122,7 @@ export function createCost(parts, openList) {
       return ticket.follow([id]);
     }
 
+    /** @param {Sparser[]} some */
     function reschedule(some) {
       const clicks = some.map(({ group, instead }) => ({
         where: group.rows.map((row) => row.module),
@@ -138,6 +148,10 @@ export function createCost(parts, openList) {
       setHidden(all, !measured || !offers.length);
     }
 
+    /**
+     * @param {number | null} told
+     * @param {number} percent
+     */
     function budgetText(told, percent) {
       if (told === null) return "";
       if (percent <= told) return state.status.budget;
@@ -145,6 +159,7 @@ export function createCost(parts, openList) {
       return `${done}${percentText(percent)} now; ${CHOSEN}`;
     }
 
+    /** @param {number} n */
     function showUnmeasured(n) {
       const has = n ? `; ${grouped(n)} so far` : "";
       setText(waiting, `not measured yet: ${LEAST_STEPS} steps are needed${has}`);
@@ -152,23 +167,27 @@ export function createCost(parts, openList) {
       setChildren(table, [waiting]);
     }
 
+    /** @param {number} percent */
     function showDearest(percent) {
       const groups = probeGroups(state).sort((a, b) => b.percent - a.percent);
       const dearest = steady(groups.filter((group) => group.percent > 0).slice(0, N_DEAREST));
       const named = dearest.reduce((sum, group) => sum + group.percent, 0);
-      offers = dearest.map(offerOf).filter(({ instead }) => instead);
+      offers = dearest.map(offerOf).filter((offer) => offer.instead !== null);
       const left = percent - offers.reduce((sum, one) => sum + one.group.percent - one.left, 0);
       const count = { 1: "It", 2: "Both", 3: "All three" }[offers.length] ?? "";
       const reason = state.status.can.reschedule ?? "";
       setText(all, `${count}: ${significant(percent, 2)} → ${percentText(Math.max(0, left))}`);
       setGreyed(all, reason);
       const most = Math.max(...dearest.map((group) => group.percent));
-      for (const group of dearest) rows.get(keyOf(group)).describe(offerOf(group), most, reason);
+      for (const group of dearest) valueAt(rows, keyOf(group)).describe(offerOf(group), most, reason);
       describeRest(groups.length, dearest.length, percent - named);
       setChildren(table, [...heads, ...[...rows.values(), rest].flatMap(({ cells }) => cells)]);
     }
 
-    /** In the order in which they stand, as long as they are the same: numbers change all the time. */
+    /**
+     * In the order in which they stand, as long as they are the same: numbers change all the time.
+     * @param {ProbeGroup[]} dearest
+     */
     function steady(dearest) {
       const keys = dearest.map(keyOf);
       if (keys.length !== rows.size || !keys.every((key) => rows.has(key))) {
@@ -182,6 +201,11 @@ export function createCost(parts, openList) {
       return [...rows.keys()].map((key) => dearest[keys.indexOf(key)]);
     }
 
+    /**
+     * @param {number} n
+     * @param {number} nNamed
+     * @param {number} percent
+     */
     function describeRest(n, nNamed, percent) {
       const text = n > nNamed ? `${grouped(n - nNamed)} others` : "row keeping";
       rest.describe({ text, percent: Math.max(0, percent), link: `all ${grouped(n)}` });
@@ -194,10 +218,16 @@ export function createCost(parts, openList) {
   return { el: button };
 }
 
-/** "3.9 ms of 23 ms, over the last 64 steps" */
+/**
+ * "3.9 ms of 23 ms, over the last 64 steps"
+ * @param {number} percent
+ * @param {number | null} step
+ * @param {number} n
+ */
 function accountText(percent, step, n) {
   const over = `over the last ${grouped(n)} steps`;
   if (step === null) return over;
+  /** @type {(seconds: number) => string} */
   const ms = (seconds) => `${significant(1000 * seconds, 2)}${THIN_SPACE}ms`;
   return `${ms((step * percent) / 100)} of ${ms(step)}, ${over}`;
 }

@@ -6,6 +6,7 @@ import { period } from "./schedules.js";
 /**
  * In the order of the probes: { quantity, schedule, rows, percent, step, note, where }.
  * @param {Pick<PanelState, "probes" | "model">} state
+ * @returns {ProbeGroup[]}
  */
 export function probeGroups({ probes, model }) {
   const byLine = Map.groupBy(probes.rows, (row) => `${row.quantity} ${row.schedule}`);
@@ -27,7 +28,11 @@ export function probeGroups({ probes, model }) {
   });
 }
 
-/** "3 ReLUs" where all are of one class, else "10 modules"; one place by its name. */
+/**
+ * "3 ReLUs" where all are of one class, else "10 modules"; one place by its name.
+ * @param {ProbeRow[]} rows
+ * @param {PanelModel} model
+ */
 function whereText(rows, model) {
   if (rows.length === 1) return rows[0].module;
   const kinds = new Set(rows.map((row) => model.byPath.get(row.module)?.kind ?? ""));

@@ -26,6 +26,8 @@ export function sparser(text) {
 /**
  * What is left of a cost on another schedule; null where it cannot be told.
  * @param {string} text
+ * @param {Pick<ProbeGroup, "schedule" | "percent">} group
+ * @param {boolean} everyStep
  */
 export function costOn(text, { schedule, percent }, everyStep) {
   const [before, after] = [period(schedule), period(text)];

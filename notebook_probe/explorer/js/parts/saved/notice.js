@@ -13,8 +13,9 @@ export function createSavedNotice({ root, state, signal }) {
   const el = element("div", { class: "nbp-saved-line", role: "note", hidden: "" }, words, how, copy, missing);
   copy.addEventListener("click", () => copyText(code, copy), { signal });
   state.on("saved", () => {
-    const { open, left_out: names, most } = state.parts.saved;
-    setAttribute(root, "data-saved", state.parts.saved.place);
+    if (!state.parts.saved) return;
+    const { place, open, left_out: names, most } = state.parts.saved;
+    setAttribute(root, "data-saved", place);
     setHidden(el, false);
     setText(code, open);
     setText(missing, names.length ? `Left out, to stay below ${bytes(most)}: ${names.join(", ")}.` : "");

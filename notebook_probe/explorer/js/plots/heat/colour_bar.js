@@ -12,15 +12,20 @@ const WIDTH = 10;
 const BEYOND_PX = 14; // of the mark and its number, at either end
 const TITLE_PX = 18;
 
-/** @param {CanvasRenderingContext2D} context */
+/**
+ * @param {CanvasRenderingContext2D} context
+ * @param {HeatView} view
+ */
 export function paintColourBar(context, { box, colours, picture, frame, full, usual, beside }) {
   const { map, values } = picture;
   const beyond = beyondEnds(frame, values);
+  /** @type {(value: number) => string} */
   const told = (value) => (frame.ratio ? apartText(value, frame.signed) : significant(value));
   const x = box.right + 14;
   const titled = beside ? TITLE_PX : 0;
   const top = box.top + titled + (beyond.high === null ? 0 : BEYOND_PX);
   const bottom = full - AXIS_HEIGHT - 30 - (beyond.low === null ? 0 : BEYOND_PX);
+  /** @type {(share: number) => string} */
   const colour = (share) => `rgb(${map.at(share).join(" ")})`;
   const gradient = context.createLinearGradient(0, bottom, 0, top);
   for (let k = 0; k <= 32; k++) gradient.addColorStop(k / 32, colour(k / 32));
@@ -36,7 +41,11 @@ export function paintColourBar(context, { box, colours, picture, frame, full, us
   if (beside) paintTitle(context, beside.title, x, box.top, colours);
 }
 
-/** The extremes, where they lie beyond the colours; else null. */
+/**
+ * The extremes, where they lie beyond the colours; else null.
+ * @param {ShownHeat} frame
+ * @param {Axis | null} values
+ */
 function beyondEnds({ lowest, highest }, values) {
   if (!values) return { low: null, high: null };
   return {
@@ -45,7 +54,11 @@ function beyondEnds({ lowest, highest }, values) {
   };
 }
 
-/** By more than what rounding does to the ends of a logarithmic scale. */
+/**
+ * By more than what rounding does to the ends of a logarithmic scale.
+ * @param {number} one
+ * @param {number} other
+ */
 function isBelow(one, other) {
   return other - one > 1e-6 * Math.max(Math.abs(one), Math.abs(other));
 }
@@ -53,6 +66,9 @@ function isBelow(one, other) {
 /**
  * @param {CanvasRenderingContext2D} context
  * @param {Colours} colours
+ * @param {number} x
+ * @param {number} top
+ * @param {number} bottom
  */
 function outline(context, colours, x, top, bottom) {
   context.strokeStyle = colours.line;
@@ -62,25 +78,36 @@ function outline(context, colours, x, top, bottom) {
 
 /**
  * @param {CanvasRenderingContext2D} context
+ * @param {Axis | null} values
  * @param {Colours} colours
+ * @param {number} x
+ * @param {number} top
+ * @param {number} bottom
+ * @param {number | null} usual
  */
 function paintTicks(context, values, colours, x, top, bottom, usual) {
+  if (!values) return;
   context.fillStyle = colours.soft;
+  /** @type {(value: number) => number} */
   const height = (value) => bottom - ((bottom - top) * values.place(value)) / 255;
-  const mark = usual !== null && values?.low <= usual && usual <= values?.high ? height(usual) : null;
+  const isOn = usual !== null && values.low <= usual && usual <= values.high;
+  const mark = isOn ? height(usual) : null;
   let clear = Infinity;
-  for (const { value, label } of values?.ticks ?? []) {
+  for (const { value, label } of values.ticks) {
     const y = height(value);
     if (y > clear - 12 || (mark !== null && Math.abs(y - mark) < 12)) continue;
     clear = y;
     context.fillText(label, x + 16, Math.min(Math.max(y, top + 5), bottom - 5));
   }
-  if (mark !== null) paintUsual(context, x, mark, usual, colours);
+  if (isOn && mark !== null) paintUsual(context, x, mark, usual, colours);
 }
 
 /**
  * Where on the colour bar all is well.
  * @param {CanvasRenderingContext2D} context
+ * @param {number} x
+ * @param {number} y
+ * @param {number} usual
  * @param {Colours} colours
  */
 function paintUsual(context, x, y, usual, colours) {
@@ -93,6 +120,12 @@ function paintUsual(context, x, y, usual, colours) {
  * An arrow out of the bar, and how far values go.
  * @param {CanvasRenderingContext2D} context
  * @param {Colours} colours
+ * @param {number | null} value
+ * @param {string} fill
+ * @param {number} x
+ * @param {number} y
+ * @param {number} direction
+ * @param {(value: number) => string} told
  */
 function paintBeyond(context, colours, value, fill, x, y, direction, told) {
   if (value === null) return;
@@ -113,6 +146,9 @@ function paintBeyond(context, colours, value, fill, x, y, direction, told) {
 /**
  * @param {CanvasRenderingContext2D} context
  * @param {Colours} colours
+ * @param {ShownHeat} frame
+ * @param {number} x
+ * @param {number} full
  */
 function paintLegend(context, colours, frame, x, full) {
   /** @type {Array<[number, string | CanvasPattern, string]>} */
@@ -134,6 +170,9 @@ function paintLegend(context, colours, frame, x, full) {
 /**
  * Above the colours: what they compare.
  * @param {CanvasRenderingContext2D} context
+ * @param {string} title
+ * @param {number} x
+ * @param {number} top
  * @param {Colours} colours
  */
 function paintTitle(context, title, x, top, colours) {

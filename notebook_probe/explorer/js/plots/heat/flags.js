@@ -2,7 +2,10 @@
 
 const LEAST_PX = 7; // of a row that has room for the flag itself
 
-/** @param {CanvasRenderingContext2D} context */
+/**
+ * @param {CanvasRenderingContext2D} context
+ * @param {HeatView} view
+ */
 export function paintFlags(context, { axis, box, colours, frame, parted }) {
   const height = (box.bottom - box.top) / frame.rows.length;
   context.fillStyle = colours.ink;

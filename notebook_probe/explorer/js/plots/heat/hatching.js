@@ -1,20 +1,24 @@
 /** The hatching of what was not measured. */
 
 import { penOf } from "../../dom.js";
+import { valueOr } from "../../maps.js";
 
+/** @type {Map<string, HTMLCanvasElement>} */
 const tiles = new Map();
 
 /**
  * Fine diagonal lines as a fill style.
  * @param {CanvasRenderingContext2D} context
+ * @param {string} colour
  */
 export function hatching(context, colour) {
-  if (!tiles.has(colour)) tiles.set(colour, hatchTile(colour));
-  const pattern = context.createPattern(tiles.get(colour), "repeat");
-  pattern.setTransform(new DOMMatrix().scale(0.5)); // as fine on a screen with many pixels
-  return pattern;
+  const tile = valueOr(tiles, colour, () => hatchTile(colour));
+  const pattern = context.createPattern(tile, "repeat");
+  pattern?.setTransform(new DOMMatrix().scale(0.5)); // as fine on a screen with many pixels
+  return pattern ?? colour;
 }
 
+/** @param {string} colour */
 function hatchTile(colour) {
   const tile = document.createElement("canvas");
   tile.width = tile.height = 12;

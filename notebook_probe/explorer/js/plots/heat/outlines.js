@@ -2,13 +2,19 @@
 
 import { element } from "../../dom.js";
 
+/** @typedef {{ axis: Axis, box: PlotBox, frame: ShownHeat }} OutlinedPlot */
+
 /** @param {Plot} plot */
 export function createOutlines(plot) {
   let shown = "";
 
-  /** Rows of `modules` from `step` on; none without a cursor that names modules. */
+  /**
+   * Rows of `modules` from `step` on; none without a cursor that names modules.
+   * @param {OutlinedPlot | null} painted
+   * @param {Cursor | null} cursor
+   */
   function place(painted, cursor) {
-    const boxes = painted && cursor?.modules ? boxesOf(painted, cursor) : [];
+    const boxes = painted && cursor?.modules ? boxesOf(painted, cursor.step, cursor.modules) : [];
     const wanted = JSON.stringify(boxes);
     if (wanted === shown) return;
     shown = wanted;
@@ -19,8 +25,13 @@ export function createOutlines(plot) {
   return { place };
 }
 
-/** @returns {number[][]} */
-function boxesOf({ axis, box, frame }, { step, modules }) {
+/**
+ * @param {OutlinedPlot} painted
+ * @param {number} step
+ * @param {string[]} modules
+ * @returns {number[][]}
+ */
+function boxesOf({ axis, box, frame }, step, modules) {
   const wanted = wantedRows(frame.rows, modules);
   const height = (box.bottom - box.top) / frame.rows.length;
   const left = Math.max(box.left, axis.place(step));
@@ -32,7 +43,11 @@ function boxesOf({ axis, box, frame }, { step, modules }) {
   });
 }
 
-/** Those of the modules; of a module without a row of its own all below it. */
+/**
+ * Those of the modules; of a module without a row of its own all below it.
+ * @param {string[]} rows
+ * @param {string[]} modules
+ */
 function wantedRows(rows, modules) {
   const known = new Set(rows);
   const above = new Set(modules.filter((module) => !known.has(module)));
@@ -40,7 +55,10 @@ function wantedRows(rows, modules) {
   return new Set(rows.filter((row) => named.has(row) || isBelow(row, above)));
 }
 
-/** @param {string} path */
+/**
+ * @param {string} path
+ * @param {Set<string>} modules
+ */
 function isBelow(path, modules) {
   for (let end = path.lastIndexOf("."); end > 0; end = path.lastIndexOf(".", end - 1)) {
     if (modules.has(path.slice(0, end))) return true;
@@ -48,12 +66,18 @@ function isBelow(path, modules) {
   return false;
 }
 
-/** First and last row of each stretch of wanted ones. */
+/**
+ * First and last row of each stretch of wanted ones.
+ * @param {string[]} rows
+ * @param {Set<string>} wanted
+ */
 function runs(rows, wanted) {
+  /** @type {Array<[number, number]>} */
   const found = [];
   rows.forEach((name, row) => {
     if (!wanted.has(name)) return;
-    if (found.at(-1)?.[1] === row - 1) found.at(-1)[1] = row;
+    const last = found.at(-1);
+    if (last?.[1] === row - 1) last[1] = row;
     else found.push([row, row]);
   });
   return found;

@@ -13,6 +13,9 @@ const LEFT = 0.38; // of the strength of what is trained now
 
 /**
  * A frame as a small canvas, one pixel per cell; what was not measured stays transparent.
+ * @param {ShownHeat} frame
+ * @param {Axis} values
+ * @param {Float32Array} cells
  * @param {Uint32Array} colours
  */
 export function heatImage(frame, values, cells, colours) {
@@ -32,7 +35,10 @@ export function heatImage(frame, values, cells, colours) {
   return canvas;
 }
 
-/** Of 256 colours; zero and below have no place on a log scale: the lowest, not a hole. */
+/**
+ * Of 256 colours; zero and below have no place on a log scale: the lowest, not a hole.
+ * @param {number} place
+ */
 export function colourIndex(place) {
   return place > 0 ? Math.min(255, Math.round(place)) : 0;
 }
@@ -40,8 +46,12 @@ export function colourIndex(place) {
 /**
  * What the run that was left has to the right of this one, paler; where it ends.
  * @param {CanvasRenderingContext2D} context
+ * @param {HeatView} view
+ * @param {LeftPicture} left
+ * @param {number} from
+ * @param {number} rowHeight
  */
-function paintLeft(context, { axis, box, frame, left }, from, rowHeight) {
+function paintLeft(context, { axis, box, frame }, left, from, rowHeight) {
   const { first_step: first, last_step: last, end_step: stop } = left.frame;
   const [begin, whole, end] = [axis.place(first), axis.place(last + 1), axis.place(stop + 1)];
   context.save();
@@ -59,7 +69,10 @@ function paintLeft(context, { axis, box, frame, left }, from, rowHeight) {
   return end;
 }
 
-/** @param {CanvasRenderingContext2D} context */
+/**
+ * @param {CanvasRenderingContext2D} context
+ * @param {HeatView} view
+ */
 export function paintHeat(context, view) {
   const { axis, box, colours, image, frame, names } = view;
   const [left, whole] = [axis.place(frame.first_step), axis.place(frame.last_step + 1)];
@@ -75,7 +88,7 @@ export function paintHeat(context, view) {
   drawUntil(context, right, box, () => {
     context.drawImage(image, left, box.top, whole - left, box.bottom - box.top);
   });
-  const end = view.left ? paintLeft(context, view, right, rowHeight) : right;
+  const end = view.left ? paintLeft(context, view, view.left, right, rowHeight) : right;
   context.fillStyle = colours.ground;
   for (const row of rowHeight >= 7 ? frame.rows.keys() : names.map(({ from }) => from)) {
     if (row) context.fillRect(left, box.top + row * rowHeight - 0.75, end - left, 1.5);
@@ -84,13 +97,16 @@ export function paintHeat(context, view) {
   context.restore();
   paintStepAxis(context, axis, colours, box.top, box.foot, false);
   paintRowNames(context, view, rowHeight);
-  if (view.beside) paintAlignment(context, view);
+  if (view.beside) paintAlignment(context, view.beside.axis, view);
   paintColourBar(context, view);
 }
 
 /**
  * Draw what is left of a place.
  * @param {CanvasRenderingContext2D} context
+ * @param {number} right
+ * @param {PlotBox} box
+ * @param {() => void} draw
  */
 function drawUntil(context, right, box, draw) {
   context.save();
@@ -104,10 +120,12 @@ function drawUntil(context, right, box, draw) {
 /**
  * Left of the step axis: what is the same in both runs.
  * @param {CanvasRenderingContext2D} context
+ * @param {string} text
+ * @param {HeatView} view
  */
-function paintAlignment(context, { beside, box, colours }) {
+function paintAlignment(context, text, { box, colours }) {
   context.textAlign = "right";
   context.textBaseline = "top";
   context.fillStyle = colours.soft;
-  context.fillText(beside.axis, box.left - 12, box.foot + 10);
+  context.fillText(text, box.left - 12, box.foot + 10);
 }

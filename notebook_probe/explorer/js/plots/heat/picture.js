@@ -10,14 +10,17 @@ import { heatImage } from "./paint.js";
 
 /**
  * Image, colours and scale (0…255) of a frame; null values when nothing is on the scale.
+ * @param {ShownHeat} frame
  * @param {PanelState} state
+ * @param {string} ground
+ * @returns {HeatPicture}
  */
 export function heatPicture(frame, state, ground) {
   const log = isLogHeat(state);
   const cells = shownCells(frame, state);
-  const known = frame.low !== null && (!log || frame.low > 0);
-  const [low, high] = known ? [frame.low, frame.high] : [0.1, 1];
-  const scale = valueScale(low, high, log, 0, 255, 6);
+  const { low, high } = frame;
+  const known = low !== null && high !== null && (!log || low > 0);
+  const scale = known ? valueScale(low, high, log, 0, 255, 6) : valueScale(0.1, 1, log, 0, 255, 6);
   const values = frame.ratio ? { ...scale, ticks: apartTicks(frame) } : scale;
   const map = colourMap(frame.colours, rgbOf(ground));
   const image = heatImage(frame, values, cells, map.pixels);
@@ -29,19 +32,23 @@ export function heatPicture(frame, state, ground) {
   return { image, map, values: known ? values : null, frame, log, cells, ground, placeOf };
 }
 
-let leftImage = { of: null, heat: null, image: null };
+/** @type {{ of: HeatPicture, heat: DecodedHeat, image: HTMLCanvasElement } | null} */
+let leftImage = null;
 
 /**
  * The columns of the run that was left, in the colours of this one; null without any.
+ * @param {ShownHeat} frame
  * @param {PanelState} state
+ * @param {HeatPicture} picture
+ * @returns {LeftPicture | null}
  */
-export function leftPicture(frame, state) {
+export function leftPicture(frame, state, picture) {
   const heat = frame.ratio ? null : leftHeat(state, frame);
-  const { values, map } = state.heatPicture;
+  const { values, map } = picture;
   if (!heat || !values) return null;
-  if (leftImage.of !== state.heatPicture || leftImage.heat !== heat) {
+  if (leftImage?.of !== picture || leftImage.heat !== heat) {
     const image = heatImage(heat, values, shownCells(heat, state), map.pixels);
-    leftImage = { of: state.heatPicture, heat, image };
+    leftImage = { of: picture, heat, image };
   }
   return { frame: heat, image: leftImage.image };
 }
@@ -54,8 +61,14 @@ function shownCells(frame, { selection }) {
   return selection.cells === "mean" ? frame.mean : frame.maximum;
 }
 
-/** @param {PanelState} state */
+/**
+ * @param {ShownPicture | null} picture
+ * @param {ShownHeat} frame
+ * @param {PanelState} state
+ * @param {string} ground
+ * @returns {picture is HeatPicture}
+ */
 export function isCurrent(picture, frame, state, ground) {
-  if (picture?.frame !== frame || picture.log !== isLogHeat(state)) return false;
+  if (!picture?.cells || picture.frame !== frame || picture.log !== isLogHeat(state)) return false;
   return picture.cells === shownCells(frame, state) && picture.ground === ground;
 }

@@ -5,7 +5,12 @@ import { brackets } from "./brackets.js";
 
 const TEXT_PX = 11;
 
-/** What stands beside the rows: `{ from, to, name }`, several rows to a bracket. */
+/**
+ * What stands beside the rows: `{ from, to, name }`, several rows to a bracket.
+ * @param {string[]} rows
+ * @param {number} rowHeight
+ * @returns {RowGroup[]}
+ */
 export function rowNames(rows, rowHeight) {
   if (rowHeight < TEXT_PX) return brackets(rows, rowHeight);
   return rows.map((name, row) => ({ from: row, to: row + 1, name }));
@@ -15,6 +20,7 @@ export function rowNames(rows, rowHeight) {
  * Names as wide as they need, within reason.
  * @param {CanvasRenderingContext2D} context
  * @param {Colours} colours
+ * @param {Array<{ name: string }>} names
  */
 export function gutterWidth(context, colours, names) {
   context.font = colours.font;
@@ -22,7 +28,11 @@ export function gutterWidth(context, colours, names) {
   return Math.round(Math.min(150, Math.max(52, Math.max(...widths) + 16)));
 }
 
-/** @param {CanvasRenderingContext2D} context */
+/**
+ * @param {CanvasRenderingContext2D} context
+ * @param {HeatView} view
+ * @param {number} rowHeight
+ */
 export function paintRowNames(context, { box, colours, names, frame, marked }, rowHeight) {
   context.textAlign = "right";
   context.textBaseline = "middle";
@@ -36,7 +46,13 @@ export function paintRowNames(context, { box, colours, names, frame, marked }, r
   }
 }
 
-/** @param {CanvasRenderingContext2D} context */
+/**
+ * @param {CanvasRenderingContext2D} context
+ * @param {number} x
+ * @param {number} top
+ * @param {number} bottom
+ * @param {string} colour
+ */
 function paintBracket(context, x, top, bottom, colour) {
   context.strokeStyle = colour;
   context.beginPath();

@@ -6,10 +6,18 @@ import { apartText } from "../../parts/compare/ratio_frame.js";
 import { columnOf, columnSteps, measuredStep, stepWords } from "./measured.js";
 import { NOT_FINITE, NOT_MEASURED } from "./states.js";
 
+/** @typedef {{ units: string, steps: Map<string, number>, other: string, before: string, folds: string[] }} TipWords */
+
 // Why a cell has no value: never measured so far, its series ended, or it had none when due.
 const WHY = ["not measured", "not measured, no longer attached", "no value, although one was due"];
 
-/** Module, steps and what was measured there or stands there from a step before, exactly. */
+/**
+ * Module, steps and what was measured there or stands there from a step before, exactly.
+ * @param {ShownHeat} frame
+ * @param {number} row
+ * @param {number} step
+ * @param {TipWords} words
+ */
 export function cellTooltip(frame, row, step, { units, steps: parted, other, before, folds }) {
   const column = columnOf(frame, step);
   const shown = columnSteps(frame, column);
@@ -21,7 +29,9 @@ export function cellTooltip(frame, row, step, { units, steps: parted, other, bef
   const isOne = at !== null && at < shown.first ? frame.mean[cell] === frame.maximum[cell] : shown.first === shown.last;
   const name = element("b", {}, frame.rows[row]);
   const head = element("div", { class: "nbp-tip-head" }, name, `  ${steps}`);
+  /** @type {(text: string) => HTMLElement} */
   const line = (text) => element("div", {}, text);
+  /** @type {(text: string) => HTMLElement} */
   const soft = (text) => element("div", { class: "nbp-soft" }, text);
   const notes = before ? [soft(before)] : [];
   if (!isMeasured) {

@@ -8,8 +8,11 @@ import { isVector, whyNotSaved } from "../../state.js";
 /**
  * What tests and screen readers can know of the picture.
  * @param {HTMLCanvasElement} canvas
+ * @param {PreparedSeries[]} prepared
+ * @param {BesideSeries[]} beside
  */
 export function describeLines(canvas, prepared, beside) {
+  /** @type {(name: string, field: (one: PreparedSeries) => unknown) => void} */
   const put = (name, field) => setAttribute(canvas, name, JSON.stringify(prepared.map(field)));
   put("data-series", (one) => seriesName(one.module, one.quantity));
   put("data-left", (one) => Boolean(one.left));
@@ -26,6 +29,7 @@ export function describeLines(canvas, prepared, beside) {
  * @param {Pick<PanelState, "lines" | "selection">} state
  */
 export function averageText({ lines, selection }) {
+  if (!lines) return "";
   if (lines.smooth !== selection.smooth)
     return lines.smooth > 0 ? `still the average of weight ${lines.smooth}` : "";
   return lines.averaged < 1 ? `average: ${Math.floor(100 * lines.averaged)} % done` : "";
@@ -38,7 +42,10 @@ function howToDraw({ model, status }) {
   return "No scalar is logged: run.log(loss=loss) draws it here. Click a row above to draw its series.";
 }
 
-/** @param {PanelState} state */
+/**
+ * @param {PanelState} state
+ * @param {PreparedSeries[]} prepared
+ */
 export function whyEmpty(state, prepared) {
   if (!state.selection.series.length) return howToDraw(state);
   if (prepared.some((one) => one.n)) return "No finite value here.";

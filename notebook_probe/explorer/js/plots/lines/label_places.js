@@ -1,8 +1,15 @@
 /** Places of labels beside line ends: near to their line, and none on another. */
 
-/** Positions -> positions with at least `spacing` between them within [low, high], order kept. */
+/**
+ * Positions -> positions with at least `spacing` between them within [low, high], order kept.
+ * @param {number[]} positions
+ * @param {number} spacing
+ * @param {number} low
+ * @param {number} high
+ */
 export function spread(positions, spacing, low, high) {
   const order = positions.map((_, k) => k).sort((a, b) => positions[a] - positions[b]);
+  /** @type {number[]} */
   const placed = [];
   let floor = low;
   for (const k of order) {
@@ -17,7 +24,12 @@ export function spread(positions, spacing, low, high) {
   return placed;
 }
 
-/** Of more ends than there is room for, those that lie outermost, above and below. */
+/**
+ * Of more ends than there is room for, those that lie outermost, above and below.
+ * @template {{ y: number }} End
+ * @param {End[]} ends
+ * @param {number} room
+ */
 export function outermost(ends, room) {
   if (ends.length <= room) return ends;
   const order = [...ends].sort((a, b) => a.y - b.y);

@@ -6,12 +6,16 @@ import { fittedText } from "../fitted_text.js";
 import { AXIS_HEIGHT } from "../step_axis.js";
 import { outermost, spread } from "./label_places.js";
 
+/** @typedef {{ x: number, y: number, series: PaintedSeries, value: number | null }} LineEnd */
+
 const LABEL_PX = 14;
 const EARLY_PX = 14; // a line that ends so far from the edge is led to its label by dots
 
 /**
  * Names at the ends of the lines, and leaders to them; logged scalars with their last value.
  * @param {CanvasRenderingContext2D} context
+ * @param {LinesView} view
+ * @param {number[]} ground
  */
 export function paintLabels(context, view, ground) {
   const { axis, values, box, colours, prepared, beside, width } = view;
@@ -19,7 +23,7 @@ export function paintLabels(context, view, ground) {
   context.textAlign = "left";
   context.textBaseline = "middle";
   const drawn = [...prepared, ...beside.filter((one) => one.n)];
-  const ends = drawn.map((series) => lastPoint(series, axis, values, box)).filter(Boolean);
+  const ends = drawn.flatMap((series) => lastPoint(series, axis, values, box) ?? []);
   for (const series of beside.filter((one) => one.missing)) {
     ends.push({ x: box.right, y: box.bottom, series, value: NaN });
   }
@@ -63,7 +67,13 @@ function paintLeader(context, { x, y }, place, box) {
   context.globalAlpha = 1;
 }
 
-/** @param {CanvasRenderingContext2D} context */
+/**
+ * @param {CanvasRenderingContext2D} context
+ * @param {LinesView} view
+ * @param {LineEnd} end
+ * @param {number} y
+ * @param {number} space
+ */
 function paintLabel(context, { box, colours, label, isLogged }, end, y, space) {
   const { name: run, missing, left } = end.series;
   const text = run ? (missing ? `${run}: ${missing}` : run) : label(end.series);
@@ -82,8 +92,11 @@ function paintLabel(context, { box, colours, label, isLogged }, end, y, space) {
 
 /**
  * Where the thick line ends.
+ * @param {PaintedSeries} series
  * @param {Axis} axis
+ * @param {Axis} values
  * @param {Box} box
+ * @returns {LineEnd | null}
  */
 function lastPoint(series, axis, values, box) {
   const { u, v } = series.average.v.length ? series.average : series;
@@ -91,7 +104,7 @@ function lastPoint(series, axis, values, box) {
     const x = u[k] * axis.factor + axis.offset;
     const y = values.at(v[k]);
     if (Number.isFinite(y) && x <= box.right + 1) {
-      const value = series.name ? series.y[k] : series.last_value;
+      const value = "last_value" in series ? series.last_value : series.y[k];
       return { x, y: Math.min(Math.max(y, box.top), box.bottom), series, value };
     }
   }

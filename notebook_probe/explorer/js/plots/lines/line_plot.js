@@ -8,6 +8,7 @@ import { hasSeries, isLogY } from "../../state.js";
 import {
   createPlot,
   describeAxes,
+  hideCursor,
   hideTip,
   placeCursor,
   placePin,
@@ -36,8 +37,11 @@ export function createLinePlot({ state, theme, selection, link, fail, signal }) 
   });
   const levels = createLevels({ state, link });
   plot.el.append(levels.el);
+  /** @type {PreparedSeries[] | null} */
   let prepared = null;
+  /** @type {BesideSeries[]} */
   let beside = []; // the same of other runs
+  /** @type {PaintedLines | null} */
   let painted = null; // { axis, values, box, mapping, prepared } of the last paint
 
   const refresh = () => {
@@ -55,7 +59,11 @@ export function createLinePlot({ state, theme, selection, link, fail, signal }) 
     signal,
   );
 
-  /** @param {CanvasRenderingContext2D} context */
+  /**
+   * @param {CanvasRenderingContext2D} context
+   * @param {number} width
+   * @param {number} height
+   */
   function paint(context, width, height) {
     const log = isLogY(state);
     const colours = theme.read();
@@ -66,7 +74,7 @@ export function createLinePlot({ state, theme, selection, link, fail, signal }) 
       bottom: height - AXIS_HEIGHT,
     };
     if (!prepared) {
-      prepared = state.lines ? prepareLines(chosen(state), { ...state.selection, log_y: log }) : [];
+      prepared = state.lines ? prepareLines(chosen(state, state.lines), { ...state.selection, log_y: log }) : [];
       beside = besideLines(state, log);
     }
     const axis = lineAxis(state, prepared, box.left, box.right);
@@ -75,7 +83,7 @@ export function createLinePlot({ state, theme, selection, link, fail, signal }) 
     painted = null;
     describeLines(plot.canvas, prepared, beside);
     showNote(plot, range ? "" : whyEmpty(state, prepared));
-    if (range) {
+    if (axis && range && state.lines) {
       const count = Math.floor((box.bottom - box.top) / 44);
       const values = range.lane
         ? laneScale(range.low, range.high, box.bottom, box.top, count)
@@ -111,15 +119,27 @@ export function createLinePlot({ state, theme, selection, link, fail, signal }) 
     showCursor();
   }
 
+  /**
+   * @param {number} x
+   * @param {number} y
+   */
   function markUnder(x, y) {
     return painted && markAt(painted.marks, x, y, painted.box.bottom);
   }
 
+  /**
+   * @param {number} x
+   * @param {number} y
+   */
   function click(x, y) {
     const mark = markUnder(x, y);
     if (mark) pressMark(state, mark);
   }
 
+  /**
+   * @param {number} x
+   * @param {number} y
+   */
   function hover(x, y) {
     const mark = markUnder(x, y);
     if (mark) return point({ step: mark.step, row: null, from: "mark", mark, plot });
@@ -132,14 +152,20 @@ export function createLinePlot({ state, theme, selection, link, fail, signal }) 
     point(state.pinned);
   }
 
+  /** @param {Cursor | null} cursor */
   function point(cursor) {
     state.cursor = cursor;
     state.emit("cursor");
   }
 
+  /**
+   * @param {number} x0
+   * @param {number} x1
+   */
   function range(x0, x1) {
     if (!painted) return;
-    const [low, high] = [x0, x1].map((x) => painted.mapping.step(painted.axis.value(x)));
+    const { axis, mapping } = painted;
+    const [low, high] = [x0, x1].map((x) => mapping.step(axis.value(x)));
     selection.change({ window: [Math.floor(low), Math.max(Math.ceil(high), Math.floor(low) + 1)] });
   }
 
@@ -150,23 +176,27 @@ export function createLinePlot({ state, theme, selection, link, fail, signal }) 
   function showCursor() {
     const { cursor } = state;
     setAttribute(plot.cursor, "data-from", cursor?.from ?? null);
-    if (!painted || !cursor) {
-      placeCursor(plot, NaN);
-      return hideTip(plot);
-    }
+    if (!painted || !cursor) return hideCursor(plot);
     const { axis, box, mapping } = painted;
     const x = axis.place(mapping.x(cursor.step));
     placeCursor(plot, x, box.left, box.right, box.top, box.bottom);
-    if (cursor.plot === plot) return showTip(plot, x, (box.top + box.bottom) / 2, markTip(cursor.mark));
-    if (cursor.from === "lines") listValues(x, cursor.y ?? (box.top + box.bottom) / 2);
+    if (cursor.plot === plot && cursor.mark) {
+      return showTip(plot, x, (box.top + box.bottom) / 2, markTip(cursor.mark));
+    }
+    if (cursor.from === "lines") listValues(painted, x, cursor.y ?? (box.top + box.bottom) / 2);
     else hideTip(plot);
   }
 
-  function listValues(x, y) {
-    const tip = lineTooltip(state, theme, painted, x, y);
+  /**
+   * @param {PaintedLines} shown
+   * @param {number} x
+   * @param {number} y
+   */
+  function listValues(shown, x, y) {
+    const tip = lineTooltip(state, theme, shown, x, y);
     if (!tip) return hideTip(plot);
     const { closest, rows } = tip;
-    if (closest.y >= painted.box.top && closest.y <= painted.box.bottom)
+    if (closest.y >= shown.box.top && closest.y <= shown.box.bottom)
       placePin(plot, closest.x, closest.y);
     return showTip(plot, x, y, rows);
   }
@@ -177,10 +207,11 @@ export function createLinePlot({ state, theme, selection, link, fail, signal }) 
 /**
  * The frame without series that were removed here a moment ago.
  * @param {PanelState} state
+ * @param {DecodedLines} lines
  */
-function chosen(state) {
-  const series = state.lines.series.filter((one) =>
+function chosen(state, lines) {
+  const series = lines.series.filter((one) =>
     hasSeries(state.selection, one.module, one.quantity),
   );
-  return { ...state.lines, series: [...series, ...leftSeries(state)] };
+  return { ...lines, series: [...series, ...leftSeries(state)] };
 }

@@ -10,7 +10,10 @@ import { paintBeside } from "./paint_beside.js";
 const RAW_ALPHA = 0.45; // behind its average, which hides how low and how high it went
 const FEW_POINTS = 40; // points below which each one is drawn
 
-/** @param {CanvasRenderingContext2D} context */
+/**
+ * @param {CanvasRenderingContext2D} context
+ * @param {LinesView} view
+ */
 export function paintLines(context, view) {
   const { axis, values, box, colours, prepared } = view;
   paintValueAxis(context, values, colours, box);
@@ -52,7 +55,10 @@ export function paintLines(context, view) {
 /**
  * What was trained before, from where the branch leaves it: dashed, lighter, without its noise.
  * @param {CanvasRenderingContext2D} context
+ * @param {PreparedSeries} series
  * @param {Axis} axis
+ * @param {Axis} values
+ * @param {number[]} ground
  */
 function paintLeft(context, series, axis, values, ground) {
   context.strokeStyle = seriesColour(series.colour, ground);
@@ -66,7 +72,9 @@ function paintLeft(context, series, axis, values, ground) {
 
 /**
  * @param {CanvasRenderingContext2D} context
+ * @param {PlacedPoints} points
  * @param {Axis} axis
+ * @param {Axis} values
  */
 function paintLine(context, { u, v }, axis, values) {
   const { factor: kx, offset: ox } = axis;
@@ -88,7 +96,10 @@ function paintLine(context, { u, v }, axis, values) {
 
 /**
  * @param {CanvasRenderingContext2D} context
+ * @param {ArrayLike<number>} u
+ * @param {ArrayLike<number>} v
  * @param {Axis} axis
+ * @param {Axis} values
  */
 function paintDots(context, u, v, axis, values) {
   for (let k = 0; k < v.length; k++) {
@@ -102,6 +113,7 @@ function paintDots(context, u, v, axis, values) {
 
 /**
  * @param {CanvasRenderingContext2D} context
+ * @param {Axis} values
  * @param {Colours} colours
  * @param {Box} box
  */
@@ -126,6 +138,7 @@ function paintValueAxis(context, values, colours, box) {
 /**
  * Below the lowest decade: what has no logarithm.
  * @param {CanvasRenderingContext2D} context
+ * @param {number} middle
  * @param {Colours} colours
  * @param {Box} box
  */
@@ -148,6 +161,7 @@ function paintLane(context, middle, colours, box) {
 /**
  * Red crosses where a value was NaN or infinite.
  * @param {CanvasRenderingContext2D} context
+ * @param {LinesView} view
  */
 function paintCrosses(context, { axis, box, colours, prepared, x0 }) {
   context.lineWidth = 1.4;

@@ -4,24 +4,30 @@
  * Series of a frame in the plotted scale: u along x, v along y; `average` likewise, which the
  * kernel takes of every recorded value. Of what has no logarithm v is minus infinity, `unplaced`
  * counts it, and `lane` is all of it.
+ * @param {Pick<DecodedLines, "series" | "x0">} frame
+ * @param {{ log_x: boolean, log_y: boolean }} wish
+ * @returns {PreparedSeries[]}
  */
 export function prepareLines(frame, { log_x: logX, log_y: logY }) {
+  /** @type {(points: Points) => { u: Float64Array, v: Float64Array }} */
   const placed = ({ x, y }) => ({
     u: Float64Array.from(x, (one) => (logX ? Math.log1p(one + frame.x0) : one + frame.x0)),
     v: Float64Array.from(y, logY ? logarithm : (one) => one),
   });
   return frame.series.map((series) => {
-    const unplaced = logY ? series.y.reduce((sum, y) => sum + (y <= 0), 0) : 0;
+    const unplaced = logY ? series.y.reduce((sum, y) => sum + Number(y <= 0), 0) : 0;
     const drawn = placed(series);
     const lane = unplaced ? { u: drawn.u, v: drawn.v.map(inLane) } : null;
     return { ...series, ...drawn, average: placed(series.average), unplaced, lane };
   });
 }
 
+/** @param {number} y */
 function logarithm(y) {
   return y <= 0 ? -Infinity : Math.log10(y);
 }
 
+/** @param {number} v */
 function inLane(v) {
   return v === -Infinity ? v : NaN;
 }
@@ -29,6 +35,10 @@ function inLane(v) {
 /**
  * `{ low, high, lane }` of the values whose x lies in [from, to] (transformed), `lane` where some have
  * no logarithm; null when there is no value.
+ * @param {PaintedSeries[]} prepared
+ * @param {number} from
+ * @param {number} to
+ * @param {boolean} log
  */
 export function valueRange(prepared, from, to, log) {
   let [low, high, lane] = [Infinity, -Infinity, false];

@@ -6,6 +6,8 @@ import { unitsOf } from "../../state.js";
 import { rgbOf, seriesColour } from "../colour.js";
 import { seriesName } from "../../names.js";
 
+/** @typedef {{ series: PaintedSeries, k: number, x: number, y: number }} NearPoint */
+
 const MOST_ROWS = 9; // series in a tip
 const EVENT_PX = 4;
 
@@ -13,32 +15,37 @@ const EVENT_PX = 4;
  * `{ rows, closest }` at a pixel of the painted lines; null where no series has a value.
  * @param {PanelState} state
  * @param {Theme} theme
+ * @param {PaintedLines} painted
+ * @param {number} x
+ * @param {number} y
  */
 export function lineTooltip(state, theme, painted, x, y) {
   const { axis, values, prepared, mapping } = painted;
-  const points = prepared.map((series) => nearest(series, axis, values, x)).filter(Boolean);
-  if (!points.length) return null;
+  const points = prepared.flatMap((series) => nearest(series, axis, values, x) ?? []);
+  const { lines } = state;
+  if (!lines || !points.length) return null;
   const closest = points.reduce((a, b) => (Math.abs(b.y - y) < Math.abs(a.y - y) ? b : a));
   points.sort((a, b) => a.y - b.y);
-  const stepOf = ({ series, k }) => Math.round(mapping.step(series.x[k] + state.lines.x0));
+  /** @type {(point: NearPoint) => number} */
+  const stepOf = ({ series, k }) => Math.round(mapping.step(series.x[k] + lines.x0));
   const ground = rgbOf(theme.read().ground);
   const rows = points.slice(0, MOST_ROWS).map((point) => {
     const elsewhere = stepOf(point) === stepOf(closest) ? "" : ` at ${grouped(stepOf(point))}`;
     return valueRow(point, point === closest, elsewhere, ground, state);
   });
   if (points.length > MOST_ROWS) rows.push(element("div", {}, `+ ${points.length - MOST_ROWS} more`));
-  const time = state.lines.x0 + closest.series.x[closest.k];
+  const time = lines.x0 + closest.series.x[closest.k];
   const when = state.selection.x_axis === "time" ? ` · ${duration(time)}` : "";
   const head = element("div", { class: "nbp-tip-head" }, `step ${grouped(stepOf(closest))}${when}`);
-  const notes = [...nearEvents(state.lines, axis, x), ...nearAlerts(state.alerts, axis, mapping, x)];
+  const notes = [...nearEvents(lines, axis, x), ...nearAlerts(state.alerts, axis, mapping, x)];
   return { closest, rows: [head, ...rows, ...notes] };
 }
 
 /**
- * @param {{ series: DrawnSeries & { name?: string }, k: number }} point
+ * @param {NearPoint} point
  * @param {boolean} on
  * @param {string} elsewhere
- * @param {string} ground
+ * @param {number[]} ground
  * @param {PanelState} state
  */
 function valueRow({ series, k }, on, elsewhere, ground, state) {
@@ -51,7 +58,11 @@ function valueRow({ series, k }, on, elsewhere, ground, state) {
   return element("div", { class: kind }, swatch, name, element("b", {}, value));
 }
 
-/** @param {Axis} axis */
+/**
+ * @param {DecodedLines} lines
+ * @param {Axis} axis
+ * @param {number} x
+ */
 function nearEvents({ events, x0 }, axis, x) {
   return events
     .filter(([at]) => Math.abs(axis.place(at + x0) - x) <= EVENT_PX)
@@ -60,7 +71,10 @@ function nearEvents({ events, x0 }, axis, x) {
 
 /**
  * Which rule found what, and where.
+ * @param {PanelAlert[]} alerts
  * @param {Axis} axis
+ * @param {StepMapping} mapping
+ * @param {number} x
  */
 function nearAlerts(alerts, axis, mapping, x) {
   return alerts
@@ -70,9 +84,13 @@ function nearAlerts(alerts, axis, mapping, x) {
 
 /**
  * The recorded finite point of a series nearest to a pixel column.
+ * @param {PaintedSeries} series
  * @param {Axis} axis
+ * @param {Axis} values
+ * @param {number} x
  */
 function nearest(series, axis, values, x) {
+  /** @type {NearPoint | null} */
   let best = null;
   for (let k = 0; k < series.n; k++) {
     const place = { series, k, x: series.u[k] * axis.factor + axis.offset, y: 0 };

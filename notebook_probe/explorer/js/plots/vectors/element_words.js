@@ -3,19 +3,29 @@
 import { grouped, significant, THIN_SPACE } from "../../format.js";
 import { isHistogram } from "./shown_values.js";
 
-/** Numbers of which a vector is, by how quantities are called: several of them are no channels. */
-/** @type {Array<[RegExp, string]>} */
+/**
+ * Numbers of which a vector is, by how quantities are called: several of them are no channels.
+ * @type {Array<[RegExp, string]>}
+ */
 const SPECTRA = [
   [/_eigs(_|$)/, "eigenvalue"],
   [/_singular_values$/, "singular value"],
 ];
 
-/** "eigenvalue" of a spectrum; "" of what has no word of its own. */
+/**
+ * "eigenvalue" of a spectrum; "" of what has no word of its own.
+ * @param {Pick<DecodedVectors, "quantity">} frame
+ */
 export function kindOfNumber({ quantity }) {
   return SPECTRA.find(([pattern]) => pattern.test(quantity))?.[1] ?? "";
 }
 
-/** "−2 … −0.5", "head 5", "eigenvalue 5 of 64", "quantile 0.25": which element of a row. */
+/**
+ * "−2 … −0.5", "head 5", "eigenvalue 5 of 64", "quantile 0.25": which element of a row.
+ * @param {DecodedVectors} frame
+ * @param {VectorRow} row
+ * @param {number} element
+ */
 export function elementName(frame, row, element) {
   if (isHistogram(frame)) return binName(frame, row, element);
   if (frame.at.length) return `at ${significant(frame.at[element] ?? NaN)}`;
@@ -24,14 +34,25 @@ export function elementName(frame, row, element) {
   return `${kindOfNumber(frame)} ${element + 1} of ${row.n}`.trimStart();
 }
 
+/**
+ * @param {DecodedVectors} frame
+ * @param {VectorRow} row
+ * @param {number} element
+ */
 function binName({ low_edges: lows, high_edges: highs, at, n_lanes: lanes }, row, element) {
   if (element >= lows.length - lanes) return lanes > 1 && element === lows.length - lanes ? "infinite" : "not finite";
+  /** @type {(value: number | null, beyond: string) => string} */
   const edge = (value, beyond) => (value === null ? beyond : significant(value * row.scale));
   if (at[element] === 0 && lows[element] === highs[element]) return "0";
   return `${edge(lows[element], "−∞")} … ${edge(highs[element], "∞")}`;
 }
 
-/** Beside an enlarged row: short. */
+/**
+ * Beside an enlarged row: short.
+ * @param {DecodedVectors} frame
+ * @param {VectorRow} row
+ * @param {number} element
+ */
 export function elementTick(frame, row, element) {
   if (isHistogram(frame)) {
     const { n_lanes: lanes, low_edges: lows, at } = frame;
@@ -43,7 +64,13 @@ export function elementTick(frame, row, element) {
   return elementName(frame, row, element);
 }
 
-/** "8.09 %" of a share, "1.41 nat" of anything else, "312" of a count. */
+/**
+ * "8.09 %" of a share, "1.41 nat" of anything else, "312" of a count.
+ * @param {DecodedVectors} frame
+ * @param {number} value
+ * @param {boolean} counts
+ * @param {string} units
+ */
 export function elementValue(frame, value, counts, units) {
   if (isHistogram(frame)) {
     return counts ? grouped(value) : `${significant(100 * value)}${THIN_SPACE}%`;

@@ -12,7 +12,10 @@ const SLICE_PX = 60;
 const TICK_PX = 12;
 const CLEAR_PX = 8; // of the last step's label, which stands below the end of the axis
 
-/** @param {CanvasRenderingContext2D} context */
+/**
+ * @param {CanvasRenderingContext2D} context
+ * @param {VectorView} view
+ */
 export function paintVectors(context, view) {
   const { axis, box, colours, frame, places, enlarged } = view;
   const [left, right] = [axis.place(frame.first_step), axis.place(frame.end_step + 1)];
@@ -21,7 +24,8 @@ export function paintVectors(context, view) {
   for (const place of places) {
     const row = frame.rows[place.row];
     paintPicture(context, view, place, row, left, right);
-    if (place.row === enlarged && view.pointed !== null) paintPointed(context, view, place, row, left, right);
+    const pointed = place.row === enlarged ? view.pointed : null;
+    if (pointed !== null) paintPointed(context, view, pointed, place, row, left, right);
     paintName(context, view, place, row, place.row === enlarged);
     paintSlice(context, view, place, row, place.row === enlarged);
   }
@@ -29,7 +33,14 @@ export function paintVectors(context, view) {
   paintRest(context, view);
 }
 
-/** @param {CanvasRenderingContext2D} context */
+/**
+ * @param {CanvasRenderingContext2D} context
+ * @param {VectorView} view
+ * @param {RowPlace} place
+ * @param {VectorRow} row
+ * @param {number} left
+ * @param {number} right
+ */
 function paintPicture(context, { axis, box, colours, picture, frame }, { row: k, top, bottom }, row, left, right) {
   const whole = axis.place(frame.last_step + 1) - left; // the run may end within the last column
   context.save();
@@ -51,8 +62,14 @@ function paintPicture(context, { axis, box, colours, picture, frame }, { row: k,
 /**
  * A dashed frame round the element under the pointer, over all steps.
  * @param {CanvasRenderingContext2D} context
+ * @param {VectorView} view
+ * @param {number} pointed
+ * @param {RowPlace} place
+ * @param {VectorRow} row
+ * @param {number} left
+ * @param {number} right
  */
-function paintPointed(context, { box, colours, frame, pointed }, { top, bottom }, row, left, right) {
+function paintPointed(context, { box, colours, frame }, pointed, { top, bottom }, row, left, right) {
   const high = (bottom - top) / row.n;
   const [from, to] = [Math.max(left, box.left), Math.min(right, box.right)];
   const y = Math.round(top + lineOf(frame, row, pointed) * high);
@@ -63,7 +80,13 @@ function paintPointed(context, { box, colours, frame, pointed }, { top, bottom }
   context.restore();
 }
 
-/** @param {CanvasRenderingContext2D} context */
+/**
+ * @param {CanvasRenderingContext2D} context
+ * @param {VectorView} view
+ * @param {RowPlace} place
+ * @param {VectorRow} row
+ * @param {boolean} isEnlarged
+ */
 function paintName(context, { box, colours, marked }, { top, bottom }, row, isEnlarged) {
   context.textAlign = "right";
   context.textBaseline = "middle";
@@ -77,6 +100,10 @@ function paintName(context, { box, colours, marked }, { top, bottom }, row, isEn
 /**
  * Bars beside their elements, of the cursor's step or of the last.
  * @param {CanvasRenderingContext2D} context
+ * @param {VectorView} view
+ * @param {RowPlace} place
+ * @param {VectorRow} row
+ * @param {boolean} isEnlarged
  */
 function paintSlice(context, view, { top, bottom }, row, isEnlarged) {
   const { box, colours, frame, step, counts, pointed } = view;
@@ -115,11 +142,22 @@ function paintSlice(context, view, { top, bottom }, row, isEnlarged) {
   }
 }
 
+/**
+ * @param {number} element
+ * @param {number} pointed
+ * @param {number} high
+ */
 function nearPointed(element, pointed, high) {
   return Math.abs(element - pointed) * high < TICK_PX;
 }
 
-/** Value -> 0…1 along a bar. */
+/**
+ * Value -> 0…1 along a bar.
+ * @param {Float32Array} vector
+ * @param {DecodedVectors} frame
+ * @param {boolean} log
+ * @returns {(value: number) => number}
+ */
 function barScale(vector, frame, log) {
   const finite = [...vector].filter(Number.isFinite);
   if (log && !isHistogram(frame)) {
@@ -134,6 +172,7 @@ function barScale(vector, frame, log) {
 /**
  * Below the slices: from what to what the colours go.
  * @param {CanvasRenderingContext2D} context
+ * @param {VectorView} view
  */
 function paintBar(context, { box, colours, picture, frame, full, width, counts, units }) {
   const { map, values } = picture;
@@ -154,6 +193,7 @@ function paintBar(context, { box, colours, picture, frame, full, width, counts, 
   const beside = x + SLICE_PX + 7;
   context.fillText(words, beside, y - 2, width - beside);
   if (!values) return;
+  /** @type {(value: number) => string} */
   const text = (value) => (isShare ? `${significant(100 * value, 2)}${THIN_SPACE}%` : significant(value, 2));
   context.fillText(text(values.low), x + CLEAR_PX, y + 9);
   context.textAlign = "right";
@@ -163,6 +203,7 @@ function paintBar(context, { box, colours, picture, frame, full, width, counts, 
 /**
  * How many rows are out of sight.
  * @param {CanvasRenderingContext2D} context
+ * @param {VectorView} view
  */
 function paintRest(context, { box, colours, frame, places, first }) {
   const below = frame.rows.length - first - places.length;

@@ -10,6 +10,11 @@ const ENLARGED_SHARE = 0.5;
 /**
  * `[{ row, top, bottom }]` of those from `first` on that have room between two heights; `enlarged` is
  * the place of the tall one, or -1.
+ * @param {number} n
+ * @param {number} enlarged
+ * @param {number} first
+ * @param {number} top
+ * @param {number} bottom
  */
 export function rowPlaces(n, enlarged, first, top, bottom) {
   const room = bottom - top;
@@ -19,6 +24,7 @@ export function rowPlaces(n, enlarged, first, top, bottom) {
   const each = (room - tall) / Math.max(1, others) - GAP_PX;
   const most = enlarged < 0 ? Infinity : TALLEST_PX;
   const height = Math.min(most, Math.max(LEAST_PX, each));
+  /** @type {RowPlace[]} */
   const places = [];
   let y = top;
   for (let row = first; row < n; row++) {
@@ -30,7 +36,12 @@ export function rowPlaces(n, enlarged, first, top, bottom) {
   return places;
 }
 
-/** `{ row, element }` at a height, or null between the pictures. */
+/**
+ * `{ row, element }` at a height, or null between the pictures.
+ * @param {DecodedVectors} frame
+ * @param {RowPlace[]} places
+ * @param {number} y
+ */
 export function elementAt(frame, places, y) {
   const place = places.find(({ top, bottom }) => y >= top && y <= bottom);
   if (!place) return null;

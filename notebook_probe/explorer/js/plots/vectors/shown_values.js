@@ -2,7 +2,12 @@
 
 import { columnOf } from "../heat/measured.js";
 
-/** Cells of a row as they are drawn, (element, column). */
+/**
+ * Cells of a row as they are drawn, (element, column).
+ * @param {DecodedVectors} frame
+ * @param {VectorRow} row
+ * @param {boolean} counts
+ */
 export function shownCells(frame, row, counts) {
   if (!isHistogram(frame) || counts) return row.values;
   const { columns } = frame;
@@ -11,7 +16,13 @@ export function shownCells(frame, row, counts) {
   return row.values.map((value, k) => (Number.isFinite(value) ? value / (sums[k % columns] || 1) : value));
 }
 
-/** The vector at a column, the last one exactly; null where nothing was measured. */
+/**
+ * The vector at a column, the last one exactly; null where nothing was measured.
+ * @param {DecodedVectors} frame
+ * @param {VectorRow} row
+ * @param {number | null} column
+ * @param {boolean} counts
+ */
 export function vectorAt(frame, row, column, counts) {
   const { columns } = frame;
   const vector =
@@ -24,28 +35,48 @@ export function vectorAt(frame, row, column, counts) {
   return vector.map((value) => value / (sum || 1));
 }
 
-/** Place of an element from the top, and back: along an axis upwards, numbered ones as they are read. */
+/**
+ * Place of an element from the top, and back: along an axis upwards, numbered ones as they are read.
+ * @param {DecodedVectors} frame
+ * @param {VectorRow} row
+ * @param {number} element
+ */
 export function lineOf(frame, row, element) {
   return frame.at.length ? row.n - 1 - element : element;
 }
 
+/** @param {DecodedVectors} frame */
 export function isHistogram(frame) {
   return frame.low_edges.length > 0;
 }
 
-/** The column of a step, or the nearest earlier one at which the row was measured; null without. */
+/**
+ * The column of a step, or the nearest earlier one at which the row was measured; null without.
+ * @param {DecodedVectors} frame
+ * @param {VectorRow} row
+ * @param {number} step
+ */
 export function measuredColumn(frame, row, step) {
   let column = columnOf(frame, step);
   while (column >= 0 && isUnmeasured(frame, row, column)) column -= 1;
   return column < 0 ? null : column;
 }
 
+/**
+ * @param {DecodedVectors} frame
+ * @param {VectorRow} row
+ * @param {number} column
+ */
 function isUnmeasured({ columns }, row, column) {
   for (let k = 0; k < row.n; k++) if (!Number.isNaN(row.values[k * columns + column])) return false;
   return true;
 }
 
-/** Least and greatest finite value, positive ones alone for a logarithm; null without any. */
+/**
+ * Least and greatest finite value, positive ones alone for a logarithm; null without any.
+ * @param {Iterable<number>} cells
+ * @param {boolean} log
+ */
 export function rangeOf(cells, log) {
   let [low, high] = [Infinity, -Infinity];
   for (const value of cells) {

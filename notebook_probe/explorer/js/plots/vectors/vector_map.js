@@ -3,7 +3,7 @@
 import { setAttribute, setHidden } from "../../dom.js";
 import { showsVectors, unitsOf } from "../../state.js";
 import { gutterWidth } from "../heat/row_names.js";
-import { createPlot, describeAxes, hideTip, placeCursor, showNote, showTip } from "../plot.js";
+import { createPlot, describeAxes, hideCursor, hideTip, placeCursor, showNote, showTip } from "../plot.js";
 import { trackPointer } from "../pointer.js";
 import { AXIS_HEIGHT, rightMargin, stepAxis, stepMapping } from "../step_axis.js";
 import { markAt, markTip, paintMarks, placeMarks, pressMark, stepMarks } from "../step_marks.js";
@@ -11,6 +11,19 @@ import { paintVectors } from "./paint.js";
 import { vectorPicture } from "./picture.js";
 import { elementAt, rowPlaces } from "./rows.js";
 import { vectorTip } from "./tip.js";
+
+/** @type {Record<string, number>} */
+const ARROWS = { ArrowUp: -1, ArrowDown: 1 };
+
+/**
+ * @typedef {{
+ *   axis: Axis,
+ *   box: PlotBox,
+ *   frame: DecodedVectors,
+ *   places: RowPlace[],
+ *   marks: PlacedMark[],
+ * }} PaintedVectors
+ */
 
 /** @param {Pick<PanelParts, "state" | "theme" | "selection" | "link" | "fail" | "signal">} parts */
 export function createVectorMap({ state, theme, selection, link, fail, signal }) {
@@ -22,10 +35,13 @@ export function createVectorMap({ state, theme, selection, link, fail, signal })
     fail,
     signal,
   });
+  /** @type {PaintedVectors | null} */
   let painted = null; // { axis, box, frame, places, marks } of the last paint
+  /** @type {(VectorPicture & { key: string }) | null} */
   let made = null; // the picture, and what it was made of
   let enlarged = ""; // module
   let first = 0; // row at the top
+  /** @type {number | null} */
   let pointed = null; // element under the pointer, of the enlarged row
 
   const turn = () => setHidden(plot.el, !showsVectors(state));
@@ -39,7 +55,11 @@ export function createVectorMap({ state, theme, selection, link, fail, signal })
   plot.canvas.addEventListener("keydown", pressed, { signal });
   turn();
 
-  /** @param {CanvasRenderingContext2D} context */
+  /**
+   * @param {CanvasRenderingContext2D} context
+   * @param {number} width
+   * @param {number} height
+   */
   function paint(context, width, height) {
     painted = null;
     const frame = state.vectors?.quantity === state.selection.home ? state.vectors : null;
@@ -54,7 +74,12 @@ export function createVectorMap({ state, theme, selection, link, fail, signal })
     showTips();
   }
 
-  /** @param {CanvasRenderingContext2D} context */
+  /**
+   * @param {CanvasRenderingContext2D} context
+   * @param {DecodedVectors} frame
+   * @param {number} width
+   * @param {number} height
+   */
   function paintFrame(context, frame, width, height) {
     const colours = theme.read();
     const names = frame.rows.map(({ module }) => ({ name: module }));
@@ -66,6 +91,7 @@ export function createVectorMap({ state, theme, selection, link, fail, signal })
     const foot = height - AXIS_HEIGHT;
     const box = { left: gutter, right: width - rightMargin(width), top: 2, bottom: foot - state.strip, foot };
     const axis = stepAxis(state, box.left, box.right);
+    if (!axis) return;
     const tall = frame.rows.findIndex((row) => row.module === enlarged);
     first = Math.min(first, Math.max(0, frame.rows.length - 1));
     const places = rowPlaces(frame.rows.length, tall, first, box.top, box.bottom);
@@ -95,10 +121,15 @@ export function createVectorMap({ state, theme, selection, link, fail, signal })
     painted = { axis, box, frame, places, marks };
   }
 
+  /** @param {DecodedVectors} frame */
   function isLogVectors(frame) {
     return state.selection.log_heat ?? frame.log;
   }
 
+  /**
+   * @param {DecodedVectors} frame
+   * @param {string} ground
+   */
   function pictureOf(frame, ground) {
     const wish = { log: isLogVectors(frame), ...state.vectorOptions, ground };
     const key = JSON.stringify(wish);
@@ -110,7 +141,11 @@ export function createVectorMap({ state, theme, selection, link, fail, signal })
     return made;
   }
 
-  /** `{ row, element, step }` under a pixel, or null beside the pictures. */
+  /**
+   * `{ row, element, step }` under a pixel, or null beside the pictures.
+   * @param {number} x
+   * @param {number} y
+   */
   function cellAt(x, y) {
     if (!painted) return null;
     const { axis, box, frame, places } = painted;
@@ -130,11 +165,16 @@ export function createVectorMap({ state, theme, selection, link, fail, signal })
     point(line ? { ...cursor, ...line } : state.pinned);
   }
 
+  /** @param {Cursor | null} cursor */
   function point(cursor) {
     state.cursor = cursor;
     state.emit("cursor");
   }
 
+  /**
+   * @param {number} x
+   * @param {number} y
+   */
   function hover(x, y) {
     const mark = markUnder(x, y);
     if (mark) return point({ step: mark.step, row: null, from: "mark", mark, plot });
@@ -142,15 +182,23 @@ export function createVectorMap({ state, theme, selection, link, fail, signal })
     return point(cell ? { ...cell, from: "vectors" } : state.pinned);
   }
 
+  /**
+   * @param {number} x
+   * @param {number} y
+   */
   function markUnder(x, y) {
     return painted && markAt(painted.marks, x, y, painted.box.foot);
   }
 
+  /**
+   * @param {number} x
+   * @param {number} y
+   */
   function click(x, y) {
     const mark = markUnder(x, y);
     if (mark) return pressMark(state, mark);
     const cell = cellAt(x, y);
-    if (!cell) return undefined;
+    if (!cell || !painted) return undefined;
     const row = painted.frame.rows[cell.row];
     return row.module === enlarged ? drawElement(row, cell.element) : enlarge(row.module);
   }
@@ -161,11 +209,19 @@ export function createVectorMap({ state, theme, selection, link, fail, signal })
     plot.request();
   }
 
+  /**
+   * @param {VectorRow} row
+   * @param {number} place
+   */
   function drawElement(row, place) {
-    const { frame } = painted;
-    if (frame.has_series) selection.add(row.module, `${frame.quantity}[${frame.keys[place] ?? place}]`);
+    const frame = painted?.frame;
+    if (frame?.has_series) selection.add(row.module, `${frame.quantity}[${frame.keys[place] ?? place}]`);
   }
 
+  /**
+   * @param {number} x0
+   * @param {number} x1
+   */
   function range(x0, x1) {
     if (!painted) return;
     const [low, high] = [painted.axis.value(x0), painted.axis.value(x1)];
@@ -176,6 +232,7 @@ export function createVectorMap({ state, theme, selection, link, fail, signal })
     selection.change({ window: null });
   }
 
+  /** @param {WheelEvent} event */
   function scrolled(event) {
     if (!painted) return;
     const last = first + painted.places.length;
@@ -186,11 +243,12 @@ export function createVectorMap({ state, theme, selection, link, fail, signal })
     plot.request();
   }
 
+  /** @param {KeyboardEvent} event */
   function pressed(event) {
     if (!painted) return;
     const { cursor } = state;
     const at = cursor?.row ?? -1;
-    const by = { ArrowUp: -1, ArrowDown: 1 }[event.key];
+    const by = ARROWS[event.key];
     if (by) climb(Math.min(Math.max(at + by, 0), painted.frame.rows.length - 1));
     else if (event.key === "Enter" && at >= 0) enter(painted.frame.rows[at], event.shiftKey);
     else return;
@@ -198,7 +256,9 @@ export function createVectorMap({ state, theme, selection, link, fail, signal })
     event.stopPropagation();
   }
 
+  /** @param {number} row */
   function climb(row) {
+    if (!painted) return;
     const { frame, places } = painted;
     if (row < first) first = row;
     else if (row >= first + places.length) first += 1;
@@ -206,8 +266,12 @@ export function createVectorMap({ state, theme, selection, link, fail, signal })
     point({ row, element: state.cursor?.element ?? 0, step, from: "vectors" });
   }
 
+  /**
+   * @param {VectorRow} row
+   * @param {boolean} isShifted
+   */
   function enter(row, isShifted) {
-    if (isShifted) drawElement(row, state.cursor.element ?? 0);
+    if (isShifted) drawElement(row, state.cursor?.element ?? 0);
     else enlarge(row.module);
   }
 
@@ -215,32 +279,35 @@ export function createVectorMap({ state, theme, selection, link, fail, signal })
     if (!showsVectors(state)) return;
     const { cursor } = state;
     const row = state.vectors?.rows[cursor?.row ?? -1];
-    pointed = cursor?.from === "vectors" && row?.module === enlarged ? cursor.element : null;
+    pointed = cursor?.from === "vectors" && row?.module === enlarged ? (cursor.element ?? null) : null;
     plot.request(); // the slices follow
   }
 
   function showTips() {
     const { cursor } = state;
     setAttribute(plot.cursor, "data-from", cursor?.from ?? null);
-    if (!painted || !cursor) {
-      placeCursor(plot, NaN);
-      return hideTip(plot);
-    }
+    if (!painted || !cursor) return hideCursor(plot);
     const { axis, box, frame, places } = painted;
     const x = axis.place(cursor.step);
     placeCursor(plot, x, box.left, box.right, box.top, box.bottom);
-    if (cursor.plot === plot) return showTip(plot, x, (box.top + box.bottom) / 2, markTip(cursor.mark));
+    if (cursor.plot === plot && cursor.mark) {
+      return showTip(plot, x, (box.top + box.bottom) / 2, markTip(cursor.mark));
+    }
     const place = places.find(({ row }) => row === cursor.row);
     if (cursor.from !== "vectors" || !place) return hideTip(plot);
-    const row = frame.rows[cursor.row];
-    return showTip(plot, x, cursor.y ?? (place.top + place.bottom) / 2, tipOf(row, cursor));
+    const row = frame.rows[place.row];
+    return showTip(plot, x, cursor.y ?? (place.top + place.bottom) / 2, tipOf(frame, row, cursor));
   }
 
-  function tipOf(row, cursor) {
-    const { frame } = painted;
+  /**
+   * @param {DecodedVectors} frame
+   * @param {VectorRow} row
+   * @param {Cursor} cursor
+   */
+  function tipOf(frame, row, { step, element = 0 }) {
     const units = unitsOf(state.model, frame.quantity);
     const isEnlarged = row.module === enlarged;
-    return vectorTip(frame, row, cursor, { ...state.vectorOptions, units, isEnlarged });
+    return vectorTip(frame, row, { step, element }, { ...state.vectorOptions, units, isEnlarged });
   }
 
   return { el: plot.el, canvas: plot.canvas };

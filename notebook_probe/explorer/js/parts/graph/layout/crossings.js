@@ -1,6 +1,10 @@
 /** How often edges cross. */
 
-/** How many pairs of edges between neighbouring layers cross. */
+/**
+ * How many pairs of edges between neighbouring layers cross.
+ * @param {number[][]} layers
+ * @param {number[][]} below
+ */
 export function crossings(layers, below) {
   let count = 0;
   for (let k = 0; k + 1 < layers.length; k++) {
@@ -14,8 +18,13 @@ export function crossings(layers, below) {
   return count;
 }
 
-/** Pairs in the wrong order, counted in a tree of sums. */
+/**
+ * Pairs in the wrong order, counted in a tree of sums.
+ * @param {number[]} values
+ * @param {number} n
+ */
 function inversions(values, n) {
+  /** @type {number[]} */
   const sums = new Array(n + 1).fill(0);
   let count = 0;
   values.forEach((value, before) => {

@@ -1,5 +1,7 @@
 /** Layers of a graph, from above to below: each vertex as far down as the longest path to it. */
 
+import { valueOr } from "../../../maps.js";
+
 const MOST_BENDS = 20000; // beyond that edges go straight through what is in between
 
 /**
@@ -8,11 +10,15 @@ const MOST_BENDS = 20000; // beyond that edges go straight through what is in be
  * shared by all that leave the same vertex: these are n and above. `routes` are the vertices of each
  * edge, `links` all pairs in neighbouring layers. What no vertex in `roots` leads to stands right above
  * what it leads to.
+ * @param {number} n
+ * @param {number[][]} edges
+ * @param {number[]} roots
  */
 export function layered(n, edges, roots) {
   const layerOf = edges.length ? longestPaths(n, edges, roots) : Array.from({ length: n }, (_, k) => k);
   const bends = edges.reduce((sum, [from, to]) => sum + layerOf[to] - layerOf[from] - 1, 0);
   const routes = bends > MOST_BENDS ? edges.map((edge) => [...edge]) : bent(layerOf, edges);
+  /** @type {Map<string, number[]>} */
   const links = new Map();
   for (const route of routes) {
     route.slice(1).forEach((to, k) => links.set(`${route[k]} ${to}`, [route[k], to]));
@@ -20,8 +26,15 @@ export function layered(n, edges, roots) {
   return { layerOf, n: layerOf.length, routes, links: [...links.values()] };
 }
 
+/**
+ * @param {number} n
+ * @param {number[][]} edges
+ * @param {number[]} roots
+ */
 function longestPaths(n, edges, roots) {
+  /** @type {number[]} */
   const layerOf = new Array(n).fill(0);
+  /** @type {number[][]} */
   const out = Array.from({ length: n }, () => []);
   for (const [from, to] of edges) out[from].push(to);
   const rooted = new Array(n).fill(false);
@@ -41,12 +54,16 @@ function longestPaths(n, edges, roots) {
   return layerOf;
 }
 
-/** The routes; `layerOf` gains the vertices where they bend. */
+/**
+ * The routes; `layerOf` gains the vertices where they bend.
+ * @param {number[]} layerOf
+ * @param {number[][]} edges
+ */
 function bent(layerOf, edges) {
+  /** @type {Map<number, number[]>} */
   const bends = new Map(); // vertex -> those of its edges, layer by layer
   return edges.map(([from, to]) => {
-    if (!bends.has(from)) bends.set(from, []);
-    const own = bends.get(from);
+    const own = valueOr(bends, from, () => []);
     const between = layerOf[to] - layerOf[from] - 1;
     while (own.length < between) {
       own.push(layerOf.length);

@@ -4,8 +4,12 @@ import { crossings } from "./crossings.js";
 
 const SWEEPS = 8;
 
-/** Vertices of each layer from left to right, of `{ layerOf, n, links }`. */
+/**
+ * Vertices of each layer from left to right, of `{ layerOf, n, links }`.
+ * @param {{ layerOf: number[], n: number, links: number[][] }} graph
+ */
 export function ordered({ layerOf, n, links }) {
+  /** @type {number[][]} */
   const layers = [];
   for (let vertex = 0; vertex < n; vertex++) (layers[layerOf[vertex]] ??= []).push(vertex);
   for (let k = 0; k < layers.length; k++) layers[k] ??= [];
@@ -23,9 +27,17 @@ export function ordered({ layerOf, n, links }) {
   return best;
 }
 
-/** Of each vertex those above and those below it. */
+/**
+ * Of each vertex those above and those below it.
+ * @param {number} n
+ * @param {number[][]} links
+ * @returns {[number[][], number[][]]}
+ */
 export function neighboursOf(n, links) {
-  const [above, below] = [0, 1].map(() => Array.from({ length: n }, () => []));
+  /** @type {number[][]} */
+  const above = Array.from({ length: n }, () => []);
+  /** @type {number[][]} */
+  const below = Array.from({ length: n }, () => []);
   for (const [from, to] of links) {
     below[from].push(to);
     above[to].push(from);
@@ -33,6 +45,12 @@ export function neighboursOf(n, links) {
   return [above, below];
 }
 
+/**
+ * @param {number[][]} layers
+ * @param {number} at
+ * @param {number} fixed
+ * @param {number[][]} neighbours
+ */
 function sortBy(layers, at, fixed, neighbours) {
   const places = new Map(layers[fixed].map((vertex, place) => [vertex, place]));
   const wish = new Map();

@@ -5,19 +5,29 @@
 
 import { neighboursOf } from "./order.js";
 
+/** @typedef {{ width: number, isBend: boolean, in: number, out: number }} PlacedVertex */
+
 const SWEEPS = 9; // from above, from below, …: the last from above
 const [BOX, BEND, END] = [1, 8, 0.2]; // how much a box counts, a bend of an edge, and one at its end
 
 /**
  * Middles by vertex, of layers from left to right. Of each vertex `{ width, isBend, in, out }`: where
  * edges enter and leave it, from its middle.
+ * @param {number[][]} layers
+ * @param {number[][]} links
+ * @param {PlacedVertex[]} vertices
+ * @param {number} gap
  */
 export function placed(layers, links, vertices, gap) {
   const [above, below] = neighboursOf(vertices.length, links);
+  /** @type {number[]} */
   const middles = new Array(vertices.length).fill(0);
+  /** @type {(vertex: number, one: number) => number} */
   const downward = (vertex, one) => middles[one] + vertices[one].out - vertices[vertex].in;
+  /** @type {(vertex: number, one: number) => number} */
   const upward = (vertex, one) => middles[one] + vertices[one].in - vertices[vertex].out;
   const weights = vertices.map(() => BOX);
+  /** @type {(layer: number[]) => void} */
   const spread = (layer) => settle(layer, middles, weights, vertices, gap);
   layers.forEach(spread);
   for (let sweep = 0; sweep < SWEEPS; sweep++) {
@@ -40,16 +50,23 @@ export function placed(layers, links, vertices, gap) {
 /**
  * Moves the vertices of a layer apart, each as little as can be, by least squares: without the room
  * that those before them take, wishes may not fall; neighbours that would share their mean.
+ * @param {number[]} layer
+ * @param {number[]} middles
+ * @param {number[]} weights
+ * @param {PlacedVertex[]} vertices
+ * @param {number} gap
  */
 function settle(layer, middles, weights, vertices, gap) {
+  /** @type {Array<{ mean: number, weight: number, from: number }>} */
   const blocks = []; // { mean, weight, from }
+  /** @type {number[]} */
   const room = [];
   layer.forEach((vertex, k) => {
     const before = layer[k - 1];
     room.push(k ? room[k - 1] + (vertices[before].width + vertices[vertex].width) / 2 + gap : 0);
     blocks.push({ mean: middles[vertex] - room[k], weight: weights[vertex], from: k });
-    while (blocks.length > 1 && blocks.at(-2).mean > blocks.at(-1).mean) {
-      const [last, one] = [blocks.pop(), blocks.pop()];
+    while (blocks.length > 1 && blocks[blocks.length - 2].mean > blocks[blocks.length - 1].mean) {
+      const [one, last] = blocks.splice(-2);
       const weight = one.weight + last.weight;
       const mean = (one.mean * one.weight + last.mean * last.weight) / weight;
       blocks.push({ mean, weight, from: one.from });
@@ -61,6 +78,7 @@ function settle(layer, middles, weights, vertices, gap) {
   });
 }
 
+/** @param {number[]} values */
 function median(values) {
   const sorted = values.sort((one, other) => one - other);
   const half = sorted.length >> 1;

@@ -1,0 +1,216 @@
+// What the plots draw with: scales, marks, series as they are placed, and what one paint needs.
+
+interface Tick {
+  value: number;
+  label: string;
+}
+
+interface Transform {
+  forward(value: number): number;
+  inverse(u: number): number;
+}
+
+/** A scale, see js/plots/scale.js: `factor` and `offset` act after `forward`. */
+interface Axis extends Transform {
+  low: number;
+  high: number;
+  ticks: Tick[];
+  factor: number;
+  offset: number;
+  /** Middle of the lane of what has no logarithm, or null. */
+  lane: number | null;
+  /** Pixel of a transformed value. */
+  at(u: number): number;
+  place(value: number): number;
+  value(pixel: number): number;
+}
+
+/** Step -> x of the lines, and back. */
+interface StepMapping {
+  x(step: number): number;
+  step(x: number): number;
+}
+
+/** Where a plot is on its canvas. */
+interface Box {
+  left: number;
+  top: number;
+  right: number;
+  bottom: number;
+}
+
+/** With the strip of the history below the rows: `foot` is where the step axis stands. */
+interface PlotBox extends Box {
+  foot: number;
+}
+
+interface StepMark {
+  step: number;
+  x: number;
+  kind: string;
+  text: string;
+  left?: boolean;
+}
+
+/** A mark as it is painted, with the texts of those it hides. */
+interface PlacedMark {
+  px: number;
+  step: number;
+  kind: string;
+  left?: boolean;
+  texts: string[];
+}
+
+/** Points in the plotted scale. */
+interface PlacedPoints {
+  u: ArrayLike<number>;
+  v: ArrayLike<number>;
+}
+
+/** A series of this run, or of the line that was left, as the axes place it. */
+type PreparedSeries = Omit<DrawnSeries, "average"> & {
+  u: Float64Array;
+  v: Float64Array;
+  average: PlacedPoints;
+  /** How many have no logarithm, and all of these. */
+  unplaced: number;
+  lane: PlacedPoints | null;
+  name?: undefined;
+  missing?: undefined;
+};
+
+type Band = { low: Float64Array; high: Float64Array };
+
+/** A series of another run, or the mean of several in a band. */
+type BesideSeries = BesideLine & {
+    x: Float64Array;
+    y: Float32Array;
+    u: Float64Array;
+    v: Float64Array;
+    average: PlacedPoints;
+    marks: number[];
+    /** Of the run. */
+    name: string;
+    colour: number;
+    dash: number[];
+    band: Band | null;
+    /** Why there is no line; "" where there is one. */
+    missing: string;
+    left?: undefined;
+  };
+
+type PaintedSeries = PreparedSeries | BesideSeries;
+
+/** The lines as last painted. */
+interface PaintedLines {
+  axis: Axis;
+  values: Axis;
+  box: Box;
+  prepared: PaintedSeries[];
+  mapping: StepMapping;
+  marks: PlacedMark[];
+}
+
+interface LinesView {
+  axis: Axis;
+  values: Axis;
+  box: Box;
+  colours: Colours;
+  prepared: PreparedSeries[];
+  beside: BesideSeries[];
+  marks: PlacedMark[];
+  x0: number;
+  label(series: PaintedSeries): string;
+  isLogged(series: PaintedSeries): boolean;
+  width: number;
+}
+
+interface ColourMap {
+  /** [r, g, b] of a share. */
+  at(share: number): number[];
+  pixels: Uint32Array;
+  hasGround: boolean;
+}
+
+interface Picture {
+  image: HTMLCanvasElement;
+  map: ColourMap;
+  /** The scale of the colours; null where nothing is on it, or every row has its own. */
+  values: Axis | null;
+  /** First row of the image and number of rows. */
+  placeOf(path: string): [number, number] | null;
+}
+
+interface HeatPicture extends Picture {
+  frame: ShownHeat;
+  /** Values of the cells. */
+  cells: Float32Array;
+  log: boolean;
+  ground: string;
+}
+
+interface VectorPicture extends Picture {
+  frame: DecodedVectors;
+  /** First line of each row in the image. */
+  tops: number[];
+  cells?: undefined;
+}
+
+/** What the tree cuts its swatches from: the heat map, or vectors, as last painted. */
+type ShownPicture = HeatPicture | VectorPicture;
+
+/** The columns of the run that was left, in the colours of this one. */
+type LeftPicture = { frame: DecodedHeat; image: HTMLCanvasElement };
+
+/** A part of the heat map's rows: below a module, or of several. */
+interface RowGroup {
+  from: number;
+  to: number;
+  name: string;
+  /** Of several the names of the outer ones. */
+  first?: string;
+  last?: string;
+}
+
+interface HeatView {
+  axis: Axis;
+  box: PlotBox;
+  colours: Colours;
+  image: HTMLCanvasElement;
+  left: LeftPicture | null;
+  picture: HeatPicture;
+  names: RowGroup[];
+  frame: ShownHeat;
+  marked: Set<string>;
+  usual: number | null;
+  /** Module -> the step from which on it is far from the other run. */
+  parted: Map<string, number>;
+  beside: { title: string; axis: string } | null;
+  full: number;
+}
+
+/** Where the picture of a row of vectors is. */
+interface RowPlace {
+  row: number;
+  top: number;
+  bottom: number;
+}
+
+interface VectorView {
+  axis: Axis;
+  box: PlotBox;
+  colours: Colours;
+  frame: DecodedVectors;
+  places: RowPlace[];
+  first: number;
+  picture: VectorPicture;
+  enlarged: number;
+  marked: Set<string>;
+  step: number | null;
+  pointed: number | null;
+  counts: boolean;
+  log: boolean;
+  units: string;
+  full: number;
+  width: number;
+}
