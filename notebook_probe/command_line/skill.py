@@ -5,7 +5,9 @@ from __future__ import annotations
 from argparse import ArgumentParser, Namespace
 from importlib.resources import files
 
-__all__ = ["add"]
+__all__ = ["SKILL", "add"]
+
+SKILL = files("notebook_probe.command_line").joinpath("skill.md")
 
 
 def add(parser: ArgumentParser) -> None:
@@ -15,7 +17,4 @@ def add(parser: ArgumentParser) -> None:
 
 def do(_: Namespace) -> None:
     """Print the page."""
-    print(
-        files("notebook_probe.command_line").joinpath("skill.md").read_text(encoding="utf-8"),
-        end="",
-    )
+    print(SKILL.read_text(encoding="utf-8"), end="")

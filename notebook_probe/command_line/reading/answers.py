@@ -212,7 +212,7 @@ class SparklineLine:
 
     module: ModuleName
     quantity: str
-    line: Annotated[str, "60 characters at most; ! is NaN or infinite"]
+    line: Annotated[str, "60 digits at most, 9 the greatest; ! is NaN or infinite, . not measured"]
     first: Point
     last: Point
     least: Annotated[float | None, "least finite value"]

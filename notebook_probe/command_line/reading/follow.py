@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import signal
 import threading
-import time
 from argparse import ArgumentParser, Namespace
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import asdict
+from time import monotonic, sleep
 
 from notebook_probe.alerts.alert import ALERT, REMARK, alert_of
 from notebook_probe.alerts.rule import Severity
@@ -30,7 +30,7 @@ from notebook_probe.command_line.reading.opening import (
     run_state,
     severity_rank,
 )
-from notebook_probe.command_line.reading.printing import count
+from notebook_probe.command_line.reading.printing import count, seconds
 from notebook_probe.command_line.reading.until import FollowedState, met, parse_until
 from notebook_probe.errors import ProbeError
 from notebook_probe.lineage.progress import loss_of, n_steps
@@ -52,10 +52,10 @@ def add(parser: ArgumentParser) -> None:
         f"Exit code {MET} if one is met",
     )
     parser.add_argument(
-        "--timeout", type=float, default=TIMEOUT_S, metavar="S", help="seconds: %(default)s"
+        "--timeout", type=seconds, default=TIMEOUT_S, metavar="S", help="seconds: %(default)s"
     )
     parser.add_argument(
-        "--every", type=float, default=EVERY_S, metavar="S", help="seconds between progress lines"
+        "--every", type=seconds, default=EVERY_S, metavar="S", help="seconds between progress lines"
     )
     parser.add_argument(
         "--since", type=count, default=0, metavar="STEP", help="alerts from this step on"
@@ -88,7 +88,7 @@ class RunFollower:
     def __init__(self, run: OpenedRun, until: tuple[str, ...], asked: Namespace) -> None:
         self._run, self._until = run, until
         self._since, self._every, self._timeout = asked.since, asked.every, asked.timeout
-        self._started = time.monotonic()
+        self._started = monotonic()
         self._told_at, self._told_steps = self._started, n_steps(run)
         self._seen = {one for one in run.events if one.kind not in (ALERT, REMARK)}
         self._worst: Severity | None = None
@@ -110,16 +110,16 @@ class RunFollower:
             self._print_progress(now.steps, is_last=reason is not None)
             if reason is not None:
                 return reason, condition
-            time.sleep(min(POLL_S, left_s))
+            sleep(min(POLL_S, left_s))
 
     def end(self, reason: EndReason, condition: str | None = None) -> None:
         """Print the last line."""
-        steps, seconds = n_steps(self._run), round(self._seconds, 3)
-        _print(EndLine(reason, condition, self._state, steps, seconds))
+        steps, duration_s = n_steps(self._run), round(self._seconds, 3)
+        _print(EndLine(reason, condition, self._state, steps, duration_s))
 
     @property
     def _seconds(self) -> float:
-        return time.monotonic() - self._started
+        return monotonic() - self._started
 
     def _print_events(self) -> None:
         for event in self._run.events:
@@ -137,9 +137,9 @@ class RunFollower:
             _print(FollowedAlertLine(alert_line(alert)))
 
     def _print_progress(self, steps: int, *, is_last: bool) -> None:
-        is_due = is_last or time.monotonic() - self._told_at >= self._every
+        is_due = is_last or monotonic() - self._told_at >= self._every
         if is_due and steps != self._told_steps:
-            self._told_at, self._told_steps = time.monotonic(), steps
+            self._told_at, self._told_steps = monotonic(), steps
             loss = loss_of(self._run).last
             _print(ProgressLine(steps, loss))
 

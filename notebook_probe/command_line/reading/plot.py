@@ -78,7 +78,7 @@ def _line(run: OpenedRun, name: SeriesName, asked: Namespace) -> SparklineLine |
         (float(str(finite.min())), float(str(finite.max()))) if len(finite) else (None, None)
     )
     ends = rows.at(np.array([0, len(rows) - 1])).points()
-    line = sparkline(rows.steps, rows.values, _levels())
+    line = sparkline(rows.steps, rows.values, DIGITS if asked.json else _levels())
     return SparklineLine(name[0], name[1].name, line, ends[0], ends[1], least, greatest)
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import re
 from argparse import ArgumentParser, Namespace
 from collections.abc import Callable, Iterable, Iterator, Sequence
@@ -17,6 +18,7 @@ __all__ = [
     "left_line",
     "number",
     "print_answer",
+    "seconds",
     "tokens",
     "wrapped",
 ]
@@ -45,6 +47,14 @@ def count(text: str) -> int:
     """Parse a number that is not negative."""
     number = int(text)
     if number < 0:
+        raise ValueError
+    return number
+
+
+def seconds(text: str) -> float:
+    """Parse a duration that is finite and not negative."""
+    number = float(text)
+    if not 0 <= number < math.inf:
         raise ValueError
     return number
 

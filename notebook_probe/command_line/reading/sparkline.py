@@ -34,8 +34,8 @@ def sparkline(steps: Steps, values: Floats, levels: str = BLOCKS, columns: int =
     columns = min(columns, len(steps))
     if not columns:
         return ""
-    span = int(steps[-1]) - int(steps[0]) + 1
-    places = ((steps - steps[0]) * columns) // span
+    share = (steps - steps[0]) / (int(steps[-1]) - int(steps[0]) + 1)
+    places = np.minimum((share * columns).astype(np.intp), columns - 1)
     finite = np.isfinite(values)
     order = _nearest_first(values, finite)  # of a span the last one is drawn
     line = [EMPTY] * columns
