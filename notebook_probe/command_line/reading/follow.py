@@ -132,8 +132,8 @@ class RunFollower:
             _print(EventLine(event.step, event.kind, event.text))
         elif event.step >= self._since:
             alert = alert_of(event)
-            known: Severity = self._worst or alert.severity
-            self._worst = max(known, alert.severity, key=severity_rank)
+            known: tuple[Severity, Severity] = (self._worst or alert.severity, alert.severity)
+            self._worst = max(*known, key=severity_rank)
             _print(FollowedAlertLine(alert_line(alert)))
 
     def _print_progress(self, steps: int, *, is_last: bool) -> None:

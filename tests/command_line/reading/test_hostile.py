@@ -1,4 +1,4 @@
-"""Records that were damaged or made to do harm: one clear line, and a terminal that stays as it is."""
+"""Records that are damaged, or made to do harm to a terminal."""
 
 from __future__ import annotations
 
