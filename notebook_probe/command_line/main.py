@@ -96,7 +96,9 @@ class _OneLineParser(ArgumentParser):
 
 
 def _parser() -> ArgumentParser:
-    parser = _OneLineParser(prog=f"python -m {NAME}", description="Runs that were recorded.")
+    parser = _OneLineParser(
+        prog="nbp", description="Runs that are recorded, finished or being trained now."
+    )
     parser.add_argument("--version", action="version", version=f"{NAME} {__version__}")
     commands = parser.add_subparsers(metavar="COMMAND", required=True)
     for name, (add, about) in COMMANDS.items():

@@ -1,4 +1,4 @@
-"""Answers of the verbs as plain values: the fields of their JSON, with a description each."""
+"""Classes of answers: the fields of the JSON of each verb, with descriptions."""
 
 from __future__ import annotations
 

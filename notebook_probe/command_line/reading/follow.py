@@ -11,7 +11,7 @@ from dataclasses import asdict
 from time import monotonic, sleep
 
 from notebook_probe.alerts.alert import ALERT, REMARK, alert_of
-from notebook_probe.alerts.rule import Severity
+from notebook_probe.alerts.rule import SEVERITIES, Severity
 from notebook_probe.command_line.asked import RUN, add_catalogue
 from notebook_probe.command_line.printed import json_text
 from notebook_probe.command_line.reading.alerts import MET
@@ -28,7 +28,6 @@ from notebook_probe.command_line.reading.opening import (
     alert_line,
     opened_run,
     run_state,
-    severity_rank,
 )
 from notebook_probe.command_line.reading.printing import count, seconds
 from notebook_probe.command_line.reading.until import FollowedState, met, parse_until
@@ -132,8 +131,8 @@ class RunFollower:
             _print(EventLine(event.step, event.kind, event.text))
         elif event.step >= self._since:
             alert = alert_of(event)
-            known: tuple[Severity, Severity] = (self._worst or alert.severity, alert.severity)
-            self._worst = max(*known, key=severity_rank)
+            known = self._worst or alert.severity
+            self._worst = max(known, alert.severity, key=SEVERITIES.index)
             _print(FollowedAlertLine(alert_line(alert)))
 
     def _print_progress(self, steps: int, *, is_last: bool) -> None:
@@ -160,7 +159,7 @@ def _print(line: FollowLine) -> None:
 
 @contextmanager
 def _terminated_as_interrupted() -> Iterator[None]:
-    """Have a request to terminate raise KeyboardInterrupt, so that a last line is printed."""
+    """Raise KeyboardInterrupt on a request to terminate, so that a last line is printed."""
     if threading.current_thread() is not threading.main_thread():
         yield
         return

@@ -1,4 +1,4 @@
-"""Answers as text of a bounded length, or as JSON."""
+"""Print answers as text of a bounded length, or as JSON."""
 
 from __future__ import annotations
 

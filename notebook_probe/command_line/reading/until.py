@@ -19,7 +19,7 @@ KNOWN = (ALERT, *SEVERITIES, "step>=100", FINISHED)
 
 @dataclass(frozen=True, slots=True)
 class FollowedState:
-    """What a condition looks at."""
+    """State of a followed run that a condition looks at."""
 
     steps: int
     """Number of completed steps."""
