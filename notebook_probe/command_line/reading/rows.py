@@ -9,6 +9,8 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
+from functools import reduce
+from operator import attrgetter
 from typing import TypeAlias
 
 import numpy as np
@@ -19,9 +21,9 @@ from notebook_probe.opened import OpenedRun
 from notebook_probe.record.format.missing import measured
 from notebook_probe.record.format.schema import module_label
 from notebook_probe.record.format.source import Floats, Steps, StreamView, Variable
+from notebook_probe.record.views.parts import whole_parts_of
 from notebook_probe.record.views.thinning.minmax import minmax, spread
 from notebook_probe.record.views.thinning.zoom import between, has_series
-from notebook_probe.record.views.xarray_views import XarrayViews
 
 __all__ = [
     "FEWEST_POINTS",
@@ -150,12 +152,18 @@ def _measured(stream: StreamView, module: str, quantity: str, first: int, stop: 
 def _joined(
     run: OpenedRun, module: str, quantity: str, start: int | None, stop: int | None
 ) -> SeriesRows:
-    """Return rows of several schedules, which may have measured the same step."""
-    column = XarrayViews.series(run, module, quantity)  # a job's own has one more dimension
-    rows = SeriesRows(column["step"].to_numpy(), column.to_numpy())
-    first = 0 if start is None else int(np.searchsorted(rows.steps, start))
-    last = len(rows) if stop is None else int(np.searchsorted(rows.steps, stop))
-    return rows.at(slice(first, last))
+    """Return rows of several streams; of one step the value of the greatest rank counts."""
+    streams, _ = run.snapshot().history
+    parts = [one for one in whole_parts_of(streams, ()) if has_series(one.stream, module, quantity)]
+    parts.sort(key=attrgetter("rank"), reverse=True)
+    found = [
+        _measured(one.stream, module, quantity, *between(one.stream, start, stop)) for one in parts
+    ]
+    steps = reduce(np.union1d, [one.steps for one in found], np.empty(0, np.int64))
+    values = np.empty(len(steps), np.float32)
+    for one in reversed(found):
+        values[np.searchsorted(steps, one.steps)] = one.values
+    return SeriesRows(steps, values)
 
 
 def _chosen(what: str, name: str, known: Iterable[str]) -> list[str]:

@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 import xarray as xr
 
+import notebook_probe as nbp
 from notebook_probe.command_line.reading.printing import tokens
 from notebook_probe.record import RecordWriter
 from notebook_probe.record.format.source import Variable
@@ -95,15 +96,38 @@ def test_series_are_chosen_by_patterns_in_the_order_of_the_model(
     assert found[2]["points"] == [[0, 0.5], [100, 100.5], [200, 200.5], [300, 300.5]]
 
 
-def test_a_quantity_of_two_schedules_is_one_series(answer: Answered, tmp_path: Path) -> None:
-    with RecordWriter(tmp_path / "two.zarr", title="two", modules=[]) as writer:
-        for name, steps in (("every_2", range(0, 9, 2)), ("every_3", range(0, 9, 3))):
+@pytest.fixture
+def mixed(tmp_path: Path) -> str:
+    """A series of two schedules with gaps, and values that were written later."""
+    place = tmp_path / "mixed.zarr"
+    random = np.random.default_rng(3)
+
+    def write(writer: RecordWriter, first: int) -> None:
+        for name, every in (("every_2", 2), ("every_3", 3)):
             stream = writer.stream(name)
-            stream.extend(["m"], [Variable("x")])
-            for step in steps:
-                stream.record(step, step, np.full((1, 1), step, np.float32))
-    (line,) = answer("series", str(tmp_path / "two.zarr"), "m", "x")["series"]
-    assert line["points"] == [[step, float(step)] for step in (0, 2, 3, 4, 6, 8)]
+            stream.extend(["m", "n"], [Variable("x")])
+            for step in range(first, first + 60, every):
+                row = random.normal(size=(1, 2)).astype(np.float32)
+                row[0, 0] = np.nan if random.random() < 0.3 else row[0, 0]
+                stream.record(step, step, row)
+
+    with RecordWriter(place, title="mixed", modules=[]) as writer:
+        write(writer, 0)
+        writer.backfill("m", "x", [6, 7], [60.0, 70.0])
+    return str(place)
+
+
+@pytest.mark.parametrize("module", ["m", "n"])
+def test_a_series_of_several_schedules_is_joined_as_xarray_has_it(
+    answer: Answered, mixed: str, module: str
+) -> None:
+    (line,) = answer("series", mixed, module, "x", "--points", "400")["series"]
+    oracle = nbp.open_run(mixed).series(module, "x")
+    assert [*values(line["points"])] == oracle.step.to_numpy().tolist()
+    assert [*values(line["points"]).values()] == oracle.to_numpy().tolist()
+    (line,) = answer("series", mixed, module, "x", "--from", "5", "--to", "9")["series"]
+    part = oracle.sel(step=slice(5, 9))
+    assert [*values(line["points"]).items()] == [*zip(part.step.values, part.values, strict=True)]
 
 
 def test_the_text_says_the_same_in_few_tokens(ask: Asked, known: str) -> None:
