@@ -158,7 +158,10 @@ class ModuleLine:
     depth: Annotated[int, "0 for the whole model"]
     n_params: Annotated[int, "parameter elements of the module and everything below it"]
     n_own_params: Annotated[int, "parameter elements of the module itself"]
-    quantities: Annotated[int, "number of quantities recorded at the module"]
+    updated: Annotated[
+        bool | None, "whether the last measured update changed its parameters; null if not measured"
+    ]
+    quantities: Annotated[int, "number of quantities measured at the module"]
     alerts: Annotated[tuple[str, ...], "rules with alerts at the module"]
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 import re
+import textwrap
 from argparse import ArgumentParser, Namespace
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import asdict
@@ -27,6 +28,7 @@ S = TypeVar("S")
 T = TypeVar("T")
 
 MOST_TOKENS = 2000
+WIDTH, INDENT = 100, "  "
 WORDS = re.compile(r"\d{1,3}|[^\W\d_]{1,6}|[^\w\s]|_")
 """Pieces of a text that tokenizers of language models mostly have as one token, or as fewer."""
 
@@ -137,16 +139,13 @@ def number(value: float | None) -> str:
     return "-" if value is None else f"{value:.4g}"
 
 
-def wrapped(words: Sequence[str], width: int = 100, indent: str = "  ") -> Iterator[str]:
-    """Yield lines of words that are at most so wide."""
-    rest = iter(words)
-    line = next(rest, None)
-    for word in rest:
-        assert line is not None
-        if len(line) + len(word) + 1 > width:
-            yield indent + line
-            line = word
-        else:
-            line = f"{line} {word}"
-    if line is not None:
-        yield indent + line
+def wrapped(words: Sequence[str]) -> list[str]:
+    """Return lines of words, indented."""
+    return textwrap.wrap(
+        " ".join(words),
+        WIDTH,
+        initial_indent=INDENT,
+        subsequent_indent=INDENT,
+        break_long_words=False,
+        break_on_hyphens=False,
+    )

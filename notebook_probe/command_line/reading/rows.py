@@ -10,7 +10,7 @@ import re
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import reduce
-from operator import attrgetter
+from operator import attrgetter, itemgetter
 from typing import TypeAlias
 
 import numpy as np
@@ -29,6 +29,7 @@ __all__ = [
     "FEWEST_POINTS",
     "SeriesName",
     "SeriesRows",
+    "last_values",
     "matching",
     "measured_at",
     "read_rows",
@@ -126,6 +127,23 @@ def measured_at(streams: Iterable[StreamView]) -> dict[str, set[str]]:
             for first, stop in ends:
                 here.update(names[measured(stream.values(name, first, stop)).any(axis=0)])
     return found
+
+
+def last_values(streams: Iterable[StreamView], quantity: str) -> dict[str, float]:
+    """Return the last value of a quantity at each module, from its last rows."""
+    found: dict[str, tuple[int, float]] = {}
+    for stream in streams:
+        if not any(one.name == quantity for one in stream.variables):
+            continue
+        first = max(0, stream.n_rows - END_ROWS)
+        steps, values = stream.steps(first), stream.values(quantity, first)
+        is_there = measured(values)
+        for column in np.flatnonzero(is_there.any(axis=0)):
+            row = int(np.flatnonzero(is_there[:, column])[-1])
+            newest = int(steps[row]), float(values[row, column])
+            name = stream.modules[column]
+            found[name] = max(found.get(name, newest), newest, key=itemgetter(0))
+    return {name: value for name, (_, value) in found.items()}
 
 
 def thinned_rows(rows: SeriesRows, n_points: int) -> SeriesRows:

@@ -16,13 +16,13 @@ from notebook_probe.command_line.reading.printing import (
     print_answer,
     tokens,
 )
-from notebook_probe.command_line.reading.rows import measured_at
+from notebook_probe.command_line.reading.rows import last_values, measured_at
 from notebook_probe.opened import OpenedRun
 from notebook_probe.record.format.source import ModuleRow
 
 __all__ = ["add"]
 
-HEAD = "module  class  parameters  (its own)  quantities  alerts"
+HEAD = "module, class, parameters (its own), quantities, rules of alerts"
 
 
 def add(parser: ArgumentParser) -> None:
@@ -36,6 +36,7 @@ def do(asked: Namespace) -> int:
     """Print the modules."""
     run = opened_run(asked)
     measured, alerts = _measured(run), _alerts(run)
+    ratios = last_values(run.streams.values(), "update_ratio")
     depths = _depths(run.modules)
     rows = [row for row in run.modules if asked.depth is None or depths[row.name] <= asked.depth]
 
@@ -46,6 +47,7 @@ def do(asked: Namespace) -> int:
             depths[row.name],
             row.n_params,
             row.n_own_params,
+            bool(ratios[row.name]) if row.name in ratios else None,
             measured[row.name],
             tuple(alerts[row.name]),
         )
@@ -91,5 +93,6 @@ def _text(answer: TreeAnswer) -> Iterator[str]:
 
 def _line(one: ModuleLine) -> str:
     own = f" ({one.n_own_params})" if one.n_own_params else ""
-    alerts = f"  {', '.join(one.alerts)}" if one.alerts else ""
-    return f"{one.name}  {one.class_name}  {one.n_params}{own}  {one.quantities}{alerts}"
+    still = ", not updated" if one.updated is False else ""
+    alerts = f": {', '.join(one.alerts)}" if one.alerts else ""
+    return f"{one.name}, {one.class_name}, {one.n_params}{own}{still}, {one.quantities}{alerts}"

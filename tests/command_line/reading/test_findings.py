@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 import shlex
+import sys
 from pathlib import Path
 
+import numpy as np
 import pytest
 
 import notebook_probe as nbp
 from notebook_probe.command_line.reading.printing import tokens
 from notebook_probe.record import RecordWriter
+from notebook_probe.record.format.source import ModuleRow, Variable
 from tests.command_line.reading.build import GONE, MODULES, PEAK, QUIET, SPIKE, build, losses, norms
 from tests.command_line.reading.conftest import Answered, Asked
 
@@ -117,8 +120,22 @@ def test_modules_are_a_tree_with_parameters_and_alerts(answer: Answered, known: 
     ]
 
 
+def test_a_layer_that_does_not_change_is_named(
+    answer: Answered, ask: Asked, tmp_path: Path
+) -> None:
+    place = tmp_path / "frozen.zarr"
+    with RecordWriter(place, title="frozen", modules=MODULES) as writer:
+        stream = writer.stream("every_1")
+        stream.extend(["body.0", "head"], [Variable("update_ratio")])
+        for step, ratios in enumerate([[0.1, 0.1], [0.0, 0.2], [np.nan, 0.3]]):
+            stream.record(step, step, np.array([ratios], np.float32))
+    told = {one["name"]: one["updated"] for one in answer("tree", str(place))["modules"]}
+    assert told == {"(root)": None, "body": None, "body.0": False, "head": True}
+    assert "body.0, Linear, 100 (100), not updated, 1\n" in ask("tree", str(place))[1]
+
+
 def test_a_large_model_is_cut_to_the_limit(answer: Answered, ask: Asked, tmp_path: Path) -> None:
-    many = [MODULES[0], *(MODULES[3].__class__(f"m{i}", "Linear", 1, 1, 0) for i in range(999))]
+    many = [MODULES[0], *(ModuleRow(f"m{i}", "Linear", 1, 1, 0) for i in range(999))]
     with RecordWriter(tmp_path / "large.zarr", title="large", modules=many):
         pass
     told = answer("tree", str(tmp_path / "large.zarr"))
@@ -126,6 +143,15 @@ def test_a_large_model_is_cut_to_the_limit(answer: Answered, ask: Asked, tmp_pat
     text = ask("tree", str(tmp_path / "large.zarr"))[1]
     assert 1500 < tokens(text) < 2100
     assert len(answer("tree", str(tmp_path / "large.zarr"), "--limit", "0")["modules"]) == 1000
+
+
+def test_a_wrong_place_has_close_names_even_without_a_catalogue(
+    ask: Asked, known: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setitem(sys.modules, "sqlalchemy", None)
+    code, out, err = ask("explain", known.replace("known.zarr", "knwon.zarr"))
+    assert (code, out) == (2, "")
+    assert "close: 'known.zarr'; a catalogue needs sqlalchemy: pip install" in err
 
 
 def test_an_empty_run_has_answers_too(answer: Answered, ask: Asked, tmp_path: Path) -> None:
