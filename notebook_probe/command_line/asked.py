@@ -52,7 +52,7 @@ def location_of(word: str, asked: Namespace) -> str:
 
 
 def _close_to(path: Path) -> str:
-    """Return names beside a path that are close to it, for a message."""
+    """Return names in the same folder that are close to a path, for a message."""
     try:
         names = sorted(one.name for one in path.expanduser().parent.iterdir())
     except OSError:

@@ -64,6 +64,20 @@ def test_json_and_csv_are_what_other_programs_read(said: Said) -> None:
     assert [row["config.lr"] for row in found] == ["0.0001", "0.001"]
 
 
+def test_json_of_runs_is_short_by_default(said: Said) -> None:
+    rows = json.loads(said("runs", "--json", "--sort", "config.lr")[1])
+    head = said("runs", "--sort", "config.lr")[1].splitlines()[0].split()
+    assert {*rows[0]} <= {
+        "run",
+        "name",
+        *json.loads(said("runs", "--json", "--columns", "*")[1])[0],
+    }
+    assert {*head} <= {*rows[0]}
+    assert None not in rows[0].values()
+    assert not [name for name in rows[0] if name.startswith(("packages.", "git."))]
+    assert "packages.torch" in json.loads(said("runs", "--json", "--columns", "*")[1])[0]
+
+
 def test_a_run_is_shown_by_place_name_or_id(said: Said, lab: Path) -> None:
     place = str(lab / "fine.zarr")
     run_id = json.loads(said("show", place, "--json")[1])["run_id"]
@@ -116,6 +130,8 @@ def test_all_usual_quantities_are_asked_and_the_earliest_is_told(
             "step": 12,
             "there": "×9.0",
             "now": "×9.0",
+            "there_factor": pytest.approx(9.0),
+            "now_factor": pytest.approx(9.0),
             "rows": 28,
             "rows_wanted": 10,
         }
@@ -135,6 +151,10 @@ def test_a_run_as_an_object_has_the_sentences_that_its_text_has(
             writer.event(alert.step, ALERT, alert.text, alert.detail)
     assert found
     told = json.loads(said("show", place, "--json")[1])["found"]
+    shown = said("show", place)[1].splitlines()
+    sentences = json.loads(said("show", place, "--json")[1])["sentences"]
+    assert sentences
+    assert {*sentences} <= {*shown}
     assert [(one["rule"], one["step"], one["text"]) for one in told] == [
         (one.rule, one.step, one.text) for one in nbp.open_run(place).alerts
     ]

@@ -31,7 +31,7 @@ from notebook_probe.command_line.reading.opening import (
 )
 from notebook_probe.command_line.reading.printing import count, seconds
 from notebook_probe.command_line.reading.until import FollowedState, met, parse_until
-from notebook_probe.errors import ProbeError
+from notebook_probe.errors import ProbeError, RecordFormatError, UnknownNameError
 from notebook_probe.lineage.progress import loss_of, n_steps
 from notebook_probe.opened import OpenedRun
 from notebook_probe.record.format.source import Event
@@ -59,6 +59,9 @@ def add(parser: ArgumentParser) -> None:
     parser.add_argument(
         "--since", type=count, default=0, metavar="STEP", help="alerts from this step on"
     )
+    parser.add_argument(
+        "--wait", type=seconds, default=0, metavar="S", help="seconds for a run that has not begun"
+    )
     add_catalogue(parser)
     parser.set_defaults(do=do)
 
@@ -66,7 +69,7 @@ def add(parser: ArgumentParser) -> None:
 def do(asked: Namespace) -> int:
     """Print the lines; the last one says why it ends."""
     words = parse_until(asked.until) if asked.until is not None else ()
-    run = opened_run(asked)
+    run = _opened(asked)
     follower = RunFollower(run, words, asked)
     try:
         with _terminated_as_interrupted():
@@ -79,6 +82,18 @@ def do(asked: Namespace) -> int:
         raise
     follower.end(reason, condition)
     return MET if condition else 0
+
+
+def _opened(asked: Namespace) -> OpenedRun:
+    """Open the run, as soon as it exists."""
+    end = monotonic() + asked.wait
+    while True:
+        try:
+            return opened_run(asked)
+        except (UnknownNameError, RecordFormatError):
+            if monotonic() >= end:
+                raise
+        sleep(POLL_S)
 
 
 class RunFollower:

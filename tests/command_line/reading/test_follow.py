@@ -12,7 +12,7 @@ import pytest
 from notebook_probe.alerts.alert import ALERT
 from notebook_probe.command_line.reading import follow
 from notebook_probe.record import RecordWriter
-from tests.command_line.reading.build import GONE, MODULES, SPIKE, losses, write
+from tests.command_line.reading.build import GONE, MODULES, SPIKE, build, losses, write
 from tests.command_line.reading.conftest import Asked, strict_json
 
 Followed = Callable[..., tuple[int, list[dict[str, Any]]]]
@@ -106,6 +106,16 @@ def test_a_run_is_followed_until_its_first_alert(
     assert told[2]["event"] == "attach"
     assert told[3]["alert"]["rule"] == "loss_spike"
     assert (told[-1]["reason"], told[-1]["steps"], told[-1]["state"]) == ("until", 30, "running")
+
+
+def test_a_run_that_has_not_begun_is_waited_for(
+    lines: Followed, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    place = tmp_path / "later.zarr"
+    meanwhile(monkeypatch, place.mkdir, lambda: build(place))
+    code, told = lines(str(place), "--wait", "60", "--until", "finished")
+    assert (code, told[-1]["steps"]) == (3, 400)
+    assert lines(str(tmp_path / "never.zarr"), "--wait", "0") == (2, [])
 
 
 def test_what_a_run_writes_last_is_told_before_its_end(
