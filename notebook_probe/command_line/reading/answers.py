@@ -18,6 +18,7 @@ __all__ = [
     "ExplainAnswer",
     "FollowLine",
     "FollowedAlertLine",
+    "GroupLine",
     "JudgedLine",
     "ModuleLine",
     "PlotAnswer",
@@ -158,6 +159,10 @@ class ModuleLine:
     depth: Annotated[int, "0 for the whole model"]
     n_params: Annotated[int, "parameter elements of the module and everything below it"]
     n_own_params: Annotated[int, "parameter elements of the module itself"]
+    trainable: Annotated[
+        bool | None, "its own parameters require gradients; null if unknown, as before step 20"
+    ]
+    groups: Annotated[tuple[int, ...], "parameter groups that hold its own parameters"]
     updated: Annotated[
         bool | None, "whether the last measured update changed its parameters; null if not measured"
     ]
@@ -165,11 +170,22 @@ class ModuleLine:
     alerts: Annotated[tuple[str, ...], "rules with alerts at the module"]
 
 
+@dataclass(frozen=True, slots=True)
+class GroupLine:
+    """One parameter group of an optimizer."""
+
+    group: Annotated[int, "number of the group among those of all optimizers"]
+    optimizer: Annotated[str, "class of the optimizer"]
+    lr: Annotated[float | None, "learning rate at step 20, or 20 steps after a change of the model"]
+    contents: Annotated[str, "what it holds, in words"]
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TreeAnswer(AnswerOfRun):
     """Answer of `tree`."""
 
     modules: Annotated[tuple[ModuleLine, ...], "in the order of definition"]
+    groups: Annotated[tuple[GroupLine, ...], "parameter groups of all optimizers"]
     left_out: LeftOut
 
 

@@ -7,12 +7,14 @@ from collections import Counter, defaultdict
 from collections.abc import Iterator, Mapping
 from operator import attrgetter
 
-from notebook_probe.command_line.reading.answers import ModuleLine, TreeAnswer
+from notebook_probe.command_line.reading.answers import GroupLine, ModuleLine, TreeAnswer
 from notebook_probe.command_line.reading.opening import add_run, heading, opened_run, title_line
+from notebook_probe.command_line.reading.ownership import Ownership
 from notebook_probe.command_line.reading.printing import (
     count,
     fitting_items,
     left_line,
+    number,
     print_answer,
     tokens,
 )
@@ -22,7 +24,7 @@ from notebook_probe.record.format.source import ModuleRow
 
 __all__ = ["add"]
 
-HEAD = "module, class, parameters (its own), quantities, rules of alerts"
+HEAD = "module, class, parameters (its own), optimizer group, recorded quantities: alerts"
 
 
 def add(parser: ArgumentParser) -> None:
@@ -36,6 +38,7 @@ def do(asked: Namespace) -> int:
     """Print the modules."""
     run = opened_run(asked)
     measured, alerts = _measured(run), _alerts(run)
+    owned = Ownership.read(run.attrs)
     ratios = last_values(run.streams.values(), "update_ratio")
     depths = _depths(run.modules)
     rows = [row for row in run.modules if asked.depth is None or depths[row.name] <= asked.depth]
@@ -47,15 +50,22 @@ def do(asked: Namespace) -> int:
             depths[row.name],
             row.n_params,
             row.n_own_params,
+            owned.trainable.get(row.name),
+            owned.held_by.get(row.name, ()),
             bool(ratios[row.name]) if row.name in ratios else None,
             measured[row.name],
             tuple(alerts[row.name]),
         )
 
-    modules, left_out = fitting_items(
-        rows, line, lambda one: [_line(one)], asked.limit, tokens(HEAD) + tokens(run.name)
+    used = tokens(HEAD) + tokens(run.name)
+    groups, n_groups = fitting_items(
+        owned.groups, lambda one: one, lambda one: [_group_line(one)], asked.limit, used
     )
-    answer = TreeAnswer(**heading(run), modules=modules, left_out=left_out)
+    used += sum(tokens(_group_line(one)) for one in groups)
+    modules, n_modules = fitting_items(rows, line, lambda one: [_line(one)], asked.limit, used)
+    answer = TreeAnswer(
+        **heading(run), modules=modules, groups=groups, left_out=n_groups + n_modules
+    )
     print_answer(answer, _text(answer), asked)
     return 0
 
@@ -86,13 +96,24 @@ def _depths(modules: tuple[ModuleRow, ...]) -> dict[str, int]:
 
 def _text(answer: TreeAnswer) -> Iterator[str]:
     yield title_line(answer)
+    yield from map(_group_line, answer.groups)
     yield HEAD
     yield from map(_line, answer.modules)
-    yield from left_line(answer.left_out, "modules")
+    yield from left_line(answer.left_out, "lines")
+
+
+def _group_line(one: GroupLine) -> str:
+    return f"group {one.group}: {one.optimizer}, lr {number(one.lr)}, {one.contents}"
 
 
 def _line(one: ModuleLine) -> str:
     own = f" ({one.n_own_params})" if one.n_own_params else ""
+    frozen = ", frozen" if one.trainable is False else ""
+    held = f", group {', '.join(map(str, one.groups))}" if one.groups else ""
+    lost = ", in no group" if one.trainable and not one.groups else ""
     still = ", not updated" if one.updated is False else ""
     alerts = f": {', '.join(one.alerts)}" if one.alerts else ""
-    return f"{one.name}, {one.class_name}, {one.n_params}{own}{still}, {one.quantities}{alerts}"
+    return (
+        f"{one.name}, {one.class_name}, {one.n_params}{own}{frozen}{held}{lost}{still}, "
+        f"{one.quantities} quantities{alerts}"
+    )

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import shlex
 import sys
 from pathlib import Path
@@ -131,7 +132,57 @@ def test_a_layer_that_does_not_change_is_named(
             stream.record(step, step, np.array([ratios], np.float32))
     told = {one["name"]: one["updated"] for one in answer("tree", str(place))["modules"]}
     assert told == {"(root)": None, "body": None, "body.0": False, "head": True}
-    assert "body.0, Linear, 100 (100), not updated, 1\n" in ask("tree", str(place))[1]
+    assert "body.0, Linear, 100 (100), not updated, 1 quantities\n" in ask("tree", str(place))[1]
+
+
+OWNED = {
+    "groups": [{"optimizer": "AdamW", "lr": 0.001, "contents": "1 weight"}],
+    "modules": [
+        {"trainable": True, "groups": [0], "names": ["body.0"]},
+        {"trainable": False, "groups": [], "names": ["head"]},
+    ],
+}
+
+
+def test_modules_have_the_parameter_groups_that_train_them(
+    answer: Answered, ask: Asked, tmp_path: Path
+) -> None:
+    place = tmp_path / "owned.zarr"
+    with RecordWriter(place, title="owned", modules=MODULES) as writer:
+        writer.annotate(trained=json.dumps(OWNED))
+    told = answer("tree", str(place))
+    assert told["groups"] == [
+        {"group": 0, "optimizer": "AdamW", "lr": 0.001, "contents": "1 weight"}
+    ]
+    found = {one["name"]: (one["trainable"], one["groups"]) for one in told["modules"]}
+    assert found == {
+        "(root)": (None, []),
+        "body": (None, []),
+        "body.0": (True, [0]),
+        "head": (False, []),
+    }
+    text = ask("tree", str(place))[1]
+    assert "group 0: AdamW, lr 0.001, 1 weight\n" in text
+    assert "body.0, Linear, 100 (100), group 0, 0 quantities\n" in text
+    assert "head, Linear, 20 (20), frozen, 0 quantities\n" in text
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "{",
+        "[]",
+        '{"groups": 1, "modules": {}}',
+        '{"groups": [1, {"lr": "x"}], "modules": [2, {"names": [3, "head"], "groups": [7, "x"]}]}',
+    ],
+)
+def test_malformed_groups_are_left_out(answer: Answered, tmp_path: Path, text: str) -> None:
+    place = tmp_path / "odd.zarr"
+    with RecordWriter(place, title="odd", modules=MODULES) as writer:
+        writer.annotate(trained=text)
+    told = answer("tree", str(place))
+    assert all(one["groups"] == [] for one in told["modules"])
+    assert [one["lr"] for one in told["groups"]] in ([], [None])
 
 
 def test_a_large_model_is_cut_to_the_limit(answer: Answered, ask: Asked, tmp_path: Path) -> None:
