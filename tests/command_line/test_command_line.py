@@ -8,7 +8,9 @@ import json
 import os
 import subprocess
 import sys
+import tomllib
 import zipfile
+from importlib.metadata import EntryPoint
 from pathlib import Path
 
 import numpy as np
@@ -16,6 +18,7 @@ import pytest
 
 import notebook_probe as nbp
 from notebook_probe.alerts.alert import ALERT
+from notebook_probe.command_line import main
 from notebook_probe.home import HOME
 from notebook_probe.record import RecordWriter
 from notebook_probe.record.format.source import Variable
@@ -310,3 +313,10 @@ def test_it_is_a_program_without_torch_that_ends_quietly_with_its_reader(lab: Pa
 
 def test_the_version_is_that_of_the_package(said: Said) -> None:
     assert said("--version") == (0, f"notebook_probe {nbp.__version__}\n", "")
+
+
+def test_the_console_script_is_this_program() -> None:
+    project = tomllib.loads((Path(__file__).parents[2] / "pyproject.toml").read_text())["project"]
+    (script,) = project["scripts"].items()
+    assert script == ("nbp", "notebook_probe.command_line:main")
+    assert EntryPoint("nbp", script[1], "console_scripts").load() is main
