@@ -9,21 +9,21 @@ from typing import Any
 from notebook_probe.command_line.reading.answers import GroupLine
 from notebook_probe.record.format.notes import TRAINED, read_notes
 
-__all__ = ["Ownership"]
+__all__ = ["GroupOwnership"]
 
 
 @dataclass(frozen=True, slots=True)
-class Ownership:
+class GroupOwnership:
     """Parameter groups, and modules with their own parameters; empty where it is not recorded."""
 
     groups: tuple[GroupLine, ...] = ()
     trainable: Mapping[str, bool] = field(default_factory=dict)
-    """By module."""
+    """State of each module's own parameters: True if they require gradients."""
     held_by: Mapping[str, tuple[int, ...]] = field(default_factory=dict)
-    """Numbers of the groups, by module."""
+    """Numbers of the groups that hold each module's own parameters."""
 
     @classmethod
-    def read(cls, attrs: Mapping[str, Any]) -> Ownership:
+    def read(cls, attrs: Mapping[str, Any]) -> GroupOwnership:
         """Read it from the attributes of a record; what is malformed is left out."""
         found = read_notes(attrs, TRAINED)
         groups = [one for one in _listed(found.get("groups")) if isinstance(one, dict)]

@@ -9,7 +9,7 @@ from operator import attrgetter
 
 from notebook_probe.command_line.reading.answers import GroupLine, ModuleLine, TreeAnswer
 from notebook_probe.command_line.reading.opening import add_run, heading, opened_run, title_line
-from notebook_probe.command_line.reading.ownership import Ownership
+from notebook_probe.command_line.reading.ownership import GroupOwnership
 from notebook_probe.command_line.reading.printing import (
     count,
     fitting_items,
@@ -38,7 +38,7 @@ def do(asked: Namespace) -> int:
     """Print the modules."""
     run = opened_run(asked)
     measured, alerts = _measured(run), _alerts(run)
-    owned = Ownership.read(run.attrs)
+    owned = GroupOwnership.read(run.attrs)
     ratios = last_values(run.streams.values(), "update_ratio")
     depths = _depths(run.modules)
     rows = [row for row in run.modules if asked.depth is None or depths[row.name] <= asked.depth]

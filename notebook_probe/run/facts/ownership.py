@@ -1,4 +1,4 @@
-"""Which modules train, and in which parameter groups: kept with the record."""
+"""Description of which modules train, and in which parameter groups, for the record."""
 
 from __future__ import annotations
 
@@ -52,7 +52,7 @@ def ownership_text(modules: Mapping[str, nn.Module], optimizers: Sequence[Optimi
 def _owned(
     modules: Mapping[str, nn.Module], holders: Mapping[int, list[int]]
 ) -> Iterator[tuple[str, bool, tuple[int, ...]]]:
-    """Yield the modules with parameters of their own: trainable, and the groups of these."""
+    """Yield the modules that have own parameters: whether these train, and their groups."""
     for name, module in modules.items():
         own = [*module.parameters(recurse=False)]
         if own:
