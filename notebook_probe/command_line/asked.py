@@ -8,6 +8,7 @@ from contextlib import contextmanager
 from pathlib import Path
 
 from notebook_probe.catalogues import Catalogue, catalogue
+from notebook_probe.errors import MissingExtraError, UnknownNameError, near
 
 __all__ = ["RUN", "add_catalogue", "location_of", "opened"]
 
@@ -43,5 +44,17 @@ def location_of(word: str, asked: Namespace) -> str:
     """
     if "://" in word or Path(word).expanduser().exists():  # no catalogue is needed
         return word
-    with opened(asked) as cat:
-        return str(cat.place_of(word))
+    try:
+        with opened(asked) as cat:
+            return str(cat.place_of(word))
+    except MissingExtraError as error:
+        raise UnknownNameError(f"nothing is at {word}{_close_to(Path(word))}; {error}") from error
+
+
+def _close_to(path: Path) -> str:
+    """Return names in the same folder that are close to a path, for a message."""
+    try:
+        names = sorted(one.name for one in path.expanduser().parent.iterdir())
+    except OSError:
+        return ""
+    return f", {near(path.name, names)}"

@@ -114,6 +114,8 @@ def _as_object(every: list[Partings]) -> dict[str, Any]:
         "quantity": first.quantity,
         "by": first.by,
         "bound": first.bound,
+        "factor": first.factor,
+        "is_signed": first.is_signed,
         "modules": [_module(one, first) for one in first.found],
         "lately": [_module(one, first) for one in first.lately],
         "within": first.within,
@@ -128,6 +130,13 @@ def _module(one: Parting, of: Partings) -> dict[str, Any]:
         "step": one.step,
         "there": of.words(one.there),
         "now": of.words(one.now),
+        "there_factor": _factor(one.there, of),
+        "now_factor": _factor(one.now, of),
         "rows": one.n_rows,
         "rows_wanted": one.n_wanted,
     }
+
+
+def _factor(far: float, of: Partings) -> float:
+    """Return a distance as a ratio; as a number of spreads where these are counted."""
+    return far if of.is_signed else 10.0**far

@@ -11,8 +11,27 @@ from contextlib import contextmanager
 from typing import Any, NoReturn
 
 from notebook_probe import __version__
-from notebook_probe.command_line import clean_up, compare, demo, export, marks, runs, show
+from notebook_probe.command_line import (
+    clean_up,
+    compare,
+    demo,
+    export,
+    marks,
+    runs,
+    schemas,
+    show,
+    skill,
+)
 from notebook_probe.command_line.printed import plain
+from notebook_probe.command_line.reading import (
+    alerts,
+    explain,
+    follow,
+    plot,
+    quantities,
+    series,
+    tree,
+)
 from notebook_probe.errors import ProbeError
 
 __all__ = ["main"]
@@ -25,12 +44,21 @@ COMMANDS: dict[str, tuple[Callable[[ArgumentParser], None], str]] = {
     "runs": (runs.add, "the runs that meet a condition, as a table"),
     "show": (show.add, "one run: settings, results, alerts"),
     "compare": (compare.add, "two runs: what was set otherwise, and at which module they part"),
+    "explain": (explain.add, "what is wrong with a run, since which step, and where"),
+    "alerts": (alerts.add, "findings of one run; with --fail-on a test of it"),
+    "series": (series.add, "numbers of modules over steps, thinned with extremes kept"),
+    "tree": (tree.add, "modules of a run's model: class, parameters, alerts"),
+    "quantities": (quantities.add, "what is recorded, and what could be attached"),
+    "plot": (plot.add, "series as a picture, or as lines of characters"),
+    "follow": (follow.add, "news of a run, a JSON object per line, with an end"),
     "export": (export.add, "runs into a .csv, .json, .zip or .nc file"),
     "tag": (marks.add_tag, "tag a run"),
     "note": (marks.add_note, "note something of a run"),
     "archive": (marks.add_archive, "put runs aside: tables leave them out"),
     "restore": (marks.add_restore, "have runs back that were put aside"),
     "clean-up": (clean_up.add, "delete runs, after a look at what would go"),
+    "schema": (schemas.add, "JSON schemas of the outputs"),
+    "skill": (skill.add, "a page about these commands, for coding agents"),
 }
 
 
@@ -45,7 +73,7 @@ def main(words: Sequence[str] | None = None) -> int:
     try:
         asked = _parser().parse_args(words)
         with _one_line_warnings():
-            asked.do(asked)
+            code = asked.do(asked)
             sys.stdout.flush()
     except BrokenPipeError:  # who reads has seen enough
         _close_stdout()
@@ -54,6 +82,8 @@ def main(words: Sequence[str] | None = None) -> int:
     except _told_errors() as error:
         print(f"{NAME}: error: {plain(str(error)) or type(error).__name__}", file=sys.stderr)
         return WRONG
+    else:
+        return code or 0
     return 0
 
 
@@ -66,7 +96,9 @@ class _OneLineParser(ArgumentParser):
 
 
 def _parser() -> ArgumentParser:
-    parser = _OneLineParser(prog=f"python -m {NAME}", description="Runs that were recorded.")
+    parser = _OneLineParser(
+        prog="nbp", description="Runs that are recorded, finished or being trained now."
+    )
     parser.add_argument("--version", action="version", version=f"{NAME} {__version__}")
     commands = parser.add_subparsers(metavar="COMMAND", required=True)
     for name, (add, about) in COMMANDS.items():

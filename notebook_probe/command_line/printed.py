@@ -12,7 +12,7 @@ from unicodedata import east_asian_width
 
 from notebook_probe.lineage.order import told
 
-__all__ = ["cell", "fitting", "plain", "print_card", "print_json", "width"]
+__all__ = ["cell", "fitting", "json_text", "plain", "print_card", "print_json", "width"]
 
 GAP = "  "
 FALLBACK = (100, 24)
@@ -74,7 +74,18 @@ def print_card(rows: Iterable[tuple[str, str]]) -> None:
 
 def print_json(value: Any) -> None:
     """Print JSON that every parser accepts: NaN and infinities are text."""
-    print(json.dumps(_finite(value), indent=1, allow_nan=False))
+    print(json_text(value))
+
+
+def json_text(value: Any) -> str:
+    """Return JSON in one line, in ASCII; NaN and infinities are text.
+
+    Examples
+    --------
+    >>> json_text({"loss": [0.5, float("nan"), float("-inf")]})
+    '{"loss":[0.5,"nan","-inf"]}'
+    """
+    return json.dumps(_finite(value), allow_nan=False, separators=(",", ":"))
 
 
 def _finite(value: Any) -> Any:

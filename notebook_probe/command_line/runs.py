@@ -38,7 +38,11 @@ def add(parser: ArgumentParser) -> None:
     parser.add_argument("--archived", action="store_true", help="with those that were put aside")
     parser.add_argument("--ranks", action="store_true", help="every rank of a job by itself")
     form = parser.add_mutually_exclusive_group()
-    form.add_argument("--json", action="store_true", help="a list of objects")
+    form.add_argument(
+        "--json",
+        action="store_true",
+        help="a list of objects with these columns; --columns '*' for all",
+    )
     form.add_argument("--csv", action="store_true", help="all columns, or those of --columns")
     add_catalogue(parser)
     parser.set_defaults(do=do)
@@ -62,11 +66,19 @@ def do(asked: Namespace) -> None:
     else:
         columns = _usual(table)
     if asked.json:
-        print_json(table.plain())
+        print_json(table.plain() if wanted else _short(table, columns))
     elif asked.csv:
         write_csv(table, sys.stdout)
     else:
         _print(table, columns)
+
+
+def _short(table: Runs, columns: list[str]) -> list[dict[str, Any]]:
+    """Return the location and the name of each run, and the values it has of some columns."""
+    kept = dict.fromkeys(("run", "name", *columns))
+    return [
+        {name: row[name] for name in kept if row.get(name) is not None} for row in table.plain()
+    ]
 
 
 def _usual(table: Runs) -> list[str]:

@@ -40,7 +40,8 @@ def do(asked: Namespace) -> None:
     row = row_at(place)
     if asked.json:
         alerts = open_run(place).alerts if row.get("alerts") else ()
-        print_json({**row, "found": [_as_object(one) for one in alerts]})
+        sentences = str(alerts).splitlines() if alerts else []
+        print_json({**row, "found": [*map(_as_object, alerts)], "sentences": sentences})
         return
     print(plain(str(row.get("name") or place)))
     print_card(_head(row))

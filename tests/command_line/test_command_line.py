@@ -8,7 +8,9 @@ import json
 import os
 import subprocess
 import sys
+import tomllib
 import zipfile
+from importlib.metadata import EntryPoint
 from pathlib import Path
 
 import numpy as np
@@ -16,6 +18,7 @@ import pytest
 
 import notebook_probe as nbp
 from notebook_probe.alerts.alert import ALERT
+from notebook_probe.command_line import main
 from notebook_probe.home import HOME
 from notebook_probe.record import RecordWriter
 from notebook_probe.record.format.source import Variable
@@ -62,6 +65,20 @@ def test_json_and_csv_are_what_other_programs_read(said: Said) -> None:
     _, out, _ = said("runs", "--csv", "--sort", "config.lr", "--limit", "2")
     found = [*csv.DictReader(io.StringIO(out))]
     assert [row["config.lr"] for row in found] == ["0.0001", "0.001"]
+
+
+def test_json_of_runs_is_short_by_default(said: Said) -> None:
+    rows = json.loads(said("runs", "--json", "--sort", "config.lr")[1])
+    head = said("runs", "--sort", "config.lr")[1].splitlines()[0].split()
+    assert {*rows[0]} <= {
+        "run",
+        "name",
+        *json.loads(said("runs", "--json", "--columns", "*")[1])[0],
+    }
+    assert {*head} <= {*rows[0]}
+    assert None not in rows[0].values()
+    assert not [name for name in rows[0] if name.startswith(("packages.", "git."))]
+    assert "packages.torch" in json.loads(said("runs", "--json", "--columns", "*")[1])[0]
 
 
 def test_a_run_is_shown_by_place_name_or_id(said: Said, lab: Path) -> None:
@@ -116,6 +133,8 @@ def test_all_usual_quantities_are_asked_and_the_earliest_is_told(
             "step": 12,
             "there": "×9.0",
             "now": "×9.0",
+            "there_factor": pytest.approx(9.0),
+            "now_factor": pytest.approx(9.0),
             "rows": 28,
             "rows_wanted": 10,
         }
@@ -135,6 +154,10 @@ def test_a_run_as_an_object_has_the_sentences_that_its_text_has(
             writer.event(alert.step, ALERT, alert.text, alert.detail)
     assert found
     told = json.loads(said("show", place, "--json")[1])["found"]
+    shown = said("show", place)[1].splitlines()
+    sentences = json.loads(said("show", place, "--json")[1])["sentences"]
+    assert sentences
+    assert {*sentences} <= {*shown}
     assert [(one["rule"], one["step"], one["text"]) for one in told] == [
         (one.rule, one.step, one.text) for one in nbp.open_run(place).alerts
     ]
@@ -290,3 +313,10 @@ def test_it_is_a_program_without_torch_that_ends_quietly_with_its_reader(lab: Pa
 
 def test_the_version_is_that_of_the_package(said: Said) -> None:
     assert said("--version") == (0, f"notebook_probe {nbp.__version__}\n", "")
+
+
+def test_the_console_script_is_this_program() -> None:
+    project = tomllib.loads((Path(__file__).parents[2] / "pyproject.toml").read_text())["project"]
+    (script,) = project["scripts"].items()
+    assert script == ("nbp", "notebook_probe.command_line:main")
+    assert EntryPoint("nbp", script[1], "console_scripts").load() is main

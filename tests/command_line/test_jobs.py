@@ -27,7 +27,7 @@ def job(lab: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[
 def test_a_job_is_one_line_that_says_how_many_ranks_it_has_and_each_rank_can_be_asked_for(
     said: Said, job: Path
 ) -> None:
-    asked = ["runs", "--root", str(job.parent), "--json"]
+    asked = ["runs", "--root", str(job.parent), "--json", "--columns", "rank*,config.lr"]
     (row,) = json.loads(said(*asked)[1])
     assert (row["run"], row["ranks"], row["config.lr"]) == (str(job), 2, 1e-4)
     both = json.loads(said(*asked, "--ranks", "--sort", "rank")[1])

@@ -3,6 +3,7 @@
 import subprocess
 import sys
 from importlib.util import find_spec
+from pathlib import Path
 
 import torch
 from torch import nn
@@ -40,6 +41,13 @@ def main() -> None:
     command = [sys.executable, "-I", "-m", "notebook_probe", "--version"]
     said = subprocess.run(command, capture_output=True, text=True, check=True).stdout
     assert said == f"notebook_probe {nbp.__version__}\n"
+    script = Path(sys.executable).with_name("nbp")
+    for words, begin in (
+        (["explain", "run.zarr", "--json"], '{"run":'),
+        (["skill"], "---\nname: notebook-probe\n"),
+    ):
+        said = subprocess.run([script, *words], capture_output=True, text=True, check=True).stdout
+        assert said.startswith(begin), said
     print("torch", torch.__version__, "python", sys.version.split()[0])
 
 

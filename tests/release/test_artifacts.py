@@ -34,10 +34,10 @@ def test_the_wheel_holds_the_panel_the_types_and_the_licence_and_nothing_else(wh
     package = ROOT / "notebook_probe"
     present = {
         path.relative_to(ROOT)
-        for pattern in ("**/*.py", "**/*.js", "**/*.css", "**/*.json", "py.typed")
+        for pattern in ("**/*.py", "**/*.js", "**/*.css", "**/*.json", "**/*.md", "py.typed")
         for path in package.glob(pattern)
     }
-    assert {path.suffix for path in present} == {".py", ".js", ".css", ".json", ".typed"}
+    assert {path.suffix for path in present} == {".py", ".js", ".css", ".json", ".md", ".typed"}
     about = {path for path in packed if path.parts[0] == DIST_INFO}
     assert Path(DIST_INFO, "licenses", "LICENSE") in about
     assert present == packed - about

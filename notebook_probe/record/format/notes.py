@@ -18,6 +18,7 @@ __all__ = [
     "MOST_LINEAGE_BYTES",
     "OWN_KINDS",
     "SAMPLES",
+    "TRAINED",
     "TRUNCATE",
     "UNIT",
     "flattened",
@@ -27,6 +28,9 @@ __all__ = [
 
 CONFIG, ANNOTATIONS, LINEAGE = "config", "annotations", "lineage"
 """Attributes of the root."""
+
+TRAINED = "trained"
+"""Attribute of the root: parameter groups, and which modules are in them."""
 
 BRANCH, TRUNCATE = "branch", "truncate"
 """Kinds of events after which a record does not continue at its end."""

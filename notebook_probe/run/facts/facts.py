@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import time
 import weakref
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from operator import methodcaller
 from typing import Any
@@ -17,6 +17,7 @@ from notebook_probe.alerts.track import Onset
 from notebook_probe.probes.loss import backwards
 from notebook_probe.probes.observer import Observer
 from notebook_probe.probes.step.optimizer_steps import listen
+from notebook_probe.record.format.notes import TRAINED
 from notebook_probe.record.write.writer import RecordWriter
 from notebook_probe.run.attach.whole_steps import WholeSteps
 from notebook_probe.run.facts.calls.sampled import SampledCalls
@@ -26,6 +27,7 @@ from notebook_probe.run.facts.loss_ends import LossEnds
 from notebook_probe.run.facts.loss_graph import LossGraph
 from notebook_probe.run.facts.nonfinite import NonfiniteOrigin
 from notebook_probe.run.facts.norms import NormMomentum
+from notebook_probe.run.facts.ownership import ownership_text
 from notebook_probe.run.facts.parameters import WhoTrains
 from notebook_probe.run.facts.progress import FactsOfProgress
 from notebook_probe.run.facts.ranks.comparing import RankFacts
@@ -126,7 +128,10 @@ class Facts:
         Later changes are noticed at a look that the gate takes once in a while.
         """
         optimizers, attempt = self._observer.updates.optimizers, self._findings.attempt
+        was_settled = self._who.is_settled
         attempt(self._who.look, step, optimizers, self._observer.model_map)
+        if self._who.is_settled and not was_settled:
+            attempt(self._note_ownership, optimizers)
         attempt(self._reach.look, step, optimizers)
         attempt(self._norms.look, step)
         attempt(self._later.judge)
@@ -134,6 +139,11 @@ class Facts:
         return is_sampled or (
             bool(optimizers) and not (self._who.is_settled and self._reach.is_over)
         )
+
+    def _note_ownership(self, optimizers: Sequence[Optimizer]) -> None:
+        """Keep with the record which modules are in which parameter groups."""
+        text = ownership_text(self._observer.model_map.modules, optimizers)
+        self._writer.annotate(**{TRAINED: text})
 
     def take(self) -> list[tuple[str, Onset]]:
         """Return and forget the findings; on the writer's thread."""
