@@ -19,6 +19,7 @@ from notebook_probe.record.format.source import ALIASES, Source
 from notebook_probe.record.views.looks import Look, looks_of
 from notebook_probe.record.views.xarray_views import Snapshot
 from notebook_probe.record.write.writer import RecordWriter
+from notebook_probe.run.actions.comparing_actions import ComparingActions
 
 if TYPE_CHECKING:
     import numpy.typing as npt
@@ -43,7 +44,7 @@ class _Acting(Source, Protocol):
     def _writing(self) -> AbstractContextManager[RecordWriter]: ...
 
 
-class SourceActions:
+class SourceActions(ComparingActions):
     """Showing a run, looking at its alerts, and adding to its record.
 
     A subclass says in `_writing` who writes; a live run also says how it is controlled, which rules
