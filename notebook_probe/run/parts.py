@@ -256,12 +256,12 @@ class RunParts:
         first, resumed = self.writer.first_step, self.writer.continued
         if resumed:
             self.writer.event(first, "resume", "the training goes on")
+        self.references.begin(first, self.writer)
         self.probes.add(first_probes)
         if self.flight.n_steps:
             self.probes.add(Attachment.resolved(flight_probes, self.probes.model_map))
         if resumed:
             self.looking_back.await_step(self.writer.source)
-            self.references.skip_known()
         self.alarm.look()  # back at what a resumed record holds
         self.writer.feed(self.alarm.bring)
         self.observer.hook(self.gate)

@@ -2,21 +2,22 @@
 
 from __future__ import annotations
 
+import json
 import threading
 import time
 from collections.abc import Callable, Mapping, Sequence
 
 from notebook_probe.alerts import Rule, read_alerts
+from notebook_probe.alerts.builtin.references import DIFFERS
 from notebook_probe.alerts.track import Onset
 from notebook_probe.compare.axes import ComparedRun
 from notebook_probe.compare.deviation import told
-from notebook_probe.compare.reference import ReferenceDifferences, ReferenceSearch
+from notebook_probe.compare.reference import ReferenceDifferences, ReferenceSearch, absolute
+from notebook_probe.probes.step.sink import EventSink
+from notebook_probe.record.format.notes import REFERENCE
 from notebook_probe.record.format.source import ROOT
 
-__all__ = ["DIFFERS", "ReferenceWatch"]
-
-DIFFERS = "differs_from_reference"
-"""Name of the rule."""
+__all__ = ["ReferenceWatch"]
 
 PERIOD_S = 2.0
 """Seconds between two comparisons, at least."""
@@ -104,8 +105,13 @@ class ReferenceWatch:
             self._search = ReferenceSearch(self._source, self.references, factor=factor or None)
         return self._search
 
-    def skip_known(self) -> None:
-        """Compare no more if the record has the alert already, as that of a resumed training."""
+    def begin(self, step: int, events: EventSink) -> None:
+        """Note the references in the record; a resumed one that has the alert has no second one."""
+        if not self.references:
+            return
+        names = ", ".join(run.name for run in self.references)
+        detail = json.dumps({"runs": [absolute(run.location) for run in self.references]})
+        events.event(step, REFERENCE, f"compared with {names}", detail)
         self._is_over = self._is_over or bool(read_alerts(self._source.events).of(DIFFERS))
 
 

@@ -10,6 +10,7 @@ from typing import Self
 from torch import nn
 
 from notebook_probe.alerts import Rules
+from notebook_probe.alerts.builtin.references import DIFFERS
 from notebook_probe.compare.axes import ComparedRun
 from notebook_probe.model.map import ModelMap
 from notebook_probe.probes.observer import Observer
@@ -52,7 +53,7 @@ from notebook_probe.run.health.untrained import Untrained
 from notebook_probe.run.health.why_silent import WhySilent
 from notebook_probe.run.looks.looks import Looks
 from notebook_probe.run.mirror.mirror import Mirrors
-from notebook_probe.run.reference_watch import DIFFERS, ReferenceWatch
+from notebook_probe.run.reference_watch import ReferenceWatch
 from notebook_probe.run.rows.row_keeper import RowKeeper
 from notebook_probe.run.settings.rule_edits import edit, note_edit
 from notebook_probe.run.settings.settings import Settings

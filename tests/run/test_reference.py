@@ -84,7 +84,7 @@ def test_a_layer_with_another_start_is_named_once_with_its_quantity_step_and_rat
     run.close()
     opened = nbp.open_run(run.location)
     assert [*opened.alerts.of(RULE)] == [alert]
-    first = opened.find_differences(good).first
+    first = opened.find_differences().first  # the record names the references
     assert first is not None
     assert (first.module, first.quantity, first.step) == ("2", "weight_norm", 0)
 
@@ -143,6 +143,30 @@ def test_the_panel_shows_the_alert_with_the_series_that_differs(watch: Watch, go
     shown = showing(alert, {"weight_norm": ["0", "2", "4"]}, PanelSelection())
     assert shown["series"] == (("2", "weight_norm"),)
     assert shown["home"] == "weight_norm"
+
+
+def test_an_explanation_has_the_rule_only_where_there_are_references(
+    watch: Watch, good: str
+) -> None:
+    for options, looked in ((dict[str, Any](), False), ({"reference": good}, True)):
+        model = net(18)
+        run = watch(model, **options)
+        train(model, run, 18)
+        run.close()
+        for one in (run, nbp.open_run(run.location)):
+            assert (RULE in one.explain().well) is looked
+
+
+def test_a_resumed_run_has_no_second_alert(watch: Watch, good: str, tmp_path: Path) -> None:
+    store = tmp_path / "resumed.zarr"
+    for resume in (None, True):
+        model = net(12)
+        widen(model)
+        run = watch(model, store=store, reference=good, resume=resume)
+        train(model, run, 12)
+        run.close()
+        assert len(run.alerts.of(RULE)) == 1
+    assert max(run.series("2", "weight_norm").step) == 2 * N - 1
 
 
 def test_nothing_is_compared_without_the_rule(watch: Watch, good: str) -> None:

@@ -6,7 +6,9 @@ from types import MappingProxyType
 
 from notebook_probe.alerts.rule import RULES, Rule
 
-__all__ = ["differs_from_reference"]
+__all__ = ["DIFFERS", "differs_from_reference"]
+
+DIFFERS = "differs_from_reference"
 
 
 def _differs() -> None:
@@ -17,7 +19,7 @@ def _differs() -> None:
 
 
 differs_from_reference = Rule(
-    "differs_from_reference",
+    DIFFERS,
     _differs,
     (),
     MappingProxyType({"factor": 0.0}),

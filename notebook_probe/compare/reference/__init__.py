@@ -4,7 +4,7 @@ from notebook_probe.compare.reference.differences import (
     ReferenceDifference,
     ReferenceDifferences,
 )
-from notebook_probe.compare.reference.opening import References, opened_references
+from notebook_probe.compare.reference.opening import References, absolute, opened_references
 from notebook_probe.compare.reference.search import ReferenceSearch
 
 __all__ = [
@@ -12,5 +12,6 @@ __all__ = [
     "ReferenceDifferences",
     "ReferenceSearch",
     "References",
+    "absolute",
     "opened_references",
 ]

@@ -13,7 +13,7 @@ from notebook_probe.record.read.many import matching
 from notebook_probe.record.read.reader import OpenedRecord
 from notebook_probe.record.store.location import local_path
 
-__all__ = ["MOST", "References", "opened_references"]
+__all__ = ["MOST", "References", "absolute", "opened_references"]
 
 MOST = 4
 """Largest number of references: a fifth hardly narrows the band, and each is read."""
@@ -48,7 +48,7 @@ def opened_references(given: References, this: str = "") -> tuple[ComparedRun, .
             found |= {place: run for place in matching(one) if (run := _opened(place)) is not None}
         else:
             found[one.location] = one
-    runs = [run for run in found.values() if _absolute(run.location) != _absolute(this)]
+    runs = [run for run in found.values() if absolute(run.location) != absolute(this)]
     if not runs:
         raise RecordFormatError(f"reference={given!r}: no record is there")
     if len(runs) > MOST:
@@ -76,7 +76,8 @@ def _each(given: Any) -> Iterator[str | ComparedRun]:
         )
 
 
-def _absolute(location: str) -> str:
+def absolute(location: str) -> str:
+    """Return a location that is valid in any working folder."""
     path = local_path(location)
     return location if path is None else str(path.absolute())
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Collection, Sequence
 from typing import Protocol
 
@@ -13,8 +14,16 @@ from notebook_probe.compare.reference import (
     opened_references,
 )
 from notebook_probe.errors import NotApplicableError
+from notebook_probe.record.format.notes import REFERENCE
+from notebook_probe.record.format.source import Source
 
-__all__ = ["ComparingActions"]
+__all__ = ["ComparingActions", "places_of_references"]
+
+
+def places_of_references(source: Source) -> list[str]:
+    """Return the locations of the references that a record names."""
+    details = [event.detail for event in source.events if event.kind == REFERENCE]
+    return json.loads(details[-1])["runs"] if details else []
 
 
 class _WithReferences(ComparedRun, Protocol):
@@ -24,9 +33,10 @@ class _WithReferences(ComparedRun, Protocol):
 class ComparingActions:
     """Methods of live and opened runs that compare them with others."""
 
-    def _known_references(self) -> Sequence[ComparedRun]:
-        """Return the references that the run was begun with."""
-        return ()
+    def _known_references(self: ComparedRun) -> Sequence[ComparedRun]:
+        """Return the references that the run was begun with, as its record names them."""
+        places = places_of_references(self)
+        return opened_references(places, self.location) if places else ()
 
     def find_differences(
         self: _WithReferences,
