@@ -10,6 +10,7 @@ from pathlib import Path
 import pytest
 import torch
 from torch import Tensor, nn
+from torch.utils.checkpoint import checkpoint
 
 import notebook_probe as nbp
 from notebook_probe.errors import NotApplicableError
@@ -102,6 +103,42 @@ def test_equal_programs_have_no_difference(source: str) -> None:
 def test_another_way_to_the_same_values_is_no_difference() -> None:
     assert not compared(DECODER, "out.transpose(1, 2)", "out.transpose(1, 2).contiguous()")
     assert not compared(CONVOLUTIONS, "h.flatten(1)", "h.view(4, 16).view(4, 16)")
+
+
+class WithLibraries(nn.Module):
+    """Layers of torch that run other modules and kernels with a workspace."""
+
+    def __init__(self, eps: float = 1e-5) -> None:
+        super().__init__()
+        layer = nn.TransformerEncoderLayer(8, 2, 16, batch_first=True)
+        self.enc, self.rnn = nn.TransformerEncoder(layer, 2), nn.LSTM(8, 8, batch_first=True)
+        self.head = nn.Linear(8, 3)
+        self.enc.layers[1].norm1.eps = eps
+
+    def forward(self, x: Tensor) -> Tensor:
+        h = self.enc(x)
+        return self.head(self.rnn(h)[0].mean(1))
+
+
+def test_inside_of_torchs_own_layers_the_module_and_the_line_that_calls_them_are_named() -> None:
+    x = torch.randn(6, 5, 8, generator=torch.Generator().manual_seed(1))
+    for eps, module in ((1e-5, ""), (1e-3, "enc.layers.1.norm1")):
+        models = made(WithLibraries()), made(lambda eps=eps: WithLibraries(eps))  # type: ignore[misc]
+        found = first_difference(*models, Arguments.of(x), Y, cross_entropy)
+        assert found.kind == ("arguments" if module else "weights")
+        assert found.module == module
+        assert found.this is None or found.this.code == "h = self.enc(x)"
+
+
+def test_a_checkpointed_model_computes_the_same() -> None:
+    class Checkpointed(WithLibraries):
+        def forward(self, x: Tensor) -> Tensor:
+            h = checkpoint(self.enc, x, use_reentrant=False)
+            return self.head(self.rnn(h)[0].mean(1))
+
+    x = torch.randn(6, 5, 8, generator=torch.Generator().manual_seed(1))
+    models = made(WithLibraries()), made(Checkpointed())
+    assert first_difference(*models, Arguments.of(x), Y, cross_entropy).kind == "weights"
 
 
 def test_swapped_variables_are_other_inputs_of_the_same_operation() -> None:

@@ -62,9 +62,9 @@ def hash_of(tensor: Tensor) -> TensorHash | None:
     total, ordered, n = 0.0, 0.0, max(1, len(values) - 1)
     for start in range(0, len(values), AT_ONCE):
         part = values[start : start + AT_ONCE].double()
-        weights = torch.arange(start, start + len(part), device=part.device, dtype=torch.float64)
+        places = torch.arange(start, start + len(part), device=part.device, dtype=torch.float64)
         total += float(part.abs().sum())
-        ordered += float((part * (1 + weights / n)).sum())
+        ordered += float(torch.dot(part, 1 + places / n))
     return TensorHash(_one_nan(total), _one_nan(ordered))
 
 

@@ -100,6 +100,7 @@ class OperationLog(TorchDispatchMode):
         self.is_backward = False
         """True from the call of `backward` on."""
         self._model = model
+        self._buffers = {_address(one) for one in model.buffers()} - {0}
         self._called: list[str] = []
         self._origins: dict[int, tuple[str, SourceLine]] = {}
         """Module and line of a forward operation, by the number of its node of the graph."""
@@ -133,18 +134,16 @@ class OperationLog(TorchDispatchMode):
         kwargs: dict[str, Any] | None = None,
     ) -> Any:
         kwargs = kwargs or {}
+        if self.is_backward and self._called:  # a checkpointed module is called again
+            self._origin(None)
+            return func(*args, **kwargs)
         node = torch._C._current_autograd_node()
         module, line = self._origin(node)
         given = tensors_of([args, kwargs])
         inputs = [hash_of(one) for one in given]
         output = func(*args, **kwargs)
-        # Kernels of batch norm write into their statistics, which they do not return.
-        returned = {id(one) for one in tensors_of(output)}
-        written = [
-            one
-            for one, before in zip(given, inputs, strict=True)
-            if id(one) not in returned and hash_of(one) != before
-        ]
+        # Kernels of batch norm write into buffers, which they do not return.
+        written = [one for one in given if _address(one) in self._buffers]
         self.operations.append(
             LoggedOperation(
                 str(func),
@@ -169,6 +168,11 @@ class OperationLog(TorchDispatchMode):
         # A node is made, and counted, before its operation is dispatched.
         self._origins.setdefault(torch._C._autograd._get_sequence_nr() - 1, origin)
         return origin
+
+
+def _address(tensor: Tensor) -> int:
+    """Return where the values of a tensor begin; 0 for one without, as a sparse one."""
+    return tensor.data_ptr() if tensor.layout == torch.strided else 0
 
 
 def _text_of(args: tuple[Any, ...], kwargs: dict[str, Any]) -> str:

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 
 import torch
 
@@ -28,7 +29,7 @@ def logged_step(subject: Subject) -> Sequence[LoggedOperation]:
     model = subject.model
     tensors = [*model.parameters(), *model.buffers(), *subject.inputs.tensors]
     log = OperationLog(model)
-    with untouched([model], {one.device for one in tensors}):
+    with _without_onednn(), untouched([model], {one.device for one in tensors}):
         for one in model.parameters():
             one.grad = None
         torch.manual_seed(0)
@@ -47,3 +48,15 @@ def logged_step(subject: Subject) -> Sequence[LoggedOperation]:
             if loss.requires_grad and trained:
                 loss.backward(inputs=trained)  # not into what else the loss is made of
     return log.operations
+
+
+@contextmanager
+def _without_onednn() -> Iterator[None]:
+    """Compute without oneDNN, whose recurrent layers return memory that nothing has written."""
+    # Not by torch.backends.mkldnn.flags, which warns where there is no Intel GPU.
+    before = torch._C._get_mkldnn_enabled()
+    torch._C._set_mkldnn_enabled(False)
+    try:
+        yield
+    finally:
+        torch._C._set_mkldnn_enabled(before)
