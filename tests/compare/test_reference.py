@@ -177,7 +177,7 @@ def test_a_quantity_with_signs_is_named_as_not_compared() -> None:
     differences = found(planted(5.0), signed)
     assert not differences.found
     assert differences.skipped == (
-        "norm, which is negative or zero in places: a ratio tells nothing",
+        "negative or zero in places, so that a ratio tells nothing: norm",
     )
 
 

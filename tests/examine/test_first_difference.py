@@ -120,6 +120,7 @@ class WithLibraries(nn.Module):
         return self.head(self.rnn(h)[0].mean(1))
 
 
+@pytest.mark.slow
 def test_inside_of_torchs_own_layers_the_module_and_the_line_that_calls_them_are_named() -> None:
     x = torch.randn(6, 5, 8, generator=torch.Generator().manual_seed(1))
     for eps, module in ((1e-5, ""), (1e-3, "enc.layers.1.norm1")):
@@ -130,6 +131,7 @@ def test_inside_of_torchs_own_layers_the_module_and_the_line_that_calls_them_are
         assert found.this is None or found.this.code == "h = self.enc(x)"
 
 
+@pytest.mark.slow
 def test_a_checkpointed_model_computes_the_same() -> None:
     class Checkpointed(WithLibraries):
         def forward(self, x: Tensor) -> Tensor:

@@ -126,14 +126,15 @@ class ReferenceSearch:
         return [one for name, one in variables.items() if name in names & there]
 
     def _skipped(self) -> Iterator[str]:
-        for name, search in self._searches.items():
-            if search.is_signed:
-                yield f"{name}, which is negative or zero in places: a ratio tells nothing"
-            elif search.last_step < 0:
-                yield f"{name}, which has no rows in common"
+        searches = sorted(self._searches.items())
+        if signed := [name for name, one in searches if one.is_signed]:
+            yield f"negative or zero in places, so that a ratio tells nothing: {', '.join(signed)}"
+        empty = [name for name, one in searches if one.last_step < 0 and not one.is_signed]
+        if empty:
+            yield f"without rows in common: {', '.join(empty)}"
         here = {name for name, one in _variables(self._this).items() if _is_of_the_model(one)}
         if missing := sorted(here - self._searches.keys()) if self._wanted is None else []:
-            yield f"{', '.join(missing)}, which no reference has"
+            yield f"not in the references: {', '.join(missing)}"
 
     def _order(self) -> _Order:
         return _Order(self._this, _variables(self._this))
