@@ -13,6 +13,7 @@ from benchmarks import (
     compare,
     explorer_clicks,
     explorer_refresh,
+    good_runs,
     gpu,
     graphs,
     growth,
@@ -55,8 +56,8 @@ BENCHMARKS = {
     "catalogue": catalogue,
     "threads": threads,
 }
-ELSEWHERE = {"gpu": gpu, "graphs": graphs, "programs": programs}
-"""Benchmarks that run only if they are named: they need another machine or environment."""
+ELSEWHERE = {"gpu": gpu, "graphs": graphs, "programs": programs, "good_runs": good_runs}
+"""Benchmarks that run only if they are named: they need another environment, or minutes."""
 
 
 def main(arguments: list[str]) -> None:

@@ -43,6 +43,8 @@ class Onset:
     """The steps between which it began, at the first of the modules."""
     severity: Severity | None = None
     """None for that of the rule."""
+    quantities: tuple[str, ...] = ()
+    """Recorded names of the series that show it; empty for those of the rule."""
 
 
 class Track:

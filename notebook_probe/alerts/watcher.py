@@ -174,14 +174,14 @@ class Watcher:
         text = f"{where(modules)}: {finding.sentence}"
         now = time.time_ns() // 1_000_000
         series = meant(rule.quantities, _in_order(self._source))
-        quantities = tuple(map(self._source.recorded_name, series))
+        of_rule = tuple(map(self._source.recorded_name, series))
         self._tell(
             Alert(
                 name,
                 finding.step,
                 text,
                 modules,
-                quantities,
+                finding.quantities or of_rule,
                 rule.view,
                 now,
                 finding.severity or rule.severity,

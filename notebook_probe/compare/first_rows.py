@@ -36,10 +36,17 @@ def wanted(steps: Doubles) -> int:
     return min(STEPS, max(FEWEST, math.ceil(STEPS / gap - SLIGHTLY)))
 
 
-def firsts(pairs: RowPairs, scale: DeviationScale, factor: float, rows: int | None) -> Found:
+def firsts(
+    pairs: RowPairs,
+    scale: DeviationScale,
+    factor: float,
+    rows: int | None,
+    least: Doubles | None = None,
+) -> Found:
     """Return where modules diverge, smoothed over so many rows; those without values excluded.
 
-    A module that is far apart at its last rows has a `Parting` even if these are too few.
+    A module that is far apart at its last rows has a `Parting` even if these are too few. ``least``
+    (module,) has further bounds, in units of the scale.
     """
     n_wanted = wanted(pairs.steps) if rows is None else rows
     seeds = scale.placed(pairs.others)
@@ -47,6 +54,8 @@ def firsts(pairs: RowPairs, scale: DeviationScale, factor: float, rows: int | No
     raw = apart(scale.placed(pairs.this), centre)
     far = smoothed(raw, n_wanted)
     bound = np.maximum(scale.bound(factor), _noise(seeds, centre, n_wanted))
+    if least is not None:
+        bound = np.maximum(bound, least[:, None])
     is_far = np.abs(far) > bound
     return {
         module: _first(module, pairs.steps, far[row], is_far[row], np.isinf(raw[row]), n_wanted)

@@ -18,6 +18,7 @@ from notebook_probe.run.flight.recorder import FlightRecorder
 from notebook_probe.run.gate import Gate
 from notebook_probe.run.health.probe_statuses import ProbeStatuses
 from notebook_probe.run.health.stale_probes import StaleProbes
+from notebook_probe.run.reference_watch import ReferenceWatch
 from notebook_probe.uninterrupted import whole
 
 __all__ = ["Alarm"]
@@ -52,6 +53,8 @@ class Alarm:
         Writes what it keeps at each.
     whole : WholeSteps
         Asked to measure the steps after each.
+    references : ReferenceWatch
+        Compares the rows with good runs.
     """
 
     def __init__(
@@ -67,6 +70,7 @@ class Alarm:
         breakpoints: Breakpoints,
         flight: FlightRecorder,
         whole: WholeSteps,
+        references: ReferenceWatch,
     ) -> None:
         self._writer, self._steps = writer, steps
         self._probes, self._statuses, self._gate = probes, statuses, gate
@@ -81,12 +85,14 @@ class Alarm:
             first_step=writer.first_step,
             earlier=[*read_alerts(writer.source.events), *read_remarks(writer.source.events)],
         )
+        self._references = references
         self._stale = StaleProbes()
         self._next_look = time.monotonic() + PROBES_S
 
     def bring(self) -> None:
         """Hand over the rows that wait, and look at them; called before each flush."""
         self._steps.record()
+        self._references.look_in_turn()
         self._take_found()
         self._watcher.look(wait=False)
         if time.monotonic() > self._next_look:
@@ -112,6 +118,10 @@ class Alarm:
             self._watcher.ask(rule, lambda: self._stale.look(probes, statuses, step, rule))
         cost_s = time.thread_time() - begun_s
         self._next_look = time.monotonic() + max(PROBES_S, cost_s / SHARE)
+
+    def look_at_references(self) -> None:
+        """Compare everything recorded so far with the references."""
+        self._references.look()
 
     def _take_found(self) -> None:
         """Report the findings of the training thread, which know more than the rows of a step."""

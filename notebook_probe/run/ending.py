@@ -171,6 +171,7 @@ def _take_off(parts: RunParts) -> None:
         parts.steps.keep(unfinished)
     parts.steps.close()
     # After all rows are there: rules see the last step, too.
+    parts.alarm.look_at_references()
     parts.alarm.look(whole=True)
     parts.flight.write_due()
 

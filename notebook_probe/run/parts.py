@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import warnings
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, Self
 
@@ -10,6 +11,7 @@ import torch
 from torch import nn
 
 from notebook_probe.alerts import Rules
+from notebook_probe.compare.axes import ComparedRun
 from notebook_probe.model.map import ModelMap
 from notebook_probe.probes.observer import Observer
 from notebook_probe.probes.reading.closed_steps import ClosedSteps
@@ -42,6 +44,7 @@ from notebook_probe.run.looks.looks import Looks
 from notebook_probe.run.loop.loop_log import LoopLog
 from notebook_probe.run.loop.passes import DataPasses
 from notebook_probe.run.mirror.mirror import Mirrors
+from notebook_probe.run.reference_watch import ReferenceWatch
 from notebook_probe.run.rows.row_keeper import RowKeeper
 from notebook_probe.run.settings.settings import Settings
 from notebook_probe.run.stages import ControlParts, MeasuringParts, RecordingParts
@@ -114,6 +117,8 @@ class RunParts:
         To earlier steps, where the loop has one.
     facts : Facts
         Facts of execution.
+    references : ReferenceWatch
+        Compares the run with good ones.
     """
 
     writer: RecordWriter
@@ -143,6 +148,7 @@ class RunParts:
     flight: FlightRecorder
     way_back: WayBack
     facts: Facts
+    references: ReferenceWatch
 
     @classmethod
     def of(
@@ -153,6 +159,7 @@ class RunParts:
         percent: float | None,
         rank: int | None = None,
         n_flight: int = 0,
+        references: Sequence[ComparedRun] = (),
     ) -> Self:
         """Make the parts of a run that records ``model``, at so much per cent of step time.
 
@@ -161,7 +168,7 @@ class RunParts:
         clock = StepClock(writer.first_step)
         recording = RecordingParts.of(writer, clock, percent, n_flight, acts_here=not rank)
         measuring = MeasuringParts.of(model, model_map, clock, recording)
-        control = ControlParts.of(model, recording, measuring)
+        control = ControlParts.of(model, recording, measuring, references)
         return cls(
             writer=writer,
             meter=recording.meter,
@@ -192,6 +199,7 @@ class RunParts:
             flight=recording.flight,
             way_back=control.way_back,
             facts=control.facts,
+            references=control.references,
         )
 
     @property
@@ -248,6 +256,7 @@ class RunParts:
         first, resumed = self.writer.first_step, self.writer.continued
         if resumed:
             self.writer.event(first, "resume", "the training goes on")
+        self.references.begin(first, self.writer)
         self.probes.add(first_probes)
         if self.flight.n_steps:
             self.probes.add(Attachment.resolved(flight_probes, self.probes.model_map))

@@ -11,6 +11,7 @@ from torch import nn
 from torch.optim import Optimizer
 
 from notebook_probe.alerts import Rule, Rules
+from notebook_probe.compare.axes import ComparedRun
 from notebook_probe.errors import near
 from notebook_probe.model.map import ModelMap
 from notebook_probe.model.selectors import Where
@@ -95,8 +96,9 @@ class Run(
         optimizer: Optimizer | None = None,
         rank: int | None = None,
         flight: int = 0,
+        references: Sequence[ComparedRun] = (),
     ) -> None:
-        parts = RunParts.of(model, model_map, writer, budget, rank, flight)
+        parts = RunParts.of(model, model_map, writer, budget, rank, flight, references)
         super().__init__(name, parts, Life(self, model, parts, fresh))
         self.controls = RunControls(name, parts, self._life, fresh)
         """Methods for the code of a panel, a loop or a collector; the other ones are for users."""
@@ -369,9 +371,13 @@ class Run(
     def _followed_rules(self) -> Sequence[Rule]:
         return [*self.rules.values()]
 
+    def _known_references(self) -> Sequence[ComparedRun]:
+        return self._parts.references.references
+
     def _bring_alerts(self) -> None:
         if not self.closed:
             self._parts.steps.drain()
+            self._parts.alarm.look_at_references()
             self._parts.alarm.look()
             self._parts.alarm.look_at_probes()
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import partial
 from typing import Self
@@ -9,6 +10,8 @@ from typing import Self
 from torch import nn
 
 from notebook_probe.alerts import Rules
+from notebook_probe.alerts.builtin.references import DIFFERS
+from notebook_probe.compare.axes import ComparedRun
 from notebook_probe.model.map import ModelMap
 from notebook_probe.probes.observer import Observer
 from notebook_probe.probes.reading.closed_steps import ClosedSteps
@@ -50,6 +53,7 @@ from notebook_probe.run.health.untrained import Untrained
 from notebook_probe.run.health.why_silent import WhySilent
 from notebook_probe.run.looks.looks import Looks
 from notebook_probe.run.mirror.mirror import Mirrors
+from notebook_probe.run.reference_watch import ReferenceWatch
 from notebook_probe.run.rows.row_keeper import RowKeeper
 from notebook_probe.run.settings.rule_edits import edit, note_edit
 from notebook_probe.run.settings.settings import Settings
@@ -131,9 +135,16 @@ class ControlParts:
     mirrors: Mirrors
     state: RunState
     way_back: WayBack
+    references: ReferenceWatch
 
     @classmethod
-    def of(cls, model: nn.Module, recording: RecordingParts, measuring: MeasuringParts) -> Self:
+    def of(
+        cls,
+        model: nn.Module,
+        recording: RecordingParts,
+        measuring: MeasuringParts,
+        references: Sequence[ComparedRun],
+    ) -> Self:
         writer, steps, breakpoints = recording.writer, recording.steps, recording.breakpoints
         observer, probes, flight = measuring.observer, measuring.probes, recording.flight
         whole = WholeSteps(observer.training, writer)
@@ -148,7 +159,11 @@ class ControlParts:
         never_cleared = NeverCleared(observer.updates.uncleared, rules)
         unswitched = UnswitchedMode(observer.unswitched, rules)
         trained = TrainedUnswitched(model, observer.unswitched, rules)
+        compared = ReferenceWatch(
+            writer.source, references, rules, lambda why: writer.event(gate.step, "error", why)
+        )
         found = {
+            DIFFERS: compared.take,
             "untrained_adapter": untrained.take,
             "uncleared_gradients": never_cleared.take,
             "evaluated_in_training_mode": unswitched.take,
@@ -158,7 +173,7 @@ class ControlParts:
         between.lookers += graphs.finish, facts.look
         alarm = Alarm(
             *(writer, steps, probes, measuring.statuses, found, facts.take, gate, rules),
-            *(breakpoints, flight, whole),
+            *(breakpoints, flight, whole, compared),
         )
         rules.show_states(alarm.states)
         look = partial(alarm.look, whole=True)
@@ -181,4 +196,4 @@ class ControlParts:
             **dict.fromkeys((Break, EditBreak, Unbreak), breakpoints.apply),
             **dict.fromkeys((GoBack, EvaluateAt), way_back.apply),
         }
-        return cls(gate, whole, graphs, rules, facts, alarm, mirrors, state, way_back)
+        return cls(gate, whole, graphs, rules, facts, alarm, mirrors, state, way_back, compared)

@@ -17,6 +17,7 @@ import torch
 from torch import nn
 from torch.optim import Optimizer
 
+from notebook_probe.compare.reference import References, opened_references
 from notebook_probe.errors import NotApplicableError
 from notebook_probe.model.channel_axes import resolve_channel_axes, set_channel_axes
 from notebook_probe.model.map import ModelMap
@@ -68,6 +69,7 @@ def watch(
     flight: int = 0,
     step: int | None = None,
     branch: bool = False,
+    reference: References | None = None,
 ) -> Run:
     """Watch a model from now on; the training loop need not change.
 
@@ -151,6 +153,10 @@ def watch(
     branch : bool
         Remove nothing: `Run.data` shows the new branch, and ``open_run(store, branch=1)`` the old
         one. The record must exist.
+    reference : path, pattern, run, or sequence of these, optional
+        One to four good runs, such as ``"runs/good-*.zarr"`` or a table of `notebook_probe.runs`.
+        The new run is compared with them while it trains, on the writer's thread, and the alert
+        ``differs_from_reference`` says where it first differs. See `Run.find_differences`.
 
     Returns
     -------
@@ -204,6 +210,7 @@ def watch(
     number = own_rank() if rank == "auto" else rank
     own = "" if number is None else rank_name(number)
     asked = _located(place, name, own)
+    references = () if reference is None else opened_references(reference, str(asked))
     close_earlier(model, asked, fresh=store is None)
     options: dict[str, Any] = {
         "name": name,
@@ -215,6 +222,7 @@ def watch(
         "budget": budget,
         "durability": durability,
         "flight": flight,
+        "reference": reference,
     }
     # Whoever is interrupted here has no run: what was begun for it is ended.
     with ExitStack() as undo:
@@ -252,6 +260,7 @@ def watch(
                 optimizer,
                 number,
                 flight,
+                references,
             )
             undo.callback(run.close)
             run.controls.options = options

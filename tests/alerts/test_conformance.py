@@ -334,6 +334,7 @@ def test_there_are_series_for_every_built_in_rule_that_is_about_series() -> None
     ours = "notebook_probe.alerts.builtin."
     built_in = {one.name for one in RULES.values() if one.condition.__module__.startswith(ours)}
     asked = {
+        "differs_from_reference",
         "evaluated_in_training_mode",
         "stale_probe",
         "trained_in_evaluation_mode",

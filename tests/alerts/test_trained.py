@@ -86,6 +86,7 @@ def test_there_is_a_training_for_every_rule() -> None:
     own = "notebook_probe.alerts.builtin."
     built_in = {name for name in RULES if RULES[name].condition.__module__.startswith(own)}
     asked_of_the_run = {
+        "differs_from_reference",
         "evaluated_in_training_mode",
         "stale_probe",
         "trained_in_evaluation_mode",

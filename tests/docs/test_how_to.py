@@ -22,6 +22,13 @@ assert run_g.series("", "loss_d").step.values.tolist() == list(range(60))
 assert (run_d.series("0", "calls")[1:-1] == 2).all()
 assert float(run_d.series("", "discarded_backwards")[1]) == 1.0
 """,
+    "good_runs": """
+[alert] = run.alerts.of("differs_from_reference")
+assert (alert.module, alert.quantities, alert.step) == ("body.2", ("weight_norm",), 0)
+assert (found.first.module, found.first.quantity) == ("body.2", "weight_norm")
+assert [one.module for one in later] == [one.module for one in found]
+assert (difference.module, difference.other.operation) == ("body.1", "aten.leaky_relu.default")
+""",
     "histogram_over_time": """
 assert (counts.sum("linear_bin") == model.head.weight.numel()).all()
 assert float(low[0, 0]) < float(high[0, 0]) and float(at_ten.sum()) == 24

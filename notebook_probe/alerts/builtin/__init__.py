@@ -9,6 +9,7 @@ from notebook_probe.alerts.builtin import (
     layers,
     numbers,
     probes,
+    references,
     training,
 )
 
@@ -21,5 +22,6 @@ __all__ = [
     "layers",
     "numbers",
     "probes",
+    "references",
     "training",
 ]

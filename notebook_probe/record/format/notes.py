@@ -17,6 +17,7 @@ __all__ = [
     "MODEL_GRAPH",
     "MOST_LINEAGE_BYTES",
     "OWN_KINDS",
+    "REFERENCE",
     "SAMPLES",
     "TRAINED",
     "TRUNCATE",
@@ -46,6 +47,9 @@ UNIT = "unit"
 
 EPOCH, SAMPLES = "epoch", "samples"
 """Kinds of events of the training data: a pass begins, a step takes another number of samples."""
+
+REFERENCE = "reference"
+"""Kind of the event that names the runs with which this one is compared while it trains."""
 
 MODEL_GRAPH = "model_graph"
 """Kind of the event that keeps the graph of the network."""

@@ -7,6 +7,7 @@ from collections.abc import Iterable
 from functools import partial
 from glob import glob
 from os import PathLike, fspath
+from pathlib import Path
 from uuid import uuid4
 
 import numpy as np
@@ -19,7 +20,7 @@ from notebook_probe.record.read.reader import OpenedRecord
 from notebook_probe.record.read.stacked import CHUNK_MODULES, CHUNK_VALUES, stack_records
 from notebook_probe.record.store.destination import import_extra
 
-__all__ = ["open_runs"]
+__all__ = ["matching", "open_runs"]
 
 
 def open_runs(runs: str | PathLike[str] | Iterable[str | PathLike[str]]) -> xr.Dataset:
@@ -27,7 +28,7 @@ def open_runs(runs: str | PathLike[str] | Iterable[str | PathLike[str]]) -> xr.D
     import_extra("dask.array", "analysis", "open_runs")
     records: dict[str, OpenedRecord] = {}
     problem = RecordFormatError(f"no record matches {runs!r}")
-    for place in _locations(runs):
+    for place in matching(runs):
         try:
             records |= {run: OpenedRecord(run) for run in _ranks(place)}
         except RecordFormatError as error:
@@ -47,11 +48,12 @@ def _data(place: str) -> xr.Dataset:
     return OpenedRecord(place).data
 
 
-def _locations(runs: str | PathLike[str] | Iterable[str | PathLike[str]]) -> list[str]:
+def matching(runs: str | PathLike[str] | Iterable[str | PathLike[str]]) -> list[str]:
+    """Return locations, each once; a pattern such as ``"runs/*.zarr"`` is all that it matches."""
     paths = [runs] if isinstance(runs, str | PathLike) else runs
     found: list[str] = []
     for one in (str(fspath(each)) for each in paths):
-        is_pattern = "*" in one or "?" in one
+        is_pattern = any(sign in one for sign in "*?[") and not Path(one).exists()
         found += sorted(glob(one)) if is_pattern else [one]  # noqa: PTH207  also absolute ones
     return list(dict.fromkeys(found))
 

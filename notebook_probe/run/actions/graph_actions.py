@@ -12,7 +12,9 @@ from typing import Any, TypeVar
 from notebook_probe.errors import NoGraphError
 from notebook_probe.examine.examining import examine
 from notebook_probe.examine.findings import Examination
-from notebook_probe.examine.subject import LossFunction, Subject
+from notebook_probe.examine.operations.comparing import ModelLike, first_difference, made
+from notebook_probe.examine.operations.first_difference import FirstDifference
+from notebook_probe.examine.subject import Arguments, LossFunction, Subject, copied
 from notebook_probe.graph.building import in_words
 from notebook_probe.graph.graph import Graph
 from notebook_probe.graph.onnx_file import check_onnx, to_onnx
@@ -169,6 +171,70 @@ class GraphActions(LiveActions):
             return Subject.of(live.graphs.model, optimizers, inputs, targets, loss)
 
         return examine(_between_steps(live, subject))
+
+    def first_difference(
+        self,
+        other: ModelLike | GraphActions,
+        inputs: Any,
+        targets: Any = None,
+        loss: LossFunction | None = None,
+        *,
+        other_loss: LossFunction | None = None,
+        tolerance: float = 1e-6,
+    ) -> FirstDifference:
+        """Return the first operation in which one step differs from that of another model.
+
+        One step of each, forward, loss and backward, is run in training mode on copies, with the
+        same batch and random numbers, and every operation is logged with a hash of its result. The
+        logs are aligned by module first, so that an operation that one has in addition does not
+        shift the rest. Weights of the same name and shape are made equal before, so that code is
+        compared; which of them differed is in the result. Nothing in the training changes; it waits
+        for the two steps. Autocast, compiled code and fused attention are off in them.
+
+        Parameters
+        ----------
+        other : nn.Module, Run or callable
+            Another model, a run of one, or a function without arguments that makes one.
+        inputs : Tensor, tuple or mapping
+            What the models are called with: a tuple is arguments, a mapping keywords.
+        targets : object, optional
+            Handed to ``loss``.
+        loss : callable, optional
+            As for `examine`.
+        other_loss : callable, optional
+            Loss of the other model; the same by default.
+        tolerance : float
+            Relative difference of results up to which they are equal, as of other kernels.
+
+        Returns
+        -------
+        FirstDifference
+            Operation, module and source line in both; shown as text. False if nothing differs.
+
+        Raises
+        ------
+        NotApplicableError
+            A model cannot be copied, or no loss is known.
+        TypeError
+            ``other`` is no model.
+        ClosedRunError
+
+        Examples
+        --------
+        >>> run.first_difference(Decoder(), tokens, targets, loss)  # doctest: +SKIP
+        The forward first differs at blocks.0.attn: other arguments
+          this:  aten.div.Tensor(~, 4.0) in blocks.0.attn at model.py:19: scores = scores / 4.0
+          other: aten.div.Tensor(~, 4.1) in blocks.0.attn at other.py:19: scores = scores / 4.1
+        """
+        live = self._live
+        model = other._live.graphs.model if isinstance(other, GraphActions) else other
+
+        def compared() -> FirstDifference:
+            this, that = copied(live.graphs.model), made(model)
+            given = Arguments.of(inputs)
+            return first_difference(this, that, given, targets, loss, other_loss, tolerance)
+
+        return _between_steps(live, compared)
 
 
 def _between_steps(live: RunParts, act: Callable[[], Made]) -> Made:

@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Protocol
 
 from notebook_probe.alerts import RULES, Alerts, Rule, find_alerts, read_alerts, read_remarks
+from notebook_probe.alerts.builtin.references import DIFFERS
 from notebook_probe.alerts.explaining import Explanation, explain
 from notebook_probe.errors import NotLookedError
 from notebook_probe.graph.graph import Graph
@@ -19,6 +20,7 @@ from notebook_probe.record.format.source import ALIASES, Source
 from notebook_probe.record.views.looks import Look, looks_of
 from notebook_probe.record.views.xarray_views import Snapshot
 from notebook_probe.record.write.writer import RecordWriter
+from notebook_probe.run.actions.comparing_actions import ComparingActions, places_of_references
 
 if TYPE_CHECKING:
     import numpy.typing as npt
@@ -43,7 +45,7 @@ class _Acting(Source, Protocol):
     def _writing(self) -> AbstractContextManager[RecordWriter]: ...
 
 
-class SourceActions:
+class SourceActions(ComparingActions):
     """Showing a run, looking at its alerts, and adding to its record.
 
     A subclass says in `_writing` who writes; a live run also says how it is controlled, which rules
@@ -278,7 +280,10 @@ class SourceActions:
         ...
         """
         self._bring_alerts()
-        return explain(self, self._followed_rules() or RULES.values())
+        rules = [*(self._followed_rules() or RULES.values())]
+        if not places_of_references(self):  # the rule has looked at nothing
+            rules = [one for one in rules if one.name != DIFFERS]
+        return explain(self, rules)
 
     def find_alerts(self: _Acting, *rules: Rule) -> Alerts:
         """Apply rules to everything recorded; store nothing.

@@ -1,0 +1,184 @@
+"""Search for differences from references, in all quantities that can be compared."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterator, Mapping, Sequence
+
+from notebook_probe.compare.axes import ComparedRun, look_again
+from notebook_probe.compare.members import Members, names_apart
+from notebook_probe.compare.reference.differences import (
+    ReferenceDifference,
+    ReferenceDifferences,
+)
+from notebook_probe.compare.reference.quantity import QuantitySearch
+from notebook_probe.compare.reference.stages import Stage, stage_of
+from notebook_probe.record.format.loss_names import loss_name
+from notebook_probe.record.format.source import Source, Variable
+
+__all__ = ["ReferenceSearch"]
+
+OF_THE_MACHINE = ("s", "1/s", "B")
+"""Units of what depends on the machine."""
+
+OF_SEEDS = (Stage.FORWARD, Stage.BACKWARD, Stage.UPDATE)
+"""Quantities that show how far seeds are apart at a module."""
+
+
+class ReferenceSearch:
+    """Comparison of a run with its references, as often as it is asked for; new rows are read once.
+
+    Parameters
+    ----------
+    this : Source
+        A run or an opened record; it may be growing.
+    references : sequence of Source
+        One to four runs of the same kind, such as healthy seeds.
+    quantities : collection of str, optional
+        By default the loss, and all that is measured of the model and does not depend on the
+        machine.
+    factor : float, optional
+        Smallest ratio that counts; by default as many references allow.
+
+    Raises
+    ------
+    ValueError
+        For a factor of 1 or less.
+    UnknownNameError
+        None of the references can be compared.
+
+    Examples
+    --------
+    >>> search = ReferenceSearch(run, opened_references("runs/good-*.zarr"))  # doctest: +SKIP
+    >>> search.found().title  # doctest: +SKIP
+    'No difference from 4 reference runs in 9 quantities up to step 812'
+    """
+
+    def __init__(
+        self,
+        this: ComparedRun,
+        references: Sequence[ComparedRun],
+        quantities: Collection[str] | None = None,
+        factor: float | None = None,
+    ) -> None:
+        if factor is not None and not factor > 1:
+            raise ValueError(f"factor={factor}; a number above 1 is expected")
+        self._this, self._factor = this, factor
+        self._wanted = None if quantities is None else {*map(this.recorded_name, quantities)}
+        self._references = Members(this, references, "step")
+        self._searches: dict[str, QuantitySearch] = {}
+        self._noise: dict[str, float] = {}
+
+    def look(self) -> None:
+        """Compare the rows that have come since the last look.
+
+        Raises
+        ------
+        ProbeError, OSError
+            None of the references can be read any more.
+        """
+        look_again([self._this, *self._references.runs])
+        variables = _variables(self._this)
+        for variable in self._chosen(variables):
+            if variable.name not in self._searches:
+                self._searches[variable.name] = QuantitySearch(
+                    self._this, self._references, variable, self._factor
+                )
+            self._searches[variable.name].begin()
+        searches = [*self._searches.items()]
+        while reading := [(name, one) for name, one in searches if one.read()]:
+            for name, one in reading:
+                if stage_of(variables[name]) in OF_SEEDS:
+                    self._add_noise(one.spreads)
+            for _, one in reading:
+                one.compare(self._noise)
+
+    def _add_noise(self, spreads: Mapping[str, float]) -> None:
+        for module, spread in spreads.items():
+            self._noise[module] = max(spread, self._noise.get(module, 0.0))
+
+    def found(self) -> ReferenceDifferences:
+        """Look again, and return all differences so far."""
+        self.look()
+        this, *references = names_apart([self._this, *self._references.runs])
+        searches = self._searches.values()
+        return ReferenceDifferences(
+            this,
+            tuple(references),
+            tuple(sorted(self._found(), key=self._order())),
+            tuple(sorted(name for name, one in self._searches.items() if _is_compared(one))),
+            (*self._skipped(), *self._references.left_out),
+            tuple(self._modules_that_differ()),
+            max((one.last_step for one in searches), default=-1),
+        )
+
+    def _found(self) -> Iterator[ReferenceDifference]:
+        for search in self._searches.values():
+            yield from () if search.is_signed else search.found.values()
+
+    def _chosen(self, variables: Mapping[str, Variable]) -> list[Variable]:
+        """Return quantities that this run and a reference have, and that may be compared."""
+        there = set[str]().union(*map(_variables, self._references.runs))
+        if self._wanted is not None:
+            names = self._wanted
+        else:
+            names = {name for name, one in variables.items() if _is_of_the_model(one)}
+            names.add(loss_name(variables))
+        return [one for name, one in variables.items() if name in names & there]
+
+    def _skipped(self) -> Iterator[str]:
+        searches = sorted(self._searches.items())
+        if signed := [name for name, one in searches if one.is_signed]:
+            yield f"negative or zero in places, so that a ratio tells nothing: {', '.join(signed)}"
+        empty = [name for name, one in searches if one.last_step < 0 and not one.is_signed]
+        if empty:
+            yield f"without rows in common: {', '.join(empty)}"
+        here = {name for name, one in _variables(self._this).items() if _is_of_the_model(one)}
+        if missing := sorted(here - self._searches.keys()) if self._wanted is None else []:
+            yield f"not in the references: {', '.join(missing)}"
+
+    def _order(self) -> _Order:
+        return _Order(self._this, _variables(self._this))
+
+    def _modules_that_differ(self) -> Iterator[str]:
+        """Yield modules that are of another class or size than in every reference."""
+        here = {row.name: (row.class_name, row.n_own_params) for row in self._this.modules}
+        tables = [
+            {row.name: (row.class_name, row.n_own_params) for row in run.modules}
+            for run in self._references.runs
+        ]
+        for name in dict.fromkeys([*here, *(name for table in tables for name in table)]):
+            there = [table.get(name) for table in tables]
+            if here.get(name) not in there:
+                before, now = _in_words(there[0]), _in_words(here.get(name))
+                yield f"{name} is {now}, in the references {before}"
+
+
+class _Order:
+    """Order of differences: by step, and within a step as a training computes them."""
+
+    def __init__(self, this: Source, variables: dict[str, Variable]) -> None:
+        self._places = {row.name: i for i, row in enumerate(this.modules)}
+        self._variables = variables
+
+    def __call__(self, one: ReferenceDifference) -> tuple[int, int, int, str]:
+        stage = stage_of(self._variables[one.quantity])
+        place = self._places.get(one.module, 0)
+        return one.step, stage, -place if stage is Stage.BACKWARD else place, one.quantity
+
+
+def _is_of_the_model(variable: Variable) -> bool:
+    return bool(variable.attrs.get("needs")) and variable.units not in OF_THE_MACHINE
+
+
+def _is_compared(search: QuantitySearch) -> bool:
+    return search.last_step >= 0 and not search.is_signed
+
+
+def _variables(run: Source) -> dict[str, Variable]:
+    return {one.name: one for stream in run.streams.values() for one in stream.variables}
+
+
+def _in_words(module: tuple[str, int] | None) -> str:
+    if module is None:
+        return "missing"
+    return f"{module[0]} with {module[1]:,} parameters" if module[1] else module[0]

@@ -1,0 +1,101 @@
+"""Comparing a run with good ones; without torch."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Collection, Sequence
+from typing import Protocol
+
+from notebook_probe.compare.axes import ComparedRun
+from notebook_probe.compare.reference import (
+    ReferenceDifferences,
+    References,
+    ReferenceSearch,
+    opened_references,
+)
+from notebook_probe.errors import NotApplicableError
+from notebook_probe.record.format.notes import REFERENCE
+from notebook_probe.record.format.source import Source
+
+__all__ = ["ComparingActions", "places_of_references"]
+
+
+def places_of_references(source: Source) -> list[str]:
+    """Return the locations of the references that a record names."""
+    details = [event.detail for event in source.events if event.kind == REFERENCE]
+    return json.loads(details[-1])["runs"] if details else []
+
+
+class _WithReferences(ComparedRun, Protocol):
+    def _known_references(self) -> Sequence[ComparedRun]: ...
+
+
+class ComparingActions:
+    """Methods of live and opened runs that compare them with others."""
+
+    def _known_references(self: ComparedRun) -> Sequence[ComparedRun]:
+        """Return the references that the run was begun with, as its record names them."""
+        places = places_of_references(self)
+        return opened_references(places, self.location) if places else ()
+
+    def find_differences(
+        self: _WithReferences,
+        reference: References | None = None,
+        *,
+        quantities: Collection[str] | None = None,
+        factor: float | None = None,
+    ) -> ReferenceDifferences:
+        """Compare the run with one to four good ones, and list where it differs, the first first.
+
+        Steps are compared with equal steps, or with the last measured one while that is valid.
+        With three or four references a module differs where it is beyond the interval in which one
+        more seed would lie with 99 %, and beyond twice their mean or half of it; with one or two,
+        which say nothing about the spread of seeds, where it is beyond three times each of them or
+        a third. It must be so for ten steps, in at least three rows.
+
+        Parameters
+        ----------
+        reference : path, pattern, run, or sequence of these, optional
+            Such as ``"runs/good-*.zarr"``, opened records, or a table of `notebook_probe.runs`. By
+            default those of `watch`.
+        quantities : collection of str, optional
+            By default the loss and all that is measured of the model.
+        factor : float, optional
+            Another smallest ratio that counts, above 1.
+
+        Returns
+        -------
+        ReferenceDifferences
+            A sequence of differences, shown as text or as a table, which also says what could not
+            be compared.
+
+        Raises
+        ------
+        NotApplicableError
+            There is no reference.
+        RecordFormatError
+            No record is there.
+        ValueError
+            For a ``factor`` of 1 or less.
+
+        Warns
+        -----
+        RecordWarning
+            A record cannot be read, or there are more than four.
+
+        Examples
+        --------
+        >>> run.find_differences("runs/good-*.zarr")  # doctest: +SKIP
+        Differs from 4 reference runs first at step 0: fc2, weight_norm ×4.9 (22.8 against 4.62)
+          fc2: output_norm ×3.8 (25.4 against 6.4) from step 0 on
+        """
+        if reference is not None:
+            references = opened_references(reference, self.location)
+        else:
+            references = tuple(self._known_references())
+        if not references:
+            raise NotApplicableError(
+                "find_differences(): no good run is known; name some, as "
+                "find_differences('runs/good-*.zarr'), or watch(..., reference=...)"
+            )
+        return ReferenceSearch(self, references, quantities, factor).found()
