@@ -220,6 +220,36 @@ def test_a_window_of_ones_own_goes_on_in_a_loop_of_ones_own(keeps: bool, tmp_pat
     run.close()
 
 
+@pytest.mark.parametrize("keeps", [True, False])
+def test_a_quantity_for_which_the_first_step_is_planned_early_does_not_begin_another(
+    keeps: bool, tmp_path: Path
+) -> None:
+    """Gradients of accumulations are read by hooks, which are set before the step begins."""
+
+    def watch(model: nn.Module, **options: Any) -> nbp.Run:
+        run = nbp.watch(model, store=tmp_path / "run.zarr", probes=None, budget=None, **options)
+        run.attach("", "distance_from_init")
+        run.attach("", "clip_coefficient")
+        return run
+
+    model = nn.Linear(4, 1)
+    first = model.weight.detach().clone()
+    run = watch(model)
+    trained(model, run, range(3))
+    state = run.state_dict()
+    run.close()
+    run = watch(model, step=3)
+    if keeps:
+        run.load_state_dict(state)
+    reached = float((model.weight.detach() - first).norm())
+    trained(model, run, range(3, 6))
+    series = run.series("", "distance_from_init").dropna("step")
+    assert series.step.values.tolist() == [*range(6 if keeps else 3)]
+    assert not keeps or float(series.sel(step=3)) == pytest.approx(reached)
+    assert run.series("", "clip_coefficient").step.values.tolist() == [*range(6)]
+    run.close()
+
+
 @pytest.mark.parametrize("kept", ["same", "another", "nothing"])
 def test_what_is_compared_with_the_first_output_for_the_probe_batch(
     kept: str, tmp_path: Path
