@@ -20,7 +20,7 @@ N, AT = 20, 12
 DATA = [(normal(i, 8, 8), torch.arange(8) % 3) for i in range(10)]
 
 OF_WEIGHTS = ["distance_from_init", "layer_rotation", "sign_flips", "grad_cosine"]
-OF_OUTPUTS = ["dead_fraction", "distribution_shift"]
+OF_OUTPUTS = ["dead_fraction", "distribution_shift", "saturation"]
 STEP = ["loss_ema", "loss_spike_score"]
 
 
