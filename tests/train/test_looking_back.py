@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import io
 import math
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
@@ -12,6 +13,7 @@ import torch
 from torch import nn
 
 import notebook_probe as nbp
+from notebook_probe.quantities import quantities
 from notebook_probe.quantities.define.window import window_quantity
 from notebook_probe.train import Checkpoints, Loop, Trainer
 from tests.models import normal
@@ -283,4 +285,63 @@ def test_what_is_compared_with_the_first_output_for_the_probe_batch(
         assert found[AT + 1] > 0.0
     else:
         assert all(map(math.isnan, found[AT:]))
+    run.close()
+
+
+class Everything(nn.Module):
+    """A model at which every quantity of the catalogue that looks back has a place."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.conv, self.norm, self.act = nn.Conv2d(1, 4, 3), nn.BatchNorm2d(4), nn.ReLU()
+        self.head = nn.Linear(64, 3)
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        features: torch.Tensor = self.act(self.norm(self.conv(x)))
+        logits: torch.Tensor = self.head(features.flatten(1))
+        return logits
+
+
+def images(step: int) -> tuple[torch.Tensor, torch.Tensor]:
+    return normal(step, 8, 1, 6, 6), torch.arange(8) % 3
+
+
+@pytest.mark.slow
+def test_every_window_of_the_catalogue_continues_from_a_state(tmp_path: Path) -> None:
+    """Due at every fourth step, from a state in the middle of two due ones."""
+    model = Everything()
+    optimizer = torch.optim.Adam(model.parameters())
+    names = [one for one in quantities if quantities[one].spans_steps]
+
+    def watch(**options: Any) -> nbp.Run:
+        run = nbp.watch(model, store=tmp_path / "run.zarr", probes=None, budget=None, **options)
+        run.probe_batch(*images(99), nn.functional.cross_entropy)
+        found = set()
+        for name in names:
+            for place in ("", "conv", "norm", "act", "head"):
+                with suppress(nbp.NotApplicableError):
+                    run.attach(place, name, "every(4)")
+                    found.add(name)
+        assert found == {*names}
+        return run
+
+    def train(run: nbp.Run, steps: range) -> None:
+        for step in steps:
+            optimizer.zero_grad()
+            for part in (0, 10):  # two micro-batches
+                inputs, targets = images(step + part)
+                run.batch(targets=targets, ids=torch.arange(8))
+                nn.functional.cross_entropy(model(inputs), targets).backward()
+            optimizer.step()
+
+    run = watch()
+    train(run, range(6))
+    file = io.BytesIO()
+    torch.save(run.state_dict(), file)
+    run.close()
+    run = watch(step=6)
+    file.seek(0)
+    run.load_state_dict(torch.load(file, weights_only=True))
+    train(run, range(6, 9))
+    assert not [event.text for event in run.events if event.kind in {"missed", "error"}]
     run.close()
