@@ -38,7 +38,7 @@ class ProbeActions(LiveActions):
         ----------
         where : str, class, callable, iterable, Handle or None
             As in `attach`; None is wherever it is attached, and modules that are added later. A
-            handle that `attach` returned stands for its probes.
+            handle that `attach` returned means its probes.
         quantity : str
             May be left out for a handle, whose quantities are all moved then.
         schedule : str, int, Schedule or callable
