@@ -62,12 +62,16 @@ class ProbeActions(LiveActions):
         >>> run.reschedule(None, "effective_rank", "every(50)")  # doctest: +SKIP
         >>> run.reschedule(handle, "every(50)")  # doctest: +SKIP
         """
-        if isinstance(where, Handle):
-            return _reschedule(where, quantity, schedule)
-        live = self._live
-        if schedule is None or not (isinstance(quantity, str) and quantity):
+        if isinstance(where, Handle) and schedule is None:
+            quantity, schedule = "", quantity or None
+        is_complete = isinstance(where, Handle) or bool(quantity)
+        if schedule is None or not (isinstance(quantity, str) and is_complete):
             raise QuantityError(INCOMPLETE)
-        moved = live.probes.reschedule(where, quantity, schedule)
+        live = self._live
+        if isinstance(where, Handle):
+            moved = live.probes.reschedule_probes(where.probes, quantity, schedule)
+        else:
+            moved = live.probes.reschedule(where, quantity, schedule)
         live.change_between_steps()
         return moved
 
@@ -139,12 +143,3 @@ class ProbeActions(LiveActions):
         >>> run.budget(2.0)  # doctest: +SKIP
         """
         self._parts.observer.training.limit(percent)
-
-
-def _reschedule(handle: Handle, quantity: str | ScheduleLike, schedule: ScheduleLike) -> int:
-    """Move the probes of a handle, whose schedule may be in the place of the quantity."""
-    if schedule is None:
-        quantity, schedule = "", quantity or None
-    if schedule is None or not isinstance(quantity, str):
-        raise QuantityError(INCOMPLETE)
-    return handle.reschedule(schedule, quantity)

@@ -146,6 +146,9 @@ def test_the_run_moves_the_probes_of_a_handle(watch: Watch) -> None:
     assert due() == {"weight_norm": "every(5)", "grad_norm": "every(3)"}
     assert run.reschedule(handle, schedule=7) == n_places
     assert due() == {"weight_norm": "every(7)", "grad_norm": "every(7)"}
+    other = watch(made(mlp), probes=None)
+    with pytest.raises(UnknownNameError, match="no probe of the handle is attached"):
+        other.reschedule(handle, "every(2)")
     run.detach(handle)
     with pytest.raises(UnknownNameError, match="no probe of the handle is attached"):
         run.reschedule(handle, "every(2)")
