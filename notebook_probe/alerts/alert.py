@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from notebook_probe.alerts.rule import FLOWS, RULES, SEVERITIES, Flow, Severity
+from notebook_probe.printable import printable
 from notebook_probe.record.format.source import ROOT, Event
 
 __all__ = ["ALERT", "REMARK", "Alert", "alert_of", "began_at", "where"]
@@ -103,7 +104,7 @@ class Alert:
         )
 
     def __str__(self) -> str:
-        return f"step {self.step}: {self.said}"
+        return printable(f"step {self.step}: {self.said}")
 
 
 def alert_of(event: Event) -> Alert:

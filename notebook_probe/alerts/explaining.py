@@ -13,6 +13,7 @@ from notebook_probe.alerts.dense_loss import meant
 from notebook_probe.alerts.following import has
 from notebook_probe.alerts.listing import Alerts, read_alerts, read_remarks
 from notebook_probe.alerts.rule import Rule
+from notebook_probe.printable import printable
 from notebook_probe.record.format.source import Source, StreamView
 from notebook_probe.record.views.branches.branches import IN_ORDER, read_name
 
@@ -83,7 +84,7 @@ class Explanation:
             yield '  try: nbp.watch(model, optimizer, probes=["default", "alerts"])'
 
     def __repr__(self) -> str:
-        return "\n".join([*self.lines()][:MOST_LINES])
+        return "\n".join(map(printable, [*self.lines()][:MOST_LINES]))
 
     def _repr_html_(self) -> str:
         return f"<pre>{html.escape(repr(self))}</pre>"

@@ -8,6 +8,7 @@ from typing import overload
 
 from notebook_probe.alerts.alert import ALERT, REMARK, Alert, alert_of
 from notebook_probe.alerts.causes import Cause, causes
+from notebook_probe.printable import printable
 from notebook_probe.record.format.source import Event
 from notebook_probe.tabular import html_table
 
@@ -73,7 +74,7 @@ class Alerts(Sequence[Alert]):
         return hash(self._alerts)
 
     def __repr__(self) -> str:
-        lines = (f"{'  ' * depth}{one}" for depth, one in self._lines())
+        lines = (printable(f"{'  ' * depth}{one}") for depth, one in self._lines())
         return "\n".join(lines) or "no alerts"
 
     def _repr_html_(self) -> str:

@@ -11,6 +11,7 @@ from typing import Any
 from unicodedata import east_asian_width
 
 from notebook_probe.lineage.order import told
+from notebook_probe.printable import printable
 
 __all__ = ["cell", "fitting", "json_text", "plain", "print_card", "print_json", "width"]
 
@@ -37,8 +38,7 @@ def plain(text: str) -> str:
     >>> plain("a\nb"), plain("\x1b[31mred") == "�[31mred"
     ('a b', True)
     """
-    line = " ".join(text[:LONGEST].split())
-    return "".join(one if one.isprintable() else "\N{REPLACEMENT CHARACTER}" for one in line)
+    return printable(" ".join(text[:LONGEST].split()))
 
 
 def cell(value: object) -> str:

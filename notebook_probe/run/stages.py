@@ -86,8 +86,10 @@ class RecordingParts:
     ) -> Self:
         meter, budget, rows = Meter(), Budget(writer, percent), RowKeeper(writer)
         costs = CostAccount(meter, budget)
-        breakpoints = Breakpoints(writer, lambda: clock.upcoming, acts_here=acts_here)
-        flight = FlightRecorder(rows, writer, n_flight, lambda: rows.in_memory)
+        breakpoints = Breakpoints(
+            writer, lambda: clock.upcoming, rows.own_names, acts_here=acts_here
+        )
+        flight = FlightRecorder(rows, writer, n_flight, lambda: rows.in_memory, rows.own_names)
         steps = ClosedSteps(FollowingRows(flight, breakpoints), costs)
         flight.bring = steps.drain
         return cls(writer, meter, budget, costs, rows, breakpoints, flight, steps)

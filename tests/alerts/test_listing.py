@@ -113,3 +113,12 @@ EVENTS = [
 def test_alerts_of_steps_that_were_taken_back_do_not_count(branch: int | None, texts: str) -> None:
     line = events_of_line(EVENTS, branch)
     assert " ".join(alert.text for alert in read_alerts(line)) == texts
+
+
+@pytest.mark.parametrize("name", ["\x1b[31mred", "a\u202eb", "a\0b", "a\nb"])
+def test_names_of_a_record_cannot_steer_the_terminal(name: str) -> None:
+    found = Alert("dead_units", 150, f"{name}: 60 % dead", (name,))
+    text = repr(Alerts([found, Alert("lr_high", 100, "large steps", ("(root)",))]))
+    assert len(text.splitlines()) == 2
+    assert text.replace("\n", "").isprintable()
+    assert str(found).isprintable()

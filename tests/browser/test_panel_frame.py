@@ -189,6 +189,20 @@ def test_keys_act_in_the_panel_and_do_not_leak_to_the_notebook(shown: PanelPage)
     assert len(shown.sent("control")) == 1
 
 
+@pytest.mark.parametrize("n", [0, 1])
+def test_without_other_problems_none_are_counted(shown: PanelPage, n: int) -> None:
+    problem = {
+        "module": "head",
+        "quantity": "grad_norm",
+        "text": "it",
+        "count": 1,
+        "disabled": False,
+    }
+    shown.say(status_message(problems=[problem] * n))
+    expect(shown.page.locator(".nbp-problem")).to_have_count(n)
+    assert " more" not in shown.page.locator(".nbp-problems").evaluate("(one) => one.textContent")
+
+
 def test_a_problem_stands_in_the_foot_and_can_be_shown(shown: PanelPage) -> None:
     problems = [
         {"module": "head.fc2", "quantity": "grad_norm", "text": text, "count": n, "disabled": n > 3}

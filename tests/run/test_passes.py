@@ -184,6 +184,25 @@ def test_after_each_pass_as_many_samples_are_noted_as_were_drawn(
     np.testing.assert_allclose(np.interp(ends, edges, counted) if rates else [0], drawn)
 
 
+def test_the_samples_of_a_step_are_noted_where_they_change_and_only_there() -> None:
+    """At the first step of the pass: whoever looks in the middle of it sees them."""
+    notes = Notebook()
+    passes = DataPasses(notes, lambda: notes.step)
+    seen = []
+    for size in (4, 4, 4, 2, 2, 4):
+        one = passes.begin(loader(8, size))
+        for k in range(8 // size):
+            one.draw()
+            notes.step += 1
+            if k:
+                seen.append(notes.of("samples")[max(notes.of("samples"))] == size)
+        one.exhaust()
+        one.close()
+    assert all(seen)
+    told = [(step, detail["per_step"]) for step, kind, detail in notes.noted if kind == "samples"]
+    assert told == [(0, 4), (6, 2), (14, 4)]
+
+
 class Stream(IterableDataset[int]):
     def __iter__(self) -> Iterator[int]:
         return iter(range(5))

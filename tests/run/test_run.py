@@ -46,3 +46,9 @@ def test_a_name_that_a_run_has_not_is_answered_by_the_right_one(
     with pytest.raises(AttributeError, match=answer):
         getattr(run, name)
     assert not hasattr(run, name)
+
+
+def test_a_run_is_not_opened_but_read_as_it_is(run: nbp.Run) -> None:
+    with pytest.raises(TypeError, match=r"open_run\(Run\): this is a run, .*run\.location"):
+        nbp.open_run(run)  # type: ignore[arg-type]
+    assert nbp.open_run(run.location).location == run.location

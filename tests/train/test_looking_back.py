@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import io
 import math
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
@@ -12,6 +13,7 @@ import torch
 from torch import nn
 
 import notebook_probe as nbp
+from notebook_probe.quantities import quantities
 from notebook_probe.quantities.define.window import window_quantity
 from notebook_probe.train import Checkpoints, Loop, Trainer
 from tests.models import normal
@@ -20,7 +22,7 @@ N, AT = 20, 12
 DATA = [(normal(i, 8, 8), torch.arange(8) % 3) for i in range(10)]
 
 OF_WEIGHTS = ["distance_from_init", "layer_rotation", "sign_flips", "grad_cosine"]
-OF_OUTPUTS = ["dead_fraction", "distribution_shift"]
+OF_OUTPUTS = ["dead_fraction", "distribution_shift", "saturation"]
 STEP = ["loss_ema", "loss_spike_score"]
 
 
@@ -220,6 +222,36 @@ def test_a_window_of_ones_own_goes_on_in_a_loop_of_ones_own(keeps: bool, tmp_pat
     run.close()
 
 
+@pytest.mark.parametrize("keeps", [True, False])
+def test_a_quantity_for_which_the_first_step_is_planned_early_does_not_begin_another(
+    keeps: bool, tmp_path: Path
+) -> None:
+    """Gradients of accumulations are read by hooks, which are set before the step begins."""
+
+    def watch(model: nn.Module, **options: Any) -> nbp.Run:
+        run = nbp.watch(model, store=tmp_path / "run.zarr", probes=None, budget=None, **options)
+        run.attach("", "distance_from_init")
+        run.attach("", "clip_coefficient")
+        return run
+
+    model = nn.Linear(4, 1)
+    first = model.weight.detach().clone()
+    run = watch(model)
+    trained(model, run, range(3))
+    state = run.state_dict()
+    run.close()
+    run = watch(model, step=3)
+    if keeps:
+        run.load_state_dict(state)
+    reached = float((model.weight.detach() - first).norm())
+    trained(model, run, range(3, 6))
+    series = run.series("", "distance_from_init").dropna("step")
+    assert series.step.values.tolist() == [*range(6 if keeps else 3)]
+    assert not keeps or float(series.sel(step=3)) == pytest.approx(reached)
+    assert run.series("", "clip_coefficient").step.values.tolist() == [*range(6)]
+    run.close()
+
+
 @pytest.mark.parametrize("kept", ["same", "another", "nothing"])
 def test_what_is_compared_with_the_first_output_for_the_probe_batch(
     kept: str, tmp_path: Path
@@ -253,4 +285,63 @@ def test_what_is_compared_with_the_first_output_for_the_probe_batch(
         assert found[AT + 1] > 0.0
     else:
         assert all(map(math.isnan, found[AT:]))
+    run.close()
+
+
+class Everything(nn.Module):
+    """A model at which every quantity of the catalogue that looks back has a place."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.conv, self.norm, self.act = nn.Conv2d(1, 4, 3), nn.BatchNorm2d(4), nn.ReLU()
+        self.head = nn.Linear(64, 3)
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        features: torch.Tensor = self.act(self.norm(self.conv(x)))
+        logits: torch.Tensor = self.head(features.flatten(1))
+        return logits
+
+
+def images(step: int) -> tuple[torch.Tensor, torch.Tensor]:
+    return normal(step, 8, 1, 6, 6), torch.arange(8) % 3
+
+
+@pytest.mark.slow
+def test_every_window_of_the_catalogue_continues_from_a_state(tmp_path: Path) -> None:
+    """Due at every fourth step, from a state in the middle of two due ones."""
+    model = Everything()
+    optimizer = torch.optim.Adam(model.parameters())
+    names = [one for one in quantities if quantities[one].spans_steps]
+
+    def watch(**options: Any) -> nbp.Run:
+        run = nbp.watch(model, store=tmp_path / "run.zarr", probes=None, budget=None, **options)
+        run.probe_batch(*images(99), nn.functional.cross_entropy)
+        found = set()
+        for name in names:
+            for place in ("", "conv", "norm", "act", "head"):
+                with suppress(nbp.NotApplicableError):
+                    run.attach(place, name, "every(4)")
+                    found.add(name)
+        assert found == {*names}
+        return run
+
+    def train(run: nbp.Run, steps: range) -> None:
+        for step in steps:
+            optimizer.zero_grad()
+            for part in (0, 10):  # two micro-batches
+                inputs, targets = images(step + part)
+                run.batch(targets=targets, ids=torch.arange(8))
+                nn.functional.cross_entropy(model(inputs), targets).backward()
+            optimizer.step()
+
+    run = watch()
+    train(run, range(6))
+    file = io.BytesIO()
+    torch.save(run.state_dict(), file)
+    run.close()
+    run = watch(step=6)
+    file.seek(0)
+    run.load_state_dict(torch.load(file, weights_only=True))
+    train(run, range(6, 9))
+    assert not [event.text for event in run.events if event.kind in {"missed", "error"}]
     run.close()

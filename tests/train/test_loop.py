@@ -101,6 +101,14 @@ def test_empty_epochs_end_without_metrics() -> None:
     assert trace == ["start 0..0", "end 0", "close"]
 
 
+def test_a_negative_number_of_epochs_is_reported() -> None:
+    loop = a_loop()
+    with pytest.warns(match=r"run_epochs\(data, -1\): nothing is trained; a number from 0 is"):
+        assert loop.run_epochs(batches(2), -1) is None
+    assert loop.run_epochs(batches(2), 0) is None, "nothing was meant to be trained"
+    assert loop.loop_step == 0
+
+
 class Unknown:
     """Data of epochs of unequal length that nobody knows beforehand."""
 

@@ -137,14 +137,18 @@ class DueProbes:
         self._readings, self._wall_s = {}, 0.0
         self.at_rest = None
 
+    def take_windows(self) -> None:
+        """Measure with the windows that the probes have now, which may have been replaced."""
+        self._built = {}
+        self.begin_anew()
+
     def forget_replays(self) -> None:
         """Compare with nothing that was read of an earlier batch."""
         for probe in self.probes:
             if "replay" in probe.moments:
                 probe.windows.clear()
                 probe.begins_late = False
-        self._built = {}  # they have the windows
-        self.begin_anew()
+        self.take_windows()
 
     def open(self, step: int, prepare: Callable[[Readings], None]) -> DueFrame:
         """Open a frame for ``step``, once it is decided and prepared what is due."""

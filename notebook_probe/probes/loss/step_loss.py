@@ -88,7 +88,7 @@ class StepLoss:
     ) -> None:
         self._witnesses, self._ignores = Witnesses(model, self), ignores
         self._spend = spend
-        self.listens = self._is_named = False
+        self.listens = False
         self.n_logged = self._n_seen = 0
         self._running: dict[int, LossPass] = {}
         self._ended: list[LossPass] = []
@@ -101,14 +101,9 @@ class StepLoss:
 
     def look(self, is_wanted: bool) -> None:
         """Look for losses from now on, or look no more."""
-        self.listens = is_wanted and not self._is_named
+        self.listens = is_wanted
         if not self.listens:
             self._end()
-
-    def give_way(self) -> None:
-        """Look no more, as the loop logs a number under the name of this one."""
-        self._is_named, self.listens = True, False
-        self._end()
 
     @property
     def is_logged(self) -> bool:

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections import deque
 from collections.abc import Mapping
+from dataclasses import fields, is_dataclass
 from typing import Any, TypeAlias
 
 import numpy as np
@@ -64,9 +65,13 @@ def take_state(window: object, state: Mapping[str, Any], device: torch.device = 
     UnkeepableError
         It is of a window of another kind.
     """
-    known = vars(window)
+    known = _attributes(window) or {}
     for name, value in state.items():
-        setattr(window, name, _taken(value, known.get(name), device))
+        taken = _taken(value, known.get(name), device)
+        try:
+            setattr(window, name, taken)
+        except AttributeError as error:  # of an object that is not to be changed
+            raise UnkeepableError(f"{type(window).__qualname__}.{name}") from error
 
 
 def are_alike(one: Window, other: Window) -> bool:
@@ -101,9 +106,19 @@ def _kept(value: Any) -> Any:
         return [type(value).__name__, [_kept(one) for one in value]]
     if type(value) is dict:
         return ["dict", [[_kept(key), _kept(one)] for key, one in value.items()]]
-    if hasattr(value, "__dict__") and not callable(value):
-        return ["object", {name: _kept(one) for name, one in vars(value).items()}]
+    attributes = None if callable(value) else _attributes(value)
+    if attributes is not None:
+        return ["object", {name: _kept(one) for name, one in attributes.items()}]
     raise UnkeepableError(f"{type(value).__qualname__}")
+
+
+def _attributes(value: object) -> dict[str, Any] | None:
+    """Return the attributes of an object, also of a dataclass with slots; None if it has none."""
+    if hasattr(value, "__dict__"):
+        return vars(value)
+    if is_dataclass(value):
+        return {one.name: getattr(value, one.name) for one in fields(value)}
+    return None
 
 
 def _taken(kept: Any, like: Any, device: torch.device) -> Any:
@@ -120,7 +135,7 @@ def _taken(kept: Any, like: Any, device: torch.device) -> Any:
     if kind == "dict":
         return {_taken(key, None, device): _taken(one, None, device) for key, one in inner}
     if kind == "object":
-        if not hasattr(like, "__dict__"):
+        if _attributes(like) is None:
             raise UnkeepableError("an object that a new window has not")
         take_state(like, inner, device)
         return like

@@ -81,6 +81,7 @@ class Budget:
         self._accounts: Accounts | None = None
         self._spending = Spending()
         self._last: StepCosts | None = None
+        self._looked_at = 0
         self.begin_anew()
 
     def account(self, accounts: Accounts) -> None:
@@ -135,7 +136,8 @@ class Budget:
         done = in_words(self.factors)
         if not done:
             return ""
-        spent = f", {self._last.in_words}" if self._last is not None else ""
+        costs = self._last
+        spent = f"; as of step {self._looked_at}, {costs.in_words}" if costs is not None else ""
         bought = f"; {self.n_bought} steps measured whole after events" if self.n_bought else ""
         return f"{done}; the aim is below {self._limit:g} %{spent}{bought}"
 
@@ -182,6 +184,7 @@ class Budget:
             return
         expected, spent = self._accounts.expected(), self._accounts.spent()
         costs = self._last = self._spending.costs(expected, spent)
+        self._looked_at = step
         wanted = self._wanted(costs, expected)
         has_settled = wanted == self.factors and self._look >= SETTLED_STEPS
         most = LONGEST_LOOK if has_settled else SETTLED_STEPS

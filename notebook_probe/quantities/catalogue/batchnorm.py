@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections import deque
 from collections.abc import Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 import torch
@@ -34,8 +34,8 @@ MOST_STEPS = 10_000
 class Running:
     """The running statistics of a module as its last call left them; float64 (channel,)."""
 
-    mean: Tensor
-    deviation: Tensor
+    mean: Tensor = field(default_factory=lambda: torch.zeros(0))
+    deviation: Tensor = field(default_factory=lambda: torch.zeros(0))
 
     def merge(self, other: Running) -> Running:
         """Return the statistics after the later call."""
@@ -96,6 +96,7 @@ class BnMeanTid:
 
     def reset(self) -> None:
         self._means: deque[Tensor] = deque(maxlen=MOST_STEPS)
+        self._last = Running()  # a checkpoint is read into it
 
     def update(self, input_channels: Channels, output_running: Running) -> None:
         self._last = output_running
@@ -124,6 +125,7 @@ class BnVarTid:
 
     def reset(self) -> None:
         self._deviations: deque[Tensor] = deque(maxlen=MOST_STEPS)
+        self._last = Running()  # as above
 
     def update(self, input_channels: Channels, output_running: Running) -> None:
         self._last = output_running

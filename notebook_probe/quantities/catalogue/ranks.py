@@ -165,16 +165,16 @@ class Saturation:
     """
 
     def reset(self) -> None:
-        self._seen: Spectrum | None = None
+        # Of no rows rather than None: so a checkpoint can be read into it.
+        self._seen = Spectrum.of_nothing(0)
 
     def update(self, output_spectrum: Spectrum) -> None:
-        seen = self._seen
-        is_same = seen is not None and seen.mean.shape == output_spectrum.mean.shape
+        is_same = self._seen.mean.shape == output_spectrum.mean.shape
         # Calls of another width cannot be pooled: the window starts again.
-        self._seen = seen.merge(output_spectrum) if seen and is_same else output_spectrum
+        self._seen = self._seen.merge(output_spectrum) if is_same else output_spectrum
 
     def compute(self) -> Tensor | None:
-        if self._seen is None:
+        if not self._seen.n_rows:
             return None
         eigenvalues = self._seen.eigenvalues
         total = eigenvalues.sum()

@@ -10,13 +10,14 @@ from notebook_probe.model.selectors import Where
 from notebook_probe.run.actions.base import LiveActions
 from notebook_probe.run.attach.presets import presets
 from notebook_probe.run.attach.requests import AttachPreset, Ticket
+from notebook_probe.run.handle import Handle
 from notebook_probe.schedules import ScheduleLike
 
 __all__ = ["ProbeActions"]
 
 INCOMPLETE = (
-    "reschedule(where, quantity, schedule): a quantity and a schedule are expected; what attach "
-    "returned is moved by handle.reschedule(schedule)"
+    "reschedule(where, quantity, schedule): a quantity and a schedule are expected; for what "
+    "attach returned a schedule is enough, reschedule(handle, schedule)"
 )
 
 
@@ -25,8 +26,8 @@ class ProbeActions(LiveActions):
 
     def reschedule(
         self,
-        where: Where | None,
-        quantity: str = "",
+        where: Where | Handle | None,
+        quantity: str | ScheduleLike = "",
         schedule: ScheduleLike = None,
     ) -> int:
         """Measure what is attached on another schedule, from the next step boundary on.
@@ -35,10 +36,11 @@ class ProbeActions(LiveActions):
 
         Parameters
         ----------
-        where : str, class, callable, iterable or None
-            As in `attach`; None is wherever it is attached, and modules that are added later. What
-            `attach` returned is moved by `Handle.reschedule`.
+        where : str, class, callable, iterable, Handle or None
+            As in `attach`; None is wherever it is attached, and modules that are added later. A
+            handle that `attach` returned means its probes.
         quantity : str
+            May be left out for a handle, whose quantities are all moved then.
         schedule : str, int, Schedule or callable
 
         Returns
@@ -58,11 +60,18 @@ class ProbeActions(LiveActions):
         Examples
         --------
         >>> run.reschedule(None, "effective_rank", "every(50)")  # doctest: +SKIP
+        >>> run.reschedule(handle, "every(50)")  # doctest: +SKIP
         """
-        live = self._live
-        if schedule is None or not (isinstance(quantity, str) and quantity):
+        if isinstance(where, Handle) and schedule is None:
+            quantity, schedule = "", quantity or None
+        is_complete = isinstance(where, Handle) or bool(quantity)
+        if schedule is None or not (isinstance(quantity, str) and is_complete):
             raise QuantityError(INCOMPLETE)
-        moved = live.probes.reschedule(where, quantity, schedule)
+        live = self._live
+        if isinstance(where, Handle):
+            moved = live.probes.reschedule_probes(where.probes, quantity, schedule)
+        else:
+            moved = live.probes.reschedule(where, quantity, schedule)
         live.change_between_steps()
         return moved
 

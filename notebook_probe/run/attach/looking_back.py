@@ -147,7 +147,7 @@ class LookingBack:
             if before is not None and _was_recorded(probe, before) and _is_cut(probe, step):
                 lost.append(probe)
         for track in (self._observer.training, self._observer.evaluation):
-            track.begin_anew()
+            track.take_windows()
         if lost:
             self._record.event(step, "missed", f"{sentence(lost)}: {WHY}")
 
@@ -207,6 +207,7 @@ def _was_recorded(probe: Probe, before: Source) -> bool:
 def _is_cut(probe: Probe, step: int) -> bool:
     """Make a probe skip values of too few steps; return False if there are none."""
     kind = probe.quantity.function
+    probe.windows = {}  # some are made with the plan of the first step, before it begins
     if callable(getattr(kind, "begin_late", None)):
         probe.begins_late = True
         return True

@@ -101,13 +101,20 @@ def _chosen(model_map: ModelMap, where: Where, quantity: Any) -> Quantity:
     try:
         return as_quantity(quantity)
     except UnknownNameError:
-        is_module = isinstance(quantity, str) and model_map.first_path(quantity) is not None
-        if is_module and isinstance(where, str) and where in quantities:
+        if isinstance(where, str) and where in quantities and _is_selection(model_map, quantity):
             raise UnknownNameError(
                 f"attach({where!r}, {quantity!r}): {where!r} is a quantity and {quantity!r} a "
                 f"module; the module comes first: attach({quantity!r}, {where!r})"
             ) from None
         raise
+
+
+def _is_selection(model_map: ModelMap, given: Any) -> bool:
+    """Return whether a string selects modules: a path, a glob or a class name."""
+    try:
+        return isinstance(given, str) and bool(select(model_map, given))
+    except UnknownNameError:
+        return False
 
 
 def _check_kind(quantity: Quantity, phase: str, per_call: bool) -> None:

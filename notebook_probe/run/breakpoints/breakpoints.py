@@ -15,6 +15,7 @@ from notebook_probe.alerts.causes import may_come_of
 from notebook_probe.errors import BreakpointError, UnknownNameError
 from notebook_probe.probes.step.measured import MeasuredStep
 from notebook_probe.probes.step.sink import EventSink
+from notebook_probe.record.views.own_names import OwnNames
 from notebook_probe.run.breakpoints.breakpoint import Breakpoint
 from notebook_probe.run.breakpoints.conditions import (
     SEVERE,
@@ -70,6 +71,8 @@ class Breakpoints:
     events : EventSink
     upcoming : callable
         The step whose update is the next to happen.
+    own_names : callable
+        Gives the names under which logged series are read whose stored name another series has.
     acts_here : bool
         In a run of several processes the first one pauses; the others wait for it anyway.
 
@@ -80,14 +83,19 @@ class Breakpoints:
     """
 
     def __init__(
-        self, events: EventSink, upcoming: Callable[[], int], *, acts_here: bool = True
+        self,
+        events: EventSink,
+        upcoming: Callable[[], int],
+        own_names: Callable[[], OwnNames],
+        *,
+        acts_here: bool = True,
     ) -> None:
         self._events, self._upcoming, self._acts_here = events, upcoming, acts_here
         self.wake: Callable[[], None] = lambda: None
         # Reentrant: `passing` calls `taken`.
         self._lock = threading.RLock()
         self._armed: tuple[_Armed, ...] = ()
-        self._numbers = StepNumbers()
+        self._numbers = StepNumbers(own_names)
         self._hits: list[Hit] = []
         self._held = _Pause()
         self._last_id = 0

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from functools import cache
 from weakref import WeakKeyDictionary
@@ -13,6 +13,7 @@ from notebook_probe.probes.step.measured import POOLED, Columns, MeasuredStep, S
 from notebook_probe.quantities import quantities
 from notebook_probe.record.format.loss_names import BACKWARD_LOSS
 from notebook_probe.record.format.source import ROOT
+from notebook_probe.record.views.own_names import OwnNames
 
 __all__ = ["Number", "StepNumbers"]
 
@@ -41,16 +42,24 @@ class _Index:
 
 
 class StepNumbers:
-    """Numbers in measured steps; their positions are computed once per set of due probes."""
+    """Numbers in measured steps; their positions are computed once per set of due probes.
 
-    def __init__(self) -> None:
+    Parameters
+    ----------
+    own_names : callable
+        Gives the names under which logged series are read whose stored name another series has.
+    """
+
+    def __init__(self, own_names: Callable[[], OwnNames]) -> None:
+        self._own_names = own_names
         # Columns live as long as their set of due probes; an index must not outlive it.
         self._indices: WeakKeyDictionary[Columns, _Index] = WeakKeyDictionary()
 
     def of(self, step: MeasuredStep, module: str, name: str) -> float | None:
-        """Return the number of this name, of the step as a whole; None if the step has none."""
-        if module == ROOT and name in step.logged:
-            return float(step.logged[name])
+        """Return the number of the series with this name; None if the step has none."""
+        logged = self._logged(step).get(name) if module == ROOT else None
+        if logged is not None:
+            return float(logged)
         if module == ROOT and name == BACKWARD_LOSS:
             return step.loss
         for values in step.streams:
@@ -64,7 +73,7 @@ class StepNumbers:
 
     def not_finite(self, step: MeasuredStep) -> Iterator[Number]:
         """Yield logged scalars, losses, outputs and gradients that are NaN or infinite."""
-        for name, value in step.logged.items():
+        for name, value in self._logged(step).items():
             if not math.isfinite(value):
                 yield Number(ROOT, name, float(value))
         if step.loss is not None and not math.isfinite(step.loss):
@@ -75,6 +84,15 @@ class StepNumbers:
                 variable, place = values.columns.cells[column]
                 if number is not None and not _is_fine(variable, number):
                     yield Number(standard_place(place), variable, number)
+
+    def _logged(self, step: MeasuredStep) -> Mapping[str, float]:
+        """Return what the loop has logged of a step, by the names under which it is read."""
+        if not step.logged:
+            return step.logged
+        own = self._own_names()
+        if not own:
+            return step.logged
+        return {own.get((step.of_state, name), name): one for name, one in step.logged.items()}
 
     def _index(self, columns: Columns) -> _Index:
         known = self._indices.get(columns)

@@ -10,6 +10,7 @@ from notebook_probe.probes.reading.closed_losses import LossRows
 from notebook_probe.probes.reading.closed_steps import Recorder
 from notebook_probe.probes.step.measured import MeasuredStep
 from notebook_probe.record.format.source import Variable
+from notebook_probe.record.views.own_names import OwnNames
 from notebook_probe.record.write.writer import RecordWriter
 from notebook_probe.run.breakpoints.step_numbers import StepNumbers
 from notebook_probe.run.flight.ring import FlightTable, Ring
@@ -37,6 +38,8 @@ class FlightRecorder:
         0 keeps nothing.
     variables : callable
         Declared variables of the stream in memory, by name.
+    own_names : callable
+        Gives the names of logged series whose stored name another series has.
 
     Attributes
     ----------
@@ -50,12 +53,13 @@ class FlightRecorder:
         writer: RecordWriter,
         n_steps: int,
         variables: Callable[[], Mapping[str, Variable]],
+        own_names: Callable[[], OwnNames],
     ) -> None:
         self._recorder, self._writer, self.n_steps = recorder, writer, n_steps
         self._variables = variables
         self.bring: Callable[[], None] = lambda: None
         self._ring = Ring(max(1, n_steps))
-        self._numbers = StepNumbers()
+        self._numbers = StepNumbers(own_names)
         self._was_bad = False
         self._due = ""
         self._until, self._cause = -1, ""

@@ -30,6 +30,9 @@ __all__ = ["LoopLog"]
 FEW = 4
 """More names are not written out."""
 
+GIVEN_LOSSES = tuple(name for name in LOSS_NAMES if name != BACKWARD_LOSS)
+"""Names under which a loop logs the loss of a step; the other one is measured."""
+
 Scalars = Mapping[str, Number]
 NONE: Set[Any] = frozenset()
 Key = TypeVar("Key", str, tuple[str, str])
@@ -56,7 +59,7 @@ class LoopLog:
         self._warned: set[str] = set()
         self._owners = SeriesOwners(self)
         self._loss_names: set[str] = set()
-        """Those of `LOSS_NAMES` that were logged of steps so far."""
+        """Those of `GIVEN_LOSSES` that were logged of steps so far."""
         self._loss_step = -1
 
     def log(
@@ -80,6 +83,8 @@ class LoopLog:
             return
         if (collector is not None or self._owners.has_collectors) and not of_state:
             scalars = self._owners.named(scalars, collector)
+        if BACKWARD_LOSS in scalars and self._observer.updates.loss.listens:
+            self._rows.declare_losses()
         new = self._rows.declare_scalars(scalars, of_state)
         if new and collector is None and not of_state:
             self._owners.claim(new)
@@ -170,17 +175,15 @@ class LoopLog:
         If it is logged rarely, such as the mean of an epoch, they read `backward_loss`, which is
         recorded unless the loop logs a loss of nearly every step.
         """
-        self._loss_names.update(name for name in LOSS_NAMES if name in scalars)
+        self._loss_names.update(name for name in GIVEN_LOSSES if name in scalars)
         name = loss_name(self._loss_names)
         if name not in scalars:
             return
         loss = self._observer.updates.loss
-        if name == BACKWARD_LOSS:
-            loss.give_way()
         if frame.step != self._loss_step:
             self._loss_step = frame.step
             loss.n_logged += 1
-        if loss.is_given or name == BACKWARD_LOSS:
+        if loss.is_given:
             frame.loss = None  # that of this step is known
         if LOSS not in scalars and (loss.is_logged or LOSS not in frame.scalars):
             frame.scalars[LOSS] = scalars[name]

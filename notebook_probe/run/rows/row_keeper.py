@@ -23,7 +23,7 @@ from notebook_probe.record.format.loss_names import BACKWARD_LOSS
 from notebook_probe.record.format.missing import as_measured
 from notebook_probe.record.format.schema import FROM_BACKWARD, LOGGED_BY, LOGGED_OF_STATES
 from notebook_probe.record.format.source import ROOT, Variable
-from notebook_probe.record.views.own_names import MEASURED_OF_MODEL, measured_of_model
+from notebook_probe.record.views.own_names import MEASURED_OF_MODEL, OwnNames, measured_of_model
 from notebook_probe.record.write.checked_series import check_module
 from notebook_probe.record.write.streams.shaped import ArrayWriter
 from notebook_probe.record.write.streams.stream import StreamWriter
@@ -138,6 +138,14 @@ class RowKeeper:
         if new:
             self.shared.tell(new, self._writer.source)
         return new
+
+    def declare_losses(self) -> None:
+        """Give the measured loss its place, before something else is logged under its name."""
+        self._losses()
+
+    def own_names(self) -> OwnNames:
+        """Return the names of logged series whose stored name another series has."""
+        return self.shared.own_names
 
     def are_of_steps(self, names: Iterable[str]) -> set[str]:
         """Return those of some names that the record has of steps."""

@@ -7,6 +7,7 @@ from collections.abc import Collection
 from typing import Protocol
 
 from notebook_probe.errors import ReplacedWarning
+from notebook_probe.record.views.own_names import OwnNames
 from notebook_probe.record.views.xarray_views import Snapshot
 
 __all__ = ["SharedNames"]
@@ -17,9 +18,16 @@ class _Snapshots(Protocol):
 
 
 class SharedNames:
-    """Reports logged series whose name another series has, once for each."""
+    """Reports logged series whose name another series has, once for each.
+
+    Attributes
+    ----------
+    own_names : mapping
+        The names under which they are read, as of the last series that began.
+    """
 
     def __init__(self) -> None:
+        self.own_names: OwnNames = {}
         self._told: set[tuple[bool, str]] = set()
 
     def tell(self, names: Collection[str], source: _Snapshots) -> None:
@@ -36,7 +44,8 @@ class SharedNames:
         -----
         ReplacedWarning
         """
-        for (of_states, name), own in source.snapshot().own_names.items():
+        self.own_names = source.snapshot().own_names
+        for (of_states, name), own in self.own_names.items():
             if name in names and (of_states, name) not in self._told:
                 self._told.add((of_states, name))
                 warnings.warn(_advice(name, own, of_states), ReplacedWarning, stacklevel=5)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import io
 from collections import deque
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -19,6 +20,21 @@ from notebook_probe.probes.reading.window_state import (
 from notebook_probe.quantities.reduce.path import PathPoints
 
 
+@dataclass(slots=True)
+class _Pooled:
+    """Something with slots in place of a dict."""
+
+    n: int = 0
+    total: Any = None
+
+
+@dataclass(frozen=True)
+class _Fixed:
+    """Something that cannot be changed."""
+
+    n: int = 0
+
+
 class _Everything:
     """Attributes of every kind that is kept."""
 
@@ -30,6 +46,7 @@ class _Everything:
         self.pairs: list[Any] = []
         self.by_name: dict[str, Any] = {}
         self.points = PathPoints(2)
+        self.pooled = _Pooled()
 
     def update(self, *_: Any) -> None:
         self.number, self.text = 0.1, "seen"
@@ -38,6 +55,7 @@ class _Everything:
         self.pairs = [(1, torch.ones(2)), (2, None)]
         self.by_name = {"a": np.float64(0.5), "b": [True]}
         self.points.add(torch.full((2,), 7.0))
+        self.pooled = _Pooled(2, torch.ones(2))
 
     def reset(self) -> None: ...
     def compute(self) -> None: ...
@@ -67,6 +85,7 @@ def test_a_new_window_has_all_that_the_old_one_had() -> None:
     assert new.losses.maxlen == 3
     assert isinstance(new.pairs[0], tuple)
     assert new.array.dtype == np.arange(4).dtype
+    assert (new.pooled.n, new.pooled.total.tolist()) == (2, [1.0, 1.0])
     new.points.add(torch.full((2,), 8.0))
     assert [point.tolist() for point in new.points.points] == [[7.0, 7.0], [8.0, 8.0]]
 
@@ -93,3 +112,10 @@ def test_an_object_that_a_new_window_has_not_is_refused() -> None:
     old.nothing = PathPoints(2)
     with pytest.raises(UnkeepableError):
         take_state(everything(), state_of(old))
+
+
+def test_an_object_that_cannot_be_changed_is_refused() -> None:
+    old, new = everything(), everything()
+    old.pooled, new.pooled = _Fixed(1), _Fixed()
+    with pytest.raises(UnkeepableError, match=r"_Fixed\.n"):
+        take_state(new, state_of(old))

@@ -115,6 +115,8 @@ def test_module_and_quantity_in_each_others_place_are_told(watch: Watch) -> None
     run = watch(made(mlp), probes=None)
     with pytest.raises(UnknownNameError, match=r"the module comes first: attach\('0', 'weight_n"):
         run.attach("weight_norm", "0")
+    with pytest.raises(UnknownNameError, match=r"module comes first: attach\('\*', 'weight_n"):
+        run.attach("weight_norm", "*")
     run.attach("0", "weight_norm")
     run.log(loss=1.0)
     with pytest.raises(UnknownNameError, match=r"module comes first: series\('\(root\)', 'loss"):

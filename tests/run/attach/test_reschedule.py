@@ -132,6 +132,28 @@ def test_a_handle_moves_its_own_probes_and_no_others(watch: Watch) -> None:
         handle.reschedule("every(7)")
 
 
+def test_the_run_moves_the_probes_of_a_handle(watch: Watch) -> None:
+    run = watch(made(mlp), probes=None)
+    handle = run.attach("*", ["weight_norm", "grad_norm"], "every(2)")
+    n_places = len({probe.place for probe in handle.probes})
+
+    def due() -> dict[str, str]:
+        return {one.quantity: str(one.schedule) for one in run.probes()}
+
+    assert run.reschedule(handle, "every(5)") == n_places
+    assert due() == {"weight_norm": "every(5)", "grad_norm": "every(5)"}
+    assert run.reschedule(handle, "grad_norm", "every(3)") == n_places
+    assert due() == {"weight_norm": "every(5)", "grad_norm": "every(3)"}
+    assert run.reschedule(handle, schedule=7) == n_places
+    assert due() == {"weight_norm": "every(7)", "grad_norm": "every(7)"}
+    other = watch(made(mlp), probes=None)
+    with pytest.raises(UnknownNameError, match="no probe of the handle is attached"):
+        other.reschedule(handle, "every(2)")
+    run.detach(handle)
+    with pytest.raises(UnknownNameError, match="no probe of the handle is attached"):
+        run.reschedule(handle, "every(2)")
+
+
 @pytest.mark.parametrize("given", [("0",), ("0", "every(5)"), ("handle",)])
 def test_a_reschedule_that_lacks_something_says_what_is_expected(
     watch: Watch, given: tuple[str, ...]

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import math
+import warnings
 
 import pytest
 import torch
 from torch import nn
 
+import notebook_probe as nbp
 from notebook_probe.run.attach.requests import Attach, Control
 from tests.models import made, mlp, sgd, train_step
 from tests.run.breakpoints.trainings import batch, go_on, logging, pauses
@@ -263,3 +265,55 @@ def test_weights_are_the_same_with_breakpoints_that_are_not_met(watch: Watch) ->
         logging(run, model, [1.0] * 5).wait(PATIENCE_S)
         weights.append([value.detach().clone() for value in model.parameters()])
     assert all(torch.equal(*pair) for pair in zip(*weights, strict=True))
+
+
+@pytest.mark.parametrize(("name", "holds"), [("grad_norm", False), ("logged_grad_norm", True)])
+def test_of_a_measured_and_a_logged_series_the_one_of_that_name_is_asked(
+    watch: Watch, model: nn.Module, name: str, holds: bool
+) -> None:
+    run = watch(model, probes=None)
+    run.attach("", "grad_norm")
+    run.pause_when("", name, "> 1e6")
+    optimizer = sgd(model)
+
+    def loop() -> None:
+        for step in range(4):
+            run.boundary()
+            train_step(model, optimizer, batch(step))
+            with warnings.catch_warnings():
+                warnings.simplefilter("ignore", nbp.ReplacedWarning)
+                run.log(grad_norm=1e7)
+        run.boundary()
+
+    background = run.train_in_background(loop)
+    if holds:
+        held_at(run)
+        assert f"{name} 1e+07 > 1e+06" in run.status().held
+        run.resume()
+    wait_until(lambda: not background.running)
+    assert len(pauses(run)) == holds
+    assert [*run.would_pause("", name, "> 1e6")] == ([0] if holds else [])
+
+
+def test_a_logged_nan_is_reported_under_the_name_by_which_it_is_read(
+    watch: Watch, model: nn.Module
+) -> None:
+    run = watch(model, probes=None)
+    run.attach("", "grad_norm")
+    run.pause_when(nan=True)
+    optimizer = sgd(model)
+
+    def loop() -> None:
+        for step in range(3):
+            run.boundary()
+            train_step(model, optimizer, batch(step))
+            with warnings.catch_warnings():
+                warnings.simplefilter("ignore", nbp.ReplacedWarning)
+                run.log(grad_norm=math.nan if step else 1.0)
+        run.boundary()
+
+    background = run.train_in_background(loop)
+    held_at(run)
+    assert "logged_grad_norm is nan" in run.status().held
+    run.resume()
+    wait_until(lambda: not background.running)

@@ -134,6 +134,27 @@ def test_a_logged_number_never_replaces_a_measured_one(watch: Watch, schedule: s
         assert (source.series("", "logged_grad_norm") > 1).sum() == 6
 
 
+@pytest.mark.parametrize("first", [0, 2])
+def test_a_loss_that_is_logged_as_the_measured_one_has_a_series_of_its_own(
+    watch: Watch, first: int
+) -> None:
+    model = made(mlp)
+    run, optimizer, losses = watch(model), sgd(model), []
+
+    def train() -> None:
+        for step in range(6):
+            losses.append(float(train_step(model, optimizer, batch(step))))
+            if step >= first:
+                run.log(backward_loss=100.0)
+
+    with pytest.warns(nbp.ReplacedWarning, match=r"run\.series\('', 'logged_backward_loss'\)"):
+        train()
+    run.close()
+    for source in (run, nbp.open_run(run.location)):
+        assert [*by_step(source, "backward_loss").values()] == pytest.approx(losses)
+        assert by_step(source, "logged_backward_loss") == dict.fromkeys(range(first, 6), 100.0)
+
+
 def test_a_quantity_that_is_attached_later_does_not_go_on_with_what_was_logged(
     watch: Watch,
 ) -> None:
