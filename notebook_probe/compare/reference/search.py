@@ -21,7 +21,10 @@ OF_THE_MACHINE = ("s", "1/s", "B")
 """Units of what depends on the machine."""
 
 OF_SEEDS = (Stage.FORWARD, Stage.BACKWARD, Stage.UPDATE)
-"""Quantities that show how far seeds are apart at a module."""
+"""Stages whose quantities show how far seeds are apart at a module, and are bound by it.
+
+Weights, which many numbers average, and the loss are far steadier than these.
+"""
 
 
 class ReferenceSearch:
@@ -89,8 +92,8 @@ class ReferenceSearch:
             for name, one in reading:
                 if stage_of(variables[name]) in OF_SEEDS:
                     self._add_noise(one.spreads)
-            for _, one in reading:
-                one.compare(self._noise)
+            for name, one in reading:
+                one.compare(self._noise if stage_of(variables[name]) in OF_SEEDS else {})
 
     def _add_noise(self, spreads: Mapping[str, float]) -> None:
         for module, spread in spreads.items():
