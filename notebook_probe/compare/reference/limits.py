@@ -1,9 +1,10 @@
 """Limits within which one more healthy run is of its references, by their number.
 
 Of three or four references the center is their geometric mean. A run differs where it is beyond a
-factor, beyond the interval in which one more seed would lie with 99 %, and, of outputs, gradients and updates, beyond what
-the noisiest quantity of the same module suggests: a layer with two outputs starts with norms that are far apart,
-and four seeds may be near each other in one quantity by chance, hardly in all.
+factor, beyond the interval in which one more seed would lie with 99 %, and, of outputs, gradients
+and updates, beyond what the noisiest quantity of the same module suggests: a layer with two outputs
+starts with norms that are far apart, and four seeds may be near each other in one quantity by
+chance, hardly in all.
 
 One or two values say nothing about a spread. There a run differs where it is beyond a larger factor
 from each of them: the largest for gradients, the smallest for weights, which many numbers average.

@@ -50,8 +50,9 @@ class ComparingActions:
         Steps are compared with equal steps, or with the last measured one while that is valid.
         With three or four references a module differs where it is beyond the interval in which one
         more seed would lie with 99 %, and beyond twice their mean or half of it; with one or two,
-        which say nothing about the spread of seeds, where it is beyond three times each of them or
-        a third. It must be so for ten steps, in at least three rows.
+        which say nothing about the spread of seeds, where it is beyond a larger ratio to each of
+        them, from 2 for weights to 10 for gradients. It must be so for ten steps, in at least three
+        rows.
 
         Parameters
         ----------
