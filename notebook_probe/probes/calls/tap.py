@@ -28,6 +28,7 @@ from notebook_probe.probes.calls.output_gradients import (
     hook_output,
     hook_outputs,
 )
+from notebook_probe.probes.inside.traced import GraphTap
 from notebook_probe.probes.reading.attempt import attempt_in_hook
 from notebook_probe.probes.reading.plan import ReadingPlan
 from notebook_probe.probes.step.containers import activations, stranger_in, tensors_of
@@ -51,22 +52,36 @@ class CallListener(Protocol):
         """Return the phase and the open frame of a call of ``module`` on this thread."""
 
 
-class _Before(WeakHook):
+class _TapHook(WeakHook):
+    """Hook that reads a call, or has a graph read it that is being traced."""
+
+    __slots__ = ("in_graph",)
+
+    def __init__(self, owner: Tap, in_graph: GraphTap) -> None:
+        super().__init__(owner)
+        self.in_graph = in_graph
+
+
+class _Before(_TapHook):
     __slots__ = ()
 
     def __call__(
         self, module: nn.Module, args: Any, kwargs: Mapping[str, Any] = MappingProxyType({})
     ) -> None:
         """Notify the tap; torch leaves out keywords if the hook was removed during a call."""
-        if not torch.compiler.is_compiling() and (tap := self.owner()) is not None:
+        if torch.compiler.is_compiling():
+            self.in_graph.before(module, args, kwargs)
+        elif (tap := self.owner()) is not None:
             tap.before(module, args, kwargs)
 
 
-class _After(WeakHook):
+class _After(_TapHook):
     __slots__ = ()
 
     def __call__(self, module: nn.Module, args: Any, output: Any) -> None:
-        if not torch.compiler.is_compiling() and (tap := self.owner()) is not None:
+        if torch.compiler.is_compiling():
+            self.in_graph.after(module, output)
+        elif (tap := self.owner()) is not None:
             tap.after(module, output)
 
 
@@ -93,6 +108,8 @@ class Tap:
         Held weakly.
     listener : CallListener
         Asked at each call for its phase and frame.
+    in_graph : GraphTap
+        What a compiled graph reads of its calls.
 
     Attributes
     ----------
@@ -121,7 +138,9 @@ class Tap:
         "step_before",
     )
 
-    def __init__(self, place: str, module: nn.Module, listener: CallListener) -> None:
+    def __init__(
+        self, place: str, module: nn.Module, listener: CallListener, in_graph: GraphTap
+    ) -> None:
         self.place = place
         self.plans: dict[str, ReadingPlan] = {}
         self.last_step = self.step_before = -1
@@ -130,9 +149,11 @@ class Tap:
         self._listener = weakref.ref(listener)
         self._begun: dict[int, _Begun] = {}  # by torch's frame: a module may call itself
         self._step = -1
-        self._before = Switch(_Before(self), module, module._forward_pre_hooks, _register_before)
+        self._before = Switch(
+            _Before(self, in_graph), module, module._forward_pre_hooks, _register_before
+        )
         self._after = Switch(
-            _After(self), module, module._forward_hooks, nn.Module.register_forward_hook
+            _After(self, in_graph), module, module._forward_hooks, nn.Module.register_forward_hook
         )
 
     def arm(self, plans: dict[str, ReadingPlan], watching: bool, stays: bool) -> None:
@@ -143,6 +164,12 @@ class Tap:
         self.plans = plans
         self._before.set(watching or any(map(_reads_entry, plans.values())))
         self._after.set(stays or bool(plans))
+
+    def called_in_graph(self, step: int, needs_gradient: bool) -> None:
+        """Note that a graph has read calls in a step."""
+        self.needs_gradient = needs_gradient
+        if step != self.last_step:
+            self.step_before, self.last_step = self.last_step, step
 
     def remove(self) -> None:
         """Take every hook off the module."""

@@ -20,7 +20,15 @@ from torch import Tensor
 from notebook_probe.quantities.reduce.arrays import readable
 from notebook_probe.quantities.reduce.stat import Stat
 
-__all__ = ["DeviceStat", "device_stat", "device_stats", "difference_stats"]
+__all__ = [
+    "NOTHING",
+    "DeviceStat",
+    "device_stat",
+    "device_stats",
+    "difference_stats",
+    "stat_of_sums",
+    "traced_sums",
+]
 
 N_SUMS = 6
 """Maximum number of sums of a row."""
@@ -169,6 +177,37 @@ def _sums_of_rows(rows: Tensor, parts: Parts) -> Tensor:
     if "largest" in parts:
         found.append(torch.linalg.vector_norm(wide, math.inf, dim=1))
     return torch.stack(found)
+
+
+# ---------------------------------------------------------------- tensors of compiled graphs
+
+
+def traced_sums(tensor: Tensor, parts: Parts) -> Tensor:
+    """Return the sums of a tensor with elements, (sum,) float64, by operations that torch traces.
+
+    Examples
+    --------
+    >>> traced_sums(torch.tensor([3.0, 4.0]), frozenset({"sumsq"}))
+    tensor([5.], dtype=torch.float64)
+    """
+    plain = tensor.detach()
+    if plain.is_complex():
+        plain = plain.abs()
+    return _sums_of_rows(plain.reshape(1, -1), parts).reshape(-1)
+
+
+def stat_of_sums(sums: Tensor, n: int, parts: Parts) -> DeviceStat | Stat:
+    """Return what `traced_sums` has found of a tensor of ``n`` elements.
+
+    Examples
+    --------
+    >>> parts = frozenset({"sumsq"})
+    >>> stat_of_sums(traced_sums(torch.tensor([3.0, 4.0]), parts), 2, parts).sumsq
+    25.0
+    """
+    if sums.is_cpu:
+        return _pooled([(n, sums.tolist())], parts)
+    return DeviceStat(n, parts, (_TensorRows(_Reduced(sums[:, None]), 0, 1, n),))
 
 
 # ---------------------------------------------------------------- tensors of calls

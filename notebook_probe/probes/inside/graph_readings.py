@@ -1,0 +1,259 @@
+"""Readings of one run inside compiled graphs: what graphs read, when, and where it goes.
+
+A graph has two variants, one that reads all there is to read and one that reads nothing. One
+attribute decides, between two steps, which of them runs; both stay compiled.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import itertools
+import weakref
+from collections.abc import Callable, Iterator, Mapping
+from typing import Protocol
+
+import torch
+from torch import Tensor, nn
+from torch._dynamo import config
+
+from notebook_probe.probes.due.readings import DueFrame, Readings
+from notebook_probe.probes.inside.children import MarkedChildren
+from notebook_probe.probes.inside.handed_out import HandedOut, Sums
+from notebook_probe.probes.inside.traced import (
+    NOTHING_READ,
+    GraphTap,
+    can_trace,
+    keepers,
+    reading_text,
+)
+from notebook_probe.probes.reading.cells import Cell
+from notebook_probe.probes.reading.plan import ReadingPlan
+from notebook_probe.probes.step.passes import BackwardPasses
+from notebook_probe.quantities.reduce.device_stat import NOTHING, stat_of_sums
+from notebook_probe.quantities.reduce.measure import STAT
+
+__all__ = ["GraphReadings", "is_traceable"]
+
+READ = ("output", "input", "grad_output")
+"""Tensors whose sums a graph can hand out."""
+
+COUNTED = frozenset({NOTHING_READ})
+"""In place of parts: a gradient is only counted, to tell whether there was one."""
+
+SPARE = 2
+"""Variants that are left to the user's own recompilations of a function."""
+
+
+class Steps(Protocol):
+    """Protocol of the owner of the open step."""
+
+    @property
+    def frame(self) -> DueFrame | None:
+        """The open step."""
+
+    @property
+    def has_ended(self) -> bool:
+        """True if the update of the open step has happened: what comes is of the next one."""
+
+
+def is_traceable(plan: ReadingPlan, tensor: str) -> frozenset[str]:
+    """Return the parts that a graph can hand out of a tensor of calls; empty if none.
+
+    Those of several calls that are kept apart cannot be: a graph does not number its calls.
+    """
+    return frozenset(itertools.chain(*(cell.wanted for cell in _cells(plan, tensor))))
+
+
+def _cells(plan: ReadingPlan, tensor: str) -> Iterator[Cell]:
+    for cell in plan.cells.get(tensor, ()):
+        if type(cell) is Cell and cell.reduction is STAT:
+            yield cell
+
+
+class GraphReadings:
+    """Readings of one model in its compiled graphs.
+
+    Parameters
+    ----------
+    model : nn.Module
+        Held weakly.
+    steps : Steps
+        Held weakly.
+
+    Attributes
+    ----------
+    wanted : bool
+        Calls of compiled modules are read in their graphs.
+    variant : str
+        What the graphs of the coming step read, as a digest; empty for nothing.
+    is_full : bool
+        A function has so many variants that no other one is compiled for readings.
+    n_ambiguous : int
+        Steps of which nothing was taken, as some calls had a backward and others had none.
+    """
+
+    def __init__(self, model: nn.Module, steps: Steps) -> None:
+        self.wanted = self.is_full = False
+        self.n_ambiguous, self.variant = 0, ""
+        self.training: Callable[[], nn.Module | None] = weakref.ref(model)
+        self._steps = weakref.ref(steps)
+        self._taps: dict[str, GraphTap] = {}
+        self._rows: dict[str, int] = {}
+        self._plans: weakref.WeakKeyDictionary[Readings, bool] = weakref.WeakKeyDictionary()
+        self._calls, self._passes = HandedOut(), BackwardPasses()
+        self._ended: HandedOut | None = None
+        self._full, self._compiled = "", set[str]()
+        self._children = MarkedChildren()
+        self._number = ""
+        self.last_step = -1
+        """Last step of which a graph has handed out anything."""
+
+    @property
+    def acts(self) -> bool:
+        """True if there is anything to switch between two steps."""
+        return self.wanted and bool(self._taps)
+
+    def tap(self, place: str, module: Callable[[], nn.Module | None]) -> GraphTap:
+        """Return what the hooks of a module read in a graph."""
+        known = self._taps.get(place)
+        if known is None or known.module() is not module():
+            known = self._taps[place] = GraphTap(self, module)
+        return known
+
+    def set_places(self, readings: Readings) -> None:
+        """Read what these readings of all probes need, from the next step on."""
+        if not (self.wanted and can_trace()):
+            self.variant = self._full = ""
+            for tap in self._taps.values():
+                tap.input = tap.output = ""
+            return
+        if not self._number:
+            self._number = next(n for n in map(str, itertools.count()) if n not in keepers)
+            keepers[self._number] = self
+        plans = {place: plan for place, plan in readings.calls.items() if _is_read(plan)}
+        counts = _witnesses(plans)
+        for place, tap in self._taps.items():
+            plan = plans.get(place)
+            tap.input, tap.output = self._texts(place, plan, place in counts) if plan else ("", "")
+        texts = [(tap.input, tap.output) for tap in self._taps.values()]
+        self._full = hashlib.sha256(repr(texts).encode()).hexdigest()[:16]
+
+    def _texts(self, place: str, plan: ReadingPlan, is_counted: bool) -> tuple[str, str]:
+        row = 2 * self._rows.setdefault(place, len(self._rows))
+        given, nothing = is_traceable(plan, "input"), frozenset[str]()
+        of_gradient = is_traceable(plan, "grad_output") or (COUNTED if is_counted else nothing)
+        output = reading_text(self._number, row, is_traceable(plan, "output"), of_gradient)
+        return reading_text(self._number, row + 1, given, nothing) if given else "", output
+
+    def mark(self) -> None:
+        """Have the model's graphs compiled for it alone, and not shared with others of its class."""
+        model = self.training()
+        if model is not None and self.wanted and not self._children:
+            self._children.mark(model)
+
+    def prepare(self, upcoming: Readings) -> None:
+        """Choose the variant of the coming step; called between two steps."""
+        variant = self._full if self.reads(upcoming) else ""
+        if variant and variant not in self._compiled:
+            self.is_full = self._is_full()
+            if not self.is_full:
+                self._compiled.add(variant)
+        self.variant = "" if self.is_full else variant
+
+    def reads(self, readings: Readings) -> bool:
+        """Return whether a graph has anything to read for these."""
+        if readings not in self._plans:
+            self._plans[readings] = any(map(_is_read, readings.calls.values()))
+        return self._plans[readings]
+
+    def _is_full(self) -> bool:
+        """Return whether a function of the model has nearly as many variants as Dynamo allows."""
+        model = self.training()
+        kinds = {type(module) for module in model.modules()} if model is not None else set()
+        codes = [code for kind in kinds if (code := getattr(kind.forward, "__code__", None))]
+        count = torch._C._dynamo.eval_frame._debug_get_cache_entry_list
+        most = max((len(count(code)) for code in codes), default=0)
+        return most + SPARE > config.recompile_limit
+
+    # ---------------------------------------------------------------- what graphs hand out
+
+    def keep(self, sums: Tensor, n: int, row: int, what: str, nth: int, parts: str) -> None:
+        """Implement the Keeper."""
+        read = frozenset(() if parts == NOTHING_READ else parts.split(","))
+        state = None if not read else stat_of_sums(sums, n, read) if n else NOTHING
+        found = Sums(row, what, nth, read, state)
+        steps = self._steps()
+        if self._ended is None and steps is not None and steps.has_ended:
+            self._ended, self._calls = self._calls, HandedOut()
+        if what != "gradient":
+            self._calls.take_call(found)
+        elif torch._C._current_graph_task_id() != -1:
+            self._calls.take_gradient(found, self._passes_now())
+
+    def _passes_now(self) -> BackwardPasses:
+        steps = self._steps()
+        frame = None if steps is None or steps.has_ended else steps.frame
+        return self._passes if frame is None else frame.passes
+
+    def join(self, frame: DueFrame) -> None:
+        """Note that a step opens: what was handed out before is of this step."""
+        if self._passes.have_come:
+            frame.passes, self._passes = self._passes, BackwardPasses()
+
+    def fill(self, frame: DueFrame) -> dict[str, bool]:
+        """Fill a step that ends; return the places that were called, and which await gradients."""
+        if self._ended is None:
+            self._ended, self._calls = self._calls, HandedOut()
+        calls, self._ended = self._ended, None
+        if not len(calls):
+            return {}
+        found = calls.counted(frame.passes)
+        if found is None:
+            self.n_ambiguous += 1
+            return {}
+        frame.settle()
+        self.last_step = frame.step
+        places, called = {row: place for place, row in self._rows.items()}, dict[str, bool]()
+        for one in found:
+            place = places[one.row // 2]
+            plan = frame.plan.calls.get(place)
+            if plan is None:
+                continue
+            if one.nth == 0 and one.row % 2 == 0 and one.what != "gradient":
+                frame.calls[plan.counter] += 1
+                called[place] = called.get(place, False) or one.what == "awaited"
+            if one.state is not None:
+                _fill(frame, plan, one)
+        return called
+
+    def forget(self) -> None:
+        """Forget what was handed out of a step that is dropped."""
+        self._calls, self._passes, self._ended = HandedOut(), BackwardPasses(), None
+
+    def close(self) -> None:
+        """Read no more, and leave nothing on the model."""
+        self.wanted, self.variant = False, ""
+        self.forget()
+        self._children.remove()
+        keepers.pop(self._number, None)
+        self._taps, self._number = {}, ""
+
+
+def _is_read(plan: ReadingPlan) -> bool:
+    return any(is_traceable(plan, tensor) for tensor in READ)
+
+
+def _witnesses(plans: Mapping[str, ReadingPlan]) -> set[str]:
+    """Return places whose gradients tell whether calls had a backward, where none is read."""
+    if any(is_traceable(plan, "grad_output") for plan in plans.values()):
+        return set()
+    return {*[*plans][:1], *[*plans][-1:]}
+
+
+def _fill(frame: DueFrame, plan: ReadingPlan, one: Sums) -> None:
+    tensor = "grad_output" if one.what == "gradient" else "input" if one.row % 2 else "output"
+    for cell in _cells(plan, tensor):
+        if cell.wanted <= one.parts and one.state is not None:
+            old = frame.states[cell.index]
+            frame.states[cell.index] = one.state if old is None else old.merge(one.state)
+            frame.on_device |= not hasattr(one.state, "spread")
