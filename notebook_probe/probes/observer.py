@@ -43,7 +43,7 @@ from notebook_probe.probes.replay.probe_batch import ProbeBatch
 from notebook_probe.probes.replay.replay import Replay
 from notebook_probe.probes.step.budget import Budget
 from notebook_probe.probes.step.calling import seconds_of_a_call
-from notebook_probe.probes.step.compiled import EagerSteps
+from notebook_probe.probes.step.compiled import EagerSteps, has_compiled
 from notebook_probe.probes.step.forks import silence_in_children
 from notebook_probe.probes.step.frame import StepFrame
 from notebook_probe.probes.step.optimizer_steps import StepClock
@@ -175,8 +175,6 @@ class Observer:
         wanted = self.training.probes if self.in_graphs.wanted else ()
         live = tuple(probe for probe in wanted if not probe.disabled and is_of_calls(probe))
         self.in_graphs.set_places(readings(self.model_map, live, (), {}))
-        if self.taps.is_static and live:
-            self.in_graphs.mark()  # it may have graphs without readings already
 
     def keep_batch(self, batch: ProbeBatch) -> None:
         """Run the model on this one from now on, and compare with nothing of an earlier one."""
@@ -351,7 +349,8 @@ class Observer:
         was_read = bool(self.in_graphs.variant) and self.in_graphs.reads(frame.plan)
         called = self.in_graphs.fill(frame)
         self.taps.called_in_graphs(called, frame.step)
-        if was_read and not called and self.taps.may_be_compiled:
+        is_hidden = frame.is_unseen or self.taps.may_be_compiled
+        if was_read and not called and is_hidden and has_compiled():
             self.in_graphs.mark()  # its graphs are older than what they shall read
 
     def _prepare_step(self, rooted: bool, due: Readings) -> None:

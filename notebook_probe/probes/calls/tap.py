@@ -17,6 +17,7 @@ from typing import Any, Protocol
 
 import torch
 from torch import Tensor, nn
+from torch._C._dynamo import eval_frame
 from torch.utils.hooks import RemovableHandle
 
 from notebook_probe.model.reparametrized import weight_of
@@ -28,7 +29,7 @@ from notebook_probe.probes.calls.output_gradients import (
     hook_output,
     hook_outputs,
 )
-from notebook_probe.probes.inside.traced import GraphTap
+from notebook_probe.probes.inside.traced import GraphTap, can_trace
 from notebook_probe.probes.reading.attempt import attempt_in_hook
 from notebook_probe.probes.reading.plan import ReadingPlan
 from notebook_probe.probes.step.containers import activations, stranger_in, tensors_of
@@ -362,3 +363,20 @@ def _reads_share(plan: ReadingPlan) -> bool:
 def _first(tensors: list[Tensor]) -> list[Tensor]:
     """Return the first floating-point tensor, else the first one."""
     return [t for t in tensors if t.is_floating_point()][:1] or tensors[:1]
+
+
+def _run_uncompiled(*functions: Callable[..., Any]) -> None:
+    """Have Dynamo run functions as they are where a compiled region begins at their call.
+
+    So the hooks of a module that is compiled alone run as those of any other. Where Dynamo traces
+    the call of a module it traces its hooks, too.
+    """
+    if can_trace():
+        as_it_is = eval_frame._FrameExecStrategy(
+            eval_frame._FrameAction.SKIP, eval_frame._FrameAction.SKIP
+        )
+        for function in functions:
+            eval_frame.set_code_exec_strategy(function.__code__, as_it_is)
+
+
+_run_uncompiled(_Before.__call__, _After.__call__)

@@ -28,6 +28,7 @@ from notebook_probe.probes.inside.traced import (
 )
 from notebook_probe.probes.reading.cells import Cell
 from notebook_probe.probes.reading.plan import ReadingPlan
+from notebook_probe.probes.step.compiled import has_compiled
 from notebook_probe.probes.step.passes import BackwardPasses
 from notebook_probe.quantities.reduce.device_stat import NOTHING, stat_of_sums
 from notebook_probe.quantities.reduce.measure import STAT
@@ -130,6 +131,8 @@ class GraphReadings:
         if not self._number:
             self._number = next(n for n in map(str, itertools.count()) if n not in keepers)
             keepers[self._number] = self
+            if has_compiled():  # perhaps another model of its class
+                self.mark()
         plans = {place: plan for place, plan in readings.calls.items() if _is_read(plan)}
         counts = _witnesses(plans)
         for place, tap in self._taps.items():

@@ -20,13 +20,13 @@ from torch._dynamo.utils import counters
 from notebook_probe.probes.step.frame import StepFrame
 from notebook_probe.probes.step.probe import Probe
 
-__all__ = ["EagerSteps", "UnseenCalls", "has_compiled", "is_compiled"]
+__all__ = ["EagerSteps", "UnseenCalls", "has_compiled", "is_compiled", "n_compiled"]
 
 _holders: weakref.WeakSet[EagerSteps] = weakref.WeakSet()
 _held: Any = None
 _changing = threading.RLock()
 """Runs on several threads share the stance."""
-_frames = counters["frames"]
+_frames, _stats = counters["frames"], counters["stats"]
 
 
 class EagerSteps:
@@ -97,9 +97,17 @@ def _release() -> None:
         held.__exit__(None, None, None)
 
 
+def n_compiled() -> int:
+    """Return a number that grows with everything that is compiled in this process.
+
+    With ``fullgraph=True`` Dynamo counts graphs, but no frames.
+    """
+    return _frames["total"] + _stats["unique_graphs"]
+
+
 def has_compiled() -> bool:
     """Return whether anything has been compiled in this process."""
-    return bool(_frames["total"])
+    return n_compiled() > 0
 
 
 class UnseenCalls:
