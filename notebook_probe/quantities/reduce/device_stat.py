@@ -182,18 +182,40 @@ def _sums_of_rows(rows: Tensor, parts: Parts) -> Tensor:
 # ---------------------------------------------------------------- tensors of compiled graphs
 
 
+ROUNDING = 1e-13
+"""Share of the mean square below which a variance is nothing but the rounding of two sums."""
+
+
 def traced_sums(tensor: Tensor, parts: Parts) -> Tensor:
     """Return the sums of a tensor with elements, (sum,) float64, by operations that torch traces.
+
+    In the order of `_sums_of_rows`. A compiler makes one loop of plain sums, together with what
+    computes the tensor; it would read the tensor once more for a variance. Counts are added up in
+    float32, which takes half the time.
 
     Examples
     --------
     >>> traced_sums(torch.tensor([3.0, 4.0]), frozenset({"sumsq"}))
     tensor([5.], dtype=torch.float64)
     """
-    plain = tensor.detach()
+    plain = tensor.detach().reshape(-1)
     if plain.is_complex():
         plain = plain.abs()
-    return _sums_of_rows(plain.reshape(1, -1), parts).reshape(-1)
+    wide, n = plain.double(), plain.numel()
+    plain = plain if plain.is_floating_point() else wide
+    sumsq = wide.square().sum()
+    found = [sumsq.sqrt()]
+    if "moments" in parts:
+        total = wide.sum()
+        variance = (sumsq - total.square() / n) / n
+        found += [total, torch.where(variance < ROUNDING * sumsq / n, 0.0, variance)]
+    if "zeros" in parts:
+        found.append(n - (plain == 0).float().sum().double())
+    if "nonfinite" in parts:
+        found.append((plain - plain != 0).float().sum().double())
+    if "largest" in parts:
+        found.append(plain.abs().amax().double())
+    return torch.stack(found)
 
 
 def stat_of_sums(sums: Tensor, n: int, parts: Parts) -> DeviceStat | Stat:
