@@ -22,6 +22,7 @@ from notebook_probe.probes.inside.handed_out import HandedOut, Sums
 from notebook_probe.probes.inside.traced import (
     NOTHING_READ,
     GraphTap,
+    Where,
     can_trace,
     keepers,
     reading_text,
@@ -30,8 +31,9 @@ from notebook_probe.probes.reading.cells import Cell
 from notebook_probe.probes.reading.plan import ReadingPlan
 from notebook_probe.probes.step.compiled import has_compiled
 from notebook_probe.probes.step.passes import BackwardPasses
-from notebook_probe.quantities.reduce.device_stat import NOTHING, stat_of_sums
+from notebook_probe.quantities.reduce.device_stat import NOTHING, DeviceStat, stat_of_sums
 from notebook_probe.quantities.reduce.measure import STAT
+from notebook_probe.quantities.reduce.stat import Stat
 
 __all__ = ["GraphReadings", "is_traceable"]
 
@@ -180,23 +182,23 @@ class GraphReadings:
 
     # ---------------------------------------------------------------- what graphs hand out
 
-    def keep(self, sums: Tensor, n: int, row: int, what: str, nth: int, parts: str) -> None:
+    def keep(self, sums: Tensor, n: int, where: Where) -> None:
         """Implement the Keeper."""
-        read = frozenset(() if parts == NOTHING_READ else parts.split(","))
-        state = None if not read else stat_of_sums(sums, n, read) if n else NOTHING
-        found = Sums(row, what, nth, read, state)
-        steps = self._steps()
-        if self._ended is None and steps is not None and steps.has_ended:
+        if not where.parts:
+            state = None
+        elif not n:
+            state = NOTHING
+        else:  # on a device a copy: their memory is the graph's, which may write over it
+            state = stat_of_sums(sums if sums.is_cpu else sums.clone(), n, where.parts)
+        found, steps = Sums(where, state), self._steps()
+        has_ended = steps is not None and steps.has_ended
+        if has_ended and self._ended is None:
             self._ended, self._calls = self._calls, HandedOut()
-        if what != "gradient":
+        if where.what != "gradient":
             self._calls.take_call(found)
         elif torch._C._current_graph_task_id() != -1:
-            self._calls.take_gradient(found, self._passes_now())
-
-    def _passes_now(self) -> BackwardPasses:
-        steps = self._steps()
-        frame = None if steps is None or steps.has_ended else steps.frame
-        return self._passes if frame is None else frame.passes
+            frame = None if steps is None or has_ended else steps.frame
+            self._calls.take_gradient(found, self._passes if frame is None else frame.passes)
 
     def join(self, frame: DueFrame) -> None:
         """Note that a step opens: what was handed out before is of this step."""
@@ -218,15 +220,16 @@ class GraphReadings:
         self.last_step = frame.step
         places, called = {row: place for place, row in self._rows.items()}, dict[str, bool]()
         for one in found:
-            place = places[one.row // 2]
+            where = one.where
+            place = places[where.row // 2]
             plan = frame.plan.calls.get(place)
             if plan is None:
                 continue
-            if one.nth == 0 and one.row % 2 == 0 and one.what != "gradient":
+            if where.nth == 0 and where.row % 2 == 0 and where.what != "gradient":
                 frame.calls[plan.counter] += 1
-                called[place] = called.get(place, False) or one.what == "awaited"
+                called[place] = called.get(place, False) or where.what == "awaited"
             if one.state is not None:
-                _fill(frame, plan, one)
+                _fill(frame, plan, where, one.state)
         return called
 
     def forget(self) -> None:
@@ -253,10 +256,11 @@ def _witnesses(plans: Mapping[str, ReadingPlan]) -> set[str]:
     return {*[*plans][:1], *[*plans][-1:]}
 
 
-def _fill(frame: DueFrame, plan: ReadingPlan, one: Sums) -> None:
-    tensor = "grad_output" if one.what == "gradient" else "input" if one.row % 2 else "output"
+def _fill(frame: DueFrame, plan: ReadingPlan, where: Where, state: DeviceStat | Stat) -> None:
+    is_input = where.row % 2
+    tensor = "grad_output" if where.what == "gradient" else "input" if is_input else "output"
     for cell in _cells(plan, tensor):
-        if cell.wanted <= one.parts and one.state is not None:
+        if cell.wanted <= where.parts:
             old = frame.states[cell.index]
-            frame.states[cell.index] = one.state if old is None else old.merge(one.state)
-            frame.on_device |= not hasattr(one.state, "spread")
+            frame.states[cell.index] = state if old is None else old.merge(state)
+            frame.on_device |= isinstance(state, DeviceStat)

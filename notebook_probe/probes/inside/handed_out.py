@@ -10,7 +10,9 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
+from typing import NamedTuple
 
+from notebook_probe.probes.inside.traced import Where
 from notebook_probe.probes.step.passes import BackwardKind, BackwardPass, BackwardPasses
 from notebook_probe.quantities.reduce.device_stat import DeviceStat
 from notebook_probe.quantities.reduce.stat import Stat
@@ -21,15 +23,10 @@ MOST_SUMS = 100_000
 """Sums kept of one step: in a loop that never ends a step they would fill the memory."""
 
 
-@dataclass(frozen=True, slots=True)
-class Sums:
-    """Sums of one tensor of a call."""
+class Sums(NamedTuple):
+    """Sums of one tensor of a call, and what they are of."""
 
-    row: int
-    what: str
-    """Either ``read``, ``awaited`` (read, and its gradient will be), ``input`` or ``gradient``."""
-    nth: int
-    parts: frozenset[str]
+    where: Where
     state: DeviceStat | Stat | None
     """None of a tensor that was only counted."""
 
@@ -109,8 +106,8 @@ def _all_of(segments: Iterable[_Segment]) -> Iterator[Sums]:
 def _are_balanced(segments: Iterable[_Segment]) -> bool:
     """Return whether each call had a gradient, as far as any module tells."""
     segments = [*segments]
-    awaited = Counter(one.row for segment in segments for one in segment.calls if one.what == "awaited")
-    came = Counter(one.row for segment in segments for one in segment.gradients)
+    awaited = Counter(one.where.row for segment in segments for one in segment.calls if one.where.what == "awaited")
+    came = Counter(one.where.row for segment in segments for one in segment.gradients)
     if not awaited and not came:
         return True
     return any(came[row] == n for row, n in awaited.items())

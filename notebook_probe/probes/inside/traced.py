@@ -8,8 +8,8 @@ traces the backward; so the model's own graph of gradients has no node more.
 from __future__ import annotations
 
 from collections.abc import Callable
-from functools import partial
-from typing import Any, Protocol
+from functools import cache, partial
+from typing import Any, NamedTuple, Protocol
 from weakref import WeakValueDictionary
 
 import torch
@@ -20,7 +20,16 @@ from torch._dynamo import config
 from notebook_probe.probes.step.containers import activations
 from notebook_probe.quantities.reduce.device_stat import traced_sums
 
-__all__ = ["NOTHING_READ", "SINCE", "GraphTap", "Keeper", "can_trace", "keepers", "reading_text"]
+__all__ = [
+    "NOTHING_READ",
+    "SINCE",
+    "GraphTap",
+    "Keeper",
+    "Where",
+    "can_trace",
+    "keepers",
+    "reading_text",
+]
 
 SINCE = "2.13"
 """First version of torch in which this is known to work."""
@@ -37,8 +46,36 @@ class Keeper(Protocol):
     training: Callable[[], nn.Module | None]
     """Reference to the model, whose mode says whether a call is of the training."""
 
-    def keep(self, sums: Tensor, n: int, row: int, what: str, nth: int, parts: str) -> None:
-        """Keep the sums of the ``nth`` tensor of a call, of ``n`` elements."""
+    def keep(self, sums: Tensor, n: int, where: Where) -> None:
+        """Keep the sums of a tensor of ``n`` elements."""
+
+
+class Where(NamedTuple):
+    """What sums in a graph are of.
+
+    Attributes
+    ----------
+    row : int
+        The module's number with its run, and whether it is an input.
+    what : str
+        Either ``read``, ``awaited`` (read, and its gradient will be) or ``gradient``.
+    nth : int
+        Number of the tensor among those of the call.
+    parts : frozenset of str
+    """
+
+    keeper: str
+    row: int
+    what: str
+    nth: int
+    parts: frozenset[str]
+
+
+@cache
+def _where(text: str) -> Where:
+    keeper, row, what, nth, parts = text.split(" ")
+    read = frozenset[str]() if parts == NOTHING_READ else frozenset(parts.split(","))
+    return Where(keeper, int(row), what, int(nth), read)
 
 
 keepers: WeakValueDictionary[str, Any] = WeakValueDictionary()
@@ -143,11 +180,10 @@ def _keep_sums(tensor: Tensor, where: str) -> None:
 
 
 def _keep(sums: Tensor, n: int, where: str) -> None:
-    keeper, row, what, nth, parts = where.split(" ")
-    receiver: Keeper | None = keepers.get(keeper)
+    found = _where(where)
+    receiver: Keeper | None = keepers.get(found.keeper)
     if receiver is not None:
-        # The memory of the sums is the graph's, which may write over it.
-        receiver.keep(sums.clone(), n, int(row), what, int(nth), parts)
+        receiver.keep(sums, n, found)
 
 
 def _keep_nothing(sums: Tensor, n: int, where: str) -> None:

@@ -228,8 +228,12 @@ def stat_of_sums(sums: Tensor, n: int, parts: Parts) -> DeviceStat | Stat:
     25.0
     """
     if sums.is_cpu:
-        return _pooled([(n, sums.tolist())], parts)
+        return _pooled([(n, sums.tolist())], parts) if parts != _NORM else _norm_of(sums, n)
     return DeviceStat(n, parts, (_TensorRows(_Reduced(sums[:, None]), 0, 1, n),))
+
+
+def _norm_of(sums: Tensor, n: int) -> Stat:
+    return Stat(n, float(sums.item()) ** 2)
 
 
 # ---------------------------------------------------------------- tensors of calls
