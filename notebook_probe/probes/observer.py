@@ -310,6 +310,7 @@ class Observer:
         frame = self.open_frame()
         if not self.clock.has_stepped:  # no optimizer told us of this step
             self.updates.read_by_hand(frame)
+            self.in_graphs.end_update()
         with self._turn:
             self._close_frame()
             self._close_before_next()
@@ -364,6 +365,11 @@ class Observer:
         """Put hooks where something is due; everywhere, while the root may not be called."""
         self.taps.arm(due, everywhere)
         self._accumulations.set(due.raw if due is not None else {})
+
+    def update_is_over(self) -> None:
+        """Note that an optimizer has stepped, and prepare for the next step."""
+        self.in_graphs.end_update()
+        self.prepare()
 
     def prepare(self) -> None:
         """Prepare for the next step: run it eagerly, if required, and hear of its gradients."""

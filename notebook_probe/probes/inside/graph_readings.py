@@ -31,11 +31,12 @@ from notebook_probe.probes.reading.cells import Cell
 from notebook_probe.probes.reading.plan import ReadingPlan
 from notebook_probe.probes.step.compiled import has_compiled
 from notebook_probe.probes.step.passes import BackwardPasses
+from notebook_probe.probes.step.probe import Probe
 from notebook_probe.quantities.reduce.device_stat import NOTHING, DeviceStat, stat_of_sums
 from notebook_probe.quantities.reduce.measure import STAT
 from notebook_probe.quantities.reduce.stat import Stat
 
-__all__ = ["GraphReadings", "is_traceable"]
+__all__ = ["GraphReadings", "can_read"]
 
 READ = ("output", "input", "grad_output")
 """Tensors whose sums a graph can hand out."""
@@ -59,7 +60,15 @@ class Steps(Protocol):
         """True if the update of the open step has happened: what comes is of the next one."""
 
 
-def is_traceable(plan: ReadingPlan, tensor: str) -> frozenset[str]:
+def can_read(probe: Probe) -> bool:
+    """Return whether graphs can hand out all that a probe of calls needs."""
+    features = probe.quantity.features
+    return not probe.per_call and all(
+        feature.tensor in READ and feature.part in STAT.parts for feature in features
+    )
+
+
+def _traceable(plan: ReadingPlan, tensor: str) -> frozenset[str]:
     """Return the parts that a graph can hand out of a tensor of calls; empty if none.
 
     Those of several calls that are kept apart cannot be: a graph does not number its calls.
@@ -104,10 +113,11 @@ class GraphReadings:
         self._rows: dict[str, int] = {}
         self._plans: weakref.WeakKeyDictionary[Readings, bool] = weakref.WeakKeyDictionary()
         self._calls, self._passes = HandedOut(), BackwardPasses()
-        self._ended: HandedOut | None = None
+        self._ended = HandedOut()
         self._full, self._compiled = "", set[str]()
         self._children = MarkedChildren()
         self._number = ""
+        self._read: set[str] = set()
         self.last_step = -1
         """Last step of which a graph has handed out anything."""
 
@@ -145,9 +155,9 @@ class GraphReadings:
 
     def _texts(self, place: str, plan: ReadingPlan, is_counted: bool) -> tuple[str, str]:
         row = 2 * self._rows.setdefault(place, len(self._rows))
-        given, nothing = is_traceable(plan, "input"), frozenset[str]()
-        of_gradient = is_traceable(plan, "grad_output") or (COUNTED if is_counted else nothing)
-        output = reading_text(self._number, row, is_traceable(plan, "output"), of_gradient)
+        given, nothing = _traceable(plan, "input"), frozenset[str]()
+        of_gradient = _traceable(plan, "grad_output") or (COUNTED if is_counted else nothing)
+        output = reading_text(self._number, row, _traceable(plan, "output"), of_gradient)
         return reading_text(self._number, row + 1, given, nothing) if given else "", output
 
     def mark(self) -> None:
@@ -190,15 +200,24 @@ class GraphReadings:
             state = NOTHING
         else:  # on a device a copy: their memory is the graph's, which may write over it
             state = stat_of_sums(sums if sums.is_cpu else sums.clone(), n, where.parts)
-        found, steps = Sums(where, state), self._steps()
-        has_ended = steps is not None and steps.has_ended
-        if has_ended and self._ended is None:
-            self._ended, self._calls = self._calls, HandedOut()
+        found, passes = Sums(where, state), self._passes_now()
         if where.what != "gradient":
-            self._calls.take_call(found)
+            self._calls.take_call(found, passes)
         elif torch._C._current_graph_task_id() != -1:
-            frame = None if steps is None or has_ended else steps.frame
-            self._calls.take_gradient(found, self._passes if frame is None else frame.passes)
+            self._calls.take_gradient(found, passes)
+
+    def _passes_now(self) -> BackwardPasses:
+        steps = self._steps()
+        frame = None if steps is None or steps.has_ended else steps.frame
+        return self._passes if frame is None else frame.passes
+
+    def end_update(self) -> None:
+        """Note that an optimizer has stepped: what was handed out so far is of the open step."""
+        self._ended.extend(self._calls)
+        self._calls = HandedOut()
+        if self._passes.have_come:
+            self._passes.apply(lambda parameter: True)
+            self._passes = BackwardPasses()
 
     def join(self, frame: DueFrame) -> None:
         """Note that a step opens: what was handed out before is of this step."""
@@ -207,12 +226,10 @@ class GraphReadings:
 
     def fill(self, frame: DueFrame) -> dict[str, bool]:
         """Fill a step that ends; return the places that were called, and which await gradients."""
-        if self._ended is None:
-            self._ended, self._calls = self._calls, HandedOut()
-        calls, self._ended = self._ended, None
+        calls, self._ended = self._ended, HandedOut()
         if not len(calls):
             return {}
-        found = calls.counted(frame.passes)
+        found = calls.counted()
         if found is None:
             self.n_ambiguous += 1
             return {}
@@ -230,11 +247,16 @@ class GraphReadings:
                 called[place] = called.get(place, False) or where.what == "awaited"
             if one.state is not None:
                 _fill(frame, plan, where, one.state)
+        self._read |= called.keys()
         return called
+
+    def has_read(self, place: str) -> bool:
+        """Return whether a graph has ever read calls of a place."""
+        return place in self._read
 
     def forget(self) -> None:
         """Forget what was handed out of a step that is dropped."""
-        self._calls, self._passes, self._ended = HandedOut(), BackwardPasses(), None
+        self._calls, self._passes, self._ended = HandedOut(), BackwardPasses(), HandedOut()
 
     def close(self) -> None:
         """Read no more, and leave nothing on the model."""
@@ -246,12 +268,12 @@ class GraphReadings:
 
 
 def _is_read(plan: ReadingPlan) -> bool:
-    return any(is_traceable(plan, tensor) for tensor in READ)
+    return any(_traceable(plan, tensor) for tensor in READ)
 
 
 def _witnesses(plans: Mapping[str, ReadingPlan]) -> set[str]:
     """Return places whose gradients tell whether calls had a backward, where none is read."""
-    if any(is_traceable(plan, "grad_output") for plan in plans.values()):
+    if any(_traceable(plan, "grad_output") for plan in plans.values()):
         return set()
     return {*[*plans][:1], *[*plans][-1:]}
 

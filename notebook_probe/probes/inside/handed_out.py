@@ -33,8 +33,9 @@ class Sums(NamedTuple):
 
 @dataclass(slots=True)
 class _Segment:
-    """Calls, and the backward pass that followed them."""
+    """Calls, and the backward pass that followed them, one of ``passes``."""
 
+    passes: BackwardPasses
     calls: list[Sums] = field(default_factory=list)
     gradients: list[Sums] = field(default_factory=list)
     backward: BackwardPass | None = None
@@ -54,37 +55,45 @@ class HandedOut:
     def __len__(self) -> int:
         return self._n
 
-    def take_call(self, sums: Sums) -> None:
+    def take_call(self, sums: Sums, passes: BackwardPasses) -> None:
         """Take what was read in a call."""
         if self._n < MOST_SUMS:
-            if not self._segments or self._segments[-1].backward is not None:
-                self._segments.append(_Segment())
-            self._segments[-1].calls.append(sums)
+            self._last_open(passes).calls.append(sums)
         self._n += 1
 
     def take_gradient(self, sums: Sums, passes: BackwardPasses) -> None:
         """Take what was read in the backward that runs now."""
         if self._n < MOST_SUMS:
-            self._segment_of(passes.running()).gradients.append(sums)
+            self._segment_of(passes).gradients.append(sums)
         self._n += 1
 
-    def _segment_of(self, backward: BackwardPass) -> _Segment:
+    def extend(self, later: HandedOut) -> None:
+        """Take all of what came later."""
+        self._segments += later._segments
+        self._n += later._n
+
+    def _segment_of(self, passes: BackwardPasses) -> _Segment:
+        backward = passes.running()
         for segment in self._segments:
             if segment.backward is backward:
                 return segment
+        segment = self._last_open(passes)
+        segment.backward, segment.passes = backward, passes
+        return segment
+
+    def _last_open(self, passes: BackwardPasses) -> _Segment:
         if not self._segments or self._segments[-1].backward is not None:
-            self._segments.append(_Segment())
-        self._segments[-1].backward = backward
+            self._segments.append(_Segment(passes))
         return self._segments[-1]
 
-    def counted(self, passes: BackwardPasses) -> list[Sums] | None:
+    def counted(self) -> list[Sums] | None:
         """Return the sums that count; None if it cannot be known which do."""
         if self._n > MOST_SUMS:
             return None
         came = [one for one in self._segments if one.backward is not None]
         if not came:
             return [*_all_of(self._segments)]
-        kept = [one for one in came if one.backward and _is_kept(one.backward, passes)]
+        kept = [one for one in came if one.backward and _is_kept(one.backward, one.passes)]
         if len(kept) == len(self._segments):
             return [*_all_of(kept)] if _are_balanced(kept) else None
         if not all(_are_balanced([one]) for one in came):
