@@ -341,18 +341,15 @@ class Observer:
     def _close_frame(self) -> None:
         self.clock.advance()
         self.most_forwards, self.n_forwards = max(self.most_forwards, self.n_forwards), 0
-        if self.training.frame is not None and self.in_graphs.wanted:
+        if self.training.frame is not None and self.in_graphs.has_work:
             self._take_from_graphs(self.training.frame)
         self.training.close()
 
     def _take_from_graphs(self, frame: DueFrame) -> None:
         """Take what compiled graphs have read in the step that ends."""
-        was_read = bool(self.in_graphs.variant) and self.in_graphs.reads(frame.plan)
-        called = self.in_graphs.fill(frame)
-        self.taps.called_in_graphs(called, frame.step)
-        is_hidden = frame.is_unseen or self.taps.may_be_compiled
-        if was_read and not called and is_hidden and has_compiled():
-            self.in_graphs.mark()  # its graphs are older than what they shall read
+        self.taps.called_in_graphs(self.in_graphs.fill(frame), frame.step)
+        if has_compiled():
+            self.in_graphs.look_for_unread(frame, self.model_map.by_every_path)
 
     def _prepare_step(self, rooted: bool, due: Readings) -> None:
         self._arm(due, everywhere=not rooted)

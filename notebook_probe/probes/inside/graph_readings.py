@@ -10,17 +10,19 @@ import hashlib
 import itertools
 import weakref
 from collections.abc import Callable, Iterator, Mapping
+from types import CodeType
 from typing import Protocol
 
 import torch
 from torch import Tensor, nn
 from torch._dynamo import config
+from torch._dynamo.eval_frame import reset_code
 
 from notebook_probe.probes.due.readings import DueFrame, Readings
 from notebook_probe.probes.inside.children import MarkedChildren
 from notebook_probe.probes.inside.handed_out import HandedOut, Sums
 from notebook_probe.probes.inside.traced import (
-    NOTHING_READ,
+    COUNTED,
     GraphTap,
     Where,
     can_trace,
@@ -29,7 +31,7 @@ from notebook_probe.probes.inside.traced import (
 )
 from notebook_probe.probes.reading.cells import Cell
 from notebook_probe.probes.reading.plan import ReadingPlan
-from notebook_probe.probes.step.compiled import has_compiled
+from notebook_probe.probes.step.compiled import compiled_region, has_compiled
 from notebook_probe.probes.step.passes import BackwardPasses
 from notebook_probe.probes.step.probe import Probe
 from notebook_probe.quantities.reduce.device_stat import NOTHING, DeviceStat, stat_of_sums
@@ -40,9 +42,6 @@ __all__ = ["GraphReadings", "can_read"]
 
 READ = ("output", "input", "grad_output")
 """Tensors whose sums a graph can hand out."""
-
-COUNTED = frozenset({NOTHING_READ})
-"""In place of parts: a gradient is only counted, to tell whether there was one."""
 
 SPARE = 2
 """Variants that are left to the user's own recompilations of a function."""
@@ -117,7 +116,7 @@ class GraphReadings:
         self._full, self._compiled = "", set[str]()
         self._children = MarkedChildren()
         self._number = ""
-        self._read: set[str] = set()
+        self._read, self._tried = set[str](), set[str]()
         self.last_step = -1
         """Last step of which a graph has handed out anything."""
 
@@ -125,6 +124,11 @@ class GraphReadings:
     def acts(self) -> bool:
         """True if there is anything to switch between two steps."""
         return self.wanted and bool(self._taps)
+
+    @property
+    def has_work(self) -> bool:
+        """True if graphs may have handed out something of the step that ends."""
+        return self.acts or len(self._ended) > 0
 
     def tap(self, place: str, module: Callable[[], nn.Module | None]) -> GraphTap:
         """Return what the hooks of a module read in a graph."""
@@ -144,27 +148,50 @@ class GraphReadings:
             self._number = next(n for n in map(str, itertools.count()) if n not in keepers)
             keepers[self._number] = self
             if has_compiled():  # perhaps another model of its class
-                self.mark()
+                self._compile_anew()
         plans = {place: plan for place, plan in readings.calls.items() if _is_read(plan)}
         counts = _witnesses(plans)
         for place, tap in self._taps.items():
             plan = plans.get(place)
             tap.input, tap.output = self._texts(place, plan, place in counts) if plan else ("", "")
-        texts = [(tap.input, tap.output) for tap in self._taps.values()]
+        texts = sorted((tap.input, tap.output) for tap in self._taps.values() if tap.output)
         self._full = hashlib.sha256(repr(texts).encode()).hexdigest()[:16]
 
     def _texts(self, place: str, plan: ReadingPlan, is_counted: bool) -> tuple[str, str]:
         row = 2 * self._rows.setdefault(place, len(self._rows))
         given, nothing = _traceable(plan, "input"), frozenset[str]()
-        of_gradient = _traceable(plan, "grad_output") or (COUNTED if is_counted else nothing)
+        of_gradient = _traceable(plan, "grad_output") or frozenset({COUNTED} if is_counted else ())
         output = reading_text(self._number, row, _traceable(plan, "output"), of_gradient)
         return reading_text(self._number, row + 1, given, nothing) if given else "", output
 
-    def mark(self) -> None:
-        """Have the model's graphs compiled for it alone, and not shared with others of its class."""
+    def look_for_unread(self, frame: DueFrame, modules: Mapping[str, nn.Module]) -> None:
+        """Have the graphs of a part compiled anew if they are older than what they shall read.
+
+        They know nothing of its hooks then. Once for each part: perhaps it was not called.
+        """
+        if not self.variant:
+            return
+        unread, read = set[str](), set[str]()
+        for place in filter(self._rows.__contains__, frame.plan.calls):
+            region = compiled_region(place, modules)
+            if region is None and frame.is_unseen:
+                region = ""
+            if region is not None:
+                seen = frame.calls[frame.plan.calls[place].counter] or place in self._read
+                (read if seen else unread).add(region)
+        if new := unread - read - self._tried:
+            self._tried |= new
+            self._compile_anew()
+
+    def _compile_anew(self) -> None:
         model = self.training()
-        if model is not None and self.wanted and not self._children:
+        if model is None or not self.wanted:
+            return
+        if not self._children:
             self._children.mark(model)
+            return
+        for code in _forwards(model):
+            reset_code(code)
 
     def prepare(self, upcoming: Readings) -> None:
         """Choose the variant of the coming step; called between two steps."""
@@ -184,9 +211,8 @@ class GraphReadings:
     def _is_full(self) -> bool:
         """Return whether a function of the model has nearly as many variants as Dynamo allows."""
         model = self.training()
-        kinds = {type(module) for module in model.modules()} if model is not None else set()
-        codes = [code for kind in kinds if (code := getattr(kind.forward, "__code__", None))]
         count = torch._C._dynamo.eval_frame._debug_get_cache_entry_list
+        codes = _forwards(model) if model is not None else ()
         most = max((len(count(code)) for code in codes), default=0)
         return most + SPARE > config.recompile_limit
 
@@ -265,6 +291,13 @@ class GraphReadings:
         self._children.remove()
         keepers.pop(self._number, None)
         self._taps, self._number = {}, ""
+
+
+def _forwards(model: nn.Module) -> list[CodeType]:
+    """Return the code of every forward of a model's classes, to which Dynamo ties its graphs."""
+    kinds = {type(module): None for module in model.modules()}
+    codes = (getattr(kind.forward, "__code__", None) for kind in kinds)
+    return [code for code in codes if code is not None]
 
 
 def _is_read(plan: ReadingPlan) -> bool:

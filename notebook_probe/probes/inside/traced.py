@@ -21,6 +21,7 @@ from notebook_probe.probes.step.containers import activations
 from notebook_probe.quantities.reduce.device_stat import traced_sums
 
 __all__ = [
+    "COUNTED",
     "NOTHING_READ",
     "SINCE",
     "GraphTap",
@@ -36,6 +37,11 @@ SINCE = "2.13"
 
 NOTHING_READ = "-"
 """Stands in a reading for no parts of a tensor."""
+
+COUNTED = "count"
+"""Stands there for a gradient that is only counted, to tell whether a call had one."""
+
+_WITHOUT_SUMS = (NOTHING_READ, COUNTED)
 
 
 class Keeper(Protocol):
@@ -74,7 +80,7 @@ class Where(NamedTuple):
 @cache
 def _where(text: str) -> Where:
     keeper, row, what, nth, parts = text.split(" ")
-    read = frozenset[str]() if parts == NOTHING_READ else frozenset(parts.split(","))
+    read = frozenset[str]() if parts in _WITHOUT_SUMS else frozenset(parts.split(","))
     return Where(keeper, int(row), what, int(nth), read)
 
 
@@ -172,7 +178,7 @@ def _is_awaited() -> bool:
 def _keep_sums(tensor: Tensor, where: str) -> None:
     parts = where.rpartition(" ")[2]
     n = tensor.numel()
-    if parts == NOTHING_READ or n == 0:
+    if parts in _WITHOUT_SUMS or n == 0:
         sums = torch.zeros(0, dtype=torch.float64, device=tensor.device)
     else:
         sums = traced_sums(tensor, frozenset(parts.split(",")))
