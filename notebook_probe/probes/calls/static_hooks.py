@@ -14,6 +14,7 @@ from notebook_probe.probes.step.compiled import is_compiled, n_compiled
 
 __all__ = ["StaticHooks"]
 
+
 class StaticHooks:
     """Suspicion of compiled models: each time that anything is compiled, until hooks run again.
 

@@ -22,7 +22,9 @@ class MarkedChildren:
     """The children of a model's modules in ordered dicts, until they are given back."""
 
     def __init__(self) -> None:
-        self._marked: list[tuple[weakref.ref[nn.Module], OrderedDict[str, Any], dict[str, Any]]] = []
+        self._marked: list[
+            tuple[weakref.ref[nn.Module], OrderedDict[str, Any], dict[str, Any]]
+        ] = []
 
     def __bool__(self) -> bool:
         return bool(self._marked)
@@ -35,7 +37,7 @@ class MarkedChildren:
             if type(plain) is dict and plain:
                 marked = OrderedDict(plain)
                 # A copy, and what is pickled, has a plain one.
-                marked.__reduce_ex__ = _Unmarked(marked)  # type: ignore[method-assign, assignment]
+                marked.__reduce_ex__ = _Unmarked(marked)  # type: ignore[method-assign]
                 module.__dict__["_modules"] = marked
                 self._marked.append((weakref.ref(module), marked, plain))
 

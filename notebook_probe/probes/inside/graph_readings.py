@@ -8,15 +8,16 @@ from __future__ import annotations
 
 import hashlib
 import itertools
+import time
 import weakref
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from types import CodeType
 from typing import Protocol
 
 import torch
 from torch import Tensor, nn
+from torch._C._dynamo.eval_frame import reset_code
 from torch._dynamo import config
-from torch._dynamo.eval_frame import reset_code
 
 from notebook_probe.probes.due.readings import DueFrame, Readings
 from notebook_probe.probes.inside.children import MarkedChildren
@@ -35,6 +36,7 @@ from notebook_probe.probes.step.compiled import compiled_region, has_compiled
 from notebook_probe.probes.step.passes import BackwardPasses
 from notebook_probe.probes.step.probe import Probe
 from notebook_probe.quantities.reduce.device_stat import NOTHING, DeviceStat, stat_of_sums
+from notebook_probe.quantities.reduce.features import Moment
 from notebook_probe.quantities.reduce.measure import STAT
 from notebook_probe.quantities.reduce.stat import Stat
 
@@ -88,8 +90,8 @@ class GraphReadings:
     ----------
     model : nn.Module
         Held weakly.
-    steps : Steps
-        Held weakly.
+    steps : Steps, optional
+        Held weakly; without one, every gradient is of a step that has not begun.
 
     Attributes
     ----------
@@ -103,11 +105,12 @@ class GraphReadings:
         Steps of which nothing was taken, as some calls had a backward and others had none.
     """
 
-    def __init__(self, model: nn.Module, steps: Steps) -> None:
+    def __init__(self, model: nn.Module, steps: Steps | None = None) -> None:
         self.wanted = self.is_full = False
         self.n_ambiguous, self.variant = 0, ""
         self.training: Callable[[], nn.Module | None] = weakref.ref(model)
-        self._steps = weakref.ref(steps)
+        self._steps = weakref.ref(steps) if steps is not None else lambda: None
+        self._seconds = 0.0  # spent on what was handed out
         self._taps: dict[str, GraphTap] = {}
         self._rows: dict[str, int] = {}
         self._plans: weakref.WeakKeyDictionary[Readings, bool] = weakref.WeakKeyDictionary()
@@ -220,17 +223,13 @@ class GraphReadings:
 
     def keep(self, sums: Tensor, n: int, where: Where) -> None:
         """Implement the Keeper."""
-        if not where.parts:
-            state = None
-        elif not n:
-            state = NOTHING
-        else:  # on a device a copy: their memory is the graph's, which may write over it
-            state = stat_of_sums(sums if sums.is_cpu else sums.clone(), n, where.parts)
-        found, passes = Sums(where, state), self._passes_now()
+        begun = time.perf_counter()
+        found, passes = Sums(where, _state(sums, n, where)), self._passes_now()
         if where.what != "gradient":
             self._calls.take_call(found, passes)
         elif torch._C._current_graph_task_id() != -1:
             self._calls.take_gradient(found, passes)
+        self._seconds += time.perf_counter() - begun
 
     def _passes_now(self) -> BackwardPasses:
         steps = self._steps()
@@ -259,22 +258,36 @@ class GraphReadings:
         if found is None:
             self.n_ambiguous += 1
             return {}
+        begun = time.perf_counter()
         frame.settle()
         self.last_step = frame.step
         places, called = {row: place for place, row in self._rows.items()}, dict[str, bool]()
-        for one in found:
-            where = one.where
+        read: list[tuple[ReadingPlan, Moment]] = []
+        for where, state in found:
             place = places[where.row // 2]
             plan = frame.plan.calls.get(place)
             if plan is None:
                 continue
-            if where.nth == 0 and where.row % 2 == 0 and where.what != "gradient":
+            is_gradient = where.what == "gradient"
+            if where.nth == 0 and where.row % 2 == 0 and not is_gradient:
                 frame.calls[plan.counter] += 1
                 called[place] = called.get(place, False) or where.what == "awaited"
-            if one.state is not None:
-                _fill(frame, plan, where, one.state)
+            if state is not None:
+                _fill(frame, plan, where, state)
+                read.append((plan, "backward" if is_gradient else "forward"))
+        self._spend(frame, read, time.perf_counter() - begun)
         self._read |= called.keys()
         return called
+
+    def _spend(
+        self, frame: DueFrame, read: Sequence[tuple[ReadingPlan, Moment]], seconds: float
+    ) -> None:
+        """Count the time spent outside of the graphs; what they take themselves is not known."""
+        seconds += self._seconds
+        self._seconds = 0.0
+        frame.seconds += seconds
+        for plan, moment in read:
+            plan.spent(moment, seconds / len(read))
 
     def has_read(self, place: str) -> bool:
         """Return whether a graph has ever read calls of a place."""
@@ -309,6 +322,15 @@ def _witnesses(plans: Mapping[str, ReadingPlan]) -> set[str]:
     if any(_traceable(plan, "grad_output") for plan in plans.values()):
         return set()
     return {*[*plans][:1], *[*plans][-1:]}
+
+
+def _state(sums: Tensor, n: int, where: Where) -> DeviceStat | Stat | None:
+    if not where.parts:
+        return None
+    if not n:
+        return NOTHING
+    # On a device a copy: the memory is the graph's, which may write over it.
+    return stat_of_sums(sums if sums.is_cpu else sums.clone(), n, where.parts)
 
 
 def _fill(frame: DueFrame, plan: ReadingPlan, where: Where, state: DeviceStat | Stat) -> None:

@@ -115,8 +115,10 @@ def _all_of(segments: Iterable[_Segment]) -> Iterator[Sums]:
 def _are_balanced(segments: Iterable[_Segment]) -> bool:
     """Return whether each call had a gradient, as far as any module tells."""
     segments = [*segments]
-    awaited = Counter(one.where.row for segment in segments for one in segment.calls if one.where.what == "awaited")
-    came = Counter(one.where.row for segment in segments for one in segment.gradients)
+    calls = [one.where for segment in segments for one in segment.calls]
+    gradients = [one.where for segment in segments for one in segment.gradients]
+    awaited = Counter(where.row for where in calls if where.what == "awaited")
+    came = Counter(where.row for where in gradients)
     if not awaited and not came:
         return True
     return any(came[row] == n for row, n in awaited.items())

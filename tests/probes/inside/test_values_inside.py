@@ -158,7 +158,12 @@ def test_a_compiled_function_round_the_model_is_read_too(watch: Watch) -> None:
     model = made(Small)
     wanted = told_by_twin(model, PLACES, 2)
     run = watch(model, probes=asked(PLACES))
-    trained(model, torch.compile(lambda x: model(x), backend="aot_eager"), range(2))
+
+    @torch.compile(backend="aot_eager")
+    def called(x: Tensor) -> Any:
+        return model(x)
+
+    trained(model, called, range(2))
     check(run, wanted)
 
 
