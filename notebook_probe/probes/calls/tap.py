@@ -366,7 +366,7 @@ def _first(tensors: list[Tensor]) -> list[Tensor]:
 
 
 def _run_uncompiled(*functions: Callable[..., Any]) -> None:
-    """Have Dynamo run functions as they are where a compiled region begins at their call.
+    """Exempt functions from Dynamo where a compiled region begins at their call.
 
     So the hooks of a module that is compiled alone run as those of any other. Where Dynamo traces
     the call of a module it traces its hooks, too.

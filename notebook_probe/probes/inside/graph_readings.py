@@ -21,11 +21,11 @@ from torch._dynamo import config
 
 from notebook_probe.probes.due.readings import DueFrame, Readings
 from notebook_probe.probes.inside.children import MarkedChildren
-from notebook_probe.probes.inside.handed_out import HandedOut, Sums
+from notebook_probe.probes.inside.handed_out import CallSums, HandedOut
 from notebook_probe.probes.inside.traced import (
     COUNTED,
     GraphTap,
-    Where,
+    SumsOrigin,
     can_trace,
     keepers,
     reading_text,
@@ -49,7 +49,7 @@ SPARE = 2
 """Variants that are left to the user's own recompilations of a function."""
 
 
-class Steps(Protocol):
+class StepHolder(Protocol):
     """Protocol of the owner of the open step."""
 
     @property
@@ -90,7 +90,7 @@ class GraphReadings:
     ----------
     model : nn.Module
         Held weakly.
-    steps : Steps, optional
+    steps : StepHolder, optional
         Held weakly; without one, every gradient is of a step that has not begun.
 
     Attributes
@@ -102,10 +102,10 @@ class GraphReadings:
     is_full : bool
         A function has so many variants that no other one is compiled for readings.
     n_ambiguous : int
-        Steps of which nothing was taken, as some calls had a backward and others had none.
+        StepHolder of which nothing was taken, as some calls had a backward and others had none.
     """
 
-    def __init__(self, model: nn.Module, steps: Steps | None = None) -> None:
+    def __init__(self, model: nn.Module, steps: StepHolder | None = None) -> None:
         self.wanted = self.is_full = False
         self.n_ambiguous, self.variant = 0, ""
         self.training: Callable[[], nn.Module | None] = weakref.ref(model)
@@ -151,7 +151,7 @@ class GraphReadings:
             self._number = next(n for n in map(str, itertools.count()) if n not in keepers)
             keepers[self._number] = self
             if has_compiled():  # perhaps another model of its class
-                self._compile_anew()
+                self._compile_again()
         plans = {place: plan for place, plan in readings.calls.items() if _is_read(plan)}
         counts = _witnesses(plans)
         for place, tap in self._taps.items():
@@ -168,9 +168,9 @@ class GraphReadings:
         return reading_text(self._number, row + 1, given, nothing) if given else "", output
 
     def look_for_unread(self, frame: DueFrame, modules: Mapping[str, nn.Module]) -> None:
-        """Have the graphs of a part compiled anew if they are older than what they shall read.
+        """Compile the graphs of a part again if they are older than what they are to read.
 
-        They know nothing of its hooks then. Once for each part: perhaps it was not called.
+        They do not know its hooks then. Once for each part, which perhaps is not called.
         """
         if not self.variant:
             return
@@ -184,9 +184,9 @@ class GraphReadings:
                 (read if seen else unread).add(region)
         if new := unread - read - self._tried:
             self._tried |= new
-            self._compile_anew()
+            self._compile_again()
 
-    def _compile_anew(self) -> None:
+    def _compile_again(self) -> None:
         model = self.training()
         if model is None or not self.wanted:
             return
@@ -221,10 +221,10 @@ class GraphReadings:
 
     # ---------------------------------------------------------------- what graphs hand out
 
-    def keep(self, sums: Tensor, n: int, where: Where) -> None:
-        """Implement the Keeper."""
+    def keep(self, sums: Tensor, n: int, where: SumsOrigin) -> None:
+        """Implement the SumsKeeper."""
         begun = time.perf_counter()
-        found, passes = Sums(where, _state(sums, n, where)), self._passes_now()
+        found, passes = CallSums(where, _state(sums, n, where)), self._passes_now()
         if where.what != "gradient":
             self._calls.take_call(found, passes)
         elif torch._C._current_graph_task_id() != -1:
@@ -324,7 +324,7 @@ def _witnesses(plans: Mapping[str, ReadingPlan]) -> set[str]:
     return {*[*plans][:1], *[*plans][-1:]}
 
 
-def _state(sums: Tensor, n: int, where: Where) -> DeviceStat | Stat | None:
+def _state(sums: Tensor, n: int, where: SumsOrigin) -> DeviceStat | Stat | None:
     if not where.parts:
         return None
     if not n:
@@ -333,7 +333,7 @@ def _state(sums: Tensor, n: int, where: Where) -> DeviceStat | Stat | None:
     return stat_of_sums(sums if sums.is_cpu else sums.clone(), n, where.parts)
 
 
-def _fill(frame: DueFrame, plan: ReadingPlan, where: Where, state: DeviceStat | Stat) -> None:
+def _fill(frame: DueFrame, plan: ReadingPlan, where: SumsOrigin, state: DeviceStat | Stat) -> None:
     is_input = where.row % 2
     tensor = "grad_output" if where.what == "gradient" else "input" if is_input else "output"
     for cell in _cells(plan, tensor):

@@ -1,4 +1,4 @@
-"""What graphs have handed out in one step, and which of it counts.
+"""Sums that graphs have handed out in one step, and the choice of those that count.
 
 The calls between two backward passes belong to the later pass. A graph does not tell which call a
 gradient came back to: where some calls had no gradient, and it cannot be known which, nothing
@@ -12,35 +12,35 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
-from notebook_probe.probes.inside.traced import Where
+from notebook_probe.probes.inside.traced import SumsOrigin
 from notebook_probe.probes.step.passes import BackwardKind, BackwardPass, BackwardPasses
 from notebook_probe.quantities.reduce.device_stat import DeviceStat
 from notebook_probe.quantities.reduce.stat import Stat
 
-__all__ = ["HandedOut", "Sums"]
+__all__ = ["CallSums", "HandedOut"]
 
 MOST_SUMS = 100_000
 """Sums kept of one step: in a loop that never ends a step they would fill the memory."""
 
 
-class Sums(NamedTuple):
+class CallSums(NamedTuple):
     """Sums of one tensor of a call, and what they are of."""
 
-    where: Where
+    where: SumsOrigin
     state: DeviceStat | Stat | None
     """None of a tensor that was only counted."""
 
 
 @dataclass(slots=True)
 class _Segment:
-    """Calls, and the backward pass that followed them, one of ``passes``."""
+    """Sums of some calls, and of the backward pass that followed them, one of ``passes``."""
 
     passes: BackwardPasses
-    calls: list[Sums] = field(default_factory=list)
-    gradients: list[Sums] = field(default_factory=list)
+    calls: list[CallSums] = field(default_factory=list)
+    gradients: list[CallSums] = field(default_factory=list)
     backward: BackwardPass | None = None
 
-    def every(self) -> Iterator[Sums]:
+    def every(self) -> Iterator[CallSums]:
         yield from self.calls
         yield from self.gradients
 
@@ -55,13 +55,13 @@ class HandedOut:
     def __len__(self) -> int:
         return self._n
 
-    def take_call(self, sums: Sums, passes: BackwardPasses) -> None:
+    def take_call(self, sums: CallSums, passes: BackwardPasses) -> None:
         """Take what was read in a call."""
         if self._n < MOST_SUMS:
             self._last_open(passes).calls.append(sums)
         self._n += 1
 
-    def take_gradient(self, sums: Sums, passes: BackwardPasses) -> None:
+    def take_gradient(self, sums: CallSums, passes: BackwardPasses) -> None:
         """Take what was read in the backward that runs now."""
         if self._n < MOST_SUMS:
             self._segment_of(passes).gradients.append(sums)
@@ -86,7 +86,7 @@ class HandedOut:
             self._segments.append(_Segment(passes))
         return self._segments[-1]
 
-    def counted(self) -> list[Sums] | None:
+    def counted(self) -> list[CallSums] | None:
         """Return the sums that count; None if it cannot be known which do."""
         if self._n > MOST_SUMS:
             return None
@@ -107,7 +107,7 @@ def _is_kept(backward: BackwardPass, passes: BackwardPasses) -> bool:
     return backward.kind is BackwardKind.ACCUMULATED or passes.is_training(backward)
 
 
-def _all_of(segments: Iterable[_Segment]) -> Iterator[Sums]:
+def _all_of(segments: Iterable[_Segment]) -> Iterator[CallSums]:
     for segment in segments:
         yield from segment.every()
 

@@ -7,8 +7,10 @@ traces the backward; so the model's own graph of gradients has no node more.
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Callable
 from functools import cache, partial
+from types import FrameType
 from typing import Any, NamedTuple, Protocol
 from weakref import WeakValueDictionary
 
@@ -25,8 +27,8 @@ __all__ = [
     "NOTHING_READ",
     "SINCE",
     "GraphTap",
-    "Keeper",
-    "Where",
+    "SumsKeeper",
+    "SumsOrigin",
     "can_trace",
     "keepers",
     "reading_text",
@@ -36,15 +38,15 @@ SINCE = "2.13"
 """First version of torch in which this is known to work."""
 
 NOTHING_READ = "-"
-"""Stands in a reading for no parts of a tensor."""
+"""Mark in a reading that nothing of a tensor is read."""
 
 COUNTED = "count"
-"""Stands there for a gradient that is only counted, to tell whether a call had one."""
+"""Mark in a reading that a gradient is only counted, to tell whether a call had one."""
 
 _WITHOUT_SUMS = (NOTHING_READ, COUNTED)
 
 
-class Keeper(Protocol):
+class SumsKeeper(Protocol):
     """Protocol of the receiver of a run's sums."""
 
     variant: str
@@ -52,12 +54,12 @@ class Keeper(Protocol):
     training: Callable[[], nn.Module | None]
     """Reference to the model, whose mode says whether a call is of the training."""
 
-    def keep(self, sums: Tensor, n: int, where: Where) -> None:
+    def keep(self, sums: Tensor, n: int, where: SumsOrigin) -> None:
         """Keep the sums of a tensor of ``n`` elements."""
 
 
-class Where(NamedTuple):
-    """What sums in a graph are of.
+class SumsOrigin(NamedTuple):
+    """Origin of sums that a graph hands out.
 
     Attributes
     ----------
@@ -78,10 +80,10 @@ class Where(NamedTuple):
 
 
 @cache
-def _where(text: str) -> Where:
+def _where(text: str) -> SumsOrigin:
     keeper, row, what, nth, parts = text.split(" ")
     read = frozenset[str]() if parts in _WITHOUT_SUMS else frozenset(parts.split(","))
-    return Where(keeper, int(row), what, int(nth), read)
+    return SumsOrigin(keeper, int(row), what, int(nth), read)
 
 
 keepers: WeakValueDictionary[str, Any] = WeakValueDictionary()
@@ -109,18 +111,18 @@ def _joined(parts: frozenset[str]) -> str:
 
 
 class GraphTap:
-    """What a graph reads of one module's calls; Dynamo guards on every attribute that it reads.
+    """Readings of one module's calls in a graph; Dynamo guards on every attribute that is used.
 
     Parameters
     ----------
-    keeper : Keeper
+    keeper : SumsKeeper
     module : reference to nn.Module
         A shallow copy of it has the same hooks, and is not read.
     """
 
     __slots__ = ("input", "keeper", "module", "output")
 
-    def __init__(self, keeper: Keeper, module: Callable[[], nn.Module | None]) -> None:
+    def __init__(self, keeper: SumsKeeper, module: Callable[[], nn.Module | None]) -> None:
         self.keeper, self.module = keeper, module
         self.input = self.output = ""
 
@@ -158,7 +160,7 @@ def _tensors(value: Any) -> list[Tensor]:
 def _read(tensors: list[Tensor], reading: str) -> None:
     """Read tensors, with the operations that a compiler records."""
     keeper, row, parts, of_gradient = reading.split(" ")
-    if _functorch.maybe_current_level() is not None:
+    if _functorch.maybe_current_level() is not None or _is_in_branch():
         return
     distinct = [*{id(one): one for one in tensors if one.layout is torch.strided}.values()]
     for nth, tensor in enumerate(activations(distinct)):
@@ -168,6 +170,20 @@ def _read(tensors: list[Tensor], reading: str) -> None:
         if reads_gradient:
             where = f"{keeper} {row} gradient {nth} {of_gradient}"
             tensor.register_hook(partial(_keep_sums, where=where))
+
+
+def _is_in_branch() -> bool:
+    """Return whether torch traces a branch or the body of a loop, which can have no effect.
+
+    A checkpoint's body can, and is run by the modules named here.
+    """
+    frame: FrameType | None = sys._getframe(1)
+    while frame is not None:
+        folder, _, name = frame.f_code.co_filename.replace("\\", "/").rpartition("/")
+        if folder.endswith("torch/_higher_order_ops") and name not in ("wrap.py", "effects.py"):
+            return True
+        frame = frame.f_back
+    return False
 
 
 def _is_awaited() -> bool:
@@ -187,13 +203,13 @@ def _keep_sums(tensor: Tensor, where: str) -> None:
 
 def _keep(sums: Tensor, n: int, where: str) -> None:
     found = _where(where)
-    receiver: Keeper | None = keepers.get(found.keeper)
+    receiver: SumsKeeper | None = keepers.get(found.keeper)
     if receiver is not None:
         receiver.keep(sums, n, found)
 
 
 def _keep_nothing(sums: Tensor, n: int, where: str) -> None:
-    """Stand in for `_keep` where tensors have no values."""
+    """Replace `_keep` where tensors have no values."""
 
 
 def _define() -> bool:

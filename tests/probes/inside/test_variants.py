@@ -243,11 +243,36 @@ class Choosing(nn.Module):
         return self.last(x)
 
 
-def test_a_model_with_a_branch_inside_trains_on(watch: Watch) -> None:
+def test_modules_in_a_branch_are_not_read_and_the_model_trains_on(watch: Watch) -> None:
     model = made(Choosing)
-    run = watch(model, probes={"*": ["output_norm"]}, budget=None)
-    assert Training(model).go(2) > 0
+    run = watch(model, probes={"*": ["output_norm", "output_grad_norm"]}, budget=None)
+    called = whole(model)
+    trained(model, called, range(2))
     assert steps_of(run, "last") == [0, 1]
+    notes = {(probe.module, probe.quantity): probe.note for probe in run.probes()}
+    assert "compiled" in notes["first", "output_norm"]
+
+
+class Mapped(nn.Module):
+    """Calls a module for each sample, and one with autocast."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.first, self.last = nn.Linear(4, 4), nn.Linear(4, 2)
+
+    def forward(self, x: Tensor) -> Tensor:
+        x = torch.func.vmap(self.first)(x)
+        with torch.autocast("cpu", dtype=torch.bfloat16):
+            return self.last(x).float()
+
+
+def test_what_torch_transforms_is_not_read_and_what_is_half_precision_is(watch: Watch) -> None:
+    model = made(Mapped)
+    run = watch(model, probes={"*": ["output_norm", "output_grad_norm"]}, budget=None)
+    trained(model, whole(model), range(2))
+    assert steps_of(run, "last") == steps_of(run, "last", "output_grad_norm") == [0, 1]
+    notes = {(probe.module, probe.quantity): probe.note for probe in run.probes()}
+    assert "compiled" in notes["first", "output_norm"]
 
 
 def test_blocks_of_an_eager_model_switch_with_its_steps(watch: Watch) -> None:
