@@ -373,7 +373,9 @@ class Observer:
         if self.eager.acts and self.phase.now is None:  # never while a call of the model runs
             self.eager.prepare(lambda: bool(self.training.upcoming(self.clock.upcoming).calls))
         if self.in_graphs.acts and self.phase.now is None:
-            self.in_graphs.prepare(self.training.upcoming(self.clock.upcoming))
+            is_compiled = has_compiled()  # else no schedule need be asked ahead
+            known = self.training.upcoming(self.clock.upcoming) if is_compiled else None
+            self.in_graphs.prepare(known)
         if self._reads_raw:
             self._accumulations.add(self.training.upcoming(self.clock.upcoming).raw)
 

@@ -12,12 +12,9 @@ import time
 import weakref
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from types import MappingProxyType
 from typing import Any, Protocol
 
-import torch
 from torch import Tensor, nn
-from torch._C._dynamo import eval_frame
 from torch.utils.hooks import RemovableHandle
 
 from notebook_probe.model.reparametrized import weight_of
@@ -29,12 +26,18 @@ from notebook_probe.probes.calls.output_gradients import (
     hook_output,
     hook_outputs,
 )
-from notebook_probe.probes.inside.traced import GraphTap, can_trace
+from notebook_probe.probes.calls.tap_hooks import (
+    AfterCall,
+    AfterRootCall,
+    BeforeCall,
+    BeforeRootCall,
+)
+from notebook_probe.probes.inside.traced import GraphTap
 from notebook_probe.probes.reading.attempt import attempt_in_hook
 from notebook_probe.probes.reading.plan import ReadingPlan
 from notebook_probe.probes.step.containers import activations, stranger_in, tensors_of
 from notebook_probe.probes.step.frame import StepFrame
-from notebook_probe.probes.step.hooks import Switch, WeakHook
+from notebook_probe.probes.step.hooks import Switch
 from notebook_probe.probes.step.phase import Phase, is_traced
 
 __all__ = ["CallListener", "Tap"]
@@ -51,39 +54,6 @@ class CallListener(Protocol):
 
     def called(self, module: nn.Module) -> tuple[Phase | None, StepFrame | None]:
         """Return the phase and the open frame of a call of ``module`` on this thread."""
-
-
-class _TapHook(WeakHook):
-    """Hook that reads a call, or has a graph read it that is being traced."""
-
-    __slots__ = ("in_graph",)
-
-    def __init__(self, owner: Tap, in_graph: GraphTap) -> None:
-        super().__init__(owner)
-        self.in_graph = in_graph
-
-
-class _Before(_TapHook):
-    __slots__ = ()
-
-    def __call__(
-        self, module: nn.Module, args: Any, kwargs: Mapping[str, Any] = MappingProxyType({})
-    ) -> None:
-        """Notify the tap; torch leaves out keywords if the hook was removed during a call."""
-        if torch.compiler.is_compiling():
-            self.in_graph.before(module, args, kwargs)
-        elif (tap := self.owner()) is not None:
-            tap.before(module, args, kwargs)
-
-
-class _After(_TapHook):
-    __slots__ = ()
-
-    def __call__(self, module: nn.Module, args: Any, output: Any) -> None:
-        if torch.compiler.is_compiling():
-            self.in_graph.after(module, output)
-        elif (tap := self.owner()) is not None:
-            tap.after(module, output)
 
 
 @dataclass(slots=True)
@@ -150,11 +120,12 @@ class Tap:
         self._listener = weakref.ref(listener)
         self._begun: dict[int, _Begun] = {}  # by torch's frame: a module may call itself
         self._step = -1
+        before, after = (BeforeCall, AfterCall) if place else (BeforeRootCall, AfterRootCall)
         self._before = Switch(
-            _Before(self, in_graph), module, module._forward_pre_hooks, _register_before
+            before(self, in_graph), module, module._forward_pre_hooks, _register_before
         )
         self._after = Switch(
-            _After(self, in_graph), module, module._forward_hooks, nn.Module.register_forward_hook
+            after(self, in_graph), module, module._forward_hooks, nn.Module.register_forward_hook
         )
 
     def arm(self, plans: dict[str, ReadingPlan], watching: bool, stays: bool) -> None:
@@ -363,20 +334,3 @@ def _reads_share(plan: ReadingPlan) -> bool:
 def _first(tensors: list[Tensor]) -> list[Tensor]:
     """Return the first floating-point tensor, else the first one."""
     return [t for t in tensors if t.is_floating_point()][:1] or tensors[:1]
-
-
-def _run_uncompiled(*functions: Callable[..., Any]) -> None:
-    """Exempt functions from Dynamo where a compiled region begins at their call.
-
-    So the hooks of a module that is compiled alone run as those of any other. Where Dynamo traces
-    the call of a module it traces its hooks, too.
-    """
-    if can_trace():
-        as_it_is = eval_frame._FrameExecStrategy(
-            eval_frame._FrameAction.SKIP, eval_frame._FrameAction.SKIP
-        )
-        for function in functions:
-            eval_frame.set_code_exec_strategy(function.__code__, as_it_is)
-
-
-_run_uncompiled(_Before.__call__, _After.__call__)

@@ -152,7 +152,7 @@ class GraphReadings:
             keepers[self._number] = self
             if has_compiled():  # perhaps another model of its class
                 self._compile_again()
-        plans = {place: plan for place, plan in readings.calls.items() if _is_read(plan)}
+        plans = {place: plan for place, plan in readings.calls.items() if place and _is_read(plan)}
         counts = _witnesses(plans)
         for place, tap in self._taps.items():
             plan = plans.get(place)
@@ -196,9 +196,12 @@ class GraphReadings:
         for code in _forwards(model):
             reset_code(code)
 
-    def prepare(self, upcoming: Readings) -> None:
-        """Choose the variant of the coming step; called between two steps."""
-        variant = self._full if self.reads(upcoming) else ""
+    def prepare(self, upcoming: Readings | None) -> None:
+        """Choose the variant of the coming step, called between two steps.
+
+        It reads everything where what is due is not known, as while nothing was ever compiled.
+        """
+        variant = self._full if upcoming is None or self.reads(upcoming) else ""
         if variant and variant not in self._compiled:
             self.is_full = self._is_full()
             if not self.is_full:

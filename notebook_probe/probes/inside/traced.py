@@ -20,6 +20,7 @@ from torch._C import _functorch
 from torch._dynamo import config
 
 from notebook_probe.probes.step.containers import activations
+from notebook_probe.probes.step.phase import is_captured
 from notebook_probe.quantities.reduce.device_stat import traced_sums
 
 __all__ = [
@@ -202,6 +203,8 @@ def _keep_sums(tensor: Tensor, where: str) -> None:
 
 
 def _keep(sums: Tensor, n: int, where: str) -> None:
+    if not sums.is_cpu and is_captured():
+        return  # a CUDA graph would write there again at each replay, and run no Python
     found = _where(where)
     receiver: SumsKeeper | None = keepers.get(found.keeper)
     if receiver is not None:
