@@ -11,6 +11,7 @@ from benchmarks import (
     budget,
     catalogue,
     compare,
+    compiled,
     explorer_clicks,
     explorer_refresh,
     good_runs,
@@ -56,7 +57,13 @@ BENCHMARKS = {
     "catalogue": catalogue,
     "threads": threads,
 }
-ELSEWHERE = {"gpu": gpu, "graphs": graphs, "programs": programs, "good_runs": good_runs}
+ELSEWHERE = {
+    "gpu": gpu,
+    "graphs": graphs,
+    "programs": programs,
+    "good_runs": good_runs,
+    "compiled": compiled,
+}
 """Benchmarks that run only if they are named: they need another environment, or minutes."""
 
 

@@ -60,13 +60,13 @@ class StepOwner(Protocol):
     is_silent: bool
     phase: PhaseOfThread
     has_to_prepare: bool
-    """`prepare` has work to do after an update."""
+    """`update_is_over` has work to do."""
 
     @property
     def ignores_updates(self) -> bool: ...
     def open_frame(self) -> DueFrame: ...
     def boundary(self) -> None: ...
-    def prepare(self) -> None: ...
+    def update_is_over(self) -> None: ...
     def announce(self, place: str, name: str) -> None: ...
 
 
@@ -234,7 +234,7 @@ class Updates:
         if frame.passes.have_come or frame.collected:
             _count_passes(frame, steps)
         if steps.has_to_prepare:
-            steps.prepare()
+            steps.update_is_over()
         last, running.lap = running.lap, time.perf_counter()
         frame.seconds += running.lap - last
 

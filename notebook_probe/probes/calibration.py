@@ -24,6 +24,7 @@ from notebook_probe.model.map import ModelMap
 from notebook_probe.probes.calls.taps import Taps
 from notebook_probe.probes.due.building import readings
 from notebook_probe.probes.due.readings import DueFrame, Readings
+from notebook_probe.probes.inside.graph_readings import GraphReadings
 from notebook_probe.probes.step.calling import CallSample, HookOverhead, is_known, keep
 from notebook_probe.probes.step.phase import Phase
 from notebook_probe.probes.step.probe import Probe
@@ -112,7 +113,7 @@ class _Observed:
         places = [path for path in model_map.paths if path]
         probes = [Probe(place, quantities[name], Every(1)) for place in places for name in READ]
         self._readings: Readings = readings(model_map, tuple(probes), (), {})
-        self._taps = Taps(self)
+        self._taps = Taps(self, GraphReadings(model))
         self._taps.set_places(model_map, places, ())
         self._taps.arm(self._readings, everywhere=False)
 

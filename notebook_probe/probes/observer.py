@@ -34,6 +34,7 @@ from notebook_probe.probes.calls.unswitched import Unswitched
 from notebook_probe.probes.due.building import readings
 from notebook_probe.probes.due.due_probes import DueProbes
 from notebook_probe.probes.due.readings import DueFrame, Readings
+from notebook_probe.probes.inside.graph_readings import GraphReadings
 from notebook_probe.probes.loss.kept_calls import KeptCalls
 from notebook_probe.probes.parameters.accumulations import AccumulationHooks
 from notebook_probe.probes.reading.loop_values import take
@@ -42,7 +43,7 @@ from notebook_probe.probes.replay.probe_batch import ProbeBatch
 from notebook_probe.probes.replay.replay import Replay
 from notebook_probe.probes.step.budget import Budget
 from notebook_probe.probes.step.calling import seconds_of_a_call
-from notebook_probe.probes.step.compiled import EagerSteps
+from notebook_probe.probes.step.compiled import EagerSteps, has_compiled
 from notebook_probe.probes.step.forks import silence_in_children
 from notebook_probe.probes.step.frame import StepFrame
 from notebook_probe.probes.step.optimizer_steps import StepClock
@@ -92,7 +93,8 @@ class Observer:
         self.training = DueProbes(self._build, sink.publish, budget)
         self.evaluation = DueProbes(self._build, sink.evaluated, Budget())
         self.evaluation.last_step = last_evaluated
-        self.taps, self.replay, self.calls = Taps(self), Replay(model), KeptCalls()
+        self.in_graphs = GraphReadings(model, self)
+        self.taps, self.replay, self.calls = Taps(self, self.in_graphs), Replay(model), KeptCalls()
         self._model, self.model_map = weakref.ref(model), model_map
         self.is_silent = False
         """In a forked child: the parent goes on recording."""
@@ -141,6 +143,7 @@ class Observer:
             self.taps.remove()
             self._accumulations.remove()
             self.eager.end()
+            self.in_graphs.close()
             self.training.set_probes(())
             self.evaluation.set_probes(())
             self._buffers.clear()
@@ -157,13 +160,21 @@ class Observer:
         called = {probe.place for probe in self.training.probes if is_of_calls(probe)}
         evaluated = {probe.place for probe in self.evaluation.probes}
         self.taps.set_places(model_map, called, evaluated)
+        self._plan_graphs()
         if self._is_opening:
             self.taps.arm_evaluation(None)
         else:
             self._arm()
         self._reads_raw = any(probe.accumulations for probe in self.training.probes)
         self.has_to_prepare = self._reads_raw or self.eager.wanted or self.eager.acts
+        self.has_to_prepare |= self.in_graphs.wanted
         self.prepare()
+
+    def _plan_graphs(self) -> None:
+        """Plan what compiled graphs read: all that is ever due, so that few graphs are needed."""
+        wanted = self.training.probes if self.in_graphs.wanted else ()
+        live = tuple(probe for probe in wanted if not probe.disabled and is_of_calls(probe))
+        self.in_graphs.set_places(readings(self.model_map, live, (), {}))
 
     def keep_batch(self, batch: ProbeBatch) -> None:
         """Run the model on this one from now on, and compare with nothing of an earlier one."""
@@ -186,6 +197,11 @@ class Observer:
         """The open training step."""
         return self.training.frame
 
+    @property
+    def has_ended(self) -> bool:
+        """True if the update of the open step has happened."""
+        return self.training.frame is not None and self.clock.ready
+
     def watches(self, module: nn.Module) -> bool:
         """Return whether it is the watched model, not a shallow copy with the same hooks."""
         return self._model() is module
@@ -198,6 +214,7 @@ class Observer:
                 prepare = partial(self._prepare_step, rooted)
                 frame = self.training.frame or self.training.open(self.clock.step, prepare)
                 frame.is_unseen = not rooted
+                self.in_graphs.join(frame)
             if frame.plan.replay:
                 self.replay.read(frame, frame.plan.replay, self.model_map)
         return frame
@@ -283,6 +300,7 @@ class Observer:
             self.clock.has_raised, self.n_forwards = False, 0
             self.updates.loss.begin_again()
             self.training.drop()
+            self.in_graphs.forget()
         if self.evaluation.frame is not None:
             self.evaluation.close_before(self.clock.upcoming)
 
@@ -292,6 +310,7 @@ class Observer:
         frame = self.open_frame()
         if not self.clock.has_stepped:  # no optimizer told us of this step
             self.updates.read_by_hand(frame)
+            self.in_graphs.end_update()
         with self._turn:
             self._close_frame()
             self._close_before_next()
@@ -322,7 +341,15 @@ class Observer:
     def _close_frame(self) -> None:
         self.clock.advance()
         self.most_forwards, self.n_forwards = max(self.most_forwards, self.n_forwards), 0
+        if self.training.frame is not None and self.in_graphs.has_work:
+            self._take_from_graphs(self.training.frame)
         self.training.close()
+
+    def _take_from_graphs(self, frame: DueFrame) -> None:
+        """Take what compiled graphs have read in the step that ends."""
+        self.taps.called_in_graphs(self.in_graphs.fill(frame), frame.step)
+        if has_compiled():
+            self.in_graphs.look_for_unread(frame, self.model_map.by_every_path)
 
     def _prepare_step(self, rooted: bool, due: Readings) -> None:
         self._arm(due, everywhere=not rooted)
@@ -336,10 +363,19 @@ class Observer:
         self.taps.arm(due, everywhere)
         self._accumulations.set(due.raw if due is not None else {})
 
+    def update_is_over(self) -> None:
+        """Note that an optimizer has stepped, and prepare for the next step."""
+        self.in_graphs.end_update()
+        self.prepare()
+
     def prepare(self) -> None:
         """Prepare for the next step: run it eagerly, if required, and hear of its gradients."""
         if self.eager.acts and self.phase.now is None:  # never while a call of the model runs
             self.eager.prepare(lambda: bool(self.training.upcoming(self.clock.upcoming).calls))
+        if self.in_graphs.acts and self.phase.now is None:
+            is_compiled = has_compiled()  # else no schedule need be asked ahead
+            known = self.training.upcoming(self.clock.upcoming) if is_compiled else None
+            self.in_graphs.prepare(known)
         if self._reads_raw:
             self._accumulations.add(self.training.upcoming(self.clock.upcoming).raw)
 

@@ -91,7 +91,7 @@ class Run(
         name: str,
         first_probes: Attachment,
         fresh: bool,
-        on_compiled: OnCompiled = "skip",
+        on_compiled: OnCompiled = "inside",
         budget: float | None = None,
         optimizer: Optimizer | None = None,
         rank: int | None = None,
@@ -102,7 +102,7 @@ class Run(
         super().__init__(name, parts, Life(self, model, parts, fresh))
         self.controls = RunControls(name, parts, self._life, fresh)
         """Methods for the code of a panel, a loop or a collector; the other ones are for users."""
-        self._parts.probes.run_eagerly(on_compiled == "eager")
+        self._parts.probes.run_compiled(on_compiled)
         if optimizer is not None:
             self._parts.observer.updates.meet(optimizer)
         self._parts.begin(first_probes)  # last: from here on other threads may meet our hooks
@@ -200,19 +200,25 @@ class Run(
 
     @property
     def on_compiled(self) -> OnCompiled:
-        """Handling of probes of a compiled model's calls, ``"skip"`` or ``"eager"``.
+        """Handling of probes of a compiled model's calls, ``"inside"``, ``"eager"`` or ``"skip"``.
 
-        A compiled model runs no hooks, so they are skipped, and the status says so. With
-        ``"eager"`` only the steps in which something is due run uncompiled, from the next step
-        on; nothing is compiled again. Eager and compiled kernels may differ in the last bits.
+        With ``"inside"`` the graphs hand out what is a sum over outputs, inputs and output
+        gradients: norms, means, deviations, extremes, counts of zeros and of what is not finite.
+        Dynamo compiles one more variant of each graph, for steps in which something is due. With
+        ``"eager"`` those steps run uncompiled, from the next step on, and everything is measured;
+        eager and compiled kernels may differ in the last bits. ``"skip"`` measures nothing of
+        compiled calls, and the status says so.
         """
-        return "eager" if self._parts.observer.eager.wanted else "skip"
+        observer = self._parts.observer
+        return (
+            "eager" if observer.eager.wanted else "inside" if observer.in_graphs.wanted else "skip"
+        )
 
     @on_compiled.setter
     def on_compiled(self, steps: OnCompiled) -> None:
         live = self._live
         check_on_compiled(steps)
-        live.probes.run_eagerly(steps == "eager")
+        live.probes.run_compiled(steps)
         live.change_between_steps()
 
     def flush(self) -> None:

@@ -47,6 +47,7 @@ def train(n_steps=10**9):
 
 WATCHED = f"""
 run = nbp.watch(model, optimizer, store='runs/compiled.zarr', probes=None, budget=None)
+run.on_compiled = 'skip'
 run.attach('*', 'output_std', 'every({EVERY})')
 run.attach(['body', 'head'], 'grad_norm')
 run.explore()

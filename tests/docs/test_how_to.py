@@ -10,6 +10,11 @@ from tests.docs.running import READERS_OWN, run_page
 from tests.run.programs import Programs
 
 AFTER = {
+    "compiled": """
+assert run.series("head", "output_norm").step.values.tolist()[:3] == [0, 1, 2]
+assert run.series("body.0", "output_grad_norm").notnull().all()
+assert run.on_compiled == "eager" and run.status().errors == ()
+""",
     "functional_activations": """
 assert run.series("head", "silent_input_fraction").notnull().all()
 assert run.series("", "zeros").size == len(loader)

@@ -100,6 +100,7 @@ def test_a_compiled_model_is_told_loudly_until_a_click_has_brought_the_first_val
 ) -> None:
     monkeypatch.setattr("notebook_probe.explorer.messages.throttled.EVERY_S", 0.0)
     monkeypatch.setattr("notebook_probe.explorer.messages.throttled.SHARE", math.inf)
+    run.on_compiled = "skip"
     run.attach("cell", "output_mean", "every(2)")
     run.attach("head", "weight_norm")
     model.compile(backend="eager")

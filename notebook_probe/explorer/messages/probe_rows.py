@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import Literal, TypeAlias
 
 from notebook_probe.explorer.messages.wire import ProblemRow, SilentRow, Tally
-from notebook_probe.run.health.status import COMPILED, ProbeStatus
+from notebook_probe.run.health.status import COMPILED_NOTES, ProbeStatus
 
 __all__ = ["ProbeRows", "probe_rows", "rounded"]
 
@@ -68,7 +68,7 @@ def _silent_rows(probes: Sequence[ProbeStatus]) -> list[SilentRow]:
 def _kind(probe: ProbeStatus) -> SilenceKind:
     if probe.waits:
         return "waiting"
-    return "compiled" if probe.note == COMPILED else "silent"
+    return "compiled" if probe.note in COMPILED_NOTES else "silent"
 
 
 def _problem_row(probe: ProbeStatus) -> ProblemRow:

@@ -9,14 +9,10 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from torch import nn
-from torch._dynamo.utils import counters
 
-from notebook_probe.probes.step.compiled import is_compiled
+from notebook_probe.probes.step.compiled import is_compiled, n_compiled
 
 __all__ = ["StaticHooks"]
-
-_frames = counters["frames"]
-"""Numbers of functions compiled in this process, recompilations included."""
 
 
 class StaticHooks:
@@ -27,7 +23,7 @@ class StaticHooks:
     """
 
     def __init__(self) -> None:
-        self._n_compiled = _frames["total"]
+        self._n_compiled = n_compiled()
         self._suspected_at: int | None = None
 
     def may_be_compiled(self, model: nn.Module | None, last_seen: Callable[[], int]) -> bool:
@@ -39,7 +35,7 @@ class StaticHooks:
         last_seen : callable
             Returns the step of the last call in which hooks ran.
         """
-        n = _frames["total"]
+        n = n_compiled()
         if n != self._n_compiled:
             self._n_compiled, self._suspected_at = n, last_seen()
         if self._suspected_at is None:

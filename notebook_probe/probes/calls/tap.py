@@ -12,10 +12,8 @@ import time
 import weakref
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from types import MappingProxyType
 from typing import Any, Protocol
 
-import torch
 from torch import Tensor, nn
 from torch.utils.hooks import RemovableHandle
 
@@ -28,11 +26,18 @@ from notebook_probe.probes.calls.output_gradients import (
     hook_output,
     hook_outputs,
 )
+from notebook_probe.probes.calls.tap_hooks import (
+    AfterCall,
+    AfterRootCall,
+    BeforeCall,
+    BeforeRootCall,
+)
+from notebook_probe.probes.inside.traced import GraphTap
 from notebook_probe.probes.reading.attempt import attempt_in_hook
 from notebook_probe.probes.reading.plan import ReadingPlan
 from notebook_probe.probes.step.containers import activations, stranger_in, tensors_of
 from notebook_probe.probes.step.frame import StepFrame
-from notebook_probe.probes.step.hooks import Switch, WeakHook
+from notebook_probe.probes.step.hooks import Switch
 from notebook_probe.probes.step.phase import Phase, is_traced
 
 __all__ = ["CallListener", "Tap"]
@@ -49,25 +54,6 @@ class CallListener(Protocol):
 
     def called(self, module: nn.Module) -> tuple[Phase | None, StepFrame | None]:
         """Return the phase and the open frame of a call of ``module`` on this thread."""
-
-
-class _Before(WeakHook):
-    __slots__ = ()
-
-    def __call__(
-        self, module: nn.Module, args: Any, kwargs: Mapping[str, Any] = MappingProxyType({})
-    ) -> None:
-        """Notify the tap; torch leaves out keywords if the hook was removed during a call."""
-        if not torch.compiler.is_compiling() and (tap := self.owner()) is not None:
-            tap.before(module, args, kwargs)
-
-
-class _After(WeakHook):
-    __slots__ = ()
-
-    def __call__(self, module: nn.Module, args: Any, output: Any) -> None:
-        if not torch.compiler.is_compiling() and (tap := self.owner()) is not None:
-            tap.after(module, output)
 
 
 @dataclass(slots=True)
@@ -93,6 +79,8 @@ class Tap:
         Held weakly.
     listener : CallListener
         Asked at each call for its phase and frame.
+    in_graph : GraphTap
+        What a compiled graph reads of its calls.
 
     Attributes
     ----------
@@ -121,7 +109,9 @@ class Tap:
         "step_before",
     )
 
-    def __init__(self, place: str, module: nn.Module, listener: CallListener) -> None:
+    def __init__(
+        self, place: str, module: nn.Module, listener: CallListener, in_graph: GraphTap
+    ) -> None:
         self.place = place
         self.plans: dict[str, ReadingPlan] = {}
         self.last_step = self.step_before = -1
@@ -130,9 +120,12 @@ class Tap:
         self._listener = weakref.ref(listener)
         self._begun: dict[int, _Begun] = {}  # by torch's frame: a module may call itself
         self._step = -1
-        self._before = Switch(_Before(self), module, module._forward_pre_hooks, _register_before)
+        before, after = (BeforeCall, AfterCall) if place else (BeforeRootCall, AfterRootCall)
+        self._before = Switch(
+            before(self, in_graph), module, module._forward_pre_hooks, _register_before
+        )
         self._after = Switch(
-            _After(self), module, module._forward_hooks, nn.Module.register_forward_hook
+            after(self, in_graph), module, module._forward_hooks, nn.Module.register_forward_hook
         )
 
     def arm(self, plans: dict[str, ReadingPlan], watching: bool, stays: bool) -> None:
@@ -143,6 +136,12 @@ class Tap:
         self.plans = plans
         self._before.set(watching or any(map(_reads_entry, plans.values())))
         self._after.set(stays or bool(plans))
+
+    def called_in_graph(self, step: int, needs_gradient: bool) -> None:
+        """Note that a graph has read calls in a step."""
+        self.needs_gradient = needs_gradient
+        if step != self.last_step:
+            self.step_before, self.last_step = self.last_step, step
 
     def remove(self) -> None:
         """Take every hook off the module."""

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 import weakref
-from collections.abc import Collection, Iterable
+from collections.abc import Collection, Iterable, Mapping
 
 from torch import nn
 
@@ -12,6 +12,7 @@ from notebook_probe.model.map import ModelMap
 from notebook_probe.probes.calls.static_hooks import StaticHooks
 from notebook_probe.probes.calls.tap import CallListener, Tap
 from notebook_probe.probes.due.readings import Readings
+from notebook_probe.probes.inside.graph_readings import GraphReadings
 
 __all__ = ["Taps"]
 
@@ -23,6 +24,8 @@ class Taps:
     ----------
     listener : CallListener
         Notified of calls; held weakly.
+    in_graphs : GraphReadings
+        What is read in compiled graphs.
 
     Attributes
     ----------
@@ -32,7 +35,7 @@ class Taps:
         The same if only calls of the root are noticed apart from it; None while they change.
     """
 
-    def __init__(self, listener: CallListener) -> None:
+    def __init__(self, listener: CallListener, in_graphs: GraphReadings) -> None:
         self.due: Readings | None = None
         self.at_root: Readings | None = None
         self.is_static = False
@@ -42,7 +45,7 @@ class Taps:
         self._everywhere = self._is_armed = True
         self._stays = False
         """Hooks with nothing to do were left where they are."""
-        self._listener = weakref.ref(listener)
+        self._listener, self._in_graphs = weakref.ref(listener), in_graphs
         self._taps: dict[str, Tap] = {}
         self._in_evaluation: frozenset[str] = frozenset()
         self._map: ModelMap | None = None
@@ -62,13 +65,17 @@ class Taps:
             if module is None:
                 continue
             keeps = old is not None and old.module() is module
-            after[place] = old if keeps and old is not None else Tap(place, module, listener)
+            after[place] = old if keeps and old is not None else self._new(place, module, listener)
         self._taps = after  # replaced, not changed: a step may be opening on another thread
         self._is_armed = False
         self.due = self.at_root = self._evaluated = None
         for place, tap in before.items():
             if after.get(place) is not tap:
                 tap.remove()
+
+    def _new(self, place: str, module: nn.Module, listener: CallListener) -> Tap:
+        in_graph = self._in_graphs.tap(place, weakref.ref(module))
+        return Tap(place, module, listener, in_graph)
 
     def arm(self, due: Readings | None, everywhere: bool) -> None:
         """Arm what is due in the open training step.
@@ -99,6 +106,8 @@ class Taps:
         self._arm_all(self._in_evaluation & self._taps.keys(), stays)
 
     def _arm_all(self, places: Iterable[str], stays: bool) -> None:
+        # A model may be compiled at its first call, with the hooks that are there.
+        stays |= self._everywhere and self._in_graphs.wanted
         armed = [("training", self.due), ("evaluation", self._evaluated)]
         due = [(phase, readings.calls) for phase, readings in armed if readings is not None]
         for place in places:
@@ -110,6 +119,17 @@ class Taps:
     def _may_be_compiled(self) -> bool:
         model = self._map.by_every_path.get("") if self._map is not None else None
         return self._static.may_be_compiled(model, self._last_seen)
+
+    @property
+    def may_be_compiled(self) -> bool:
+        """True if hooks stay where they are, as the model may run compiled."""
+        return self.is_static or self._stays
+
+    def called_in_graphs(self, places: Mapping[str, bool], step: int) -> None:
+        """Note the places that graphs have read in a step, and which of them need a gradient."""
+        for place, needs_gradient in places.items():
+            if place in self._taps:
+                self._taps[place].called_in_graph(step, needs_gradient)
 
     def _last_seen(self) -> int:
         """Return the step of the last call in which any hook ran."""

@@ -20,13 +20,20 @@ from torch._dynamo.utils import counters
 from notebook_probe.probes.step.frame import StepFrame
 from notebook_probe.probes.step.probe import Probe
 
-__all__ = ["EagerSteps", "UnseenCalls", "has_compiled", "is_compiled"]
+__all__ = [
+    "EagerSteps",
+    "UnseenCalls",
+    "compiled_region",
+    "has_compiled",
+    "is_compiled",
+    "n_compiled",
+]
 
 _holders: weakref.WeakSet[EagerSteps] = weakref.WeakSet()
 _held: Any = None
 _changing = threading.RLock()
 """Runs on several threads share the stance."""
-_frames = counters["frames"]
+_frames, _stats = counters["frames"], counters["stats"]
 
 
 class EagerSteps:
@@ -97,9 +104,17 @@ def _release() -> None:
         held.__exit__(None, None, None)
 
 
+def n_compiled() -> int:
+    """Return a number that grows with everything that is compiled in this process.
+
+    With ``fullgraph=True`` Dynamo counts graphs, but no frames.
+    """
+    return _frames["total"] + _stats["unique_graphs"]
+
+
 def has_compiled() -> bool:
     """Return whether anything has been compiled in this process."""
-    return bool(_frames["total"])
+    return n_compiled() > 0
 
 
 class UnseenCalls:
@@ -128,16 +143,29 @@ class UnseenCalls:
 
 def _is_within_compiled(place: str, modules: Mapping[str, nn.Module]) -> bool:
     """Return whether a module, or one that contains it, is compiled separately or scripted."""
+    return compiled_region(place, modules) is not None
+
+
+def compiled_region(place: str, modules: Mapping[str, nn.Module]) -> str | None:
+    """Return the path of the part in which a module is compiled; None where there is none.
+
+    Parameters
+    ----------
+    place : str
+        Path of a module.
+    modules : mapping of str to nn.Module
+        All of the model, by path.
+    """
     path = place
     while True:
         module = modules.get(path)
         if isinstance(module, OptimizedModule | torch.jit.ScriptModule):
             if path != place:  # its own hooks run
-                return True
+                return path
         elif module is not None and module._compiled_call_impl is not None:
-            return True
+            return path
         if not path:
-            return False
+            return None
         path = path.rpartition(".")[0]
 
 

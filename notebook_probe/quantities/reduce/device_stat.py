@@ -20,7 +20,15 @@ from torch import Tensor
 from notebook_probe.quantities.reduce.arrays import readable
 from notebook_probe.quantities.reduce.stat import Stat
 
-__all__ = ["DeviceStat", "device_stat", "device_stats", "difference_stats"]
+__all__ = [
+    "NOTHING",
+    "DeviceStat",
+    "device_stat",
+    "device_stats",
+    "difference_stats",
+    "stat_of_sums",
+    "traced_sums",
+]
 
 N_SUMS = 6
 """Maximum number of sums of a row."""
@@ -169,6 +177,66 @@ def _sums_of_rows(rows: Tensor, parts: Parts) -> Tensor:
     if "largest" in parts:
         found.append(torch.linalg.vector_norm(wide, math.inf, dim=1))
     return torch.stack(found)
+
+
+# ---------------------------------------------------------------- tensors of compiled graphs
+
+
+EXACT_COUNT = 2**24
+"""Largest number up to which float32 holds every whole number."""
+ROUNDING = 1e-13
+"""Share of the mean square below which a variance is nothing but the rounding of two sums."""
+
+
+def traced_sums(tensor: Tensor, parts: Parts) -> Tensor:
+    """Return the sums of a tensor with elements, (sum,) float64, by operations that torch traces.
+
+    In the order of `_sums_of_rows`. A compiler makes one loop of plain sums, together with what
+    computes the tensor; it would read the tensor once more for a variance. Counts are added up in
+    float32, which takes half the time, as long as it holds every whole number that may come.
+
+    Examples
+    --------
+    >>> traced_sums(torch.tensor([3.0, 4.0]), frozenset({"sumsq"}))
+    tensor([5.], dtype=torch.float64)
+    """
+    plain = tensor.detach().reshape(-1)
+    if plain.is_complex():
+        plain = plain.abs()
+    wide, n = plain.double(), plain.numel()
+    plain = plain if plain.is_floating_point() else wide
+    sumsq = wide.square().sum()
+    ones = torch.float32 if n <= EXACT_COUNT else torch.float64
+    found = [sumsq.sqrt()]
+    if "moments" in parts:
+        total = wide.sum()
+        variance = (sumsq - total.square() / n) / n
+        found += [total, torch.where(variance < ROUNDING * sumsq / n, 0.0, variance)]
+    if "zeros" in parts:
+        found.append(n - (plain == 0).to(ones).sum().double())
+    if "nonfinite" in parts:
+        found.append((plain - plain != 0).to(ones).sum().double())
+    if "largest" in parts:
+        found.append(plain.abs().amax().double())
+    return torch.stack(found)
+
+
+def stat_of_sums(sums: Tensor, n: int, parts: Parts) -> DeviceStat | Stat:
+    """Return what `traced_sums` has found of a tensor of ``n`` elements.
+
+    Examples
+    --------
+    >>> parts = frozenset({"sumsq"})
+    >>> stat_of_sums(traced_sums(torch.tensor([3.0, 4.0]), parts), 2, parts).sumsq
+    25.0
+    """
+    if sums.is_cpu:
+        return _pooled([(n, sums.tolist())], parts) if parts != _NORM else _norm_of(sums, n)
+    return DeviceStat(n, parts, (_TensorRows(_Reduced(sums[:, None]), 0, 1, n),))
+
+
+def _norm_of(sums: Tensor, n: int) -> Stat:
+    return Stat(n, float(sums.item()) ** 2)
 
 
 # ---------------------------------------------------------------- tensors of calls

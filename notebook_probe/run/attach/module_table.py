@@ -10,14 +10,14 @@ from notebook_probe.record.format.source import ROOT, ModuleRow
 
 __all__ = ["OnCompiled", "check_on_compiled", "module_table"]
 
-OnCompiled: TypeAlias = Literal["skip", "eager"]
+OnCompiled: TypeAlias = Literal["inside", "skip", "eager"]
 """Handling of probes that need the calls of a compiled model."""
 
 
 def check_on_compiled(given: str) -> None:
     """Raise ValueError unless it is one of the ways."""
     if given not in get_args(OnCompiled):
-        raise ValueError(f"on_compiled={given!r}; allowed: 'skip', 'eager'")
+        raise ValueError(f"on_compiled={given!r}; allowed: 'inside', 'skip', 'eager'")
 
 
 def module_table(model_map: ModelMap) -> tuple[ModuleRow, ...]:

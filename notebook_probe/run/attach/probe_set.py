@@ -14,6 +14,7 @@ from notebook_probe.errors import ClosedRunError, ProbeError, QuantityError, Unk
 from notebook_probe.model.device import device_text
 from notebook_probe.model.map import ModelMap
 from notebook_probe.model.selectors import Where, select, standard_place
+from notebook_probe.probes.inside.traced import can_trace
 from notebook_probe.probes.observer import Observer
 from notebook_probe.probes.step.probe import WAITING, Probe
 from notebook_probe.probes.step.sink import EventSink
@@ -23,7 +24,7 @@ from notebook_probe.run.attach.armed_schedules import ArmedSchedules
 from notebook_probe.run.attach.attachment import Attachment, ProbeKey
 from notebook_probe.run.attach.default_places import resolve_at_default_places
 from notebook_probe.run.attach.in_words import counted, description, ended, sentence
-from notebook_probe.run.attach.module_table import module_table
+from notebook_probe.run.attach.module_table import OnCompiled, module_table
 from notebook_probe.run.attach.presets import resolve_presets
 from notebook_probe.run.attach.request import Resolver, resolve
 from notebook_probe.run.attach.requests import (
@@ -169,7 +170,7 @@ class ProbeSet:
             self.detach(found)
             done = f"detached {counted(len(found), 'probe')}"
         elif isinstance(request, Compiled):
-            self.run_eagerly(request.steps == "eager")
+            self.run_compiled(request.steps)
             done = "probed steps run eagerly" if request.steps == "eager" else "all steps compiled"
         elif isinstance(request, Budgeted):
             self._observer.training.limit(request.percent)
@@ -232,11 +233,12 @@ class ProbeSet:
         self._observer.gate.wake()
         return len({probe.place for probe in now.values()})
 
-    def run_eagerly(self, wanted: bool) -> None:
-        """Set whether a compiled model runs its probed steps eagerly, from the next step on."""
-        self._observer.eager.wanted = wanted
+    def run_compiled(self, steps: OnCompiled) -> None:
+        """Set how a compiled model runs its probed steps, from the next step on."""
+        self._observer.eager.wanted = steps == "eager"
+        self._observer.in_graphs.wanted = steps == "inside" and can_trace()
         self._observer.has_to_prepare = True
-        self._observer.taps.is_static |= wanted
+        self._observer.taps.is_static |= steps == "eager"
         self._measured = {}  # between steps the observer looks what is due next
         self._observer.gate.wake()
 

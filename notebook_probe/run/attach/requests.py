@@ -85,7 +85,7 @@ class Control:
 class Compiled:
     """Choose how a compiled model runs steps in which its calls are probed."""
 
-    steps: Literal["eager", "skip"]
+    steps: Literal["inside", "eager", "skip"]
 
 
 @dataclass(frozen=True, slots=True)

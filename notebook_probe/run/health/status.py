@@ -9,7 +9,12 @@ from typing import Literal, TypeAlias
 from notebook_probe.run.health.status_text import describe_status
 
 __all__ = [
+    "AMBIGUOUS",
     "COMPILED",
+    "COMPILED_NOTES",
+    "NOT_INSIDE",
+    "NO_VARIANT",
+    "OLD_TORCH",
     "PresetInfo",
     "ProbeStatus",
     "QuantityInfo",
@@ -30,6 +35,28 @@ COMPILED = (
     "run.on_compiled = 'eager' runs the probed steps uncompiled"
 )
 """The note of a probe that cannot fire as long as the model is called in compiled form."""
+
+NOT_INSIDE = (
+    "the model is compiled: its graphs hand out sums over outputs, inputs and output gradients, "
+    "and this is none. run.on_compiled = 'eager' runs the probed steps uncompiled"
+)
+"""The note of a probe that no compiled graph can measure."""
+
+OLD_TORCH = f"{COMPILED}; torch 2.13 or later measures norms, moments and counts inside"
+
+NO_VARIANT = (
+    "the model is compiled, and one of its functions has nearly as many graphs as "
+    "torch._dynamo.config.recompile_limit allows, so that none is compiled for readings. "
+    "run.on_compiled = 'eager' runs the probed steps uncompiled"
+)
+
+AMBIGUOUS = (
+    "the model is compiled and was called with and without a backward in one step: a graph does "
+    "not tell which call had it. run.on_compiled = 'eager' runs the probed steps uncompiled"
+)
+
+COMPILED_NOTES = frozenset({COMPILED, NOT_INSIDE, OLD_TORCH, NO_VARIANT, AMBIGUOUS})
+"""Notes of probes that running the probed steps uncompiled would give values."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -10,6 +10,8 @@ from collections.abc import Collection
 from torch import nn
 
 from notebook_probe.model.map import ModelMap
+from notebook_probe.probes.inside.graph_readings import can_read
+from notebook_probe.probes.inside.traced import can_trace
 from notebook_probe.probes.observer import Observer
 from notebook_probe.probes.reading.plan import is_of_calls
 from notebook_probe.probes.step.compiled import has_compiled, is_compiled
@@ -17,7 +19,14 @@ from notebook_probe.probes.step.phase import was_captured
 from notebook_probe.probes.step.probe import WAITING, Probe
 from notebook_probe.quantities.define.quantity import Quantity
 from notebook_probe.quantities.reduce.features import given_by, is_of_all
-from notebook_probe.run.health.status import COMPILED
+from notebook_probe.run.health.status import (
+    AMBIGUOUS,
+    COMPILED,
+    COMPILED_NOTES,
+    NO_VARIANT,
+    NOT_INSIDE,
+    OLD_TORCH,
+)
 from notebook_probe.schedules import Schedule, can_foresee
 
 __all__ = ["GONE", "NOT_CALLED", "OF_OTHERS", "UNCALLED", "WhySilent", "why_waiting"]
@@ -35,7 +44,7 @@ OF_OTHERS = (
     "the optimizers that step hold none of this model's parameters; one that was made before they "
     "were replaced, as by load_state_dict(assign=True), holds the old ones"
 )
-UNCALLED = frozenset({NOT_CALLED, IN_EVAL, PERHAPS_COMPILED, COMPILED, HOOKS_GONE})
+UNCALLED = COMPILED_NOTES | {NOT_CALLED, IN_EVAL, PERHAPS_COMPILED, HOOKS_GONE}
 """Notes of a probe that should have had a value by now; of others, there may be none to have."""
 
 
@@ -95,11 +104,13 @@ class WhySilent:
             return "not called by any evaluation yet"
         if was_captured(self._model()):
             return CAPTURED
+        if self._observer.in_graphs.has_read(probe.place) and not can_read(probe):
+            return NOT_INSIDE
         last = self._observer.taps.last_call(probe.place)
         if last <= probe.last_step and probe.n_values:
             return f"not called since step {last}"
         if last < probe.attached_step:
-            return self._why_never_called()
+            return self._why_never_called(probe)
         taps, open_step = self._observer.taps, self._observer.clock.step
         if taps.last_call(probe.place, before=open_step) < probe.attached_step:
             return self._why_open(last)  # its values come when the step is over
@@ -124,17 +135,31 @@ class WhySilent:
             "optimizer call run.step() after each backward"
         )
 
-    def _why_never_called(self) -> str:
+    def _why_never_called(self, probe: Probe) -> str:
         observer = self._observer
         if observer.eager.wanted:
             return NOT_CALLED
+        in_graphs = observer.in_graphs
+        if in_graphs.wanted and not can_read(probe) and in_graphs.last_step >= 0:
+            return NOT_INSIDE
+        if in_graphs.wanted and in_graphs.n_ambiguous:
+            return AMBIGUOUS
         if self._is_compiled():
-            return COMPILED
+            return self._why_not_inside(probe)
         model = self._model()
         if model is not None and not model.training:
             return IN_EVAL
         # A compiled function round the model leaves no trace in it either.
         return PERHAPS_COMPILED if has_compiled() and not observer.was_rooted else NOT_CALLED
+
+    def _why_not_inside(self, probe: Probe) -> str:
+        """Return why a compiled model's graphs do not measure a quantity."""
+        in_graphs = self._observer.in_graphs
+        if not can_trace():
+            return OLD_TORCH
+        if in_graphs.wanted and not can_read(probe):
+            return NOT_INSIDE
+        return NO_VARIANT if in_graphs.wanted and in_graphs.is_full else COMPILED
 
     def _is_compiled(self) -> bool:
         model, now = self._model(), time.monotonic()

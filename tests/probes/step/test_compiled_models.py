@@ -142,11 +142,11 @@ def test_a_probe_that_cannot_see_into_a_compiled_region_says_so(
 ) -> None:
     model = made(TwoLayers)
     if watched_first:
-        run = watch(model, probes=everywhere(model))
+        run = watch(model, probes=everywhere(model), on_compiled="skip")
         called = way(model, "eager", False)
     else:
         called = way(model, "eager", False)
-        run = watch(called, probes=everywhere(model))
+        run = watch(called, probes=everywhere(model), on_compiled="skip")
     train(called, sgd(model), batch, range(3))
     run.controls.settle()
     told = {(probe.module, probe.quantity): probe for probe in run.probes()}
@@ -174,7 +174,7 @@ def compiled_training(
 @pytest.mark.slow
 def test_a_compiled_function_round_the_model_is_told_too(watch: Watch) -> None:
     model = made(TwoLayers)
-    run = watch(model, probes={"first": ["output_norm", "weight_norm"]})
+    run = watch(model, probes={"first": ["output_norm", "weight_norm"]}, on_compiled="skip")
     optimizer = sgd(model)
     step_of = compiled_training(model, optimizer, "eager")
     for step in range(4):
@@ -368,7 +368,7 @@ def test_how_often_the_inside_of_a_compiled_model_was_called_is_not_known(
     compiled: Callable[..., nn.Module], watch: Watch
 ) -> None:
     model = made(TwoLayers)
-    run = watch(model, probes={"first": ["output_norm", "weight_norm"]})
+    run = watch(model, probes={"first": ["output_norm", "weight_norm"]}, on_compiled="skip")
     called = compiled(model, Counting(), True)
     optimizer = sgd(model)
     for step in range(3):
@@ -394,7 +394,7 @@ def test_a_part_that_is_not_called_has_none_and_one_that_is_compiled_alone_has_a
     watch: Watch,
 ) -> None:
     model = made(Sometimes)
-    run = watch(model, probes={("body.first", "expert"): ["output_norm"]})
+    run = watch(model, probes={("body.first", "expert"): ["output_norm"]}, on_compiled="skip")
     optimizer = sgd(model)
     train_step(model, optimizer, batch(0))
     model.body.compile(backend=Counting())

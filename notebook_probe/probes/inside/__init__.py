@@ -1,0 +1,1 @@
+"""Readings inside the graphs of ``torch.compile``."""

@@ -1,0 +1,346 @@
+"""Readings of one run inside compiled graphs: what graphs read, when, and where it goes.
+
+A graph has two variants, one that reads all there is to read and one that reads nothing. One
+attribute decides, between two steps, which of them runs; both stay compiled.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import itertools
+import time
+import weakref
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from types import CodeType
+from typing import Protocol
+
+import torch
+from torch import Tensor, nn
+from torch._C._dynamo.eval_frame import reset_code
+from torch._dynamo import config
+
+from notebook_probe.probes.due.readings import DueFrame, Readings
+from notebook_probe.probes.inside.children import MarkedChildren
+from notebook_probe.probes.inside.handed_out import CallSums, HandedOut
+from notebook_probe.probes.inside.traced import (
+    COUNTED,
+    GraphTap,
+    SumsOrigin,
+    can_trace,
+    keepers,
+    reading_text,
+)
+from notebook_probe.probes.reading.cells import Cell
+from notebook_probe.probes.reading.plan import ReadingPlan
+from notebook_probe.probes.step.compiled import compiled_region, has_compiled
+from notebook_probe.probes.step.passes import BackwardPasses
+from notebook_probe.probes.step.probe import Probe
+from notebook_probe.quantities.reduce.device_stat import NOTHING, DeviceStat, stat_of_sums
+from notebook_probe.quantities.reduce.features import Moment
+from notebook_probe.quantities.reduce.measure import STAT
+from notebook_probe.quantities.reduce.stat import Stat
+
+__all__ = ["GraphReadings", "can_read"]
+
+READ = ("output", "input", "grad_output")
+"""Tensors whose sums a graph can hand out."""
+
+SPARE = 2
+"""Variants that are left to the user's own recompilations of a function."""
+
+
+class StepHolder(Protocol):
+    """Protocol of the owner of the open step."""
+
+    @property
+    def frame(self) -> DueFrame | None:
+        """The open step."""
+
+    @property
+    def has_ended(self) -> bool:
+        """True if the update of the open step has happened: what comes is of the next one."""
+
+
+def can_read(probe: Probe) -> bool:
+    """Return whether graphs can hand out all that a probe of calls needs."""
+    features = probe.quantity.features
+    return not probe.per_call and all(
+        feature.tensor in READ and feature.part in STAT.parts for feature in features
+    )
+
+
+def _traceable(plan: ReadingPlan, tensor: str) -> frozenset[str]:
+    """Return the parts that a graph can hand out of a tensor of calls; empty if none.
+
+    Those of several calls that are kept apart cannot be: a graph does not number its calls.
+    """
+    return frozenset(itertools.chain(*(cell.wanted for cell in _cells(plan, tensor))))
+
+
+def _cells(plan: ReadingPlan, tensor: str) -> Iterator[Cell]:
+    for cell in plan.cells.get(tensor, ()):
+        if type(cell) is Cell and cell.reduction is STAT:
+            yield cell
+
+
+class GraphReadings:
+    """Readings of one model in its compiled graphs.
+
+    Parameters
+    ----------
+    model : nn.Module
+        Held weakly.
+    steps : StepHolder, optional
+        Held weakly; without one, every gradient is of a step that has not begun.
+
+    Attributes
+    ----------
+    wanted : bool
+        Calls of compiled modules are read in their graphs.
+    variant : str
+        What the graphs of the coming step read, as a digest; empty for nothing.
+    is_full : bool
+        A function has so many variants that no other one is compiled for readings.
+    n_ambiguous : int
+        StepHolder of which nothing was taken, as some calls had a backward and others had none.
+    """
+
+    def __init__(self, model: nn.Module, steps: StepHolder | None = None) -> None:
+        self.wanted = self.is_full = False
+        self.n_ambiguous, self.variant = 0, ""
+        self.training: Callable[[], nn.Module | None] = weakref.ref(model)
+        self._steps = weakref.ref(steps) if steps is not None else lambda: None
+        self._seconds = 0.0  # spent on what was handed out
+        self._taps: dict[str, GraphTap] = {}
+        self._rows: dict[str, int] = {}
+        self._plans: weakref.WeakKeyDictionary[Readings, bool] = weakref.WeakKeyDictionary()
+        self._calls, self._passes = HandedOut(), BackwardPasses()
+        self._ended = HandedOut()
+        self._full, self._compiled = "", set[str]()
+        self._children = MarkedChildren()
+        self._number = ""
+        self._read, self._tried = set[str](), set[str]()
+        self.last_step = -1
+        """Last step of which a graph has handed out anything."""
+
+    @property
+    def acts(self) -> bool:
+        """True if there is anything to switch between two steps."""
+        return self.wanted and bool(self._taps)
+
+    @property
+    def has_work(self) -> bool:
+        """True if graphs may have handed out something of the step that ends."""
+        return self.acts or len(self._ended) > 0
+
+    def tap(self, place: str, module: Callable[[], nn.Module | None]) -> GraphTap:
+        """Return what the hooks of a module read in a graph."""
+        known = self._taps.get(place)
+        if known is None or known.module() is not module():
+            known = self._taps[place] = GraphTap(self, module)
+        return known
+
+    def set_places(self, readings: Readings) -> None:
+        """Read what these readings of all probes need, from the next step on."""
+        if not (self.wanted and can_trace()):
+            self.variant = self._full = ""
+            for tap in self._taps.values():
+                tap.input = tap.output = ""
+            return
+        if not self._number:
+            self._number = next(n for n in map(str, itertools.count()) if n not in keepers)
+            keepers[self._number] = self
+            if has_compiled():  # perhaps another model of its class
+                self._compile_again()
+        plans = {place: plan for place, plan in readings.calls.items() if place and _is_read(plan)}
+        counts = _witnesses(plans)
+        for place, tap in self._taps.items():
+            plan = plans.get(place)
+            tap.input, tap.output = self._texts(place, plan, place in counts) if plan else ("", "")
+        texts = sorted((tap.input, tap.output) for tap in self._taps.values() if tap.output)
+        self._full = hashlib.sha256(repr(texts).encode()).hexdigest()[:16]
+
+    def _texts(self, place: str, plan: ReadingPlan, is_counted: bool) -> tuple[str, str]:
+        row = 2 * self._rows.setdefault(place, len(self._rows))
+        given, nothing = _traceable(plan, "input"), frozenset[str]()
+        of_gradient = _traceable(plan, "grad_output") or frozenset({COUNTED} if is_counted else ())
+        output = reading_text(self._number, row, _traceable(plan, "output"), of_gradient)
+        return reading_text(self._number, row + 1, given, nothing) if given else "", output
+
+    def look_for_unread(self, frame: DueFrame, modules: Mapping[str, nn.Module]) -> None:
+        """Compile the graphs of a part again if they are older than what they are to read.
+
+        They do not know its hooks then. Once for each part, which perhaps is not called.
+        """
+        if not self.variant:
+            return
+        unread, read = set[str](), set[str]()
+        for place in filter(self._rows.__contains__, frame.plan.calls):
+            region = compiled_region(place, modules)
+            if region is None and frame.is_unseen:
+                region = ""
+            if region is not None:
+                seen = frame.calls[frame.plan.calls[place].counter] or place in self._read
+                (read if seen else unread).add(region)
+        if new := unread - read - self._tried:
+            self._tried |= new
+            self._compile_again()
+
+    def _compile_again(self) -> None:
+        model = self.training()
+        if model is None or not self.wanted:
+            return
+        if not self._children:
+            self._children.mark(model)
+            return
+        for code in _forwards(model):
+            reset_code(code)
+
+    def prepare(self, upcoming: Readings | None) -> None:
+        """Choose the variant of the coming step, called between two steps.
+
+        It reads everything where what is due is not known, as while nothing was ever compiled.
+        """
+        variant = self._full if upcoming is None or self.reads(upcoming) else ""
+        if variant and variant not in self._compiled:
+            self.is_full = self._is_full()
+            if not self.is_full:
+                self._compiled.add(variant)
+        self.variant = "" if self.is_full else variant
+
+    def reads(self, readings: Readings) -> bool:
+        """Return whether a graph has anything to read for these."""
+        if readings not in self._plans:
+            self._plans[readings] = any(map(_is_read, readings.calls.values()))
+        return self._plans[readings]
+
+    def _is_full(self) -> bool:
+        """Return whether a function of the model has nearly as many variants as Dynamo allows."""
+        model = self.training()
+        count = torch._C._dynamo.eval_frame._debug_get_cache_entry_list
+        codes = _forwards(model) if model is not None else ()
+        most = max((len(count(code)) for code in codes), default=0)
+        return most + SPARE > config.recompile_limit
+
+    # ---------------------------------------------------------------- what graphs hand out
+
+    def keep(self, sums: Tensor, n: int, where: SumsOrigin) -> None:
+        """Implement the SumsKeeper."""
+        begun = time.perf_counter()
+        found, passes = CallSums(where, _state(sums, n, where)), self._passes_now()
+        if where.what != "gradient":
+            self._calls.take_call(found, passes)
+        elif torch._C._current_graph_task_id() != -1:
+            self._calls.take_gradient(found, passes)
+        self._seconds += time.perf_counter() - begun
+
+    def _passes_now(self) -> BackwardPasses:
+        steps = self._steps()
+        frame = None if steps is None or steps.has_ended else steps.frame
+        return self._passes if frame is None else frame.passes
+
+    def end_update(self) -> None:
+        """Note that an optimizer has stepped: what was handed out so far is of the open step."""
+        self._ended.extend(self._calls)
+        self._calls = HandedOut()
+        if self._passes.have_come:
+            self._passes.apply(lambda parameter: True)
+            self._passes = BackwardPasses()
+
+    def join(self, frame: DueFrame) -> None:
+        """Note that a step opens: what was handed out before is of this step."""
+        if self._passes.have_come:
+            frame.passes, self._passes = self._passes, BackwardPasses()
+
+    def fill(self, frame: DueFrame) -> dict[str, bool]:
+        """Fill a step that ends; return the places that were called, and which await gradients."""
+        calls, self._ended = self._ended, HandedOut()
+        if not len(calls):
+            return {}
+        found = calls.counted()
+        if found is None:
+            self.n_ambiguous += 1
+            return {}
+        begun = time.perf_counter()
+        frame.settle()
+        self.last_step = frame.step
+        places, called = {row: place for place, row in self._rows.items()}, dict[str, bool]()
+        read: list[tuple[ReadingPlan, Moment]] = []
+        for where, state in found:
+            place = places[where.row // 2]
+            plan = frame.plan.calls.get(place)
+            if plan is None:
+                continue
+            is_gradient = where.what == "gradient"
+            if where.nth == 0 and where.row % 2 == 0 and not is_gradient:
+                frame.calls[plan.counter] += 1
+                called[place] = called.get(place, False) or where.what == "awaited"
+            if state is not None:
+                _fill(frame, plan, where, state)
+                read.append((plan, "backward" if is_gradient else "forward"))
+        self._spend(frame, read, time.perf_counter() - begun)
+        self._read |= called.keys()
+        return called
+
+    def _spend(
+        self, frame: DueFrame, read: Sequence[tuple[ReadingPlan, Moment]], seconds: float
+    ) -> None:
+        """Count the time spent outside of the graphs; what they take themselves is not known."""
+        seconds += self._seconds
+        self._seconds = 0.0
+        frame.seconds += seconds
+        for plan, moment in read:
+            plan.spent(moment, seconds / len(read))
+
+    def has_read(self, place: str) -> bool:
+        """Return whether a graph has ever read calls of a place."""
+        return place in self._read
+
+    def forget(self) -> None:
+        """Forget what was handed out of a step that is dropped."""
+        self._calls, self._passes, self._ended = HandedOut(), BackwardPasses(), HandedOut()
+
+    def close(self) -> None:
+        """Read no more, and leave nothing on the model."""
+        self.wanted, self.variant = False, ""
+        self.forget()
+        self._children.remove()
+        keepers.pop(self._number, None)
+        self._taps, self._number = {}, ""
+
+
+def _forwards(model: nn.Module) -> list[CodeType]:
+    """Return the code of every forward of a model's classes, to which Dynamo ties its graphs."""
+    kinds = {type(module): None for module in model.modules()}
+    codes = (getattr(kind.forward, "__code__", None) for kind in kinds)
+    return [code for code in codes if code is not None]
+
+
+def _is_read(plan: ReadingPlan) -> bool:
+    return any(_traceable(plan, tensor) for tensor in READ)
+
+
+def _witnesses(plans: Mapping[str, ReadingPlan]) -> set[str]:
+    """Return places whose gradients tell whether calls had a backward, where none is read."""
+    if any(_traceable(plan, "grad_output") for plan in plans.values()):
+        return set()
+    return {*[*plans][:1], *[*plans][-1:]}
+
+
+def _state(sums: Tensor, n: int, where: SumsOrigin) -> DeviceStat | Stat | None:
+    if not where.parts:
+        return None
+    if not n:
+        return NOTHING
+    # On a device a copy: the memory is the graph's, which may write over it.
+    return stat_of_sums(sums if sums.is_cpu else sums.clone(), n, where.parts)
+
+
+def _fill(frame: DueFrame, plan: ReadingPlan, where: SumsOrigin, state: DeviceStat | Stat) -> None:
+    is_input = where.row % 2
+    tensor = "grad_output" if where.what == "gradient" else "input" if is_input else "output"
+    for cell in _cells(plan, tensor):
+        if cell.wanted <= where.parts:
+            old = frame.states[cell.index]
+            frame.states[cell.index] = state if old is None else old.merge(state)
+            frame.on_device |= isinstance(state, DeviceStat)

@@ -1,0 +1,236 @@
+"""Readings that Dynamo traces into a graph: the sums of a tensor, and an operator that keeps them.
+
+The operator has an effect, so that no compiler removes it, and takes sums alone: a graph is fused
+as without it. A gradient is read by a hook on the tensor, which autograd runs while AOTAutograd
+traces the backward; so the model's own graph of gradients has no node more.
+"""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable
+from functools import cache, partial
+from types import FrameType
+from typing import Any, NamedTuple, Protocol
+from weakref import WeakValueDictionary
+
+import torch
+from torch import Tensor, nn
+from torch._C import _functorch
+from torch._dynamo import config
+
+from notebook_probe.probes.step.containers import activations
+from notebook_probe.probes.step.phase import is_captured
+from notebook_probe.quantities.reduce.device_stat import traced_sums
+
+__all__ = [
+    "COUNTED",
+    "NOTHING_READ",
+    "SINCE",
+    "GraphTap",
+    "SumsKeeper",
+    "SumsOrigin",
+    "can_trace",
+    "keepers",
+    "reading_text",
+]
+
+SINCE = "2.13"
+"""First version of torch in which this is known to work."""
+
+NOTHING_READ = "-"
+"""Mark in a reading that nothing of a tensor is read."""
+
+COUNTED = "count"
+"""Mark in a reading that a gradient is only counted, to tell whether a call had one."""
+
+_WITHOUT_SUMS = (NOTHING_READ, COUNTED)
+
+
+class SumsKeeper(Protocol):
+    """Protocol of the receiver of a run's sums."""
+
+    variant: str
+    """Set of readings that graphs make, empty for none; Dynamo compiles a graph for each value."""
+    training: Callable[[], nn.Module | None]
+    """Reference to the model, whose mode says whether a call is of the training."""
+
+    def keep(self, sums: Tensor, n: int, where: SumsOrigin) -> None:
+        """Keep the sums of a tensor of ``n`` elements."""
+
+
+class SumsOrigin(NamedTuple):
+    """Origin of sums that a graph hands out.
+
+    Attributes
+    ----------
+    row : int
+        The module's number with its run, and whether it is an input.
+    what : str
+        Either ``read``, ``awaited`` (read, and its gradient will be) or ``gradient``.
+    nth : int
+        Number of the tensor among those of the call.
+    parts : frozenset of str
+    """
+
+    keeper: str
+    row: int
+    what: str
+    nth: int
+    parts: frozenset[str]
+
+
+@cache
+def _where(text: str) -> SumsOrigin:
+    keeper, row, what, nth, parts = text.split(" ")
+    read = frozenset[str]() if parts in _WITHOUT_SUMS else frozenset(parts.split(","))
+    return SumsOrigin(keeper, int(row), what, int(nth), read)
+
+
+keepers: WeakValueDictionary[str, Any] = WeakValueDictionary()
+"""Receivers by the number that graphs have of them."""
+
+
+def can_trace() -> bool:
+    """Return whether this torch has what tracing needs."""
+    return _is_defined
+
+
+def reading_text(keeper: str, row: int, parts: frozenset[str], of_gradient: frozenset[str]) -> str:
+    """Return what to read of a module's tensors, as the text that a graph has of it.
+
+    Examples
+    --------
+    >>> reading_text("0", 3, frozenset({"zeros", "moments"}), frozenset())
+    '0 3 moments,zeros -'
+    """
+    return f"{keeper} {row} {_joined(parts)} {_joined(of_gradient)}"
+
+
+def _joined(parts: frozenset[str]) -> str:
+    return ",".join(sorted(parts)) or NOTHING_READ
+
+
+class GraphTap:
+    """Readings of one module's calls in a graph; Dynamo guards on every attribute that is used.
+
+    Parameters
+    ----------
+    keeper : SumsKeeper
+    module : reference to nn.Module
+        A shallow copy of it has the same hooks, and is not read.
+    """
+
+    __slots__ = ("input", "keeper", "module", "output")
+
+    def __init__(self, keeper: SumsKeeper, module: Callable[[], nn.Module | None]) -> None:
+        self.keeper, self.module = keeper, module
+        self.input = self.output = ""
+
+    def before(self, module: nn.Module, args: Any, kwargs: Any) -> None:
+        """Read what a call is given, in a graph that is being traced."""
+        if self.input and self._is_read(module):
+            _read_traced(_tensors([args, kwargs]), self.input)
+
+    def after(self, module: nn.Module, output: Any) -> None:
+        """Read what a call returns, in a graph that is being traced."""
+        if self.output and self._is_read(module):
+            _read_traced(_tensors(output), self.output)
+
+    def _is_read(self, module: nn.Module) -> bool:
+        # In this order: a graph without gradients or of an evaluation has one variant only.
+        if not torch.is_grad_enabled() or self.module() is not module:
+            return False
+        root = self.keeper.training()
+        return root is not None and root.training and self.keeper.variant != ""
+
+
+def _tensors(value: Any) -> list[Tensor]:
+    """Return the tensors in tuples, lists and dicts, in code that Dynamo can trace."""
+    if isinstance(value, Tensor):
+        return [value]
+    if isinstance(value, dict):
+        value = [*value.values()]
+    found: list[Tensor] = []
+    if isinstance(value, tuple | list):
+        for one in value:
+            found += _tensors(one)
+    return found
+
+
+def _read(tensors: list[Tensor], reading: str) -> None:
+    """Read tensors, with the operations that a compiler records."""
+    keeper, row, parts, of_gradient = reading.split(" ")
+    if _functorch.maybe_current_level() is not None or _is_in_branch():
+        return
+    distinct = [*{id(one): one for one in tensors if one.layout is torch.strided}.values()]
+    for nth, tensor in enumerate(activations(distinct)):
+        reads_gradient = of_gradient != NOTHING_READ and tensor.requires_grad and _is_awaited()
+        what = "awaited" if reads_gradient else "read"
+        _keep_sums(tensor, f"{keeper} {row} {what} {nth} {parts}")
+        if reads_gradient:
+            where = f"{keeper} {row} gradient {nth} {of_gradient}"
+            tensor.register_hook(partial(_keep_sums, where=where))
+
+
+def _is_in_branch() -> bool:
+    """Return whether torch traces a branch or the body of a loop, which can have no effect.
+
+    A checkpoint's body can, and is run by the modules named here.
+    """
+    frame: FrameType | None = sys._getframe(1)
+    while frame is not None:
+        folder, _, name = frame.f_code.co_filename.replace("\\", "/").rpartition("/")
+        if folder.endswith("torch/_higher_order_ops") and name not in ("wrap.py", "effects.py"):
+            return True
+        frame = frame.f_back
+    return False
+
+
+def _is_awaited() -> bool:
+    """Return whether gradients are read; compiled autograd would trace the operator once more."""
+    return not config.compiled_autograd
+
+
+def _keep_sums(tensor: Tensor, where: str) -> None:
+    parts = where.rpartition(" ")[2]
+    n = tensor.numel()
+    if parts in _WITHOUT_SUMS or n == 0:
+        sums = torch.zeros(0, dtype=torch.float64, device=tensor.device)
+    else:
+        sums = traced_sums(tensor, frozenset(parts.split(",")))
+    torch.ops.notebook_probe.keep(sums, n, where)
+
+
+def _keep(sums: Tensor, n: int, where: str) -> None:
+    if not sums.is_cpu and is_captured():
+        return  # a CUDA graph would write there again at each replay, and run no Python
+    found = _where(where)
+    receiver: SumsKeeper | None = keepers.get(found.keeper)
+    if receiver is not None:
+        receiver.keep(sums, n, found)
+
+
+def _keep_nothing(sums: Tensor, n: int, where: str) -> None:
+    """Replace `_keep` where tensors have no values."""
+
+
+def _define() -> bool:
+    version = tuple(int(part) for part in torch.__version__.split("+")[0].split(".")[:2])
+    if version < tuple(map(int, SINCE.split("."))):
+        return False
+    try:
+        from torch._higher_order_ops.effects import _EffectType, _register_effectful_op
+
+        _library.define("keep(Tensor sums, SymInt n, str where) -> ()")
+        _library.impl("keep", _keep, "CompositeExplicitAutograd")
+        _library.impl("keep", _keep_nothing, "Meta")
+        _register_effectful_op(torch.ops.notebook_probe.keep.default, _EffectType.ORDERED)
+    except (ImportError, AttributeError, RuntimeError):
+        return False
+    return True
+
+
+_library = torch.library.Library("notebook_probe", "DEF")
+_is_defined = _define()
+_read_traced: Callable[[list[Tensor], str], None] = torch._dynamo.allow_in_graph(_read)
