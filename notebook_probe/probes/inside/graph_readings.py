@@ -16,7 +16,7 @@ from typing import Protocol
 
 import torch
 from torch import Tensor, nn
-from torch._C._dynamo.eval_frame import reset_code
+from torch._C._dynamo import eval_frame
 from torch._dynamo import config
 
 from notebook_probe.probes.due.readings import DueFrame, Readings
@@ -194,7 +194,7 @@ class GraphReadings:
             self._children.mark(model)
             return
         for code in _forwards(model):
-            reset_code(code)
+            eval_frame.reset_code(code)
 
     def prepare(self, upcoming: Readings | None) -> None:
         """Choose the variant of the coming step, called between two steps.
@@ -217,7 +217,7 @@ class GraphReadings:
     def _is_full(self) -> bool:
         """Return whether a function of the model has nearly as many variants as Dynamo allows."""
         model = self.training()
-        count = torch._C._dynamo.eval_frame._debug_get_cache_entry_list
+        count = eval_frame._debug_get_cache_entry_list
         codes = _forwards(model) if model is not None else ()
         most = max((len(count(code)) for code in codes), default=0)
         return most + SPARE > config.recompile_limit

@@ -17,6 +17,7 @@ from weakref import WeakValueDictionary
 import torch
 from torch import Tensor, nn
 from torch._C import _functorch
+from torch._C._dynamo import eval_frame
 from torch._dynamo import config
 
 from notebook_probe.probes.step.containers import activations
@@ -37,6 +38,15 @@ __all__ = [
 
 SINCE = "2.13"
 """First version of torch in which this is known to work."""
+
+NEEDED = (
+    "_FrameAction",
+    "_FrameExecStrategy",
+    "_debug_get_cache_entry_list",
+    "reset_code",
+    "set_code_exec_strategy",
+)
+"""Functions of Dynamo that are not public, so that a later version may have others."""
 
 NOTHING_READ = "-"
 """Mark in a reading that nothing of a tensor is read."""
@@ -217,7 +227,9 @@ def _keep_nothing(sums: Tensor, n: int, where: str) -> None:
 
 def _define() -> bool:
     version = tuple(int(part) for part in torch.__version__.split("+")[0].split(".")[:2])
-    if version < tuple(map(int, SINCE.split("."))):
+    if version < tuple(map(int, SINCE.split("."))) or not all(
+        hasattr(eval_frame, name) for name in NEEDED
+    ):
         return False
     try:
         from torch._higher_order_ops.effects import _EffectType, _register_effectful_op
