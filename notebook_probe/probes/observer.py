@@ -373,9 +373,12 @@ class Observer:
         if self.eager.acts and self.phase.now is None:  # never while a call of the model runs
             self.eager.prepare(lambda: bool(self.training.upcoming(self.clock.upcoming).calls))
         if self.in_graphs.acts and self.phase.now is None:
-            is_compiled = has_compiled()  # else no schedule need be asked ahead
-            known = self.training.upcoming(self.clock.upcoming) if is_compiled else None
-            self.in_graphs.prepare(known)
+            frame = self.training.frame
+            is_unseen = frame is not None and frame.is_unseen
+            # Else no schedule need be asked ahead.
+            is_hidden = has_compiled() and (is_unseen or self.taps.may_be_compiled)
+            upcoming = self.training.upcoming(self.clock.upcoming) if is_hidden else None
+            self.in_graphs.prepare(upcoming)
         if self._reads_raw:
             self._accumulations.add(self.training.upcoming(self.clock.upcoming).raw)
 

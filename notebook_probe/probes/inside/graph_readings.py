@@ -199,7 +199,7 @@ class GraphReadings:
     def prepare(self, upcoming: Readings | None) -> None:
         """Choose the variant of the coming step, called between two steps.
 
-        It reads everything where what is due is not known, as while nothing was ever compiled.
+        It reads everything where what is due is not known, as while the model runs uncompiled.
         """
         variant = self._full if upcoming is None or self.reads(upcoming) else ""
         if variant and variant not in self._compiled:
