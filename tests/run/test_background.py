@@ -283,3 +283,30 @@ def test_a_storm_of_changes_from_another_thread_loses_no_step(
     assert steps == list(range(len(steps)))
     assert run.status().problem == ""
     assert not run.status().errors
+
+
+def test_an_examination_meanwhile_changes_no_number_of_it(watch: Watch) -> None:
+    """It draws from the generators that the training uses, so the training waits for it."""
+
+    def losses(examined: bool) -> list[float]:
+        torch.manual_seed(3)
+        model = nn.Sequential(nn.Linear(4, 8), nn.Dropout(0.5), nn.Linear(8, 2))
+        run, optimizer = watch(model, probes=None), sgd(model)
+        begun, may_end = threading.Event(), threading.Event()
+
+        def loop() -> list[float]:
+            found: list[float] = []
+            while len(found) < 20 or not may_end.is_set():
+                found.append(train_step(model, optimizer, torch.randn(5, 4)))
+                begun.set()
+            return found[:20]
+
+        training = run.train_in_background(loop)
+        begun.wait(PATIENCE_S)
+        if examined:
+            target = torch.zeros(5, dtype=torch.long)
+            run.examine(torch.ones(5, 4), target, nn.functional.cross_entropy)
+        may_end.set()
+        return training.wait(PATIENCE_S)
+
+    assert losses(examined=True) == losses(examined=False)

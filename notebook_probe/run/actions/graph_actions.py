@@ -133,7 +133,7 @@ class GraphActions(LiveActions):
         It says what the optimizers hold, how far the gradient of the loss reaches, whether the loss
         is made for what the model returns and for its targets, whether samples or later positions
         change each other's outputs, whether evaluation repeats, and what a step costs. All of it is
-        done on a copy: the training that follows is equal bit for bit.
+        done on a copy, and a training in the background waits: it goes on equal bit for bit.
 
         Parameters
         ----------
@@ -166,11 +166,12 @@ class GraphActions(LiveActions):
         """
         live = self._live
 
-        def subject() -> Subject:
+        def examined() -> Examination:
             optimizers = live.observer.updates.optimizers
-            return Subject.of(live.graphs.model, optimizers, inputs, targets, loss)
+            return examine(Subject.of(live.graphs.model, optimizers, inputs, targets, loss))
 
-        return examine(_between_steps(live, subject))
+        # All of it, as a training in the background draws from the same random generators.
+        return _between_steps(live, examined)
 
     def first_difference(
         self,
