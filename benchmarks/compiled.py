@@ -64,7 +64,14 @@ def _row(
     with tempfile.TemporaryDirectory() as folder:
         layers = {kind: [[one, schedule] for one in QUANTITIES] for kind in _layers(watched)}
         record = Path(folder) / "run.zarr"
-        run = nbp.watch(watched.model, watched.optimizer, record, probes=layers, budget=None)
+        run = nbp.watch(
+            watched.model,
+            watched.optimizer,
+            record,
+            probes=layers,
+            budget=None,
+            on_compiled="inside",
+        )
         watched_s = _compiled(watched)
         pairs = paired(watched.step, plain.step, seconds=seconds)
         run.close()

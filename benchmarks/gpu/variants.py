@@ -22,6 +22,8 @@ __all__ = ["VARIANTS"]
 
 SETTLE, SETTLE_S = 160, 10.0
 """Steps in which a budget finds how often it may measure; a hundred are measured whole before."""
+FIRST = 22
+"""Steps at least: in the first twenty, facts look at what the model is given."""
 BINS = 64
 
 Step = Callable[[], None]
@@ -37,7 +39,7 @@ def _ours(
             run = nbp.watch(workload.model, workload.optimizer, store, probes, budget=budget)
         workload.begin()
         begun = time.monotonic()
-        for _ in range(settle if workload.is_large else 2):
+        for _ in range(max(settle, FIRST) if workload.is_large else FIRST):
             if time.monotonic() - begun > SETTLE_S:
                 break
             workload.step()

@@ -116,7 +116,7 @@ class Observer:
         """Names under which the loop has ever handed something over."""
         self.samplers: dict[Phase, CallSampler] = {}
         """Samplers of the next call of the root in each phase."""
-        self._sampled: CallSampler | None = None
+        self._sampled: tuple[int, CallSampler] | None = None
         self.was_rooted = False
         """A training call of the root was ever seen."""
         self._turn = threading.RLock()  # two threads may train one model
@@ -389,8 +389,7 @@ class Observer:
         if phase.now is None and self.forwards.part is not None:
             self.forwards.end(output)
         if phase.now is None and self._sampled is not None:
-            self._sampled.leaves(output)
-            self._sampled = None
+            self._end_sampled(output)
         if output is None and self.calls.wanted:
             self.calls.forget_last()
         if frame is not None:
@@ -404,6 +403,8 @@ class Observer:
         if not self.phase.enter(root):
             return
         self.forwards.part = None
+        if self._sampled is not None:  # torch runs no hook after a call that was interrupted
+            self._end_sampled(None)
         if self.phase.now != "training":
             self._enter_untrained(root, args, kwargs)
             return
@@ -443,8 +444,16 @@ class Observer:
                 self._sample("evaluation", args, kwargs)
 
     def _sample(self, phase: Phase, args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> None:
-        self._sampled = self.samplers.pop(phase)
-        self._sampled.enters(args, kwargs)
+        sampler = self.samplers.pop(phase, None)  # another thread may have been first
+        if sampler is not None and self._sampled is None:
+            self._sampled = threading.get_ident(), sampler
+            sampler.enters(args, kwargs)
+
+    def _end_sampled(self, output: object) -> None:
+        """End the call that is sampled, if it is of this thread: modes of torch are its own."""
+        if self._sampled is not None and self._sampled[0] == threading.get_ident():
+            (_, sampler), self._sampled = self._sampled, None
+            sampler.leaves(output)
 
     def called(self, module: nn.Module) -> tuple[Phase | None, StepFrame | None]:
         """Phase and frame of a call of ``module``, also where the root was not entered."""

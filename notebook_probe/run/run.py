@@ -91,7 +91,7 @@ class Run(
         name: str,
         first_probes: Attachment,
         fresh: bool,
-        on_compiled: OnCompiled = "inside",
+        on_compiled: OnCompiled = "skip",
         budget: float | None = None,
         optimizer: Optimizer | None = None,
         rank: int | None = None,

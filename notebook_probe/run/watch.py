@@ -55,7 +55,7 @@ def watch(
     store: Location | PathLike[str] | None = None,
     probes: str | Preset | Sequence[str | Preset] | Mapping[Any, Any] | None = "default",
     name: str | None = None,
-    on_compiled: OnCompiled = "inside",
+    on_compiled: OnCompiled = "skip",
     resume: bool | int | None = None,
     max_bytes: int | None = None,
     keep_bits: Mapping[str, int] = MappingProxyType({}),
@@ -96,7 +96,7 @@ def watch(
         ["Quantity", "linear(5,0)"]]}``.
     name : str, optional
         Shown in the Explorer; the model's class by default.
-    on_compiled : "inside", "eager" or "skip"
+    on_compiled : "skip", "inside" or "eager"
         Calls of a compiled model run no hooks. ``"inside"`` has its graphs hand out norms, moments
         and counts; ``"eager"`` runs just the steps in which something is due in calls uncompiled;
         see `Run.on_compiled`.

@@ -61,7 +61,8 @@ def test_an_opened_run_explains_itself_in_the_same_words(tmp_path: Path) -> None
 def test_every_rule_is_in_one_part(tmp_path: Path) -> None:
     found = trained(tmp_path, small(), spoiled=True).explain()
     named = {one.rule for cause in found.causes for one in cause} | {*found.well}
-    assert named | {rule for rules in found.unknown.values() for rule in rules} == {*RULES}
+    known = named | {rule for rules in found.unknown.values() for rule in rules}
+    assert known == {*RULES} - {"differs_from_reference"}, "it has no references"
 
 
 def test_a_rate_that_rose_is_the_cause_of_what_follows(tmp_path: Path) -> None:

@@ -133,7 +133,7 @@ class GraphActions(LiveActions):
         It says what the optimizers hold, how far the gradient of the loss reaches, whether the loss
         is made for what the model returns and for its targets, whether samples or later positions
         change each other's outputs, whether evaluation repeats, and what a step costs. All of it is
-        done on a copy, and a training in the background waits: it goes on equal bit for bit.
+        done on a copy, and a training in the background waits: it continues equal bit for bit.
 
         Parameters
         ----------

@@ -76,14 +76,13 @@ class LossEnds:
         ends = _ends(root)
         if ends is None or ends.targets.numel() < 2:
             return
-        with torch.no_grad():
-            output, targets = ends.output.detach().float(), ends.targets.detach().float()
-            low, high, name, margin = _range(ends)
-            # Of a half-open range the targets' own size says how far outside is far.
-            far = margin * (high - low if math.isfinite(high) else targets.std())
-            outside = ((targets < low - far) | (targets > high + far)).float().mean()
-            read = [outside, targets.amin(), targets.amax(), targets.square().mean().sqrt()]
-            read += [output.square().mean().sqrt(), _ratio(ends.loss, output, targets)]
+        output, targets = ends.output.detach().float(), ends.targets.detach().float()
+        low, high, name, margin = _range(ends)
+        # Of a half-open range the targets' own size says how far outside is far.
+        far = margin * (high - low if math.isfinite(high) else targets.std())
+        outside = ((targets < low - far) | (targets > high + far)).float().mean()
+        read = [outside, targets.amin(), targets.amax(), targets.square().mean().sqrt()]
+        read += [output.square().mean().sqrt(), _ratio(ends.loss, output, targets)]
         self._later.read(read, partial(self._judge, step, name, ends.loss, targets.numel()))
 
     def _judge(self, step: int, name: str, loss: str, n: int, read: Sequence[Any]) -> None:

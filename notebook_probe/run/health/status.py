@@ -32,6 +32,7 @@ ValueKind: TypeAlias = Literal["number", "vector", "image"]
 
 COMPILED = (
     "the model is compiled and its calls run no hooks; weights and gradients are recorded. "
+    "run.on_compiled = 'inside' measures norms, moments and counts in its graphs, "
     "run.on_compiled = 'eager' runs the probed steps uncompiled"
 )
 """The note of a probe that cannot fire as long as the model is called in compiled form."""

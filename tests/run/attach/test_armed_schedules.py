@@ -145,14 +145,17 @@ def test_probes_that_are_attached_together_share_a_clock_and_runs_do_not(watch: 
     assert steps_of(runs[1]) == [3, 7]
 
 
-def test_the_budget_measures_one_of_so_many_due_steps_of_any_schedule(watch: Watch) -> None:
+def test_the_budget_measures_one_of_so_many_due_steps_of_any_schedule(
+    watch: Watch, monkeypatch: pytest.MonkeyPatch
+) -> None:
     model, when = nn.Linear(2, 1), nbp.Geometric(2, 1.3)
     run = watch(model, probes=None)
     run.attach("", "weight_norm", when)
     probe = run._parts.probes.wanted[0]
     probe.may_stretch = True
-    run._parts.observer.training._budget.factors = {"weight_norm": 2}
-    run._parts.whole._asked.clear()  # that it was attached measures no step whole
+    budget = run._parts.observer.training._budget
+    budget.factors = {"weight_norm": 2}
+    monkeypatch.setattr(budget, "buy", lambda step: range(0))  # no event measures a step whole
     trained(run, model, 60)
     assert steps_of(run) == [step for step in range(60) if when(step)][::2]
 

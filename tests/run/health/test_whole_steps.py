@@ -37,6 +37,8 @@ def trained(watch: Watch, at: int, happens: Callable[[nbp.Run], object]) -> nbp.
     run = watch(model, optimizer, budget=None)
     factors = MappingProxyType(dict.fromkeys(NAMES, FACTOR))
     run._parts.observer.training._budget.factors = factors
+    for name in {*run.controls.rules} - {"rate_jump"}:
+        del run.controls.rules[name]  # what they find would be reasons, too
     train(model, optimizer, batch, range(at + 1))
     happens(run)
     train(model, optimizer, batch, range(at + 1, N_STEPS))

@@ -102,11 +102,10 @@ class GivenBatches:
         rowed = [one for one in tensors if one.ndim and len(one) >= FEWEST_ROWS]
         self._n_rows = len(rowed[0]) if rowed else 0
         try:
-            with torch.no_grad():
-                read = [_sum(one) for one in tensors] + [_ends(one) for one in tensors]
-                read += [_are_equal(one) for one in rowed]
-                if all(one.is_floating_point() for one in tensors):
-                    read += [one.abs().amax() for one in tensors]
+            read = [_sum(one) for one in tensors] + [_ends(one) for one in tensors]
+            read += [_are_equal(one) for one in rowed]
+            if all(one.is_floating_point() for one in tensors):
+                read += [one.abs().amax() for one in tensors]
         except (RuntimeError, TypeError):  # of a type that torch cannot add or compare
             return
         self._later.read(read, partial(self._judge, step, shapes, len(rowed)))
@@ -117,8 +116,7 @@ class GivenBatches:
         if made is None or not _is_plain(made) or not made.is_floating_point():
             return
         if made.ndim and made.numel() > 1 and len(made) == self._n_rows:
-            with torch.no_grad():
-                self._later.read([_are_equal(made.detach())], self._judge_output)
+            self._later.read([_are_equal(made.detach())], self._judge_output)
 
     def _judge_output(self, read: Sequence[Any]) -> None:
         """Count outputs that are the same for all rows of inputs that differ."""

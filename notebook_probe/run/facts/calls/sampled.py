@@ -18,6 +18,7 @@ from notebook_probe.run.facts.calls.evaluations import DropoutFollower
 from notebook_probe.run.facts.fact import FactFindings
 from notebook_probe.run.facts.hooks import PilingHooks
 from notebook_probe.run.facts.later import Later
+from notebook_probe.uninterrupted import uninterrupted
 
 __all__ = ["SampledCalls"]
 
@@ -159,8 +160,9 @@ class _EvaluationCall:
     def _follow(self, model: nn.Module) -> None:
         self.is_over = True
         if not is_compiled(model):
-            self._mode = DropoutFollower()
-            self._mode.__enter__()
+            with uninterrupted:  # else a mode could be on that nobody knows of
+                self._mode = DropoutFollower()
+                self._mode.__enter__()
 
     def leaves(self, output: object) -> None:
         mode, self._mode = self._mode, None

@@ -86,8 +86,9 @@ class OwnReplica:
         if not weights or len({one.device for _, one in weights}) > 1:
             return False
         try:
-            with torch.no_grad():
-                norms = [torch.linalg.vector_norm(one, dtype=torch.float64) for _, one in weights]
+            # Detached, not without gradients: an interrupt could leave that mode on.
+            detached = [one.detach() for _, one in weights]
+            norms = [torch.linalg.vector_norm(one, dtype=torch.float64) for one in detached]
         except (NotImplementedError, RuntimeError):  # of a type or a device without float64
             return False
         optimizers = self._observer.updates.optimizers
