@@ -81,7 +81,6 @@ class Budget:
         self._accounts: Accounts | None = None
         self._spending = Spending()
         self._last: StepCosts | None = None
-        self._looked_at = 0
         self.begin_anew()
 
     def account(self, accounts: Accounts) -> None:
@@ -137,9 +136,11 @@ class Budget:
         if not done:
             return ""
         costs = self._last
-        spent = f"; as of step {self._looked_at}, {costs.in_words}" if costs is not None else ""
+        # What measuring costs is said elsewhere, of the last steps: two figures would differ.
+        fixed = 0.0 if costs is None else costs.fixed
+        rest = f"; whatever is measured, {fixed:.1f} % more" if fixed >= 0.05 else ""
         bought = f"; {self.n_bought} steps measured whole after events" if self.n_bought else ""
-        return f"{done}; the aim is below {self._limit:g} %{spent}{bought}"
+        return f"{done}; the aim is below {self._limit:g} %{rest}{bought}"
 
     def add(
         self, step: int, seconds: float, cost: float, planned: float = 0.0, is_due: bool = False
@@ -184,7 +185,6 @@ class Budget:
             return
         expected, spent = self._accounts.expected(), self._accounts.spent()
         costs = self._last = self._spending.costs(expected, spent)
-        self._looked_at = step
         wanted = self._wanted(costs, expected)
         has_settled = wanted == self.factors and self._look >= SETTLED_STEPS
         most = LONGEST_LOOK if has_settled else SETTLED_STEPS

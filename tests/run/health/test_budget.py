@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import re
 from collections.abc import Mapping
 from types import MappingProxyType
 from typing import Any
@@ -318,11 +317,7 @@ def test_where_what_cannot_be_stretched_takes_much_the_budget_is_still_for_measu
     model.fixed = 0.2
     model.run(ENOUGH)
     assert 2.0 <= model.run(4 * LARGEST) - 100 * model.fixed <= 5.0
-    assert re.search(
-        r"the aim is below 5 %; as of step \d+, "
-        r"measuring costs 3\.8 % of step time, the rest of watching 20\.0 %$",
-        model.budget.text,
-    )
+    assert model.budget.text.endswith("the aim is below 5 %; whatever is measured, 20.0 % more")
 
 
 @pytest.mark.parametrize("fixed", [0.0, 0.025, 0.035])
@@ -369,8 +364,7 @@ def test_the_budget_says_what_it_does_and_why() -> None:
     )
     assert model.details == [{"every": {"output_std": 16, "zero_fraction": 16}, "turns": 1}]
     assert model.budget.text == (
-        "output_std, zero_fraction every 16th due step; the aim is below 10 %; "
-        "as of step 0, measuring costs 100.0 % of step time"
+        "output_std, zero_fraction every 16th due step; the aim is below 10 %"
     )
 
 
