@@ -14,11 +14,11 @@ from notebook_probe.record.write.writer import RecordWriter
 from notebook_probe.run.attach.probe_set import ProbeSet
 from notebook_probe.run.attach.whole_steps import WholeSteps
 from notebook_probe.run.breakpoints.breakpoints import Breakpoints
+from notebook_probe.run.facts.reference_watch import ReferenceWatch
 from notebook_probe.run.flight.recorder import FlightRecorder
 from notebook_probe.run.gate import Gate
 from notebook_probe.run.health.probe_statuses import ProbeStatuses
 from notebook_probe.run.health.stale_probes import StaleProbes
-from notebook_probe.run.reference_watch import ReferenceWatch
 from notebook_probe.uninterrupted import whole
 
 __all__ = ["Alarm"]

@@ -30,6 +30,7 @@ from notebook_probe.run.attach.whole_steps import OTHER_PROBES, WholeSteps
 from notebook_probe.run.backfill import PastSteps
 from notebook_probe.run.breakpoints.breakpoints import Breakpoints
 from notebook_probe.run.facts.facts import Facts
+from notebook_probe.run.facts.reference_watch import ReferenceWatch
 from notebook_probe.run.flight.recorder import FlightRecorder
 from notebook_probe.run.gate import Gate
 from notebook_probe.run.going_back.way_back import WayBack
@@ -44,7 +45,6 @@ from notebook_probe.run.looks.looks import Looks
 from notebook_probe.run.loop.loop_log import LoopLog
 from notebook_probe.run.loop.passes import DataPasses
 from notebook_probe.run.mirror.mirror import Mirrors
-from notebook_probe.run.reference_watch import ReferenceWatch
 from notebook_probe.run.rows.row_keeper import RowKeeper
 from notebook_probe.run.settings.settings import Settings
 from notebook_probe.run.stages import ControlParts, MeasuringParts, RecordingParts

@@ -38,6 +38,7 @@ from notebook_probe.run.breakpoints.check import BreakpointCheck
 from notebook_probe.run.breakpoints.following_rows import FollowingRows
 from notebook_probe.run.breakpoints.requests import Break, EditBreak, Unbreak
 from notebook_probe.run.facts.facts import Facts
+from notebook_probe.run.facts.reference_watch import ReferenceWatch
 from notebook_probe.run.flight.recorder import FlightRecorder
 from notebook_probe.run.gate import Gate
 from notebook_probe.run.going_back.requests import EvaluateAt, GoBack
@@ -53,7 +54,6 @@ from notebook_probe.run.health.untrained import Untrained
 from notebook_probe.run.health.why_silent import WhySilent
 from notebook_probe.run.looks.looks import Looks
 from notebook_probe.run.mirror.mirror import Mirrors
-from notebook_probe.run.reference_watch import ReferenceWatch
 from notebook_probe.run.rows.row_keeper import RowKeeper
 from notebook_probe.run.settings.rule_edits import edit, note_edit
 from notebook_probe.run.settings.settings import Settings

@@ -25,7 +25,7 @@ Norms = dict[str, np.ndarray]
 
 
 def seed(number: int, sigma: float = 0.05) -> Norms:
-    """Norms that fall, each series at a level of its own, each row with a noise of its own."""
+    """Norms that fall; each series has another level, and each row another noise."""
     rng = np.random.default_rng(number)
     level, noise = rng.normal(0, sigma, (3, 1)), rng.normal(0, sigma, (3, N))
     return dict(zip(MODULES, np.exp(-np.arange(N) / 60 + level + noise), strict=True))

@@ -185,7 +185,7 @@ def test_after_each_pass_as_many_samples_are_noted_as_were_drawn(
 
 
 def test_the_samples_of_a_step_are_noted_where_they_change_and_only_there() -> None:
-    """At the first step of the pass: whoever looks in the middle of it sees them."""
+    """At the first step of the pass, so that a reader in the middle of it sees them."""
     notes = Notebook()
     passes = DataPasses(notes, lambda: notes.step)
     seen = []

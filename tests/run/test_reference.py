@@ -121,7 +121,7 @@ def test_another_module_is_a_remark(watch: Watch, good: str) -> None:
 def test_the_alert_comes_while_the_loop_runs_and_from_the_writers_thread(
     watch: Watch, good: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("notebook_probe.run.reference_watch.PERIOD_S", 0.0)
+    monkeypatch.setattr("notebook_probe.run.facts.reference_watch.PERIOD_S", 0.0)
     model = net(12)
     widen(model)
     run = watch(model, reference=good)

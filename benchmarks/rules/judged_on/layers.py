@@ -113,7 +113,7 @@ def attending_encoder(planted: bool) -> Training:
     )
 
 
-@HERE.add("momentum_of_0.001", ("batchnorm_momentum", "batchnorm_mismatch"))
+@HERE.add("momentum_of_0.001", ("batchnorm_mismatch",), follows=("batchnorm_momentum",))
 def adam_resnet(planted: bool) -> Training:
     """Digits by a ResNet, accumulated over two parts."""
     model = ResNet(1, 10, depth=1, momentum=0.001 if planted else 0.1)

@@ -75,7 +75,7 @@ def patches_in_one_cycle(planted: bool) -> Training:
     return fit(model, optimizer, loss, found, schedule=cycle)
 
 
-@HERE.add("momentum_of_0.0001", ("batchnorm_momentum", "batchnorm_mismatch"))
+@HERE.add("momentum_of_0.0001", ("batchnorm_mismatch",), follows=("batchnorm_momentum",))
 def three_questions(planted: bool) -> Training:
     """Whether a digit is odd, large, prime, by layers with BatchNorm."""
     model = mlp(64, 64, 64, 3, norm=True)

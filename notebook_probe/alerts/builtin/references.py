@@ -1,4 +1,4 @@
-"""Rule about good runs, with which `notebook_probe.run.reference_watch` compares a live one."""
+"""Rule about good runs, with which `run.facts.reference_watch` compares a live one."""
 
 from __future__ import annotations
 

@@ -210,7 +210,7 @@ def define(
         combine,
         source,
         question,
-        # As dear as its dearest feature, unless the author knows better.
+        # Cost of its most expensive feature, unless the author gives another.
         cost or dearest(map(_cost, needed)),
         aliases,
         axis,

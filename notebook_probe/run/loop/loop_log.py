@@ -59,7 +59,7 @@ class LoopLog:
         self._warned: set[str] = set()
         self._owners = SeriesOwners(self)
         self._loss_names: set[str] = set()
-        """Those of `GIVEN_LOSSES` that were logged of steps so far."""
+        """Names among `GIVEN_LOSSES` that were logged of steps so far."""
         self._loss_step = -1
 
     def log(

@@ -51,7 +51,7 @@ print("closed", flush=True)
 
 
 class TrainingProcess:
-    """A process that trains as many steps as it is told."""
+    """A process that trains a given number of steps."""
 
     def __init__(self, process: subprocess.Popen[str], place: Path) -> None:
         self._process, self.place = process, str(place)

@@ -250,7 +250,7 @@ def test_a_weight_may_join_any_moment(function: Callable[..., float]) -> None:
 
 
 def test_a_quantity_of_code_that_names_no_module_is_one_like_any_other() -> None:
-    """`exec` runs code with a namespace of its own, as some tools run scripts."""
+    """`exec` runs code in a separate namespace, as some tools run scripts."""
     code = "def homeless(output):\n    'Largest element.'\n    return output.amax()\n"
     namespace: dict[str, Any] = {"__builtins__": __builtins__}
     exec(code, namespace)

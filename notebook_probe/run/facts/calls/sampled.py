@@ -160,7 +160,7 @@ class _EvaluationCall:
     def _follow(self, model: nn.Module) -> None:
         self.is_over = True
         if not is_compiled(model):
-            with uninterrupted:  # else a mode could be on that nobody knows of
+            with uninterrupted:  # an interrupt in between would leave the mode on
                 self._mode = DropoutFollower()
                 self._mode.__enter__()
 

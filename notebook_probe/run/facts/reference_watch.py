@@ -57,7 +57,7 @@ class ReferenceWatch:
         self._found: list[Onset] = []
 
     def look_in_turn(self) -> None:
-        """Compare the new rows if it is time to, and nobody else does; on the writer's thread."""
+        """Compare the new rows if that is due and no other thread does; on the writer's thread."""
         if self._is_over or time.monotonic() < self._next_look:
             return
         if self._lock.acquire(blocking=False):
