@@ -98,7 +98,8 @@ def nothing_compiled() -> Iterator[None]:
     yield
     if "torch._dynamo" in sys.modules:  # which takes seconds to import
         torch._dynamo.reset()
-        torch._dynamo.utils.counters["frames"].clear()
+        for kind in ("frames", "stats"):  # else each run looks for wrappers all through memory
+            torch._dynamo.utils.counters[kind].clear()
 
 
 @pytest.fixture
