@@ -142,3 +142,11 @@ def test_a_list_is_read_as_it_was_written(tmp_path: Path) -> None:
     write(["b::c[é d]", "a::b", "a::b"], tmp_path / "new" / "list.txt")
     assert read(tmp_path / "new" / "list.txt") == {"a::b", "b::c[é d]"}
     assert (tmp_path / "new" / "list.txt").read_text("utf-8").splitlines()[0] == "a::b"
+
+
+@pytest.mark.xdist_group("together")
+def test_the_tests_of_a_group_are_given_to_one_worker(request: pytest.FixtureRequest) -> None:
+    """A group is told by the end of a test's name, which pytest-xdist must be able to set."""
+    if not hasattr(request.config, "workerinput"):
+        pytest.skip("one process runs all of them")
+    assert request.node.nodeid.endswith("@together")

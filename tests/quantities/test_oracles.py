@@ -14,6 +14,8 @@ from tests.quantities.layers import histories, recorded
 from tests.quantities.oracles_of_calls import OF_CALLS, Oracle
 from tests.quantities.oracles_of_parameters import OF_PARAMETERS
 
+pytestmark = pytest.mark.xdist_group("oracles")  # one process makes what they share
+
 ORACLES: dict[str, Oracle] = {**OF_CALLS, **OF_PARAMETERS}
 
 HERE = Path(__file__).parent

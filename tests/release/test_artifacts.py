@@ -17,6 +17,8 @@ from trove_classifiers import classifiers
 import notebook_probe as nbp
 from tests.release.conftest import ROOT, build_wheel
 
+pytestmark = pytest.mark.xdist_group("artifacts")  # one process makes what they share
+
 PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text("utf-8"))["project"]
 CITATION = yaml.safe_load((ROOT / "CITATION.cff").read_text("utf-8"))
 DIST_INFO = f"notebook_probe-{nbp.__version__}.dist-info"

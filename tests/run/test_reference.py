@@ -18,6 +18,8 @@ from notebook_probe.explorer.messages.selection import PanelSelection
 from notebook_probe.explorer.messages.shown_alert import showing
 from tests.run.conftest import Watch
 
+pytestmark = pytest.mark.xdist_group("reference")  # one process makes what they share
+
 N = 24
 RULE = "differs_from_reference"
 

@@ -18,6 +18,8 @@ from notebook_probe.quantities.define.window import window_quantity
 from notebook_probe.train import Checkpoints, Loop, Trainer
 from tests.models import normal
 
+pytestmark = pytest.mark.xdist_group("looking back")  # one process makes what they share
+
 N, AT = 20, 12
 DATA = [(normal(i, 8, 8), torch.arange(8) % 3) for i in range(10)]
 
