@@ -23,12 +23,15 @@ import numpy as np
 import numpy.typing as npt
 from numcodecs import Blosc
 
+from notebook_probe.record.format.blocks import HEADER_BYTES, STORED, compressed_with_blank
+
 __all__ = [
     "HEADER_BYTES",
     "check_size",
     "check_sum",
     "decode",
     "encode",
+    "encode_rows",
     "encode_text",
     "is_stored",
     "packed",
@@ -37,10 +40,6 @@ __all__ = [
 
 Octets: TypeAlias = npt.NDArray[np.uint8]
 
-HEADER_BYTES = 16
-"""A blosc frame's header."""
-STORED = 2
-"""Flag, in the header's third byte, of a frame with uncompressed values."""
 ONE_PIECE = 0x90
 """The flags of blocks that are compressed by zstd, unshuffled and each in one piece."""
 MARK = b"crc3"
@@ -58,6 +57,13 @@ def encode(chunk: npt.NDArray[Any]) -> bytes:
     """Encode a whole chunk of numbers, in C order."""
     little = chunk.dtype.newbyteorder("<")
     return _finished(_numbers.encode(np.ascontiguousarray(chunk, dtype=little)))
+
+
+def encode_rows(rows: npt.NDArray[Any], shape: tuple[int, ...], fill: float) -> bytes:
+    """Encode a chunk of this shape of which these are the first rows; the others are ``fill``."""
+    little = rows.dtype.newbyteorder("<")
+    values = np.ascontiguousarray(rows, dtype=little)
+    return _finished(compressed_with_blank(_numbers, values, shape, fill))
 
 
 def decode(frame: bytes, dtype: str, shape: tuple[int, ...]) -> npt.NDArray[Any]:

@@ -44,7 +44,7 @@ from notebook_probe.record.format.chunks import FILL, Array, Chunks, is_beyond, 
 from notebook_probe.record.format.codec import (
     HEADER_BYTES,
     decode,
-    encode,
+    encode_rows,
     is_stored,
     stored_header,
 )
@@ -114,11 +114,11 @@ class HotChunks:
         some = sorted(self._full)[: math.ceil(len(self._full) / SEAL_PART)]
         for key in sorted(self._tails) if tails else some:
             spec, stop = self._tails[key].spec, self._tails[key].stop
-            chunk = np.full(spec.chunks, FILL[spec.dtype], _little(spec))
-            n_bytes = stop * (chunk.nbytes // len(chunk))
-            rows = self._open.read_at(key, HEADER_BYTES, n_bytes)
-            chunk[:stop] = np.frombuffer(rows, chunk.dtype).reshape(stop, *spec.chunks[1:])
-            self._files.write(key, encode(chunk))
+            shape, dtype = (stop, *spec.chunks[1:]), _little(spec)
+            n_bytes = math.prod(shape) * dtype.itemsize
+            rows = np.frombuffer(self._open.read_at(key, HEADER_BYTES, n_bytes), dtype)
+            frame = encode_rows(rows.reshape(shape), spec.chunks, FILL[spec.dtype])
+            self._files.write(key, frame)
             self._open.drop(key)
             del self._tails[key]
 

@@ -9,7 +9,7 @@ import numpy as np
 
 from notebook_probe.record.format.chunk_sizes import SMALL
 from notebook_probe.record.format.chunks import FILL, Array, is_beyond, spans
-from notebook_probe.record.format.codec import decode, encode, encode_text
+from notebook_probe.record.format.codec import decode, encode, encode_rows, encode_text
 from notebook_probe.record.format.missing import measured
 from notebook_probe.record.format.schema import ArraySpec
 from notebook_probe.record.store.files import Files
@@ -39,9 +39,8 @@ class PlainChunks:
             if spec.dtype == "string":
                 self._files.write(key, encode_text(part, length))
             else:
-                chunk = np.full(length, FILL[spec.dtype], spec.dtype)
-                chunk[: len(part)] = part
-                self._files.write(key, encode(chunk))
+                rows = np.asarray(part, spec.dtype)
+                self._files.write(key, encode_rows(rows, (length,), FILL[spec.dtype]))
 
     def truncate(self, path: str, spec: ArraySpec, shape: tuple[int, ...]) -> None:
         """Remove whole chunks; rows above in the last one are cleared when it is next written."""
