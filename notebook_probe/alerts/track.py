@@ -190,7 +190,7 @@ class Track:
         known = np.concatenate([self._past_steps, steps])
         n_past = len(self._past_steps)
         self._past_steps = known[max(0, len(known) - self._rule.window) :]
-        every = {"at": known, "first": np.pad(first, ((n_past, 0), (0, 0)), mode="edge")}
+        every = {"at": known, "first": first[np.maximum(np.arange(-n_past, len(steps)), 0)]}
         return {name: every[name] for name in self._rule.context}
 
     def _findings(self, new: _Evaluated) -> Iterator[Onset]:

@@ -73,7 +73,12 @@ def read_aliases(attrs: Mapping[str, Any]) -> tuple[str, ...]:
     >>> read_aliases({"aliases": "RankMe, spectrum"})
     ('RankMe', 'spectrum')
     """
-    return tuple(filter(None, str(attrs.get(ALIASES, "")).split(", ")))
+    return _separated(str(attrs.get(ALIASES, "")))
+
+
+@lru_cache(maxsize=1024)  # each rule asks for them at each of its looks
+def _separated(text: str) -> tuple[str, ...]:
+    return tuple(filter(None, text.split(", ")))
 
 
 USUAL = "usual"
