@@ -80,8 +80,8 @@ def _listened(pid: int, reading: int, name: str, doors: list[str]) -> tuple[int,
     told: list[str] = []
     rest = b""
     os.set_blocking(reading, False)
-    since = time.monotonic()
-    while time.monotonic() - since < MOST_S + REPORT_S:
+    since = _clock(pid)
+    while _clock(pid) - since < MOST_S + REPORT_S:
         try:
             got = os.read(reading, 65536)
         except BlockingIOError:
@@ -91,9 +91,9 @@ def _listened(pid: int, reading: int, name: str, doors: list[str]) -> tuple[int,
             break
         *lines, rest = (rest + got).split(b"\n")
         told += [json.loads(line) for line in lines]
-        since = time.monotonic() if lines else since
+        since = _clock(pid) if lines else since
+    hangs = _clock(pid) - since >= MOST_S + REPORT_S
     os.close(reading)
-    hangs = time.monotonic() - since >= MOST_S + REPORT_S
     if hangs:
         os.kill(pid, signal.SIGKILL)
     _, status = os.waitpid(pid, 0)
@@ -110,11 +110,15 @@ def _limit() -> None:
     warnings.simplefilter("ignore")
     now = int(Path("/proc/self/statm").read_text().split()[0]) * os.sysconf("SC_PAGE_SIZE")
     resource.setrlimit(resource.RLIMIT_AS, (now + MOST_BYTES, now + MOST_BYTES))
-    signal.signal(signal.SIGALRM, _late)
 
 
-def _late(*_: object) -> None:
-    raise _TooLong
+def _clock(pid: int | str = "self") -> float:
+    """Seconds on a clock that stands still while the process waits for a core.
+
+    However busy the machine is, a door has the same time.
+    """
+    waited_ns = int(Path(f"/proc/{pid}/schedstat").read_text().split()[1])
+    return time.monotonic() - waited_ns / 1e9
 
 
 def _tried(place: Path, out: Path, door: str) -> str:
@@ -122,7 +126,15 @@ def _tried(place: Path, out: Path, door: str) -> str:
     room = Path(tempfile.mkdtemp(dir=out.parent, prefix="out-"))
     shutil.copytree(out / "good.zarr", room / "good.zarr")
     shutil.copytree(place, room / "bad.zarr", symlinks=True)
-    began = time.monotonic()
+    began = _clock()
+
+    def is_late(*_: object) -> None:
+        left = MOST_S - (_clock() - began)
+        if left <= 0:
+            raise _TooLong
+        signal.setitimer(signal.ITIMER_REAL, left)
+
+    signal.signal(signal.SIGALRM, is_late)
     signal.setitimer(signal.ITIMER_REAL, MOST_S)
     try:
         DOORS[door](place, room)
@@ -136,7 +148,7 @@ def _tried(place: Path, out: Path, door: str) -> str:
     finally:
         signal.setitimer(signal.ITIMER_REAL, 0)
         shutil.rmtree(room, ignore_errors=True)
-    took = time.monotonic() - began
+    took = _clock() - began
     return f"took {took:.0f} s" if took > MOST_S else ""
 
 
