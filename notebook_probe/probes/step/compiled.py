@@ -172,8 +172,8 @@ def compiled_region(place: str, modules: Mapping[str, nn.Module]) -> str | None:
 def is_compiled(model: nn.Module) -> bool:
     """Return whether the model, or a part of it, is called in compiled form.
 
-    Looks for who refers to the model: a wrapper made by ``torch.compile`` leaves no trace in it.
-    That goes through all there is in memory, and only where ``torch.compile`` was ever called.
+    Looks for the wrappers that ``torch.compile`` has made: they leave no trace in the model. That
+    goes through all there is in memory, and only where ``torch.compile`` was ever called.
     """
     modules = [*model.modules()]
     if any(module._compiled_call_impl is not None for module in modules):
@@ -181,5 +181,7 @@ def is_compiled(model: nn.Module) -> bool:
     if not (has_compiled() or any(cached_backends.values())):
         return False
     wrapped = {id(module) for module in modules}
-    holders = (one for one in gc.get_referrers(*modules) if isinstance(one, dict))
-    return any(id(holder.get("_orig_mod")) in wrapped for holder in holders)
+    # Each object refers to its type. Asking for the referrers of the modules instead would compare
+    # everything in memory with each of them: seconds, for a thousand modules.
+    wrappers = (one for one in gc.get_referrers(OptimizedModule) if type(one) is OptimizedModule)
+    return any(id(wrapper._modules.get("_orig_mod")) in wrapped for wrapper in wrappers)
