@@ -31,6 +31,7 @@ def test_a_dozen_hostile_records_meet_one_clear_error_at_the_doors_most_used(par
 
 
 @pytest.mark.stress
+@pytest.mark.timeout(1800)  # each door has a limit of its own
 @pytest.mark.parametrize("part", range(20))
 def test_every_hostile_record_meets_one_clear_error_at_every_door(part: int) -> None:
     assert tried([*CORPUS][part::20], [*DOORS]) == ""
