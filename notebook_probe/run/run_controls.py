@@ -15,7 +15,13 @@ from notebook_probe.alerts import Rules
 from notebook_probe.probes.step.probe import Probe
 from notebook_probe.quantities import quantities
 from notebook_probe.quantities.define.numbers import read_scalars
-from notebook_probe.record.format.notes import CHECKPOINT
+from notebook_probe.record.format.notes import (
+    CHECKPOINT,
+    LINEAGE,
+    MOST_LINEAGE_BYTES,
+    read_notes,
+    written_notes,
+)
 from notebook_probe.record.format.source import Source
 from notebook_probe.record.read.reader import OpenedRecord
 from notebook_probe.run.actions.base import LiveActions
@@ -277,6 +283,46 @@ class RunControls(LiveActions):
         detail = {"step": int(step), "bytes": int(nbytes), "path": str(path), "loss": loss}
         text = f"checkpoint of step {step}"
         self._live.writer.event(step, CHECKPOINT, text, json.dumps(detail))
+
+    def loop_raised(self, error: BaseException) -> None:
+        """Report that an exception is about to end the loop, on the training thread.
+
+        If ``pause_when(error=True)`` is armed, training pauses here, and its state is kept for
+        inspection; raise the exception afterwards. An interrupt and Stop are no errors.
+
+        Examples
+        --------
+        >>> try:  # doctest: +SKIP
+        ...     train()
+        ... except Exception as error:
+        ...     run.controls.loop_raised(error)
+        ...     raise
+        """
+        self._live.loop_raised(error)
+
+    def keep_lineage(self, **parts: Mapping[str, Any]) -> None:
+        """Store parts of the run's provenance; a part with the same name is replaced.
+
+        A `notebook_probe.summary` collector calls this.
+
+        Parameters
+        ----------
+        **parts : dict of text, numbers, bools, None, or lists and dicts of these
+            ``train``, ``eval``, ``custom``, ``device``, or others; `Run.lineage` gives them back.
+
+        Raises
+        ------
+        ValueError
+            For anything else.
+        ClosedRunError
+
+        Examples
+        --------
+        >>> run.controls.keep_lineage(custom={"trial": 7})  # doctest: +SKIP
+        """
+        writer = self._live.writer
+        kept = {**read_notes(writer.attrs, LINEAGE), **parts}
+        writer.annotate(**{LINEAGE: written_notes(LINEAGE, kept, MOST_LINEAGE_BYTES)})
 
     # ---------------------------------------------------------------- going back
 

@@ -157,22 +157,6 @@ class LoopActions(LiveActions):
         """
         self._live.observer.end_step()
 
-    def loop_raised(self, error: BaseException) -> None:
-        """Report that an exception is about to end the loop, on the training thread.
-
-        If ``pause_when(error=True)`` is armed, training pauses here, and its state is kept for
-        inspection; raise the exception afterwards. An interrupt and Stop are no errors.
-
-        Examples
-        --------
-        >>> try:  # doctest: +SKIP
-        ...     train()
-        ... except Exception as error:
-        ...     run.loop_raised(error)
-        ...     raise
-        """
-        self._live.loop_raised(error)
-
     def step(self) -> None:
         """Close the open step by hand, after backward, in loops without an optimizer.
 
