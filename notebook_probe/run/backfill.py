@@ -52,7 +52,7 @@ class PastSteps:
         if observer.phase.is_past:
             raise RuntimeError(f"at_step({step}) inside another at_step; leave that first")
         self._steps.drain()
-        observer.settle()
+        observer.steps.settle()
         observer.taps.arm_evaluation(observer.evaluation.open_whole(step, only).plan)
         observer.phase.is_past = True
         try:

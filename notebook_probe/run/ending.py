@@ -160,13 +160,13 @@ def _take_off(parts: RunParts) -> None:
     """Record the last step, and take every hook off."""
     # First: a training that is paused on another thread continues, and passes the hooks below.
     parts.gate.close()
-    parts.observer.settle()
+    parts.observer.steps.settle()
     parts.looks.finish_all(parts.observer.clock.step)
     parts.graphs.forget()
     _read_last_state(parts)
     parts.observer.close()
     parts.facts.close()
-    unfinished = parts.steps.unfinished(parts.observer.frame)
+    unfinished = parts.steps.unfinished(parts.observer.steps.frame)
     if unfinished is not None:
         parts.steps.keep(unfinished)
     parts.steps.close()

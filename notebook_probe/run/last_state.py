@@ -17,12 +17,12 @@ def read_last_state(observer: Observer, probes: ProbeSet, past: PastSteps) -> No
     The state after n updates has step n; a training that continues there overwrites it.
     """
     step = observer.clock.step
-    if observer.is_silent or observer.training.last_step != step - 1:
+    if observer.steps.is_silent or observer.training.last_step != step - 1:
         return
     owed = probes.owed(step - 1)
     states = [probe for probe in owed if _is_of_state(probe)]
     if states:
-        past.keep(observer.read_state(states))
+        past.keep(observer.steps.read_state(states))
     lost = [probe for probe in owed if not _is_of_state(probe)]
     if lost:
         probes.missed(lost, step)

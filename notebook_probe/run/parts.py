@@ -219,7 +219,7 @@ class RunParts:
         ticket = self.put(request)
         if not self.gate.is_elsewhere:
             clock = self.observer.clock
-            self.observer.between_steps(lambda: self.gate.do_waiting(clock.step))
+            self.observer.steps.between_steps(lambda: self.gate.do_waiting(clock.step))
         return ticket
 
     def loop_raised(self, error: BaseException) -> None:
@@ -231,7 +231,7 @@ class RunParts:
 
     def end_loop(self, error: BaseException | None) -> None:
         """Close the last step of a loop that has ended, normally or by an error."""
-        self.observer.settle()
+        self.observer.steps.settle()
         self.steps.drain()
         self.looks.finish_all(self.observer.clock.step)
         self.graphs.finish(self.observer.clock.step)
@@ -266,13 +266,13 @@ class RunParts:
         self.writer.feed(self.alarm.bring)
         self.observer.hook(self.gate)
         self.facts.begin()
-        self.observer.between_steps(lambda: self.probes.begin(first, resumed))
+        self.observer.steps.between_steps(lambda: self.probes.begin(first, resumed))
 
     def change_between_steps(self) -> None:
         """Apply changes now if no step is open; else the gate does at the next boundary."""
         if not self.gate.is_elsewhere:
             clock = self.observer.clock
-            self.observer.between_steps(lambda: self._change_probes(clock.step))
+            self.observer.steps.between_steps(lambda: self._change_probes(clock.step))
 
     def _change_probes(self, step: int) -> None:
         if self.probes.change(step):

@@ -10,7 +10,7 @@ import torch
 from torch import nn
 
 import notebook_probe as nbp
-from notebook_probe.probes import observer
+from notebook_probe.probes import observer, step_sequence
 from notebook_probe.probes.step import frame, interval, step_values
 from notebook_probe.run.attach.requests import Attach, Control
 from notebook_probe.run.loop import batches
@@ -164,7 +164,7 @@ def test_the_wait_for_a_batch_is_part_of_the_step_that_it_is_for(
     watch: Watch, model: nn.Module, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     clock = Clock()
-    for module in (frame, interval, step_values, batches, observer):
+    for module in (frame, interval, step_values, batches, observer, step_sequence):
         monkeypatch.setattr(module, "time", clock)
     run = watch(model, probes={"": ["step_time", "data_wait_share"]})
     optimizer = sgd(model)

@@ -155,14 +155,14 @@ class LoopActions(LiveActions):
         ...     run.boundary()
         ...     train(next(batches))
         """
-        self._live.observer.end_step()
+        self._live.observer.steps.end_step()
 
     def step(self) -> None:
         """Close the open step by hand, after backward, in loops without an optimizer.
 
         From the first call on, only this closes steps.
         """
-        self._live.observer.step()
+        self._live.observer.steps.step()
 
     def probe_batch(self, inputs: Any, targets: Any, loss_fn: Callable[[Any, Any], Tensor]) -> None:
         """Keep a batch, on which quantities such as ``sharpness`` run the model once more.

@@ -85,12 +85,12 @@ class LookingBack:
         frames: list[StepFrame | None] = [observer.evaluation.frame]
         # The last step may still be open although its update is done, and belongs to the state.
         if observer.clock.has_stepped:
-            frames.append(self._steps.provisional(observer.frame, has_stepped=True))
+            frames.append(self._steps.provisional(observer.steps.frame, has_stepped=True))
         ended: dict[Probe, dict[object, Window]] = {}
         for frame in frames:
             ended |= self._steps.windows_after(frame) if frame is not None else {}
         found = []
-        for probe in observer.probes:
+        for probe in observer.steps.probes:
             if probe.quantity.spans_steps and not (probe.disabled or probe.is_spoiled):
                 # A user's window may hold anything; one that cannot be stored has a gap after
                 # resuming.
@@ -106,7 +106,7 @@ class LookingBack:
         return None if batch is None else batch.content
 
     def _named(self, windows: Mapping[object, Window]) -> list[list[Any]]:
-        model_map = self._observer.model_map
+        model_map = self._observer.steps.model_map
         return [[_name(slot, model_map), state_of(window)] for slot, window in windows.items()]
 
     # ---------------------------------------------------------------- going on

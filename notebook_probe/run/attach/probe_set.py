@@ -124,7 +124,7 @@ class ProbeSet:
         model = self.model
         if self._map.differs():
             self._map = ModelMap(model)
-            self._observer.gate.wake()
+            self._observer.steps.gate.wake()
         return self._map
 
     def watches(self, model: nn.Module) -> bool:
@@ -230,22 +230,22 @@ class ProbeSet:
             for attachment in self._attachments:
                 attachment.move(now, move)
             self._wanted = {**kept, **{probe.key(): probe for probe in now.values()}}
-        self._observer.gate.wake()
+        self._observer.steps.gate.wake()
         return len({probe.place for probe in now.values()})
 
     def run_compiled(self, steps: OnCompiled) -> None:
         """Set how a compiled model runs its probed steps, from the next step on."""
         self._observer.eager.wanted = steps == "eager"
         self._observer.in_graphs.wanted = steps == "inside" and can_trace()
-        self._observer.has_to_prepare = True
+        self._observer.steps.has_to_prepare = True
         self._observer.taps.is_static |= steps == "eager"
         self._measured = {}  # between steps the observer looks what is due next
-        self._observer.gate.wake()
+        self._observer.steps.gate.wake()
 
     def expect(self, start: int, end: int) -> None:
         """Learn at the next boundary from where to where the training goes; from any thread."""
         self._schedules.expect(start, end)
-        self._observer.gate.wake()
+        self._observer.steps.gate.wake()
 
     def owed(self, last: int) -> list[Probe]:
         """Return the probes that would have been due at the last step, had it been known."""
@@ -276,7 +276,7 @@ class ProbeSet:
         attachment.probes[:] = self._want(attachment.probes)
         with self._lock:
             self._attachments = (*self._attachments, attachment)
-        self._observer.gate.wake()
+        self._observer.steps.gate.wake()
         return attachment
 
     @whole
@@ -290,7 +290,7 @@ class ProbeSet:
                 for attachment in self._attachments
                 if any(probe.key() in self._wanted for probe in attachment.probes)
             )
-        self._observer.gate.wake()
+        self._observer.steps.gate.wake()
 
     def change(self, step: int) -> bool:
         """Apply the wanted probes from ``step`` on, and record the change; return if any."""
@@ -360,14 +360,14 @@ class ProbeSet:
         wanted, has_learnt = self._wanted, self._schedules.learn(step)
         if wanted is self._measured and not has_learnt:
             return [], []
-        before, after = self._observer.probes, (*wanted.values(), *self._beside)
+        before, after = self._observer.steps.probes, (*wanted.values(), *self._beside)
         known = set(before)
         # Probes are compared as objects: one that was rescheduled is new, though its series is not.
         added = [probe for probe in wanted.values() if probe not in known]
         for probe in added:
             probe.attached_step = step
         self._schedules.arm(after)
-        self._observer.set_probes(after, self._map)
+        self._observer.steps.set_probes(after, self._map)
         self._observer.updates.loss.look(any(map(_wants_loss, after)))
         self._measured = wanted
         gone = [one for one in before if one.key() not in wanted and one.key() in self._attached]

@@ -84,11 +84,11 @@ class Facts:
         self._writer, self._has_told = writer, False
         self._later = Later()
         self._graph = LossGraph(
-            lambda: observer.model_map.modules,
+            lambda: observer.steps.model_map.modules,
             self._findings,
             LossEnds(self._findings, self._later),
             observer.clock,
-            lambda: observer.ignores_updates,
+            lambda: observer.steps.ignores_updates,
             self._spend,
         )
         self._who = WhoTrains(model, self._findings)
@@ -101,7 +101,9 @@ class Facts:
         self._calls = SampledCalls(
             model, observer, self._findings, self._later, self._replica.called
         )
-        self._norms = NormMomentum(lambda: observer.model_map.modules, self._findings, self._later)
+        self._norms = NormMomentum(
+            lambda: observer.steps.model_map.modules, self._findings, self._later
+        )
         self._ranks = RankFacts(self._replica, writer, self._findings)
         self._origin = NonfiniteOrigin(model, observer, self._findings, self._spend)
         self._progress = FactsOfProgress(observer, writer.source, self._graph, self._findings)
@@ -129,7 +131,7 @@ class Facts:
         """
         optimizers, attempt = self._observer.updates.optimizers, self._findings.attempt
         was_settled = self._who.is_settled
-        attempt(self._who.look, step, optimizers, self._observer.model_map)
+        attempt(self._who.look, step, optimizers, self._observer.steps.model_map)
         if self._who.is_settled and not was_settled:
             attempt(self._note_ownership, optimizers)
         attempt(self._reach.look, step, optimizers)
@@ -142,7 +144,7 @@ class Facts:
 
     def _note_ownership(self, optimizers: Sequence[Optimizer]) -> None:
         """Keep with the record which modules are in which parameter groups."""
-        text = ownership_text(self._observer.model_map.modules, optimizers)
+        text = ownership_text(self._observer.steps.model_map.modules, optimizers)
         self._writer.annotate(**{TRAINED: text})
 
     def take(self) -> list[tuple[str, Onset]]:
@@ -194,9 +196,9 @@ class Facts:
 
     def _is_ours(self, optimizer: Optimizer) -> bool:
         observer = self._observer
-        return not observer.ignores_updates and observer.updates.has_met(optimizer)
+        return not observer.steps.ignores_updates and observer.updates.has_met(optimizer)
 
     def _spend(self, seconds: float) -> None:
-        frame = self._observer.frame
+        frame = self._observer.steps.frame
         if frame is not None:
             frame.seconds += seconds

@@ -67,14 +67,14 @@ class NonfiniteOrigin:
         if model is None or not self._findings.follows("nonfinite_output"):
             return lambda: None
         # The loss of a model on an accelerator is known when its weights have changed already.
-        values = [slot.get() for slot in self._observer.model_map.slots("", below=True)]
+        values = [slot.get() for slot in self._observer.steps.model_map.slots("", below=True)]
         self._observer.calls.wanted = all(value is None or value.is_cpu for value in values)
         return backwards.check_losses(self)
 
     def not_finite(self, loss: Tensor, calls: list[KeptCall]) -> None:
         """Implement the LossChecker: find where it began."""
         model = self._model()
-        if model is None or self._observer.ignores_updates or self._n_replays >= MOST_REPLAYS:
+        if model is None or self._observer.steps.ignores_updates or self._n_replays >= MOST_REPLAYS:
             return
         begun, step = time.perf_counter(), self._observer.clock.step
         if self.found is not None and step == self._step:  # by an earlier backward of the step
@@ -98,7 +98,7 @@ class NonfiniteOrigin:
             if share := share_of_nan(given):
                 self._say("nonfinite_batch", step, words={"share": f"{share:.2%}"})
                 return ""
-            found = replayed(model, call, self._observer.model_map)
+            found = replayed(model, call, self._observer.steps.model_map)
             n_modules, largest = n_modules + len(found.paths), max(largest, found.largest)
             # Before the first step no loss was seen that an update could have followed.
             if step > self._first_step and self._say_of_weights(found, step):
@@ -113,7 +113,7 @@ class NonfiniteOrigin:
 
     def _say_of_weights(self, found: ReplayedCall, step: int) -> bool:
         """Report weights that an earlier update has made NaN; return whether there are any."""
-        modules = self._observer.model_map.modules
+        modules = self._observer.steps.model_map.modules
         owners = [path for path in found.paths if _parameters(modules.get(path))]
         bad = [path for path in owners if not _are_finite(modules.get(path))]
         if not bad:

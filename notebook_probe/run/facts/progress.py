@@ -64,18 +64,18 @@ class FactsOfProgress:
 
     def _look_for_updates(self) -> None:
         observer = self._observer
-        n, step = observer.n_forwards, observer.clock.step
+        n, step = observer.steps.n_forwards, observer.clock.step
         least = self._findings.threshold("no_updates", "least")
-        if observer.clock.has_stepped or not observer.most_forwards:
+        if observer.clock.has_stepped or not observer.steps.most_forwards:
             return
-        if n >= max(least, 20 * observer.most_forwards):
+        if n >= max(least, 20 * observer.steps.most_forwards):
             self._findings.say("no_updates", step, words={"n": n, "last": step - 1})
 
     def _look_at_times(self) -> None:
         """Compare the shortest steps of six parts of the last rows: a busy machine has a few."""
         n_rows = self._findings.threshold("steps_get_slower", "n_rows")
         # Episodes of agents become longer, and with them the steps, of many forwards each.
-        if not self._observer.most_forwards <= MANY_FORWARDS or not math.isfinite(n_rows):
+        if not self._observer.steps.most_forwards <= MANY_FORWARDS or not math.isfinite(n_rows):
             return
         each, times = (
             self._findings.threshold("steps_get_slower", one) for one in ("each", "times")

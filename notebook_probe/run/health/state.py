@@ -78,7 +78,7 @@ class RunState:
     @property
     def _progress(self) -> tuple[int, int]:
         """Changes with every call and every update of training."""
-        return self._observer.clock.step, self._observer.n_forwards
+        return self._observer.clock.step, self._observer.steps.n_forwards
 
     @property
     def has_trained(self) -> bool:
@@ -168,7 +168,7 @@ class RunState:
     def _no_steps(self) -> str:
         """Return a warning about a loop whose steps have no visible end."""
         observer = self._observer
-        n_forwards, before = observer.n_forwards, observer.most_forwards
+        n_forwards, before = observer.steps.n_forwards, observer.steps.most_forwards
         # A model may be called often per step, as in accumulation: the usual number is the measure.
         if observer.clock.has_stepped or n_forwards < max(MANY_FORWARDS, MANY_MORE * before):
             return ""

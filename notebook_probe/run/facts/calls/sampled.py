@@ -10,8 +10,9 @@ from typing import Any
 from torch import nn
 
 from notebook_probe.alerts.rule import Severity
-from notebook_probe.probes.observer import LOOK_EVERY, Observer
+from notebook_probe.probes.observer import Observer
 from notebook_probe.probes.step.compiled import is_compiled
+from notebook_probe.probes.step_sequence import LOOK_EVERY
 from notebook_probe.run.facts.calls.batches import GivenBatches
 from notebook_probe.run.facts.calls.casts import CastFollower, autocast_types
 from notebook_probe.run.facts.calls.evaluations import DropoutFollower
@@ -50,10 +51,10 @@ class SampledCalls:
     ) -> None:
         self._model, self._observer = weakref.ref(model), observer
         self._findings = findings
-        self._batches = GivenBatches(lambda: observer.model_map.modules, findings, later)
+        self._batches = GivenBatches(lambda: observer.steps.model_map.modules, findings, later)
         self._training = _TrainingCall(self._batches, observer, findings, called)
         self._evaluation = _EvaluationCall(self._model, observer, findings)
-        self._hooks = PilingHooks(lambda: observer.model_map.modules, findings)
+        self._hooks = PilingHooks(lambda: observer.steps.model_map.modules, findings)
         self._first_step: int | None = None
         self._is_closed = False
 
@@ -104,7 +105,7 @@ class _TrainingCall:
         if not types:
             return
         self._has_seen_casts = True
-        modules = self._observer.model_map.modules
+        modules = self._observer.steps.model_map.modules
         root = modules[""]
         kinds = {one.device.type for one in root.parameters()}
         if kinds and not kinds & types.keys():

@@ -17,7 +17,8 @@ import torch
 from torch import Tensor, nn
 from torch.nn.parallel import DistributedDataParallel
 
-from notebook_probe.probes.observer import LOOK_EVERY, Observer
+from notebook_probe.probes.observer import Observer
+from notebook_probe.probes.step_sequence import LOOK_EVERY
 from notebook_probe.run.facts.later import Later
 from notebook_probe.run.facts.ranks.replica import Replica, ReplicaState
 from notebook_probe.run.facts.ranks.shards import shards_of
@@ -117,7 +118,7 @@ class OwnReplica:
 
     def updates(self) -> None:
         """Look at which weights are split, before an update: forwards see them whole."""
-        shards = shards_of(self._observer.model_map)
+        shards = shards_of(self._observer.steps.model_map)
         if shards != (self.shards or {}):
             self.shards = shards
 
@@ -161,7 +162,7 @@ def _replicated(model: nn.Module, observer: Observer) -> list[tuple[str, Tensor]
     if any(type(one).__name__ == "FullyShardedDataParallel" for one in model.modules()):
         return []
     found: dict[int, tuple[str, Tensor]] = {}
-    for path, module in observer.model_map.modules.items():
+    for path, module in observer.steps.model_map.modules.items():
         is_wrapper = isinstance(module, DistributedDataParallel)
         if SPLIT in type(module).__name__ and not is_wrapper:
             continue
