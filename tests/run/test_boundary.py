@@ -11,7 +11,8 @@ from torch import nn
 
 import notebook_probe as nbp
 from notebook_probe.probes import observer, step_sequence
-from notebook_probe.probes.step import frame, interval, step_values
+from notebook_probe.probes.due import interval
+from notebook_probe.probes.step import frame, step_values
 from notebook_probe.run.attach.requests import Attach, Control
 from notebook_probe.run.loop import batches
 from tests.models import sgd, train_step

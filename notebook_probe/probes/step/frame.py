@@ -14,8 +14,7 @@ from torch import Tensor
 
 from notebook_probe.errors import UnreadableError
 from notebook_probe.probes.step.collected import Collected
-from notebook_probe.probes.step.derivatives import await_return
-from notebook_probe.probes.step.gradient_hooks import hook_in_graph, hook_leaf
+from notebook_probe.probes.step.gradient_hooks import await_return, hook_in_graph, hook_leaf
 from notebook_probe.probes.step.measured import StreamValues
 from notebook_probe.probes.step.passes import BackwardKind, BackwardPass, BackwardPasses, Together
 from notebook_probe.probes.step.probe import Probe
