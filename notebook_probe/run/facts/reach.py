@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import sys
 import weakref
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any
@@ -18,6 +17,7 @@ from notebook_probe.probes.step.containers import tensors_of
 from notebook_probe.run.facts.fact import FactFindings
 from notebook_probe.run.facts.loss_graph import LossGraph
 from notebook_probe.run.facts.rates import known_rate
+from notebook_probe.source_lines import user_line
 
 __all__ = ["GradientReach"]
 
@@ -175,7 +175,7 @@ class _ForwardTrace:
         """Follow the outputs of a module from here on."""
         if self._mode is not None:
             for one in tensors_of(output):
-                lost = "" if one.requires_grad else _line()
+                lost = "" if one.requires_grad else user_line()
                 self._mode.known[id(one)] = one, {path: lost}
 
     def _arrive(self, module: nn.Module, args: Any) -> None:
@@ -215,7 +215,7 @@ class _Following(TorchFunctionMode):
         origins = {k: v for path in self._marks_in([args, kwargs]) for k, v in path.items()}
         if origins:
             for one in tensors_of(result):
-                lost = "" if one.requires_grad else _line()
+                lost = "" if one.requires_grad else user_line()
                 self.known[id(one)] = one, {path: old or lost for path, old in origins.items()}
         return result
 
@@ -223,16 +223,3 @@ class _Following(TorchFunctionMode):
         for one in tensors_of(given):
             if id(one) in self.known:
                 yield self.known[id(one)][1]
-
-
-def _line() -> str:
-    """Return the line of the user's code that runs now."""
-    frame = sys._getframe(1)
-    while frame is not None:
-        file = frame.f_code.co_filename
-        if "/torch/" not in file and "/notebook_probe/" not in file:
-            return f"{file.rpartition('/')[2]}:{frame.f_lineno}"
-        if frame.f_back is None:
-            break
-        frame = frame.f_back
-    return "an unknown line"
