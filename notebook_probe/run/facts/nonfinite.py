@@ -7,7 +7,6 @@ so that the origin is exact whatever the schedules are.
 from __future__ import annotations
 
 import time
-import weakref
 from collections.abc import Callable, Mapping
 from functools import partial
 from types import MappingProxyType
@@ -19,9 +18,8 @@ from torch.optim import Optimizer
 from notebook_probe.graph.building import in_words
 from notebook_probe.probes.loss import backwards
 from notebook_probe.probes.loss.kept_calls import MOST_CALLS, KeptCall
-from notebook_probe.probes.observer import Observer
 from notebook_probe.quantities.reduce.arrays import readable
-from notebook_probe.run.facts.fact import FactFindings
+from notebook_probe.run.facts.context import FactContext
 from notebook_probe.run.facts.replayed_call import ReplayedCall, replayed, share_of_nan
 
 __all__ = ["NonfiniteOrigin"]
@@ -37,27 +35,16 @@ class NonfiniteOrigin:
 
     Parameters
     ----------
-    model : nn.Module
-        Held weakly.
-    observer : Observer
-        Keeps the calls.
-    findings : FactFindings
-    spend : callable
-        Counts seconds as spent in the open step.
+    context : FactContext
+        Its observer keeps the calls.
     """
 
-    def __init__(
-        self,
-        model: nn.Module,
-        observer: Observer,
-        findings: FactFindings,
-        spend: Callable[[float], None],
-    ) -> None:
-        self._model, self._observer = weakref.ref(model), observer
-        self._findings, self._spend = findings, spend
-        self.calls = observer.calls.by_thread
+    def __init__(self, context: FactContext) -> None:
+        self._model, self._observer = context.model, context.observer
+        self._findings, self._spend = context.findings, context.spend
+        self.calls = self._observer.calls.by_thread
         self._step, self._n_replays = -1, 0
-        self._first_step = observer.clock.step
+        self._first_step = self._observer.clock.step
         self.found: Callable[[], None] | None = None
         """Reports the origin, once an update comes of it."""
 

@@ -10,12 +10,11 @@ import numpy as np
 from notebook_probe.alerts.dense_loss import meant
 from notebook_probe.alerts.following import has
 from notebook_probe.alerts.rolling import Doubles
-from notebook_probe.probes.observer import Observer
 from notebook_probe.record.format.loss_names import LOSS
 from notebook_probe.record.format.schema import EVALUATION
 from notebook_probe.record.format.source import ROOT, Source, Steps
 from notebook_probe.record.views.branches.branches import IN_ORDER, read_name
-from notebook_probe.run.facts.fact import FactFindings
+from notebook_probe.run.facts.context import FactContext
 from notebook_probe.run.facts.loss_graph import LossGraph
 
 __all__ = ["FactsOfProgress"]
@@ -36,19 +35,16 @@ class FactsOfProgress:
 
     Parameters
     ----------
-    observer : Observer
+    context : FactContext
     source : Source
         Recorded rows.
     graph : LossGraph
         Knows how many classes the loss compares.
-    findings : FactFindings
     """
 
-    def __init__(
-        self, observer: Observer, source: Source, graph: LossGraph, findings: FactFindings
-    ) -> None:
-        self._observer, self._source = observer, source
-        self._graph, self._findings = graph, findings
+    def __init__(self, context: FactContext, source: Source, graph: LossGraph) -> None:
+        self._observer, self._findings = context.observer, context.findings
+        self._source, self._graph = source, graph
         self._looked_at = 0
 
     def look(self) -> None:

@@ -5,7 +5,6 @@ from __future__ import annotations
 import socket
 import sys
 import time
-import weakref
 from collections import deque
 from collections.abc import Sequence
 from functools import partial
@@ -19,7 +18,7 @@ from torch.nn.parallel import DistributedDataParallel
 
 from notebook_probe.probes.observer import Observer
 from notebook_probe.probes.step_sequence import LOOK_EVERY
-from notebook_probe.run.facts.later import Later
+from notebook_probe.run.facts.context import FactContext
 from notebook_probe.run.facts.ranks.replica import Replica, ReplicaState
 from notebook_probe.run.facts.ranks.shards import shards_of
 from notebook_probe.run.facts.rates import known_rate
@@ -42,10 +41,7 @@ class OwnReplica:
 
     Parameters
     ----------
-    model : nn.Module
-        Held weakly.
-    observer : Observer
-    later : Later
+    context : FactContext
 
     Attributes
     ----------
@@ -55,8 +51,8 @@ class OwnReplica:
         This process trains with others.
     """
 
-    def __init__(self, model: nn.Module, observer: Observer, later: Later) -> None:
-        self._model, self._observer, self._later = weakref.ref(model), observer, later
+    def __init__(self, context: FactContext) -> None:
+        self._model, self._observer, self._later = context.model, context.observer, context.later
         self._first_step: int | None = None
         self._names: tuple[str, ...] = ()
         self._dtypes: tuple[str, ...] = ()
