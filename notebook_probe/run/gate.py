@@ -69,7 +69,7 @@ class Check(Protocol):
         """Return whether training pauses because the loop raised."""
         ...
 
-    def let_go(self) -> None:
+    def resumed(self) -> None:
         """Note that training continues."""
 
 
@@ -87,11 +87,11 @@ class Gate:
     reached : ReachedStep
         The step that the gate was passed for last.
     awaits_update : bool
-        Something is armed that may hold the open step before its update.
+        Something is armed that may pause the open step before its update.
     waits : bool
         Something waits for the next boundary. A party that has work sets it, from any thread, so
         that a boundary without work costs one look.
-    is_held : bool
+    is_waiting : bool
         The training thread waits here now.
     problem : str
         The last error of a callback or a change, in words.
@@ -109,15 +109,15 @@ class Gate:
         self._is_closed = False
         self._check: Check | None = None
         self._put_off: list[Ticket] = []
-        self._is_caught = False  # a breakpoint holds it
-        self._is_amid = False  # it is held in the midst of a step
+        self._is_caught = False  # a breakpoint pauses it
+        self._is_within = False  # it is paused in the middle of a step
         self._excused = 0.0
         self._leaving: TrainingStopped | None = None
         self._thread: threading.Thread | None = None
         self.awaits_update = False
         self.waits = True
         self.reached = ReachedStep(step)
-        self.is_held = False
+        self.is_waiting = False
         self.problem = ""
 
     def ask(self, check: Check) -> None:
@@ -148,9 +148,9 @@ class Gate:
         return self._pausing
 
     @property
-    def is_amid(self) -> bool:
+    def is_within_step(self) -> bool:
         """True while paused within a step: most requests wait for the next one."""
-        return self._is_amid and self.is_held
+        return self._is_within and self.is_waiting
 
     @property
     def is_followed(self) -> bool:
@@ -235,7 +235,7 @@ class Gate:
         Returns
         -------
         float
-            Seconds for which it held the training.
+            Seconds for which training was paused.
         """
         self.reach(step)
         # First: what comes while this boundary works waits for the next one.
@@ -245,20 +245,20 @@ class Gate:
             for callback in self._counting.every:
                 self._attempt(callback, step)
             self._look_up(step)
-        held, check = 0.0, self._asked()
+        paused_s, check = 0.0, self._asked()
         if check is not None and not self._is_closed and self._leaving is None:
             self._attempt(self._ask, lambda check: check.before_step(step))
         if self._pausing:
-            held, check = self._hold(step), self._asked()  # what was armed meanwhile counts
+            paused_s, check = self._pause(step), self._asked()  # what was armed meanwhile counts
         else:
-            held = self._excused
+            paused_s = self._excused
         # One step was let through; the next one waits again.
         self._single = False
         self.awaits_update = check is not None and check.awaits_update()
         self.waits |= check is not None or self._is_asked_always
         if self._stopping or self._leaving is not None:
             self._end(f"stopped before step {step}; everything recorded is kept")
-        return held
+        return paused_s
 
     def reach(self, step: int) -> None:
         """Pass the gate on the way to ``step`` while nothing waits."""
@@ -282,18 +282,18 @@ class Gate:
         Returns
         -------
         float
-            Seconds for which it held the training.
+            Seconds for which training was paused.
         """
         self._attempt(self._ask, lambda check: check.before_update(frame))
-        held = self._hold_amid(frame.step)
+        paused_s = self._pause_within(frame.step)
         self._end(f"stopped before the update of step {frame.step}")
-        return held
+        return paused_s
 
-    def hold_on_error(self, step: int, error: BaseException) -> None:
+    def pause_on_error(self, step: int, error: BaseException) -> None:
         """Pause a training that has raised; continuing ends it, unless it goes back."""
         if not self._is_closed:
             self._attempt(self._ask, lambda check: check.on_error(step, error))
-            self._hold_amid(step)
+            self._pause_within(step)
             self._stopping = False
             self._end("")
             self._pausing = False
@@ -321,46 +321,46 @@ class Gate:
             self._pausing, self._single = True, False
             self._is_caught = self.waits = True
 
-    def _hold_amid(self, step: int) -> float:
+    def _pause_within(self, step: int) -> float:
         """Pause within a step, where only the controls and going back can act."""
         # Only a breakpoint pauses within a step; the Pause button waits for the boundary.
         if not self._is_caught:
             return 0.0
-        self._is_amid = True
+        self._is_within = True
         try:
-            return self._hold(step)
+            return self._pause(step)
         finally:
             # Requests that cannot act within a step were postponed; now they take their turn.
-            self._is_amid = self._single = False
+            self._is_within = self._single = False
             put_off, self._put_off = self._put_off, []
             for ticket in put_off:
                 self._waiting.put(ticket)
             self.waits = True
 
-    def _hold(self, step: int) -> float:
+    def _pause(self, step: int) -> float:
         """Wait for as long as the run is paused; returns for how many seconds."""
         begun = time.perf_counter()
         try:
-            while self._is_holding():
-                if not self.is_held:
-                    self.is_held = True
+            while self._is_to_wait():
+                if not self.is_waiting:
+                    self.is_waiting = True
                     self._tell()
                 self._wait(step)
         except BaseException:  # the interrupt button ends the pause too
             self._pausing = self._single = False
             raise
         finally:
-            if self.is_held:
-                self.is_held = False
+            if self.is_waiting:
+                self.is_waiting = False
                 self._tell()
             if self._is_caught and self._check is not None:
                 self._is_caught = False
-                self._check.let_go()
+                self._check.resumed()
         return time.perf_counter() - begun
 
-    def _is_holding(self) -> bool:
-        is_let_go = self._single or self._stopping or self._is_closed or self._leaving is not None
-        return self._pausing and not is_let_go
+    def _is_to_wait(self) -> bool:
+        is_released = self._single or self._stopping or self._is_closed or self._leaving is not None
+        return self._pausing and not is_released
 
     def _call_followers(self) -> None:
         for callback in (*self._once.every, *self._followers.every):
@@ -383,12 +383,12 @@ class Gate:
         # An interrupt must not fall between taking a ticket and answering it.
         with uninterrupted, suppress(queue.Empty):
             ticket = self._waiting.get(timeout=TICK_S)
-            if self._is_amid and not isinstance(ticket.request, Control | GoBack):
+            if self._is_within and not isinstance(ticket.request, Control | GoBack):
                 self._put_off.append(ticket)
             else:
                 self._do(ticket, step)
                 self._tell()
-        if self._is_amid:
+        if self._is_within:
             self._call_followers()
         else:
             self._look_up(step)

@@ -227,7 +227,7 @@ class RunParts:
         if isinstance(error, KeyboardInterrupt):
             self._check_gradient_mode()
         if not isinstance(error, WANTED):
-            self.gate.hold_on_error(self.observer.clock.upcoming, error)
+            self.gate.pause_on_error(self.observer.clock.upcoming, error)
 
     def end_loop(self, error: BaseException | None) -> None:
         """Close the last step of a loop that has ended, normally or by an error."""

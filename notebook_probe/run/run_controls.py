@@ -366,6 +366,6 @@ class RunControls(LiveActions):
             live.probes.add(attachment)
         if request.rate is not None:
             live.put(Set("lr", request.rate))
-        if request.hold_at is not None:
-            live.breakpoints.add(AtStep(request.hold_at))
+        if request.pause_at is not None:
+            live.breakpoints.add(AtStep(request.pause_at))
         live.change_between_steps()

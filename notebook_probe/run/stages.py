@@ -36,7 +36,7 @@ from notebook_probe.run.between_steps import BetweenSteps
 from notebook_probe.run.breakpoints.breakpoints import Breakpoints
 from notebook_probe.run.breakpoints.check import BreakpointCheck
 from notebook_probe.run.breakpoints.following_rows import FollowingRows
-from notebook_probe.run.breakpoints.requests import Break, EditBreak, Unbreak
+from notebook_probe.run.breakpoints.requests import AddBreakpoint, EditBreakpoint, RemoveBreakpoint
 from notebook_probe.run.facts.facts import Facts
 from notebook_probe.run.facts.reference_watch import ReferenceWatch
 from notebook_probe.run.flight.recorder import FlightRecorder
@@ -195,7 +195,7 @@ class ControlParts:
             LookAt: measuring.looks.apply,
             BuildGraph: graphs.apply,
             EditRule: lambda request, step: edit(rules, request),
-            **dict.fromkeys((Break, EditBreak, Unbreak), breakpoints.apply),
+            **dict.fromkeys((AddBreakpoint, EditBreakpoint, RemoveBreakpoint), breakpoints.apply),
             **dict.fromkeys((GoBack, EvaluateAt), way_back.apply),
         }
         return cls(gate, whole, graphs, rules, facts, alarm, mirrors, state, way_back, compared)

@@ -23,7 +23,12 @@ from notebook_probe.run.breakpoints.conditions import (
     OnSeries,
     PauseCondition,
 )
-from notebook_probe.run.breakpoints.requests import Break, BreakpointInfo, EditBreak, Unbreak
+from notebook_probe.run.breakpoints.requests import (
+    AddBreakpoint,
+    BreakpointInfo,
+    EditBreakpoint,
+    RemoveBreakpoint,
+)
 from notebook_probe.run.breakpoints.series_track import would_pause
 
 __all__ = [
@@ -163,15 +168,15 @@ def _asked(message: TryBreak) -> _RequestedSeries:
 
 
 def _break(click: BreakClick) -> Request:
-    return Break(_condition(click))
+    return AddBreakpoint(_condition(click))
 
 
 def _edit(click: EditBreakClick) -> Request:
-    return EditBreak(click["which"], click["armed"], click["number"])
+    return EditBreakpoint(click["which"], click["armed"], click["number"])
 
 
 def _unbreak(click: UnbreakClick) -> Request:
-    return Unbreak(click["which"])
+    return RemoveBreakpoint(click["which"])
 
 
 class Breaks(Part):
@@ -200,9 +205,13 @@ class Breaks(Part):
         if controls is None:
             return {"live": False, "rows": [], "held": None, "traceback": "", "trial": None}
         infos = controls.breakpoint_infos()
-        # Several breakpoints may hold; the panel shows the step at which the last one paused.
-        steps = [info.last_step for info in infos if info.holds]
-        held = {"text": head.held, "step": max(steps, default=-1)} if head.held else None
+        # Several breakpoints may pause it; the panel shows the step at which the last one paused.
+        steps = [info.last_step for info in infos if info.pauses]
+        held = (
+            {"text": head.pause_reason, "step": max(steps, default=-1)}
+            if head.pause_reason
+            else None
+        )
         return {
             "live": head.state != "finished",
             "rows": [_row(info) for info in infos],
@@ -259,7 +268,7 @@ def _row(info: BreakpointInfo) -> BreakRow:
         "text": condition.text,
         "number": condition.number,
         "armed": info.armed,
-        "holds": info.holds,
+        "holds": info.pauses,
         "last_step": info.last_step,
         "module": ROOT if series is None else series.module,
         "quantity": "" if series is None else series.quantity,

@@ -139,7 +139,7 @@ class ControlActions(LiveActions):
         # mistake.
         if before != given[0].before:
             raise BreakpointError(
-                f"before={before!r} of {given[0].text}; a series or nan=True can hold before the "
+                f"before={before!r} of {given[0].text}; a series or nan=True can pause before the "
                 "'update', all else before the 'step'"
             )
         return live.breakpoints.add(given[0])
@@ -151,7 +151,7 @@ class ControlActions(LiveActions):
         Examples
         --------
         >>> run.breakpoints  # doctest: +SKIP
-        [<Breakpoint conv3 · grad_norm > 10: armed, held at step 812>]
+        [<Breakpoint conv3 · grad_norm > 10: armed, paused at step 812>]
         """
         return self._parts.breakpoints.handles()
 
@@ -207,7 +207,9 @@ class ControlActions(LiveActions):
         if name in quantities and quantities[name].axis is not None:
             raise QuantityError(f"{name} is a vector; a quantity that is a number is expected")
         if before == "update" and name in quantities and LATE & {*quantities[name].moments}:
-            raise BreakpointError(f"{name} is known after the update: before='step' can hold it")
+            raise BreakpointError(
+                f"{name} is known after the update: before='step' can pause for it"
+            )
         return OnSeries(label, name, as_comparison(when), for_rows, before)
 
     def train_in_background(self, function: Callable[[], Any]) -> Background:

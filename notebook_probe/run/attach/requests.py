@@ -10,7 +10,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Literal, TypeAlias
 
-from notebook_probe.run.breakpoints.requests import Break, EditBreak, Unbreak
+from notebook_probe.run.breakpoints.requests import AddBreakpoint, EditBreakpoint, RemoveBreakpoint
 from notebook_probe.run.going_back.requests import EvaluateAt, GoBack
 
 __all__ = [
@@ -158,9 +158,9 @@ Request: TypeAlias = (
     | LookAt
     | BuildGraph
     | EditRule
-    | Break
-    | EditBreak
-    | Unbreak
+    | AddBreakpoint
+    | EditBreakpoint
+    | RemoveBreakpoint
     | Scale
     | Release
     | GoBack

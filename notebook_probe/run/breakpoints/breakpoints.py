@@ -28,7 +28,12 @@ from notebook_probe.run.breakpoints.conditions import (
     PauseCondition,
 )
 from notebook_probe.run.breakpoints.hit import Hit
-from notebook_probe.run.breakpoints.requests import Break, BreakpointInfo, EditBreak, Unbreak
+from notebook_probe.run.breakpoints.requests import (
+    AddBreakpoint,
+    BreakpointInfo,
+    EditBreakpoint,
+    RemoveBreakpoint,
+)
 from notebook_probe.run.breakpoints.series_track import SeriesTrack
 from notebook_probe.run.breakpoints.step_numbers import StepNumbers
 from notebook_probe.run.failure import EndReason
@@ -97,7 +102,7 @@ class Breakpoints:
         self._armed: tuple[_Armed, ...] = ()
         self._numbers = StepNumbers(own_names)
         self._hits: list[Hit] = []
-        self._held = _Pause()
+        self._pause = _Pause()
         self._last_id = 0
 
     # ---------------------------------------------------------------- the list
@@ -113,7 +118,7 @@ class Breakpoints:
             self._last_id += 1
             self._check(condition)
             new = BreakpointInfo(
-                self._last_id, condition, True, holds=False, last_step=-1, n_met=0, note=self._note
+                self._last_id, condition, True, pauses=False, last_step=-1, n_met=0, note=self._note
             )
             # Replaced, not changed: `infos` walks it without the lock.
             self._armed = (*self._armed, _tracked(_Armed(new)))
@@ -150,19 +155,19 @@ class Breakpoints:
             self._say(gone.info, "no longer pauses when", "removed")
             return f"removed: {gone.info.condition.text}"
 
-    def apply(self, request: Break | EditBreak | Unbreak, step: int) -> str:
+    def apply(self, request: AddBreakpoint | EditBreakpoint | RemoveBreakpoint, step: int) -> str:
         """Apply a request; return what was done, in words."""
-        if isinstance(request, Break):
+        if isinstance(request, AddBreakpoint):
             return f"pauses when: {self.add(request.condition).condition.text}"
-        if isinstance(request, EditBreak):
+        if isinstance(request, EditBreakpoint):
             return self.edit(request.id, request.armed, request.number)
         return self.remove(request.id)
 
     def infos(self) -> list[BreakpointInfo]:
         """Return all breakpoints, in the order in which they were added."""
         # Read once, as the training thread replaces it.
-        held = self._held.ids
-        return [replace(one.info, holds=one.info.id in held) for one in self._armed]
+        pausing = self._pause.ids
+        return [replace(one.info, pauses=one.info.id in pausing) for one in self._armed]
 
     def info(self, id: int) -> BreakpointInfo | None:
         """Return one breakpoint; None if it was removed."""
@@ -244,10 +249,10 @@ class Breakpoints:
             if isinstance(one.info.condition, OnError)
         ]
 
-    def hold(self, hits: Sequence[Hit], text: str) -> None:
+    def paused(self, hits: Sequence[Hit], text: str) -> None:
         """Note that these pause training; an event describes the first."""
         with self._lock:
-            self._held = _Pause(text, tuple(hits), frozenset(hit.id for hit in hits))
+            self._pause = _Pause(text, tuple(hits), frozenset(hit.id for hit in hits))
             for hit in hits:
                 one = next((one for one in self._armed if one.info.id == hit.id), None)
                 if one is not None:
@@ -256,22 +261,22 @@ class Breakpoints:
 
     def pass_by(self, hits: Sequence[Hit], text: str) -> None:
         """Note that training continues past these, as nothing could end a pause."""
-        why = f"not {text}: nobody could let it go on"
+        why = f"not {text}: nothing could resume it"
         self._events.event(hits[0].step, PAUSE, why, hits[0].detail)
 
-    def let_go(self) -> None:
+    def resumed(self) -> None:
         """Note that training continues."""
-        self._held = _Pause()
+        self._pause = _Pause()
 
     @property
-    def held_text(self) -> str:
+    def pause_reason(self) -> str:
         """Reason of the present pause; empty while training."""
-        return self._held.text
+        return self._pause.text
 
     @property
     def traceback(self) -> str:
         """Traceback of the exception that paused training; empty without one."""
-        return self._held.hits[0].traceback if self._held.hits else ""
+        return self._pause.hits[0].traceback if self._pause.hits else ""
 
     # ---------------------------------------------------------------- inside
 

@@ -6,10 +6,10 @@ import builtins
 import sys
 import threading
 
-__all__ = ["how_to_go_on"]
+__all__ = ["how_to_resume"]
 
 
-def how_to_go_on() -> str:
+def how_to_resume() -> str:
     """Return how a training paused on this thread can continue without a panel, in words.
 
     Empty if there is no way: in a job on the main thread, without a terminal, a notebook or

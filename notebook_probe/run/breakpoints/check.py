@@ -7,9 +7,9 @@ from collections.abc import Callable, Sequence
 from notebook_probe.probes.reading.closed_steps import ClosedSteps
 from notebook_probe.probes.step.frame import StepFrame
 from notebook_probe.run.breakpoints.breakpoints import Breakpoints
-from notebook_probe.run.breakpoints.can_resume import how_to_go_on
+from notebook_probe.run.breakpoints.can_resume import how_to_resume
 from notebook_probe.run.breakpoints.conditions import OnAlert, OnNan, OnSeries
-from notebook_probe.run.breakpoints.hit import Hit, held_text
+from notebook_probe.run.breakpoints.hit import Hit, pause_text
 
 __all__ = ["BreakpointCheck"]
 
@@ -53,7 +53,7 @@ class BreakpointCheck:
             self._steps.hurry()
         if breakpoints.waits_for(OnAlert):
             self._look_at_alerts()
-        return self._hold(breakpoints.passing(step), step)
+        return self._pauses(breakpoints.passing(step), step)
 
     def awaits_update(self) -> bool:
         """Return whether a breakpoint that pauses before an update is armed."""
@@ -62,26 +62,26 @@ class BreakpointCheck:
     def before_update(self, frame: StepFrame) -> bool:
         """Return whether training pauses before the update of an open step."""
         self._breakpoints.see(self._steps.measured(frame, is_final=False), "update")
-        return self._hold(self._breakpoints.taken(), frame.step)
+        return self._pauses(self._breakpoints.taken(), frame.step)
 
     def on_error(self, step: int, error: BaseException) -> bool:
         """Return whether training pauses because the loop raised."""
-        return self._hold(self._breakpoints.raised(step, error), step)
+        return self._pauses(self._breakpoints.raised(step, error), step)
 
-    def let_go(self) -> None:
+    def resumed(self) -> None:
         """Note that training continues."""
-        self._breakpoints.let_go()
+        self._breakpoints.resumed()
 
-    def _hold(self, hits: Sequence[Hit], step: int) -> bool:
+    def _pauses(self, hits: Sequence[Hit], step: int) -> bool:
         if not hits:
             return False
-        text = held_text(hits, step)
+        text = pause_text(hits, step)
         # Nothing can resume a job without a panel, a terminal or another thread: it must not stop.
         if not self._is_followed():
-            how = how_to_go_on()
-            print(f"{text}; {how}" if how else f"not {text}: nobody could let it go on")
+            how = how_to_resume()
+            print(f"{text}; {how}" if how else f"not {text}: nothing could resume it")
             if not how:
                 self._breakpoints.pass_by(hits, text)
                 return False
-        self._breakpoints.hold(hits, text)
+        self._breakpoints.paused(hits, text)
         return True

@@ -10,7 +10,7 @@ from typing import Any
 
 from notebook_probe.run.breakpoints.conditions import PauseCondition
 
-__all__ = ["Hit", "held_text"]
+__all__ = ["Hit", "pause_text"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,13 +54,13 @@ class Hit:
         )
 
 
-def held_text(hits: Sequence[Hit], step: int) -> str:
+def pause_text(hits: Sequence[Hit], step: int) -> str:
     """Return the reason for the pause before ``step``; the first condition met counts.
 
     Examples
     --------
     >>> from notebook_probe.run.breakpoints.conditions import AtStep
-    >>> held_text([Hit(1, AtStep(7), 7, "")], 7)
+    >>> pause_text([Hit(1, AtStep(7), 7, "")], 7)
     'paused at step 7'
     """
     first = hits[0]

@@ -127,8 +127,8 @@ class RunState:
             budget=self._budget.text,
             epoch=self.epoch,
             end_step=end_step,
-            held=self._breakpoints.held_text,
-            amid=self._gate.is_amid,
+            pause_reason=self._breakpoints.pause_reason,
+            within_step=self._gate.is_within_step,
             flight=self._flight.text,
             device=device,
             traceback=failure.traceback if failure is not None else self._breakpoints.traceback,
@@ -145,7 +145,7 @@ class RunState:
             return "finished"
         if self.failure is not None:
             return "failed"
-        if self._gate.is_held:
+        if self._gate.is_waiting:
             return "paused"
         is_measuring = bool(self._observer.replay.progress)
         # A slow measurement between two steps is part of training, though no step ends.
