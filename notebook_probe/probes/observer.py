@@ -24,13 +24,14 @@ from notebook_probe.probes.calls.sampler import CallSampler
 from notebook_probe.probes.calls.unswitched import Unswitched
 from notebook_probe.probes.due.readings import DueFrame
 from notebook_probe.probes.loss.kept_calls import KeptCalls
+from notebook_probe.probes.reading.closed_steps import ClosedSteps
 from notebook_probe.probes.reading.loop_values import take
 from notebook_probe.probes.step.budget import Budget
 from notebook_probe.probes.step.calling import seconds_of_a_call
 from notebook_probe.probes.step.frame import StepFrame
 from notebook_probe.probes.step.optimizer_steps import StepClock
 from notebook_probe.probes.step.phase import Phase
-from notebook_probe.probes.step.sink import StepGate, StepSink
+from notebook_probe.probes.step.sink import StepGate
 from notebook_probe.probes.step_sequence import StepSequence
 from notebook_probe.quantities.define.quantity import Combine
 from notebook_probe.quantities.reduce.stat import Number
@@ -48,7 +49,7 @@ class Observer:
         Held weakly.
     model_map : ModelMap
     clock : StepClock
-    sink : StepSink
+    sink : ClosedSteps
     budget : Budget
     last_evaluated : int
         As of a `StepSequence`.
@@ -71,7 +72,7 @@ class Observer:
         model: nn.Module,
         model_map: ModelMap,
         clock: StepClock,
-        sink: StepSink,
+        sink: ClosedSteps,
         budget: Budget,
         last_evaluated: int = -1,
     ) -> None:

@@ -25,6 +25,7 @@ from notebook_probe.probes.due.due_probes import DueProbes
 from notebook_probe.probes.due.readings import DueFrame, Readings
 from notebook_probe.probes.inside.graph_readings import GraphReadings
 from notebook_probe.probes.parameters.accumulations import AccumulationHooks
+from notebook_probe.probes.reading.closed_steps import ClosedSteps
 from notebook_probe.probes.reading.plan import is_of_calls
 from notebook_probe.probes.replay.probe_batch import ProbeBatch
 from notebook_probe.probes.replay.replay import Replay
@@ -34,7 +35,7 @@ from notebook_probe.probes.step.forks import silence_in_children
 from notebook_probe.probes.step.optimizer_steps import StepClock
 from notebook_probe.probes.step.phase import PhaseOfThread
 from notebook_probe.probes.step.probe import Probe
-from notebook_probe.probes.step.sink import OpenGate, StepGate, StepSink
+from notebook_probe.probes.step.sink import OpenGate, StepGate
 from notebook_probe.uninterrupted import uninterrupted, whole
 
 __all__ = ["StepSequence"]
@@ -54,7 +55,7 @@ class StepSequence:
         Its map, until `set_probes` brings another.
     clock : StepClock
         At the step that opens first.
-    sink : StepSink
+    sink : ClosedSteps
         Receives each closed `StepFrame`.
     budget : Budget
         Makes schedules due less often when watching costs too much.
@@ -86,7 +87,7 @@ class StepSequence:
         model: nn.Module,
         model_map: ModelMap,
         clock: StepClock,
-        sink: StepSink,
+        sink: ClosedSteps,
         budget: Budget,
         last_evaluated: int,
         listener: CallListener,

@@ -16,12 +16,13 @@ from typing import ParamSpec, Protocol
 from notebook_probe.errors import ProbeError, TrainingStopped
 from notebook_probe.probes.step.frame import StepFrame
 from notebook_probe.run.attach.requests import Control, Request, Ticket
+from notebook_probe.run.breakpoints.check import BreakpointCheck
 from notebook_probe.run.callbacks import Callbacks
 from notebook_probe.run.going_back.requests import GoBack
 from notebook_probe.run.reached_step import ReachedStep
 from notebook_probe.uninterrupted import uninterrupted
 
-__all__ = ["Boundary", "Check", "Gate"]
+__all__ = ["Boundary", "Gate"]
 
 P = ParamSpec("P")
 
@@ -44,33 +45,6 @@ class Boundary(Protocol):
 
         Return whether the next boundary has work that nobody will announce.
         """
-
-
-class Check(Protocol):
-    """Decision whether training pauses; called on its thread."""
-
-    @property
-    def is_idle(self) -> bool:
-        """True if nothing can pause between steps or before an update; skips other calls."""
-
-    def before_step(self, step: int) -> bool:
-        """Return whether training pauses before ``step``."""
-        ...
-
-    def awaits_update(self) -> bool:
-        """Return whether `before_update` has to be called for the step that opens now."""
-        ...
-
-    def before_update(self, frame: StepFrame) -> bool:
-        """Return whether training pauses before the update of an open step."""
-        ...
-
-    def on_error(self, step: int, error: BaseException) -> bool:
-        """Return whether training pauses because the loop raised."""
-        ...
-
-    def resumed(self) -> None:
-        """Note that training continues."""
 
 
 class Gate:
@@ -107,7 +81,7 @@ class Gate:
         self._ending: Callbacks[Callable[[], None]] = Callbacks()
         self._pausing = self._single = self._stopping = False
         self._is_closed = False
-        self._check: Check | None = None
+        self._check: BreakpointCheck | None = None
         self._put_off: list[Ticket] = []
         self._is_caught = False  # a breakpoint pauses it
         self._is_within = False  # it is paused in the middle of a step
@@ -120,7 +94,7 @@ class Gate:
         self.is_waiting = False
         self.problem = ""
 
-    def ask(self, check: Check) -> None:
+    def ask(self, check: BreakpointCheck) -> None:
         """Set the check that decides where training pauses."""
         self._check = check
         self.waits = True
@@ -310,13 +284,13 @@ class Gate:
             self._pausing = False
             raise leaving
 
-    def _asked(self) -> Check | None:
+    def _asked(self) -> BreakpointCheck | None:
         """Return the check that may pause training now."""
         check = self._check
         # Without armed breakpoints a step pays for no more than this.
         return None if check is None or check.is_idle else check
 
-    def _ask(self, question: Callable[[Check], bool]) -> None:
+    def _ask(self, question: Callable[[BreakpointCheck], bool]) -> None:
         if self._check is not None and question(self._check):
             self._pausing, self._single = True, False
             self._is_caught = self.waits = True

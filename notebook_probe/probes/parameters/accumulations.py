@@ -26,7 +26,10 @@ __all__ = ["AccumulationHooks"]
 
 
 class AccumulationListener(Protocol):
-    """Protocol of the observer that decides in which step an accumulation falls."""
+    """Protocol of the observer that decides in which step an accumulation falls.
+
+    `Updates`, which imports this module, is one.
+    """
 
     def accumulated(self, slot: Slot) -> tuple[StepFrame, ReadingPlan] | None:
         """Return the frame of a gradient that is being accumulated, and its plan, if any.

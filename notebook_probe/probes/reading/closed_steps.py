@@ -73,7 +73,7 @@ class StepAccount(Protocol):
 
 
 class ClosedSteps:
-    """Queue of closed `StepFrame`s, of which it makes `MeasuredStep`s: a `StepSink`.
+    """Queue of closed `StepFrame`s, of which it makes `MeasuredStep`s.
 
     Parameters
     ----------

@@ -41,6 +41,8 @@ class Removable(Protocol):
 class StepPlan(Protocol):
     """Protocol of a frame's readings, for the frame and for closing it.
 
+    `Readings`, which imports this module, is one.
+
     Attributes
     ----------
     due : tuple of Probe

@@ -22,8 +22,9 @@ from notebook_probe.probes.step.probe import Probe
 from notebook_probe.quantities.define.window import Window
 from notebook_probe.record.format.schema import module_label
 from notebook_probe.record.format.source import Source
+from notebook_probe.record.write.writer import RecordWriter
 from notebook_probe.run.attach.in_words import sentence
-from notebook_probe.run.attach.probe_set import ModelRecord, ProbeSet
+from notebook_probe.run.attach.probe_set import ProbeSet
 from notebook_probe.schedules import can_foresee
 
 __all__ = ["LookingBack"]
@@ -59,7 +60,7 @@ class LookingBack:
     probes : ProbeSet
     observer : Observer
     steps : ClosedSteps
-    record : ModelRecord
+    record : RecordWriter
     boundaries : Boundaries
     """
 
@@ -68,7 +69,7 @@ class LookingBack:
         probes: ProbeSet,
         observer: Observer,
         steps: ClosedSteps,
-        record: ModelRecord,
+        record: RecordWriter,
         boundaries: Boundaries,
     ) -> None:
         self._probes, self._observer, self._steps = probes, observer, steps

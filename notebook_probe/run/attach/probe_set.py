@@ -17,9 +17,8 @@ from notebook_probe.model.selectors import Where, select, standard_place
 from notebook_probe.probes.inside.traced import can_trace
 from notebook_probe.probes.observer import Observer
 from notebook_probe.probes.step.probe import WAITING, Probe
-from notebook_probe.probes.step.sink import EventSink
 from notebook_probe.quantities import as_quantity
-from notebook_probe.record.format.source import ModuleRow
+from notebook_probe.record.write.writer import RecordWriter
 from notebook_probe.run.attach.armed_schedules import ArmedSchedules
 from notebook_probe.run.attach.attachment import Attachment, ProbeKey
 from notebook_probe.run.attach.default_places import resolve_at_default_places
@@ -41,11 +40,14 @@ from notebook_probe.run.attach.windows import check_windows
 from notebook_probe.schedules import Schedule, ScheduleLike, schedule
 from notebook_probe.uninterrupted import whole
 
-__all__ = ["ModelRecord", "ProbeColumns", "ProbeSet"]
+__all__ = ["ProbeColumns", "ProbeSet"]
 
 
 class ProbeColumns(Protocol):
-    """Columns for the values of probes."""
+    """Columns for the values of probes.
+
+    `RowKeeper` is one; rows and probes to attach do not import each other.
+    """
 
     @property
     def is_full(self) -> bool:
@@ -53,13 +55,6 @@ class ProbeColumns(Protocol):
 
     def declare(self, probes: Iterable[Probe]) -> None:
         """Give every probe its column; from any thread."""
-
-
-class ModelRecord(EventSink, Protocol):
-    """Record of the model's modules and events."""
-
-    def follow_model(self, modules: Sequence[ModuleRow]) -> None:
-        """Note that the model now has these modules."""
 
 
 class ProbeSet:
@@ -75,7 +70,7 @@ class ProbeSet:
         Map of the model, until it changes.
     observer : Observer
     columns : ProbeColumns
-    record : ModelRecord
+    record : RecordWriter
     """
 
     def __init__(
@@ -84,7 +79,7 @@ class ProbeSet:
         model_map: ModelMap,
         observer: Observer,
         columns: ProbeColumns,
-        record: ModelRecord,
+        record: RecordWriter,
     ) -> None:
         # Dropping the model ends the run, so that nothing here may keep it.
         self._model = weakref.ref(model)

@@ -11,7 +11,10 @@ __all__ = ["Breakpoint"]
 
 
 class _List(Protocol):
-    """List of breakpoints that a handle refers to."""
+    """List of breakpoints that a handle refers to.
+
+    `Breakpoints`, which imports this module, is one.
+    """
 
     def info(self, id: int) -> BreakpointInfo | None: ...
     def edit(self, id: int, armed: bool | None, number: float | None) -> str: ...

@@ -15,7 +15,10 @@ MUST_BE_FREE = "The loop must be paused or in the background to go back"
 
 
 class CanGoBack(Protocol):
-    """A training loop that keeps states to go back to."""
+    """A training loop that keeps states to go back to.
+
+    Loops are above runs, so that a run knows them by this only.
+    """
 
     @property
     def restores(self) -> str:
