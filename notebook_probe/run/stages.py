@@ -92,7 +92,16 @@ class RecordingParts:
         flight = FlightRecorder(rows, writer, n_flight, lambda: rows.in_memory, rows.own_names)
         steps = ClosedSteps(FollowingRows(flight, breakpoints), costs)
         flight.bring = steps.drain
-        return cls(writer, meter, budget, costs, rows, breakpoints, flight, steps)
+        return cls(
+            writer=writer,
+            meter=meter,
+            budget=budget,
+            costs=costs,
+            rows=rows,
+            breakpoints=breakpoints,
+            flight=flight,
+            steps=steps,
+        )
 
 
 @dataclass(frozen=True, eq=False, slots=True)
@@ -174,16 +183,34 @@ class ControlParts:
         between.lookers += untrained.look, never_cleared.look, unswitched.look, trained.look
         between.lookers += graphs.finish, facts.look
         alarm = Alarm(
-            *(writer, steps, probes, measuring.statuses, found, facts.take, gate, rules),
-            *(breakpoints, flight, whole, compared),
+            writer=writer,
+            steps=steps,
+            probes=probes,
+            statuses=measuring.statuses,
+            found=found,
+            facts=facts.take,
+            gate=gate,
+            rules=rules,
+            breakpoints=breakpoints,
+            flight=flight,
+            whole=whole,
+            references=compared,
         )
         rules.show_states(alarm.states)
         look = partial(alarm.look, whole=True)
         gate.ask(BreakpointCheck(breakpoints, steps, look, lambda: gate.is_followed))
         mirrors = Mirrors(writer, steps.drain)
         state = RunState(
-            *(writer, recording.rows, steps, observer, gate, recording.meter, recording.budget),
-            *(mirrors, breakpoints, flight),
+            writer=writer,
+            rows=recording.rows,
+            steps=steps,
+            observer=observer,
+            gate=gate,
+            meter=recording.meter,
+            budget=recording.budget,
+            mirrors=mirrors,
+            breakpoints=breakpoints,
+            flight=flight,
         )
         way_back = WayBack(
             lambda: gate.is_pausing or state.trains_in_background,
@@ -198,4 +225,15 @@ class ControlParts:
             **dict.fromkeys((AddBreakpoint, EditBreakpoint, RemoveBreakpoint), breakpoints.apply),
             **dict.fromkeys((GoBack, EvaluateAt), way_back.apply),
         }
-        return cls(gate, whole, graphs, rules, facts, alarm, mirrors, state, way_back, compared)
+        return cls(
+            gate=gate,
+            whole=whole,
+            graphs=graphs,
+            rules=rules,
+            facts=facts,
+            alarm=alarm,
+            mirrors=mirrors,
+            state=state,
+            way_back=way_back,
+            references=compared,
+        )

@@ -140,13 +140,13 @@ class OperationLog(TorchDispatchMode):
         written = [one for one in given if _address(one) in self._buffers]
         self.operations.append(
             LoggedOperation(
-                str(func),
-                module,
-                line,
-                self.is_backward,
-                _text_of(args, kwargs),
-                tuple(one for one in inputs if one is not None),
-                () if UNINITIALIZED in str(func) else hashes_of([output, written]),
+                name=str(func),
+                module=module,
+                line=line,
+                is_backward=self.is_backward,
+                arguments=_text_of(args, kwargs),
+                inputs=tuple(one for one in inputs if one is not None),
+                outputs=() if UNINITIALIZED in str(func) else hashes_of([output, written]),
             )
         )
         return output

@@ -154,7 +154,14 @@ class Packer:
         nothing = ProbeRows([], [], [], [])
         recorded = self._recorded
         status = StatusMessages(catalogue, live=False).message(
-            head, nothing, "", recorded.modules, recorded.logged, [], {}, []
+            head=head,
+            probes=nothing,
+            route="",
+            recorded=recorded.modules,
+            logged=recorded.logged,
+            tickets=[],
+            greyed={},
+            problems=[],
         )
         yield {**(status or {}), "can": {}, "rate": None, **_scalar(lines, recorded.logged)}
         yield alone(selection).message()

@@ -233,7 +233,9 @@ class GraphActions(LiveActions):
         def compared() -> FirstDifference:
             this, that = copied(live.graphs.model), made(model)
             given = Arguments.of(inputs)
-            return first_difference(this, that, given, targets, loss, other_loss, tolerance)
+            return first_difference(
+                this, that, given, targets, loss, other_loss=other_loss, tolerance=tolerance
+            )
 
         return _between_steps(live, compared)
 

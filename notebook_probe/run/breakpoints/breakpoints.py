@@ -295,7 +295,15 @@ class Breakpoints:
             is_new, one.was_bad = bad is not None and not one.was_bad, bad is not None
             if bad is not None and is_new:
                 what = f"{_series(bad.module, bad.name)} is {bad.value:.3g}"
-                yield Hit(one.info.id, condition, step.step, what, bad.module, bad.name, bad.value)
+                yield Hit(
+                    id=one.info.id,
+                    condition=condition,
+                    step=step.step,
+                    what=what,
+                    module=bad.module,
+                    quantity=bad.name,
+                    value=bad.value,
+                )
 
     def _check(self, condition: PauseCondition) -> None:
         if isinstance(condition, AtStep) and condition.step < self._upcoming():
@@ -350,14 +358,14 @@ def _of_series(info: BreakpointInfo, condition: OnSeries, step: int, value: floa
     if condition.before == "update":
         what += ", before the update"
     return Hit(
-        info.id,
-        condition,
-        step,
-        what,
-        condition.module,
-        condition.quantity,
-        value,
-        compared.threshold,
+        id=info.id,
+        condition=condition,
+        step=step,
+        what=what,
+        module=condition.module,
+        quantity=condition.quantity,
+        value=value,
+        threshold=compared.threshold,
     )
 
 
@@ -365,7 +373,17 @@ def _of_alert(info: BreakpointInfo, alert: Alert) -> Hit:
     quantity = alert.quantities[0] if alert.quantities else ""
     what = alert.said
     more = {"rule": alert.rule}
-    return Hit(info.id, info.condition, alert.step, what, alert.module, quantity, None, None, more)
+    return Hit(
+        id=info.id,
+        condition=info.condition,
+        step=alert.step,
+        what=what,
+        module=alert.module,
+        quantity=quantity,
+        value=None,
+        threshold=None,
+        more=more,
+    )
 
 
 def _series(module: str, name: str) -> str:

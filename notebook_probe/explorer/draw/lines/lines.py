@@ -85,7 +85,17 @@ class Lines:
         for series, points in lines.items():
             average = self._average(together, series, points, selection, n_points)
             offset, colour = sum(map(len, parts)), selection.colour(series)
-            heads.append(_head(series, colour, points, average, looks[series].weight, offset, x0))
+            heads.append(
+                _head(
+                    series=series,
+                    colour=colour,
+                    points=points,
+                    average=average,
+                    weight=looks[series].weight,
+                    offset=offset,
+                    x0=x0,
+                )
+            )
             parts += [points.x - x0, points.y, average.x - x0, average.y]
         message: LinesFrame = {
             "v": VERSION,

@@ -127,14 +127,14 @@ class OwnReplica:
             return None
         through = self._is_through_wrapper
         return Replica(
-            self._names,
-            self._dtypes,
-            self._sizes,
-            (*self._first, *self._last),
-            self._step,
-            self._since,
-            len(through) == 1 if True in through else None,
-            socket.gethostname(),
+            names=self._names,
+            dtypes=self._dtypes,
+            sizes=self._sizes,
+            states=(*self._first, *self._last),
+            step=self._step,
+            since=self._since,
+            has_called_wrapper=len(through) == 1 if True in through else None,
+            host=socket.gethostname(),
         )
 
 
