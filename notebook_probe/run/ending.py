@@ -12,7 +12,7 @@ from typing import Any
 from torch import nn
 
 from notebook_probe.record.write.closing import end_once, losses_as_warnings
-from notebook_probe.run.last_state import read_last_state
+from notebook_probe.run.backfill import read_last_state
 from notebook_probe.run.parts import RunParts
 from notebook_probe.uninterrupted import whole
 

@@ -36,8 +36,7 @@ from notebook_probe.run.gate import Gate
 from notebook_probe.run.going_back.way_back import WayBack
 from notebook_probe.run.graphs import Graphs
 from notebook_probe.run.health.catalogue import QuantityCatalogue
-from notebook_probe.run.health.costs import CostAccount
-from notebook_probe.run.health.meter import Meter
+from notebook_probe.run.health.meter import CostAccount, Meter
 from notebook_probe.run.health.probe_statuses import ProbeStatuses
 from notebook_probe.run.health.state import WANTED, RunState
 from notebook_probe.run.live_source import LiveSource

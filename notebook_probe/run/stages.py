@@ -20,7 +20,6 @@ from notebook_probe.probes.step.compiled import is_compiled
 from notebook_probe.probes.step.optimizer_steps import StepClock
 from notebook_probe.record.write.writer import RecordWriter
 from notebook_probe.run.alerting import Alarm
-from notebook_probe.run.attach.denser import denser
 from notebook_probe.run.attach.probe_set import ProbeSet
 from notebook_probe.run.attach.requests import (
     BuildGraph,
@@ -30,6 +29,7 @@ from notebook_probe.run.attach.requests import (
     Scale,
     Set,
 )
+from notebook_probe.run.attach.rescheduled import denser
 from notebook_probe.run.attach.whole_steps import WholeSteps
 from notebook_probe.run.backfill import PastSteps
 from notebook_probe.run.between_steps import BetweenSteps
@@ -44,12 +44,14 @@ from notebook_probe.run.gate import Gate
 from notebook_probe.run.going_back.requests import EvaluateAt, GoBack
 from notebook_probe.run.going_back.way_back import WayBack
 from notebook_probe.run.graphs import Graphs
-from notebook_probe.run.health.costs import CostAccount
-from notebook_probe.run.health.meter import Meter
-from notebook_probe.run.health.never_cleared import NeverCleared
+from notebook_probe.run.health.forgotten_lines import (
+    NeverCleared,
+    TrainedUnswitched,
+    UnswitchedMode,
+)
+from notebook_probe.run.health.meter import CostAccount, Meter
 from notebook_probe.run.health.probe_statuses import ProbeStatuses
 from notebook_probe.run.health.state import RunState
-from notebook_probe.run.health.unswitched_mode import TrainedUnswitched, UnswitchedMode
 from notebook_probe.run.health.untrained import Untrained
 from notebook_probe.run.health.why_silent import WhySilent
 from notebook_probe.run.looks.looks import Looks

@@ -22,6 +22,7 @@ from notebook_probe.run.breakpoints.conditions import (
     OnNan,
     OnSeries,
     PauseCondition,
+    would_pause,
 )
 from notebook_probe.run.breakpoints.requests import (
     AddBreakpoint,
@@ -29,7 +30,6 @@ from notebook_probe.run.breakpoints.requests import (
     EditBreakpoint,
     RemoveBreakpoint,
 )
-from notebook_probe.run.breakpoints.series_track import would_pause
 
 __all__ = [
     "BreakClick",

@@ -26,8 +26,8 @@ from notebook_probe.run.breakpoints.conditions import (
     OnNan,
     OnSeries,
     PauseCondition,
+    would_pause,
 )
-from notebook_probe.run.breakpoints.series_track import would_pause
 from notebook_probe.run.flight.recorder import FlightRecorder
 
 __all__ = ["ControlActions"]

@@ -26,6 +26,7 @@ from notebook_probe.run.breakpoints.conditions import (
     OnNan,
     OnSeries,
     PauseCondition,
+    SeriesTrack,
 )
 from notebook_probe.run.breakpoints.hit import Hit
 from notebook_probe.run.breakpoints.requests import (
@@ -34,7 +35,6 @@ from notebook_probe.run.breakpoints.requests import (
     EditBreakpoint,
     RemoveBreakpoint,
 )
-from notebook_probe.run.breakpoints.series_track import SeriesTrack
 from notebook_probe.run.breakpoints.step_numbers import StepNumbers
 from notebook_probe.run.failure import EndReason
 

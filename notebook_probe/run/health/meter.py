@@ -1,4 +1,4 @@
-"""Steps per second, and the overhead of watching."""
+"""Steps per second and the overhead of watching; both are recorded and kept below a budget."""
 
 from __future__ import annotations
 
@@ -6,7 +6,9 @@ import time
 from collections import deque
 from statistics import median
 
-__all__ = ["Meter"]
+from notebook_probe.probes.step.budget import Budget
+
+__all__ = ["CostAccount", "Meter"]
 
 
 class Meter:
@@ -69,3 +71,25 @@ class Meter:
         if self._rests or not seconds:
             return False
         return time.monotonic() - self._last < max(3.0, 10.0 * median(seconds))
+
+
+class CostAccount:
+    """The account of one run.
+
+    Parameters
+    ----------
+    meter : Meter
+        Looks back over the last steps.
+    budget : Budget
+        Stretches schedules.
+    """
+
+    def __init__(self, meter: Meter, budget: Budget) -> None:
+        self._meter, self._budget = meter, budget
+
+    def add(
+        self, step: int, seconds: float, cost: float, planned: float = 0.0, is_due: bool = False
+    ) -> None:
+        """Add a step that took ``seconds``, ``cost`` of them in our own code; see `Budget.add`."""
+        self._meter.add(seconds, cost)
+        self._budget.add(step, seconds, cost, planned, is_due)
