@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 import time
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -11,6 +10,7 @@ from typing import Any, ClassVar, Literal, TypedDict
 import numpy as np
 
 from notebook_probe.explorer.parts.part import Click, Part, Seen
+from notebook_probe.json_numbers import json_number
 from notebook_probe.record.format.source import ROOT
 from notebook_probe.run.attach.requests import Request
 from notebook_probe.run.breakpoints.comparison import Comparison
@@ -252,8 +252,8 @@ class Breaks(Part):
         return {
             "module": asked.module,
             "quantity": asked.quantity,
-            "now": _known(values[-1]) if values.ndim == 1 and len(values) else None,
-            "usual": _known(np.median(finite)) if len(finite) else None,
+            "now": json_number(values[-1]) if values.ndim == 1 and len(values) else None,
+            "usual": json_number(np.median(finite)) if len(finite) else None,
             "steps": (found or [])[:MOST_STEPS],
             "n_steps": None if found is None else len(found),
         }
@@ -276,8 +276,3 @@ def _row(info: BreakpointInfo) -> BreakRow:
         "rules": [*condition.rules] if isinstance(condition, OnAlert) else [],
         "note": info.note,
     }
-
-
-def _known(value: Any) -> float | None:
-    """JSON knows no NaN."""
-    return float(value) if math.isfinite(value) else None

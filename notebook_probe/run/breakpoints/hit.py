@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import json
-import math
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
+from notebook_probe.json_numbers import json_value
 from notebook_probe.run.breakpoints.conditions import PauseCondition
 
 __all__ = ["Hit", "pause_text"]
@@ -46,7 +46,7 @@ class Hit:
                 "condition": self.condition.text,
                 "module": self.module,
                 "quantity": self.quantity,
-                "value": _plain(self.value),
+                "value": json_value(self.value),
                 "threshold": self.threshold,
                 "step": self.step,
                 **self.more,
@@ -70,8 +70,3 @@ def pause_text(hits: Sequence[Hit], step: int) -> str:
     told = f" (known {late} step{'s' if late > 1 else ''} later)" if late > 0 else ""
     more = f" … and {len(hits) - 1} more" if len(hits) > 1 else ""
     return f"paused at step {first.step}{what}{told}{more}"
-
-
-def _plain(value: float | None) -> float | str | None:
-    """JSON has no NaN."""
-    return value if value is None or math.isfinite(value) else str(value)

@@ -17,6 +17,7 @@ from notebook_probe.explorer.draw.view import panel_plot
 from notebook_probe.explorer.messages.selection import PanelSelection, Series
 from notebook_probe.explorer.messages.value_scale import bounded
 from notebook_probe.explorer.messages.wire import VERSION, Frame, LineSeries, LinesFrame
+from notebook_probe.json_numbers import json_number
 from notebook_probe.record.format.source import Source, StreamView
 from notebook_probe.record.views.looks import without_gone
 from notebook_probe.record.views.thinning.average import capped
@@ -225,7 +226,7 @@ def _head(
         "n_rows": points.n_rows,
         "first_step": points.first_step,
         "last_step": points.last_step,
-        "last_value": points.last_value if np.isfinite(points.last_value) else None,
+        "last_value": json_number(points.last_value),
         "n_nonfinite": points.n_nonfinite,
         "weight": weight,
         "marks": (points.marks - x0).tolist(),
