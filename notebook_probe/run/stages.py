@@ -20,6 +20,7 @@ from notebook_probe.probes.step.compiled import is_compiled
 from notebook_probe.probes.step.optimizer_steps import StepClock
 from notebook_probe.record.write.writer import RecordWriter
 from notebook_probe.run.alerting import Alarm
+from notebook_probe.run.attach.probe_requests import ProbeRequests
 from notebook_probe.run.attach.probe_set import ProbeSet
 from notebook_probe.run.attach.requests import (
     BuildGraph,
@@ -36,7 +37,6 @@ from notebook_probe.run.between_steps import BetweenSteps
 from notebook_probe.run.breakpoints.breakpoints import Breakpoints
 from notebook_probe.run.breakpoints.check import BreakpointCheck
 from notebook_probe.run.breakpoints.following_rows import FollowingRows
-from notebook_probe.run.breakpoints.requests import AddBreakpoint, EditBreakpoint, RemoveBreakpoint
 from notebook_probe.run.facts.facts import Facts
 from notebook_probe.run.facts.reference_watch import ReferenceWatch
 from notebook_probe.run.flight.recorder import FlightRecorder
@@ -220,11 +220,12 @@ class ControlParts:
             lambda request: denser(request, probes.model_map),
         )
         between.acts |= {
+            **ProbeRequests(probes, observer.training.limit).acts(),
             **dict.fromkeys((Set, Scale, Release), measuring.settings.apply),
             LookAt: measuring.looks.apply,
             BuildGraph: graphs.apply,
             EditRule: lambda request, step: edit(rules, request),
-            **dict.fromkeys((AddBreakpoint, EditBreakpoint, RemoveBreakpoint), breakpoints.apply),
+            **breakpoints.acts(),
             **dict.fromkeys((GoBack, EvaluateAt), way_back.apply),
         }
         return cls(

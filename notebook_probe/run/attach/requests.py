@@ -6,9 +6,9 @@ Nothing here touches a model, so this file is imported without torch.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Literal, TypeAlias
+from typing import Any, Literal, TypeAlias
 
 from notebook_probe.run.breakpoints.requests import AddBreakpoint, EditBreakpoint, RemoveBreakpoint
 from notebook_probe.run.going_back.requests import EvaluateAt, GoBack
@@ -16,6 +16,7 @@ from notebook_probe.run.going_back.requests import EvaluateAt, GoBack
 __all__ = [
     "CALL_KIND",
     "PARAMETER_KIND",
+    "Act",
     "Attach",
     "AttachPreset",
     "Budgeted",
@@ -166,6 +167,9 @@ Request: TypeAlias = (
     | GoBack
     | EvaluateAt
 )
+
+Act: TypeAlias = Callable[[Any, int], str]
+"""Function that applies a request from a step on; returns what was done, in words."""
 
 
 @dataclass(slots=True)

@@ -7,8 +7,9 @@ from __future__ import annotations
 
 import json
 import threading
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from typing import Any
 
 from notebook_probe.alerts import Alert
 from notebook_probe.alerts.causes import may_come_of
@@ -155,13 +156,13 @@ class Breakpoints:
             self._say(gone.info, "no longer pauses when", "removed")
             return f"removed: {gone.info.condition.text}"
 
-    def apply(self, request: AddBreakpoint | EditBreakpoint | RemoveBreakpoint, step: int) -> str:
-        """Apply a request; return what was done, in words."""
-        if isinstance(request, AddBreakpoint):
-            return f"pauses when: {self.add(request.condition).condition.text}"
-        if isinstance(request, EditBreakpoint):
-            return self.edit(request.id, request.armed, request.number)
-        return self.remove(request.id)
+    def acts(self) -> Mapping[type, Callable[[Any, int], str]]:
+        """Return the function of each kind of request, which returns what was done, in words."""
+        return {
+            AddBreakpoint: lambda one, _: f"pauses when: {self.add(one.condition).condition.text}",
+            EditBreakpoint: lambda one, _: self.edit(one.id, one.armed, one.number),
+            RemoveBreakpoint: lambda one, _: self.remove(one.id),
+        }
 
     def infos(self) -> list[BreakpointInfo]:
         """Return all breakpoints, in the order in which they were added."""
