@@ -295,8 +295,8 @@ class ProbeSet:
 
     def _measure(self, step: int) -> tuple[list[Probe], list[Probe]]:
         """Pass the wanted probes to the observer; return the new and the removed ones."""
-        wanted, has_learnt = self._wanted, self._schedules.learn(step)
-        if wanted is self._measured and not has_learnt:
+        wanted, has_learned = self._wanted, self._schedules.learn(step)
+        if wanted is self._measured and not has_learned:
             return [], []
         before, after = self._observer.steps.probes, (*wanted.values(), *self._beside)
         known = set(before)
