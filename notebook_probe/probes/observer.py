@@ -28,8 +28,8 @@ from notebook_probe.probes.reading.closed_steps import ClosedSteps
 from notebook_probe.probes.reading.loop_values import take
 from notebook_probe.probes.step.budget import Budget
 from notebook_probe.probes.step.calling import seconds_of_a_call
-from notebook_probe.probes.step.frame import StepFrame
 from notebook_probe.probes.step.optimizer_steps import StepClock
+from notebook_probe.probes.step.part import FramePart
 from notebook_probe.probes.step.phase import Phase
 from notebook_probe.probes.step.sink import StepGate
 from notebook_probe.probes.step_sequence import StepSequence
@@ -190,7 +190,7 @@ class Observer:
             (_, sampler), self._sampled = self._sampled, None
             sampler.leaves(output)
 
-    def called(self, module: nn.Module) -> tuple[Phase | None, StepFrame | None]:
+    def called(self, module: nn.Module) -> tuple[Phase | None, FramePart | None]:
         """Phase and frame of a call of ``module``, also where the root was not entered."""
         if self.steps.is_silent:
             return None, None
