@@ -28,7 +28,7 @@ from notebook_probe.run.actions.base import LiveActions
 from notebook_probe.run.attach.fitting import fitting
 from notebook_probe.run.attach.preset_table import typical_percent
 from notebook_probe.run.attach.presets import presets
-from notebook_probe.run.attach.requests import Control, Fitting, Request, Set, Ticket
+from notebook_probe.run.attach.requests import Control, EditRule, Fitting, Request, Set, Ticket
 from notebook_probe.run.attach.rescheduled import denser
 from notebook_probe.run.breakpoints.conditions import AtStep
 from notebook_probe.run.breakpoints.requests import BreakpointInfo
@@ -37,6 +37,7 @@ from notebook_probe.run.going_back.requests import GoBack
 from notebook_probe.run.going_back.way_back import CanGoBack
 from notebook_probe.run.health.status import PresetInfo, ProbeStatus, QuantityInfo, StatusHead
 from notebook_probe.run.parts import RunParts
+from notebook_probe.run.settings.rule_edits import edited
 from notebook_probe.run.settings.setting import KnobInfo
 from notebook_probe.run.settings.settings import Settings
 from notebook_probe.schedules import ScheduleLike
@@ -119,6 +120,28 @@ class RunControls(LiveActions):
     def rules(self) -> Rules:
         """The alert rules that are followed, each of which can be edited."""
         return self._parts.rules
+
+    def edit_rule(self, name: str, **numbers: float) -> Ticket:
+        """Give an alert rule other numbers while it trains, from any thread.
+
+        Like ``run.rules.edit``, but as a request: it acts at once if no step is
+        open, else from the next one on, and the ticket has the result.
+
+        Raises
+        ------
+        UnknownNameError, RuleError
+            For a rule that is not followed, and a number that it has not, or that cannot be.
+        ClosedRunError
+
+        Examples
+        --------
+        >>> run.controls.edit_rule("dead_units", most=0.3, rows=2)  # doctest: +SKIP
+        """
+        live = self._live
+        request = EditRule(name, numbers)
+        # Computed and dropped: raises here for numbers that the rule does not have.
+        edited(live.rules, request)
+        return live.put_between_steps(request)
 
     def rule_names(self) -> list[str]:
         """Return the followed alert rules."""

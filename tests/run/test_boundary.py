@@ -48,9 +48,10 @@ def test_stop_loses_no_batch_where_the_loop_passes_the_boundary(
     loop = Loop(run, model, with_boundary)
     for _ in range(4):
         loop.step()
-    run.controls.put(Control("stop"))
+    ticket = run.stop()
     with pytest.raises(nbp.TrainingStopped, match="stopped before step 4"):
         loop()
+    assert (ticket.state, ticket.text) == ("applied", "stopped")
     assert (loop.updates, loop.drawn - loop.updates) == (4, lost)
     assert run.data.step.values.tolist() == [0, 1, 2, 3]
     loop.step()

@@ -39,6 +39,7 @@ def test_each_method_and_property_is_explained(owner: type) -> None:
         ("settle", r"run\.controls\.settle"),
         ("loop_raised", r"run\.controls\.loop_raised"),
         ("keep_lineage", r"run\.controls\.keep_lineage"),
+        ("edit_rule", r"run\.controls\.edit_rule"),
         ("atach", r"close: 'attach'"),
     ],
 )

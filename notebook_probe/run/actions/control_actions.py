@@ -47,6 +47,19 @@ class ControlActions(LiveActions):
         """Continue a training paused by `pause` or a breakpoint; from any thread."""
         return self._live.put(Control("resume"))
 
+    def stop(self) -> Ticket:
+        """Stop training before the next step, from any thread, as Stop in the panel does.
+
+        Where the next step would begin, `TrainingStopped` is raised: it ends a `Loop` and a
+        training in the background; catch it in a loop of yours. Everything recorded is kept, and
+        the run stays open.
+
+        Examples
+        --------
+        >>> run.stop()  # doctest: +SKIP
+        """
+        return self._live.put(Control("stop"))
+
     def pause_when(
         self,
         module: str | None = None,
