@@ -36,7 +36,7 @@ from notebook_probe.run.gate import Gate
 from notebook_probe.run.going_back.way_back import WayBack
 from notebook_probe.run.graphs import Graphs
 from notebook_probe.run.health.catalogue import QuantityCatalogue
-from notebook_probe.run.health.meter import CostAccount, Meter
+from notebook_probe.run.health.meter import Meter
 from notebook_probe.run.health.probe_statuses import ProbeStatuses
 from notebook_probe.run.health.state import WANTED, RunState
 from notebook_probe.run.live_source import LiveSource
@@ -66,8 +66,6 @@ class RunParts:
         Keeps the record.
     meter : Meter
         Speed of the steps, and the overhead of watching.
-    costs : CostAccount
-        Account of the time of each step.
     rows : RowKeeper
         Makes rows of measured steps.
     steps : ClosedSteps
@@ -122,7 +120,6 @@ class RunParts:
 
     writer: RecordWriter
     meter: Meter
-    costs: CostAccount
     rows: RowKeeper
     steps: ClosedSteps
     observer: Observer
@@ -171,7 +168,6 @@ class RunParts:
         return cls(
             writer=writer,
             meter=recording.meter,
-            costs=recording.costs,
             rows=recording.rows,
             steps=recording.steps,
             observer=measuring.observer,

@@ -49,7 +49,7 @@ from notebook_probe.run.health.forgotten_lines import (
     TrainedUnswitched,
     UnswitchedMode,
 )
-from notebook_probe.run.health.meter import CostAccount, Meter
+from notebook_probe.run.health.meter import Meter
 from notebook_probe.run.health.probe_statuses import ProbeStatuses
 from notebook_probe.run.health.state import RunState
 from notebook_probe.run.health.untrained import Untrained
@@ -70,7 +70,6 @@ class RecordingParts:
     writer: RecordWriter
     meter: Meter
     budget: Budget
-    costs: CostAccount
     rows: RowKeeper
     breakpoints: Breakpoints
     flight: FlightRecorder
@@ -86,19 +85,18 @@ class RecordingParts:
         *,
         acts_here: bool,
     ) -> Self:
-        meter, budget, rows = Meter(), Budget(writer, percent), RowKeeper(writer)
-        costs = CostAccount(meter, budget)
+        budget, rows = Budget(writer, percent), RowKeeper(writer)
+        meter = Meter(budget)
         breakpoints = Breakpoints(
             writer, lambda: clock.upcoming, rows.own_names, acts_here=acts_here
         )
         flight = FlightRecorder(rows, writer, n_flight, lambda: rows.in_memory, rows.own_names)
-        steps = ClosedSteps(FollowingRows(flight, breakpoints), costs)
+        steps = ClosedSteps(FollowingRows(flight, breakpoints), meter)
         flight.bring = steps.drain
         return cls(
             writer=writer,
             meter=meter,
             budget=budget,
-            costs=costs,
             rows=rows,
             breakpoints=breakpoints,
             flight=flight,
