@@ -8,7 +8,7 @@
     ├── ScheduleError        (ValueError)             a schedule that cannot be read
     ├── SettingError         (ValueError)             a value that cannot be set of a training
     ├── ParamError           (ValueError, TypeError)  a dict of parameters that cannot be used
-    ├── BreakpointError      (ValueError)             a condition that no training can be held by
+    ├── BreakpointError      (ValueError)             a condition that can pause no training
     ├── QueryError           (ValueError)             a condition on runs that cannot be read
     ├── NotLookedError       (LookupError)            a look that has kept nothing
     ├── NoGraphError         (LookupError)            a record without the graph of its network

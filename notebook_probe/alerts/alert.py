@@ -123,17 +123,17 @@ def alert_of(event: Event) -> Alert:
     fields = detail if isinstance(detail, dict) else {}
     rule = _text(fields.get("rule")) or "unknown"
     return Alert(
-        rule,
-        event.step,
-        event.text,
-        _texts(fields.get("modules")),
-        _texts(fields.get("quantities")),
-        _text(fields.get("view")) or "lines",
-        event.time_ms,
-        _severity(fields.get("severity"), rule),
-        _flow(fields.get("flow")),
-        _causes(fields.get("consequence_of"), rule),
-        _two_steps(fields.get("began")),
+        rule=rule,
+        step=event.step,
+        text=event.text,
+        modules=_texts(fields.get("modules")),
+        quantities=_texts(fields.get("quantities")),
+        view=_text(fields.get("view")) or "lines",
+        time_ms=event.time_ms,
+        severity=_severity(fields.get("severity"), rule),
+        flow=_flow(fields.get("flow")),
+        consequence_of=_causes(fields.get("consequence_of"), rule),
+        began=_two_steps(fields.get("began")),
     )
 
 

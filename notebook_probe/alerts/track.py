@@ -181,7 +181,13 @@ class Track:
             raise RuleError(f"rule {rule.name} returned {hits.dtype}; a mask of bools is expected")
         before, self._before = self._before, _newest(rows.at, present, self._before)
         new = _Evaluated(
-            rows.at, hits[n_past:], self._labels, tables, _from(extra, n_past), present, before
+            at=rows.at,
+            hits=hits[n_past:],
+            labels=self._labels,
+            tables=tables,
+            extra=_from(extra, n_past),
+            present=present,
+            before=before,
         )
         yield from self._findings(new if hits.ndim == 2 else new.as_a_whole())
 
@@ -268,7 +274,16 @@ class _Evaluated:
         before = self.before.max(initial=-1, keepdims=True)
         hits = self.hits[:, None]
         at = self.at.max(axis=1, keepdims=True)
-        return _Evaluated(at, hits, (ROOT,), self.tables, extra, anywhere, before, is_whole=True)
+        return _Evaluated(
+            at=at,
+            hits=hits,
+            labels=(ROOT,),
+            tables=self.tables,
+            extra=extra,
+            present=anywhere,
+            before=before,
+            is_whole=True,
+        )
 
     def number(self, table: Doubles, row: int, column: int) -> float:
         """Return a quantity's number for a sentence: its value, or the median of the modules."""

@@ -177,17 +177,17 @@ class Watcher:
         of_rule = tuple(map(self._source.recorded_name, series))
         self._tell(
             Alert(
-                name,
-                finding.step,
-                text,
-                modules,
-                finding.quantities or of_rule,
-                rule.view,
-                now,
-                finding.severity or rule.severity,
-                rule.flow,
-                rule.consequence_of,
-                finding.began,
+                rule=name,
+                step=finding.step,
+                text=text,
+                modules=modules,
+                quantities=finding.quantities or of_rule,
+                view=rule.view,
+                time_ms=now,
+                severity=finding.severity or rule.severity,
+                flow=rule.flow,
+                consequence_of=rule.consequence_of,
+                began=finding.began,
             )
         )
 

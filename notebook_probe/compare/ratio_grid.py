@@ -156,9 +156,17 @@ class RatioGrid:
         far, states = (np.take_along_axis(one, columns, axis=1) for one in (far, states))
         measured = np.where(states == UNMEASURED, -1, grid.measured)
         return Ratio(
-            grid.modules, grid.first, grid.size, far.astype(np.float32), states.astype(np.uint8),
-            measured, grid.end, not scale.is_ratio, scale.limit, self.members.left_out,
-        )  # fmt: skip
+            modules=grid.modules,
+            first=grid.first,
+            size=grid.size,
+            apart=far.astype(np.float32),
+            state=states.astype(np.uint8),
+            measured=measured,
+            end=grid.end,
+            is_signed=not scale.is_ratio,
+            limit=scale.limit,
+            left_out=self.members.left_out,
+        )
 
 
 def ratio(

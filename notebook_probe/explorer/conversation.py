@@ -261,14 +261,14 @@ class PanelSession:
                 self._statuses.forget()
             messages: list[Mapping[str, Any] | None] = [
                 self._statuses.message(
-                    head,
-                    self._probes.value(),
-                    route,
-                    self._recorded.modules,
-                    self._recorded.logged,
-                    self._clicks.rows(),
-                    greyed,
-                    self._problems.rows(),
+                    head=head,
+                    probes=self._probes.value(),
+                    route=route,
+                    recorded=self._recorded.modules,
+                    logged=self._recorded.logged,
+                    tickets=self._clicks.rows(),
+                    greyed=greyed,
+                    problems=self._problems.rows(),
                 ),
                 self._alerts.message(self._source.events),
             ]

@@ -42,7 +42,10 @@ COMPARED = ("others", "ratio_to", "aligned", "grouped", "apart")
 
 
 class Keeper(Protocol):
-    """Owner of the widget; acts on traits that are set and on clicks."""
+    """Owner of the widget; acts on traits that are set and on clicks.
+
+    `Panel`, which imports this module, is one.
+    """
 
     def shows(self, explorer: Explorer) -> bool: ...
     def show_once_in_a_cell(self) -> None: ...

@@ -110,7 +110,15 @@ def overview(
                 draw_heat(axes, bar, values, names, scale, cells)
         if series:
             axes = figure.add_axes(place(BOTTOM, LINES))
-            draw_lines(axes, source, series, window, look, colour_of, beside)
+            draw_lines(
+                axes=axes,
+                source=source,
+                series=series,
+                window=window,
+                look=look,
+                colours=colour_of,
+                beside=beside,
+            )
             if shown is not None and look.x_axis == "step":
                 axes.set_xlim(shown.first, shown.end + 1)
     return figure

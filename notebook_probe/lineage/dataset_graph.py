@@ -77,13 +77,13 @@ class DataPart:
             raise ValueError(f"deeper than {DEEPEST}")
         length = found["length"]
         return cls(
-            str(found["role"]),
-            str(found["kind"]),
-            str(found["name"]),
-            None if length is None else int(length),
-            {str(key): value for key, value in found["settings"].items()},
-            tuple(cls.of(part, depth + 1) for part in found["parts"]),
-            int(found["n_left_out"]),
+            role=str(found["role"]),
+            kind=str(found["kind"]),
+            name=str(found["name"]),
+            length=None if length is None else int(length),
+            settings={str(key): value for key, value in found["settings"].items()},
+            parts=tuple(cls.of(part, depth + 1) for part in found["parts"]),
+            n_left_out=int(found["n_left_out"]),
         )
 
     @property

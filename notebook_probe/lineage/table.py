@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from fnmatch import filter as fnfilter
@@ -11,6 +10,7 @@ from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, Self
 
 from notebook_probe.errors import UnknownNameError, near
+from notebook_probe.json_numbers import json_value
 from notebook_probe.lineage.order import places, told
 from notebook_probe.lineage.row import Readable, row_of
 from notebook_probe.record.store.location import called_apart
@@ -188,7 +188,7 @@ class LineageTable:
 
     def plain(self) -> list[dict[str, Any]]:
         """Return the rows as JSON has them; NaN and infinities are text."""
-        return [{key: _plain(value) for key, value in row.items()} for row in self.rows]
+        return [{key: json_value(value) for key, value in row.items()} for row in self.rows]
 
     def __repr__(self) -> str:
         if not self.rows:
@@ -259,7 +259,3 @@ def _details(same: Mapping[str, Any], n: int) -> str:
     cells = ([escape(name), escape(told(value))] for name, value in same.items())
     inside = html_table({"the same in all": "", "value": "20em"}, cells)
     return f"<details><summary>the same in all {n} runs</summary>{inside}</details>"
-
-
-def _plain(value: Any) -> Any:
-    return str(value) if isinstance(value, float) and not math.isfinite(value) else value

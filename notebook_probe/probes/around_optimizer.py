@@ -52,7 +52,10 @@ SKIPPED = "skipped"
 
 
 class StepOwner(Protocol):
-    """Protocol of the observer that opens and closes the steps of a model."""
+    """Protocol of the sequence that opens and closes the steps of a model, and uses this module.
+
+    `StepSequence`, which imports this module, is one.
+    """
 
     clock: StepClock
     gate: StepGate

@@ -1,4 +1,4 @@
-"""Writing into steps that have passed: old checkpoints, evaluated now."""
+"""Values of passed steps: written later, or read from the last state of a run that ends."""
 
 from __future__ import annotations
 
@@ -12,13 +12,15 @@ from notebook_probe.probes.observer import Observer
 from notebook_probe.probes.reading.closed_steps import ClosedSteps
 from notebook_probe.probes.step.frame import StepFrame
 from notebook_probe.probes.step.probe import Probe
+from notebook_probe.quantities.reduce.features import ANYTIME
 from notebook_probe.record.format.missing import measured
 from notebook_probe.record.write.backfill import Backfill
 from notebook_probe.record.write.writer import RecordWriter
+from notebook_probe.run.attach.probe_set import ProbeSet
 from notebook_probe.run.rows.layout import AnyRow
 from notebook_probe.run.rows.row_keeper import RowKeeper
 
-__all__ = ["PastSteps"]
+__all__ = ["PastSteps", "read_last_state"]
 
 
 class PastSteps:
@@ -52,7 +54,7 @@ class PastSteps:
         if observer.phase.is_past:
             raise RuntimeError(f"at_step({step}) inside another at_step; leave that first")
         self._steps.drain()
-        observer.settle()
+        observer.steps.settle()
         observer.taps.arm_evaluation(observer.evaluation.open_whole(step, only).plan)
         observer.phase.is_past = True
         try:
@@ -88,3 +90,25 @@ def _write(out_of_order: Backfill, row: AnyRow, of_state: bool) -> None:
             stream.kind,
             of_state,
         )
+
+
+def read_last_state(observer: Observer, probes: ProbeSet, past: PastSteps) -> None:
+    """Read the weights after the last update; report values of the step itself as lost.
+
+    The state after n updates has step n; a training that continues there overwrites it.
+    """
+    step = observer.clock.step
+    if observer.steps.is_silent or observer.training.last_step != step - 1:
+        return
+    owed = probes.owed(step - 1)
+    states = [probe for probe in owed if _is_of_state(probe)]
+    if states:
+        past.keep(observer.steps.read_state(states))
+    lost = [probe for probe in owed if not _is_of_state(probe)]
+    if lost:
+        probes.missed(lost, step)
+
+
+def _is_of_state(probe: Probe) -> bool:
+    """Return whether it needs nothing that exists only within a step."""
+    return set(probe.quantity.needs) <= ANYTIME and not probe.quantity.spans_steps

@@ -1,21 +1,17 @@
-"""Work of a run's gate between two steps: each request goes to its handler."""
+"""Work of a run's gate between two steps: each request goes to its function."""
 
 from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, field
-from typing import Any, TypeAlias
 
 from notebook_probe.run.attach.probe_set import ProbeSet
-from notebook_probe.run.attach.requests import Request
+from notebook_probe.run.attach.requests import Act, Request
 from notebook_probe.run.attach.whole_steps import OTHER_PROBES, WholeSteps
 from notebook_probe.run.flight.recorder import FlightRecorder
 from notebook_probe.run.looks.looks import Looks
 
-__all__ = ["Act", "BetweenSteps"]
-
-Act: TypeAlias = Callable[[Any, int], str]
-"""Function that applies a request from a step on; returns what was done, in words."""
+__all__ = ["BetweenSteps"]
 
 
 @dataclass(slots=True)
@@ -27,12 +23,12 @@ class BetweenSteps:
     flight: FlightRecorder
     whole: WholeSteps
     acts: dict[type, Act] = field(default_factory=dict)
-    """Handlers of requests that are not about probes."""
+    """The function of each kind of request."""
     lookers: list[Callable[[int], bool]] = field(default_factory=list)
     """Functions that inspect the model before a step, and return whether to at the next one."""
 
     def apply(self, request: Request, step: int) -> str:
-        done = self.acts.get(type(request), self.probes.apply)(request, step)
+        done = self.acts[type(request)](request, step)
         self.whole.ask(step, done)
         return done
 

@@ -16,7 +16,10 @@ __all__ = ["Controls"]
 
 
 class Controls(Protocol):
-    """The side of a live run that a panel may call, from any thread."""
+    """The side of a live run that a panel may call, from any thread.
+
+    The public boundary of a run's controls; it imports no torch; `RunControls` does.
+    """
 
     def put(self, request: Request) -> Ticket:
         """Queue a request for the next step boundary."""

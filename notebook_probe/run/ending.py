@@ -12,7 +12,7 @@ from typing import Any
 from torch import nn
 
 from notebook_probe.record.write.closing import end_once, losses_as_warnings
-from notebook_probe.run.last_state import read_last_state
+from notebook_probe.run.backfill import read_last_state
 from notebook_probe.run.parts import RunParts
 from notebook_probe.uninterrupted import whole
 
@@ -160,13 +160,13 @@ def _take_off(parts: RunParts) -> None:
     """Record the last step, and take every hook off."""
     # First: a training that is paused on another thread continues, and passes the hooks below.
     parts.gate.close()
-    parts.observer.settle()
+    parts.observer.steps.settle()
     parts.looks.finish_all(parts.observer.clock.step)
     parts.graphs.forget()
     _read_last_state(parts)
     parts.observer.close()
     parts.facts.close()
-    unfinished = parts.steps.unfinished(parts.observer.frame)
+    unfinished = parts.steps.unfinished(parts.observer.steps.frame)
     if unfinished is not None:
         parts.steps.keep(unfinished)
     parts.steps.close()

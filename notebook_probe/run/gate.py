@@ -11,22 +11,46 @@ import threading
 import time
 from collections.abc import Callable, Iterator
 from contextlib import suppress
+from enum import Enum, auto
 from typing import ParamSpec, Protocol
 
 from notebook_probe.errors import ProbeError, TrainingStopped
 from notebook_probe.probes.step.frame import StepFrame
 from notebook_probe.run.attach.requests import Control, Request, Ticket
+from notebook_probe.run.breakpoints.check import BreakpointCheck
 from notebook_probe.run.callbacks import Callbacks
 from notebook_probe.run.going_back.requests import GoBack
 from notebook_probe.run.reached_step import ReachedStep
 from notebook_probe.uninterrupted import uninterrupted
 
-__all__ = ["Boundary", "Check", "Gate"]
+__all__ = ["Boundary", "Gate"]
 
 P = ParamSpec("P")
 
 TICK_S = 0.02
 """Seconds between two checks of a paused gate."""
+
+
+class Order(Enum):
+    """Order for the training thread at the gate."""
+
+    RUN = auto()
+    PAUSE = auto()
+    STEP = auto()
+    """Train one step, then pause."""
+    STOP = auto()
+    """Raise TrainingStopped; later orders do not change it."""
+
+
+PAUSING = (Order.PAUSE, Order.STEP)
+
+
+class Wait(Enum):
+    """Place in which the training thread waits now."""
+
+    NOWHERE = auto()
+    BETWEEN_STEPS = auto()
+    WITHIN_STEP = auto()
 
 
 class Boundary(Protocol):
@@ -46,33 +70,6 @@ class Boundary(Protocol):
         """
 
 
-class Check(Protocol):
-    """Decision whether training pauses; called on its thread."""
-
-    @property
-    def is_idle(self) -> bool:
-        """True if nothing can pause between steps or before an update; skips other calls."""
-
-    def before_step(self, step: int) -> bool:
-        """Return whether training pauses before ``step``."""
-        ...
-
-    def awaits_update(self) -> bool:
-        """Return whether `before_update` has to be called for the step that opens now."""
-        ...
-
-    def before_update(self, frame: StepFrame) -> bool:
-        """Return whether training pauses before the update of an open step."""
-        ...
-
-    def on_error(self, step: int, error: BaseException) -> bool:
-        """Return whether training pauses because the loop raised."""
-        ...
-
-    def let_go(self) -> None:
-        """Note that training continues."""
-
-
 class Gate:
     """Apply requests between steps, in the order they were put.
 
@@ -87,12 +84,10 @@ class Gate:
     reached : ReachedStep
         The step that the gate was passed for last.
     awaits_update : bool
-        Something is armed that may hold the open step before its update.
+        Something is armed that may pause the open step before its update.
     waits : bool
         Something waits for the next boundary. A party that has work sets it, from any thread, so
         that a boundary without work costs one look.
-    is_held : bool
-        The training thread waits here now.
     problem : str
         The last error of a callback or a change, in words.
     """
@@ -105,22 +100,21 @@ class Gate:
         self._told: Callbacks[Callable[[], None]] = Callbacks()
         self._counting: Callbacks[Callable[[int], None]] = Callbacks()
         self._ending: Callbacks[Callable[[], None]] = Callbacks()
-        self._pausing = self._single = self._stopping = False
+        self._order, self._wait_in = Order.RUN, Wait.NOWHERE
         self._is_closed = False
-        self._check: Check | None = None
-        self._put_off: list[Ticket] = []
-        self._is_caught = False  # a breakpoint holds it
-        self._is_amid = False  # it is held in the midst of a step
+        self._check: BreakpointCheck | None = None
+        self._postponed: list[Ticket] = []
+        self._is_caught = False
+        """A breakpoint pauses training, and is to be notified when it continues."""
         self._excused = 0.0
         self._leaving: TrainingStopped | None = None
         self._thread: threading.Thread | None = None
         self.awaits_update = False
         self.waits = True
         self.reached = ReachedStep(step)
-        self.is_held = False
         self.problem = ""
 
-    def ask(self, check: Check) -> None:
+    def ask(self, check: BreakpointCheck) -> None:
         """Set the check that decides where training pauses."""
         self._check = check
         self.waits = True
@@ -145,12 +139,17 @@ class Gate:
     @property
     def is_pausing(self) -> bool:
         """True if training is paused, or will be at its next step."""
-        return self._pausing
+        return self._order in PAUSING
 
     @property
-    def is_amid(self) -> bool:
+    def is_waiting(self) -> bool:
+        """True while the training thread waits here."""
+        return self._wait_in is not Wait.NOWHERE
+
+    @property
+    def is_within_step(self) -> bool:
         """True while paused within a step: most requests wait for the next one."""
-        return self._is_amid and self.is_held
+        return self._wait_in is Wait.WITHIN_STEP
 
     @property
     def is_followed(self) -> bool:
@@ -235,7 +234,7 @@ class Gate:
         Returns
         -------
         float
-            Seconds for which it held the training.
+            Seconds for which training was paused.
         """
         self.reach(step)
         # First: what comes while this boundary works waits for the next one.
@@ -245,20 +244,21 @@ class Gate:
             for callback in self._counting.every:
                 self._attempt(callback, step)
             self._look_up(step)
-        held, check = 0.0, self._asked()
+        paused_s, check = 0.0, self._asked()
         if check is not None and not self._is_closed and self._leaving is None:
             self._attempt(self._ask, lambda check: check.before_step(step))
-        if self._pausing:
-            held, check = self._hold(step), self._asked()  # what was armed meanwhile counts
+        if self._order in PAUSING or self._is_caught:
+            paused_s = self._pause(step, Wait.BETWEEN_STEPS)
+            check = self._asked()  # what was armed meanwhile counts
         else:
-            held = self._excused
-        # One step was let through; the next one waits again.
-        self._single = False
+            paused_s = self._excused
+        if self._order is Order.STEP:  # one was let through; the next one waits again
+            self._order = Order.PAUSE
         self.awaits_update = check is not None and check.awaits_update()
         self.waits |= check is not None or self._is_asked_always
-        if self._stopping or self._leaving is not None:
+        if self._order is Order.STOP or self._leaving is not None:
             self._end(f"stopped before step {step}; everything recorded is kept")
-        return held
+        return paused_s
 
     def reach(self, step: int) -> None:
         """Pass the gate on the way to ``step`` while nothing waits."""
@@ -272,7 +272,7 @@ class Gate:
     @property
     def _is_asked_always(self) -> bool:
         """True if each boundary has work: callbacks, or a pause."""
-        return self._pausing or bool(self._followers.every or self._counting.every)
+        return self._order is not Order.RUN or bool(self._followers.every or self._counting.every)
 
     def before_update(self, frame: StepFrame) -> float:
         """Pause before an update if needed; raises TrainingStopped after Stop.
@@ -282,85 +282,89 @@ class Gate:
         Returns
         -------
         float
-            Seconds for which it held the training.
+            Seconds for which training was paused.
         """
         self._attempt(self._ask, lambda check: check.before_update(frame))
-        held = self._hold_amid(frame.step)
+        paused_s = self._pause_within(frame.step)
         self._end(f"stopped before the update of step {frame.step}")
-        return held
+        return paused_s
 
-    def hold_on_error(self, step: int, error: BaseException) -> None:
+    def pause_on_error(self, step: int, error: BaseException) -> None:
         """Pause a training that has raised; continuing ends it, unless it goes back."""
         if not self._is_closed:
             self._attempt(self._ask, lambda check: check.on_error(step, error))
-            self._hold_amid(step)
-            self._stopping = False
+            self._pause_within(step)
+            self._order = Order.RUN
             self._end("")
-            self._pausing = False
 
     def _end(self, text: str) -> None:
         """Raise if training is to end, or to leave, here."""
         # Taken before raising: the next training must not leave as well.
         leaving, self._leaving = self._leaving, None
-        if self._stopping:
+        order = self._order
+        if order is Order.STOP or leaving is not None:
             # A loop that is started again must not stop, or wait, at its first step.
-            self._stopping = self._pausing = False
+            self._order = Order.RUN
+        if order is Order.STOP:
             raise TrainingStopped(text)
         if leaving is not None:
-            self._pausing = False
             raise leaving
 
-    def _asked(self) -> Check | None:
+    def _asked(self) -> BreakpointCheck | None:
         """Return the check that may pause training now."""
         check = self._check
         # Without armed breakpoints a step pays for no more than this.
         return None if check is None or check.is_idle else check
 
-    def _ask(self, question: Callable[[Check], bool]) -> None:
+    def _ask(self, question: Callable[[BreakpointCheck], bool]) -> None:
         if self._check is not None and question(self._check):
-            self._pausing, self._single = True, False
+            self._give(Order.PAUSE)
             self._is_caught = self.waits = True
 
-    def _hold_amid(self, step: int) -> float:
+    def _give(self, order: Order) -> None:
+        if self._order is not Order.STOP:
+            self._order = order
+
+    def _pause_within(self, step: int) -> float:
         """Pause within a step, where only the controls and going back can act."""
         # Only a breakpoint pauses within a step; the Pause button waits for the boundary.
         if not self._is_caught:
             return 0.0
-        self._is_amid = True
         try:
-            return self._hold(step)
+            return self._pause(step, Wait.WITHIN_STEP)
         finally:
             # Requests that cannot act within a step were postponed; now they take their turn.
-            self._is_amid = self._single = False
-            put_off, self._put_off = self._put_off, []
+            if self._order is Order.STEP:
+                self._order = Order.PAUSE
+            put_off, self._postponed = self._postponed, []
             for ticket in put_off:
                 self._waiting.put(ticket)
             self.waits = True
 
-    def _hold(self, step: int) -> float:
+    def _pause(self, step: int, where: Wait) -> float:
         """Wait for as long as the run is paused; returns for how many seconds."""
         begun = time.perf_counter()
         try:
-            while self._is_holding():
-                if not self.is_held:
-                    self.is_held = True
+            while self._is_to_wait():
+                if not self.is_waiting:
+                    self._wait_in = where
                     self._tell()
-                self._wait(step)
+                self._wait(step, where)
         except BaseException:  # the interrupt button ends the pause too
-            self._pausing = self._single = False
+            self._give(Order.RUN)
             raise
         finally:
-            if self.is_held:
-                self.is_held = False
+            if self.is_waiting:
+                self._wait_in = Wait.NOWHERE
                 self._tell()
             if self._is_caught and self._check is not None:
                 self._is_caught = False
-                self._check.let_go()
+                self._check.resumed()
         return time.perf_counter() - begun
 
-    def _is_holding(self) -> bool:
-        is_let_go = self._single or self._stopping or self._is_closed or self._leaving is not None
-        return self._pausing and not is_let_go
+    def _is_to_wait(self) -> bool:
+        is_released = self._is_closed or self._leaving is not None
+        return self._order is Order.PAUSE and not is_released
 
     def _call_followers(self) -> None:
         for callback in (*self._once.every, *self._followers.every):
@@ -378,17 +382,18 @@ class Gate:
     def _change(self, step: int) -> None:
         self.waits |= self._boundary.change(step)
 
-    def _wait(self, step: int) -> None:
+    def _wait(self, step: int, where: Wait) -> None:
         """Wait for a tick, or until a request arrives."""
+        is_within = where is Wait.WITHIN_STEP
         # An interrupt must not fall between taking a ticket and answering it.
         with uninterrupted, suppress(queue.Empty):
             ticket = self._waiting.get(timeout=TICK_S)
-            if self._is_amid and not isinstance(ticket.request, Control | GoBack):
-                self._put_off.append(ticket)
+            if is_within and not isinstance(ticket.request, Control | GoBack):
+                self._postponed.append(ticket)
             else:
                 self._do(ticket, step)
                 self._tell()
-        if self._is_amid:
+        if is_within:
             self._call_followers()
         else:
             self._look_up(step)
@@ -426,20 +431,14 @@ class Gate:
     def _obey(self, request: Request, step: int) -> str:
         if not isinstance(request, Control):
             return self._boundary.apply(request, step)
-        if request.action == "pause":
-            self._pausing = True
-        elif request.action == "resume":
-            self._pausing = False
-        elif request.action == "step":
-            self._pausing = self._single = True
-        else:
-            self._stopping = True
-        return _DONE[request.action]
+        order, done = _ORDERS[request.action]
+        self._give(order)
+        return done
 
 
-_DONE = {
-    "pause": "paused",
-    "resume": "resumed",
-    "step": "took one step",
-    "stop": "stopped",
+_ORDERS = {
+    "pause": (Order.PAUSE, "paused"),
+    "resume": (Order.RUN, "resumed"),
+    "step": (Order.STEP, "took one step"),
+    "stop": (Order.STOP, "stopped"),
 }

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Sequence
-from typing import Any, Protocol
+from typing import Any
 
 import torch
 from torch import Tensor, nn
@@ -17,9 +17,9 @@ from notebook_probe.graph.recorded import detail_of, recorded_graph
 from notebook_probe.probes.observer import Observer
 from notebook_probe.probes.step.hooks import UncopiedHandle, WeakHook
 from notebook_probe.probes.step.phase import is_traced
-from notebook_probe.probes.step.sink import EventSink
 from notebook_probe.record.format.notes import MODEL_GRAPH
 from notebook_probe.record.format.source import Event
+from notebook_probe.record.write.writer import RecordWriter
 from notebook_probe.run.attach.probe_set import ProbeSet
 from notebook_probe.run.attach.requests import BuildGraph
 from notebook_probe.uninterrupted import uninterrupted
@@ -35,14 +35,6 @@ NOT_CALLED = (
 )
 
 
-class GraphRecord(EventSink, Protocol):
-    """Storage of the graph."""
-
-    @property
-    def stopped(self) -> str:
-        """Reason why nothing more is recorded, in words; empty while recording."""
-
-
 class Graphs:
     """Requested and stored graphs of the model.
 
@@ -50,7 +42,7 @@ class Graphs:
     ----------
     probes : ProbeSet
     observer : Observer
-    record : GraphRecord
+    record : RecordWriter
     events : callable
         Events of the record so far.
     excuse : callable
@@ -61,7 +53,7 @@ class Graphs:
         self,
         probes: ProbeSet,
         observer: Observer,
-        record: GraphRecord,
+        record: RecordWriter,
         events: Callable[[], Sequence[Event]],
         excuse: Callable[[float], None],
     ) -> None:

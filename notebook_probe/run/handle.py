@@ -24,7 +24,10 @@ class HandleControls(Protocol):
 
 
 class HandleOwner(Protocol):
-    """The run of a handle."""
+    """The run of a handle.
+
+    `Run`, which imports this module, is one.
+    """
 
     @property
     def closed(self) -> bool: ...

@@ -104,13 +104,13 @@ class LiveSource(Exports):
 
     def _open_frames(self) -> list[StepFrame]:
         observer = self._observer
-        frame = self._steps.provisional(observer.frame, observer.clock.has_stepped)
+        frame = self._steps.provisional(observer.steps.frame, observer.clock.has_stepped)
         frames = (frame, observer.evaluation.frame, self._steps.state)
         return [one for one in frames if one is not None]
 
     def _coming_frames(self) -> list[StepFrame]:
         """Return what was logged of the step after the open one."""
-        frame = self._observer.frame
+        frame = self._observer.steps.frame
         coming = None if frame is None else self._steps.coming(frame.step + 1)
         return [] if coming is None else [coming]
 

@@ -36,7 +36,6 @@ from notebook_probe.run.gate import Gate
 from notebook_probe.run.going_back.way_back import WayBack
 from notebook_probe.run.graphs import Graphs
 from notebook_probe.run.health.catalogue import QuantityCatalogue
-from notebook_probe.run.health.costs import CostAccount
 from notebook_probe.run.health.meter import Meter
 from notebook_probe.run.health.probe_statuses import ProbeStatuses
 from notebook_probe.run.health.state import WANTED, RunState
@@ -67,8 +66,6 @@ class RunParts:
         Keeps the record.
     meter : Meter
         Speed of the steps, and the overhead of watching.
-    costs : CostAccount
-        Account of the time of each step.
     rows : RowKeeper
         Makes rows of measured steps.
     steps : ClosedSteps
@@ -123,7 +120,6 @@ class RunParts:
 
     writer: RecordWriter
     meter: Meter
-    costs: CostAccount
     rows: RowKeeper
     steps: ClosedSteps
     observer: Observer
@@ -172,7 +168,6 @@ class RunParts:
         return cls(
             writer=writer,
             meter=recording.meter,
-            costs=recording.costs,
             rows=recording.rows,
             steps=recording.steps,
             observer=measuring.observer,
@@ -219,7 +214,7 @@ class RunParts:
         ticket = self.put(request)
         if not self.gate.is_elsewhere:
             clock = self.observer.clock
-            self.observer.between_steps(lambda: self.gate.do_waiting(clock.step))
+            self.observer.steps.between_steps(lambda: self.gate.do_waiting(clock.step))
         return ticket
 
     def loop_raised(self, error: BaseException) -> None:
@@ -227,11 +222,11 @@ class RunParts:
         if isinstance(error, KeyboardInterrupt):
             self._check_gradient_mode()
         if not isinstance(error, WANTED):
-            self.gate.hold_on_error(self.observer.clock.upcoming, error)
+            self.gate.pause_on_error(self.observer.clock.upcoming, error)
 
     def end_loop(self, error: BaseException | None) -> None:
         """Close the last step of a loop that has ended, normally or by an error."""
-        self.observer.settle()
+        self.observer.steps.settle()
         self.steps.drain()
         self.looks.finish_all(self.observer.clock.step)
         self.graphs.finish(self.observer.clock.step)
@@ -266,13 +261,13 @@ class RunParts:
         self.writer.feed(self.alarm.bring)
         self.observer.hook(self.gate)
         self.facts.begin()
-        self.observer.between_steps(lambda: self.probes.begin(first, resumed))
+        self.observer.steps.between_steps(lambda: self.probes.begin(first, resumed))
 
     def change_between_steps(self) -> None:
         """Apply changes now if no step is open; else the gate does at the next boundary."""
         if not self.gate.is_elsewhere:
             clock = self.observer.clock
-            self.observer.between_steps(lambda: self._change_probes(clock.step))
+            self.observer.steps.between_steps(lambda: self._change_probes(clock.step))
 
     def _change_probes(self, step: int) -> None:
         if self.probes.change(step):

@@ -98,7 +98,15 @@ class Run(
         flight: int = 0,
         references: Sequence[ComparedRun] = (),
     ) -> None:
-        parts = RunParts.of(model, model_map, writer, budget, rank, flight, references)
+        parts = RunParts.of(
+            model=model,
+            model_map=model_map,
+            writer=writer,
+            percent=budget,
+            rank=rank,
+            n_flight=flight,
+            references=references,
+        )
         super().__init__(name, parts, Life(self, model, parts, fresh))
         self.controls = RunControls(name, parts, self._life, fresh)
         """Methods for the code of a panel, a loop or a collector; the other ones are for users."""

@@ -15,15 +15,21 @@ from notebook_probe.alerts import Rules
 from notebook_probe.probes.step.probe import Probe
 from notebook_probe.quantities import quantities
 from notebook_probe.quantities.define.numbers import read_scalars
-from notebook_probe.record.format.notes import CHECKPOINT
+from notebook_probe.record.format.notes import (
+    CHECKPOINT,
+    LINEAGE,
+    MOST_LINEAGE_BYTES,
+    read_notes,
+    written_notes,
+)
 from notebook_probe.record.format.source import Source
 from notebook_probe.record.read.reader import OpenedRecord
 from notebook_probe.run.actions.base import LiveActions
-from notebook_probe.run.attach.denser import denser
 from notebook_probe.run.attach.fitting import fitting
 from notebook_probe.run.attach.preset_table import typical_percent
 from notebook_probe.run.attach.presets import presets
-from notebook_probe.run.attach.requests import Control, Fitting, Request, Set, Ticket
+from notebook_probe.run.attach.requests import Control, EditRule, Fitting, Request, Set, Ticket
+from notebook_probe.run.attach.rescheduled import denser
 from notebook_probe.run.breakpoints.conditions import AtStep
 from notebook_probe.run.breakpoints.requests import BreakpointInfo
 from notebook_probe.run.ending import Life
@@ -31,6 +37,7 @@ from notebook_probe.run.going_back.requests import GoBack
 from notebook_probe.run.going_back.way_back import CanGoBack
 from notebook_probe.run.health.status import PresetInfo, ProbeStatus, QuantityInfo, StatusHead
 from notebook_probe.run.parts import RunParts
+from notebook_probe.run.settings.rule_edits import edited
 from notebook_probe.run.settings.setting import KnobInfo
 from notebook_probe.run.settings.settings import Settings
 from notebook_probe.schedules import ScheduleLike
@@ -113,6 +120,28 @@ class RunControls(LiveActions):
     def rules(self) -> Rules:
         """The alert rules that are followed, each of which can be edited."""
         return self._parts.rules
+
+    def edit_rule(self, name: str, **numbers: float) -> Ticket:
+        """Give an alert rule other numbers while it trains, from any thread.
+
+        Like ``run.rules.edit``, but as a request: it acts at once if no step is
+        open, else from the next one on, and the ticket has the result.
+
+        Raises
+        ------
+        UnknownNameError, RuleError
+            For a rule that is not followed, and a number that it has not, or that cannot be.
+        ClosedRunError
+
+        Examples
+        --------
+        >>> run.controls.edit_rule("dead_units", most=0.3, rows=2)  # doctest: +SKIP
+        """
+        live = self._live
+        request = EditRule(name, numbers)
+        # Computed and dropped: raises here for numbers that the rule does not have.
+        edited(live.rules, request)
+        return live.put_between_steps(request)
 
     def rule_names(self) -> list[str]:
         """Return the followed alert rules."""
@@ -278,6 +307,46 @@ class RunControls(LiveActions):
         text = f"checkpoint of step {step}"
         self._live.writer.event(step, CHECKPOINT, text, json.dumps(detail))
 
+    def loop_raised(self, error: BaseException) -> None:
+        """Report that an exception is about to end the loop, on the training thread.
+
+        If ``pause_when(error=True)`` is armed, training pauses here, and its state is kept for
+        inspection; raise the exception afterwards. An interrupt and Stop are no errors.
+
+        Examples
+        --------
+        >>> try:  # doctest: +SKIP
+        ...     train()
+        ... except Exception as error:
+        ...     run.controls.loop_raised(error)
+        ...     raise
+        """
+        self._live.loop_raised(error)
+
+    def keep_lineage(self, **parts: Mapping[str, Any]) -> None:
+        """Store parts of the run's provenance; a part with the same name is replaced.
+
+        A `notebook_probe.summary` collector calls this.
+
+        Parameters
+        ----------
+        **parts : dict of text, numbers, bools, None, or lists and dicts of these
+            ``train``, ``eval``, ``custom``, ``device``, or others; `Run.lineage` gives them back.
+
+        Raises
+        ------
+        ValueError
+            For anything else.
+        ClosedRunError
+
+        Examples
+        --------
+        >>> run.controls.keep_lineage(custom={"trial": 7})  # doctest: +SKIP
+        """
+        writer = self._live.writer
+        kept = {**read_notes(writer.attrs, LINEAGE), **parts}
+        writer.annotate(**{LINEAGE: written_notes(LINEAGE, kept, MOST_LINEAGE_BYTES)})
+
     # ---------------------------------------------------------------- going back
 
     def offer_way_back(self, loop: CanGoBack) -> None:
@@ -320,6 +389,6 @@ class RunControls(LiveActions):
             live.probes.add(attachment)
         if request.rate is not None:
             live.put(Set("lr", request.rate))
-        if request.hold_at is not None:
-            live.breakpoints.add(AtStep(request.hold_at))
+        if request.pause_at is not None:
+            live.breakpoints.add(AtStep(request.pause_at))
         live.change_between_steps()

@@ -20,7 +20,7 @@ from notebook_probe.probes.step.compiled import is_compiled
 from notebook_probe.probes.step.optimizer_steps import StepClock
 from notebook_probe.record.write.writer import RecordWriter
 from notebook_probe.run.alerting import Alarm
-from notebook_probe.run.attach.denser import denser
+from notebook_probe.run.attach.probe_requests import ProbeRequests
 from notebook_probe.run.attach.probe_set import ProbeSet
 from notebook_probe.run.attach.requests import (
     BuildGraph,
@@ -30,13 +30,13 @@ from notebook_probe.run.attach.requests import (
     Scale,
     Set,
 )
+from notebook_probe.run.attach.rescheduled import denser
 from notebook_probe.run.attach.whole_steps import WholeSteps
 from notebook_probe.run.backfill import PastSteps
 from notebook_probe.run.between_steps import BetweenSteps
 from notebook_probe.run.breakpoints.breakpoints import Breakpoints
 from notebook_probe.run.breakpoints.check import BreakpointCheck
 from notebook_probe.run.breakpoints.following_rows import FollowingRows
-from notebook_probe.run.breakpoints.requests import Break, EditBreak, Unbreak
 from notebook_probe.run.facts.facts import Facts
 from notebook_probe.run.facts.reference_watch import ReferenceWatch
 from notebook_probe.run.flight.recorder import FlightRecorder
@@ -44,12 +44,14 @@ from notebook_probe.run.gate import Gate
 from notebook_probe.run.going_back.requests import EvaluateAt, GoBack
 from notebook_probe.run.going_back.way_back import WayBack
 from notebook_probe.run.graphs import Graphs
-from notebook_probe.run.health.costs import CostAccount
+from notebook_probe.run.health.forgotten_lines import (
+    NeverCleared,
+    TrainedUnswitched,
+    UnswitchedMode,
+)
 from notebook_probe.run.health.meter import Meter
-from notebook_probe.run.health.never_cleared import NeverCleared
 from notebook_probe.run.health.probe_statuses import ProbeStatuses
 from notebook_probe.run.health.state import RunState
-from notebook_probe.run.health.unswitched_mode import TrainedUnswitched, UnswitchedMode
 from notebook_probe.run.health.untrained import Untrained
 from notebook_probe.run.health.why_silent import WhySilent
 from notebook_probe.run.looks.looks import Looks
@@ -68,7 +70,6 @@ class RecordingParts:
     writer: RecordWriter
     meter: Meter
     budget: Budget
-    costs: CostAccount
     rows: RowKeeper
     breakpoints: Breakpoints
     flight: FlightRecorder
@@ -84,15 +85,23 @@ class RecordingParts:
         *,
         acts_here: bool,
     ) -> Self:
-        meter, budget, rows = Meter(), Budget(writer, percent), RowKeeper(writer)
-        costs = CostAccount(meter, budget)
+        budget, rows = Budget(writer, percent), RowKeeper(writer)
+        meter = Meter(budget)
         breakpoints = Breakpoints(
             writer, lambda: clock.upcoming, rows.own_names, acts_here=acts_here
         )
         flight = FlightRecorder(rows, writer, n_flight, lambda: rows.in_memory, rows.own_names)
-        steps = ClosedSteps(FollowingRows(flight, breakpoints), costs)
+        steps = ClosedSteps(FollowingRows(flight, breakpoints), meter)
         flight.bring = steps.drain
-        return cls(writer, meter, budget, costs, rows, breakpoints, flight, steps)
+        return cls(
+            writer=writer,
+            meter=meter,
+            budget=budget,
+            rows=rows,
+            breakpoints=breakpoints,
+            flight=flight,
+            steps=steps,
+        )
 
 
 @dataclass(frozen=True, eq=False, slots=True)
@@ -174,16 +183,34 @@ class ControlParts:
         between.lookers += untrained.look, never_cleared.look, unswitched.look, trained.look
         between.lookers += graphs.finish, facts.look
         alarm = Alarm(
-            *(writer, steps, probes, measuring.statuses, found, facts.take, gate, rules),
-            *(breakpoints, flight, whole, compared),
+            writer=writer,
+            steps=steps,
+            probes=probes,
+            statuses=measuring.statuses,
+            found=found,
+            facts=facts.take,
+            gate=gate,
+            rules=rules,
+            breakpoints=breakpoints,
+            flight=flight,
+            whole=whole,
+            references=compared,
         )
         rules.show_states(alarm.states)
         look = partial(alarm.look, whole=True)
         gate.ask(BreakpointCheck(breakpoints, steps, look, lambda: gate.is_followed))
         mirrors = Mirrors(writer, steps.drain)
         state = RunState(
-            *(writer, recording.rows, steps, observer, gate, recording.meter, recording.budget),
-            *(mirrors, breakpoints, flight),
+            writer=writer,
+            rows=recording.rows,
+            steps=steps,
+            observer=observer,
+            gate=gate,
+            meter=recording.meter,
+            budget=recording.budget,
+            mirrors=mirrors,
+            breakpoints=breakpoints,
+            flight=flight,
         )
         way_back = WayBack(
             lambda: gate.is_pausing or state.trains_in_background,
@@ -191,11 +218,23 @@ class ControlParts:
             lambda request: denser(request, probes.model_map),
         )
         between.acts |= {
+            **ProbeRequests(probes, observer.training.limit).acts(),
             **dict.fromkeys((Set, Scale, Release), measuring.settings.apply),
             LookAt: measuring.looks.apply,
             BuildGraph: graphs.apply,
             EditRule: lambda request, step: edit(rules, request),
-            **dict.fromkeys((Break, EditBreak, Unbreak), breakpoints.apply),
+            **breakpoints.acts(),
             **dict.fromkeys((GoBack, EvaluateAt), way_back.apply),
         }
-        return cls(gate, whole, graphs, rules, facts, alarm, mirrors, state, way_back, compared)
+        return cls(
+            gate=gate,
+            whole=whole,
+            graphs=graphs,
+            rules=rules,
+            facts=facts,
+            alarm=alarm,
+            mirrors=mirrors,
+            state=state,
+            way_back=way_back,
+            references=compared,
+        )

@@ -250,18 +250,18 @@ def watch(
                 _keep_config(writer, noted)
             set_channel_axes(model_map, axes)
             run = Run(
-                model,
-                model_map,
-                writer,
-                name,
-                first_probes,
-                store is None,
-                on_compiled,
-                budget,
-                optimizer,
-                number,
-                flight,
-                references,
+                model=model,
+                model_map=model_map,
+                writer=writer,
+                name=name,
+                first_probes=first_probes,
+                fresh=store is None,
+                on_compiled=on_compiled,
+                budget=budget,
+                optimizer=optimizer,
+                rank=number,
+                flight=flight,
+                references=references,
             )
             undo.callback(run.close)
             run.controls.options = options

@@ -93,16 +93,16 @@ class SummaryCollector:
         unit: Unit = "step",
     ) -> None:
         self.settings = CollectorSettings.read(
-            summary_dir,
-            collect_freq,
-            num_process,
-            collect_specified_data,
-            keep_default_action,
-            custom_lineage_data,
-            collect_tensor_freq,
-            max_file_size,
-            export_options,
-            unit,
+            summary_dir=summary_dir,
+            collect_freq=collect_freq,
+            num_process=num_process,
+            collect_specified_data=collect_specified_data,
+            keep_default_action=keep_default_action,
+            custom_lineage_data=custom_lineage_data,
+            collect_tensor_freq=collect_tensor_freq,
+            max_file_size=max_file_size,
+            export_options=export_options,
+            unit=unit,
         )
         self._course, self._looking = self._anew(), LoopOutlook()
         self._training: Callable[[], object] = lambda: None  # a weak reference

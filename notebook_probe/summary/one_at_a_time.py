@@ -12,7 +12,10 @@ __all__ = ["Follower", "take"]
 
 
 class Follower(Protocol):
-    """A collector of a run's training."""
+    """A collector of a run's training.
+
+    `Course`, which imports this module, is one.
+    """
 
     @property
     def run(self) -> Run | None:

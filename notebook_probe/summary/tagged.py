@@ -21,7 +21,10 @@ Kind: TypeAlias = Literal["scalar", "tensor", "histogram", "image"]
 
 
 class TagListener(Protocol):
-    """A collector that follows a model."""
+    """A collector that follows a model.
+
+    `TaggedItem`, which imports this module, is one.
+    """
 
     def watches(self, module: nn.Module) -> bool:
         """Return whether a module is the followed model."""

@@ -25,7 +25,10 @@ Replay: TypeAlias = Callable[[int, Callable[[int], None]], None]
 
 
 class RewoundTraining(SavedTraining, Protocol):
-    """A loop that can go back."""
+    """A loop that can go back.
+
+    `Loop`, which imports this module, is one.
+    """
 
     kept: Kept
     recording: Any  # what records its steps; None records nothing

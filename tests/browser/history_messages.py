@@ -6,7 +6,7 @@ import time
 from typing import Any
 
 RESTORES = "Weights, optimizer, scheduler, random numbers and the order of the data"
-MUST = "The loop must be held or in the background to go back"
+MUST = "The loop must be paused or in the background to go back"
 
 
 def checkpoints(*steps: int, gone: int = -1) -> list[dict[str, Any]]:

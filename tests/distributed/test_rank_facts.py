@@ -141,7 +141,7 @@ def stop_early(rank: int, store: Path, ends: bool) -> Any:
     dist.barrier()
     run = nbp.watch(model, optimizer, store, [])
     dist.barrier()  # what was published before rank 0 watched is of an earlier job
-    run.edit_rule("rank_stands_still", seconds=-1.0)
+    run.controls.edit_rule("rank_stands_still", seconds=-1.0)
     for _ in range(3):
         (model(batch(0)) - 1).square().mean().backward()
         optimizer.step()

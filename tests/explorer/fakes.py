@@ -162,7 +162,7 @@ class FakeControls:
         self.problem = ""
         self.budget = ""
         self.progress = ""
-        self.held = self.traceback = ""
+        self.pause_reason = self.traceback = ""
         self.how_far: dict[str, Any] = {}
         self.costs_us: dict[str, float | None] = {"grad_norm": 12.0}
         self.settable = [KnobInfo("lr", 0.01, 0.0, None, True, (0.01,))]
@@ -199,7 +199,7 @@ class FakeControls:
             problem=self.problem,
             budget=self.budget,
             progress=self.progress,
-            held=self.held,
+            pause_reason=self.pause_reason,
             traceback=self.traceback,
             **self.how_far,
         )

@@ -140,7 +140,7 @@ def test_a_loop_in_a_blocking_cell_says_why_it_cannot_go_back(tmp_path: Path) ->
     loop.run_epochs(data, 1)
     view.looks()
     why = view.heard["history"]["way"]["why_not"]
-    assert why == "The loop must be held or in the background to go back"
+    assert why == "The loop must be paused or in the background to go back"
     assert loop.run is not None
     loop.run.close()
 

@@ -75,9 +75,9 @@ def test_a_rule_that_is_edited_is_an_event_of_the_record(watch: Watch, model: nn
     run, optimizer = watch(model), sgd(model)
     train(model, optimizer, BATCH, range(3))
     run.controls.settle()
-    ticket = run.edit_rule("dead_units", most=0.3, rows=2)
+    ticket = run.controls.edit_rule("dead_units", most=0.3, rows=2)
     assert (ticket.state, ticket.text) == ("applied", "dead_units: most 0.6 → 0.3, rows 1 → 2")
-    assert run.edit_rule("dead_units", most=0.3).text == "dead_units is so already"
+    assert run.controls.edit_rule("dead_units", most=0.3).text == "dead_units is so already"
     train(model, optimizer, BATCH, range(3, 5))
     run.rules.edit("dead_units", again=50)
     del run.rules["lr_high"]
@@ -106,7 +106,7 @@ def test_an_edited_rule_holds_for_the_rows_to_come(watch: Watch, model: nn.Modul
     train(model, optimizer, BATCH, range(10))
     assert not run.alerts.of("test_heavy")
     step = run.controls.open_step
-    assert run.edit_rule("test_heavy", most=0.0).state == "queued"
+    assert run.controls.edit_rule("test_heavy", most=0.0).state == "queued"
     train(model, optimizer, BATCH, range(10, 20))
     found = run.alerts.of("test_heavy")
     assert len(found) == 1
@@ -117,11 +117,11 @@ def test_an_edited_rule_holds_for_the_rows_to_come(watch: Watch, model: nn.Modul
 def test_an_edit_that_cannot_be_is_refused(watch: Watch, model: nn.Module) -> None:
     run = watch(model)
     with pytest.raises(UnknownNameError, match=r"no rule 'dead_unit' is followed; close: 'dead_u"):
-        run.edit_rule("dead_unit", most=0.3)
+        run.controls.edit_rule("dead_unit", most=0.3)
     with pytest.raises(UnknownNameError, match="'dead_units' has no 'mots'"):
-        run.edit_rule("dead_units", mots=0.3)
+        run.controls.edit_rule("dead_units", mots=0.3)
     with pytest.raises(RuleError, match="rows=0; an integer from 1"):
-        run.edit_rule("dead_units", rows=0)
+        run.controls.edit_rule("dead_units", rows=0)
     ticket = run.controls.put(EditRule("dead_units", {"rows": 0}))
     train(model, sgd(model), BATCH, range(2))
     assert (ticket.state, run.rules["dead_units"].rows) == ("refused", 1)

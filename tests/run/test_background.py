@@ -88,7 +88,7 @@ def test_stop_is_no_error_of_a_background_training(watch: Watch, model: nn.Modul
     loop = Training(run, model)
     wait_until(lambda: loop.n_steps > 2)
     assert run.status().background
-    run.controls.put(Control("stop"))
+    run.stop()
     assert loop.background.wait(PATIENCE_S) is None
     assert loop.background.stopped
     assert loop.background.error is None

@@ -72,7 +72,7 @@ def test_a_training_is_held_by_it(watch: Watch) -> None:
 
     background = run.train_in_background(train)
     assert held_at(run) == 2
-    assert BACKWARD_LOSS in run.status().held
+    assert BACKWARD_LOSS in run.status().pause_reason
     go_on(run, lambda: not background.running)
 
 

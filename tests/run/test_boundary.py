@@ -10,8 +10,9 @@ import torch
 from torch import nn
 
 import notebook_probe as nbp
-from notebook_probe.probes import observer
-from notebook_probe.probes.step import frame, interval, step_values
+from notebook_probe.probes import observer, step_sequence
+from notebook_probe.probes.due import interval
+from notebook_probe.probes.step import frame, step_values
 from notebook_probe.run.attach.requests import Attach, Control
 from notebook_probe.run.loop import batches
 from tests.models import sgd, train_step
@@ -47,9 +48,10 @@ def test_stop_loses_no_batch_where_the_loop_passes_the_boundary(
     loop = Loop(run, model, with_boundary)
     for _ in range(4):
         loop.step()
-    run.controls.put(Control("stop"))
+    ticket = run.stop()
     with pytest.raises(nbp.TrainingStopped, match="stopped before step 4"):
         loop()
+    assert (ticket.state, ticket.text) == ("applied", "stopped")
     assert (loop.updates, loop.drawn - loop.updates) == (4, lost)
     assert run.data.step.values.tolist() == [0, 1, 2, 3]
     loop.step()
@@ -164,7 +166,7 @@ def test_the_wait_for_a_batch_is_part_of_the_step_that_it_is_for(
     watch: Watch, model: nn.Module, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     clock = Clock()
-    for module in (frame, interval, step_values, batches, observer):
+    for module in (frame, interval, step_values, batches, observer, step_sequence):
         monkeypatch.setattr(module, "time", clock)
     run = watch(model, probes={"": ["step_time", "data_wait_share"]})
     optimizer = sgd(model)

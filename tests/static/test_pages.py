@@ -40,6 +40,13 @@ def test_the_readme_is_one_page() -> None:
     assert len(read(ROOT / "README.md").encode()) <= 10_000, "explain it in docs/ and link to it"
 
 
+def test_the_changelog_of_a_version_is_one_page() -> None:
+    versions = read(ROOT / "CHANGELOG.md").split("\n## ")[1:]
+    assert versions
+    for one in versions:
+        assert len(one.encode()) <= 12_000, "say it in one line, and link to the page"
+
+
 def test_no_name_is_documented_twice() -> None:
     names = reference.documented(reference.API)
     assert len(names) > 200

@@ -1,8 +1,9 @@
-"""Tests lie in the rooms of what they test."""
+"""Tests lie in the rooms of what they test, and no room of the package has too many files."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections import Counter
+from collections.abc import Iterable, Iterator, Mapping
 
 import pytest
 
@@ -52,4 +53,32 @@ def test_a_room_of_tests_is_a_package_s_or_of_a_kind_of_its_own() -> None:
 def test_a_room_without_a_package_is_found() -> None:
     assert [*homeless(["record/write", "record/wriet"])] == [
         "tests/record/wriet/: notebook_probe/record/wriet/ does not exist"
+    ]
+
+
+MOST_FILES = 20
+"""Files in a room of the package, `__init__.py` apart."""
+
+LISTS = {"quantities/catalogue"}
+"""Rooms with one file for each of something."""
+
+
+def crowded(rooms: Mapping[str, int]) -> Iterator[str]:
+    """Find rooms with more files than a reader can look over."""
+    for room, n in sorted(rooms.items()):
+        if n > MOST_FILES and room not in LISTS:
+            yield f"notebook_probe/{room}/: {n} files; at most {MOST_FILES}"
+
+
+def test_no_room_of_the_package_is_crowded() -> None:
+    package = ROOT / "notebook_probe"
+    files = (path for path in package.rglob("*.py") if path.name != "__init__.py")
+    rooms = Counter(path.parent.relative_to(package).as_posix() for path in files)
+    assert len(rooms) > 100
+    refuse(crowded(rooms), "merge files that are about one concept")
+
+
+def test_a_crowded_room_is_found() -> None:
+    assert [*crowded({"probes/step": 21, "probes/due": 20, "quantities/catalogue": 40})] == [
+        "notebook_probe/probes/step/: 21 files; at most 20"
     ]

@@ -103,7 +103,7 @@ def test_a_held_loop_goes_back_in_the_cell_that_trains_and_is_held_again_where_a
             return
         held.append(run.controls.open_step)
         if run is first:
-            tickets.append(run.controls.put(GoBack(6, hold_at=7)))
+            tickets.append(run.controls.put(GoBack(6, pause_at=7)))
         else:
             run.resume()
 
@@ -140,7 +140,7 @@ def test_held_before_an_update_it_goes_back_at_once_and_all_is_as_it_was(
 
     def pump() -> None:
         if first.controls.status_head().state == "paused" and not tickets:
-            assert first.controls.status_head().amid
+            assert first.controls.status_head().within_step
             tickets.append(first.controls.put(EvaluateAt(3)))
             tickets.append(first.controls.put(GoBack(6)))
 
@@ -255,7 +255,7 @@ def test_what_was_measured_what_holds_and_the_rules_go_on(tmp_path: Path) -> Non
         (GoBack(3, preset="nothing_such"), "nothing_such"),
         (GoBack(3, preset="alerts", schedule="evry(3)"), "evry(3)"),
         (GoBack(3, preset="alerts", until=3), "one after 3"),
-        (GoBack(3, hold_at=2), "from 3 on"),
+        (GoBack(3, pause_at=2), "from 3 on"),
         (GoBack(3, rate=-1.0), "a positive number"),
         (EvaluateAt(3), "run.probe_batch"),
     ],
@@ -278,7 +278,7 @@ def test_a_loop_in_a_blocking_cell_is_not_sent_back(tmp_path: Path) -> None:
     loop, data = kept(tmp_path)
     tickets = ask_at(loop, 7, GoBack(6))
     loop.run_epochs(data, EPOCHS)
-    assert tickets[0].text == "The loop must be held or in the background to go back"
+    assert tickets[0].text == "The loop must be paused or in the background to go back"
     run_of(loop).close()
 
 

@@ -90,13 +90,13 @@ def planned(row: Mapping[str, Any]) -> Removal:
     files = [path for part in parts for path in part.files()]
     found = [own_checkpoints(record) for record in records]
     return Removal(
-        run,
-        records[0].name,
-        sum(path.lstat().st_size for path in files) + sum(one.nbytes for one in found),
-        time.time() - max(path.lstat().st_mtime for path in map(_root, parts)),
-        parts,
-        tuple(str(path) for one in found for path in one.files),
-        tuple(why for one in found for why in one.left),
+        run=run,
+        name=records[0].name,
+        nbytes=sum(path.lstat().st_size for path in files) + sum(one.nbytes for one in found),
+        age_s=time.time() - max(path.lstat().st_mtime for path in map(_root, parts)),
+        parts=parts,
+        checkpoints=tuple(str(path) for one in found for path in one.files),
+        left=tuple(why for one in found for why in one.left),
     )
 
 

@@ -30,7 +30,10 @@ class Sql(NamedTuple):
 
 
 class IndexTables(Protocol):
-    """The tables of an index, as conditions ask them."""
+    """The tables of an index, as conditions ask them.
+
+    Conditions know no index: `EntryColumns`, in a room that they may not import, is one.
+    """
 
     def any(self, field: str, test: Test | None) -> ColumnElement[bool]:
         """Return SQL for a run with an entry of this field that passes the test, or any entry."""

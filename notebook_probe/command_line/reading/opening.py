@@ -66,14 +66,14 @@ def title_line(answer: AnswerOfRun) -> str:
 def alert_line(alert: Alert) -> AlertLine:
     """Return the plain values of an alert."""
     return AlertLine(
-        alert.step,
-        alert.severity,
-        alert.rule,
-        began_at(alert.modules, alert.flow),
-        alert.sentence,
-        alert.modules,
-        alert.quantities,
-        alert.began,
+        step=alert.step,
+        severity=alert.severity,
+        rule=alert.rule,
+        where=began_at(alert.modules, alert.flow),
+        sentence=alert.sentence,
+        modules=alert.modules,
+        quantities=alert.quantities,
+        began=alert.began,
     )
 
 

@@ -79,7 +79,15 @@ def _line(run: OpenedRun, name: SeriesName, asked: Namespace) -> SparklineLine |
     )
     ends = rows.at(np.array([0, len(rows) - 1])).points()
     line = sparkline(rows.steps, rows.values, DIGITS if asked.json else _levels())
-    return SparklineLine(name[0], name[1].name, line, ends[0], ends[1], least, greatest)
+    return SparklineLine(
+        module=name[0],
+        quantity=name[1].name,
+        line=line,
+        first=ends[0],
+        last=ends[1],
+        least=least,
+        greatest=greatest,
+    )
 
 
 def _levels() -> str:

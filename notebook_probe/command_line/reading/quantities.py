@@ -95,14 +95,14 @@ def _recorded(run: OpenedRun) -> Iterator[RecordedLine]:
         variable = next(one for one in holding[0].variables if one.name == name)
         ends = [int(one.steps(one.n_rows - 1, one.n_rows)[0]) for one in holding if one.n_rows]
         yield RecordedLine(
-            name,
-            variable.units,
-            variable.long_name,
-            tuple(one.name for one in holding),
-            len(places[is_vector][name]),
-            sum(one.n_rows for one in holding),
-            max(ends, default=None),
-            is_vector,
+            name=name,
+            units=variable.units,
+            long_name=variable.long_name,
+            schedules=tuple(one.name for one in holding),
+            modules=len(places[is_vector][name]),
+            rows=sum(one.n_rows for one in holding),
+            last_step=max(ends, default=None),
+            is_vector=is_vector,
         )
 
 

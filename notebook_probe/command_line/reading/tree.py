@@ -45,16 +45,16 @@ def do(asked: Namespace) -> int:
 
     def line(row: ModuleRow) -> ModuleLine:
         return ModuleLine(
-            row.name,
-            row.class_name,
-            depths[row.name],
-            row.n_params,
-            row.n_own_params,
-            owned.trainable.get(row.name),
-            owned.held_by.get(row.name, ()),
-            bool(ratios[row.name]) if row.name in ratios else None,
-            measured[row.name],
-            tuple(alerts[row.name]),
+            name=row.name,
+            class_name=row.class_name,
+            depth=depths[row.name],
+            n_params=row.n_params,
+            n_own_params=row.n_own_params,
+            trainable=owned.trainable.get(row.name),
+            groups=owned.held_by.get(row.name, ()),
+            updated=bool(ratios[row.name]) if row.name in ratios else None,
+            quantities=measured[row.name],
+            alerts=tuple(alerts[row.name]),
         )
 
     used = tokens(HEAD) + tokens(run.name)

@@ -10,6 +10,7 @@ from html import escape
 from typing import Any, overload
 
 from notebook_probe.compare.deviation import told
+from notebook_probe.json_numbers import json_value
 from notebook_probe.record.format.source import ROOT
 from notebook_probe.tabular import html_table
 
@@ -134,7 +135,9 @@ class ReferenceDifferences(Sequence[ReferenceDifference]):
 
     def to_dict(self) -> dict[str, Any]:
         """Return all of it as plain values, for JSON; what is not finite as text."""
-        found = [{key: _plain(value) for key, value in asdict(one).items()} for one in self.found]
+        found = [
+            {key: json_value(value) for key, value in asdict(one).items()} for one in self.found
+        ]
         return {
             "title": self.title,
             "this": self.this,
@@ -192,7 +195,3 @@ class ReferenceDifferences(Sequence[ReferenceDifference]):
         table = html_table(head, rows) if rows else ""
         notes = "".join(f"<p>{escape(one)}</p>" for one in self._notes())
         return f"<p>{escape(self.title)}</p>{table}{notes}"
-
-
-def _plain(value: Any) -> Any:
-    return str(value) if isinstance(value, float) and not math.isfinite(value) else value

@@ -138,14 +138,14 @@ class QuantitySearch:
         step = int(np.ceil(pairs.steps[at] - SLIGHTLY))
         began = int(pairs.steps[known[-1]]) + 1 if len(known) else step
         return ReferenceDifference(
-            one.module,
-            self._variable.name,
-            step,
-            began,
-            float(far[at]),
-            float(this[at]),
-            float(there[at]),
-            one.n_rows,
+            module=one.module,
+            quantity=self._variable.name,
+            step=step,
+            began=began,
+            distance=float(far[at]),
+            here=float(this[at]),
+            there=float(there[at]),
+            n_rows=one.n_rows,
         )
 
     def _continue_after(self, groups: Sequence[RowPairs]) -> None:
@@ -199,7 +199,14 @@ class _ModuleRows:
         """Return the difference of a module without values in this run."""
         nan = float("nan")
         return ReferenceDifference(
-            module, quantity, self.first, self.first, nan, nan, self.there, self.n_there
+            module=module,
+            quantity=quantity,
+            step=self.first,
+            began=self.first,
+            distance=nan,
+            here=nan,
+            there=self.there,
+            n_rows=self.n_there,
         )
 
 

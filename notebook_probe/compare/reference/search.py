@@ -105,13 +105,15 @@ class ReferenceSearch:
         this, *references = names_apart([self._this, *self._references.runs])
         searches = self._searches.values()
         return ReferenceDifferences(
-            this,
-            tuple(references),
-            tuple(sorted(self._found(), key=self._order())),
-            tuple(sorted(name for name, one in self._searches.items() if _is_compared(one))),
-            (*self._skipped(), *self._references.left_out),
-            tuple(self._modules_that_differ()),
-            max((one.last_step for one in searches), default=-1),
+            this=this,
+            references=tuple(references),
+            found=tuple(sorted(self._found(), key=self._order())),
+            compared=tuple(
+                sorted(name for name, one in self._searches.items() if _is_compared(one))
+            ),
+            skipped=(*self._skipped(), *self._references.left_out),
+            modules=tuple(self._modules_that_differ()),
+            last_step=max((one.last_step for one in searches), default=-1),
         )
 
     def _found(self) -> Iterator[ReferenceDifference]:

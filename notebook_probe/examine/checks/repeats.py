@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
-from traceback import extract_stack
 from typing import Any
 
 import torch
@@ -14,6 +13,7 @@ from torch.overrides import TorchFunctionMode
 from notebook_probe.examine.checks.who_trains import named
 from notebook_probe.examine.findings import Finding
 from notebook_probe.examine.subject import Subject, buffers_put_back, first_output
+from notebook_probe.source_lines import user_line
 
 __all__ = ["evaluation_repeats"]
 
@@ -80,9 +80,7 @@ class _Dropouts(TorchFunctionMode):
         return func(*args, **named_)
 
     def _note(self) -> None:
-        # The last two frames are those of this class.
-        frames = [one for one in extract_stack() if "/torch/" not in one.filename][:-2]
-        place = f"{frames[-1].filename}:{frames[-1].lineno}" if frames else "an unknown line"
+        place = user_line()
         if place not in self.places:
             self.places.append(place)
 

@@ -4,12 +4,9 @@ from __future__ import annotations
 
 import linecache
 import sys
-import sysconfig
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
-from functools import lru_cache
-from pathlib import Path
 from types import FrameType
 from typing import Any
 
@@ -20,13 +17,10 @@ from torch.utils._pytree import tree_map_only
 
 from notebook_probe.examine.operations.hashes import TensorHash, hash_of, hashes_of
 from notebook_probe.probes.step.containers import tensors_of
+from notebook_probe.source_lines import origin_of, outward
 
 __all__ = ["LoggedOperation", "OperationLog", "SourceLine"]
 
-PACKAGE = str(Path(__file__).parents[2])
-INSTALLED = tuple(
-    {str(Path(sysconfig.get_path(name))) for name in ("stdlib", "purelib", "platlib")}
-)
 UNINITIALIZED = "empty"
 """Part of the names of operations whose results have no values yet."""
 DEVICES = ("device", "pin_memory", "layout")
@@ -146,13 +140,13 @@ class OperationLog(TorchDispatchMode):
         written = [one for one in given if _address(one) in self._buffers]
         self.operations.append(
             LoggedOperation(
-                str(func),
-                module,
-                line,
-                self.is_backward,
-                _text_of(args, kwargs),
-                tuple(one for one in inputs if one is not None),
-                () if UNINITIALIZED in str(func) else hashes_of([output, written]),
+                name=str(func),
+                module=module,
+                line=line,
+                is_backward=self.is_backward,
+                arguments=_text_of(args, kwargs),
+                inputs=tuple(one for one in inputs if one is not None),
+                outputs=() if UNINITIALIZED in str(func) else hashes_of([output, written]),
             )
         )
         return output
@@ -189,25 +183,14 @@ def _users_line(frame: FrameType | None) -> SourceLine | None:
     Frames above the call of this package are where the comparison was asked for.
     """
     of_library = None
-    while frame is not None:
-        kind = _kind(frame.f_code.co_filename)
-        if kind == "ours":
-            break
-        found = SourceLine(frame.f_code.co_filename, frame.f_lineno)
-        if kind == "user":
-            return found
-        if kind == "library" and of_library is None:
-            of_library = found
-        frame = frame.f_back
-    return of_library
-
-
-@lru_cache(maxsize=1024)
-def _kind(file: str) -> str:
-    """Return whose a source file is: ``user``, ``library``, ``torch`` or ``ours``."""
-    if file.startswith(PACKAGE):
+    for caller in outward(frame):
+        file = caller.f_code.co_filename
+        origin = origin_of(file)
         # What torch calls inside of a step, as a hook of this package, is no end of the step.
-        return "ours" if file.endswith("stepping.py") else "torch"
-    if file.startswith((str(Path(torch.__file__).parent), "<frozen")):
-        return "torch"
-    return "library" if file.startswith(INSTALLED) else "user"
+        if origin == "ours" and file.endswith("stepping.py"):
+            break
+        if origin == "user":
+            return SourceLine(file, caller.f_lineno)
+        if origin == "library" and of_library is None:
+            of_library = SourceLine(file, caller.f_lineno)
+    return of_library

@@ -97,13 +97,13 @@ def make_validation(
     targets, loop = params.targets, params.valid_loop
     where = f"validation_params[{name!r}]['data_params']"
     return Validation(
-        name,
-        Placed(make_data(params.data_params, where), device),
-        None if targets is None else targets_of(targets.func, targets.rest),
-        params.num_steps,
-        params.agg_func,
-        params.online_agg_func,
-        None if loop is None else partial(loop.func, **loop.rest),
+        name=name,
+        data=Placed(make_data(params.data_params, where), device),
+        targets=None if targets is None else targets_of(targets.func, targets.rest),
+        num_steps=params.num_steps,
+        agg=params.agg_func,
+        online_agg=params.online_agg_func,
+        loop=None if loop is None else partial(loop.func, **loop.rest),
     )
 
 
@@ -131,35 +131,35 @@ def _made(params: Params, config: dict[str, Any], stream: Stream, *, alone: bool
         params.train.train_loop,
     )
     trainer = UnitTrainer(
-        model,
-        loss,
-        params.loss.pred_targets,
-        optimizer,
-        rate,
-        params.train.num_minibatches,
-        None if targets is None else targets_of(targets.func, targets.rest),
-        None if train_loop is None else partial(train_loop.func, **train_loop.rest),
-        params.model.devices,
+        model=model,
+        loss=loss,
+        pred_targets=params.loss.pred_targets,
+        optimizer=optimizer,
+        scheduler=rate,
+        num_minibatches=params.train.num_minibatches,
+        targets=None if targets is None else targets_of(targets.func, targets.rest),
+        train_loop=None if train_loop is None else partial(train_loop.func, **train_loop.rest),
+        device=params.model.devices,
     )
     # The unit checks its loss against `thres_loss` itself and raises its own errors.
     loop = Loop(trainer, check_finite=False, progress=None if alone else False)
     loop.add(rate)
     place = ExperimentFolder.of(params.save)
     return TrainedModel(
-        params,
-        model,
-        trainer,
-        loop,
-        data,
-        loss,
-        tuple(
+        params=params,
+        model=model,
+        trainer=trainer,
+        loop=loop,
+        data=data,
+        loss=loss,
+        validations=tuple(
             make_validation(name, one, params.model.devices)
             for name, one in params.validation.items()
         ),
-        place,
-        Saver(params.save, place),
-        _with_cfg(config, cfg),
-        generators,
+        place=place,
+        saver=Saver(params.save, place),
+        config=_with_cfg(config, cfg),
+        generators=generators,
     )
 
 

@@ -81,15 +81,17 @@ def _one(given: Mapping[str, Any], i: int) -> Params:
     model = read(ModelParams, given["model_params"], "model_params")
     load = given.get("load_params")
     return Params(
-        model.prefix or f"model_{i}",
-        read(SaveParams, given["save_params"], "save_params"),
-        model,
-        read(TrainParams, given["train_params"], "train_params"),
-        read(LossParams, given.get("loss_params"), "loss_params"),
-        read(LearningRateParams, given.get("learning_rate_params"), "learning_rate_params"),
-        read(OptimizerParams, given.get("optimizer_params"), "optimizer_params"),
-        read_validations(given.get("validation_params"), "validation_params"),
-        None if load is None else read(LoadParams, load, "load_params"),
+        prefix=model.prefix or f"model_{i}",
+        save=read(SaveParams, given["save_params"], "save_params"),
+        model=model,
+        train=read(TrainParams, given["train_params"], "train_params"),
+        loss=read(LossParams, given.get("loss_params"), "loss_params"),
+        learning_rate=read(
+            LearningRateParams, given.get("learning_rate_params"), "learning_rate_params"
+        ),
+        optimizer=read(OptimizerParams, given.get("optimizer_params"), "optimizer_params"),
+        validation=read_validations(given.get("validation_params"), "validation_params"),
+        load=None if load is None else read(LoadParams, load, "load_params"),
     )
 
 

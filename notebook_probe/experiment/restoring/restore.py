@@ -108,13 +108,13 @@ def restore(
     if left:
         print(f"of {found.path} not all is taken: {left}")
     return Restored(
-        found.rule,
-        step,
-        found.path,
-        left,
-        _record_id(found),
-        {} if found.place is None else read_config(found.place),
-        _resume(place, found.rule, step) if is_saving else {},
+        rule=found.rule,
+        step=step,
+        path=found.path,
+        left=left,
+        record_id=_record_id(found),
+        config={} if found.place is None else read_config(found.place),
+        resume=_resume(place, found.rule, step) if is_saving else {},
     )
 
 

@@ -86,14 +86,14 @@ def read_units(place: ExperimentFolder) -> list[SavedUnit]:
     kept = {one.step: one for one in checkpoints(place)}  # of a step the one saved last
     return [
         SavedUnit(
-            f"{whose}:{step}",
-            place.exp_id or "",
-            step,
-            step in kept,
-            kept[step].path if step in kept else "",
-            kept[step].saved_at if step in kept else 0.0,
-            seconds.get(step, float("nan")),
-            results.get(step, {}),
+            id=f"{whose}:{step}",
+            exp_id=place.exp_id or "",
+            step=step,
+            saved_filters=step in kept,
+            checkpoint=kept[step].path if step in kept else "",
+            saved_at=kept[step].saved_at if step in kept else 0.0,
+            duration=seconds.get(step, float("nan")),
+            validation=results.get(step, {}),
         )
         for step in sorted({*seconds, *kept})
     ]

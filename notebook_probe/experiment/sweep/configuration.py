@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import hashlib
 import json
-import math
 from collections.abc import Iterator, Mapping
 from copy import deepcopy
 from dataclasses import dataclass, field
 from typing import Any
+
+from notebook_probe.json_numbers import json_value
 
 __all__ = ["Configuration", "configured"]
 
@@ -103,7 +104,7 @@ def _told(value: Any, *, strict: bool) -> Any:
     if value is None or isinstance(value, bool | int | str):
         return value
     if isinstance(value, float):
-        return value if math.isfinite(value) else str(value)
+        return json_value(value)
     if isinstance(value, Mapping):
         return {str(key): _told(one, strict=strict) for key, one in value.items()}
     if isinstance(value, list | tuple):

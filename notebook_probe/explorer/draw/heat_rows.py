@@ -73,9 +73,16 @@ def ratio_rows(found: Ratio, places: Sequence[str], folds: Sequence[str]) -> Rat
     """Select and fold the rows of the ratio of two runs."""
     # A ratio has one number per cell, so it stands for mean and maximum alike.
     cells = Grid(
-        found.modules, found.first, found.size, found.apart, found.apart, found.state,
-        found.measured, np.zeros_like(found.state), found.end,
-    )  # fmt: skip
+        modules=found.modules,
+        first=found.first,
+        size=found.size,
+        mean=found.apart,
+        maximum=found.apart,
+        state=found.state,
+        measured=found.measured,
+        gap=np.zeros_like(found.state),
+        end=found.end,
+    )
     grid = folded(within(cells, places), folds)
     return replace(
         found, modules=grid.modules, apart=grid.mean, state=grid.state, measured=grid.measured

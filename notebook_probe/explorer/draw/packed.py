@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Mapping
 from typing import Any
 
@@ -11,6 +10,7 @@ import numpy.typing as npt
 
 from notebook_probe.errors import ViewError
 from notebook_probe.explorer.messages.wire import ArrayPlace
+from notebook_probe.json_numbers import json_number
 
 __all__ = ["packed"]
 
@@ -44,7 +44,7 @@ def packed(values: Mapping[Any, Any]) -> tuple[Any, list[ArrayPlace], list[memor
             case np.ndarray() | np.generic():
                 return walk(value.item(), path)
             case float():
-                return value if math.isfinite(value) else None  # JSON has no NaN
+                return json_number(value)
             case None | bool() | int() | str():
                 return value
             case Mapping():

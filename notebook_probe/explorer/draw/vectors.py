@@ -15,6 +15,7 @@ from notebook_probe.explorer.messages.glyphs import glyph_of
 from notebook_probe.explorer.messages.selection import PanelSelection
 from notebook_probe.explorer.messages.vector_frames import NEVER, VectorFrameRow, VectorsFrame
 from notebook_probe.explorer.messages.wire import VERSION, Frame
+from notebook_probe.json_numbers import json_number
 from notebook_probe.record.format.source import Source
 from notebook_probe.record.views.thinning import vector_pictures as pictures
 
@@ -85,4 +86,4 @@ def _told(row: pictures.VectorRow) -> VectorFrameRow:
 
 def _finite(values: Sequence[float] | pictures.Cells) -> list[float | None]:
     """JSON has no NaN and no infinity."""
-    return [float(value) if np.isfinite(value) else None for value in values]
+    return [json_number(value) for value in values]

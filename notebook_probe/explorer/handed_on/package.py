@@ -30,6 +30,7 @@ from notebook_probe.explorer.messages.status_message import N_RECENT, StatusMess
 from notebook_probe.explorer.messages.wire import VERSION, Frame
 from notebook_probe.explorer.parts.part import Seen
 from notebook_probe.explorer.save.code import TEMPLATES
+from notebook_probe.json_numbers import json_number
 from notebook_probe.record.format.source import ROOT, Source
 from notebook_probe.run.controls import Controls
 from notebook_probe.run.health.status import StatusHead
@@ -154,7 +155,14 @@ class Packer:
         nothing = ProbeRows([], [], [], [])
         recorded = self._recorded
         status = StatusMessages(catalogue, live=False).message(
-            head, nothing, "", recorded.modules, recorded.logged, [], {}, []
+            head=head,
+            probes=nothing,
+            route="",
+            recorded=recorded.modules,
+            logged=recorded.logged,
+            tickets=[],
+            greyed={},
+            problems=[],
         )
         yield {**(status or {}), "can": {}, "rate": None, **_scalar(lines, recorded.logged)}
         yield alone(selection).message()
@@ -277,7 +285,7 @@ def _scalar(lines: Frame, logged: Sequence[str]) -> dict[str, Any]:
         return {}
     stop = one["offset"] + 2 * one["n"]
     recent = np.frombuffer(numbers, "<f4")[max(one["offset"] + one["n"], stop - N_RECENT) : stop]
-    told = [float(value) if np.isfinite(value) else None for value in recent]
+    told = [json_number(value) for value in recent]
     return {"scalar": (one["quantity"], one["last_value"], told)}
 
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 import threading
 import time
 from collections import OrderedDict, deque
@@ -13,6 +12,7 @@ from notebook_probe.explorer.messages.catalogue import PanelCatalogue
 from notebook_probe.explorer.messages.defaults import RATE, default_series
 from notebook_probe.explorer.messages.probe_rows import ProbeRows
 from notebook_probe.explorer.messages.wire import VERSION, ProblemRow, StatusMessage, TicketRow
+from notebook_probe.json_numbers import json_number
 from notebook_probe.run.health.status import StatusHead
 
 __all__ = ["N_RECENT", "PanelProblems", "StatusMessages"]
@@ -84,8 +84,8 @@ class StatusMessages:
             "end_step": head.end_step,
             "epoch": head.epoch,
             "seconds_left": head.seconds_left,
-            "rate": _finite(head.steps_per_second),
-            "cost_percent": _finite(head.cost_percent),
+            "rate": json_number(head.steps_per_second),
+            "cost_percent": json_number(head.cost_percent),
             "budget": head.budget,
             "progress": f"measuring {head.progress}" if head.progress else "",
             "route": route,
@@ -102,7 +102,7 @@ class StatusMessages:
             "record": head.location,
             "device": head.device,
             "nbytes": head.nbytes,
-            "flushed_age_s": _finite(head.flushed_age_s),
+            "flushed_age_s": json_number(head.flushed_age_s),
             "dropped_rows": head.dropped_rows,
         }
         scalar = self._scalar(head)
@@ -143,15 +143,15 @@ class StatusMessages:
         name = next((name for _, name in default_series([*head.scalars])), RATE)
         value = head.scalars[name]
         if name not in self._recent:
-            before = map(_finite, self._recorded(name)[:-1])
+            before = map(json_number, self._recorded(name)[:-1])
             self._recent[name] = deque(before, maxlen=N_RECENT)
         recent = self._recent[name]
         if head.step != self._scalar_step:
             # Four digits: more are invisible in a line of 90 pixels, and cost bytes at each
             # refresh.
             self._scalar_step = head.step
-            recent.append(_finite(float(f"{value:.4g}")))
-        return name, _finite(value), list(recent)
+            recent.append(json_number(float(f"{value:.4g}")))
+        return name, json_number(value), list(recent)
 
 
 class PanelProblems:
@@ -181,8 +181,3 @@ class PanelProblems:
 def _problem_row(text: str, count: int = 1) -> ProblemRow:
     """Return the row of a problem without a probe."""
     return {"module": "", "quantity": "", "text": text, "count": count, "disabled": False}
-
-
-def _finite(value: float) -> float | None:
-    """JSON has no NaN."""
-    return value if math.isfinite(value) else None

@@ -13,7 +13,10 @@ CellEnded: TypeAlias = Callable[[BaseException | None], None]
 
 
 class Shown(Protocol):
-    """A widget that can be displayed."""
+    """A widget that can be displayed.
+
+    `Explorer`, which imports this module, is one.
+    """
 
     def bundle(self) -> tuple[dict[str, Any], dict[str, Any]]: ...
 

@@ -8,6 +8,7 @@ import numpy as np
 
 from notebook_probe.compare.axes import ComparedRun
 from notebook_probe.errors import ProbeError
+from notebook_probe.json_numbers import json_number
 from notebook_probe.lineage.progress import begun_ms, n_steps, scalar_of
 from notebook_probe.record.format.source import Source
 
@@ -82,5 +83,5 @@ def line_of(source: Source, scalar: str) -> tuple[list[float | None], float | No
     x = np.concatenate([found.x, lost])
     y = np.concatenate([found.y, np.full(len(lost), np.nan)])[np.argsort(x, kind="stable")]
     kept = y[-2 * N_POINTS :]
-    values = [float(one) if np.isfinite(one) else None for one in kept]
+    values = [json_number(one) for one in kept]
     return values, values[-1] if values else None

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import inspect
-import math
 from collections.abc import Mapping, Sequence
 from typing import Any, ClassVar, Literal, TypedDict
 
@@ -13,6 +12,7 @@ from notebook_probe.errors import ProbeError
 from notebook_probe.explorer.draw.worker import Worker
 from notebook_probe.explorer.messages.throttled import Throttled
 from notebook_probe.explorer.parts.part import Click, Part, Seen
+from notebook_probe.json_numbers import json_number
 from notebook_probe.record.format.source import Source
 from notebook_probe.run.attach.requests import EditRule, Request
 from notebook_probe.run.controls import Controls
@@ -135,13 +135,8 @@ def _row(rule: Rule) -> RuleRow:
         "summary": (inspect.getdoc(rule.condition) or "").partition("\n")[0],
         "severity": rule.severity,
         "explained_by": list(rule.explained_by),
-        "thresholds": {name: _finite(number) for name, number in rule.thresholds.items()},
+        "thresholds": {name: json_number(number) for name, number in rule.thresholds.items()},
         "rows": rule.rows,
         "steps": rule.steps,
         "state": "",
     }
-
-
-def _finite(number: float) -> float | None:
-    """JSON knows no infinity."""
-    return number if math.isfinite(number) else None

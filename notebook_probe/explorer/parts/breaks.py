@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 import time
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -11,6 +10,7 @@ from typing import Any, ClassVar, Literal, TypedDict
 import numpy as np
 
 from notebook_probe.explorer.parts.part import Click, Part, Seen
+from notebook_probe.json_numbers import json_number
 from notebook_probe.record.format.source import ROOT
 from notebook_probe.run.attach.requests import Request
 from notebook_probe.run.breakpoints.comparison import Comparison
@@ -22,9 +22,14 @@ from notebook_probe.run.breakpoints.conditions import (
     OnNan,
     OnSeries,
     PauseCondition,
+    would_pause,
 )
-from notebook_probe.run.breakpoints.requests import Break, BreakpointInfo, EditBreak, Unbreak
-from notebook_probe.run.breakpoints.series_track import would_pause
+from notebook_probe.run.breakpoints.requests import (
+    AddBreakpoint,
+    BreakpointInfo,
+    EditBreakpoint,
+    RemoveBreakpoint,
+)
 
 __all__ = [
     "BreakClick",
@@ -163,15 +168,15 @@ def _asked(message: TryBreak) -> _RequestedSeries:
 
 
 def _break(click: BreakClick) -> Request:
-    return Break(_condition(click))
+    return AddBreakpoint(_condition(click))
 
 
 def _edit(click: EditBreakClick) -> Request:
-    return EditBreak(click["which"], click["armed"], click["number"])
+    return EditBreakpoint(click["which"], click["armed"], click["number"])
 
 
 def _unbreak(click: UnbreakClick) -> Request:
-    return Unbreak(click["which"])
+    return RemoveBreakpoint(click["which"])
 
 
 class Breaks(Part):
@@ -200,9 +205,13 @@ class Breaks(Part):
         if controls is None:
             return {"live": False, "rows": [], "held": None, "traceback": "", "trial": None}
         infos = controls.breakpoint_infos()
-        # Several breakpoints may hold; the panel shows the step at which the last one paused.
-        steps = [info.last_step for info in infos if info.holds]
-        held = {"text": head.held, "step": max(steps, default=-1)} if head.held else None
+        # Several breakpoints may pause it; the panel shows the step at which the last one paused.
+        steps = [info.last_step for info in infos if info.pauses]
+        held = (
+            {"text": head.pause_reason, "step": max(steps, default=-1)}
+            if head.pause_reason
+            else None
+        )
         return {
             "live": head.state != "finished",
             "rows": [_row(info) for info in infos],
@@ -243,8 +252,8 @@ class Breaks(Part):
         return {
             "module": asked.module,
             "quantity": asked.quantity,
-            "now": _known(values[-1]) if values.ndim == 1 and len(values) else None,
-            "usual": _known(np.median(finite)) if len(finite) else None,
+            "now": json_number(values[-1]) if values.ndim == 1 and len(values) else None,
+            "usual": json_number(np.median(finite)) if len(finite) else None,
             "steps": (found or [])[:MOST_STEPS],
             "n_steps": None if found is None else len(found),
         }
@@ -259,7 +268,7 @@ def _row(info: BreakpointInfo) -> BreakRow:
         "text": condition.text,
         "number": condition.number,
         "armed": info.armed,
-        "holds": info.holds,
+        "holds": info.pauses,
         "last_step": info.last_step,
         "module": ROOT if series is None else series.module,
         "quantity": "" if series is None else series.quantity,
@@ -267,8 +276,3 @@ def _row(info: BreakpointInfo) -> BreakRow:
         "rules": [*condition.rules] if isinstance(condition, OnAlert) else [],
         "note": info.note,
     }
-
-
-def _known(value: Any) -> float | None:
-    """JSON knows no NaN."""
-    return float(value) if math.isfinite(value) else None

@@ -137,7 +137,7 @@ class CheckpointHistory(Part):
             return None
         is_free = head.state == "paused" or head.background
         why_not = "" if is_free else MUST_BE_FREE
-        return {"restores": restores, "why_not": why_not, "waits": AMID if head.amid else ""}
+        return {"restores": restores, "why_not": why_not, "waits": AMID if head.within_step else ""}
 
     def _lines_now(self) -> Mapping[str, Any]:
         events = self._source.events

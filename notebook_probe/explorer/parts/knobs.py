@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import json
-import math
 from collections.abc import Mapping
 from typing import Any, ClassVar, Literal, TypedDict
 
 from notebook_probe.explorer.messages.throttled import Throttled
 from notebook_probe.explorer.parts.part import Click, Part, Seen
 from notebook_probe.explorer.parts.rate_hint import RateHint, rate_hint
+from notebook_probe.json_numbers import json_number
 from notebook_probe.record.format.source import Event, Source
 from notebook_probe.run.attach.requests import Release, Request, Scale, Set
 from notebook_probe.run.controls import Controls
@@ -143,19 +143,14 @@ def _is_of_rate(event: Event) -> bool:
 def _row(knob: KnobInfo) -> KnobRow:
     return {
         "name": knob.name,
-        "value": _known(knob.value),
+        "value": json_number(knob.value),
         "low": knob.low,
         "high": knob.high,
         "log": knob.log,
-        "groups": [_known(value) for value in knob.groups],
+        "groups": [json_number(value) for value in knob.groups],
         "of": knob.of,
         "details": [
             {"text": one.text, "scheduled": one.scheduled, "held": one.is_held}
             for one in knob.details
         ],
     }
-
-
-def _known(value: float) -> float | None:
-    """JSON knows no NaN."""
-    return float(value) if math.isfinite(value) else None

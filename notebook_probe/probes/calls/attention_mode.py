@@ -27,7 +27,7 @@ from notebook_probe.model.unwrapped import unwrapped
 from notebook_probe.probes.calls.attention_functions import READERS, Reader
 from notebook_probe.probes.reading.attempt import attempt_in_hook
 from notebook_probe.probes.reading.plan import ReadingPlan
-from notebook_probe.probes.step.frame import StepFrame
+from notebook_probe.probes.step.part import FramePart
 from notebook_probe.probes.step.phase import call_is_active, is_traced
 from notebook_probe.probes.step.plain_mode import is_measuring
 
@@ -40,7 +40,7 @@ NO_ATTENTION = UnreadableError(
 
 
 def read_attention(
-    module: nn.Module, plan: ReadingPlan, frame: StepFrame, call: int
+    module: nn.Module, plan: ReadingPlan, frame: FramePart, call: int
 ) -> AttentionMode | None:
     """Read the attention of the call of ``module`` that begins, until the mode is removed.
 
@@ -61,7 +61,7 @@ def read_attention(
 class AttentionMode(TorchFunctionMode):
     """Reader of each attention in one call, as it is computed."""
 
-    def __init__(self, module: nn.Module, plan: ReadingPlan, frame: StepFrame, call: int) -> None:
+    def __init__(self, module: nn.Module, plan: ReadingPlan, frame: FramePart, call: int) -> None:
         super().__init__()
         self.plan = plan
         self._module, self._frame, self._call = weakref.ref(module), frame, call

@@ -25,7 +25,10 @@ __all__ = ["Collector", "collect", "collect_for", "running"]
 
 
 class Collector(Protocol):
-    """Protocol of the observer of a model."""
+    """Protocol of the observer of a model.
+
+    `Observer`, which imports this module, is one.
+    """
 
     def place_of(self, module: nn.Module) -> str | None:
         """Return the path of a module of the watched model, None for any other."""

@@ -16,6 +16,7 @@ from torch import Tensor
 from notebook_probe.probes.calls.output_gradients import hook_output
 from notebook_probe.probes.step.containers import tensors_of
 from notebook_probe.probes.step.frame import StepFrame
+from notebook_probe.probes.step.part import FramePart
 from notebook_probe.probes.step.phase import Phase, is_traced
 from notebook_probe.probes.step.plain_mode import plain_mode
 
@@ -27,16 +28,16 @@ class Forwards(threading.local):
 
     Attributes
     ----------
-    part : StepFrame or None
+    part : FramePart or None
         What is read of it, once something was; None from the beginning of an outermost call.
     """
 
     def __init__(self) -> None:
-        self.part: StepFrame | None = None
+        self.part: FramePart | None = None
 
     def part_of(
         self, step: StepFrame | None, phase: Phase | None, is_of_model: bool
-    ) -> StepFrame | None:
+    ) -> FramePart | None:
         """Return the frame for current readings: of the model's call, if they belong to one."""
         if step is None or phase == "own_call":
             return None
@@ -56,7 +57,7 @@ class Forwards(threading.local):
             plain_mode(_await_gradients, part, output)
 
 
-def _await_gradients(part: StepFrame, output: Any) -> None:
+def _await_gradients(part: FramePart, output: Any) -> None:
     waiting = [tensor for tensor in tensors_of(output) if tensor.requires_grad]
     part.counts = not waiting  # nothing can come back
     if not part.awaits_gradient:  # else the hook of a module tells
@@ -69,7 +70,7 @@ class _Arrival:
 
     __slots__ = ("_part",)
 
-    def __init__(self, part: StepFrame) -> None:
+    def __init__(self, part: FramePart) -> None:
         self._part = part
 
     def __call__(self, gradient: Tensor | None) -> None:

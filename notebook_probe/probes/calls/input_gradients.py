@@ -24,7 +24,7 @@ from notebook_probe.probes.calls.cut_views import Narrowed, Widened, cut_view
 from notebook_probe.probes.calls.output_gradients import InPlace, hook_output
 from notebook_probe.probes.reading.attempt import attempt_in_hook
 from notebook_probe.probes.reading.plan import ReadingPlan
-from notebook_probe.probes.step.frame import StepFrame
+from notebook_probe.probes.step.part import FramePart
 from notebook_probe.probes.step.phase import is_traced
 from notebook_probe.probes.step.plain_mode import plain_mode
 
@@ -82,7 +82,7 @@ def hook_entry(
     entry: Entry,
     outputs: list[Tensor],
     plan: ReadingPlan,
-    frame: StepFrame,
+    frame: FramePart,
     module: nn.Module,
     call: int,
 ) -> None:
@@ -186,14 +186,14 @@ class _Share:
         self,
         n_links: int,
         plan: ReadingPlan,
-        frame: StepFrame,
+        frame: FramePart,
         module: nn.Module,
         call: int,
         is_first: bool,
     ) -> None:
         self.n_links, self._is_first = n_links, is_first
         self._plan, self._frame, self._call = plan, frame, call
-        self._into: StepFrame | None = None
+        self._into: FramePart | None = None
         self._module = weakref.ref(module)
         self.views: list[InPlace] = []
         """Outputs that are views of the input: changed in place, their links never come."""
@@ -232,7 +232,7 @@ class _Share:
             return
         attempt_in_hook(begun, frame, plan, "entry", self._measure, frame, total, module)
 
-    def _measure(self, frame: StepFrame, gradient: Tensor, module: nn.Module) -> None:
+    def _measure(self, frame: FramePart, gradient: Tensor, module: nn.Module) -> None:
         plan = self._plan
         for cell in plan.cells.get("grad_input", ()):
             if self._is_first or not cell.first_only:

@@ -17,15 +17,15 @@ from notebook_probe.model.unwrapped import unwrapped
 from notebook_probe.probes.calls.cut_views import Narrowed
 from notebook_probe.probes.reading.attempt import attempt_in_hook
 from notebook_probe.probes.reading.plan import ReadingPlan
-from notebook_probe.probes.step.frame import StepFrame
 from notebook_probe.probes.step.gradient_hooks import hook_in_graph
+from notebook_probe.probes.step.part import FramePart
 from notebook_probe.probes.step.phase import is_traced
 
 __all__ = ["InPlace", "hook_output", "hook_outputs"]
 
 
 def hook_outputs(
-    outputs: list[Tensor], plan: ReadingPlan, frame: StepFrame, module: nn.Module, call: int
+    outputs: list[Tensor], plan: ReadingPlan, frame: FramePart, module: nn.Module, call: int
 ) -> bool:
     """Put a hook on the gradient of every output; return False if none requires a gradient."""
     is_first = True
@@ -36,7 +36,7 @@ def hook_outputs(
     return not is_first
 
 
-def hook_output(tensor: Tensor, frame: StepFrame, read: Callable[[Tensor], None]) -> None:
+def hook_output(tensor: Tensor, frame: FramePart, read: Callable[[Tensor], None]) -> None:
     """Put a hook on one output's gradient, also if the output is a view changed in place."""
     base = tensor._base
     if base is None or not base.requires_grad:
@@ -72,7 +72,7 @@ class OutputGradientReader:
     __slots__ = ("_call", "_frame", "_is_first", "_module", "_plan")
 
     def __init__(
-        self, plan: ReadingPlan, frame: StepFrame, module: nn.Module, call: int, is_first: bool
+        self, plan: ReadingPlan, frame: FramePart, module: nn.Module, call: int, is_first: bool
     ) -> None:
         self._plan, self._frame, self._call, self._is_first = plan, frame, call, is_first
         self._module = weakref.ref(module)
@@ -89,7 +89,7 @@ class OutputGradientReader:
             return
         attempt_in_hook(begun, frame, plan, "backward", self._measure, frame, gradient, module)
 
-    def _measure(self, frame: StepFrame, gradient: Tensor, module: nn.Module) -> None:
+    def _measure(self, frame: FramePart, gradient: Tensor, module: nn.Module) -> None:
         plan, call = self._plan, self._call
         for cell in plan.cells.get("grad_output", ()):
             if self._is_first or not cell.first_only:

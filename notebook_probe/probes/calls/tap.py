@@ -36,8 +36,8 @@ from notebook_probe.probes.inside.traced import GraphTap
 from notebook_probe.probes.reading.attempt import attempt_in_hook
 from notebook_probe.probes.reading.plan import ReadingPlan
 from notebook_probe.probes.step.containers import activations, stranger_in, tensors_of
-from notebook_probe.probes.step.frame import StepFrame
 from notebook_probe.probes.step.hooks import Switch
+from notebook_probe.probes.step.part import FramePart
 from notebook_probe.probes.step.phase import Phase, is_traced
 
 __all__ = ["CallListener", "Tap"]
@@ -52,7 +52,7 @@ FRAMES_TO_TORCH = 2
 class CallListener(Protocol):
     """Protocol of the observer that decides in which step and phase a module's call falls."""
 
-    def called(self, module: nn.Module) -> tuple[Phase | None, StepFrame | None]:
+    def called(self, module: nn.Module) -> tuple[Phase | None, FramePart | None]:
         """Return the phase and the open frame of a call of ``module`` on this thread."""
 
 
@@ -60,7 +60,7 @@ class CallListener(Protocol):
 class _Begun:
     """Record of a call until it returns."""
 
-    frame: StepFrame
+    frame: FramePart
     number: int
     """Number among the frame's calls of this module, in the order in which they begin."""
     input: Tensor | None = None
@@ -170,13 +170,13 @@ class Tap:
         reading = module, given, plan, frame, recomputed, key
         attempt_in_hook(begun, frame, plan, "forward", self._read_inputs, *reading)
 
-    def _forget_interrupted(self, frame: StepFrame, key: int) -> None:
+    def _forget_interrupted(self, frame: FramePart, key: int) -> None:
         """Drop what calls that raised have left."""
         if frame.step != self._step:
             self._begun, self._step = {}, frame.step
         self._begun.pop(key, None)
 
-    def _n_begun(self, frame: StepFrame) -> int:
+    def _n_begun(self, frame: FramePart) -> int:
         """Count the frame's calls around this one; those that raised may have left others."""
         return sum(begun.frame is frame for begun in self._begun.values()) if self._begun else 0
 
@@ -205,7 +205,7 @@ class Tap:
         module: nn.Module,
         given: Any,
         plan: ReadingPlan,
-        frame: StepFrame,
+        frame: FramePart,
         recomputed: bool,
         key: int,
     ) -> None:
@@ -235,7 +235,7 @@ class Tap:
             self._begun[key] = begun
 
     def _read_output(
-        self, module: nn.Module, output: Tensor, plan: ReadingPlan, frame: StepFrame
+        self, module: nn.Module, output: Tensor, plan: ReadingPlan, frame: FramePart
     ) -> None:
         """Read the one tensor that most calls return, as `_read_outputs`, which reads anything."""
         frame.calls[plan.counter] += 1
@@ -254,7 +254,7 @@ class Tap:
         module: nn.Module,
         output: Any,
         plan: ReadingPlan,
-        frame: StepFrame,
+        frame: FramePart,
         recomputed: bool,
         key: int,
     ) -> None:
@@ -285,7 +285,7 @@ class Tap:
         module: nn.Module,
         tensors: list[Tensor],
         plan: ReadingPlan,
-        frame: StepFrame,
+        frame: FramePart,
         call: int,
         begun: _Begun | None,
     ) -> None:

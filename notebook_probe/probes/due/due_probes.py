@@ -8,11 +8,11 @@ from contextlib import suppress
 from typing import TypeAlias
 
 from notebook_probe.probes.due.accounts import ProbeAccounts
+from notebook_probe.probes.due.interval import Interval
 from notebook_probe.probes.due.readings import DueFrame, Readings
 from notebook_probe.probes.due.turns import Turns
 from notebook_probe.probes.step.budget import Budget
 from notebook_probe.probes.step.frame import StepFrame
-from notebook_probe.probes.step.interval import Interval
 from notebook_probe.probes.step.plain_mode import plain_mode
 from notebook_probe.probes.step.probe import Probe
 from notebook_probe.probes.step.step_values import read_at_end

@@ -13,6 +13,7 @@ from notebook_probe.probes.reading.plan import ReadingPlan
 from notebook_probe.probes.reading.windows import WindowReading
 from notebook_probe.probes.step.frame import StepFrame
 from notebook_probe.probes.step.measured import StreamValues
+from notebook_probe.probes.step.part import FramePart
 from notebook_probe.probes.step.probe import Probe
 from notebook_probe.quantities.define.window import Window
 from notebook_probe.quantities.reduce.features import (
@@ -102,7 +103,7 @@ class Readings:
         functions = chain(*(plan.at(moment_of(tensor)) for plan, tensor in read))
         return frozenset([*(cell.index for cell in cells), *(one.index for one in functions)])
 
-    def pool(self, frame: StepFrame, part: StepFrame, follows: bool) -> None:
+    def pool(self, frame: FramePart, part: FramePart, follows: bool) -> None:
         """Pool the readings of calls in a part of the step with those of the frame.
 
         The part is of later calls if it ``follows``, else of the same.

@@ -50,7 +50,10 @@ SPARE = 2
 
 
 class StepHolder(Protocol):
-    """Protocol of the owner of the open step."""
+    """Protocol of the owner of the open step.
+
+    `StepSequence`, which imports this module, is one.
+    """
 
     @property
     def frame(self) -> DueFrame | None:

@@ -58,7 +58,10 @@ _WITHOUT_SUMS = (NOTHING_READ, COUNTED)
 
 
 class SumsKeeper(Protocol):
-    """Protocol of the receiver of a run's sums."""
+    """Protocol of the receiver of a run's sums.
+
+    `GraphReadings`, which imports this module, is one.
+    """
 
     variant: str
     """Set of readings that graphs make, empty for none; Dynamo compiles a graph for each value."""

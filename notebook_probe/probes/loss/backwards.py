@@ -53,7 +53,10 @@ class BackwardListener(Protocol):
 
 
 class LossChecker(Protocol):
-    """Protocol of an object that keeps calls of a model until their loss is known to be finite."""
+    """Protocol of an object that keeps calls of a model until their loss is known to be finite.
+
+    A run checks losses; probes know no run.
+    """
 
     calls: dict[int, list[KeptCall]]
     """Kept calls of each thread."""

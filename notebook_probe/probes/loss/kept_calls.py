@@ -128,7 +128,17 @@ class KeptCalls:
             if kept:  # its output may never be used
                 kept[-1] = kept[-1].weak()
             if len(kept) < MOST_CALLS:
-                kept.append(KeptCall(args, kwargs, tensors, versions, state, dtype, attributes))
+                kept.append(
+                    KeptCall(
+                        args=args,
+                        kwargs=kwargs,
+                        tensors=tensors,
+                        versions=versions,
+                        random=state,
+                        autocast=dtype,
+                        attributes=attributes,
+                    )
+                )
         except Exception:  # whatever a model is given, it is called
             self.wanted = False
 

@@ -17,8 +17,8 @@ from notebook_probe.model.parameter_slots import Slot
 from notebook_probe.probes.reading.attempt import attempt_in_hook
 from notebook_probe.probes.reading.plan import ReadingPlan
 from notebook_probe.probes.step.calling import seconds_of_a_call
-from notebook_probe.probes.step.frame import StepFrame
 from notebook_probe.probes.step.gradient_hooks import hook_accumulation
+from notebook_probe.probes.step.part import FramePart
 from notebook_probe.probes.step.phase import is_traced
 from notebook_probe.uninterrupted import uninterrupted
 
@@ -26,9 +26,12 @@ __all__ = ["AccumulationHooks"]
 
 
 class AccumulationListener(Protocol):
-    """Protocol of the observer that decides in which step an accumulation falls."""
+    """Protocol of the observer that decides in which step an accumulation falls.
 
-    def accumulated(self, slot: Slot) -> tuple[StepFrame, ReadingPlan] | None:
+    `Updates`, which imports this module, is one.
+    """
+
+    def accumulated(self, slot: Slot) -> tuple[FramePart, ReadingPlan] | None:
         """Return the frame of a gradient that is being accumulated, and its plan, if any.
 
         Of a step that this gradient may have begun.
@@ -135,12 +138,12 @@ class _Hooked:
             frame.seconds += kept_s
 
 
-def _read(begun: float, frame: StepFrame, plan: ReadingPlan, given: dict[str, Any]) -> None:
+def _read(begun: float, frame: FramePart, plan: ReadingPlan, given: dict[str, Any]) -> None:
     frame.accumulations[plan.counter] += 1
     attempt_in_hook(begun, frame, plan, "accumulated", _measure, frame, plan, given)
 
 
-def _measure(frame: StepFrame, plan: ReadingPlan, given: dict[str, Any]) -> None:
+def _measure(frame: FramePart, plan: ReadingPlan, given: dict[str, Any]) -> None:
     """Measure the running sum, whose last value is the step's; micro-batches are pooled."""
     for cell in plan.cells.get("grad_raw", ()):
         cell.put(frame, given["grad_raw"])

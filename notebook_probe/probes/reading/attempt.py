@@ -10,7 +10,7 @@ import torch
 
 from notebook_probe.probes.reading.plan import ReadingPlan
 from notebook_probe.probes.step.calling import seconds_of_a_call
-from notebook_probe.probes.step.frame import StepFrame
+from notebook_probe.probes.step.part import FramePart
 from notebook_probe.probes.step.plain_mode import measures_in, plain_mode
 from notebook_probe.quantities.reduce.features import Moment
 
@@ -21,7 +21,7 @@ _n_modes, _is_autocast = torch._C._len_torch_dispatch_stack, torch._C._is_any_au
 
 
 def attempt(
-    frame: StepFrame, plan: ReadingPlan, moment: Moment, read: Callable[..., object], *given: Any
+    frame: FramePart, plan: ReadingPlan, moment: Moment, read: Callable[..., object], *given: Any
 ) -> None:
     """Call ``read(*given)``: an error and the time are those of the plan's probes of the moment."""
     begun = time.perf_counter()
@@ -34,7 +34,7 @@ def attempt(
 
 def attempt_in_hook(
     begun: float,
-    frame: StepFrame,
+    frame: FramePart,
     plan: ReadingPlan,
     moment: Moment,
     read: Callable[..., object],

@@ -13,7 +13,7 @@ from torch import Tensor, nn
 
 from notebook_probe.errors import QuantityError, UnreadableError
 from notebook_probe.model.parameter_slots import Slot
-from notebook_probe.probes.step.frame import StepFrame
+from notebook_probe.probes.step.part import FramePart
 from notebook_probe.probes.step.probe import Probe
 from notebook_probe.quantities.reduce.arrays import local
 from notebook_probe.quantities.reduce.attention_scores import Attention
@@ -69,7 +69,7 @@ class Cell:
         self._measure, self.first_only = reduction.measure, reduction.first_only
         self.probes: list[Probe] = []
 
-    def add(self, frame: StepFrame, tensor: Readable, module: nn.Module | None, call: int) -> None:
+    def add(self, frame: FramePart, tensor: Readable, module: nn.Module | None, call: int) -> None:
         """Measure a tensor, and pool it with what this step has measured before."""
         try:
             state, states = self._measure(tensor, module, self.wanted), frame.states
@@ -79,7 +79,7 @@ class Cell:
         except Exception as error:  # whatever a tensor is, training goes on
             frame.blame_all(self.probes, error)
 
-    def _merged(self, frame: StepFrame, old: Any, state: Any) -> Any:
+    def _merged(self, frame: FramePart, old: Any, state: Any) -> Any:
         """Merge states; a module that is used twice may get other channels each time: no error."""
         if state is NOTHING_COMMON:
             return state
@@ -90,7 +90,7 @@ class Cell:
             frame.blame_all(self.probes, gap)
             return NOTHING_COMMON
 
-    def pool(self, frame: StepFrame, part: StepFrame, n_before: int) -> None:
+    def pool(self, frame: FramePart, part: FramePart, n_before: int) -> None:
         """Pool what a part of the step has measured, ``n_before`` calls after its beginning."""
         old, state = frame.states[self.index], part.states[self.index]
         if state is None:
@@ -100,10 +100,10 @@ class Cell:
         except Exception as error:  # as above
             frame.blame_all(self.probes, error)
 
-    def _pooled(self, frame: StepFrame, old: Any, state: Any, n_before: int) -> Any:
+    def _pooled(self, frame: FramePart, old: Any, state: Any, n_before: int) -> Any:
         return state if old is None else self._merged(frame, old, state)
 
-    def put(self, frame: StepFrame, tensor: Tensor) -> None:
+    def put(self, frame: FramePart, tensor: Tensor) -> None:
         """Measure a parameter's tensor, in place of what was measured before."""
         try:
             frame.states[self.index] = self._measure(tensor, None, self.wanted)
@@ -111,7 +111,7 @@ class Cell:
         except Exception as error:  # as above
             frame.blame_all(self.probes, error)
 
-    def clear(self, frame: StepFrame) -> None:
+    def clear(self, frame: FramePart) -> None:
         """Discard what was measured before."""
         frame.states[self.index] = None
 
@@ -121,7 +121,7 @@ class CallCell(Cell):
 
     __slots__ = ()
 
-    def add(self, frame: StepFrame, tensor: Readable, module: nn.Module | None, call: int) -> None:
+    def add(self, frame: FramePart, tensor: Readable, module: nn.Module | None, call: int) -> None:
         if call < 0:  # a recomputation under a checkpoint: which call it was, nobody can say
             return
         try:
@@ -133,7 +133,7 @@ class CallCell(Cell):
         except Exception as error:  # as above
             frame.blame_all(self.probes, error)
 
-    def _pooled(self, frame: StepFrame, old: Any, state: Any, n_before: int) -> Any:
+    def _pooled(self, frame: FramePart, old: Any, state: Any, n_before: int) -> Any:
         states = dict(old or {})
         for call, one in state.items():
             number = min(n_before + call, MAX_NUMBERED_CALLS - 1)
@@ -150,7 +150,7 @@ class DifferenceCell:
         self.index, self.wanted = index, wanted
         self.probes: list[Probe] = []
 
-    def put(self, frame: StepFrame, new: Tensor, old: Tensor) -> None:
+    def put(self, frame: FramePart, new: Tensor, old: Tensor) -> None:
         """Measure ``new - old``; ``old`` may be written over."""
         try:
             frame.states[self.index] = measure_difference(new, old, self.wanted)
@@ -160,7 +160,7 @@ class DifferenceCell:
 
 
 def put_differences(
-    frame: StepFrame, cells: Sequence[DifferenceCell], pairs: Sequence[tuple[Tensor, Tensor]]
+    frame: FramePart, cells: Sequence[DifferenceCell], pairs: Sequence[tuple[Tensor, Tensor]]
 ) -> None:
     """Measure what has changed of many parameters: those on an accelerator together.
 
@@ -198,7 +198,7 @@ class FunctionCell:
         self.names = tuple((f.name, f.tensor) for f in probe.quantity.features)
         self._of_batch = probe.quantity.is_of_batch
 
-    def call(self, frame: StepFrame, tensors: dict[str, Any], call: int = 0) -> None:
+    def call(self, frame: FramePart, tensors: dict[str, Any], call: int = 0) -> None:
         """Call it if all it needs is there; an error is the probe's alone."""
         probe = self.probe
         if self._of_batch:
@@ -212,7 +212,7 @@ class FunctionCell:
         except Exception as error:  # a user's quantity must never reach training
             frame.blame(probe, error)
 
-    def pool(self, frame: StepFrame, part: StepFrame, n_before: int) -> None:
+    def pool(self, frame: FramePart, part: FramePart, n_before: int) -> None:
         """Keep its results for a part of the step, so many calls after its beginning."""
         shift = n_before if self.probe.per_call else 0
         pooled = {**(frame.states[self.index] or {})}
@@ -221,12 +221,12 @@ class FunctionCell:
             pooled[number] = [*pooled.get(number, ()), *values]
         frame.states[self.index] = pooled or None
 
-    def put(self, frame: StepFrame, tensors: dict[str, Any]) -> None:
+    def put(self, frame: FramePart, tensors: dict[str, Any]) -> None:
         """Call it for a parameter, in place of its earlier result."""
         self.clear(frame)
         self.call(frame, tensors)
 
-    def _keep(self, frame: StepFrame, returned: Any, call: int) -> None:
+    def _keep(self, frame: FramePart, returned: Any, call: int) -> None:
         value = self.probe.quantity.value_of(returned)
         if isinstance(value, Tensor):
             frame.on_device = True
@@ -236,7 +236,7 @@ class FunctionCell:
         key = min(call, MAX_NUMBERED_CALLS - 1) if self.probe.per_call else 0
         values.setdefault(key, []).append(value)
 
-    def clear(self, frame: StepFrame) -> None:
+    def clear(self, frame: FramePart) -> None:
         """Discard its results for this step."""
         frame.states[self.index] = None
 
@@ -255,9 +255,9 @@ class WindowCell(FunctionCell):
         super().__init__(index, probe)
         self._function = probe.window_of(slot).update
 
-    def _keep(self, frame: StepFrame, returned: Any, call: int) -> None:
+    def _keep(self, frame: FramePart, returned: Any, call: int) -> None:
         """Note that `update` returned; its value is ignored."""
         self.probe.went_well(frame.step)
 
-    def clear(self, frame: StepFrame) -> None:
+    def clear(self, frame: FramePart) -> None:
         """Discard nothing: what it received remains."""

@@ -73,7 +73,7 @@ class StepAccount(Protocol):
 
 
 class ClosedSteps:
-    """Queue of closed `StepFrame`s, of which it makes `MeasuredStep`s: a `StepSink`.
+    """Queue of closed `StepFrame`s, of which it makes `MeasuredStep`s.
 
     Parameters
     ----------
@@ -410,5 +410,12 @@ def _measured(frame: StepFrame, is_final: bool) -> MeasuredStep:
     arrays = {key: np.asarray(array) for key, array in frame.arrays.items()}
     loss = None if isinstance(frame.loss, Tensor) else frame.loss  # one on a device is on its way
     return MeasuredStep(
-        frame.step, frame.time_ms, streams, named, logged, frame.of_state, arrays, loss
+        step=frame.step,
+        time_ms=frame.time_ms,
+        streams=streams,
+        named=named,
+        logged=logged,
+        of_state=frame.of_state,
+        arrays=arrays,
+        loss=loss,
     )

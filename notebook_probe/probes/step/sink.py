@@ -6,29 +6,7 @@ from typing import Protocol
 
 from notebook_probe.probes.step.frame import StepFrame
 
-__all__ = ["EventSink", "OpenGate", "StepGate", "StepSink"]
-
-
-class StepSink(Protocol):
-    """Protocol of the destination of closed steps."""
-
-    def publish(self, frame: StepFrame) -> None:
-        """Take in a step that was trained."""
-
-    def evaluated(self, frame: StepFrame) -> None:
-        """Take in an evaluation of the state between two updates."""
-
-    def settled(self) -> None:
-        """Note that no step is open now: what was logged of the state is whole."""
-
-    def pass_by(self, frame: StepFrame, now: float) -> bool:
-        """Take in a step that was trained, ended ``now``, and has nothing but its loss.
-
-        Return False, and do nothing, where it has to be published as any other.
-        """
-
-    def announce(self, place: str, name: str) -> None:
-        """Make room for what the model collects, before it is kept; may refuse the name."""
+__all__ = ["EventSink", "OpenGate", "StepGate"]
 
 
 class StepGate(Protocol):

@@ -38,7 +38,10 @@ FEW = 4
 
 
 class Accounts(Protocol):
-    """Protocol of the accounts of what is spent for each probe."""
+    """Protocol of the accounts of what is spent for each probe.
+
+    `ProbeAccounts`, which imports this module, is one.
+    """
 
     def expected(self) -> Mapping[Probe, float]:
         """Return the average seconds of a step for each probe, measured as often as it is now."""

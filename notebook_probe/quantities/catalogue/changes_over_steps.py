@@ -75,9 +75,9 @@ class DistanceFromInit(_SinceFirst):
 
     Warnings
     --------
-    Of a probe that is attached in the middle of training it is the way from there; in a run that
-    was resumed without its checkpoint it is missing. Without weight decay a noisy walk grows too,
-    like the root of the steps, and leads nowhere.
+    A probe that is attached in the middle of training measures the distance from there; in a run
+    that was resumed without its checkpoint the value is missing. Without weight decay the distance
+    of a random walk grows too, like the square root of the number of steps.
     """
 
     def compare(self, first: Tensor, now: Tensor) -> Tensor:
@@ -90,14 +90,15 @@ class DistanceFromInit(_SinceFirst):
 class LayerRotation(_SinceFirst):
     """Rotation of the weight since the start, ``1 - cos(W_t, W_0)``: 0 unturned, 1 a right angle.
 
-    ``W_0`` is that of the first due step. Layers that generalise well turned far in the source,
-    near 1, all of them alike; one that stays near 0 keeps its random features. Missing for a
-    weight of zeros.
+    ``W_0`` is that of the first due step. In the source, all layers of networks that
+    generalize well turned far, to nearly 1; a layer that stays near 0 keeps its random features.
+    Missing for a weight of zeros.
 
     Warnings
     --------
-    Of a probe that is attached in the middle of training it is the turn from there; in a run that
-    was resumed without its checkpoint it is missing. A fine-tuned layer is meant to turn little.
+    A probe that is attached in the middle of training measures the rotation from there; in a run
+    that was resumed without its checkpoint the value is missing. A fine-tuned layer is meant to
+    turn little.
     """
 
     def compare(self, first: Tensor, now: Tensor) -> Tensor:
@@ -110,8 +111,8 @@ class LayerRotation(_SinceFirst):
 class SignFlipCount(_Pair):
     """Number of weights that changed sign since the step before, ``#(w_t w_(t-1) < 0)``.
 
-    High at first and falling as training settles; a rise tells of steps as large as the
-    weights.
+    High at first, and falling as training settles; a rise means that the steps are as large as
+    the weights.
 
     Warnings
     --------
@@ -131,8 +132,8 @@ class SignFlipCount(_Pair):
 class SignFlips(_Pair):
     """Share of weights that changed sign since the step before, ``#(w_t w_(t-1) < 0) / n``.
 
-    Below a per cent is usual after the first steps. A rise tells of steps as large as the
-    weights.
+    Below one per cent is usual after the first steps. A rise means that the steps are as large as
+    the weights.
 
     Warnings
     --------
@@ -152,13 +153,13 @@ class SignFlips(_Pair):
 class GradCosine(_Pair):
     """Agreement of successive gradients, ``cos(g_t, g_(t-1))``, as applied.
 
-    Below 0 the weight swings to and fro: the learning rate is high. Near 1 it could be higher.
-    About 0 is usual where the noise of small batches rules. Missing for a gradient of zeros and
+    Below 0 the weight oscillates: the learning rate is high. Near 1 it could be higher. About 0 is
+    usual where the noise of small batches dominates. Missing for a gradient of zeros and
     in the first step that is seen.
 
     Warnings
     --------
-    Says little on small batches, whose noise is nearly orthogonal in many dimensions.
+    Says little about small batches, whose noise is nearly orthogonal in many dimensions.
     """
 
     def update(self, grad: Tensor) -> None:

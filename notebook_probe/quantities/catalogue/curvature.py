@@ -70,7 +70,7 @@ def tic_trace(landscape: Landscape) -> Tensor:
 
     The Takeuchi information criterion with traces in place of matrices, on the probe batch. Over
     the number of samples that were trained on it estimates how much larger the loss of new ones is;
-    of models with the same training loss the one where it is small generalises better. ``H`` is the
+    of models with the same training loss the one where it is small generalizes better. ``H`` is the
     Hessian, as in `hessian_trace`, ``g_i`` the gradient of a single sample's loss. Missing where
     the loss does not curve upwards on the whole, and where it is not the mean of its samples'.
 

@@ -77,7 +77,7 @@ class Gsnr(_Elements):
     """Signal to noise of the gradient, ``mean_j (E g_j)^2 / Var g_j`` over its elements.
 
     Over the micro-batches of an accumulated step. Large where micro-batches agree, which goes along
-    with good generalisation; it falls as the training set is fitted. Elements whose gradient is the
+    with good generalization; it falls as the training set is fitted. Elements whose gradient is the
     same in all, such as zero, are left out. Missing without accumulation.
 
     Warnings

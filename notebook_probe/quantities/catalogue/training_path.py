@@ -14,8 +14,7 @@ from notebook_probe.axis import Axis
 from notebook_probe.quantities.define import questions
 from notebook_probe.quantities.define.window import window_quantity
 from notebook_probe.quantities.reduce.landscape import Landscape
-from notebook_probe.quantities.reduce.path import PathPoints, rounding
-from notebook_probe.quantities.reduce.slices import SliceGrid, evenly
+from notebook_probe.quantities.reduce.slices import PathPoints, SliceGrid, evenly, rounding
 from notebook_probe.quantities.reduce.solvers import eigvalsh
 
 __all__ = ["DIRECTIONS", "MOST", "PATH_PLANE", "LossLandscapePath", "PathPoints", "PathShares"]

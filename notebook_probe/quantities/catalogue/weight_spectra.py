@@ -136,12 +136,12 @@ def weight_stable_rank(weight_matrix: Matrix) -> Tensor:
 def weight_singular_values(weight_matrix: Matrix) -> Tensor:
     """Singular values of the weight, ``s_1 >= s_2 >= ...``, all, of (first axis, all others).
 
-    A weight that was drawn at random has a smooth bulk; what training has learnt stands out above
+    A weight that was drawn at random has a smooth bulk; what training has learned stands out above
     it. A steep fall says that few directions do the work.
 
     Warnings
     --------
-    Of several weights in one module they are mixed: attach it to the parameters by name.
+    The values of several weights in one module are mixed: attach it to each parameter by name.
     """
     values = weight_matrix.squares.flip(0).sqrt()
     return values if len(values) else weight_matrix.largest[None]

@@ -202,21 +202,21 @@ def define(
     _check_moments(name, needed)
     _check_each(name, needed, samples)
     return Quantity(
-        name,
-        function,
-        needed,
-        explained(inspect.getdoc(function) or ""),
-        units,
-        combine,
-        source,
-        question,
+        name=name,
+        function=function,
+        features=needed,
+        explained=explained(inspect.getdoc(function) or ""),
+        units=units,
+        combine=combine,
+        source=source,
+        question=question,
         # Cost of its most expensive feature, unless the author gives another.
-        cost or dearest(map(_cost, needed)),
-        aliases,
-        axis,
-        samples,
-        usual,
-        _read_bounds(name, bounds),
+        cost=cost or dearest(map(_cost, needed)),
+        aliases=aliases,
+        axis=axis,
+        samples=samples,
+        usual=usual,
+        bounds=_read_bounds(name, bounds),
     )
 
 

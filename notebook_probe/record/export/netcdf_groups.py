@@ -67,7 +67,16 @@ def of_names(stream: StreamView, selection: Selected) -> Group:
     path, dims = f"{NAMES}/{stream.name}", {"name": len(names)}
     steps = stream.steps()
     rows = selection.rows(steps)
-    return Group(path, stream, rows, steps[rows], names, stream.variables, dims, coords)
+    return Group(
+        path=path,
+        stream=stream,
+        rows=rows,
+        steps=steps[rows],
+        columns=names,
+        variables=stream.variables,
+        dims=dims,
+        coords=coords,
+    )
 
 
 def of_vectors(stream: VectorView, selection: Selected) -> Group:
@@ -96,7 +105,15 @@ def of_arrays(view: ArrayView, selection: Selected) -> Group:
     (module,) = view.modules
     dims = {f"dim_{place}": size for place, size in enumerate(view.cell)}
     path = f"{BLOBS}/{view.variables[0].name}/{view.name}"
-    return _group(path, view, selection, [module], dims, {}, {"module": module})
+    return _group(
+        path=path,
+        stream=view,
+        selection=selection,
+        columns=[module],
+        dims=dims,
+        coords={},
+        attrs={"module": module},
+    )
 
 
 def _group(
@@ -110,7 +127,17 @@ def _group(
 ) -> Group:
     steps = stream.steps()
     rows, variables = selection.rows(steps), selection.variables_of(stream)
-    return Group(path, stream, rows, steps[rows], columns, variables, dims, coords, attrs or {})
+    return Group(
+        path=path,
+        stream=stream,
+        rows=rows,
+        steps=steps[rows],
+        columns=columns,
+        variables=variables,
+        dims=dims,
+        coords=coords,
+        attrs=attrs or {},
+    )
 
 
 def _texts(names: Sequence[str]) -> npt.NDArray[Any]:

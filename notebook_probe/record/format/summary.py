@@ -15,6 +15,7 @@ from typing import Any, Self
 
 import numpy as np
 
+from notebook_probe.json_numbers import json_value
 from notebook_probe.record.format.missing import measured
 from notebook_probe.record.format.notes import ALERT, CHECKPOINT
 from notebook_probe.record.format.source import Event, Floats, Steps
@@ -190,11 +191,7 @@ def _short(value: np.float32) -> float:
 
 def _written(scalar: Scalar) -> list[float | str]:
     values = (scalar.first, scalar.last, scalar.low, scalar.high)
-    return [scalar.first_step, scalar.last_step, *map(_plain, values)]
-
-
-def _plain(value: float) -> float | str:
-    return value if math.isfinite(value) else str(value)
+    return [scalar.first_step, scalar.last_step, *map(json_value, values)]
 
 
 def _read(parts: list[float | str]) -> Scalar:

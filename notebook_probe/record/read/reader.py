@@ -173,14 +173,14 @@ class OpenedRecord(Exports):
         every = tuple(now.paths.values())
         vectors = [stream for stream in every if isinstance(stream, StoredVectors)]
         return Snapshot(
-            [stream for stream in every if stream.kind is NUMBERS],
-            vectors,
-            [row.name for row in now.modules],
-            now.attrs,
-            self._branches,
-            [stream for stream in every if isinstance(stream, StoredRagged)],
-            [stream for stream in every if isinstance(stream, StoredBlob)],
-            [stream for stream in every if isinstance(stream, StoredNames)],
+            streams=[stream for stream in every if stream.kind is NUMBERS],
+            vectors=vectors,
+            modules=[row.name for row in now.modules],
+            attrs=now.attrs,
+            branches=self._branches,
+            ragged=[stream for stream in every if isinstance(stream, StoredRagged)],
+            blobs=[stream for stream in every if isinstance(stream, StoredBlob)],
+            named=[stream for stream in every if isinstance(stream, StoredNames)],
         )
 
     def __repr__(self) -> str:

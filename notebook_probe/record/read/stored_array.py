@@ -79,7 +79,16 @@ class StoredArray:
             )
         at = StorePath(store, path)
         dtype = str(document.get("data_type"))
-        return cls(place, shape, chunks, dims, dtype, attrs, document, at)
+        return cls(
+            place=place,
+            shape=shape,
+            chunks=chunks,
+            dims=dims,
+            dtype=dtype,
+            attrs=attrs,
+            _document=document,
+            _at=at,
+        )
 
     def expect(self, dtype: str, dims: tuple[str, ...], shape: tuple[int | None, ...]) -> None:
         """Check dtype, dims and shape; None is any length.

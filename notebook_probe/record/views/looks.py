@@ -12,6 +12,7 @@ from typing import Any, Self
 import numpy as np
 import xarray as xr
 
+from notebook_probe.json_numbers import json_number
 from notebook_probe.record.format.source import Event
 
 __all__ = [
@@ -66,9 +67,9 @@ class TensorFacts:
     along: int = 0
 
     def plain(self) -> dict[str, Any]:
-        """Return plain values for JSON, which has no NaN."""
+        """Return plain values for JSON."""
         return {
-            name: None if isinstance(value, float) and not math.isfinite(value) else value
+            name: json_number(value) if isinstance(value, float) else value
             for name, value in asdict(self).items()
         }
 

@@ -135,7 +135,16 @@ def open_to_write(
         failure.pop_all()
     note_place(location)
     first, branch = beginning.first_step, beginning.branch
-    return Opened(place, files, commits, flusher, modules, old is not None, first, branch)
+    return Opened(
+        place=place,
+        files=files,
+        commits=commits,
+        flusher=flusher,
+        modules=modules,
+        continued=old is not None,
+        first_step=first,
+        branch=branch,
+    )
 
 
 def _changed_modules(attrs: Mapping[str, Any], location: str) -> list[str]:

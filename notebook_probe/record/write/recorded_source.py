@@ -108,14 +108,16 @@ class RecordedSource(Exports):
             for group in (SCALARS, VECTORS, NAMES)
         }
         return Snapshot(
-            self.views(of[SCALARS]),
-            self.views(one for one in every if one.axis is not None),
-            [row.name for row in self.modules],
-            self._flusher.attrs,
-            self._branches,
-            self.views(of[VECTORS]),
-            [LiveArrays(one, self._stored) for one in every if one.kind.is_blob and one.variables],
-            self.views(of[NAMES]),
+            streams=self.views(of[SCALARS]),
+            vectors=self.views(one for one in every if one.axis is not None),
+            modules=[row.name for row in self.modules],
+            attrs=self._flusher.attrs,
+            branches=self._branches,
+            ragged=self.views(of[VECTORS]),
+            blobs=[
+                LiveArrays(one, self._stored) for one in every if one.kind.is_blob and one.variables
+            ],
+            named=self.views(of[NAMES]),
         )
 
     def views(self, streams: Iterable[StreamWriter]) -> list[Any]:

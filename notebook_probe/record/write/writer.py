@@ -119,7 +119,15 @@ class RecordWriter:
         durability: Durability = "kill",
         chunks: Mapping[str, int] | None = None,
     ) -> None:
-        options = Options(flush_s, flush_rows, ring_bytes, max_bytes, keep_bits, durability, chunks)
+        options = Options(
+            flush_s=flush_s,
+            flush_rows=flush_rows,
+            ring_bytes=ring_bytes,
+            max_bytes=max_bytes,
+            keep_bits=keep_bits,
+            durability=durability,
+            chunks=chunks,
+        )
         attrs, chosen = {**attrs, "title": title}, read_resume(resume)
         with ExitStack() as undo:
             with uninterrupted:

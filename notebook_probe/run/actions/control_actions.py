@@ -26,8 +26,8 @@ from notebook_probe.run.breakpoints.conditions import (
     OnNan,
     OnSeries,
     PauseCondition,
+    would_pause,
 )
-from notebook_probe.run.breakpoints.series_track import would_pause
 from notebook_probe.run.flight.recorder import FlightRecorder
 
 __all__ = ["ControlActions"]
@@ -46,6 +46,19 @@ class ControlActions(LiveActions):
     def resume(self) -> Ticket:
         """Continue a training paused by `pause` or a breakpoint; from any thread."""
         return self._live.put(Control("resume"))
+
+    def stop(self) -> Ticket:
+        """Stop training before the next step, from any thread, as Stop in the panel does.
+
+        Where the next step would begin, `TrainingStopped` is raised: it ends a `Loop` and a
+        training in the background; catch it in a loop of yours. Everything recorded is kept, and
+        the run stays open.
+
+        Examples
+        --------
+        >>> run.stop()  # doctest: +SKIP
+        """
+        return self._live.put(Control("stop"))
 
     def pause_when(
         self,
@@ -139,7 +152,7 @@ class ControlActions(LiveActions):
         # mistake.
         if before != given[0].before:
             raise BreakpointError(
-                f"before={before!r} of {given[0].text}; a series or nan=True can hold before the "
+                f"before={before!r} of {given[0].text}; a series or nan=True can pause before the "
                 "'update', all else before the 'step'"
             )
         return live.breakpoints.add(given[0])
@@ -151,7 +164,7 @@ class ControlActions(LiveActions):
         Examples
         --------
         >>> run.breakpoints  # doctest: +SKIP
-        [<Breakpoint conv3 · grad_norm > 10: armed, held at step 812>]
+        [<Breakpoint conv3 · grad_norm > 10: armed, paused at step 812>]
         """
         return self._parts.breakpoints.handles()
 
@@ -207,7 +220,9 @@ class ControlActions(LiveActions):
         if name in quantities and quantities[name].axis is not None:
             raise QuantityError(f"{name} is a vector; a quantity that is a number is expected")
         if before == "update" and name in quantities and LATE & {*quantities[name].moments}:
-            raise BreakpointError(f"{name} is known after the update: before='step' can hold it")
+            raise BreakpointError(
+                f"{name} is known after the update: before='step' can pause for it"
+            )
         return OnSeries(label, name, as_comparison(when), for_rows, before)
 
     def train_in_background(self, function: Callable[[], Any]) -> Background:

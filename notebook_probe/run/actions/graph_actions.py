@@ -233,7 +233,9 @@ class GraphActions(LiveActions):
         def compared() -> FirstDifference:
             this, that = copied(live.graphs.model), made(model)
             given = Arguments.of(inputs)
-            return first_difference(this, that, given, targets, loss, other_loss, tolerance)
+            return first_difference(
+                this, that, given, targets, loss, other_loss=other_loss, tolerance=tolerance
+            )
 
         return _between_steps(live, compared)
 
@@ -260,7 +262,7 @@ def _between_steps(live: RunParts, act: Callable[[], Made]) -> Made:
                 raise NoGraphError(f"no step has ended within {PATIENCE_S:g} s; try again")
             # In short turns, since a training that ends does not set the result.
             wait([done], TURN_S)  # the training may end meanwhile
-    live.observer.between_steps(do)  # nobody begins one meanwhile
+    live.observer.steps.between_steps(do)  # nobody begins one meanwhile
     do()
     return done.result()
 

@@ -11,14 +11,7 @@ from torch import Tensor
 from notebook_probe.errors import QuantityError
 from notebook_probe.probes.step.probe import PhaseName
 from notebook_probe.quantities.define.numbers import read_array, read_scalars
-from notebook_probe.record.format.notes import (
-    ANNOTATIONS,
-    LINEAGE,
-    MOST_LINEAGE_BYTES,
-    OWN_KINDS,
-    read_notes,
-    written_notes,
-)
+from notebook_probe.record.format.notes import ANNOTATIONS, OWN_KINDS, read_notes, written_notes
 from notebook_probe.run.actions.base import LiveActions
 from notebook_probe.run.mirror.mirror import Mirror
 
@@ -141,30 +134,6 @@ class LogActions(LiveActions):
         # Read and written whole: the record's root holds all annotations as one attribute.
         known = read_notes(writer.attrs, ANNOTATIONS)
         writer.annotate(**{ANNOTATIONS: written_notes(ANNOTATIONS, {**known, **notes})})
-
-    def keep_lineage(self, **parts: Mapping[str, Any]) -> None:
-        """Store parts of the run's provenance; a part with the same name is replaced.
-
-        A `notebook_probe.summary` collector calls this.
-
-        Parameters
-        ----------
-        **parts : dict of text, numbers, bools, None, or lists and dicts of these
-            ``train``, ``eval``, ``custom``, ``device``, or others; `lineage` gives them back.
-
-        Raises
-        ------
-        ValueError
-            For anything else.
-        ClosedRunError
-
-        Examples
-        --------
-        >>> run.keep_lineage(custom={"trial": 7})  # doctest: +SKIP
-        """
-        writer = self._live.writer
-        kept = {**read_notes(writer.attrs, LINEAGE), **parts}
-        writer.annotate(**{LINEAGE: written_notes(LINEAGE, kept, MOST_LINEAGE_BYTES)})
 
     def mirror(self, logger: object) -> Mirror:
         """Copy every recorded number to another logger, in a background thread.

@@ -155,30 +155,14 @@ class LoopActions(LiveActions):
         ...     run.boundary()
         ...     train(next(batches))
         """
-        self._live.observer.end_step()
-
-    def loop_raised(self, error: BaseException) -> None:
-        """Report that an exception is about to end the loop, on the training thread.
-
-        If ``pause_when(error=True)`` is armed, training pauses here, and its state is kept for
-        inspection; raise the exception afterwards. An interrupt and Stop are no errors.
-
-        Examples
-        --------
-        >>> try:  # doctest: +SKIP
-        ...     train()
-        ... except Exception as error:
-        ...     run.loop_raised(error)
-        ...     raise
-        """
-        self._live.loop_raised(error)
+        self._live.observer.steps.end_step()
 
     def step(self) -> None:
         """Close the open step by hand, after backward, in loops without an optimizer.
 
         From the first call on, only this closes steps.
         """
-        self._live.observer.step()
+        self._live.observer.steps.step()
 
     def probe_batch(self, inputs: Any, targets: Any, loss_fn: Callable[[Any, Any], Tensor]) -> None:
         """Keep a batch, on which quantities such as ``sharpness`` run the model once more.

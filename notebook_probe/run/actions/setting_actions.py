@@ -6,9 +6,8 @@ from collections.abc import Callable
 from typing import Any, SupportsFloat
 
 from notebook_probe.run.actions.base import LiveActions
-from notebook_probe.run.attach.requests import EditRule, Release, Scale, Set, Ticket
+from notebook_probe.run.attach.requests import Release, Scale, Set, Ticket
 from notebook_probe.run.settings.knob import Knob
-from notebook_probe.run.settings.rule_edits import edited
 from notebook_probe.run.settings.setting import KnobInfo
 
 __all__ = ["SettingActions"]
@@ -110,28 +109,6 @@ class SettingActions(LiveActions):
         live = self._live
         # Checked on this thread, so that a mistake raises here and not in a ticket.
         live.settings.check(request)
-        return live.put_between_steps(request)
-
-    def edit_rule(self, name: str, **numbers: float) -> Ticket:
-        """Give an alert rule other numbers while it trains, from any thread.
-
-        Like ``run.rules.edit``, but in its turn among the requests: it acts at once if no step is
-        open, else from the next one on, and the ticket has the result.
-
-        Raises
-        ------
-        UnknownNameError, RuleError
-            For a rule that is not followed, and a number that it has not, or that cannot be.
-        ClosedRunError
-
-        Examples
-        --------
-        >>> run.edit_rule("dead_units", most=0.3, rows=2)  # doctest: +SKIP
-        """
-        live = self._live
-        request = EditRule(name, numbers)
-        # Computed and dropped: raises here for numbers that the rule does not have.
-        edited(live.rules, request)
         return live.put_between_steps(request)
 
     def knob(

@@ -348,7 +348,9 @@ class SourceActions(ComparingActions):
         is_recorded = name in _recorded(self.snapshot())
         name, attrs = (name, {}) if is_recorded else _defined(name)
         with self._writing() as writer:
-            writer.backfill(module, name, steps, values, units, long_name, attrs)
+            writer.backfill(
+                module, name, steps, values, units=units, long_name=long_name, attrs=attrs
+            )
 
 
 def hand_over_panel(before: _Acting, after: _Acting) -> None:

@@ -22,8 +22,9 @@ from notebook_probe.probes.step.probe import Probe
 from notebook_probe.quantities.define.window import Window
 from notebook_probe.record.format.schema import module_label
 from notebook_probe.record.format.source import Source
+from notebook_probe.record.write.writer import RecordWriter
 from notebook_probe.run.attach.in_words import sentence
-from notebook_probe.run.attach.probe_set import ModelRecord, ProbeSet
+from notebook_probe.run.attach.probe_set import ProbeSet
 from notebook_probe.schedules import can_foresee
 
 __all__ = ["LookingBack"]
@@ -59,7 +60,7 @@ class LookingBack:
     probes : ProbeSet
     observer : Observer
     steps : ClosedSteps
-    record : ModelRecord
+    record : RecordWriter
     boundaries : Boundaries
     """
 
@@ -68,7 +69,7 @@ class LookingBack:
         probes: ProbeSet,
         observer: Observer,
         steps: ClosedSteps,
-        record: ModelRecord,
+        record: RecordWriter,
         boundaries: Boundaries,
     ) -> None:
         self._probes, self._observer, self._steps = probes, observer, steps
@@ -85,12 +86,12 @@ class LookingBack:
         frames: list[StepFrame | None] = [observer.evaluation.frame]
         # The last step may still be open although its update is done, and belongs to the state.
         if observer.clock.has_stepped:
-            frames.append(self._steps.provisional(observer.frame, has_stepped=True))
+            frames.append(self._steps.provisional(observer.steps.frame, has_stepped=True))
         ended: dict[Probe, dict[object, Window]] = {}
         for frame in frames:
             ended |= self._steps.windows_after(frame) if frame is not None else {}
         found = []
-        for probe in observer.probes:
+        for probe in observer.steps.probes:
             if probe.quantity.spans_steps and not (probe.disabled or probe.is_spoiled):
                 # A user's window may hold anything; one that cannot be stored has a gap after
                 # resuming.
@@ -106,7 +107,7 @@ class LookingBack:
         return None if batch is None else batch.content
 
     def _named(self, windows: Mapping[object, Window]) -> list[list[Any]]:
-        model_map = self._observer.model_map
+        model_map = self._observer.steps.model_map
         return [[_name(slot, model_map), state_of(window)] for slot, window in windows.items()]
 
     # ---------------------------------------------------------------- going on

@@ -17,35 +17,26 @@ from notebook_probe.model.selectors import Where, select, standard_place
 from notebook_probe.probes.inside.traced import can_trace
 from notebook_probe.probes.observer import Observer
 from notebook_probe.probes.step.probe import WAITING, Probe
-from notebook_probe.probes.step.sink import EventSink
 from notebook_probe.quantities import as_quantity
-from notebook_probe.record.format.source import ModuleRow
+from notebook_probe.record.write.writer import RecordWriter
 from notebook_probe.run.attach.armed_schedules import ArmedSchedules
 from notebook_probe.run.attach.attachment import Attachment, ProbeKey
-from notebook_probe.run.attach.default_places import resolve_at_default_places
-from notebook_probe.run.attach.in_words import counted, description, ended, sentence
+from notebook_probe.run.attach.in_words import ended, sentence
 from notebook_probe.run.attach.module_table import OnCompiled, module_table
-from notebook_probe.run.attach.presets import resolve_presets
-from notebook_probe.run.attach.request import Resolver, resolve
-from notebook_probe.run.attach.requests import (
-    Attach,
-    AttachPreset,
-    Budgeted,
-    Compiled,
-    Detach,
-    Request,
-    Reschedule,
-)
+from notebook_probe.run.attach.request import Resolver
 from notebook_probe.run.attach.rescheduled import Rescheduled, on
 from notebook_probe.run.attach.windows import check_windows
 from notebook_probe.schedules import Schedule, ScheduleLike, schedule
 from notebook_probe.uninterrupted import whole
 
-__all__ = ["ModelRecord", "ProbeColumns", "ProbeSet"]
+__all__ = ["ProbeColumns", "ProbeSet"]
 
 
 class ProbeColumns(Protocol):
-    """Columns for the values of probes."""
+    """Columns for the values of probes.
+
+    `RowKeeper` is one; rows and probes to attach do not import each other.
+    """
 
     @property
     def is_full(self) -> bool:
@@ -53,13 +44,6 @@ class ProbeColumns(Protocol):
 
     def declare(self, probes: Iterable[Probe]) -> None:
         """Give every probe its column; from any thread."""
-
-
-class ModelRecord(EventSink, Protocol):
-    """Record of the model's modules and events."""
-
-    def follow_model(self, modules: Sequence[ModuleRow]) -> None:
-        """Note that the model now has these modules."""
 
 
 class ProbeSet:
@@ -75,7 +59,7 @@ class ProbeSet:
         Map of the model, until it changes.
     observer : Observer
     columns : ProbeColumns
-    record : ModelRecord
+    record : RecordWriter
     """
 
     def __init__(
@@ -84,7 +68,7 @@ class ProbeSet:
         model_map: ModelMap,
         observer: Observer,
         columns: ProbeColumns,
-        record: ModelRecord,
+        record: RecordWriter,
     ) -> None:
         # Dropping the model ends the run, so that nothing here may keep it.
         self._model = weakref.ref(model)
@@ -124,7 +108,7 @@ class ProbeSet:
         model = self.model
         if self._map.differs():
             self._map = ModelMap(model)
-            self._observer.gate.wake()
+            self._observer.steps.gate.wake()
         return self._map
 
     def watches(self, model: nn.Module) -> bool:
@@ -142,53 +126,6 @@ class ProbeSet:
     @property
     def n_wanted(self) -> int:
         return len(self._wanted)
-
-    @whole
-    def apply(self, request: Request, step: int) -> str:
-        """Apply a request between steps; return what was done, in words.
-
-        Raises
-        ------
-        ProbeError
-            Reason why it cannot be done.
-        """
-        if isinstance(request, Attach):
-            attachment = Attachment.resolved(_resolver_of(request), self.model_map)
-            done = description(attachment.probes, attachment.skipped)
-            if not self._new(attachment.probes):
-                raise QuantityError(f"{done}: attached already, {request.schedule}")
-            self.add(attachment)
-        elif isinstance(request, AttachPreset):
-            attachment = self._preset(request.name)
-            self.add(attachment)
-            done = f"{request.name}: {counted(len(attachment.probes), 'probe')}"
-        elif isinstance(request, Reschedule):
-            moved = self.reschedule(request.where, request.quantity, request.schedule)
-            done = f"{request.quantity} at {counted(moved, 'place')}: {request.schedule}"
-        elif isinstance(request, Detach):
-            found = self.find(request.where, request.quantity)
-            self.detach(found)
-            done = f"detached {counted(len(found), 'probe')}"
-        elif isinstance(request, Compiled):
-            self.run_compiled(request.steps)
-            done = "probed steps run eagerly" if request.steps == "eager" else "all steps compiled"
-        elif isinstance(request, Budgeted):
-            self._observer.training.limit(request.percent)
-            limit = request.percent
-            done = "every due step is measured" if limit is None else f"kept below {limit:g} %"
-        else:
-            raise QuantityError(f"{request!r} is not about probes")
-        self._act(step)
-        return done
-
-    def _preset(self, name: str) -> Attachment:
-        resolver = partial(resolve_presets, probes=name)
-        known = {(probe.place, probe.variable) for probe in self._wanted.values()}
-        attachment = Attachment.resolved(resolver, self.model_map)
-        attachment.probes = [p for p in attachment.probes if (p.place, p.variable) not in known]
-        if not attachment.probes:
-            raise QuantityError(f"{name}: all of it that fits this model is attached already")
-        return attachment
 
     @whole
     def reschedule(self, where: Where | None, quantity: str, when: ScheduleLike) -> int:
@@ -230,22 +167,22 @@ class ProbeSet:
             for attachment in self._attachments:
                 attachment.move(now, move)
             self._wanted = {**kept, **{probe.key(): probe for probe in now.values()}}
-        self._observer.gate.wake()
+        self._observer.steps.gate.wake()
         return len({probe.place for probe in now.values()})
 
     def run_compiled(self, steps: OnCompiled) -> None:
         """Set how a compiled model runs its probed steps, from the next step on."""
         self._observer.eager.wanted = steps == "eager"
         self._observer.in_graphs.wanted = steps == "inside" and can_trace()
-        self._observer.has_to_prepare = True
+        self._observer.steps.has_to_prepare = True
         self._observer.taps.is_static |= steps == "eager"
         self._measured = {}  # between steps the observer looks what is due next
-        self._observer.gate.wake()
+        self._observer.steps.gate.wake()
 
     def expect(self, start: int, end: int) -> None:
         """Learn at the next boundary from where to where the training goes; from any thread."""
         self._schedules.expect(start, end)
-        self._observer.gate.wake()
+        self._observer.steps.gate.wake()
 
     def owed(self, last: int) -> list[Probe]:
         """Return the probes that would have been due at the last step, had it been known."""
@@ -276,7 +213,7 @@ class ProbeSet:
         attachment.probes[:] = self._want(attachment.probes)
         with self._lock:
             self._attachments = (*self._attachments, attachment)
-        self._observer.gate.wake()
+        self._observer.steps.gate.wake()
         return attachment
 
     @whole
@@ -290,7 +227,7 @@ class ProbeSet:
                 for attachment in self._attachments
                 if any(probe.key() in self._wanted for probe in attachment.probes)
             )
-        self._observer.gate.wake()
+        self._observer.steps.gate.wake()
 
     def change(self, step: int) -> bool:
         """Apply the wanted probes from ``step`` on, and record the change; return if any."""
@@ -302,10 +239,11 @@ class ProbeSet:
             model = self._model()
             self._map = ModelMap(model) if model is not None else self._map
         is_as_wanted = self._wanted is self._measured and self._map is self._followed
-        return (not is_as_wanted or self._schedules.is_learning) and self._act(step)
+        return (not is_as_wanted or self._schedules.is_learning) and self.act(step)
 
     @whole
-    def _act(self, step: int) -> bool:
+    def act(self, step: int) -> bool:
+        """Measure what is wanted now, from ``step`` on, and record the change; return if any."""
         with self._changing:
             self._follow_model()
             added, removed = self._measure(step)
@@ -324,13 +262,13 @@ class ProbeSet:
             probe.attached_step = step
         with self._changing:
             self._beside, self._measured = tuple(probes), {}
-        self._act(step)
+        self.act(step)
 
     def _want(self, probes: Sequence[Probe]) -> list[Probe]:
         """Add probes; return those that measure, which may be existing ones."""
         self._columns.declare(probes)
         with self._lock:
-            new = self._new(probes)
+            new = self.new(probes)
             for probe in new.values():
                 # The first measured step is known at the next boundary only.
                 probe.attached_step = WAITING
@@ -338,7 +276,7 @@ class ProbeSet:
                 self._wanted = {**self._wanted, **new}
             return [self._wanted[probe.key()] for probe in probes]
 
-    def _new(self, probes: Sequence[Probe]) -> dict[ProbeKey, Probe]:
+    def new(self, probes: Sequence[Probe]) -> dict[ProbeKey, Probe]:
         """Return the probes that are not wanted yet."""
         wanted = {probe.key(): probe for probe in probes}
         return {key: p for key, p in wanted.items() if not _is_same(self._wanted.get(key), p)}
@@ -357,17 +295,17 @@ class ProbeSet:
 
     def _measure(self, step: int) -> tuple[list[Probe], list[Probe]]:
         """Pass the wanted probes to the observer; return the new and the removed ones."""
-        wanted, has_learnt = self._wanted, self._schedules.learn(step)
-        if wanted is self._measured and not has_learnt:
+        wanted, has_learned = self._wanted, self._schedules.learn(step)
+        if wanted is self._measured and not has_learned:
             return [], []
-        before, after = self._observer.probes, (*wanted.values(), *self._beside)
+        before, after = self._observer.steps.probes, (*wanted.values(), *self._beside)
         known = set(before)
         # Probes are compared as objects: one that was rescheduled is new, though its series is not.
         added = [probe for probe in wanted.values() if probe not in known]
         for probe in added:
             probe.attached_step = step
         self._schedules.arm(after)
-        self._observer.set_probes(after, self._map)
+        self._observer.steps.set_probes(after, self._map)
         self._observer.updates.loss.look(any(map(_wants_loss, after)))
         self._measured = wanted
         gone = [one for one in before if one.key() not in wanted and one.key() in self._attached]
@@ -405,14 +343,6 @@ def _is_same(old: Probe | None, probe: Probe) -> bool:
         probe.quantity.function,
         probe.quantity.combine,
     )
-
-
-def _resolver_of(request: Attach) -> Resolver:
-    """Return the resolver of a request, used now and after every change of the model."""
-    what, when = request.quantity, request.schedule
-    if request.where is None:
-        return partial(resolve_at_default_places, quantity=what, when=when)
-    return partial(resolve, where=request.where, quantity=what, when=when)
 
 
 def _resolved_again(attachment: Attachment, model_map: ModelMap) -> tuple[Probe, ...]:

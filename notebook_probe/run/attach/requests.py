@@ -6,16 +6,17 @@ Nothing here touches a model, so this file is imported without torch.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Literal, TypeAlias
+from typing import Any, Literal, TypeAlias
 
-from notebook_probe.run.breakpoints.requests import Break, EditBreak, Unbreak
+from notebook_probe.run.breakpoints.requests import AddBreakpoint, EditBreakpoint, RemoveBreakpoint
 from notebook_probe.run.going_back.requests import EvaluateAt, GoBack
 
 __all__ = [
     "CALL_KIND",
     "PARAMETER_KIND",
+    "Act",
     "Attach",
     "AttachPreset",
     "Budgeted",
@@ -158,14 +159,17 @@ Request: TypeAlias = (
     | LookAt
     | BuildGraph
     | EditRule
-    | Break
-    | EditBreak
-    | Unbreak
+    | AddBreakpoint
+    | EditBreakpoint
+    | RemoveBreakpoint
     | Scale
     | Release
     | GoBack
     | EvaluateAt
 )
+
+Act: TypeAlias = Callable[[Any, int], str]
+"""Function that applies a request from a step on; returns what was done, in words."""
 
 
 @dataclass(slots=True)

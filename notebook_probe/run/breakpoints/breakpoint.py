@@ -11,7 +11,10 @@ __all__ = ["Breakpoint"]
 
 
 class _List(Protocol):
-    """List of breakpoints that a handle refers to."""
+    """List of breakpoints that a handle refers to.
+
+    `Breakpoints`, which imports this module, is one.
+    """
 
     def info(self, id: int) -> BreakpointInfo | None: ...
     def edit(self, id: int, armed: bool | None, number: float | None) -> str: ...
@@ -81,8 +84,9 @@ class Breakpoint:
         known = self._list.info(self.id)
         if known is None:
             return f"<Breakpoint {self._condition.text}: removed>"
-        held = f", held at step {known.last_step}" if known.last_step >= 0 else ""
-        note = f", {known.note}" if known.note else ""
-        return (
-            f"<Breakpoint {known.condition.text}: {'armed' if known.armed else 'off'}{held}{note}>"
-        )
+        standing = ["armed" if known.armed else "off"]
+        if known.last_step >= 0:
+            standing.append(f"paused at step {known.last_step}")
+        if known.note:
+            standing.append(known.note)
+        return f"<Breakpoint {known.condition.text}: {', '.join(standing)}>"

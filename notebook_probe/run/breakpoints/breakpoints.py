@@ -7,8 +7,9 @@ from __future__ import annotations
 
 import json
 import threading
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from typing import Any
 
 from notebook_probe.alerts import Alert
 from notebook_probe.alerts.causes import may_come_of
@@ -26,10 +27,15 @@ from notebook_probe.run.breakpoints.conditions import (
     OnNan,
     OnSeries,
     PauseCondition,
+    SeriesTrack,
 )
 from notebook_probe.run.breakpoints.hit import Hit
-from notebook_probe.run.breakpoints.requests import Break, BreakpointInfo, EditBreak, Unbreak
-from notebook_probe.run.breakpoints.series_track import SeriesTrack
+from notebook_probe.run.breakpoints.requests import (
+    AddBreakpoint,
+    BreakpointInfo,
+    EditBreakpoint,
+    RemoveBreakpoint,
+)
 from notebook_probe.run.breakpoints.step_numbers import StepNumbers
 from notebook_probe.run.failure import EndReason
 
@@ -97,7 +103,7 @@ class Breakpoints:
         self._armed: tuple[_Armed, ...] = ()
         self._numbers = StepNumbers(own_names)
         self._hits: list[Hit] = []
-        self._held = _Pause()
+        self._pause = _Pause()
         self._last_id = 0
 
     # ---------------------------------------------------------------- the list
@@ -113,7 +119,7 @@ class Breakpoints:
             self._last_id += 1
             self._check(condition)
             new = BreakpointInfo(
-                self._last_id, condition, True, holds=False, last_step=-1, n_met=0, note=self._note
+                self._last_id, condition, True, pauses=False, last_step=-1, n_met=0, note=self._note
             )
             # Replaced, not changed: `infos` walks it without the lock.
             self._armed = (*self._armed, _tracked(_Armed(new)))
@@ -150,19 +156,19 @@ class Breakpoints:
             self._say(gone.info, "no longer pauses when", "removed")
             return f"removed: {gone.info.condition.text}"
 
-    def apply(self, request: Break | EditBreak | Unbreak, step: int) -> str:
-        """Apply a request; return what was done, in words."""
-        if isinstance(request, Break):
-            return f"pauses when: {self.add(request.condition).condition.text}"
-        if isinstance(request, EditBreak):
-            return self.edit(request.id, request.armed, request.number)
-        return self.remove(request.id)
+    def acts(self) -> Mapping[type, Callable[[Any, int], str]]:
+        """Return the function of each kind of request, which returns what was done, in words."""
+        return {
+            AddBreakpoint: lambda one, _: f"pauses when: {self.add(one.condition).condition.text}",
+            EditBreakpoint: lambda one, _: self.edit(one.id, one.armed, one.number),
+            RemoveBreakpoint: lambda one, _: self.remove(one.id),
+        }
 
     def infos(self) -> list[BreakpointInfo]:
         """Return all breakpoints, in the order in which they were added."""
         # Read once, as the training thread replaces it.
-        held = self._held.ids
-        return [replace(one.info, holds=one.info.id in held) for one in self._armed]
+        pausing = self._pause.ids
+        return [replace(one.info, pauses=one.info.id in pausing) for one in self._armed]
 
     def info(self, id: int) -> BreakpointInfo | None:
         """Return one breakpoint; None if it was removed."""
@@ -244,10 +250,10 @@ class Breakpoints:
             if isinstance(one.info.condition, OnError)
         ]
 
-    def hold(self, hits: Sequence[Hit], text: str) -> None:
+    def paused(self, hits: Sequence[Hit], text: str) -> None:
         """Note that these pause training; an event describes the first."""
         with self._lock:
-            self._held = _Pause(text, tuple(hits), frozenset(hit.id for hit in hits))
+            self._pause = _Pause(text, tuple(hits), frozenset(hit.id for hit in hits))
             for hit in hits:
                 one = next((one for one in self._armed if one.info.id == hit.id), None)
                 if one is not None:
@@ -256,22 +262,22 @@ class Breakpoints:
 
     def pass_by(self, hits: Sequence[Hit], text: str) -> None:
         """Note that training continues past these, as nothing could end a pause."""
-        why = f"not {text}: nobody could let it go on"
+        why = f"not {text}: nothing could resume it"
         self._events.event(hits[0].step, PAUSE, why, hits[0].detail)
 
-    def let_go(self) -> None:
+    def resumed(self) -> None:
         """Note that training continues."""
-        self._held = _Pause()
+        self._pause = _Pause()
 
     @property
-    def held_text(self) -> str:
+    def pause_reason(self) -> str:
         """Reason of the present pause; empty while training."""
-        return self._held.text
+        return self._pause.text
 
     @property
     def traceback(self) -> str:
         """Traceback of the exception that paused training; empty without one."""
-        return self._held.hits[0].traceback if self._held.hits else ""
+        return self._pause.hits[0].traceback if self._pause.hits else ""
 
     # ---------------------------------------------------------------- inside
 
@@ -290,7 +296,15 @@ class Breakpoints:
             is_new, one.was_bad = bad is not None and not one.was_bad, bad is not None
             if bad is not None and is_new:
                 what = f"{_series(bad.module, bad.name)} is {bad.value:.3g}"
-                yield Hit(one.info.id, condition, step.step, what, bad.module, bad.name, bad.value)
+                yield Hit(
+                    id=one.info.id,
+                    condition=condition,
+                    step=step.step,
+                    what=what,
+                    module=bad.module,
+                    quantity=bad.name,
+                    value=bad.value,
+                )
 
     def _check(self, condition: PauseCondition) -> None:
         if isinstance(condition, AtStep) and condition.step < self._upcoming():
@@ -345,14 +359,14 @@ def _of_series(info: BreakpointInfo, condition: OnSeries, step: int, value: floa
     if condition.before == "update":
         what += ", before the update"
     return Hit(
-        info.id,
-        condition,
-        step,
-        what,
-        condition.module,
-        condition.quantity,
-        value,
-        compared.threshold,
+        id=info.id,
+        condition=condition,
+        step=step,
+        what=what,
+        module=condition.module,
+        quantity=condition.quantity,
+        value=value,
+        threshold=compared.threshold,
     )
 
 
@@ -360,7 +374,17 @@ def _of_alert(info: BreakpointInfo, alert: Alert) -> Hit:
     quantity = alert.quantities[0] if alert.quantities else ""
     what = alert.said
     more = {"rule": alert.rule}
-    return Hit(info.id, info.condition, alert.step, what, alert.module, quantity, None, None, more)
+    return Hit(
+        id=info.id,
+        condition=info.condition,
+        step=alert.step,
+        what=what,
+        module=alert.module,
+        quantity=quantity,
+        value=None,
+        threshold=None,
+        more=more,
+    )
 
 
 def _series(module: str, name: str) -> str:

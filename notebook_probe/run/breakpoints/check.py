@@ -1,17 +1,19 @@
-"""Checks at the gate: whether training pauses here, and the message."""
+"""Checks at the gate: whether training pauses here, what is printed, and how it can continue."""
 
 from __future__ import annotations
 
+import builtins
+import sys
+import threading
 from collections.abc import Callable, Sequence
 
 from notebook_probe.probes.reading.closed_steps import ClosedSteps
 from notebook_probe.probes.step.frame import StepFrame
 from notebook_probe.run.breakpoints.breakpoints import Breakpoints
-from notebook_probe.run.breakpoints.can_resume import how_to_go_on
 from notebook_probe.run.breakpoints.conditions import OnAlert, OnNan, OnSeries
-from notebook_probe.run.breakpoints.hit import Hit, held_text
+from notebook_probe.run.breakpoints.hit import Hit, pause_text
 
-__all__ = ["BreakpointCheck"]
+__all__ = ["BreakpointCheck", "how_to_resume"]
 
 
 class BreakpointCheck:
@@ -53,7 +55,7 @@ class BreakpointCheck:
             self._steps.hurry()
         if breakpoints.waits_for(OnAlert):
             self._look_at_alerts()
-        return self._hold(breakpoints.passing(step), step)
+        return self._pauses(breakpoints.passing(step), step)
 
     def awaits_update(self) -> bool:
         """Return whether a breakpoint that pauses before an update is armed."""
@@ -62,26 +64,49 @@ class BreakpointCheck:
     def before_update(self, frame: StepFrame) -> bool:
         """Return whether training pauses before the update of an open step."""
         self._breakpoints.see(self._steps.measured(frame, is_final=False), "update")
-        return self._hold(self._breakpoints.taken(), frame.step)
+        return self._pauses(self._breakpoints.taken(), frame.step)
 
     def on_error(self, step: int, error: BaseException) -> bool:
         """Return whether training pauses because the loop raised."""
-        return self._hold(self._breakpoints.raised(step, error), step)
+        return self._pauses(self._breakpoints.raised(step, error), step)
 
-    def let_go(self) -> None:
+    def resumed(self) -> None:
         """Note that training continues."""
-        self._breakpoints.let_go()
+        self._breakpoints.resumed()
 
-    def _hold(self, hits: Sequence[Hit], step: int) -> bool:
+    def _pauses(self, hits: Sequence[Hit], step: int) -> bool:
         if not hits:
             return False
-        text = held_text(hits, step)
+        text = pause_text(hits, step)
         # Nothing can resume a job without a panel, a terminal or another thread: it must not stop.
         if not self._is_followed():
-            how = how_to_go_on()
-            print(f"{text}; {how}" if how else f"not {text}: nobody could let it go on")
+            how = how_to_resume()
+            print(f"{text}; {how}" if how else f"not {text}: nothing could resume it")
             if not how:
                 self._breakpoints.pass_by(hits, text)
                 return False
-        self._breakpoints.hold(hits, text)
+        self._breakpoints.paused(hits, text)
         return True
+
+
+def how_to_resume() -> str:
+    """Return how a training paused on this thread can continue without a panel, in words.
+
+    Empty if there is no way: in a job on the main thread, without a terminal, a notebook or
+    another thread of the user's own.
+    """
+    resume = "run.resume() goes on"
+    # A paused background thread leaves the main thread free to resume it.
+    if threading.current_thread() is not threading.main_thread():
+        return resume
+    # A thread that is not a daemon belongs to the program and may be the one that resumes.
+    others = [one for one in threading.enumerate() if not one.daemon]
+    if len(others) > 1:
+        return f"{resume} from another thread, Ctrl-C ends the loop"
+    # IPython sets this name; a kernel has no terminal, but an interrupt button.
+    if getattr(builtins, "__IPYTHON__", False):
+        return "run.explore() before the loop shows a panel to go on in; interrupting ends it"
+    # Without a terminal Ctrl-C may never come, and the job would wait until its time is over.
+    if sys.stdin is not None and not sys.stdin.closed and sys.stdin.isatty():
+        return "Ctrl-C ends the loop; a panel, or training in the background, can go on"
+    return ""

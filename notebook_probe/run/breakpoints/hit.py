@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 import json
-import math
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
+from notebook_probe.json_numbers import json_value
 from notebook_probe.run.breakpoints.conditions import PauseCondition
 
-__all__ = ["Hit", "held_text"]
+__all__ = ["Hit", "pause_text"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,7 +46,7 @@ class Hit:
                 "condition": self.condition.text,
                 "module": self.module,
                 "quantity": self.quantity,
-                "value": _plain(self.value),
+                "value": json_value(self.value),
                 "threshold": self.threshold,
                 "step": self.step,
                 **self.more,
@@ -54,13 +54,13 @@ class Hit:
         )
 
 
-def held_text(hits: Sequence[Hit], step: int) -> str:
+def pause_text(hits: Sequence[Hit], step: int) -> str:
     """Return the reason for the pause before ``step``; the first condition met counts.
 
     Examples
     --------
     >>> from notebook_probe.run.breakpoints.conditions import AtStep
-    >>> held_text([Hit(1, AtStep(7), 7, "")], 7)
+    >>> pause_text([Hit(1, AtStep(7), 7, "")], 7)
     'paused at step 7'
     """
     first = hits[0]
@@ -70,8 +70,3 @@ def held_text(hits: Sequence[Hit], step: int) -> str:
     told = f" (known {late} step{'s' if late > 1 else ''} later)" if late > 0 else ""
     more = f" … and {len(hits) - 1} more" if len(hits) > 1 else ""
     return f"paused at step {first.step}{what}{told}{more}"
-
-
-def _plain(value: float | None) -> float | str | None:
-    """JSON has no NaN."""
-    return value if value is None or math.isfinite(value) else str(value)

@@ -6,18 +6,18 @@ from dataclasses import dataclass
 
 from notebook_probe.run.breakpoints.conditions import PauseCondition
 
-__all__ = ["Break", "BreakpointInfo", "EditBreak", "Unbreak"]
+__all__ = ["AddBreakpoint", "BreakpointInfo", "EditBreakpoint", "RemoveBreakpoint"]
 
 
 @dataclass(frozen=True, slots=True)
-class Break:
+class AddBreakpoint:
     """Add a breakpoint."""
 
     condition: PauseCondition
 
 
 @dataclass(frozen=True, slots=True)
-class EditBreak:
+class EditBreakpoint:
     """Arm or disarm a breakpoint, or change its number; None changes nothing."""
 
     id: int
@@ -26,7 +26,7 @@ class EditBreak:
 
 
 @dataclass(frozen=True, slots=True)
-class Unbreak:
+class RemoveBreakpoint:
     """Take a breakpoint away."""
 
     id: int
@@ -39,7 +39,7 @@ class BreakpointInfo:
     id: int
     condition: PauseCondition
     armed: bool
-    holds: bool
+    pauses: bool
     """True if it pauses training now."""
     last_step: int
     """Step of the last pause; -1 if there was none."""

@@ -21,9 +21,9 @@ from notebook_probe.record.format.notes import TRAINED
 from notebook_probe.record.write.writer import RecordWriter
 from notebook_probe.run.attach.whole_steps import WholeSteps
 from notebook_probe.run.facts.calls.sampled import SampledCalls
+from notebook_probe.run.facts.context import FactContext
 from notebook_probe.run.facts.fact import FactFindings
 from notebook_probe.run.facts.later import Later
-from notebook_probe.run.facts.loss_ends import LossEnds
 from notebook_probe.run.facts.loss_graph import LossGraph
 from notebook_probe.run.facts.nonfinite import NonfiniteOrigin
 from notebook_probe.run.facts.norms import NormMomentum
@@ -83,28 +83,18 @@ class Facts:
         self._observer, self._findings = observer, FactFindings(rules, whole.ask)
         self._writer, self._has_told = writer, False
         self._later = Later()
-        self._graph = LossGraph(
-            lambda: observer.model_map.modules,
-            self._findings,
-            LossEnds(self._findings, self._later),
-            observer.clock,
-            lambda: observer.ignores_updates,
-            self._spend,
-        )
-        self._who = WhoTrains(model, self._findings)
+        context = FactContext(weakref.ref(model), observer, self._findings, self._later)
+        self._spend = context.spend
+        self._graph = LossGraph(context)
+        self._who = WhoTrains(context)
         self._rates = Rates(self._findings, writer.first_step if writer.continued else 0)
-        first = observer.updates.first_gradients
-        self._reach = GradientReach(
-            model, first, observer.taps.last_call, self._graph, self._findings
-        )
-        self._replica = OwnReplica(model, observer, self._later)
-        self._calls = SampledCalls(
-            model, observer, self._findings, self._later, self._replica.called
-        )
-        self._norms = NormMomentum(lambda: observer.model_map.modules, self._findings, self._later)
+        self._reach = GradientReach(context, self._graph)
+        self._replica = OwnReplica(context)
+        self._calls = SampledCalls(context, self._replica.called)
+        self._norms = NormMomentum(context)
         self._ranks = RankFacts(self._replica, writer, self._findings)
-        self._origin = NonfiniteOrigin(model, observer, self._findings, self._spend)
-        self._progress = FactsOfProgress(observer, writer.source, self._graph, self._findings)
+        self._origin = NonfiniteOrigin(context)
+        self._progress = FactsOfProgress(context, writer.source, self._graph)
         self._resting: weakref.WeakKeyDictionary[Optimizer, _Rest] = weakref.WeakKeyDictionary()
         self._ends: list[Callable[[], None]] = []
 
@@ -129,7 +119,7 @@ class Facts:
         """
         optimizers, attempt = self._observer.updates.optimizers, self._findings.attempt
         was_settled = self._who.is_settled
-        attempt(self._who.look, step, optimizers, self._observer.model_map)
+        attempt(self._who.look, step, optimizers, self._observer.steps.model_map)
         if self._who.is_settled and not was_settled:
             attempt(self._note_ownership, optimizers)
         attempt(self._reach.look, step, optimizers)
@@ -142,7 +132,7 @@ class Facts:
 
     def _note_ownership(self, optimizers: Sequence[Optimizer]) -> None:
         """Keep with the record which modules are in which parameter groups."""
-        text = ownership_text(self._observer.model_map.modules, optimizers)
+        text = ownership_text(self._observer.steps.model_map.modules, optimizers)
         self._writer.annotate(**{TRAINED: text})
 
     def take(self) -> list[tuple[str, Onset]]:
@@ -194,9 +184,4 @@ class Facts:
 
     def _is_ours(self, optimizer: Optimizer) -> bool:
         observer = self._observer
-        return not observer.ignores_updates and observer.updates.has_met(optimizer)
-
-    def _spend(self, seconds: float) -> None:
-        frame = self._observer.frame
-        if frame is not None:
-            frame.seconds += seconds
+        return not observer.steps.ignores_updates and observer.updates.has_met(optimizer)

@@ -2,11 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
-
-from torch import nn
-
-from notebook_probe.run.facts.fact import FactFindings
+from notebook_probe.run.facts.context import FactContext
 
 __all__ = ["PilingHooks"]
 
@@ -18,15 +14,11 @@ class PilingHooks:
 
     Parameters
     ----------
-    modules : callable
-        Returns the modules of the model by path.
-    findings : FactFindings
+    context : FactContext
     """
 
-    def __init__(
-        self, modules: Callable[[], Mapping[str, nn.Module]], findings: FactFindings
-    ) -> None:
-        self._modules, self._findings = modules, findings
+    def __init__(self, context: FactContext) -> None:
+        self._modules, self._findings = context.modules, context.findings
         self._counts: dict[str, int] = {}
         self._n_more: dict[str, int] = {}
 

@@ -16,8 +16,7 @@ from torch.nn import functional as F
 
 from notebook_probe.alerts.rule import Severity
 from notebook_probe.examine.checks.values import RANGES, SHAPES
-from notebook_probe.run.facts.fact import FactFindings
-from notebook_probe.run.facts.later import Later
+from notebook_probe.run.facts.context import FactContext
 
 __all__ = ["LossEnds"]
 
@@ -63,12 +62,11 @@ class LossEnds:
 
     Parameters
     ----------
-    findings : FactFindings
-    later : Later
+    context : FactContext
     """
 
-    def __init__(self, findings: FactFindings, later: Later) -> None:
-        self._findings, self._later = findings, later
+    def __init__(self, context: FactContext) -> None:
+        self._findings, self._later = context.findings, context.later
         self._ratios: deque[tuple[int, float]] = deque(maxlen=N_READINGS)
 
     def read(self, root: Node, step: int) -> None:

@@ -6,15 +6,14 @@ Names of nodes are torch's own: an unknown one says nothing.
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 from torch import Tensor, nn
 from torch.autograd.graph import Node
 
 from notebook_probe.examine.checks.losses import TWICE, pairs_of
-from notebook_probe.probes.step.optimizer_steps import StepClock
-from notebook_probe.run.facts.fact import FactFindings
+from notebook_probe.run.facts.context import FactContext
 from notebook_probe.run.facts.loss_ends import LossEnds
 
 __all__ = ["LossGraph"]
@@ -33,30 +32,13 @@ class LossGraph:
 
     Parameters
     ----------
-    modules : callable
-        Returns the modules of the model by path, without walking it.
-    findings : FactFindings
-    ends : LossEnds
-        Reads what the loss compares.
-    clock : StepClock
-        Has the number of the open step.
-    ignores : callable
-        Returns whether passes on this thread are no part of the training.
-    spend : callable
-        Counts seconds as spent in the open step.
+    context : FactContext
     """
 
-    def __init__(
-        self,
-        modules: Callable[[], Mapping[str, nn.Module]],
-        findings: FactFindings,
-        ends: LossEnds,
-        clock: StepClock,
-        ignores: Callable[[], bool],
-        spend: Callable[[float], None],
-    ) -> None:
-        self._modules, self._findings, self._ends = modules, findings, ends
-        self._clock, self._ignores, self._spend = clock, ignores, spend
+    def __init__(self, context: FactContext) -> None:
+        self._modules, self._findings = context.modules, context.findings
+        self._ends, self._spend = LossEnds(context), context.spend
+        self._steps, self._clock = context.observer.steps, context.observer.clock
         self._read_in = -1
         self._made: dict[int, Tensor] = {}
         self._is_closed = False
@@ -85,7 +67,7 @@ class LossGraph:
         self._findings.attempt(self._read_roots, roots)
 
     def _read_roots(self, roots: Sequence[Any]) -> None:
-        if self._ignores():
+        if self._steps.ignores_updates:
             return
         modules = self._modules()
         known = {id(one) for module in modules.values() for one in module._parameters.values()}

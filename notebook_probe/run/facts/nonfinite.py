@@ -7,7 +7,6 @@ so that the origin is exact whatever the schedules are.
 from __future__ import annotations
 
 import time
-import weakref
 from collections.abc import Callable, Mapping
 from functools import partial
 from types import MappingProxyType
@@ -19,9 +18,8 @@ from torch.optim import Optimizer
 from notebook_probe.graph.building import in_words
 from notebook_probe.probes.loss import backwards
 from notebook_probe.probes.loss.kept_calls import MOST_CALLS, KeptCall
-from notebook_probe.probes.observer import Observer
 from notebook_probe.quantities.reduce.arrays import readable
-from notebook_probe.run.facts.fact import FactFindings
+from notebook_probe.run.facts.context import FactContext
 from notebook_probe.run.facts.replayed_call import ReplayedCall, replayed, share_of_nan
 
 __all__ = ["NonfiniteOrigin"]
@@ -37,27 +35,16 @@ class NonfiniteOrigin:
 
     Parameters
     ----------
-    model : nn.Module
-        Held weakly.
-    observer : Observer
-        Keeps the calls.
-    findings : FactFindings
-    spend : callable
-        Counts seconds as spent in the open step.
+    context : FactContext
+        Its observer keeps the calls.
     """
 
-    def __init__(
-        self,
-        model: nn.Module,
-        observer: Observer,
-        findings: FactFindings,
-        spend: Callable[[float], None],
-    ) -> None:
-        self._model, self._observer = weakref.ref(model), observer
-        self._findings, self._spend = findings, spend
-        self.calls = observer.calls.by_thread
+    def __init__(self, context: FactContext) -> None:
+        self._model, self._observer = context.model, context.observer
+        self._findings, self._spend = context.findings, context.spend
+        self.calls = self._observer.calls.by_thread
         self._step, self._n_replays = -1, 0
-        self._first_step = observer.clock.step
+        self._first_step = self._observer.clock.step
         self.found: Callable[[], None] | None = None
         """Reports the origin, once an update comes of it."""
 
@@ -67,14 +54,14 @@ class NonfiniteOrigin:
         if model is None or not self._findings.follows("nonfinite_output"):
             return lambda: None
         # The loss of a model on an accelerator is known when its weights have changed already.
-        values = [slot.get() for slot in self._observer.model_map.slots("", below=True)]
+        values = [slot.get() for slot in self._observer.steps.model_map.slots("", below=True)]
         self._observer.calls.wanted = all(value is None or value.is_cpu for value in values)
         return backwards.check_losses(self)
 
     def not_finite(self, loss: Tensor, calls: list[KeptCall]) -> None:
         """Implement the LossChecker: find where it began."""
         model = self._model()
-        if model is None or self._observer.ignores_updates or self._n_replays >= MOST_REPLAYS:
+        if model is None or self._observer.steps.ignores_updates or self._n_replays >= MOST_REPLAYS:
             return
         begun, step = time.perf_counter(), self._observer.clock.step
         if self.found is not None and step == self._step:  # by an earlier backward of the step
@@ -98,7 +85,7 @@ class NonfiniteOrigin:
             if share := share_of_nan(given):
                 self._say("nonfinite_batch", step, words={"share": f"{share:.2%}"})
                 return ""
-            found = replayed(model, call, self._observer.model_map)
+            found = replayed(model, call, self._observer.steps.model_map)
             n_modules, largest = n_modules + len(found.paths), max(largest, found.largest)
             # Before the first step no loss was seen that an update could have followed.
             if step > self._first_step and self._say_of_weights(found, step):
@@ -113,7 +100,7 @@ class NonfiniteOrigin:
 
     def _say_of_weights(self, found: ReplayedCall, step: int) -> bool:
         """Report weights that an earlier update has made NaN; return whether there are any."""
-        modules = self._observer.model_map.modules
+        modules = self._observer.steps.model_map.modules
         owners = [path for path in found.paths if _parameters(modules.get(path))]
         bad = [path for path in owners if not _are_finite(modules.get(path))]
         if not bad:

@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from functools import partial
 from typing import Any
 
-from torch import Tensor, nn
+from torch import Tensor
 
-from notebook_probe.run.facts.fact import FactFindings
-from notebook_probe.run.facts.later import Later
+from notebook_probe.run.facts.context import FactContext
 
 __all__ = ["NormMomentum"]
 
@@ -23,16 +22,12 @@ class NormMomentum:
 
     Parameters
     ----------
-    modules : callable
-        Returns the modules of the model by path.
-    findings : FactFindings
-    later : Later
+    context : FactContext
     """
 
-    def __init__(
-        self, modules: Callable[[], Mapping[str, nn.Module]], findings: FactFindings, later: Later
-    ) -> None:
-        self._modules, self._findings, self._later = modules, findings, later
+    def __init__(self, context: FactContext) -> None:
+        self._modules = context.modules
+        self._findings, self._later = context.findings, context.later
         self._first_step: int | None = None
         self._is_over = False
 

@@ -12,7 +12,7 @@ from torch.optim import Optimizer
 from notebook_probe.alerts.rule import Severity
 from notebook_probe.model.changes import Tree
 from notebook_probe.model.map import ModelMap
-from notebook_probe.run.facts.fact import FactFindings
+from notebook_probe.run.facts.context import FactContext
 from notebook_probe.run.facts.rates import known_rate
 
 __all__ = ["WhoTrains"]
@@ -40,9 +40,7 @@ class WhoTrains:
 
     Parameters
     ----------
-    model : nn.Module
-        Held weakly.
-    findings : FactFindings
+    context : FactContext
 
     Attributes
     ----------
@@ -52,8 +50,8 @@ class WhoTrains:
         Weights before an update that `update_ends` compares; empty for most updates.
     """
 
-    def __init__(self, model: nn.Module, findings: FactFindings) -> None:
-        self._model, self._findings = weakref.ref(model), findings
+    def __init__(self, context: FactContext) -> None:
+        self._model, self._findings = context.model, context.findings
         self._tree = Tree(())
         self._map: ModelMap | None = None
         self._changed_at = 0

@@ -10,12 +10,11 @@ import numpy as np
 from notebook_probe.alerts.dense_loss import meant
 from notebook_probe.alerts.following import has
 from notebook_probe.alerts.rolling import Doubles
-from notebook_probe.probes.observer import Observer
 from notebook_probe.record.format.loss_names import LOSS
 from notebook_probe.record.format.schema import EVALUATION
 from notebook_probe.record.format.source import ROOT, Source, Steps
 from notebook_probe.record.views.branches.branches import IN_ORDER, read_name
-from notebook_probe.run.facts.fact import FactFindings
+from notebook_probe.run.facts.context import FactContext
 from notebook_probe.run.facts.loss_graph import LossGraph
 
 __all__ = ["FactsOfProgress"]
@@ -36,19 +35,16 @@ class FactsOfProgress:
 
     Parameters
     ----------
-    observer : Observer
+    context : FactContext
     source : Source
         Recorded rows.
     graph : LossGraph
         Knows how many classes the loss compares.
-    findings : FactFindings
     """
 
-    def __init__(
-        self, observer: Observer, source: Source, graph: LossGraph, findings: FactFindings
-    ) -> None:
-        self._observer, self._source = observer, source
-        self._graph, self._findings = graph, findings
+    def __init__(self, context: FactContext, source: Source, graph: LossGraph) -> None:
+        self._observer, self._findings = context.observer, context.findings
+        self._source, self._graph = source, graph
         self._looked_at = 0
 
     def look(self) -> None:
@@ -64,18 +60,18 @@ class FactsOfProgress:
 
     def _look_for_updates(self) -> None:
         observer = self._observer
-        n, step = observer.n_forwards, observer.clock.step
+        n, step = observer.steps.n_forwards, observer.clock.step
         least = self._findings.threshold("no_updates", "least")
-        if observer.clock.has_stepped or not observer.most_forwards:
+        if observer.clock.has_stepped or not observer.steps.most_forwards:
             return
-        if n >= max(least, 20 * observer.most_forwards):
+        if n >= max(least, 20 * observer.steps.most_forwards):
             self._findings.say("no_updates", step, words={"n": n, "last": step - 1})
 
     def _look_at_times(self) -> None:
         """Compare the shortest steps of six parts of the last rows: a busy machine has a few."""
         n_rows = self._findings.threshold("steps_get_slower", "n_rows")
         # Episodes of agents become longer, and with them the steps, of many forwards each.
-        if not self._observer.most_forwards <= MANY_FORWARDS or not math.isfinite(n_rows):
+        if not self._observer.steps.most_forwards <= MANY_FORWARDS or not math.isfinite(n_rows):
             return
         each, times = (
             self._findings.threshold("steps_get_slower", one) for one in ("each", "times")

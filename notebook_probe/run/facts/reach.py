@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import sys
-import weakref
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any
 
@@ -12,12 +10,12 @@ from torch.optim import Optimizer
 from torch.overrides import TorchFunctionMode
 from torch.utils.hooks import RemovableHandle
 
-from notebook_probe.probes.parameters.first_gradients import FirstGradients
 from notebook_probe.probes.step.compiled import is_compiled
 from notebook_probe.probes.step.containers import tensors_of
-from notebook_probe.run.facts.fact import FactFindings
+from notebook_probe.run.facts.context import FactContext
 from notebook_probe.run.facts.loss_graph import LossGraph
 from notebook_probe.run.facts.rates import known_rate
+from notebook_probe.source_lines import user_line
 
 __all__ = ["GradientReach"]
 
@@ -32,14 +30,8 @@ class GradientReach:
 
     Parameters
     ----------
-    model : nn.Module
-        Held weakly.
-    first_gradients : FirstGradients
-        Parameters that had a gradient in the first updates.
-    last_call : callable
-        Returns the step of the last observed call of a module; -1 before any.
+    context : FactContext
     graph : LossGraph
-    findings : FactFindings
 
     Attributes
     ----------
@@ -47,16 +39,10 @@ class GradientReach:
         The one step that is followed is over.
     """
 
-    def __init__(
-        self,
-        model: nn.Module,
-        first_gradients: FirstGradients,
-        last_call: Callable[[str], int],
-        graph: LossGraph,
-        findings: FactFindings,
-    ) -> None:
-        self._model, self._first, self._graph = weakref.ref(model), first_gradients, graph
-        self._last_call, self._findings = last_call, findings
+    def __init__(self, context: FactContext, graph: LossGraph) -> None:
+        self._model, self._findings, self._graph = context.model, context.findings, graph
+        self._first = context.observer.updates.first_gradients
+        self._last_call = context.observer.taps.last_call
         self._first_step: int | None = None
         self._candidates: dict[str, list[int]] | None = None
         self._others: list[str] = []
@@ -175,7 +161,7 @@ class _ForwardTrace:
         """Follow the outputs of a module from here on."""
         if self._mode is not None:
             for one in tensors_of(output):
-                lost = "" if one.requires_grad else _line()
+                lost = "" if one.requires_grad else user_line()
                 self._mode.known[id(one)] = one, {path: lost}
 
     def _arrive(self, module: nn.Module, args: Any) -> None:
@@ -215,7 +201,7 @@ class _Following(TorchFunctionMode):
         origins = {k: v for path in self._marks_in([args, kwargs]) for k, v in path.items()}
         if origins:
             for one in tensors_of(result):
-                lost = "" if one.requires_grad else _line()
+                lost = "" if one.requires_grad else user_line()
                 self.known[id(one)] = one, {path: old or lost for path, old in origins.items()}
         return result
 
@@ -223,16 +209,3 @@ class _Following(TorchFunctionMode):
         for one in tensors_of(given):
             if id(one) in self.known:
                 yield self.known[id(one)][1]
-
-
-def _line() -> str:
-    """Return the line of the user's code that runs now."""
-    frame = sys._getframe(1)
-    while frame is not None:
-        file = frame.f_code.co_filename
-        if "/torch/" not in file and "/notebook_probe/" not in file:
-            return f"{file.rpartition('/')[2]}:{frame.f_lineno}"
-        if frame.f_back is None:
-            break
-        frame = frame.f_back
-    return "an unknown line"

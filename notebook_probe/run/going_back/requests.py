@@ -22,7 +22,7 @@ class GoBack:
     """Step before which the preset is measured; None for no end."""
     rate: float | None = None
     """Learning rate from there on; None keeps it."""
-    hold_at: int | None = None
+    pause_at: int | None = None
     """Step before which to pause."""
 
 

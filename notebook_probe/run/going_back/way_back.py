@@ -11,11 +11,14 @@ from notebook_probe.run.going_back.requests import EvaluateAt, GoBack
 
 __all__ = ["MUST_BE_FREE", "CanGoBack", "GoingBack", "WayBack"]
 
-MUST_BE_FREE = "The loop must be held or in the background to go back"
+MUST_BE_FREE = "The loop must be paused or in the background to go back"
 
 
 class CanGoBack(Protocol):
-    """A training loop that keeps states to go back to."""
+    """A training loop that keeps states to go back to.
+
+    Loops are above runs, so that a run knows them by this only.
+    """
 
     @property
     def restores(self) -> str:
@@ -97,8 +100,8 @@ def _check_numbers(request: GoBack) -> None:
     """Check numbers that were typed in the panel."""
     if request.until is not None and request.until <= request.step:
         raise ScheduleError(f"until step {request.until}: one after {request.step} is expected")
-    if request.hold_at is not None and request.hold_at < request.step:
-        raise ScheduleError(f"hold at step {request.hold_at}: from {request.step} on is expected")
+    if request.pause_at is not None and request.pause_at < request.step:
+        raise ScheduleError(f"pause at step {request.pause_at}: from {request.step} on is expected")
     if request.rate is not None and not request.rate > 0:
         raise ScheduleError(f"learning rate {request.rate:g}: a positive number is expected")
 

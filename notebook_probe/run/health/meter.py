@@ -1,10 +1,12 @@
-"""Steps per second, and the overhead of watching."""
+"""Steps per second and the overhead of watching, which a budget keeps low."""
 
 from __future__ import annotations
 
 import time
 from collections import deque
 from statistics import median
+
+from notebook_probe.probes.step.budget import Budget
 
 __all__ = ["Meter"]
 
@@ -14,6 +16,8 @@ class Meter:
 
     Parameters
     ----------
+    budget : Budget
+        Receives the cost of each step, too, and stretches schedules.
     window : int
         Steps to look back on.
 
@@ -23,21 +27,25 @@ class Meter:
         Seconds of all steps so far, and those of them spent in our own code.
     """
 
-    def __init__(self, window: int = 64) -> None:
+    def __init__(self, budget: Budget, window: int = 64) -> None:
+        self._budget = budget
         self._seconds: deque[float] = deque(maxlen=window)
         self._cost: deque[float] = deque(maxlen=window)
         self.total_s = self.total_cost_s = 0.0
         self._last = 0.0
         self._rests = True
 
-    def add(self, seconds: float, cost: float) -> None:
-        """Add a step that took ``seconds``, ``cost`` of them in our own code."""
+    def add(
+        self, step: int, seconds: float, cost: float, planned: float = 0.0, is_due: bool = False
+    ) -> None:
+        """Add a step that took ``seconds``, ``cost`` of them in our own code; see `Budget.add`."""
         self._seconds.append(seconds)
         self._cost.append(cost)
         self.total_s += seconds
         self.total_cost_s += cost
         self._last = time.monotonic()
         self._rests = False
+        self._budget.add(step, seconds, cost, planned, is_due)
 
     def rest(self) -> None:
         """Note the end of the loop: nothing moves until the next step."""

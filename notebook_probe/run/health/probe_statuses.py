@@ -38,7 +38,7 @@ class ProbeStatuses:
     def of(self, probes: Iterable[Probe], step: int) -> list[ProbeStatus]:
         """Every probe and what became of it."""
         costs, shares = self.costs(), self._shares()
-        model_map, listed = self._observer.model_map, list(probes)
+        model_map, listed = self._observer.steps.model_map, list(probes)
         found = [self._status(probe, step, costs, shares, model_map) for probe in listed]
         if self._model() is not None:
             self._last_notes = {

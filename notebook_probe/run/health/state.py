@@ -78,7 +78,7 @@ class RunState:
     @property
     def _progress(self) -> tuple[int, int]:
         """Changes with every call and every update of training."""
-        return self._observer.clock.step, self._observer.n_forwards
+        return self._observer.clock.step, self._observer.steps.n_forwards
 
     @property
     def has_trained(self) -> bool:
@@ -127,8 +127,8 @@ class RunState:
             budget=self._budget.text,
             epoch=self.epoch,
             end_step=end_step,
-            held=self._breakpoints.held_text,
-            amid=self._gate.is_amid,
+            pause_reason=self._breakpoints.pause_reason,
+            within_step=self._gate.is_within_step,
             flight=self._flight.text,
             device=device,
             traceback=failure.traceback if failure is not None else self._breakpoints.traceback,
@@ -145,7 +145,7 @@ class RunState:
             return "finished"
         if self.failure is not None:
             return "failed"
-        if self._gate.is_held:
+        if self._gate.is_waiting:
             return "paused"
         is_measuring = bool(self._observer.replay.progress)
         # A slow measurement between two steps is part of training, though no step ends.
@@ -168,7 +168,7 @@ class RunState:
     def _no_steps(self) -> str:
         """Return a warning about a loop whose steps have no visible end."""
         observer = self._observer
-        n_forwards, before = observer.n_forwards, observer.most_forwards
+        n_forwards, before = observer.steps.n_forwards, observer.steps.most_forwards
         # A model may be called often per step, as in accumulation: the usual number is the measure.
         if observer.clock.has_stepped or n_forwards < max(MANY_FORWARDS, MANY_MORE * before):
             return ""

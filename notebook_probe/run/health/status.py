@@ -164,9 +164,9 @@ class StatusHead:
     """The step at which training will end; -1 when it is not known."""
     seconds_left: float | None = None
     """Remaining seconds, at the speed of the last steps; None if unknown or not training."""
-    held: str = ""
+    pause_reason: str = ""
     """Reason of a breakpoint's pause, in words; empty without one."""
-    amid: bool = False
+    within_step: bool = False
     """True while paused before an update, or by an exception.
 
     Requests then wait for the next step, except for controls and going back.

@@ -33,8 +33,8 @@ def describe_status(status: Status) -> str:
     if status.quantity_bytes:
         largest = [*status.quantity_bytes.items()][:MOST_COSTLY]
         lines.append("on disk: " + ", ".join(f"{name} {_size(n)}" for name, n in largest))
-    if status.held:
-        lines.append(status.held)
+    if status.pause_reason:
+        lines.append(status.pause_reason)
     if status.flight:
         lines.append(status.flight)
     if status.progress:

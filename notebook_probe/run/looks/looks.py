@@ -5,13 +5,11 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import Protocol
 
 from notebook_probe.checks import whole_number
 from notebook_probe.errors import NotApplicableError, QuantityError
 from notebook_probe.model.selectors import standard_place
 from notebook_probe.probes.step.probe import Probe
-from notebook_probe.probes.step.sink import EventSink
 from notebook_probe.record.format.source import Event
 from notebook_probe.record.views.looks import (
     GONE,
@@ -23,6 +21,7 @@ from notebook_probe.record.views.looks import (
     gone_detail,
     looks_of,
 )
+from notebook_probe.record.write.writer import RecordWriter
 from notebook_probe.run.attach.probe_set import ProbeSet
 from notebook_probe.run.attach.request import resolve
 from notebook_probe.run.attach.requests import LookAt, Ticket
@@ -36,14 +35,6 @@ MOST_BYTES = 256 * 2**20
 """Maximum bytes of all looks of a record, including removed ones, which stay on disk."""
 MOST_SAMPLES = 64
 TICK_S = 0.05
-
-
-class LookRecord(EventSink, Protocol):
-    """Storage of looks."""
-
-    @property
-    def stopped(self) -> str:
-        """Reason why nothing more is recorded, in words; empty while recording."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,13 +54,13 @@ class Looks:
     Parameters
     ----------
     probes : ProbeSet
-    record : LookRecord
+    record : RecordWriter
     events : callable
         Events of the record so far, which include looks of earlier runs.
     """
 
     def __init__(
-        self, probes: ProbeSet, record: LookRecord, events: Callable[[], Sequence[Event]]
+        self, probes: ProbeSet, record: RecordWriter, events: Callable[[], Sequence[Event]]
     ) -> None:
         self._probes, self._record, self._events = probes, record, events
         self._asked: tuple[_OpenLook, ...] = ()

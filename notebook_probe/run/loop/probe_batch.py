@@ -20,13 +20,13 @@ def keep_probe_batch(batch: ProbeBatch, observer: Observer, gate: Gate, events: 
     keep = partial(_keep, batch, observer, events)
     if not gate.is_elsewhere:
         observer.replay.try_out(batch)
-        observer.settle()
-        if observer.frame is None:
+        observer.steps.settle()
+        if observer.steps.frame is None:
             keep()
             return
     gate.once(keep)
 
 
 def _keep(batch: ProbeBatch, observer: Observer, events: EventSink) -> None:
-    observer.keep_batch(batch)
+    observer.steps.keep_batch(batch)
     events.event(observer.clock.upcoming, "probe_batch", str(batch))

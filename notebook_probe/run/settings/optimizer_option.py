@@ -12,6 +12,7 @@ from torch import Tensor
 from torch.optim import Optimizer
 
 from notebook_probe.errors import SettingError
+from notebook_probe.json_numbers import json_number
 from notebook_probe.probes.step.live_options import GroupOption, LiveOptions, live_options
 from notebook_probe.run.settings.group_text import group_text, owners_text
 from notebook_probe.run.settings.setting import Before, Change, GroupInfo, KnobInfo, check_range
@@ -163,8 +164,8 @@ def _factors(value: float, scheduled: Sequence[float | None]) -> str:
 
 
 def _joined(values: Sequence[float]) -> Before:
-    """Return one number if all are equal; JSON has no NaN."""
-    finite = [one if math.isfinite(one) else None for one in values]
+    """Return one number if all are equal, as JSON."""
+    finite = [json_number(one) for one in values]
     return finite[0] if len({*finite}) == 1 else finite
 
 

@@ -75,7 +75,13 @@ class _Walk:
                 else:
                     parts.append(self._below(inner_role, name, inner, depth + 1))
         return DataPart(
-            role, kind, class_name(value), _length(value), settings, tuple(parts), n_left_out
+            role=role,
+            kind=kind,
+            name=class_name(value),
+            length=_length(value),
+            settings=settings,
+            parts=tuple(parts),
+            n_left_out=n_left_out,
         )
 
     def _is_told(self, name: str, value: object) -> bool:

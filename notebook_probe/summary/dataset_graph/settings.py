@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import enum
-import math
 import re
 from collections.abc import Callable, Mapping
 from functools import partial
@@ -20,6 +19,8 @@ from typing import Any
 import numpy as np
 import torch
 from torch import Tensor
+
+from notebook_probe.json_numbers import json_value
 
 __all__ = ["FUNCTIONS", "class_name", "setting", "shortened"]
 
@@ -90,8 +91,7 @@ def _counted(value: Any) -> str:
 
 
 def _of_number(value: Any) -> Any:
-    number = float(value)
-    return number if math.isfinite(number) else str(number)
+    return json_value(float(value))
 
 
 def _of_whole(value: Any) -> Any:

@@ -11,7 +11,7 @@ import torch
 from torch import Tensor
 
 from notebook_probe.errors import UnreadableError
-from notebook_probe.quantities.reduce.path import rounding
+from notebook_probe.quantities.reduce.slices import rounding
 from notebook_probe.summary.landscape.rows import PathRows
 
 __all__ = ["Components"]

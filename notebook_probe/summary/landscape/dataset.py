@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 import os
 import shutil
 import uuid
@@ -13,6 +12,7 @@ import numpy as np
 import xarray as xr
 
 from notebook_probe.errors import CheckpointError
+from notebook_probe.json_numbers import json_value
 from notebook_probe.summary.landscape.evaluation import Evaluated
 from notebook_probe.summary.landscape.planes import Plane
 
@@ -68,7 +68,7 @@ def saved(dataset: xr.Dataset, folder: Path, name: str) -> Path:
     target, own = folder / f"{name}{SUFFIX}", f".{name}-{uuid.uuid4().hex[:8]}"
     written, former = folder / f"{own}.new", folder / f"{own}.old"
     # JSON has no NaN and no infinity, which a loss may be.
-    plain = {key: _plain(value) for key, value in dataset.attrs.items()}
+    plain = {key: json_value(value) for key, value in dataset.attrs.items()}
     try:
         dataset.assign_attrs(**plain).to_zarr(written, mode="w-", consolidated=False)
         # A folder cannot replace one that has files, so the former one is moved away first.
@@ -99,7 +99,3 @@ def opened(folder: Path, name: str) -> xr.Dataset:
     with xr.open_zarr(path, consolidated=False) as stored:
         dataset = stored.load()
     return dataset.assign_attrs(loss_at_origin=float(dataset.attrs["loss_at_origin"]))
-
-
-def _plain(value: Any) -> Any:
-    return str(value) if isinstance(value, float) and not math.isfinite(value) else value

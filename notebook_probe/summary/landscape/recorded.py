@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import math
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
@@ -11,6 +10,7 @@ import numpy as np
 import xarray as xr
 
 from notebook_probe.errors import NotLookedError
+from notebook_probe.json_numbers import json_value
 from notebook_probe.record.format.source import Source
 
 __all__ = ["KIND", "as_detail", "recorded", "series_name"]
@@ -32,8 +32,8 @@ def as_detail(dataset: xr.Dataset) -> dict[str, Any]:
     places = {str(name): own for name, own in dataset.variables.items() if name != "loss"}
     return {
         "which": dataset.attrs["which"],
-        "places": {name: [*map(_plain, own.values.tolist())] for name, own in places.items()},
-        "attrs": {name: _plain(value) for name, value in dataset.attrs.items()},
+        "places": {name: [*map(json_value, own.values.tolist())] for name, own in places.items()},
+        "attrs": {name: json_value(value) for name, value in dataset.attrs.items()},
     }
 
 
@@ -71,11 +71,6 @@ def recorded(source: Source, which: str, interval: int = -1) -> xr.Dataset:
 def _details(source: Source, which: str) -> Iterable[Mapping[str, Any]]:
     told = (json.loads(one.detail) for one in source.events if one.kind == KIND and one.detail)
     return (detail for detail in told if detail.get("which") == which)
-
-
-def _plain(value: Any) -> Any:
-    """JSON has no NaN and no infinity."""
-    return str(value) if isinstance(value, float) and not math.isfinite(value) else value
 
 
 def _number(value: Any) -> Any:

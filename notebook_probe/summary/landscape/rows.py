@@ -8,7 +8,7 @@ import torch
 from torch import Tensor
 
 from notebook_probe.errors import CheckpointError, UnreadableError
-from notebook_probe.quantities.reduce.path import differences
+from notebook_probe.quantities.reduce.slices import differences
 from notebook_probe.summary.landscape.snapshot import ModelSnapshot
 
 __all__ = ["PathRows"]

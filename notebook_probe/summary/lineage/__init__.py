@@ -2,7 +2,7 @@
 
 ::
 
-    training, evaluation, what the user says, device ─▶ plain values ─▶ run.keep_lineage(...)
+    training, evaluation, user, device ─▶ plain values ─▶ run.controls.keep_lineage(...)
 
 Unknown values are None. `notebook_probe.lineage` reads it.
 """

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import json
-import math
 import os
 import warnings
 from collections.abc import Mapping
 from typing import Any, TypeAlias
 
 from notebook_probe.errors import RecordWarning
+from notebook_probe.json_numbers import json_value
 
 __all__ = ["HYPER_CONFIG", "MOST_CHARACTERS", "checked_custom", "custom_lineage"]
 
@@ -100,4 +100,4 @@ def _left_out(why: str) -> Custom:
 def _plain(value: float | str) -> int | float | str:
     if isinstance(value, str):
         return str(value)
-    return value if isinstance(value, int) or math.isfinite(value) else str(float(value))
+    return json_value(value)

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import math
 import warnings
 from collections.abc import Mapping
 from typing import Any
 
 from notebook_probe.errors import RecordWarning
+from notebook_probe.json_numbers import json_value
 from notebook_probe.lineage.dataset_graph import DatasetGraph
 from notebook_probe.record.format.notes import written_notes
 from notebook_probe.summary.lineage.data import data_facts
@@ -67,7 +67,7 @@ def _kept(metrics: Mapping[str, Any]) -> dict[str, Any]:
     kept: dict[str, Any] = {}
     for name, value in metrics.items():
         key = str(name).removeprefix("eval_") or str(name)
-        told = str(value) if isinstance(value, float) and not math.isfinite(value) else value
+        told = json_value(value)
         try:
             # Each metric alone, so that one that cannot be stored does not cost the others.
             written_notes("metrics", {key: told})

@@ -36,7 +36,7 @@ class TrainLineageItem(Item):
         else:
             training = training_of_run(moment.run, moment.step, data, moment.model)
         device = device_lineage(moment.model)
-        moment.run.keep_lineage(train=train_lineage(training), device=device)
+        moment.run.controls.keep_lineage(train=train_lineage(training), device=device)
 
 
 class EvalLineageItem(Item):
@@ -53,7 +53,7 @@ class EvalLineageItem(Item):
         data = None if moment.loop is None else _described(moment.loop.evaluated_data)
         now = eval_lineage(metrics, data, moment.step)
         known = moment.run.lineage().get("eval", {})
-        moment.run.keep_lineage(eval=merged_evaluations(known, now))
+        moment.run.controls.keep_lineage(eval=merged_evaluations(known, now))
 
 
 class CustomLineageItem(Item):
@@ -67,7 +67,7 @@ class CustomLineageItem(Item):
         return cls() if settings.custom_lineage_data or HYPER_CONFIG in os.environ else None
 
     def begin(self, moment: Moment) -> None:
-        moment.run.keep_lineage(custom=custom_lineage(moment.settings.custom_lineage_data))
+        moment.run.controls.keep_lineage(custom=custom_lineage(moment.settings.custom_lineage_data))
 
 
 def _described(data: Dataset | None) -> DatasetGraph | None:

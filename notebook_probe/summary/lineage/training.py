@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -12,6 +11,7 @@ import torch.distributed as dist
 from torch import nn
 from torch.optim import Optimizer
 
+from notebook_probe.json_numbers import json_value
 from notebook_probe.lineage.dataset_graph import DatasetGraph
 from notebook_probe.summary.attempted import attempted
 from notebook_probe.summary.lineage.data import data_facts
@@ -108,10 +108,7 @@ def _joined(names: Sequence[str]) -> str | None:
 
 
 def _number(value: Any) -> float | str | None:
-    if value is None:
-        return None
-    number = float(value)
-    return number if math.isfinite(number) else str(number)
+    return None if value is None else json_value(float(value))
 
 
 def _rates(optimizers: Sequence[Optimizer]) -> Any:

@@ -38,7 +38,10 @@ class Stateful(Protocol):
 
 
 class SavedTraining(Protocol):
-    """A training that is saved: a loop."""
+    """A training that is saved: a loop.
+
+    `Loop`, which imports this module, is one.
+    """
 
     trainer: Trainer
     last_metrics: dict[str, Any]

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 import warnings
 from collections.abc import Mapping
 from contextlib import suppress
@@ -10,6 +9,7 @@ from functools import partial
 from typing import Any
 
 from notebook_probe.errors import CheckpointError, ClosedRunError
+from notebook_probe.json_numbers import json_number
 from notebook_probe.record.store.location import Location, local_path
 from notebook_probe.run.run import Run
 from notebook_probe.train.checkpoints.contents import SavedTraining, check, contents, restore
@@ -177,7 +177,7 @@ def _note(run: Run | None, entry: Checkpoint, nbytes: int) -> None:
     """Report a written checkpoint to the run, if it is still open."""
     if run is not None and not run.closed:
         loss = entry.metrics.get("loss")
-        known = loss if loss is not None and math.isfinite(loss) else None
+        known = None if loss is None else json_number(loss)
         # This comes from the thread that writes, and the run may be closed meanwhile.
         with suppress(ClosedRunError):
             run.controls.checkpoint_saved(entry.step, entry.path, nbytes, known)

@@ -16,6 +16,8 @@ EVERY_S = 0.1
 
 
 class _Stepping(Protocol):
+    """Interface of a training loop. `Loop`, which imports this module, is one."""
+
     loop_step: int
     start_step: int
     end_step: int

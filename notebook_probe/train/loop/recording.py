@@ -72,7 +72,7 @@ class Recording:
     def raised(self, error: BaseException) -> None:
         """Report an exception that is about to end the loop; a breakpoint may pause it before."""
         if not self.run.closed:
-            self.run.loop_raised(error)
+            self.run.controls.loop_raised(error)
 
     def ended(self, error: BaseException | None) -> None:
         """End the steps for now: write the record, or warn why not."""

@@ -1,8 +1,12 @@
-"""Ending a loop at the boundary after an alert."""
+"""Reasons to end a loop early: an alert, and Ctrl-C, after which the step is finished first."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+import signal
+import threading
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from contextlib import contextmanager
+from types import FrameType
 from typing import Protocol
 
 from notebook_probe.alerts import Rule
@@ -11,7 +15,7 @@ from notebook_probe.errors import UnknownNameError, near
 from notebook_probe.run.run import Run
 from notebook_probe.train.metrics.averages import Value
 
-__all__ = ["StopOn"]
+__all__ = ["StopOn", "interrupts_wait"]
 
 
 class _Stoppable(Protocol):
@@ -59,3 +63,28 @@ def _followed(run: Run, rule: str | Rule) -> str:
     if rule not in run.rules:
         raise UnknownNameError(f"no rule {rule!r}; {near(rule, run.rules)}")
     return rule
+
+
+@contextmanager
+def interrupts_wait(act: Callable[[], None]) -> Iterator[None]:
+    """Call ``act`` at the first interrupt inside; the second raises KeyboardInterrupt.
+
+    Only on the main thread, and where nobody else handles interrupts.
+    """
+    is_ours = (
+        threading.current_thread() is threading.main_thread()
+        and signal.getsignal(signal.SIGINT) is signal.default_int_handler
+    )
+    if not is_ours:
+        yield
+        return
+
+    def first(number: int, frame: FrameType | None) -> None:
+        signal.signal(signal.SIGINT, signal.default_int_handler)
+        act()
+
+    signal.signal(signal.SIGINT, first)
+    try:
+        yield
+    finally:
+        signal.signal(signal.SIGINT, signal.default_int_handler)

@@ -10,7 +10,10 @@ __all__ = ["TakesMinibatches", "check_scaler", "n_skipped", "taking_minibatches"
 
 
 class TakesMinibatches(Protocol):
-    """Optimizer that takes the gradients of each minibatch, and averages them itself."""
+    """Optimizer that takes the gradients of each minibatch, and averages them itself.
+
+    Optimizers that do are in `experiment`, which is above this package.
+    """
 
     clip_each_minibatch: bool
 

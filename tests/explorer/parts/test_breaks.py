@@ -22,7 +22,12 @@ from notebook_probe.run.breakpoints.conditions import (
     OnSeries,
     PauseCondition,
 )
-from notebook_probe.run.breakpoints.requests import Break, BreakpointInfo, EditBreak, Unbreak
+from notebook_probe.run.breakpoints.requests import (
+    AddBreakpoint,
+    BreakpointInfo,
+    EditBreakpoint,
+    RemoveBreakpoint,
+)
 from tests.explorer.fakes import FakeControls, FakeSource, FakeStream
 
 
@@ -56,8 +61,8 @@ HIGH = OnSeries("a", "grad_norm", Comparison(">", 10.0), 2)
 def test_each_breakpoint_is_a_row_and_nobody_is_told_twice(
     session: PanelSession, controls: FakeControls
 ) -> None:
-    controls.breaks = [BreakpointInfo(4, HIGH, True, holds=True, last_step=812, n_met=1)]
-    controls.held = "paused at step 812: a · grad_norm 12.3 > 10 for 2 rows"
+    controls.breaks = [BreakpointInfo(4, HIGH, True, pauses=True, last_step=812, n_met=1)]
+    controls.pause_reason = "paused at step 812: a · grad_norm 12.3 > 10 for 2 rows"
     [message] = told(session, controls)
     assert message["rows"] == [
         {
@@ -75,10 +80,10 @@ def test_each_breakpoint_is_a_row_and_nobody_is_told_twice(
             "note": "",
         }
     ]
-    assert message["held"] == {"text": controls.held, "step": 812}
+    assert message["held"] == {"text": controls.pause_reason, "step": 812}
     assert (message["live"], message["severe"]) == (True, ["nonfinite_loss", "loss_spike"])
     assert told(session, controls) == []
-    controls.state, controls.held, controls.traceback = "finished", "", "Traceback ..."
+    controls.state, controls.pause_reason, controls.traceback = "finished", "", "Traceback ..."
     [message] = told(session, controls)
     assert (message["live"], message["held"], message["traceback"]) == (
         False,
@@ -92,7 +97,7 @@ def test_a_breakpoint_on_alerts_names_its_rules(
     rules: tuple[str, ...], session: PanelSession, controls: FakeControls
 ) -> None:
     on_alert = OnAlert(rules)
-    controls.breaks = [BreakpointInfo(1, on_alert, True, holds=False, last_step=-1, n_met=0)]
+    controls.breaks = [BreakpointInfo(1, on_alert, True, pauses=False, last_step=-1, n_met=0)]
     [message] = told(session, controls)
     assert message["rows"][0]["rules"] == [*rules]
 
@@ -123,14 +128,18 @@ def test_a_click_asks_for_its_condition(
         "before": "step",
     }
     heard(session, **{**click, **given})
-    assert controls.requests == [Break(condition)]
+    assert controls.requests == [AddBreakpoint(condition)]
 
 
 def test_clicks_edit_and_remove(session: PanelSession, controls: FakeControls) -> None:
     heard(session, type="edit_break", id="1", which=4, armed=False, number=None)
     heard(session, type="edit_break", id="2", which=4, armed=None, number=3)
     heard(session, type="unbreak", id="3", which=4)
-    assert controls.requests == [EditBreak(4, False, None), EditBreak(4, None, 3.0), Unbreak(4)]
+    assert controls.requests == [
+        EditBreakpoint(4, False, None),
+        EditBreakpoint(4, None, 3.0),
+        RemoveBreakpoint(4),
+    ]
 
 
 def test_a_series_that_is_asked_for_is_tried_on_the_record(

@@ -17,7 +17,7 @@ from notebook_probe.probes.reading.window_state import (
     state_of,
     take_state,
 )
-from notebook_probe.quantities.reduce.path import PathPoints
+from notebook_probe.quantities.reduce.slices import PathPoints
 
 
 @dataclass(slots=True)

@@ -11,8 +11,13 @@ from hypothesis import strategies as st
 from notebook_probe.quantities.catalogue.loss_landscape import PLANE
 from notebook_probe.quantities.catalogue.training_path import PATH_PLANE
 from notebook_probe.quantities.reduce.landscape import Landscape
-from notebook_probe.quantities.reduce.path import PathPoints, differences
-from notebook_probe.quantities.reduce.slices import SliceGrid, evenly, random_direction
+from notebook_probe.quantities.reduce.slices import (
+    PathPoints,
+    SliceGrid,
+    differences,
+    evenly,
+    random_direction,
+)
 
 
 @given(st.integers(1, 9), st.integers(1, 9))

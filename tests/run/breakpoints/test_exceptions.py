@@ -32,7 +32,7 @@ def test_an_exception_of_the_loop_is_shown_held_and_raised_as_ever(
 
     background = run.train_in_background(loop)
     held_at(run)
-    assert "FloatingPointError: three is too many" in run.status().held
+    assert "FloatingPointError: three is too many" in run.status().pause_reason
     assert background.running
     run.controls.put(Control(let_go))
     with pytest.raises(FloatingPointError, match="three is too many"):
@@ -69,7 +69,7 @@ def test_an_exception_in_the_with_block_holds_it_before_the_run_is_closed(
     background = threading.Thread(target=loop)
     background.start()
     held_at(run)
-    seen.append(run.status().held)
+    seen.append(run.status().pause_reason)
     run.resume()
     background.join(PATIENCE_S)
     assert "ZeroDivisionError" in seen[0]

@@ -11,7 +11,7 @@ from torch import nn
 from notebook_probe.errors import TrainingStopped
 from notebook_probe.run.breakpoints import check
 from notebook_probe.run.breakpoints.conditions import AtStep
-from notebook_probe.run.breakpoints.requests import Break, EditBreak, Unbreak
+from notebook_probe.run.breakpoints.requests import AddBreakpoint, EditBreakpoint, RemoveBreakpoint
 from tests.models import sgd, train_step
 from tests.run.breakpoints.trainings import batch, go_on, logging, pauses
 from tests.run.conftest import Watch
@@ -24,18 +24,18 @@ def test_on_the_main_thread_without_anybody_it_goes_on_and_says_so(
     capsys: pytest.CaptureFixture[str],
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    monkeypatch.setattr(check, "how_to_go_on", str)  # whatever else this process has done
+    monkeypatch.setattr(check, "how_to_resume", str)  # whatever else this process has done
     run = watch(model, probes=None)
     run.pause_when(step=1)
     optimizer = sgd(model)
     for step in range(3):
         train_step(model, optimizer, batch(step))
-    assert "not paused at step 1: nobody could let it go on" in capsys.readouterr().out
+    assert "not paused at step 1: nothing could resume it" in capsys.readouterr().out
     (event,) = [event for event in run.events if event.kind == "pause"]
     assert event.text.startswith("not paused")
 
 
-def test_without_a_panel_a_line_says_how_to_go_on(
+def test_without_a_panel_a_line_says_how_to_resume(
     watch: Watch, model: nn.Module, capsys: pytest.CaptureFixture[str]
 ) -> None:
     run = watch(model, probes=None)
@@ -62,7 +62,7 @@ def test_it_is_disarmed_edited_and_removed_from_any_thread(watch: Watch, model: 
     assert repr(high) == "<Breakpoint loss > 8: armed>"
     background = logging(run, model, [7, 9, 1])
     held_at(run)
-    assert run.status().held.endswith("loss 9 > 8")
+    assert run.status().pause_reason.endswith("loss 9 > 8")
     go_on(run, lambda: not background.running)
     kinds = [json.loads(e.detail)["what"] for e in run.events if e.kind == "breakpoint"]
     assert kinds == ["added", "added", "removed", "armed", "changed", "armed"]
@@ -71,20 +71,20 @@ def test_it_is_disarmed_edited_and_removed_from_any_thread(watch: Watch, model: 
 def test_a_panel_does_the_same_by_requests(watch: Watch, model: nn.Module) -> None:
     run = watch(model, probes=None)
     with training(run, model):
-        ticket = applied(run, Break(AtStep(10**6)))
+        ticket = applied(run, AddBreakpoint(AtStep(10**6)))
         assert ticket.text == "pauses when: at step 1000000"
         (info,) = run.controls.breakpoint_infos()
-        assert applied(run, EditBreak(info.id, False, 10**7)).state == "applied"
+        assert applied(run, EditBreakpoint(info.id, False, 10**7)).state == "applied"
         (info,) = run.controls.breakpoint_infos()
         assert (info.armed, info.condition.number) == (False, 10**7)
-        refused = applied(run, EditBreak(info.id, None, 0.5))
+        refused = applied(run, EditBreakpoint(info.id, None, 0.5))
         assert (refused.state, refused.text) == (
             "refused",
             "step=0.5; allowed: a whole number from 0",
         )
-        applied(run, Unbreak(info.id))
+        applied(run, RemoveBreakpoint(info.id))
         assert run.controls.breakpoint_infos() == []
-        assert applied(run, Unbreak(info.id)).state == "refused"
+        assert applied(run, RemoveBreakpoint(info.id)).state == "refused"
 
 
 def test_stop_ends_a_training_that_a_breakpoint_holds(watch: Watch, model: nn.Module) -> None:

@@ -1,4 +1,4 @@
-"""Training held by a step, a series, an alert and NaN, after a step or before its update."""
+"""Training paused by a step, a series, an alert and NaN, after a step or before its update."""
 
 from __future__ import annotations
 
@@ -22,13 +22,13 @@ def test_it_is_held_before_the_step_that_was_asked_for(watch: Watch, model: nn.M
     handle = run.pause_when(step=3)
     background = logging(run, model, [0.0] * 6)
     assert held_at(run) == 3
-    assert run.status().held == "paused at step 3"
+    assert run.status().pause_reason == "paused at step 3"
     assert "paused at step 3" in repr(run.status())
     assert run.data.step.values.tolist() == [0, 1, 2]
-    assert repr(run.breakpoints) == "[<Breakpoint at step 3: armed, held at step 3>]"
+    assert repr(run.breakpoints) == "[<Breakpoint at step 3: armed, paused at step 3>]"
     assert handle.last_step == 3
     go_on(run, lambda: not background.running)
-    assert run.status().held == ""
+    assert run.status().pause_reason == ""
     (told,) = pauses(run)
     assert (told["condition"], told["step"], told["threshold"]) == ("at step 3", 3, 3)
 
@@ -40,7 +40,7 @@ def test_a_series_holds_it_after_the_row_that_meets_the_condition_and_says_so(
     run.pause_when("", "loss", "> 10")
     background = logging(run, model, [1, 2, 12.5, 13, 2, 11])
     assert held_at(run) == 3
-    assert run.status().held == "paused at step 2: loss 12.5 > 10"
+    assert run.status().pause_reason == "paused at step 2: loss 12.5 > 10"
     run.resume()
     wait_until(lambda: len(pauses(run)) == 2)
     assert held_at(run) == 6
@@ -94,10 +94,10 @@ def test_the_first_condition_is_the_reason_and_the_others_are_counted(
     run.pause_when("", "loss", "> 6")
     background = logging(run, model, [1, 7, 1])
     held_at(run)
-    assert run.status().held == "paused at step 1: loss 7 > 5 … and 1 more"
-    assert [info.holds for info in run.controls.breakpoint_infos()] == [True, True]
+    assert run.status().pause_reason == "paused at step 1: loss 7 > 5 … and 1 more"
+    assert [info.pauses for info in run.controls.breakpoint_infos()] == [True, True]
     go_on(run, lambda: not background.running)
-    assert [info.holds for info in run.controls.breakpoint_infos()] == [False, False]
+    assert [info.pauses for info in run.controls.breakpoint_infos()] == [False, False]
 
 
 def test_an_alert_holds_it_at_the_step_after_its_row(watch: Watch, model: nn.Module) -> None:
@@ -105,7 +105,10 @@ def test_an_alert_holds_it_at_the_step_after_its_row(watch: Watch, model: nn.Mod
     run.pause_when(alert="severe")
     background = logging(run, model, [1.0, 1.0, math.nan, 1.0])
     assert held_at(run) == 3
-    assert run.status().held == "paused at step 2: nonfinite_loss at the model: the loss is nan"
+    assert (
+        run.status().pause_reason
+        == "paused at step 2: nonfinite_loss at the model: the loss is nan"
+    )
     (told,) = pauses(run)
     assert (told["rule"], told["quantity"], told["step"]) == ("nonfinite_loss", "loss", 2)
     go_on(run, lambda: not background.running)
@@ -161,7 +164,7 @@ def test_nan_in_a_loss_holds_it_once_until_a_row_is_finite(watch: Watch, model: 
     run.pause_when(nan=True)
     background = logging(run, model, [1, math.nan, math.inf, 1, math.inf, 1])
     assert held_at(run) == 2
-    assert run.status().held == "paused at step 1: loss is nan"
+    assert run.status().pause_reason == "paused at step 1: loss is nan"
     run.resume()
     wait_until(lambda: len(pauses(run)) == 2)
     assert [(one["step"], one["value"]) for one in pauses(run)] == [(1, "nan"), (4, "inf")]
@@ -220,8 +223,11 @@ def test_before_the_update_it_is_held_with_the_weights_as_they_were(
 
     background = run.train_in_background(loop)
     assert held_at(run) == 2
-    assert run.status().held.startswith("paused at step 2: 0 · grad_norm ")
-    assert run.status().held.endswith("> 1e+03, before the update") or "1000" in run.status().held
+    assert run.status().pause_reason.startswith("paused at step 2: 0 · grad_norm ")
+    assert (
+        run.status().pause_reason.endswith("> 1e+03, before the update")
+        or "1000" in run.status().pause_reason
+    )
     assert torch.equal(model[0].weight, states[2])  # type: ignore[index]
     ticket = run.controls.put(Attach(("2",), "output_norm"))
     run.controls.put(Control("step"))
@@ -288,7 +294,7 @@ def test_of_a_measured_and_a_logged_series_the_one_of_that_name_is_asked(
     background = run.train_in_background(loop)
     if holds:
         held_at(run)
-        assert f"{name} 1e+07 > 1e+06" in run.status().held
+        assert f"{name} 1e+07 > 1e+06" in run.status().pause_reason
         run.resume()
     wait_until(lambda: not background.running)
     assert len(pauses(run)) == holds
@@ -314,6 +320,6 @@ def test_a_logged_nan_is_reported_under_the_name_by_which_it_is_read(
 
     background = run.train_in_background(loop)
     held_at(run)
-    assert "logged_grad_norm is nan" in run.status().held
+    assert "logged_grad_norm is nan" in run.status().pause_reason
     run.resume()
     wait_until(lambda: not background.running)

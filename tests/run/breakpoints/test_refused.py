@@ -41,7 +41,7 @@ def test_what_cannot_be_is_refused_in_words(
         ({"step": -1}, BreakpointError, "whole number"),
         ({"step": 1, "nan": True}, BreakpointError, "2 conditions"),
         ({"alert": "dead_unit"}, UnknownNameError, "dead_units"),
-        ({"step": 1, "before": "update"}, BreakpointError, "can hold before"),
+        ({"step": 1, "before": "update"}, BreakpointError, "can pause before"),
     ],
 )
 def test_what_options_cannot_be_is_refused_in_words(

@@ -164,7 +164,7 @@ def test_the_memory_is_bounded_and_shown(watch: Watch, model: nn.Module) -> None
 def test_a_breakpoint_sees_every_step_of_it(
     watch: Watch, model: nn.Module, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(check, "how_to_go_on", str)  # nobody could, so that it goes on
+    monkeypatch.setattr(check, "how_to_resume", str)  # nobody could, so that it goes on
     run = watch(model, probes=None, flight=10)
     run.pause_when("0", "grad_norm", "> -1", for_rows=3)
     go(run, model, range(5))

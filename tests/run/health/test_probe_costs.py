@@ -290,7 +290,7 @@ def test_a_pause_is_no_cost(calls_root: bool, clock: Clock, watch: Watch) -> Non
 
     model = made(PartUsedDirectly)
     run = watch(model, probes={"part": ["output_norm"]})
-    run._parts.observer.gate = Held()
+    run._parts.observer.steps.gate = Held()
     optimizer = sgd(model)
     for step in range(5):
         optimizer.zero_grad()

@@ -121,11 +121,11 @@ def test_large_values_do_not_overflow() -> None:
 
 
 def test_pieces_do_not_matter(monkeypatch: pytest.MonkeyPatch) -> None:
-    from notebook_probe.quantities.reduce import path
+    from notebook_probe.quantities.reduce import slices
 
     kept = snapshots(walk(2, 5))
     whole = [train_plane(kept, 3, method) for method in METHODS]
-    monkeypatch.setattr(path.differences, "__defaults__", (3,))
+    monkeypatch.setattr(slices.differences, "__defaults__", (3,))
     for before, method in zip(whole, METHODS, strict=True):
         np.testing.assert_allclose(
             flat(train_plane(kept, 3, method).second), flat(before.second), atol=1e-12

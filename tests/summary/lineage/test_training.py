@@ -177,20 +177,20 @@ def test_lineage_is_kept_part_by_part_and_read_again(watched: Watched) -> None:
     assert run.lineage() == {}
     loop.run_epochs(loader(), 1)
     train = train_lineage(training_of_loop(loop))
-    run.keep_lineage(train=train, custom={"trial": 7})
-    run.keep_lineage(custom={"trial": 8}, eval={"metrics": {}})
+    run.controls.keep_lineage(train=train, custom={"trial": 7})
+    run.controls.keep_lineage(custom={"trial": 8}, eval={"metrics": {}})
     expected = {"train": train, "custom": {"trial": 8}, "eval": {"metrics": {}}}
     assert run.lineage() == expected
     assert run.annotations == {}
-    run.keep_lineage(custom={"a": "ü" * 100_000})
+    run.controls.keep_lineage(custom={"a": "ü" * 100_000})
     with pytest.raises(ValueError, match="at most 400000 are kept"):
-        run.keep_lineage(more={"a": "x" * 300_000})
-    run.keep_lineage(custom={"trial": 8})
+        run.controls.keep_lineage(more={"a": "x" * 300_000})
+    run.controls.keep_lineage(custom={"trial": 8})
     run.close()
     opened = nbp.open_run(run.location)
     assert opened.lineage() == expected
     with pytest.raises(nbp.ClosedRunError):
-        run.keep_lineage(custom={})
+        run.controls.keep_lineage(custom={})
 
 
 def test_a_dataset_graph_is_an_event_that_is_read_again(watched: Watched) -> None:

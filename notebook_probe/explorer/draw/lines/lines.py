@@ -17,6 +17,7 @@ from notebook_probe.explorer.draw.view import panel_plot
 from notebook_probe.explorer.messages.selection import PanelSelection, Series
 from notebook_probe.explorer.messages.value_scale import bounded
 from notebook_probe.explorer.messages.wire import VERSION, Frame, LineSeries, LinesFrame
+from notebook_probe.json_numbers import json_number
 from notebook_probe.record.format.source import Source, StreamView
 from notebook_probe.record.views.looks import without_gone
 from notebook_probe.record.views.thinning.average import capped
@@ -85,7 +86,17 @@ class Lines:
         for series, points in lines.items():
             average = self._average(together, series, points, selection, n_points)
             offset, colour = sum(map(len, parts)), selection.colour(series)
-            heads.append(_head(series, colour, points, average, looks[series].weight, offset, x0))
+            heads.append(
+                _head(
+                    series=series,
+                    colour=colour,
+                    points=points,
+                    average=average,
+                    weight=looks[series].weight,
+                    offset=offset,
+                    x0=x0,
+                )
+            )
             parts += [points.x - x0, points.y, average.x - x0, average.y]
         message: LinesFrame = {
             "v": VERSION,
@@ -215,7 +226,7 @@ def _head(
         "n_rows": points.n_rows,
         "first_step": points.first_step,
         "last_step": points.last_step,
-        "last_value": points.last_value if np.isfinite(points.last_value) else None,
+        "last_value": json_number(points.last_value),
         "n_nonfinite": points.n_nonfinite,
         "weight": weight,
         "marks": (points.marks - x0).tolist(),

@@ -224,16 +224,16 @@ class BlockThinner:
             mean = np.where(empty, np.nan, self._sums / self._finite)
         maxima = np.where(empty, np.nan, self._maxima)
         return Blocks(
-            self._size,
-            self._numbers * self._size,
-            mean.astype(np.float32),
-            maxima.astype(np.float32),
+            size=self._size,
+            first_steps=self._numbers * self._size,
+            mean=mean.astype(np.float32),
+            maximum=maxima.astype(np.float32),
             # A copy, as `_merge` and `_append` go on with the arrays.
-            self._finite.copy(),
-            self._nonfinite.copy(),
-            self._last_steps.copy(),
-            self._last_values.copy(),
-            self._rounds.copy(),
+            n_finite=self._finite.copy(),
+            n_nonfinite=self._nonfinite.copy(),
+            last_steps=self._last_steps.copy(),
+            last_values=self._last_values.copy(),
+            round_steps=self._rounds.copy(),
         )
 
     def _make_room(self, steps: Steps) -> Steps:

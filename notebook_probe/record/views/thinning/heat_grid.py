@@ -188,7 +188,15 @@ class _ReducedRows:
             stop = min(high, start + ROWS_PER_READ)
             reduced = level.reduced(quantity, modules, start, stop)
             steps, mean = level.steps(start, stop), reduced["mean"]
-            latest = _latest_of_blocks(stream, quantity, modules, start, steps, mean, level.size)
+            latest = _latest_of_blocks(
+                stream=stream,
+                quantity=quantity,
+                modules=modules,
+                first=start,
+                steps=steps,
+                mean=mean,
+                size=level.size,
+            )
             blocks = BlockRows(steps, mean, reduced["max"], level.size, latest)
             self.thinner.feed_means(blocks, self._turns_from)
             self._note(modules, steps[0], stream.steps(stop * level.size - 1, stop * level.size)[0])

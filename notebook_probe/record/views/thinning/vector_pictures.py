@@ -122,7 +122,15 @@ class VectorReader:
         share = any(is_share(one) for one in variables if one.name == quantity)
         n_columns = grid.mean.shape[1]
         return VectorPictures(
-            rows, n_columns, grid.first, grid.last, grid.end, counted, edges, bool(widths), share
+            rows=rows,
+            columns=n_columns,
+            first=grid.first,
+            last=grid.last,
+            end=grid.end,
+            axis=counted,
+            edges=edges,
+            has_own_widths=bool(widths),
+            is_share=share,
         )
 
     def _streams(

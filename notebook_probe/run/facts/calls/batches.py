@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
 from typing import Any
@@ -13,8 +13,7 @@ from torch import Tensor, nn
 
 from notebook_probe.alerts.rule import Severity
 from notebook_probe.probes.step.containers import tensors_of
-from notebook_probe.run.facts.fact import FactFindings
-from notebook_probe.run.facts.later import Later
+from notebook_probe.run.facts.context import FactContext
 
 __all__ = ["GivenBatches"]
 
@@ -74,16 +73,12 @@ class GivenBatches:
 
     Parameters
     ----------
-    modules : callable
-        Returns the modules of the model by path.
-    findings : FactFindings
-    later : Later
+    context : FactContext
     """
 
-    def __init__(
-        self, modules: Callable[[], Mapping[str, nn.Module]], findings: FactFindings, later: Later
-    ) -> None:
-        self._modules, self._findings, self._later = modules, findings, later
+    def __init__(self, context: FactContext) -> None:
+        self._modules = context.modules
+        self._findings, self._later = context.findings, context.later
         self._first: _Batch | None = None
         self._last: _Batch | None = None
         self._n_same = self._n_flat = self._n_tiny = self._n_constant = 0

@@ -5,13 +5,14 @@ from __future__ import annotations
 import sys
 from collections.abc import Callable, Mapping
 from pathlib import Path
-from types import FrameType
 from typing import Any
 
 import torch
 from torch import nn
 from torch.nn import functional as F
 from torch.overrides import TorchFunctionMode
+
+from notebook_probe.source_lines import is_of_user, outward, text_of
 
 __all__ = ["DropoutFollower"]
 
@@ -78,15 +79,11 @@ def _line_of_user() -> str:
 
     Those of torch pass their own mode on.
     """
-    frame: FrameType | None = sys._getframe(2)
-    while frame is not None:
+    for frame in outward(sys._getframe(2)):
         file = frame.f_code.co_filename
         if file.startswith(CONTAINERS) and not file.endswith("functional.py"):
             return ""
-        if "/torch/" not in file and "/notebook_probe/" not in file:
+        if is_of_user(frame):
             layer = frame.f_locals.get("self")
-            if isinstance(layer, nn.Module) and layer.training:
-                return ""
-            return f"{file.rpartition('/')[2]}:{frame.f_lineno}"
-        frame = frame.f_back
+            return "" if isinstance(layer, nn.Module) and layer.training else text_of(frame)
     return ""

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import weakref
 from collections.abc import Callable, Mapping
 from functools import partial
 from typing import Any
@@ -10,14 +9,13 @@ from typing import Any
 from torch import nn
 
 from notebook_probe.alerts.rule import Severity
-from notebook_probe.probes.observer import LOOK_EVERY, Observer
 from notebook_probe.probes.step.compiled import is_compiled
+from notebook_probe.probes.step_sequence import LOOK_EVERY
 from notebook_probe.run.facts.calls.batches import GivenBatches
 from notebook_probe.run.facts.calls.casts import CastFollower, autocast_types
 from notebook_probe.run.facts.calls.evaluations import DropoutFollower
-from notebook_probe.run.facts.fact import FactFindings
+from notebook_probe.run.facts.context import FactContext
 from notebook_probe.run.facts.hooks import PilingHooks
-from notebook_probe.run.facts.later import Later
 from notebook_probe.uninterrupted import uninterrupted
 
 __all__ = ["SampledCalls"]
@@ -31,29 +29,16 @@ class SampledCalls:
 
     Parameters
     ----------
-    model : nn.Module
-        Held weakly.
-    observer : Observer
-    findings : FactFindings
-    later : Later
+    context : FactContext
     called : callable
         Is called when a sampled training call begins.
     """
 
-    def __init__(
-        self,
-        model: nn.Module,
-        observer: Observer,
-        findings: FactFindings,
-        later: Later,
-        called: Callable[[], None],
-    ) -> None:
-        self._model, self._observer = weakref.ref(model), observer
-        self._findings = findings
-        self._batches = GivenBatches(lambda: observer.model_map.modules, findings, later)
-        self._training = _TrainingCall(self._batches, observer, findings, called)
-        self._evaluation = _EvaluationCall(self._model, observer, findings)
-        self._hooks = PilingHooks(lambda: observer.model_map.modules, findings)
+    def __init__(self, context: FactContext, called: Callable[[], None]) -> None:
+        self._observer, self._findings = context.observer, context.findings
+        self._training = _TrainingCall(context, called)
+        self._evaluation = _EvaluationCall(context)
+        self._hooks = PilingHooks(context)
         self._first_step: int | None = None
         self._is_closed = False
 
@@ -80,15 +65,9 @@ class SampledCalls:
 class _TrainingCall:
     """Sampler of training calls."""
 
-    def __init__(
-        self,
-        batches: GivenBatches,
-        observer: Observer,
-        findings: FactFindings,
-        called: Callable[[], None],
-    ) -> None:
-        self._batches, self._observer, self._findings = batches, observer, findings
-        self._called = called
+    def __init__(self, context: FactContext, called: Callable[[], None]) -> None:
+        self._observer, self._findings = context.observer, context.findings
+        self._modules, self._batches, self._called = context.modules, GivenBatches(context), called
         self._casts: CastFollower | None = None
         self._has_seen_casts = False
 
@@ -104,7 +83,7 @@ class _TrainingCall:
         if not types:
             return
         self._has_seen_casts = True
-        modules = self._observer.model_map.modules
+        modules = self._modules()
         root = modules[""]
         kinds = {one.device.type for one in root.parameters()}
         if kinds and not kinds & types.keys():
@@ -145,10 +124,9 @@ class _TrainingCall:
 class _EvaluationCall:
     """Sampler of calls without gradients, until one in evaluation mode was followed."""
 
-    def __init__(
-        self, model: weakref.ref[nn.Module], observer: Observer, findings: FactFindings
-    ) -> None:
-        self._model, self._observer, self._findings = model, observer, findings
+    def __init__(self, context: FactContext) -> None:
+        self._model, self._findings = context.model, context.findings
+        self._observer = context.observer
         self._mode: DropoutFollower | None = None
         self.is_over = False
 

@@ -5,7 +5,6 @@ from __future__ import annotations
 import socket
 import sys
 import time
-import weakref
 from collections import deque
 from collections.abc import Sequence
 from functools import partial
@@ -17,8 +16,9 @@ import torch
 from torch import Tensor, nn
 from torch.nn.parallel import DistributedDataParallel
 
-from notebook_probe.probes.observer import LOOK_EVERY, Observer
-from notebook_probe.run.facts.later import Later
+from notebook_probe.probes.observer import Observer
+from notebook_probe.probes.step_sequence import LOOK_EVERY
+from notebook_probe.run.facts.context import FactContext
 from notebook_probe.run.facts.ranks.replica import Replica, ReplicaState
 from notebook_probe.run.facts.ranks.shards import shards_of
 from notebook_probe.run.facts.rates import known_rate
@@ -41,10 +41,7 @@ class OwnReplica:
 
     Parameters
     ----------
-    model : nn.Module
-        Held weakly.
-    observer : Observer
-    later : Later
+    context : FactContext
 
     Attributes
     ----------
@@ -54,8 +51,8 @@ class OwnReplica:
         This process trains with others.
     """
 
-    def __init__(self, model: nn.Module, observer: Observer, later: Later) -> None:
-        self._model, self._observer, self._later = weakref.ref(model), observer, later
+    def __init__(self, context: FactContext) -> None:
+        self._model, self._observer, self._later = context.model, context.observer, context.later
         self._first_step: int | None = None
         self._names: tuple[str, ...] = ()
         self._dtypes: tuple[str, ...] = ()
@@ -117,7 +114,7 @@ class OwnReplica:
 
     def updates(self) -> None:
         """Look at which weights are split, before an update: forwards see them whole."""
-        shards = shards_of(self._observer.model_map)
+        shards = shards_of(self._observer.steps.model_map)
         if shards != (self.shards or {}):
             self.shards = shards
 
@@ -130,14 +127,14 @@ class OwnReplica:
             return None
         through = self._is_through_wrapper
         return Replica(
-            self._names,
-            self._dtypes,
-            self._sizes,
-            (*self._first, *self._last),
-            self._step,
-            self._since,
-            len(through) == 1 if True in through else None,
-            socket.gethostname(),
+            names=self._names,
+            dtypes=self._dtypes,
+            sizes=self._sizes,
+            states=(*self._first, *self._last),
+            step=self._step,
+            since=self._since,
+            has_called_wrapper=len(through) == 1 if True in through else None,
+            host=socket.gethostname(),
         )
 
 
@@ -161,7 +158,7 @@ def _replicated(model: nn.Module, observer: Observer) -> list[tuple[str, Tensor]
     if any(type(one).__name__ == "FullyShardedDataParallel" for one in model.modules()):
         return []
     found: dict[int, tuple[str, Tensor]] = {}
-    for path, module in observer.model_map.modules.items():
+    for path, module in observer.steps.model_map.modules.items():
         is_wrapper = isinstance(module, DistributedDataParallel)
         if SPLIT in type(module).__name__ and not is_wrapper:
             continue

@@ -98,12 +98,12 @@ class Replica:
     def from_json(cls, given: Mapping[str, Any]) -> Replica:
         """Read what `to_json` returned; any error if it is something else."""
         return cls(
-            tuple(map(str, given["names"])),
-            tuple(map(str, given["dtypes"])),
-            tuple(map(int, given["sizes"])),
-            tuple(map(ReplicaState.from_json, given["states"])),
-            int(given["step"]),
-            float(given["since"]),
-            given["has_called_wrapper"],
-            str(given["host"]),
+            names=tuple(map(str, given["names"])),
+            dtypes=tuple(map(str, given["dtypes"])),
+            sizes=tuple(map(int, given["sizes"])),
+            states=tuple(map(ReplicaState.from_json, given["states"])),
+            step=int(given["step"]),
+            since=float(given["since"]),
+            has_called_wrapper=given["has_called_wrapper"],
+            host=str(given["host"]),
         )

@@ -1,0 +1,367 @@
+"""Steps of one model, put together: each opens with what is due, closes, and passes the gate.
+
+At each boundary, in this order: the open step closes and goes to the sink; the gate may apply
+requests, wait while paused, or raise to stop; the next step opens and every probe's schedule is
+asked once. An `Observer` sees the model's calls, and asks for boundaries.
+"""
+
+from __future__ import annotations
+
+import threading
+import time
+from collections.abc import Callable, Iterable
+from functools import partial
+
+from torch import Tensor, nn
+
+from notebook_probe.model.changes import registrations
+from notebook_probe.model.map import ModelMap
+from notebook_probe.model.parameter_slots import Slot
+from notebook_probe.probes.around_optimizer import Updates
+from notebook_probe.probes.calls.tap import CallListener
+from notebook_probe.probes.calls.taps import Taps
+from notebook_probe.probes.due.building import readings
+from notebook_probe.probes.due.due_probes import DueProbes
+from notebook_probe.probes.due.readings import DueFrame, Readings
+from notebook_probe.probes.inside.graph_readings import GraphReadings
+from notebook_probe.probes.parameters.accumulations import AccumulationHooks
+from notebook_probe.probes.reading.closed_steps import ClosedSteps
+from notebook_probe.probes.reading.plan import is_of_calls
+from notebook_probe.probes.replay.probe_batch import ProbeBatch
+from notebook_probe.probes.replay.replay import Replay
+from notebook_probe.probes.step.budget import Budget
+from notebook_probe.probes.step.compiled import EagerSteps, has_compiled
+from notebook_probe.probes.step.forks import silence_in_children
+from notebook_probe.probes.step.optimizer_steps import StepClock
+from notebook_probe.probes.step.phase import PhaseOfThread
+from notebook_probe.probes.step.probe import Probe
+from notebook_probe.probes.step.sink import OpenGate, StepGate
+from notebook_probe.uninterrupted import uninterrupted, whole
+
+__all__ = ["StepSequence"]
+
+LOOK_EVERY = 64
+"""Steps after which the gate looks for work that was not announced, such as a full record."""
+
+
+class StepSequence:
+    """Training steps and evaluations of one model, at most one of each open at a time.
+
+    Parameters
+    ----------
+    model : nn.Module
+        Held weakly.
+    model_map : ModelMap
+        Its map, until `set_probes` brings another.
+    clock : StepClock
+        At the step that opens first.
+    sink : ClosedSteps
+        Receives each closed `StepFrame`.
+    budget : Budget
+        Makes schedules due less often when watching costs too much.
+    last_evaluated : int
+        The last state of which there is an evaluation; -1 when there is none.
+    listener : CallListener
+        Notified of the calls of modules that are read; held weakly.
+
+    Attributes
+    ----------
+    training, evaluation : DueProbes
+        The probes of each phase, and the frame that is open for them.
+    gate : StepGate
+        Passed between two steps.
+    turn : RLock
+        Held while a step opens or closes: two threads may train one model.
+    is_silent : bool
+        True in a forked child: only the parent records.
+    n_forwards, most_forwards : int
+        Training calls of the root in the open step, and the most of any before.
+    reads_batches : bool
+        A probe reads what the loop hands over of its batches.
+    has_to_prepare : bool
+        `update_is_over` has work to do.
+    """
+
+    def __init__(
+        self,
+        model: nn.Module,
+        model_map: ModelMap,
+        clock: StepClock,
+        sink: ClosedSteps,
+        budget: Budget,
+        last_evaluated: int,
+        listener: CallListener,
+    ) -> None:
+        self.model_map, self.clock = model_map, clock
+        self.phase, self.eager = PhaseOfThread(), EagerSteps()
+        self.training = DueProbes(self._build, sink.publish, budget)
+        self.evaluation = DueProbes(self._build, sink.evaluated, Budget())
+        self.evaluation.last_step = last_evaluated
+        self.in_graphs = GraphReadings(model, self)
+        self.taps, self.replay = Taps(listener, self.in_graphs), Replay(model)
+        self.is_silent = False
+        silence_in_children(self)
+        self._gated, self._is_opening = -1, False  # opening: a step opens next, and arms
+        self.gate: StepGate = OpenGate()
+        self._sink, self.announce = sink, sink.announce
+        self._n_registered = -1
+        """Modules and parameters registered in this process when the gate was last passed."""
+        self._buffers: dict[Slot, Tensor] = {}
+        self.updates = Updates(model, self)
+        self._accumulations = AccumulationHooks(self.updates)
+        self._reads_raw = self.reads_batches = self.has_to_prepare = False
+        self.n_forwards = self.most_forwards = 0
+        self.turn = threading.RLock()
+
+    @whole
+    def close(self) -> None:
+        """Publish the open step if its update happened, and measure nothing from now on."""
+        self.settle()
+        self.taps.remove()
+        self._accumulations.remove()
+        self.eager.end()
+        self.in_graphs.close()
+        self.training.set_probes(())
+        self.evaluation.set_probes(())
+        self._buffers.clear()
+
+    def between_steps(self, act: Callable[[], None]) -> None:
+        """Do something now if no step is open, and let none open meanwhile."""
+        with self.turn:
+            if self.training.frame is None:
+                act()
+
+    @property
+    def probes(self) -> tuple[Probe, ...]:
+        """Probes that are measured."""
+        return (*self.training.probes, *self.evaluation.probes)
+
+    @property
+    def frame(self) -> DueFrame | None:
+        """The open training step."""
+        return self.training.frame
+
+    @property
+    def has_ended(self) -> bool:
+        """True if the update of the open step has happened."""
+        return self.training.frame is not None and self.clock.ready
+
+    @property
+    def ignores_updates(self) -> bool:
+        """True if optimizers and backward passes on this thread are ignored."""
+        return self.is_silent or self.phase.is_past
+
+    def open_frame(self, rooted: bool = False) -> DueFrame:
+        """Return the open step; open it when there is none, ``rooted`` at a call of the root."""
+        frame = self.training.frame
+        if frame is None:
+            with self.turn:
+                prepare = partial(self._prepare_step, rooted)
+                frame = self.training.frame or self.training.open(self.clock.step, prepare)
+                frame.is_unseen = not rooted
+                self.in_graphs.join(frame)
+            if frame.plan.replay:
+                self.replay.read(frame, frame.plan.replay, self.model_map)
+        return frame
+
+    def _prepare_step(self, rooted: bool, due: Readings) -> None:
+        self._arm(due, everywhere=not rooted)
+        self.updates.begin(due.are_none)
+
+    def follow_at_rest(self, now: float) -> bool:
+        """Continue from a step in which nothing was due to another one, if nothing waits.
+
+        Called where the root's call begins it, at the time ``now``. Return False, with nothing
+        done, where any party may have work.
+        """
+        training, clock, frame = self.training, self.clock, self.training.frame
+        step = clock.step + 1
+        if (
+            frame is None
+            or self.gate.waits
+            or not (frame.plan is training.at_rest is self.taps.at_root)
+            or step not in training.rests
+            or step % LOOK_EVERY == 0
+            or registrations.n != self._n_registered
+            or self.evaluation.frame is not None
+            or not clock.stepped
+            or clock.explicit
+            or not frame.is_untouched
+        ):
+            return False
+        with self.turn, uninterrupted:
+            if training.frame is not frame or not self._sink.pass_by(frame, now):
+                return False
+            training.follow(frame, now)
+            clock.step, clock.stepped, self._gated = step, [], step
+            self.most_forwards, self.n_forwards = max(self.most_forwards, self.n_forwards), 0
+            self.updates.begin(at_rest=True)
+        self.gate.reach(step)
+        return True
+
+    def open_evaluation(self) -> DueFrame | None:
+        """Open the frame of the present evaluation: the state after so many updates."""
+        track, step = self.evaluation, self.clock.upcoming
+        if self.phase.is_past or not track.probes:
+            return track.frame
+        if track.frame is None and step <= track.last_step:  # this state has been recorded
+            return None
+        if track.frame is None or track.frame.step != step:
+            with self.turn:
+                track.close()
+                track.open(step, self.taps.arm_evaluation)
+        return track.frame
+
+    def boundary(self, rooted: bool = False) -> None:
+        """Close the open step, let the gate act, open the next."""
+        with self.turn:
+            self._close_before_next()
+        begun = time.perf_counter()
+        held = self._pass_gate(to_open=True)
+        frame = self.open_frame(rooted)
+        spent = time.perf_counter() - begun - held - frame.seconds  # which it has counted itself
+        frame.seconds += spent
+        frame.begun -= spent
+        optimizer = self.clock.inside
+        if optimizer is not None:  # its closure's forward: it began before this step was open
+            self.updates.read_before(self.clock, frame, optimizer)
+
+    def end_step(self) -> None:
+        """Close the step whose update has happened, and let the gate act; open none."""
+        if self.ignores_updates:
+            return
+        if self.clock.ready:
+            with self.turn:
+                self._close_before_next()
+        if self.training.frame is None:
+            self._pass_gate()
+            self.training.interval.begin()
+
+    def step(self) -> None:
+        """Close the open step by hand; from then on steps close only so."""
+        self.clock.explicit = True
+        frame = self.open_frame()
+        if not self.clock.has_stepped:  # no optimizer told us of this step
+            self.updates.read_by_hand(frame)
+            self.in_graphs.end_update()
+        with self.turn:
+            self._close_frame()
+            self._close_before_next()
+        self.prepare()
+        self._pass_gate()
+
+    def settle(self) -> None:
+        """Close the open step if an optimizer has stepped in it, and the evaluation."""
+        with self.turn:
+            self.clock.catch_up()
+            if self.clock.has_stepped:
+                self._close_frame()
+            self.evaluation.close()
+            self._sink.settled()
+            self.training.interval.forget()
+
+    def read_state(self, probes: Iterable[Probe]) -> DueFrame:
+        """Read what these probes need of the state after the last update, if nothing else."""
+        with self.turn:
+            frame = self._build(tuple(probes), ()).frame(self.clock.step)
+            frame.plan.reader.read_before(frame, None, set())
+            frame.close()
+        return frame
+
+    def _pass_gate(self, to_open: bool = False) -> float:
+        """Pass the gate once per step, at its end or before the next; return the seconds held."""
+        if self._gated == self.clock.step:
+            return 0.0
+        try:
+            self._gated, self._is_opening = self.clock.step, to_open
+            self._n_registered = registrations.n
+            return self.gate.pass_to(self.clock.step)
+        except BaseException:  # no step opens now; whoever trains on passes the gate again
+            self._gated = -1
+            self._arm()
+            raise
+        finally:
+            self._is_opening = False
+
+    def _close_before_next(self) -> None:
+        if self.clock.has_stepped:
+            self._close_frame()
+        elif self.clock.has_raised:  # what was read for that update is forgotten
+            self.clock.has_raised, self.n_forwards = False, 0
+            self.updates.loss.begin_again()
+            self.training.drop()
+            self.in_graphs.forget()
+        if self.evaluation.frame is not None:
+            self.evaluation.close_before(self.clock.upcoming)
+
+    @whole
+    def _close_frame(self) -> None:
+        self.clock.advance()
+        self.most_forwards, self.n_forwards = max(self.most_forwards, self.n_forwards), 0
+        if self.training.frame is not None and self.in_graphs.has_work:
+            self._take_from_graphs(self.training.frame)
+        self.training.close()
+
+    def _take_from_graphs(self, frame: DueFrame) -> None:
+        """Take what compiled graphs have read in the step that ends."""
+        self.taps.called_in_graphs(self.in_graphs.fill(frame), frame.step)
+        if has_compiled():
+            self.in_graphs.look_for_unread(frame, self.model_map.by_every_path)
+
+    def set_probes(self, probes: Iterable[Probe], model_map: ModelMap) -> None:
+        """Measure exactly these from the next step on; only between steps."""
+        probes, self.model_map = tuple(probes), model_map
+        self.reads_batches = any(probe.quantity.is_of_batch for probe in probes)
+        self.training.set_probes(probe for probe in probes if probe.phase == "training")
+        self.evaluation.set_probes(probe for probe in probes if probe.phase == "eval")
+        self._buffers = {}
+        called = {probe.place for probe in self.training.probes if is_of_calls(probe)}
+        evaluated = {probe.place for probe in self.evaluation.probes}
+        self.taps.set_places(model_map, called, evaluated)
+        self._plan_graphs()
+        if self._is_opening:
+            self.taps.arm_evaluation(None)
+        else:
+            self._arm()
+        self._reads_raw = any(probe.accumulations for probe in self.training.probes)
+        self.has_to_prepare = self._reads_raw or self.eager.wanted or self.eager.acts
+        self.has_to_prepare |= self.in_graphs.wanted
+        self.prepare()
+
+    def _plan_graphs(self) -> None:
+        """Plan what compiled graphs read: all that is ever due, so that few graphs are needed."""
+        wanted = self.training.probes if self.in_graphs.wanted else ()
+        live = tuple(probe for probe in wanted if not probe.disabled and is_of_calls(probe))
+        self.in_graphs.set_places(readings(self.model_map, live, (), {}))
+
+    def _build(self, due: tuple[Probe, ...], sampled: tuple[Probe, ...]) -> Readings:
+        return readings(self.model_map, due, sampled, self._buffers)
+
+    def _arm(self, due: Readings | None = None, everywhere: bool = True) -> None:
+        """Put hooks where something is due; everywhere, while the root may not be called."""
+        self.taps.arm(due, everywhere)
+        self._accumulations.set(due.raw if due is not None else {})
+
+    def keep_batch(self, batch: ProbeBatch) -> None:
+        """Run the model on this one from now on, and compare with nothing of an earlier one."""
+        self.replay.batch = batch
+        self.training.forget_replays()
+
+    def update_is_over(self) -> None:
+        """Note that an optimizer has stepped, and prepare for the next step."""
+        self.in_graphs.end_update()
+        self.prepare()
+
+    def prepare(self) -> None:
+        """Prepare for the next step: run it eagerly, if required, and hear of its gradients."""
+        if self.eager.acts and self.phase.now is None:  # never while a call of the model runs
+            self.eager.prepare(lambda: bool(self.training.upcoming(self.clock.upcoming).calls))
+        if self.in_graphs.acts and self.phase.now is None:
+            frame = self.training.frame
+            is_unseen = frame is not None and frame.is_unseen
+            # Else no schedule need be asked ahead.
+            is_hidden = has_compiled() and (is_unseen or self.taps.may_be_compiled)
+            upcoming = self.training.upcoming(self.clock.upcoming) if is_hidden else None
+            self.in_graphs.prepare(upcoming)
+        if self._reads_raw:
+            self._accumulations.add(self.training.upcoming(self.clock.upcoming).raw)
