@@ -54,7 +54,10 @@ class Wait(Enum):
 
 
 class Boundary(Protocol):
-    """Work between two steps, on the training thread."""
+    """Work between two steps, on the training thread.
+
+    `BetweenSteps` is one; the gate does not know what requests are about.
+    """
 
     def apply(self, request: Request, step: int) -> str:
         """Apply a request; return what was done, in words.

@@ -38,7 +38,10 @@ class Removable(Protocol):
 
 
 class PartPlan(Protocol):
-    """Protocol of the readings of a step, for its parts."""
+    """Protocol of the readings of a step, for its parts.
+
+    `Readings`, which imports this module, is one.
+    """
 
     @property
     def of_gradients(self) -> frozenset[int]:

@@ -18,6 +18,8 @@ __all__ = ["StoredLevel"]
 
 
 class _Array(Protocol):
+    """Interface of an array of zarr, and of the `StoredArray` that checks what it reads."""
+
     @property
     def shape(self) -> tuple[int, ...]: ...
     @property
