@@ -89,7 +89,7 @@ def test_a_gpt_of_74_modules_goes_through_the_states_of_the_panel(
 
 
 def _start_and_held(panel: Panel) -> None:
-    """The loss is drawn without a click, and a breakpoint says why the training is held."""
+    """The loss is drawn without a click, and a breakpoint says why the training is paused."""
     panel.wait_state("paused")
     assert panel.step == 40
     panel.wait_points("backward_loss", 40)

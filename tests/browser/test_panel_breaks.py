@@ -139,7 +139,7 @@ def test_the_flag_counts_what_is_armed_and_the_list_says_how_each_stands(
         ],
     )
     stands = dialog.locator(".nbp-break > .nbp-soft")
-    expect(stands).to_have_text(["held now", "not yet", "step 640", "off"])
+    expect(stands).to_have_text(["paused now", "not yet", "step 640", "off"])
     panel.say(breaks())
     expect(words).to_have_count(0)
     expect(panel.action("breaks")).to_have_text("")

@@ -1,4 +1,4 @@
-"""What holds a training is told when it has changed; clicks change it, and a series is tried."""
+"""What pauses a training is told when it has changed; clicks change it, and a series is tried."""
 
 from __future__ import annotations
 

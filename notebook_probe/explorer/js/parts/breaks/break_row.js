@@ -122,7 +122,7 @@ function numberText(kind, number) {
 
 /** @param {BreakRow} row */
 function standing({ armed, holds, last_step: step, note }) {
-  if (holds) return "held now";
+  if (holds) return "paused now";
   if (!armed) return "off";
   if (step >= 0) return `step ${grouped(step)}`;
   return note ? "elsewhere" : "not yet";

@@ -1,4 +1,4 @@
-/** Breakpoints in the bar: the flag that opens their list, and why training is held by one. */
+/** Breakpoints in the bar: the flag that opens their list, and why one of them pauses training. */
 
 import { element, setAttribute, setHidden, setText } from "../../dom.js";
 import { grouped } from "../../format.js";

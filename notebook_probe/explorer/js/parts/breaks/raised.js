@@ -1,4 +1,4 @@
-/** Below the bar: the exception that has ended the loop or holds it, its traceback on demand. */
+/** Below the bar: the exception that has ended the loop or pauses it, its traceback on demand. */
 
 import { element, setAttribute, setHidden, setText } from "../../dom.js";
 
