@@ -33,7 +33,7 @@ IN_ONE_PIECE = 0x10
 
 
 @dataclass(frozen=True, slots=True)
-class _Blocks:
+class _FrameBlocks:
     """The compressed blocks of a frame, in order, and what its header says of all of them."""
 
     kind: bytes
@@ -48,7 +48,7 @@ class _Blocks:
         return self.kind[2] & (STORED | IN_ONE_PIECE) == IN_ONE_PIECE
 
     @classmethod
-    def of(cls, frame: bytes) -> _Blocks:
+    def of(cls, frame: bytes) -> _FrameBlocks:
         n_bytes, block_bytes, _ = LENGTHS.unpack_from(frame, LENGTHS_AT)
         kind = frame[:LENGTHS_AT]
         whole = cls(kind, block_bytes, ())
@@ -82,7 +82,7 @@ def compressed_with_blank(
         return bytes(codec.encode(_padded(values, int(np.prod(shape)), fill)))
     some = _padded(values, n_filled * blank.block_bytes // values.itemsize, fill)
     apart = Blosc(codec.cname, codec.clevel, codec.shuffle, blank.block_bytes)
-    filled = _Blocks.of(bytes(apart.encode(some)))
+    filled = _FrameBlocks.of(bytes(apart.encode(some)))
     if (filled.kind, filled.block_bytes) != (blank.kind, blank.block_bytes):  # incompressible
         return bytes(codec.encode(_padded(values, int(np.prod(shape)), fill)))
     n_bytes = int(np.prod(shape)) * values.itemsize
@@ -96,13 +96,15 @@ def _padded(values: npt.NDArray[Any], n: int, fill: float) -> npt.NDArray[Any]:
 
 
 @cache
-def _blank(clevel: int, shuffle: int, dtype: str, shape: tuple[int, ...], fill: float) -> _Blocks:
+def _blank(
+    clevel: int, shuffle: int, dtype: str, shape: tuple[int, ...], fill: float
+) -> _FrameBlocks:
     """Return the blocks of a chunk in which nothing was written."""
     codec = Blosc("zstd", clevel, shuffle, 0)
-    return _Blocks.of(bytes(codec.encode(np.full(shape, fill, dtype))))
+    return _FrameBlocks.of(bytes(codec.encode(np.full(shape, fill, dtype))))
 
 
-def _joined(like: _Blocks, n_bytes: int, blocks: tuple[bytes, ...]) -> bytes:
+def _joined(like: _FrameBlocks, n_bytes: int, blocks: tuple[bytes, ...]) -> bytes:
     lengths = [len(block) for block in blocks]
     begin = HEADER_BYTES + 4 * len(blocks)
     starts = begin + np.cumsum([0, *lengths], dtype="<u4")
