@@ -16,10 +16,12 @@ from notebook_probe.errors import ProbeError, RecordWarning
 from notebook_probe.lineage.default_columns import pictured, result_of
 from notebook_probe.lineage.row import row_of
 from notebook_probe.lineage.table import LineageTable
+from notebook_probe.old_runs.finding import find_old_run
 from notebook_probe.record.read import many
 from notebook_probe.record.read.ranks import OpenedRanks, rank_folders
 from notebook_probe.record.read.reader import OpenedRecord
 from notebook_probe.record.store.location import Location
+from notebook_probe.record.store.other_tools import run_readers
 from notebook_probe.record.store.remote.address import is_location
 from notebook_probe.record.views.chunked import ChunksLike
 from notebook_probe.record.views.dataset import Dataset
@@ -33,6 +35,8 @@ if TYPE_CHECKING:
     from notebook_probe.explorer import Explorer
 
 __all__ = ["Lineage", "OpenedJob", "OpenedRun", "OpenedRuns", "open_run", "open_runs"]
+
+run_readers.add("old_runs", find_old_run)
 
 
 class OpenedRun(SourceActions, OpenedRecord):
@@ -199,7 +203,8 @@ def open_run(
     ----------
     location : path, URL, zarr Store, icechunk Repository or RemoteStore
         Folder of the record, a packed one, or the folder of a distributed job, whose data has a
-        ``rank`` dimension; or where it was shipped to.
+        ``rank`` dimension; or where it was shipped to. Also a run of W&B, TensorBoard, trackio,
+        MLflow, Hugging Face's Trainer or Lightning, or a CSV or JSON lines file.
     branch : int, optional
         Branch of a branched record, from 1; by default the newest.
 

@@ -180,7 +180,7 @@ def _is_as_before(place: RecordLocation, before: Known | None) -> bool:
     if before is None or not before.mark:
         return False
     try:
-        return before.mark == place.mark() and not (
+        return place.is_as_at(before.mark) and not (
             before.may_end and not has_writer(place.location)
         )
     except Exception:  # whatever the library of a store raises; looking closer says what

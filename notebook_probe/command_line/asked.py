@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from argparse import ArgumentParser, Namespace
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 
 from notebook_probe.catalogues import Catalogue, catalogue
 from notebook_probe.errors import MissingExtraError, UnknownNameError, near
+from notebook_probe.record.store.other_tools import is_run_of_other_tool
 
 __all__ = ["RUN", "add_catalogue", "location_of", "opened"]
 
@@ -28,9 +29,9 @@ def add_catalogue(parser: ArgumentParser) -> None:
 
 
 @contextmanager
-def opened(asked: Namespace) -> Iterator[Catalogue]:
-    """Open the chosen catalogue, and close it afterwards."""
-    with catalogue(asked.catalogue, asked.root) as found:
+def opened(asked: Namespace, folders: Sequence[str] = ()) -> Iterator[Catalogue]:
+    """Open the chosen catalogue, which also looks below folders, and close it afterwards."""
+    with catalogue(asked.catalogue, [*(asked.root or ()), *folders]) as found:
         yield found
 
 
@@ -42,7 +43,8 @@ def location_of(word: str, asked: Namespace) -> str:
     UnknownNameError
         There is none, or there are several.
     """
-    if "://" in word or Path(word).expanduser().exists():  # no catalogue is needed
+    path = Path(word).expanduser()
+    if "://" in word or path.exists() or is_run_of_other_tool(path):  # no catalogue is needed
         return word
     try:
         with opened(asked) as cat:

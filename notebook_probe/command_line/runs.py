@@ -4,8 +4,12 @@ from __future__ import annotations
 
 import csv
 import json
+import os
 import sys
 from argparse import ArgumentParser, Namespace
+from collections.abc import Sequence
+from dataclasses import replace
+from pathlib import Path
 from typing import Any, TextIO
 
 from notebook_probe.catalogues import Runs
@@ -26,6 +30,9 @@ USUAL = (
 
 def add(parser: ArgumentParser) -> None:
     """Add the options."""
+    parser.add_argument(
+        "folder", nargs="*", metavar="FOLDER", help="only runs below these, of other tools, too"
+    )
     parser.add_argument(
         "--where", metavar="CONDITION", help="\"params.lr < 1e-3 and tags has 'a'\""
     )
@@ -50,15 +57,19 @@ def add(parser: ArgumentParser) -> None:
 
 def do(asked: Namespace) -> None:
     """Print them."""
-    with opened(asked) as cat:
+    folders = [str(Path(one).expanduser().resolve()) for one in asked.folder]
+    with opened(asked, folders) as cat:
         table = cat.runs(
             asked.where,
             sort=asked.sort,
             descending=asked.descending,
-            limit=asked.limit,
+            limit=None if folders else asked.limit,
             archived=asked.archived,
             ranks=asked.ranks,
         )
+    if folders:
+        table = table.where("run", lambda run: _is_below(str(run), folders))
+        table = replace(table, rows=table.rows[: asked.limit])
     wanted = [field_named(one.strip()) for one in (asked.columns or "").split(",") if one.strip()]
     if wanted and len(table):
         columns = table.matching(*wanted)
@@ -71,6 +82,10 @@ def do(asked: Namespace) -> None:
         write_csv(table, sys.stdout)
     else:
         _print(table, columns)
+
+
+def _is_below(run: str, folders: Sequence[str]) -> bool:
+    return any(run == folder or run.startswith(f"{folder}{os.sep}") for folder in folders)
 
 
 def _short(table: Runs, columns: list[str]) -> list[dict[str, Any]]:

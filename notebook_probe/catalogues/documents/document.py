@@ -15,6 +15,10 @@ from notebook_probe.catalogues.documents.best import is_better
 from notebook_probe.errors import RecordFormatError, RecordWarning
 from notebook_probe.lineage.progress import begun_ms, state_of
 from notebook_probe.lineage.row import EVAL, kept_of
+from notebook_probe.old_runs.finding import find_old_run
+from notebook_probe.old_runs.place import OldPlace
+from notebook_probe.old_runs.record import attrs_of, is_open, summary_of
+from notebook_probe.record.format.evaluation_names import names_evaluation
 from notebook_probe.record.format.loss_names import BACKWARD_LOSS, loss_name
 from notebook_probe.record.format.schema import EVALUATION, FORMAT_VERSION, UNWRITTEN_OF
 from notebook_probe.record.format.summary import Scalar, Summary
@@ -27,8 +31,6 @@ from notebook_probe.record.store.writing import has_writer
 __all__ = ["Document", "rank_of", "read_document"]
 
 MOST_BYTES = 1 << 28
-TOLD = re.compile(r"(eval|val|valid|validation|test|dev)(?![a-z])")
-"""Prefix of names that identify an evaluation."""
 RANK = re.compile(r"(.+)[/\\]rank_(\d{5})", re.DOTALL)
 LONGEST_NAME = 1000
 """Characters of a title that are believed."""
@@ -73,6 +75,10 @@ def read_document(location: Location) -> Document:
     OSError
         The disk does not answer.
     """
+    folder = local_path(location)
+    old = None if folder is None or (folder / ROOT_KEY).is_file() else find_old_run(folder)
+    if old is not None:
+        return _of_old_run(location, old)
     root = _root(location)
     attrs = root["attributes"]
     if UNWRITTEN_OF in attrs:
@@ -83,6 +89,14 @@ def read_document(location: Location) -> Document:
     finished = attrs.get("state") == "closed"
     state = state_of(finished, not finished and has_writer(location))
     return Document(_row(location, attrs, summary, state))
+
+
+def _of_old_run(location: Location, place: OldPlace) -> Document:
+    """Read the facts of another tool's run, without making its record."""
+    run, is_growing = place.read(), place.is_growing()
+    attrs = attrs_of(run, str(place.path))
+    state = state_of(not is_open(run, is_growing), is_growing)
+    return Document(_row(location, attrs, summary_of(run, place.n_bytes), state))
 
 
 def _root(location: Location) -> dict[str, Any]:
@@ -181,7 +195,7 @@ def _numbers(scalars: Mapping[str, Scalar]) -> Iterator[tuple[str, float | None]
 
 def _of_state(name: str) -> str:
     """Return the name of an evaluation, distinct from a number of the steps."""
-    return name if TOLD.match(name) else f"{EVALUATION}{name}"
+    return name if names_evaluation(name) else f"{EVALUATION}{name}"
 
 
 def _known(value: float) -> float | None:

@@ -10,6 +10,7 @@ from pathlib import Path
 
 from notebook_probe.catalogues.finding.times import folder_mark, is_settled
 from notebook_probe.record.store.location import ROOT_KEY, Location, RemoteStore, local_path
+from notebook_probe.record.store.other_tools import is_run_of_other_tool, run_of_other_tool
 from notebook_probe.record.store.remote import engine_of
 from notebook_probe.record.store.remote.engine import top_of
 
@@ -17,6 +18,8 @@ __all__ = ["RecordLocation", "own_host"]
 
 MARKS = "marks/"
 """Prefix of the keys that readers add to a run."""
+OTHER = "other:"
+"""Prefix of the marks of other tools' runs, whose files may change without their folder."""
 
 
 @lru_cache(maxsize=1)
@@ -64,11 +67,27 @@ class RecordLocation:
         """
         if self._folder is None:
             return self._remote_mark()
+        if not (self._folder / ROOT_KEY).is_file():
+            found = run_of_other_tool(self._folder)
+            if found is not None:
+                return f"{OTHER}{found.mark()}"
         return folder_mark(self.name)
+
+    def is_as_at(self, mark: str) -> bool:
+        """Return whether the record is the same as when it had this mark.
+
+        Raises
+        ------
+        OSError, ProbeError
+            The place cannot be reached.
+        """
+        if self._folder is None or mark.startswith(OTHER):
+            return mark == self.mark()
+        return mark == folder_mark(self.name)
 
     def is_settled(self, mark: str, seen_s: float) -> bool:
         """Return whether the mark is old enough that no later change can have the same one."""
-        return self._folder is None or is_settled(mark, seen_s)
+        return self._folder is None or mark.startswith(OTHER) or is_settled(mark, seen_s)
 
     def is_gone(self) -> bool:
         """Return whether there is certainly no record; False if unknown."""
@@ -76,7 +95,8 @@ class RecordLocation:
             if self._folder is None:
                 return not self._remote_mark()
             folder = self._folder
-            return not ((folder / ROOT_KEY).is_file() or folder.is_file())
+            is_there = (folder / ROOT_KEY).is_file() or folder.is_file()
+            return not (is_there or is_run_of_other_tool(folder))
         except Exception:  # whatever the library of a store raises
             return False
 

@@ -8,6 +8,7 @@ from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 from notebook_probe.catalogues.finding.place import RecordLocation
+from notebook_probe.old_runs import old_runs_in
 from notebook_probe.record.store.location import (
     ROOT_KEY,
     Location,
@@ -50,6 +51,7 @@ def _in_folder(root: Path) -> Iterator[Path]:
             yield Path(above)
             continue
         folders[:] = [name for name in folders if not name.startswith(".")]
+        yield from old_runs_in(above, folders, files)
         yield from (Path(above, name) for name in files if name.endswith(PACKED))
 
 

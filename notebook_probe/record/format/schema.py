@@ -52,8 +52,10 @@ __all__ = [
     "MARKS",
     "MODULE_OF_ELEMENT",
     "NAMES",
+    "NOT_READ",
     "PHASE",
     "PYRAMID",
+    "RESERVED",
     "SCALARS",
     "SHARDS",
     "STEP_ATTRS",
@@ -118,6 +120,8 @@ UNWRITTEN_OF = "unwritten_of"
 """Attribute of the root of a record of rows that another one could not take: which one."""
 STOPPED = "recording_stopped"
 """Attribute of the root: why its writer took no further rows, in words."""
+NOT_READ = "not_read"
+"""Attribute of the root of another tool's run: sentences on parts of its files, as a list."""
 
 KEEP_BITS = "keep_bits"
 """Attribute of a quantity whose values were rounded to so many bits of mantissa."""

@@ -14,7 +14,7 @@ from zarr.abc.store import Store
 from notebook_probe.errors import RecordFormatError, RecordWarning
 from notebook_probe.record.export.exports import Exports
 from notebook_probe.record.format.kinds import NUMBERS
-from notebook_probe.record.format.schema import SCALARS, UNWRITTEN_OF
+from notebook_probe.record.format.schema import NOT_READ, SCALARS, UNWRITTEN_OF
 from notebook_probe.record.format.source import Event, ModuleRow
 from notebook_probe.record.read.contents import read_contents
 from notebook_probe.record.read.manifest import Manifest
@@ -23,6 +23,7 @@ from notebook_probe.record.read.stored_shapes import StoredBlob, StoredNames, St
 from notebook_probe.record.store.location import ROOT_KEY, Location, local_path, read_key
 from notebook_probe.record.store.nothing import nothing_at
 from notebook_probe.record.store.opener import opener
+from notebook_probe.record.store.other_tools import run_of_other_tool
 from notebook_probe.record.store.unwritten import unwritten
 from notebook_probe.record.store.writing import has_writer
 from notebook_probe.record.views.branches.branches import Branches
@@ -209,10 +210,12 @@ class OpenedRecord(Exports):
 
     def _warn(self) -> None:
         """Warn once about each part that was left out."""
-        for text in map(str, self.problems):
+        sentences = self.attrs.get(NOT_READ, ())
+        remarks = map(str, sentences if isinstance(sentences, list) else ())
+        for text in (*(f"left out: {one}" for one in self.problems), *remarks):
             if text not in self._warned:
                 self._warned.add(text)
-                warnings.warn(f"left out: {text}", RecordWarning, stacklevel=2)
+                warnings.warn(text, RecordWarning, stacklevel=2)
 
     def _commit_signature(self) -> object:
         if self._path is None:
@@ -220,5 +223,7 @@ class OpenedRecord(Exports):
         try:
             stat = (self._path / ROOT_KEY).stat()
         except OSError:
-            return self._signature  # removed, or packed: what was read stays readable
+            # Removed, or packed: what was read stays readable.
+            found = run_of_other_tool(self._path)
+            return self._signature if found is None else found.mark()
         return stat.st_mtime_ns, stat.st_size, stat.st_ino

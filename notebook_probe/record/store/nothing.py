@@ -8,6 +8,7 @@ from pathlib import Path
 
 from notebook_probe.errors import near
 from notebook_probe.record.store.location import ROOT_KEY
+from notebook_probe.record.store.other_tools import is_run_of_other_tool
 
 __all__ = ["nothing_at"]
 
@@ -39,4 +40,5 @@ def _records_in(folder: Path) -> Iterator[str]:
 
 
 def _may_be_record(place: Path) -> bool:
-    return place.name.endswith(".zarr.zip") or (place / ROOT_KEY).exists()
+    is_record = place.name.endswith(".zarr.zip") or (place / ROOT_KEY).exists()
+    return is_record or is_run_of_other_tool(place)

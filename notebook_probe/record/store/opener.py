@@ -9,6 +9,7 @@ from pathlib import Path
 from zarr.abc.store import Store
 
 from notebook_probe.record.store.location import ROOT_KEY, Location, RemoteStore, local_path
+from notebook_probe.record.store.other_tools import run_of_other_tool
 from notebook_probe.record.store.plain_files import PlainFiles
 from notebook_probe.record.store.remote import engine_of
 from notebook_probe.record.store.zipped import is_zip, open_zip
@@ -34,5 +35,8 @@ def _open_path(path: Path) -> Store:
     if is_zip(path):
         return open_zip(path)
     if not (path / ROOT_KEY).is_file():  # a pipe of that name would be waited for
-        raise FileNotFoundError(path)
+        found = run_of_other_tool(path)
+        if found is None:
+            raise FileNotFoundError(path)
+        return found.store()
     return PlainFiles(path, read_only=True)

@@ -5,8 +5,9 @@ from __future__ import annotations
 import json
 import time
 
-from notebook_probe.record.store.location import Location, RemoteStore, local_path
+from notebook_probe.record.store.location import ROOT_KEY, Location, RemoteStore, local_path
 from notebook_probe.record.store.lock import is_locked
+from notebook_probe.record.store.other_tools import run_of_other_tool
 from notebook_probe.record.store.remote import engine_of
 
 __all__ = ["has_writer"]
@@ -19,7 +20,10 @@ def has_writer(location: Location) -> bool:
     """
     folder = local_path(location)
     if folder is not None:
-        return is_locked(folder)
+        if (folder / ROOT_KEY).is_file():
+            return is_locked(folder)
+        found = run_of_other_tool(folder)
+        return is_locked(folder) if found is None else found.is_growing()
     store = location if isinstance(location, RemoteStore) else RemoteStore(location)
     try:
         lease = engine_of(store).lease()

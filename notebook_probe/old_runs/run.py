@@ -1,0 +1,74 @@
+"""A run as its reader returns it: plain values, of any tool."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from notebook_probe.record.format.source import Steps
+
+__all__ = ["OldRun", "OldSeries"]
+
+
+@dataclass(frozen=True, slots=True)
+class OldSeries:
+    """Numbers that were logged under one name.
+
+    Attributes
+    ----------
+    name : str
+        Name that the tool knows.
+    steps : int64 array
+        Growing.
+    times_ms : int64 array
+        Wall time of each, in milliseconds since 1970; 0 if unknown.
+    values : float64 array
+    """
+
+    name: str
+    steps: Steps
+    times_ms: Steps
+    values: npt.NDArray[np.float64]
+
+
+@dataclass(frozen=True, slots=True)
+class OldRun:
+    """One run of another tool.
+
+    Attributes
+    ----------
+    tool : str
+        Name of the tool for messages, such as ``"W&B"``.
+    name, run_id : str
+        As the tool knows it; empty if the tool stores none.
+    series : tuple of OldSeries
+    config : mapping
+        Settings of the training.
+    notes : mapping
+        Tags, notes and other words of the user.
+    created_ms : int
+        Start, in milliseconds since 1970; 0 if unknown.
+    has_ended : bool, optional
+        True if it has ended well, False if it has not ended or has failed; None if unknown.
+    remarks : tuple of str
+        Sentences on parts that are not read: up to where a file is read, and why.
+    """
+
+    tool: str
+    name: str = ""
+    run_id: str = ""
+    series: tuple[OldSeries, ...] = ()
+    config: Mapping[str, Any] = field(default_factory=dict)
+    notes: Mapping[str, Any] = field(default_factory=dict)
+    created_ms: int = 0
+    has_ended: bool | None = None
+    remarks: tuple[str, ...] = ()
+
+    @property
+    def updated_ms(self) -> int:
+        """Time of the last number; 0 if unknown."""
+        return max((int(one.times_ms.max()) for one in self.series), default=0)
