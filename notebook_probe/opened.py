@@ -16,12 +16,11 @@ from notebook_probe.errors import ProbeError, RecordWarning
 from notebook_probe.lineage.default_columns import pictured, result_of
 from notebook_probe.lineage.row import row_of
 from notebook_probe.lineage.table import LineageTable
-from notebook_probe.old_runs.finding import find_old_run
 from notebook_probe.record.read import many
 from notebook_probe.record.read.ranks import OpenedRanks, rank_folders
 from notebook_probe.record.read.reader import OpenedRecord
 from notebook_probe.record.store.location import Location
-from notebook_probe.record.store.other_tools import run_readers
+from notebook_probe.record.store.other_tools import RunOfOtherTool, run_readers
 from notebook_probe.record.store.remote.address import is_location
 from notebook_probe.record.views.chunked import ChunksLike
 from notebook_probe.record.views.dataset import Dataset
@@ -36,7 +35,15 @@ if TYPE_CHECKING:
 
 __all__ = ["Lineage", "OpenedJob", "OpenedRun", "OpenedRuns", "open_run", "open_runs"]
 
-run_readers.add("old_runs", find_old_run)
+
+def _old_run(path: Path) -> RunOfOtherTool | None:
+    # Imported on use: most runs are records, and the readers of ten formats take time to import.
+    from notebook_probe.old_runs.finding import find_old_run
+
+    return find_old_run(path)
+
+
+run_readers.add("old_runs", _old_run)
 
 
 class OpenedRun(SourceActions, OpenedRecord):

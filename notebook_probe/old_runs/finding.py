@@ -20,6 +20,7 @@ from notebook_probe.old_runs.formats.trackio import TrackioFormat
 from notebook_probe.old_runs.formats.trainer_state import CHECKPOINT, TrainerStateFormat
 from notebook_probe.old_runs.formats.wandb import WandbFormat
 from notebook_probe.old_runs.place import OldPlace
+from notebook_probe.record.store.other_tools import NoRunError
 
 __all__ = ["find_old_run", "old_runs_in"]
 
@@ -85,7 +86,7 @@ def _each_in(path: Path) -> Iterator[Path]:
     try:
         head = _head(path)
         for one in FORMATS:
-            if one.in_file(path, head):
+            if one.in_file(path, head) and not one.why_no_run(path, head):
                 keys = one.keys(path)
                 single = len(keys) == 1
                 yield from (path if single or not key else path / _spelled(key) for key in keys)
@@ -98,6 +99,9 @@ def _in_file(path: Path) -> OldPlace | None:
     head = _head(path)
     for one in FORMATS:
         if one.in_file(path, head):
+            why = one.why_no_run(path, head)
+            if why:
+                raise NoRunError(why)
             key, *others = one.keys(path) or ("",)
             if others:
                 some = ", ".join(

@@ -17,7 +17,14 @@ from notebook_probe.old_runs.allowance import Allowance, SpentError
 from notebook_probe.old_runs.formats import lines, tfrecord
 from notebook_probe.old_runs.formats.leveldb_log import BLOCK, entries_of
 from notebook_probe.old_runs.points import Points
-from tests.old_runs.files_of_tools import TENSORBOARD, WANDB, read, trainer_state, values
+from tests.old_runs.files_of_tools import (
+    TENSORBOARD,
+    WANDB,
+    database,
+    read,
+    trainer_state,
+    values,
+)
 
 (RUN_FILE,) = WANDB.glob("*.wandb")
 EVENT_FILE = min(TENSORBOARD.iterdir())
@@ -113,6 +120,23 @@ def test_a_damaged_line_of_json_ends_the_reading(tmp_path: Path) -> None:
     run = read(path)
     assert values(run, "loss") == {0: 1}
     assert run.remarks == ("log.jsonl is read up to step 0: line 2 is not JSON",)
+
+
+def test_a_line_that_is_no_csv_ends_the_reading(tmp_path: Path) -> None:
+    path = tmp_path / "log.csv"
+    path.write_bytes(b"step,loss\n0,1\n1,\r2\n2,3\n")
+    run = read(path)
+    assert values(run, "loss") == {0: 1}
+    assert "log.csv is read up to step 0: line 3 is no CSV" in run.remarks[0]
+
+
+def test_a_damaged_schema_of_a_database_is_an_error(tmp_path: Path) -> None:
+    path = database(tmp_path, "trackio")
+    path.write_bytes(
+        path.read_bytes().replace(b"tablemetrics", b"table\xd7\xd7\xd7\xd7\xd7\xd7\xd7")
+    )
+    with pytest.raises(RecordFormatError, match="cannot be read: "):
+        find_old_run(path / "first")
 
 
 def test_an_endless_line_takes_no_memory(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -1,6 +1,8 @@
 """An old run is opened, shown and compared like a record."""
 
 import os
+import sqlite3
+from contextlib import closing
 from pathlib import Path
 
 import numpy as np
@@ -8,6 +10,7 @@ import pytest
 
 import notebook_probe as nbp
 from notebook_probe.compare.reference.opening import opened_references
+from notebook_probe.explorer.others.places import neighbours
 from notebook_probe.lineage.row import row_of
 from notebook_probe.record import RecordWriter
 from tests.old_runs.files_of_tools import (
@@ -70,6 +73,22 @@ def test_files_of_other_tools_are_only_read(tmp_path: Path) -> None:
     assert content(tmp_path) == before
 
 
+def test_a_database_is_read_while_it_is_written_and_nothing_is_left_behind(tmp_path: Path) -> None:
+    path = database(tmp_path, "trackio")
+    with closing(sqlite3.connect(path)) as connection:
+        connection.execute("PRAGMA journal_mode=WAL")
+        connection.execute("UPDATE metrics SET step = 999 WHERE step = 55")
+        connection.commit()
+        run = nbp.open_run(path / "first")
+        assert run.series("", "acc").step.values[-1] == 999
+        revision = run.revision
+        connection.execute("UPDATE metrics SET step = 1000 WHERE step = 999")
+        connection.commit()
+        assert run.revision == revision + 1
+    assert nbp.open_run(path / "first").series("", "acc").step.values[-1] == 1000
+    assert [one.name for one in tmp_path.iterdir()] == ["trackio.db"]
+
+
 def test_nothing_is_written_into_an_old_run(tmp_path: Path) -> None:
     place = lightning(tmp_path)
     before = content(tmp_path)
@@ -123,3 +142,10 @@ def test_an_old_run_is_compared_and_is_a_reference() -> None:
 def test_an_old_run_is_shown_in_the_panel() -> None:
     explorer = nbp.open_run(WANDB).explorer
     assert explorer is not None
+
+
+def test_old_runs_in_the_folder_of_a_run_can_be_overlaid(tmp_path: Path) -> None:
+    (tmp_path / "iris.csv").write_text("length,width\n1,2\n")
+    (tmp_path / "log.csv").write_text("step,loss\n0,1\n")
+    place = lightning(tmp_path)
+    assert {*neighbours(str(place))} == {str(place), str(tmp_path / "log.csv")}

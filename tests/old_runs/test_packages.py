@@ -1,10 +1,12 @@
 """Each reader finds what the tool itself reads in its files."""
 
 import math
+import shutil
 from pathlib import Path
 
 import pytest
 
+from notebook_probe.old_runs.importing import old_runs_below
 from tests.old_runs.files_of_tools import (
     EXPECTED,
     MLFLOW,
@@ -65,6 +67,19 @@ def test_tensorboard_settings_and_times_are_read() -> None:
     (loss,) = (one for one in run.series if one.name == "train/loss")
     wall = [one[2] for one in EXPECTED["tensorboard_run"]["series"]["train/loss"]]
     assert loss.times_ms.tolist() == [round(time * 1000) for time in wall]
+
+
+def test_settings_next_to_tensorboard_s_files_belong_to_the_run(tmp_path: Path) -> None:
+    first, second = sorted(TENSORBOARD.iterdir())
+    inside = tmp_path / "1700000000.25"  # as PyTorch's add_hparams names it
+    inside.mkdir()
+    shutil.copy(second, tmp_path)
+    shutil.copy(first, inside)
+    (tmp_path / "hparams.yaml").write_text("batch_size: 8\n")
+    run = read(tmp_path)
+    assert run.config == {"lr": 0.1, "optimizer": "SGD", "nesterov": True, "batch_size": 8}
+    assert len(values(run, "acc")) == 12
+    assert [*old_runs_below(tmp_path)] == [tmp_path]
 
 
 @pytest.mark.parametrize(("name", "key"), [("first", "first"), ("second/a", "second%2Fa")])

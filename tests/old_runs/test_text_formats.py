@@ -78,7 +78,8 @@ def test_wall_times_of_a_csv_are_times_and_elapsed_seconds_a_number(tmp_path: Pa
 
 
 def test_a_csv_without_steps_is_no_run(tmp_path: Path) -> None:
-    assert find_old_run(written(tmp_path / "iris.csv", "length,width\n1,2\n")) is None
+    with pytest.raises(RecordFormatError, match=r"'length', 'width' counts steps; one of _step,"):
+        find_old_run(written(tmp_path / "iris.csv", "length,width\n1,2\n"))
     place = tmp_path / "version_0"
     place.mkdir()
     written(place / "metrics.csv", "loss,acc\n1,2\n")
@@ -95,7 +96,8 @@ def test_json_lines_may_begin_with_the_settings(tmp_path: Path) -> None:
 
 
 def test_json_lines_without_steps_are_no_run(tmp_path: Path) -> None:
-    assert find_old_run(written(tmp_path / "data.jsonl", '{"text": "a"}\n{"text": "b"}\n')) is None
+    with pytest.raises(RecordFormatError, match=r"no number at a step is in its first lines"):
+        find_old_run(written(tmp_path / "data.jsonl", '{"text": "a"}\n{"text": "b"}\n'))
 
 
 def test_a_trainer_s_numbers_stand_at_their_updates_and_evaluations_at_their_states(

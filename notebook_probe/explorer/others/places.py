@@ -6,6 +6,7 @@ from pathlib import Path
 
 from notebook_probe.record.read.ranks import rank_folders
 from notebook_probe.record.store.location import ROOT_KEY, Location, local_path
+from notebook_probe.record.store.other_tools import is_run_of_other_tool
 
 __all__ = ["first_record", "neighbours", "resolved", "stamp"]
 
@@ -25,7 +26,7 @@ def resolved(location: str) -> str:
 
 
 def neighbours(location: str) -> list[str]:
-    """Return the records in the folder of a local record, the last changed first.
+    """Return the records and old runs in the folder of a local one, the last changed first.
 
     The paths are written as the given one is.
 
@@ -57,8 +58,9 @@ def stamp(location: str) -> int:
 
 def _is_record(path: Path) -> bool:
     if path.is_file():
-        return path.suffixes[-2:] == [".zarr", ".zip"]
-    return (path / ROOT_KEY).is_file() or bool(path.is_dir() and rank_folders(path))
+        return path.suffixes[-2:] == [".zarr", ".zip"] or is_run_of_other_tool(path)
+    is_record = (path / ROOT_KEY).is_file() or bool(path.is_dir() and rank_folders(path))
+    return is_record or is_run_of_other_tool(path)
 
 
 def _changed_ns(path: Path) -> int:

@@ -33,12 +33,14 @@ class JsonLinesFormat(OldFormat):
     tool = "JSON lines"
 
     def in_file(self, path: Path, head: bytes) -> bool:
-        if path.suffix.lower() not in (".jsonl", ".ndjson") or not head.startswith(b"{"):
-            return False
-        # A first line may hold the settings; steps start in a later one.
+        return path.suffix.lower() in (".jsonl", ".ndjson") and head.lstrip().startswith(b"{")
+
+    def why_no_run(self, path: Path, head: bytes) -> str:
         lines = head.splitlines()
         complete = lines if head.endswith(b"\n") else lines[:-1]
-        return any(map(_has_step, complete[:FIRST_LINES] or lines))
+        # A first line may hold the settings; steps start in a later one.
+        has_steps = any(map(_has_step, complete[:FIRST_LINES] or lines))
+        return "" if has_steps else _no_steps(path)
 
     def read(self, files: Sequence[Path], key: str, points: Points) -> OldRun:
         path = files[0]
@@ -58,11 +60,13 @@ class JsonLinesFormat(OldFormat):
                     points.add_all(row, step, time_ms)
         series = points.series()
         if not series and not points.remarks:
-            raise RecordFormatError(
-                f"{path}: none of its {n} lines has a number at a step; one of "
-                f"{', '.join(STEP_NAMES)} is expected in each"
-            )
+            raise RecordFormatError(_no_steps(path))
         return OldRun(self.tool, path.stem, series=series, config=config)
+
+
+def _no_steps(path: Path) -> str:
+    names = ", ".join(STEP_NAMES)
+    return f"{path}: no number at a step is in its first lines; one of {names} is expected in each"
 
 
 def _has_step(line: bytes) -> bool:

@@ -26,6 +26,10 @@ class OldFormat:
         """Return whether a file, which starts with ``head``, is of this format."""
         return False
 
+    def why_no_run(self, path: Path, head: bytes) -> str:
+        """Return why a file of this format is no run, in words; empty if it is one."""
+        return ""
+
     def in_folder(self, folder: Path, names: Sequence[str]) -> tuple[Path, ...]:
         """Return the files of the run that a folder with these entries is; empty if it is none."""
         return ()

@@ -49,7 +49,7 @@ def opened_database(path: Path) -> Iterator[sqlite3.Connection]:
             connection.execute("PRAGMA query_only=ON")
             connection.execute("PRAGMA trusted_schema=OFF")
             yield connection
-    except sqlite3.Error as error:
+    except (sqlite3.Error, UnicodeError) as error:  # the latter for a damaged schema
         raise RecordFormatError(f"{path} cannot be read: {error}") from error
 
 

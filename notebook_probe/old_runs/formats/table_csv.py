@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import csv
 from collections.abc import Iterator, Sequence
-from itertools import islice
 from pathlib import Path
 
 from notebook_probe.errors import RecordFormatError
+from notebook_probe.old_runs.allowance import SpentError
 from notebook_probe.old_runs.formats.lines import (
     STEP_NAMES,
     lines_of,
@@ -32,10 +32,12 @@ class CsvFormat(OldFormat):
     tool = "CSV"
 
     def in_file(self, path: Path, head: bytes) -> bool:
-        first = head.partition(b"\n")[0]
-        if path.suffix.lower() not in (".csv", ".tsv") or b"\0" in head:
-            return False
-        return step_column(_cells(first.decode("utf-8-sig", errors="replace"))) is not None
+        return path.suffix.lower() in (".csv", ".tsv") and b"\0" not in head
+
+    def why_no_run(self, path: Path, head: bytes) -> str:
+        first = head.partition(b"\n")[0].decode("utf-8-sig", errors="replace")
+        names = _cells(first)
+        return _no_steps(path, names) if step_column(names) is None else ""
 
     def read(self, files: Sequence[Path], key: str, points: Points) -> OldRun:
         read_table(files[0], points)
@@ -71,10 +73,7 @@ def read_table(path: Path, points: Points) -> None:
         header = [name.strip() for name in next(rows, [])][:MOST_COLUMNS]
         steps, times = step_column(header), time_column(header)
         if steps is None:
-            raise RecordFormatError(
-                f"{path}: none of its columns {', '.join(map(repr, header[:8]))} counts steps; one "
-                f"of {', '.join(STEP_NAMES)} is expected"
-            )
+            raise RecordFormatError(_no_steps(path, header))
         at_step = header.index(steps)
         for row in rows:
             step = step_of(row[at_step]) if len(row) > at_step else None
@@ -85,6 +84,13 @@ def read_table(path: Path, points: Points) -> None:
             if time_ms and times is not None:
                 del cells[times]
             _add(cells, steps, step, time_ms, points)
+
+
+def _no_steps(path: Path, names: Sequence[str]) -> str:
+    return (
+        f"{path}: none of its columns {', '.join(map(repr, names[:8]))} counts steps; one of "
+        f"{', '.join(STEP_NAMES)} is expected"
+    )
 
 
 def _add(cells: dict[str, str], steps: str, step: int, time_ms: float, points: Points) -> None:
@@ -101,11 +107,18 @@ def _rows(path: Path, points: Points) -> Iterator[list[str]]:
     lines = lines_of(path, points)
     first = next(lines, "")
     yield [*_cells(first)]
-    yield from csv.reader(lines, delimiter=_delimiter(first))
+    reader = csv.reader(lines, delimiter=_delimiter(first))
+    try:
+        yield from reader
+    except csv.Error as error:
+        raise SpentError(f"line {1 + reader.line_num} is no CSV: {error}") from error
 
 
 def _cells(line: str) -> list[str]:
-    return next(csv.reader(islice([line], 1), delimiter=_delimiter(line)), [])
+    try:
+        return next(csv.reader([line], delimiter=_delimiter(line)), [])
+    except csv.Error:
+        return []
 
 
 def _delimiter(header: str) -> str:

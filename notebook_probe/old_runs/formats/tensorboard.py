@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import re
 import struct
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
 from notebook_probe.old_runs.formats.old_format import OldFormat
+from notebook_probe.old_runs.formats.plain_yaml import read_yaml
 from notebook_probe.old_runs.formats.protobuf import BYTES, Field, double, fields, signed, text
 from notebook_probe.old_runs.formats.tensor_proto import scalar_of
 from notebook_probe.old_runs.formats.tfrecord import is_first_record, records_of
@@ -19,6 +21,9 @@ __all__ = ["TensorBoardFormat"]
 EVENTS = ".tfevents."
 HPARAMS = "hparams"
 SCALARS = "scalars"
+SETTINGS = "hparams.yaml"
+"""File in which Lightning's logger puts the settings."""
+TIME = re.compile(r"\d{9,11}\.\d+")
 
 
 class TensorBoardFormat(OldFormat):
@@ -31,17 +36,26 @@ class TensorBoardFormat(OldFormat):
 
     def in_folder(self, folder: Path, names: Sequence[str]) -> tuple[Path, ...]:
         files = sorted(folder / name for name in names if EVENTS in name)
-        return tuple(file for file in files if file.is_file())
+        events = [file for file in files if file.is_file()]
+        if not events:
+            return ()
+        # PyTorch's add_hparams writes the settings into a folder that is named after the time.
+        for name in filter(TIME.fullmatch, names):
+            events += sorted(file for file in (folder / name).iterdir() if EVENTS in file.name)
+        return (*events, *([folder / SETTINGS] if SETTINGS in names else []))
 
     def read(self, files: Sequence[Path], key: str, points: Points) -> OldRun:
         config: dict[str, Any] = {}
         begun = 0.0
+        name = files[0].absolute().parent.name
         for file in files:
+            if file.name == SETTINGS:
+                config.update(read_yaml(file, points))
+                continue
             with points.reading(file.name):
                 for event in records_of(file, points.allowance):
                     time_ms = _add_event(event, points, config)
                     begun = begun or time_ms
-        name = files[0].absolute().parent.name
         return OldRun(
             self.tool, name, series=points.series(), config=config, created_ms=round(begun)
         )

@@ -15,7 +15,17 @@ from zarr.abc.store import Store
 from notebook_probe.errors import RecordFormatError
 from notebook_probe.registry import Registry
 
-__all__ = ["RunOfOtherTool", "is_run_of_other_tool", "run_of_other_tool", "run_readers"]
+__all__ = [
+    "NoRunError",
+    "RunOfOtherTool",
+    "is_run_of_other_tool",
+    "run_of_other_tool",
+    "run_readers",
+]
+
+
+class NoRunError(RecordFormatError):
+    """A file of a known format that holds no run, such as a table without steps."""
 
 
 class RunOfOtherTool(Protocol):
@@ -59,5 +69,7 @@ def is_run_of_other_tool(path: Path) -> bool:
     """Return whether runs of another tool are at a path, one or several."""
     try:
         return run_of_other_tool(path) is not None
+    except NoRunError:
+        return False
     except RecordFormatError:
         return True
