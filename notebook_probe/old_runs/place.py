@@ -81,7 +81,10 @@ class OldPlace:
         except (OSError, ValueError, RecursionError, struct.error, SpentError) as error:
             what = f"{self.path} cannot be read as a run of {self.format.tool}"
             raise RecordFormatError(f"{what}: {error}"[:500]) from error
-        return replace(run, remarks=tuple(points.remarks))
+        histograms = points.histograms
+        if histograms.n_odd:
+            points.remarks.append(f"{histograms.n_odd} histograms are left out: they are damaged")
+        return replace(run, remarks=tuple(points.remarks), histograms=histograms.series())
 
     def store(self) -> Store:
         """Return the run as a record in memory."""

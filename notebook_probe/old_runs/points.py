@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 
 from notebook_probe.old_runs.allowance import Allowance, SpentError
+from notebook_probe.old_runs.histograms import HistogramPoints
 from notebook_probe.old_runs.run import OldSeries
 from notebook_probe.record.format.schema import LONGEST_NAME, RESERVED
 
@@ -58,6 +59,7 @@ class Points:
     def __init__(self, allowance: Allowance, is_growing: bool = False) -> None:
         self.allowance, self.is_growing = allowance, is_growing
         self.remarks: list[str] = []
+        self.histograms = HistogramPoints(allowance)
         self._steps: dict[str, array[int]] = {}
         self._times: dict[str, array[int]] = {}
         self._values: dict[str, array[float]] = {}

@@ -14,7 +14,7 @@ from zarr.storage import MemoryStore
 
 from notebook_probe.old_runs.naming import module_and_quantity
 from notebook_probe.old_runs.notes import fitting, plain
-from notebook_probe.old_runs.run import OldRun, OldSeries
+from notebook_probe.old_runs.run import OldHistograms, OldRun, OldSeries
 from notebook_probe.old_runs.tables import MOST_TABLES, OldTable, tables_of
 from notebook_probe.record.format.evaluation_names import names_evaluation
 from notebook_probe.record.format.missing import as_measured
@@ -69,12 +69,15 @@ def write_record(run: OldRun, location: Location, place: str) -> None:
         remarks.append(f"{left_out} series are left out: at most {MOST_TABLES} step axes are kept")
     attrs = attrs_of(run, place)
     title = attrs.pop("title")
-    modules = _module_rows(module for table in tables for module in table.modules)
+    of_tables = (module for table in tables for module in table.modules)
+    modules = _module_rows([*of_tables, *(one.module for one in run.histograms if one.module)])
     with RecordWriter(location, title=title, modules=modules, attrs=attrs, resume=False) as writer:
         if remarks:
             writer.annotate(**{NOT_READ: remarks})
         for table in tables:
             _write(writer, table)
+        for histograms in run.histograms:
+            _write_histograms(writer, histograms)
 
 
 def attrs_of(run: OldRun, place: str) -> dict[str, str]:
@@ -92,6 +95,7 @@ def attrs_of(run: OldRun, place: str) -> dict[str, str]:
 def summary_of(run: OldRun, n_bytes: int) -> Summary:
     """Return the summary that the record of a run would have, without making the record."""
     summary = Summary(updated_ms=run.updated_ms, size_bytes=n_bytes)
+    summary = summary.with_ends([(int(one.steps[-1]) + 1, 0) for one in run.histograms])
     for one in run.series:
         of_states = names_evaluation(one.name)
         summary = summary.with_ends([(int(one.steps[-1]) + (not of_states), 0)])
@@ -115,6 +119,18 @@ def _write(writer: RecordWriter, table: OldTable) -> None:
         rows = slice(start, start + piece)
         stream.record_all(table.steps[rows], table.times_ms[rows], table.values(rows))
         if start + piece < len(table.steps):
+            writer.flush_or_raise(60.0)
+
+
+def _write_histograms(writer: RecordWriter, found: OldHistograms) -> None:
+    """Write histograms as arrays: left edges, right edges and counts."""
+    long_name = f"histograms logged as {found.name}: left edges, right edges, counts"
+    variable = Variable(found.quantity, "1", long_name)
+    arrays = writer.arrays(variable, found.module, found.bins.shape[1:])
+    piece = max(1, PIECE_BYTES // (4 * found.bins[0].size))
+    for row, bins in enumerate(found.bins):
+        arrays.record(int(found.steps[row]), int(found.times_ms[row]), bins)
+        if row % piece == piece - 1:
             writer.flush_or_raise(60.0)
 
 

@@ -11,7 +11,7 @@ import numpy.typing as npt
 
 from notebook_probe.record.format.source import Steps
 
-__all__ = ["OldRun", "OldSeries"]
+__all__ = ["OldHistograms", "OldRun", "OldSeries"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,6 +36,30 @@ class OldSeries:
 
 
 @dataclass(frozen=True, slots=True)
+class OldHistograms:
+    """Histograms that were logged under one name.
+
+    Attributes
+    ----------
+    module, quantity : str
+        Where a record has them; the module is empty for the whole model.
+    name : str
+        Name as the tool has it.
+    steps, times_ms : int64 array
+        As those of `OldSeries`.
+    bins : float64 array, (step, 3, bin)
+        Left edges, right edges and counts.
+    """
+
+    module: str
+    quantity: str
+    name: str
+    steps: Steps
+    times_ms: Steps
+    bins: npt.NDArray[np.float64]
+
+
+@dataclass(frozen=True, slots=True)
 class OldRun:
     """One run of another tool.
 
@@ -46,6 +70,7 @@ class OldRun:
     name, run_id : str
         As the tool knows it; empty if the tool stores none.
     series : tuple of OldSeries
+    histograms : tuple of OldHistograms
     config : mapping
         Settings of the training.
     notes : mapping
@@ -67,8 +92,10 @@ class OldRun:
     created_ms: int = 0
     has_ended: bool | None = None
     remarks: tuple[str, ...] = ()
+    histograms: tuple[OldHistograms, ...] = ()
 
     @property
     def updated_ms(self) -> int:
         """Time of the last number; 0 if unknown."""
-        return max((int(one.times_ms.max()) for one in self.series), default=0)
+        times = [one.times_ms for one in self.series] + [one.times_ms for one in self.histograms]
+        return max((int(one.max()) for one in times), default=0)

@@ -77,7 +77,7 @@ def tensorboard_run() -> dict[str, Any]:
     import numpy as np
     from tensorboard.backend.event_processing.event_accumulator import EventAccumulator
     from tensorboard.compat.proto.event_pb2 import Event
-    from tensorboard.compat.proto.summary_pb2 import Summary, SummaryMetadata
+    from tensorboard.compat.proto.summary_pb2 import HistogramProto, Summary, SummaryMetadata
     from tensorboard.plugins.hparams import plugin_data_pb2
     from tensorboard.summary.writer.event_file_writer import EventFileWriter
     from tensorboard.util import tensor_util
@@ -96,6 +96,22 @@ def tensorboard_run() -> dict[str, Any]:
                 tensor = tensor_util.make_tensor_proto(np.float32(1 / step))
                 metadata = SummaryMetadata(plugin_data=plugin)
                 values.append(Summary.Value(tag="val/loss", tensor=tensor, metadata=metadata))
+                counts, edges = np.histogram(np.arange(10.0) * step, bins=4)
+                bins = np.stack([edges[:-1], edges[1:], counts], axis=1)
+                metadata = SummaryMetadata(
+                    plugin_data=SummaryMetadata.PluginData(plugin_name="histograms")
+                )
+                tensor = tensor_util.make_tensor_proto(bins)
+                values.append(Summary.Value(tag="fc.bias", tensor=tensor, metadata=metadata))
+                # As PyTorch writes them: an empty bin below the first edge.
+                histogram = HistogramProto(
+                    min=0.0,
+                    max=9.0 * step,
+                    num=10,
+                    bucket_limit=edges.tolist(),
+                    bucket=[0, *counts.tolist()],
+                )
+                values.append(Summary.Value(tag="fc.weight.grad", histo=histogram))
             writer.add_event(
                 Event(wall_time=1.7e9 + step, step=step, summary=Summary(value=values))
             )
@@ -113,19 +129,28 @@ def tensorboard_run() -> dict[str, Any]:
             )
             writer.add_event(Event(wall_time=1.7e9, step=0, summary=Summary(value=[value])))
         writer.close()
-    read = EventAccumulator(str(folder), size_guidance={"scalars": 0, "tensors": 0}).Reload()
+    sizes = {"scalars": 0, "tensors": 0, "histograms": 0}
+    read = EventAccumulator(str(folder), size_guidance=sizes).Reload()
     series = {
         tag: [[one.step, one.value, one.wall_time] for one in read.Scalars(tag)]
         for tag in read.Tags()["scalars"]
     }
     for tag in read.Tags()["tensors"]:
-        if not tag.startswith("_hparams_"):
+        if tag not in ("_hparams_/session_start_info", "fc.bias"):
             found = read.Tensors(tag)
             series[tag] = [
                 [one.step, float(tensor_util.make_ndarray(one.tensor_proto)), one.wall_time]
                 for one in found
             ]
-    return {"series": series}
+    tensors = {
+        one.step: tensor_util.make_ndarray(one.tensor_proto).tolist()
+        for one in read.Tensors("fc.bias")
+    }
+    protos = {
+        one.step: [one.histogram_value.bucket_limit, one.histogram_value.bucket]
+        for one in read.Histograms("fc.weight.grad")
+    }
+    return {"series": series, "tensors": tensors, "protos": protos}
 
 
 def trackio_runs() -> dict[str, Any]:
@@ -199,8 +224,11 @@ def dump(database: Path, tables: tuple[str, ...], target: Path) -> None:
 
 
 def scrub(file: Path) -> None:
-    """Replace the folder of this machine."""
-    file.write_text(file.read_text().replace(str(FOLDER), "/home/user"))
+    """Replace the folders of this machine."""
+    text = file.read_text()
+    for folder in (str(FOLDER), str(Path.cwd())):
+        text = text.replace(folder, "/home/user")
+    file.write_text(text)
 
 
 def main() -> None:

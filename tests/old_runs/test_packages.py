@@ -69,6 +69,27 @@ def test_tensorboard_settings_and_times_are_read() -> None:
     assert loss.times_ms.tolist() == [round(time * 1000) for time in wall]
 
 
+def test_histograms_of_wandb_are_arrays_of_their_modules() -> None:
+    (logged,) = (row for row in WANDB_ROWS if "gradients/body.0.weight.bins" in row)
+    (found,) = read(WANDB).histograms
+    edges, counts = (logged[f"gradients/body.0.weight.{name}"] for name in ("bins", "values"))
+    assert found.bins.tolist() == [[edges[:-1], edges[1:], counts]]
+    assert (found.module, found.quantity) == ("body.0.weight", "logged_gradient_histogram")
+
+
+def test_histograms_of_tensorboard_are_those_of_its_accumulator() -> None:
+    expected = EXPECTED["tensorboard_run"]
+    tensors, protos = read(TENSORBOARD).histograms
+    assert [tensors.module, protos.module] == ["fc.bias", "fc.weight"]
+    assert protos.quantity == "logged_gradient_histogram"
+    for place, step in enumerate((3, 7, 11)):
+        assert tensors.bins[place].T.tolist() == expected["tensors"][str(step)]
+        limits, counts = expected["protos"][str(step)]
+        left, right, found = protos.bins[place].tolist()
+        # TensorBoard's first bin starts at the least value, here its own limit.
+        assert (left, right, found) == ([limits[0], *limits[:-1]], limits, counts)
+
+
 def test_settings_next_to_tensorboard_s_files_belong_to_the_run(tmp_path: Path) -> None:
     first, second = sorted(TENSORBOARD.iterdir())
     inside = tmp_path / "1700000000.25"  # as PyTorch's add_hparams names it

@@ -78,15 +78,17 @@ def test_old_runs_stand_in_the_catalogue(found: Catalogue) -> None:
     assert (changes.added, changes.changed, changes.unreadable) == (0, 0, {})
 
 
+@pytest.mark.usefixtures("new_files_grow")
 def test_a_run_that_grows_is_read_again(found: Catalogue, folder: Path) -> None:
     events = folder / "tensorboard"
     events.mkdir()
     (file,) = [path for path in TENSORBOARD.iterdir() if path.name.endswith("part0")]
     data = file.read_bytes()
     with found:
-        (events / file.name).write_bytes(data[:600])
+        (events / file.name).write_bytes(data[: len(data) // 2])
         (row,) = found.runs(lambda row: row["run"] == str(events))
-        assert (row["state"], row["steps"]) == ("running", 5)
+        assert row["state"] == "running"
+        assert 0 < row["steps"] < 6
         (events / file.name).write_bytes(data)  # the folder itself does not change
         (row,) = found.runs(lambda row: row["run"] == str(events))
         assert row["steps"] == 6

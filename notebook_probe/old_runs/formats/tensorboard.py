@@ -8,6 +8,7 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
+from notebook_probe.old_runs.formats.histogram_proto import proto_bins, tensor_bins
 from notebook_probe.old_runs.formats.old_format import OldFormat
 from notebook_probe.old_runs.formats.plain_yaml import read_yaml
 from notebook_probe.old_runs.formats.protobuf import BYTES, Field, double, fields, signed, text
@@ -21,6 +22,7 @@ __all__ = ["TensorBoardFormat"]
 EVENTS = ".tfevents."
 HPARAMS = "hparams"
 SCALARS = "scalars"
+HISTOGRAMS = "histograms"
 SETTINGS = "hparams.yaml"
 """File in which Lightning's logger puts the settings."""
 TIME = re.compile(r"\d{9,11}\.\d+")
@@ -85,9 +87,16 @@ def _add_value(
     if 2 in found:
         points.add(tag, step, time_ms, struct.unpack("<f", _bytes(found[2]))[0])
         return
+    if 5 in found:
+        edges, counts = proto_bins(_bytes(found[5]))
+        points.histograms.add(tag, step, time_ms, edges, counts)
+        return
     plugin, content = _plugin(_bytes(found.get(9, b"")))
     if plugin == HPARAMS:
         config.update(_settings(content))
+    elif 8 in found and plugin == HISTOGRAMS:
+        edges, counts = tensor_bins(_bytes(found[8]))
+        points.histograms.add(tag, step, time_ms, edges, counts)
     elif 8 in found and plugin in (SCALARS, ""):
         number = scalar_of(_bytes(found[8]))
         if number is not None:

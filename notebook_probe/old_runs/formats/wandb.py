@@ -13,7 +13,8 @@ from notebook_probe.old_runs.formats.leveldb_log import entries_of, is_wandb
 from notebook_probe.old_runs.formats.lines import milliseconds, step_of
 from notebook_probe.old_runs.formats.old_format import OldFormat
 from notebook_probe.old_runs.formats.protobuf import fields, signed, text
-from notebook_probe.old_runs.points import Points
+from notebook_probe.old_runs.histograms import MOST_BINS
+from notebook_probe.old_runs.points import Points, number_of
 from notebook_probe.old_runs.run import OldRun
 
 __all__ = ["WandbFormat"]
@@ -23,6 +24,8 @@ HISTORY, CONFIG, ALERT, METRIC, RUN, EXIT = 2, 5, 10, 12, 17, 18
 COUNTS_STEPS = re.compile(r"(.*[/_])?(global_)?(step|steps|iter|iteration|update|updates)")
 """Step metrics that count steps; the others, such as epochs, are another axis."""
 MOST_ALERTS = 100
+DEEPEST = 16
+HISTOGRAM = "histogram"
 
 
 class WandbFormat(OldFormat):
@@ -115,9 +118,9 @@ class _Run:
     def _configure(self, value: bytes) -> None:
         for number, _, item in fields(value):
             if number == 1 and isinstance(item, bytes):
-                key, found = _item(item)
-                if not key.startswith("_"):  # of W&B itself
-                    self.config[key] = found
+                keys, found = _item(item)
+                if keys and not keys[0].startswith("_"):  # of W&B itself
+                    _put(self.config, keys, found)
 
     def _log(self, value: bytes, points: Points) -> None:
         """Add a row of the history, each number at the step that its metric defines."""
@@ -125,8 +128,7 @@ class _Run:
         step = None
         for number, _, one in fields(value):
             if number == 1 and isinstance(one, bytes):
-                key, found = _item(one)
-                row[key] = found
+                _put(row, *_item(one))
             elif number == 2 and isinstance(one, bytes):
                 step = next((signed(x) for place, _, x in fields(one) if place == 1), 0)
         own = step_of(row.pop("_step", None))
@@ -139,7 +141,12 @@ class _Run:
             if (at := step_of(flat[name])) is not None:
                 self.last[name] = at
         for name, one in flat.items():
-            points.add_all({name: one}, self._step_of(name, step), time_ms)
+            at = self._step_of(name, step)
+            if isinstance(one, Mapping):
+                edges, counts = _histogram(one)
+                points.histograms.add(name, at, time_ms, (edges[:-1], edges[1:]), counts)
+            else:
+                points.add_all({name: one}, at, time_ms)
 
     def _step_of(self, name: str, step: int) -> int:
         counts = self.step_metrics.get(name) or next(
@@ -153,8 +160,8 @@ class _Run:
         return self.last.get(counts, step) if COUNTS_STEPS.fullmatch(counts) else step
 
 
-def _item(item: bytes) -> tuple[str, Any]:
-    """Return the name and the value of an item of a history or a config."""
+def _item(item: bytes) -> tuple[Sequence[str], Any]:
+    """Return the keys and the value of an item of a history or a config."""
     key, nested, value = "", [], None
     for number, _, one in fields(item):
         if number == 1:
@@ -163,7 +170,18 @@ def _item(item: bytes) -> tuple[str, Any]:
             nested.append(text(one))
         elif number == 16:
             value = _parsed(text(one))
-    return key or "/".join(nested), value
+    return [key] if key else nested[:DEEPEST], value
+
+
+def _put(values: dict[str, Any], keys: Sequence[str], value: Any) -> None:
+    """Put a value into nested dicts."""
+    *above, last = keys or [""]
+    for key in above:
+        inner = values.get(key)
+        if not isinstance(inner, dict):
+            inner = values[key] = {}
+        values = inner
+    values[last] = value
 
 
 def _parsed(document: str) -> Any:
@@ -174,14 +192,28 @@ def _parsed(document: str) -> Any:
 
 
 def _flat(row: Mapping[str, Any], above: str = "") -> Iterator[tuple[str, Any]]:
-    """Yield the values of nested dicts; media, which have a type, are left out."""
+    """Yield the values of nested dicts, and histograms; other media are left out."""
     for key, value in row.items():
         name = f"{above}{key}"
-        if isinstance(value, Mapping):
-            if "_type" not in value:
-                yield from _flat(value, f"{name}/")
-        else:
+        if not isinstance(value, Mapping) or value.get("_type") == HISTOGRAM:
             yield name, value
+        elif "_type" not in value:
+            yield from _flat(value, f"{name}/")
+
+
+def _histogram(value: Mapping[str, Any]) -> tuple[Sequence[float], Sequence[float]]:
+    """Return all edges and the counts; empty if they are damaged."""
+    counts, edges, packed = (value.get(name) for name in ("values", "bins", "packedBins"))
+    if isinstance(packed, Mapping):
+        low, size, n = (number_of(packed.get(name)) for name in ("min", "size", "count"))
+        if low is not None and size is not None and n is not None and 0 < n <= MOST_BINS:
+            edges = [low + size * place for place in range(int(n) + 1)]
+    if not isinstance(counts, list) or not isinstance(edges, list):
+        return (), ()
+    numbers = [[*map(number_of, each)] for each in (edges, counts)]
+    if any(number is None for each in numbers for number in each):
+        return (), ()
+    return numbers[0], numbers[1]  # type: ignore[return-value]
 
 
 def _texts(message: bytes) -> dict[int, str]:
