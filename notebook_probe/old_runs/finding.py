@@ -70,13 +70,17 @@ def old_runs_in(above: str, folders: list[str], names: Sequence[str]) -> Iterato
     used: set[str] = set()
     try:
         place = _in_folder(Path(above), [*folders, *names])
-    except RecordFormatError:
+    except OSError:  # not ours to read
         place = None
     if place is not None:
         yield place.path
         used = {file.name for file in place.files if file.parent == place.path}
         inside = {file.relative_to(place.path).parts[0] for file in place.files}
-        folders[:] = [one for one in folders if one not in inside and not CHECKPOINT.fullmatch(one)]
+        folders[:] = [
+            one
+            for one in folders
+            if not (place.format.owns_folder or one in inside or CHECKPOINT.fullmatch(one))
+        ]
     for name in names:
         if name not in used and SINGLE.fullmatch(name):
             yield from _each_in(Path(above, name))

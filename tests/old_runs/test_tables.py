@@ -2,6 +2,7 @@
 
 import json
 import os
+import shutil
 from pathlib import Path
 
 import pytest
@@ -64,6 +65,14 @@ def test_every_run_below_a_folder_is_found_once(folder: Path) -> None:
         "trainer",
     ]
     assert {*old_runs_below(FILES)} == {WANDB, TENSORBOARD, *MLFLOW}
+
+
+def test_tables_among_the_artifacts_of_a_run_are_no_runs(tmp_path: Path) -> None:
+    shutil.copytree(MLFLOW[0], tmp_path / "run")
+    artifacts = tmp_path / "run" / "artifacts"
+    artifacts.mkdir(exist_ok=True)
+    (artifacts / "metrics.csv").write_text("step,loss\n0,1\n")
+    assert [*old_runs_below(tmp_path)] == [tmp_path / "run"]
 
 
 def test_old_runs_stand_in_the_catalogue(found: Catalogue) -> None:

@@ -25,6 +25,7 @@ class MlflowFolderFormat(OldFormat):
     """A folder for each run; newer versions of MLflow refuse to open it."""
 
     tool = "MLflow"
+    owns_folder = True
 
     def in_folder(self, folder: Path, names: Sequence[str]) -> tuple[Path, ...]:
         if ABOUT not in names or not {METRICS, PARAMS} & {*names}:

@@ -18,9 +18,12 @@ class OldFormat:
     ----------
     tool : str
         Name for messages.
+    owns_folder : bool
+        True if everything in a run's folder belongs to that run.
     """
 
     tool: str
+    owns_folder = False
 
     def in_file(self, path: Path, head: bytes) -> bool:
         """Return whether a file, which starts with ``head``, is of this format."""

@@ -32,6 +32,7 @@ class WandbFormat(OldFormat):
     """A log of protocol buffers with checksums."""
 
     tool = "W&B"
+    owns_folder = True
 
     def in_file(self, path: Path, head: bytes) -> bool:
         return is_wandb(head)
