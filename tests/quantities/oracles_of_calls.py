@@ -86,8 +86,12 @@ def divided(one: float, other: float) -> float:
 
 
 def load(rows: Array) -> float:
-    shares = np.bincount(rows.argmax(1), minlength=rows.shape[1]) / len(rows)
-    return float(-np.log(np.prod(shares**shares)) / np.log(rows.shape[1]))
+    found = shares(rows)
+    return float(-np.log(np.prod(found**found)) / np.log(rows.shape[1]))
+
+
+def shares(rows: Array) -> Array:
+    return np.bincount(rows.argmax(1), minlength=rows.shape[1]) / len(rows)
 
 
 def of_x(function: Callable[[Array], Any]) -> Oracle:
@@ -190,6 +194,9 @@ OF_CALLS: dict[str, Oracle] = {
         size(h[-1].y - h[-1].x) / size(h[-1].x) if h[-1].y.shape == h[-1].x.shape else None
     ),
     "router_load_entropy": of_y(load),
+    "router_load": of_y(shares),
+    "router_max_violation": of_y(lambda y: shares(y).max() / shares(y).mean() - 1),
+    "dead_expert_fraction": of_y(lambda y: (shares(y) == 0).mean()),
     "bn_mean_tid": tid(lambda x: x.mean(0), lambda running: running[0]),
     "bn_var_tid": tid(lambda x: x.std(0, ddof=1), lambda running: np.sqrt(running[1])),
 }

@@ -18,8 +18,17 @@ def matrices(weights: list[Array]) -> list[Array]:
 
 def singular(seen: Seen) -> Array:
     """Of all weights side by side, descending."""
-    values = [np.linalg.svd(matrix, compute_uv=False) for matrix in matrices(seen.w)]
+    return singular_values(seen.w)
+
+
+def singular_values(weights: list[Array]) -> Array:
+    values = [np.linalg.svd(matrix, compute_uv=False) for matrix in matrices(weights)]
     return np.sort(np.concatenate(values))[::-1]
+
+
+def evenness(values: Array) -> float:
+    """Ratio of the squared mean to the mean square, of squares."""
+    return float((values**2).mean() ** 2 / (values**4).mean())
 
 
 def regular(values: Array) -> Array:
@@ -96,6 +105,8 @@ OF_PARAMETERS: dict[str, Oracle] = {
     ),
     "weight_grad_norm": of(lambda s: size(flat(s.gw))),
     "update_norm": of(lambda s: size(flat(s.dw))),
+    "update_rms": of(lambda s: rms(flat(s.dw))),
+    "update_orthogonality": of(lambda s: evenness(singular_values(s.dw))),
     "update_ratio": of(lambda s: size(flat(s.dw)) / size(flat(s.w))),
     "log_step_size": of(lambda s: math.log(size(flat(s.d)))),
     "distance_from_init": of_two(lambda a, b: size(flat(b.w) - flat(a.w)), 0),

@@ -93,7 +93,8 @@ COUNT = {
     *("zero_fraction", "grad_zero_fraction", "saturated_fraction", "sign_flips", "sign_flip_count"),
     *("underflow_fraction", "output_grad_underflow_fraction", "grad_underflow_fraction"),
     *("weight_min", "weight_max", "weight_sum"),
-    *("duplicate_fraction", "router_load_entropy"),
+    *("duplicate_fraction", "router_load_entropy", "router_load", "router_max_violation"),
+    "dead_expert_fraction",
 }
 """They look at elements one by one, and leave out those that are no numbers."""
 
@@ -176,6 +177,7 @@ DEFICIENT: dict[str, float] = {
     "participation_ratio": 1.0,
     "saturation": 0.25,
     "weight_stable_rank": 1.0,
+    "update_orthogonality": 0.25,
 }
 
 
@@ -203,6 +205,7 @@ CONSTANT: dict[str, tuple[float, float]] = {
     "participation_ratio": (math.nan, math.nan),
     "saturation": (math.nan, math.nan),
     "weight_stable_rank": (math.nan, 1.0),
+    "update_orthogonality": (math.nan, 0.25),
     "weight_alpha": (math.nan, math.nan),
     "dead_fraction": (1.0, 0.0),
     "linear_dead_fraction": (0.0, 0.0),

@@ -63,6 +63,8 @@ weight_histogram         | sort          | W  | one
 weight_log_histogram     | sort          | W  | one
 param_histogram          | sort          | W  | one     | histogram_regular
 update_cosine            | parameters    | Wg | one
+update_rms               | parameters    | W  | one
+update_orthogonality     | factorisation | W  | one
 grad_cosine              | parameters    | g  | several
 grad_rms                 | parameters    | g  | one
 grad_abs_max             | parameters    | g  | one
@@ -131,6 +133,9 @@ prediction_entropy       | activations   | y  | one
 confidence               | activations   | y  | one
 ece                      | activations   | Dy | one
 router_load_entropy      | activations   | y  | one
+router_load              | activations   | y  | one
+router_max_violation     | activations   | y  | one
+dead_expert_fraction     | activations   | y  | one
 adam_update_rms          | parameters    | Og | one
 moment_ratio             | parameters    | O  | one
 effective_lr_quantiles   | sort          | O  | one

@@ -51,7 +51,9 @@ SCENES = {
                 told="the convolution keeps its features, attention does not"
             ),
             **_all("sign_flips sign_flip_count", Shown(told="signs settle while the rate falls")),
-            **_all("log_step_size update_norm", Shown(told="steps follow the learning rate")),
+            **_all(
+                "log_step_size update_norm update_rms", Shown(told="steps follow the learning rate")
+            ),
             "moment_ratio": Shown(told="gradients agree at first, and are noise at the end"),
             "bn_mean_tid": Shown(marks={"0.5": 0.5}, told=CATCH_UP),
             "bn_var_tid": Shown(told=CATCH_UP),
@@ -222,7 +224,12 @@ SCENES = {
     "experts": Scene(
         "a mixture of eight experts, with a balance term in the loss from step 50 on",
         dense.experts,
-        {"router_load_entropy": Shown(("router",))},
+        {
+            **_all(
+                "router_load_entropy router_load router_max_violation dead_expert_fraction",
+                Shown(("router",)),
+            )
+        },
         every={"activations": 2},
         events={"balance in the loss": 50},
     ),

@@ -1,4 +1,4 @@
-"""Quantity of a mixture of experts: whether its router uses all of them."""
+"""Quantities of a mixture of experts: whether its router uses all of them."""
 
 from __future__ import annotations
 
@@ -7,13 +7,21 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor, nn
 
+from notebook_probe.axis import PER_CHANNEL
 from notebook_probe.errors import QuantityError
 from notebook_probe.quantities.define.decorator import quantity
 from notebook_probe.quantities.define.questions import COLLAPSE
 from notebook_probe.quantities.reduce.reductions import reduction
 from notebook_probe.quantities.reduce.samples import samples
 
-__all__ = ["Winners", "router_load_entropy", "winners"]
+__all__ = [
+    "Winners",
+    "dead_expert_fraction",
+    "router_load",
+    "router_load_entropy",
+    "router_max_violation",
+    "winners",
+]
 
 
 @dataclass(slots=True)
@@ -70,3 +78,54 @@ def router_load_entropy(output_winners: Winners) -> Tensor:
     share = counts / counts.sum()
     # xlogy counts an unused expert as 0 ln 0 = 0.
     return -torch.special.xlogy(share, share).sum() / torch.log(torch.tensor(float(len(counts))))
+
+
+@quantity(
+    axis=PER_CHANNEL,
+    source="f_i of eq. 5 in https://arxiv.org/abs/2101.03961",
+    question=COLLAPSE,
+    bounds=(0, 1),
+)
+def router_load(output_winners: Winners) -> Tensor:
+    """Share of the tokens that goes to each expert, ``l_e = #{argmax = e} / n``.
+
+    A vector, one number per expert, attached at the module that gives the router's scores. All are
+    ``1 / E`` where experts are used alike; it names the experts that are crowded or idle.
+
+    Warnings
+    --------
+    Only the first choice of a token counts.
+    """
+    counts = output_winners.counts
+    return counts / counts.sum()
+
+
+@quantity(source="MaxVio of https://arxiv.org/abs/2408.15664", question=COLLAPSE)
+def router_max_violation(output_winners: Winners) -> Tensor:
+    """Excess of the most crowded expert over an even load, ``E max_e l_e - 1``.
+
+    0 where all experts are used alike, ``E - 1`` where one has every token. With experts on several
+    devices the slowest one sets the pace: at 1 a step waits for twice the even load.
+
+    Warnings
+    --------
+    Only the first choice of a token counts. A batch of few tokens is never even.
+    """
+    counts = output_winners.counts
+    return counts.max() * len(counts) / counts.sum() - 1
+
+
+@quantity(source="definition", question=COLLAPSE, bounds=(0, 1))
+def dead_expert_fraction(output_winners: Winners) -> Tensor:
+    """Share of the experts that no token of the step chooses, ``#{l_e = 0} / E``.
+
+    An expert without tokens gets no gradient, so it stays behind: what begins as chance becomes
+    permanent.
+
+    Warnings
+    --------
+    Only the first choice of a token counts. With fewer tokens than experts some are always idle.
+    """
+    counts = output_winners.counts
+    # Without any token, as of scores that are NaN, nothing is known.
+    return (counts == 0).double().mean() + 0 * counts.sum().log()

@@ -15,6 +15,7 @@ __all__ = [
     "output_grad_abs_max",
     "output_grad_rms",
     "output_rms",
+    "update_rms",
     "weight_abs_max",
     "weight_rms",
 ]
@@ -32,6 +33,20 @@ def weight_rms(weight_sumsq: Stat) -> float:
     A few huge weights hide in it: see `weight_abs_max`.
     """
     return weight_sumsq.rms
+
+
+@quantity(source="https://arxiv.org/abs/2502.16982", question=questions.RATE)
+def update_rms(update_sumsq: Stat) -> float:
+    """Usual size of the step of a weight, ``||W_after - W_before||_2 / sqrt(n)``.
+
+    Comparable between layers of any shape and between optimizers: divided by the learning rate it
+    is 0.2 to 0.4 for AdamW, and what a rule of Muon is scaled to.
+
+    Warnings
+    --------
+    Weight decay is part of the step.
+    """
+    return update_sumsq.rms
 
 
 @quantity(source="definition", question=questions.SIGNAL)

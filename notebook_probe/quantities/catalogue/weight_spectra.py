@@ -1,4 +1,4 @@
-"""Singular values of a weight: how far it stretches, in how many directions, with what tail."""
+"""Singular values of a weight or its step: how far it stretches, in how many directions."""
 
 from __future__ import annotations
 
@@ -20,6 +20,7 @@ from notebook_probe.quantities.reduce.solvers import eigvalsh, inner, largest_ei
 __all__ = [
     "Matrix",
     "spectral_norm",
+    "update_orthogonality",
     "weight_alpha",
     "weight_singular_values",
     "weight_stable_rank",
@@ -62,6 +63,17 @@ class Matrix:
         """Sum of all squares."""
         of_each = [each.trace() for each in self.products] + [each.sum() for each in self.found]
         return torch.stack(of_each).sum()
+
+    @property
+    def fourth(self) -> Tensor:
+        """Sum of the fourth powers of all singular values."""
+        of_each = [each.square().sum() for each in (*self.products, *self.found)]
+        return torch.stack(of_each).sum()
+
+    @property
+    def n(self) -> int:
+        """Number of singular values."""
+        return sum(map(len, (*self.products, *self.found)))
 
     def merge(self, other: Matrix) -> Matrix:
         """Return the map of the weights of both."""
@@ -130,6 +142,27 @@ def weight_stable_rank(weight_matrix: Matrix) -> Tensor:
     The top singular value alone sets it: many middling directions look the same as few.
     """
     return weight_matrix.total / weight_matrix.largest
+
+
+@quantity(
+    source="definition, for https://kellerjordan.github.io/posts/muon",
+    question=questions.RATE,
+    bounds=(0, 1),
+)
+def update_orthogonality(update_matrix: Matrix) -> Tensor:
+    """Evenness of the step's singular values, ``(sum s_i^2)^2 / (k sum s_i^4)`` of all ``k``.
+
+    1 where the step of the weight is a multiple of an orthogonal matrix, as Muon makes it: it moves
+    the layer as much in every direction. ``1 / k`` where it has a single direction. Muon's five
+    iterations reach about 0.88; a square matrix drawn at random has 0.5. Missing where nothing
+    moved.
+
+    Warnings
+    --------
+    Weight decay adds a multiple of the weight to the step. Attach it to matrices by name: a bias is
+    one column, and of several weights in one module the values are mixed.
+    """
+    return update_matrix.total.square() / (update_matrix.n * update_matrix.fourth)
 
 
 @quantity(axis=PER_CHANNEL, source="definition", question=questions.COLLAPSE)

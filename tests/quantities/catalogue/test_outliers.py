@@ -196,3 +196,19 @@ def test_even_and_collapsed_routers() -> None:
 def test_routers_of_different_size_have_no_common_load() -> None:
     with pytest.raises(QuantityError, match="3 and with 4"):
         Winners(torch.ones(3)).merge(Winners(torch.ones(4)))
+
+
+def test_loads_of_even_crowded_and_broken_routers() -> None:
+    load, excess, dead = map(
+        as_quantity, ("router_load", "router_max_violation", "dead_expert_fraction")
+    )
+    even, broken = winners(torch.eye(5), nn.Linear(5, 5)), torch.full((3, 2), torch.nan)
+    assert load(even).tolist() == [0.2] * 5
+    assert (float(excess(even)), float(dead(even))) == (pytest.approx(0.0), 0.0)
+    crowded = winners(torch.eye(4)[[0, 0, 0, 2]], nn.Linear(4, 4))
+    assert load(crowded).tolist() == [0.75, 0.0, 0.25, 0.0]
+    assert (float(excess(crowded)), float(dead(crowded))) == (2.0, 0.5)
+    nothing = winners(broken, nn.Linear(2, 2))
+    assert math.isnan(excess(nothing))
+    assert load(nothing).isnan().all()
+    assert math.isnan(dead(nothing))
