@@ -51,9 +51,7 @@ SCENES = {
                 told="the convolution keeps its features, attention does not"
             ),
             **_all("sign_flips sign_flip_count", Shown(told="signs settle while the rate falls")),
-            **_all(
-                "log_step_size update_norm update_rms", Shown(told="steps follow the learning rate")
-            ),
+            **_all("log_step_size update_norm", Shown(told="steps follow the learning rate")),
             "moment_ratio": Shown(told="gradients agree at first, and are noise at the end"),
             "bn_mean_tid": Shown(marks={"0.5": 0.5}, told=CATCH_UP),
             "bn_var_tid": Shown(told=CATCH_UP),
@@ -226,7 +224,8 @@ SCENES = {
         dense.experts,
         {
             **_all(
-                "router_load_entropy router_load router_max_violation dead_expert_fraction",
+                "router_load_entropy router_load router_max_violation dead_expert_fraction "
+                "update_rms update_orthogonality",
                 Shown(("router",)),
             )
         },
