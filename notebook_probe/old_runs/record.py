@@ -16,7 +16,7 @@ from notebook_probe.old_runs.naming import module_and_quantity
 from notebook_probe.old_runs.notes import fitting, plain
 from notebook_probe.old_runs.run import OldHistograms, OldRun, OldSeries
 from notebook_probe.old_runs.tables import MOST_TABLES, OldTable, tables_of
-from notebook_probe.record.format.evaluation_names import names_evaluation
+from notebook_probe.record.format.loss_names import names_evaluation
 from notebook_probe.record.format.missing import as_measured
 from notebook_probe.record.format.notes import ANNOTATIONS, CONFIG, written_notes
 from notebook_probe.record.format.schema import LOGGED_BY, NOT_READ

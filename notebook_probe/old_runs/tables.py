@@ -9,7 +9,7 @@ import numpy as np
 
 from notebook_probe.old_runs.naming import module_and_quantity
 from notebook_probe.old_runs.run import OldSeries
-from notebook_probe.record.format.evaluation_names import names_evaluation
+from notebook_probe.record.format.loss_names import names_evaluation
 from notebook_probe.record.format.missing import NOT_MEASURED, as_measured
 from notebook_probe.record.format.schema import LOGGED, LOGGED_OF_STATES
 from notebook_probe.record.format.source import Floats, Steps

@@ -18,8 +18,7 @@ from notebook_probe.lineage.row import EVAL, kept_of
 from notebook_probe.old_runs.finding import find_old_run
 from notebook_probe.old_runs.place import OldPlace
 from notebook_probe.old_runs.record import attrs_of, is_open, summary_of
-from notebook_probe.record.format.evaluation_names import names_evaluation
-from notebook_probe.record.format.loss_names import BACKWARD_LOSS, loss_name
+from notebook_probe.record.format.loss_names import BACKWARD_LOSS, loss_name, names_evaluation
 from notebook_probe.record.format.schema import EVALUATION, FORMAT_VERSION, UNWRITTEN_OF
 from notebook_probe.record.format.summary import Scalar, Summary
 from notebook_probe.record.read.reader import OpenedRecord

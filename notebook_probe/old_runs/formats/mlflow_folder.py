@@ -46,14 +46,14 @@ class MlflowFolderFormat(OldFormat):
         run_id = str(facts.get("run_id") or folder.name)
         started = facts.get("start_time")
         return OldRun(
-            self.tool,
-            str(facts.get("run_name") or tags.get("mlflow.runName") or run_id),
-            run_id,
-            points.series(),
-            params,
-            {"tags": own} if own else {},
-            started if isinstance(started, int) else 0,
-            ended_well(STATUS.get(_whole(facts.get("status")), "")),
+            tool=self.tool,
+            name=str(facts.get("run_name") or tags.get("mlflow.runName") or run_id),
+            run_id=run_id,
+            series=points.series(),
+            config=params,
+            notes={"tags": own} if own else {},
+            created_ms=started if isinstance(started, int) else 0,
+            has_ended=ended_well(STATUS.get(_whole(facts.get("status")), "")),
         )
 
 

@@ -68,14 +68,14 @@ class MlflowSqliteFormat(OldFormat):
         name, status, started = about
         notes = {name: value for name, value in tags.items() if not name.startswith("mlflow.")}
         return OldRun(
-            self.tool,
-            str(name or tags.get("mlflow.runName") or key),
-            key,
-            points.series(),
-            {name: setting(text) for name, text in params.items()},
-            {"tags": notes} if notes else {},
-            started if isinstance(started, int) else 0,
-            ended_well(str(status)),
+            tool=self.tool,
+            name=str(name or tags.get("mlflow.runName") or key),
+            run_id=key,
+            series=points.series(),
+            config={name: setting(text) for name, text in params.items()},
+            notes={"tags": notes} if notes else {},
+            created_ms=started if isinstance(started, int) else 0,
+            has_ended=ended_well(str(status)),
         )
 
 

@@ -63,13 +63,13 @@ class TrackioFormat(OldFormat):
                         points.add_all(_object(metrics), number, milliseconds(at))
             config, created = _config(connection, where, key)
         return OldRun(
-            self.tool,
-            str(name),
-            str(run_id) if column == "run_id" else "",
-            points.series(),
-            config,
-            {"project": path.stem},
-            created,
+            tool=self.tool,
+            name=str(name),
+            run_id=str(run_id) if column == "run_id" else "",
+            series=points.series(),
+            config=config,
+            notes={"project": path.stem},
+            created_ms=created,
         )
 
 

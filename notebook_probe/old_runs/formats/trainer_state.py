@@ -13,7 +13,7 @@ from notebook_probe.old_runs.formats.lines import step_of
 from notebook_probe.old_runs.formats.old_format import OldFormat
 from notebook_probe.old_runs.points import Points
 from notebook_probe.old_runs.run import OldRun
-from notebook_probe.record.format.evaluation_names import names_evaluation
+from notebook_probe.record.format.loss_names import names_evaluation
 
 __all__ = ["TrainerStateFormat"]
 

@@ -50,14 +50,14 @@ class WandbFormat(OldFormat):
                         run.take(number, value, points)
         notes = {name: value for name, value in run.notes.items() if value}
         return OldRun(
-            self.tool,
-            run.name or run.run_id or path.stem,
-            run.run_id,
-            points.series(),
-            run.config,
-            notes,
-            run.created_ms,
-            run.has_ended,
+            tool=self.tool,
+            name=run.name or run.run_id or path.stem,
+            run_id=run.run_id,
+            series=points.series(),
+            config=run.config,
+            notes=notes,
+            created_ms=run.created_ms,
+            has_ended=run.has_ended,
         )
 
 

@@ -1,10 +1,19 @@
-"""Names of the loss among the scalars of a training, also for two adversaries."""
+"""Names of the loss and of evaluations among the scalars of a training."""
 
 from __future__ import annotations
 
+import re
 from collections.abc import Container
 
-__all__ = ["BACKWARD_LOSS", "LOSS", "LOSS_NAMES", "NAMED_LOSSES", "logged_as", "loss_name"]
+__all__ = [
+    "BACKWARD_LOSS",
+    "LOSS",
+    "LOSS_NAMES",
+    "NAMED_LOSSES",
+    "logged_as",
+    "loss_name",
+    "names_evaluation",
+]
 
 LOSS = "loss"
 """Name of the loss in quantities and alert rules."""
@@ -24,6 +33,8 @@ NAMED_LOSSES = {
 
 
 ADVERSARIES = ("loss_d", "loss_g")
+
+EVALUATION_PREFIX = re.compile(r"(eval|val|valid|validation|test|dev)(?![a-z])")
 
 
 def logged_as(quantity: str, names: Container[str]) -> str:
@@ -53,3 +64,14 @@ def loss_name(names: Container[str]) -> str:
     ('train/loss', 'loss', 'loss')
     """
     return next((name for name in LOSS_NAMES if name in names), LOSS)
+
+
+def names_evaluation(name: str) -> bool:
+    """Return whether a logged name says that its number is of an evaluation.
+
+    Examples
+    --------
+    >>> names_evaluation("val/loss"), names_evaluation("eval_f1"), names_evaluation("value_loss")
+    (True, True, False)
+    """
+    return EVALUATION_PREFIX.match(name) is not None
