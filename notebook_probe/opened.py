@@ -41,7 +41,7 @@ class OpenedRun(SourceActions, OpenedRecord):
 
     def _controls(self) -> Controls | None:
         """Return the way to a training that allows control; None for any other record."""
-        if self.finished or not self.is_written:
+        if self._branch is not None or self.finished or not self.is_written:
             return None
         from notebook_probe.run.remote_control.remote_controls import RemoteControls
 

@@ -8,6 +8,7 @@ import time
 from collections import Counter
 from collections.abc import Callable
 from contextlib import suppress
+from dataclasses import replace
 from typing import Protocol
 
 from notebook_probe.errors import ProbeError
@@ -86,7 +87,7 @@ class OpenRequest:
     def give_up(self) -> Answer:
         """Return the answer as the run ends: what still waits is refused."""
         if not self.is_decided:
-            return refusal(self.letter.id, CLOSED)
+            self._ticket = replace(self._ticket, state="refused", text=CLOSED)
         return self.answer()
 
 

@@ -72,7 +72,7 @@ class LocalMail:
     Only its owner can open it, and files of other users are not read.
     """
 
-    poll_s = 0.1
+    poll_s = 0.2
 
     def __init__(self, folder: Path) -> None:
         self._folder = folder

@@ -150,5 +150,5 @@ class MailServer:
         self._desk.note_refused(at_once=True)
         for key in self._mail.sizes("in"):
             self._mail.delete(key)
-        if not self._left:  # else somebody may fetch them yet
+        if not self._mail.sizes("out"):  # else somebody may fetch them yet
             self._mail.end()
