@@ -2,15 +2,13 @@
 
 from __future__ import annotations
 
-import threading
-import warnings
 from pathlib import Path
 
 import pytest
 
 import notebook_probe as nbp
 from notebook_probe.run.going_back.requests import GoBack, SaveCheckpoint
-from notebook_probe.run.remote_control.asking import Asked, ask_run
+from notebook_probe.run.remote_control.asking import ask_run
 from tests.run.loops import PATIENCE_S, wait_until
 from tests.train.checkpoints.kinds import loop_of, same_state
 from tests.train.conftest import a_loop, batches
@@ -51,24 +49,22 @@ def test_another_process_saves_and_goes_back_and_reaches_the_branch(tmp_path: Pa
     place = tmp_path / "run.zarr"
     first = run_of(loop)
     first.pause_when(step=8)
-    found: list[Asked] = []
-
-    def ask() -> None:
+    job = loop.start(data, epochs=3)
+    try:
         wait_until(lambda: first.controls.status_head().state == "paused")
+        found = [
+            ask_run(place, SaveCheckpoint(), "a test", PATIENCE_S),
+            ask_run(place, GoBack(6, hold_at=7), "a test", PATIENCE_S),
+        ]
+        wait_until(lambda: loop.run not in (None, first))
+        wait_until(lambda: run_of(loop).controls.status_head().state == "paused")
         found.append(ask_run(place, SaveCheckpoint(), "a test", PATIENCE_S))
-        found.append(ask_run(place, GoBack(6, hold_at=7), "a test", PATIENCE_S))
-        wait_until(lambda: run_of(loop) is not first)
-        again = run_of(loop)
-        wait_until(lambda: again.controls.status_head().state == "paused")
-        found.append(ask_run(place, SaveCheckpoint(), "a test", PATIENCE_S))
-        again.resume()
-
-    asking = threading.Thread(target=ask)
-    asking.start()
-    with warnings.catch_warnings():
-        warnings.simplefilter("error")
-        loop.start(data, epochs=3).wait()
-    asking.join()
+    finally:
+        if loop.run is not None and not loop.run.closed:
+            for one in loop.run.breakpoints:  # a branch has those of the run before
+                one.remove()
+            loop.run.resume()
+    job.wait()
     run_of(loop).close()
     answers = [one.answer for one in found if one.answer is not None]
     assert [(one.state, one.applied_step) for one in answers] == [

@@ -13,6 +13,10 @@ from notebook_probe.run.remote_control.lines import Way, open_line
 __all__ = ["Asked", "ask_run"]
 
 
+LOOK_S = 1.0
+"""Seconds between two checks whether the training is still there."""
+
+
 @dataclass(frozen=True, slots=True)
 class Asked:
     """Answer of a training, and how it came."""
@@ -41,7 +45,7 @@ def ask_run(location: Location, request: Request, who: str, timeout_s: float) ->
         letter_id = line.send(PutRequest(request))
         found: Answer | None = None
         while (left_s := begun_s + timeout_s - time.monotonic()) > 0:
-            for found in line.answers([letter_id], left_s):
+            for found in line.answers_or_end([letter_id], min(left_s, LOOK_S)):
                 if found.state != "queued":
                     return Asked(found, line.way, time.monotonic() - begun_s)
         taken_back = line.take_back(letter_id)

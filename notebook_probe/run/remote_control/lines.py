@@ -63,8 +63,8 @@ class ControlLine(Protocol):
     def answers(self, waiting: Iterable[str], timeout_s: float) -> list[Answer]:
         """Return the answers that have come to these letters; waits for one until the timeout."""
 
-    def check(self) -> None:
-        """Raise LineError if the training has ended, or was started again."""
+    def answers_or_end(self, waiting: Iterable[str], timeout_s: float) -> list[Answer]:
+        """Return `answers`; raise LineError if the training has ended, or was started again."""
 
     def take_back(self, letter_id: str) -> bool:
         """Take a letter back that was not read; return whether it was."""
@@ -157,8 +157,8 @@ class SocketLine:
             found = self._parsed(known)
         return found
 
-    def check(self) -> None:
-        """Do nothing: reading a closed socket says so."""
+    def answers_or_end(self, waiting: Iterable[str], timeout_s: float) -> list[Answer]:
+        return self.answers(waiting, timeout_s)  # which reads the end of the connection
 
     def take_back(self, letter_id: str) -> bool:
         return False
@@ -221,11 +221,21 @@ class MailLine:
                 return found
             time.sleep(min(self._mail.poll_s, left_s))
 
-    def check(self) -> None:
-        if time.monotonic() - self._checked_s > CHECK_S:
-            self._checked_s = time.monotonic()
+    def answers_or_end(self, waiting: Iterable[str], timeout_s: float) -> list[Answer]:
+        known = [*waiting]
+        found = self.answers(known, timeout_s)
+        if found or time.monotonic() - self._checked_s < CHECK_S:
+            return found
+        self._checked_s = time.monotonic()
+        try:
             if _session_of(self._mail, self._location) != self._address.session:
                 raise LineError("the training was started again")
+        except LineError:
+            last = self.answers(known, 0.0)  # left at its end
+            if last:
+                return last
+            raise
+        return found
 
     def take_back(self, letter_id: str) -> bool:
         key = f"in/{letter_id}.json"

@@ -207,8 +207,7 @@ class RemoteControls:
             while time.monotonic() - self._asked_s < IDLE_S and not self._source.finished:
                 self._wake.clear()
                 self._send(line)
-                self._take(line.answers([*self._sent, self._seeing], line.poll_s))
-                line.check()
+                self._take(line.answers_or_end([*self._sent, self._seeing], line.poll_s))
                 self._give_up_old(line)
                 if not self._sent:
                     self._wake.wait(line.poll_s)

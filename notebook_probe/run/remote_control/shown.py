@@ -75,13 +75,15 @@ MADE: Mapping[str, tuple[Callable[[Controls], Any], float]] = {
     "about": (_about, 5.0),
 }
 """Function that makes each part, and the seconds for which it is not made again."""
+SHARE = 0.02
+"""Share of the training process's time that making a part may take; then it is made more rarely."""
 
 
 class ShownParts:
     """The parts as JSON values with their digests, made when they are asked for."""
 
     def __init__(self) -> None:
-        self._made: dict[str, tuple[float, str, Any]] = {}
+        self._made: dict[str, tuple[float, str, Any]] = {}  # until when, digest, value
 
     def news(self, controls: Controls, known: Mapping[str, str]) -> dict[str, Any]:
         """Return digest and value of each part that the asking process does not have."""
@@ -93,10 +95,13 @@ class ShownParts:
         }
 
     def _part(self, name: str, controls: Controls) -> tuple[str, Any]:
-        make, seconds = MADE[name]
-        made_s, digest, value = self._made.get(name, (-seconds, "", None))
-        if not digest or time.monotonic() - made_s >= seconds:
+        until_s, digest, value = self._made.get(name, (0.0, "", None))
+        if not digest or time.monotonic() >= until_s:
+            make, seconds = MADE[name]
+            begun_s = time.thread_time()
             value = CODING.plain(make(controls))
             digest = hashlib.sha256(json.dumps(value, sort_keys=True).encode()).hexdigest()[:16]
-            self._made[name] = time.monotonic(), digest, value
+            # A model of ten thousand probes takes tenths of a second of the training's process.
+            pause_s = max(seconds, (time.thread_time() - begun_s) / SHARE)
+            self._made[name] = time.monotonic() + pause_s, digest, value
         return digest, value
