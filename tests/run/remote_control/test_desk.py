@@ -8,11 +8,13 @@ import shutil
 import socket
 import stat
 from pathlib import Path
+from zipfile import ZipFile
 
 import pytest
 from torch import nn
 
 import notebook_probe as nbp
+from notebook_probe.catalogues.marks.record_files import StaysError, own_files
 from notebook_probe.record.store.files import MAILBOX
 from notebook_probe.run.attach.requests import Control, Set
 from notebook_probe.run.remote_control import desk, mail_server, places, socket_server
@@ -135,6 +137,18 @@ def test_many_connections_are_refused_and_the_first_ones_served(
     assert answer.state == "applied"
 
 
+def test_another_user_is_hung_up_on(
+    watch: Watch, model: nn.Module, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    other = (os.getuid() + 1, "process 1")
+    monkeypatch.setattr(socket_server, "_peer_of", lambda peer: other)
+    run = watch(model, probes=None, control=True)
+    with connected(run) as peer:
+        assert peer.recv(1000) == b""
+    run.close()
+    assert refusals(run) == {"of another user": 1}
+
+
 @pytest.mark.slow
 def test_a_peer_that_reads_no_answers_holds_nothing_up(
     watch: Watch, model: nn.Module, ask: Ask, monkeypatch: pytest.MonkeyPatch
@@ -254,6 +268,24 @@ def test_a_mailbox_reads_a_flood_in_parts(
     wait_until(lambda: not any(box.iterdir()))
     run.close()
     assert refusals(run) == {"malformed": 100, "too many": 30}
+
+
+def test_what_a_killed_training_left_is_neither_packed_nor_in_the_way_of_a_clean_up(
+    watch: Watch, model: nn.Module, tmp_path: Path
+) -> None:
+    run = watch(model, probes=None)
+    run.close()
+    folder = Path(run.location)
+    for key in ("run.json", f"in/{new_id()}.json", f"out/{new_id()}.json"):
+        (folder / MAILBOX / key).parent.mkdir(parents=True, exist_ok=True)
+        (folder / MAILBOX / key).write_text("{}")
+    assert len([one for one in own_files(folder) if MAILBOX in one.parts]) == 3
+    nbp.open_run(folder).pack(tmp_path / "packed.zarr.zip")
+    with ZipFile(tmp_path / "packed.zarr.zip") as packed:
+        assert not any(MAILBOX in name for name in packed.namelist())
+    (folder / MAILBOX / "thesis.tex").touch()
+    with pytest.raises(StaysError, match="not of the record"):
+        own_files(folder)
 
 
 def test_an_answer_that_nobody_fetches_is_removed(
