@@ -142,7 +142,7 @@ class Desk:
             return self.refuse("too many", "too many requests; try again in a second", letter_id)
         try:
             letter = read_letter(content)
-        except ProbeError as error:
+        except Exception as error:  # whatever a request makes of strange values
             return self.refuse("malformed", str(error), letter_id)
         if letter.session != self.session or letter.place not in ("", self.place):
             return self.refuse(

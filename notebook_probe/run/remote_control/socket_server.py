@@ -115,7 +115,7 @@ class SocketServer:
             self._answer_decided(one)
             self._send(one)
         for each in [one for one in self._left if one.is_decided]:
-            each.answer()  # nobody waits for it, and the record says that it was asked
+            each.answer()  # its asker has gone; the record has an event of it
             self._left.remove(each)
         self._desk.note_refused()
 

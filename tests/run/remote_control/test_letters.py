@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import dataclasses
 import json
+import random
 from typing import Any, get_args
 
 import pytest
 
-from notebook_probe.errors import BreakpointError
+from notebook_probe.errors import BreakpointError, ProbeError
 from notebook_probe.run.attach.requests import (
     Attach,
     AttachPreset,
@@ -131,6 +132,24 @@ def test_the_set_of_requests_is_that_of_a_click() -> None:
 def test_a_malformed_letter_is_refused_with_its_reason(content: bytes, why: str) -> None:
     with pytest.raises(LetterError, match=why):
         read_letter(content)
+
+
+def test_damaged_letters_are_refused_or_read_and_raise_nothing_else() -> None:
+    rng = random.Random(0)
+    good = [letter_bytes(letter(request)) for request in EVERY]
+    n_refused = 0
+    for _ in range(3000):
+        content = bytearray(rng.choice(good))
+        for _ in range(rng.randint(1, 4)):
+            place = rng.randrange(len(content))
+            content[place : place + rng.randint(0, 3)] = rng.choice(
+                [b"null", b"[", b"}", b'"', b"-1e999", b"true", b"\xff", b"", b"1", b"{}"]
+            )
+        try:
+            read_letter(bytes(content))
+        except ProbeError:
+            n_refused += 1
+    assert n_refused > 2500
 
 
 def test_a_letter_that_is_too_large_is_not_sent() -> None:
