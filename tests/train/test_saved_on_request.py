@@ -54,7 +54,7 @@ def test_another_process_saves_and_goes_back_and_reaches_the_branch(tmp_path: Pa
         wait_until(lambda: first.controls.status_head().state == "paused")
         found = [
             ask_run(place, SaveCheckpoint(), "a test", PATIENCE_S),
-            ask_run(place, GoBack(6, hold_at=7), "a test", PATIENCE_S),
+            ask_run(place, GoBack(6, pause_at=7), "a test", PATIENCE_S),
         ]
         wait_until(lambda: loop.run not in (None, first))
         wait_until(lambda: run_of(loop).controls.status_head().state == "paused")

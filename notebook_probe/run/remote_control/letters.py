@@ -34,7 +34,7 @@ from notebook_probe.run.breakpoints.conditions import (
     OnSeries,
     PauseCondition,
 )
-from notebook_probe.run.breakpoints.requests import Break, EditBreak, Unbreak
+from notebook_probe.run.breakpoints.requests import AddBreakpoint, EditBreakpoint, RemoveBreakpoint
 from notebook_probe.run.going_back.requests import EvaluateAt, GoBack, SaveCheckpoint
 from notebook_probe.run.remote_control.coding import (
     Coding,
@@ -140,9 +140,9 @@ REQUESTS: Mapping[str, type] = {
     "look": LookAt,
     "graph": BuildGraph,
     "edit_rule": EditRule,
-    "break": Break,
-    "edit_break": EditBreak,
-    "unbreak": Unbreak,
+    "break": AddBreakpoint,
+    "edit_break": EditBreakpoint,
+    "unbreak": RemoveBreakpoint,
     "rewind": GoBack,
     "evaluate": EvaluateAt,
     "checkpoint": SaveCheckpoint,

@@ -105,7 +105,7 @@ class RemoteControls:
         self._keep_going()
         head = self._head
         if self._source.finished:
-            return replace(head, state="finished", held="")
+            return replace(head, state="finished", pause_reason="")
         silent_s = time.monotonic() - self._heard_s
         if silent_s > LOST_S or self._problem:
             why = self._problem or "the training does not answer"

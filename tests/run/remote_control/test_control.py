@@ -114,7 +114,7 @@ def test_without_leave_nothing_is_started_and_every_request_is_refused(
     run.flush()
     with pytest.raises(LineError, match=r"allows no control: start .* control=True"):
         ask(run.location, Control("pause"))
-    assert not run.controls.status_head().held
+    assert not run.controls.status_head().pause_reason
 
 
 def calls_of_steps(run: nbp.Run, model: nn.Module, n_steps: int) -> Counter[str]:

@@ -28,7 +28,7 @@ from notebook_probe.run.attach.requests import (
 )
 from notebook_probe.run.breakpoints.comparison import Comparison
 from notebook_probe.run.breakpoints.conditions import AtStep, OnAlert, OnError, OnNan, OnSeries
-from notebook_probe.run.breakpoints.requests import Break, EditBreak, Unbreak
+from notebook_probe.run.breakpoints.requests import AddBreakpoint, EditBreakpoint, RemoveBreakpoint
 from notebook_probe.run.going_back.requests import EvaluateAt, GoBack, SaveCheckpoint
 from notebook_probe.run.remote_control.coding import LetterError
 from notebook_probe.run.remote_control.letters import (
@@ -56,16 +56,16 @@ EVERY: list[Request] = [
     LookAt("fc1", 4),
     BuildGraph(),
     EditRule("dead_units", {"most": 0.3}),
-    Break(AtStep(12)),
-    Break(OnAlert(("dead_units",))),
-    Break(OnSeries("fc1", "grad_norm", Comparison(">", 10.0), 2, "update")),
-    Break(OnNan("update")),
-    Break(OnError()),
-    EditBreak(1, number=3.5),
-    Unbreak(2),
+    AddBreakpoint(AtStep(12)),
+    AddBreakpoint(OnAlert(("dead_units",))),
+    AddBreakpoint(OnSeries("fc1", "grad_norm", Comparison(">", 10.0), 2, "update")),
+    AddBreakpoint(OnNan("update")),
+    AddBreakpoint(OnError()),
+    EditBreakpoint(1, number=3.5),
+    RemoveBreakpoint(2),
     Scale("lr", 0.5),
     Release("lr"),
-    GoBack(100, rate=1e-3, hold_at=120),
+    GoBack(100, rate=1e-3, pause_at=120),
     EvaluateAt(100, "spectra"),
     SaveCheckpoint(),
 ]

@@ -13,7 +13,7 @@ from notebook_probe.errors import UnknownNameError
 from notebook_probe.explorer.conversation import PanelSession
 from notebook_probe.run.attach.requests import Attach, Control, EditRule, Request, Set, Ticket
 from notebook_probe.run.breakpoints.conditions import AtStep
-from notebook_probe.run.breakpoints.requests import Break
+from notebook_probe.run.breakpoints.requests import AddBreakpoint
 from notebook_probe.run.remote_control import remote_controls
 from notebook_probe.run.remote_control.remote_controls import RemoteControls
 from tests.run.conftest import Watch
@@ -60,7 +60,7 @@ def test_a_paused_run_is_described_as_it_describes_itself(run: nbp.Run, loop: Tr
     attached = decided(controls, Attach(("2",), "output_rms", "every(2)"))
     assert (attached.state, attached.applied_step) == ("applied", step)
     assert decided(controls, Set("lr", 0.25)).state == "applied"
-    assert decided(controls, Break(AtStep(10**9))).state == "applied"
+    assert decided(controls, AddBreakpoint(AtStep(10**9))).state == "applied"
     most = own.rules["dead_units"].thresholds["most"] / 2
     assert decided(controls, EditRule("dead_units", {"most": most})).state == "applied"
     wait_until(lambda: len(controls.breakpoint_infos()) == 1)
