@@ -7,7 +7,7 @@ import re
 import secrets
 import time
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any, Literal, TypeAlias
 
 from notebook_probe.run.attach.requests import (
@@ -229,15 +229,7 @@ def read_answer(content: bytes) -> Answer:
     document = _of_this_version(content, "an answer")
     seen = document.pop("seen", None)
     answer = CODING.read(Answer, document, "an answer")
-    return Answer(
-        answer.v,
-        answer.id,
-        answer.state,
-        answer.queued_step,
-        answer.applied_step,
-        answer.text,
-        seen if isinstance(seen, dict) else None,
-    )
+    return replace(answer, seen=seen if isinstance(seen, dict) else None)
 
 
 def _of_this_version(content: bytes, where: str) -> dict[str, Any]:
