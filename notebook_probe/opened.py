@@ -32,6 +32,7 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
     from notebook_probe.explorer import Explorer
+    from notebook_probe.run.controls import Controls
 
 __all__ = ["Lineage", "OpenedJob", "OpenedRun", "OpenedRuns", "open_run", "open_runs"]
 
@@ -48,6 +49,15 @@ run_readers.add("old_runs", _old_run)
 
 class OpenedRun(SourceActions, OpenedRecord):
     """A recorded run; one that another process writes grows as it is read again."""
+
+    def _controls(self) -> Controls | None:
+        """Return the way to a training that allows control; None for any other record."""
+        if self._branch is not None or self.finished or not self.is_written:
+            return None
+        from notebook_probe.run.remote_control.remote_controls import RemoteControls
+
+        controls = RemoteControls(self, self._location)
+        return controls if controls.reach() else None
 
     @contextmanager
     def _writing(self) -> Iterator[RecordWriter]:

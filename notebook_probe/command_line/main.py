@@ -23,6 +23,7 @@ from notebook_probe.command_line import (
     show,
     skill,
 )
+from notebook_probe.command_line.acting import verbs
 from notebook_probe.command_line.printed import plain
 from notebook_probe.command_line.reading import (
     alerts,
@@ -52,6 +53,16 @@ COMMANDS: dict[str, tuple[Callable[[ArgumentParser], None], str]] = {
     "quantities": (quantities.add, "what is recorded, and what could be attached"),
     "plot": (plot.add, "series as a picture, or as lines of characters"),
     "follow": (follow.add, "news of a run, a JSON object per line, with an end"),
+    "attach": (verbs.add_attach, "measure a quantity of a training that runs elsewhere"),
+    "detach": (verbs.add_detach, "stop measuring in a training that runs elsewhere"),
+    "set": (verbs.add_set, "set its learning rate, or another option of its optimizers"),
+    "pause": (verbs.adding_control("pause"), "pause it before its next step"),
+    "resume": (verbs.adding_control("resume"), "continue it"),
+    "step": (verbs.adding_control("step"), "train one step, and pause"),
+    "stop": (verbs.adding_control("stop"), "end its loop; everything recorded is kept"),
+    "checkpoint": (verbs.add_checkpoint, "save its state"),
+    "rewind": (verbs.add_rewind, "go back to an earlier step, and train on from there"),
+    "look": (verbs.add_look, "keep the tensors of a module in its next step"),
     "export": (export.add, "runs into a .csv, .json, .zip or .nc file"),
     "import": (imports.add, "old runs of W&B, TensorBoard and others as records"),
     "tag": (marks.add_tag, "tag a run"),

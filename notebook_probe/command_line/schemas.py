@@ -5,6 +5,7 @@ from __future__ import annotations
 from argparse import ArgumentParser, Namespace
 from typing import Any
 
+from notebook_probe.command_line.acting.answer import ActAnswer
 from notebook_probe.command_line.printed import print_json
 from notebook_probe.command_line.reading import answers
 from notebook_probe.command_line.reading.json_schema import DIALECT, schema_of
@@ -77,6 +78,13 @@ OF_RUN = {
     "alerts": answers.AlertsAnswer,
     "plot": answers.PlotAnswer,
     "follow": answers.FollowLine,
+    **dict.fromkeys(
+        (
+            *("attach", "detach", "set", "pause", "resume", "step", "stop"),
+            *("checkpoint", "rewind", "look"),
+        ),
+        ActAnswer,
+    ),
 }
 
 

@@ -265,11 +265,16 @@ class Panel:
         # Weakly: the kernel must not keep a panel that nobody refers to.
         forget_cells = route.on_cell_end(_weakly(self._cell_ended))
         self._refresher = Refresher(self, partial(_end, explorer, route, forget_cells))
-        if self._controls is None:
+        if not self._is_here:
             # Nothing else keeps the panel of an opened record; that of a run is kept by the run.
             _shown.add(self)
         self._follow(self._controls)
         return explorer
+
+    @property
+    def _is_here(self) -> bool:
+        """True if this process trains the run."""
+        return self._controls is not None and self._controls.is_here
 
     def _follow(self, controls: Controls | None) -> None:
         """Subscribe to the steps of a live run, and to its answers."""
@@ -294,7 +299,7 @@ class Panel:
         if self._controls is not None:
             self._controls.settle(error)
         head = self._session.head()
-        elsewhere = head.background or (self._controls is None and head.state == "training")
+        elsewhere = head.background or (not self._is_here and head.state == "training")
         if not (elsewhere and self._snapshot.exists):
             self._take_picture()
 

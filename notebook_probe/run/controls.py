@@ -21,6 +21,11 @@ class Controls(Protocol):
     The public boundary of a run's controls; it imports no torch; `RunControls` does.
     """
 
+    @property
+    def is_here(self) -> bool:
+        """True if this process trains the run."""
+        ...
+
     def put(self, request: Request) -> Ticket:
         """Queue a request for the next step boundary."""
 

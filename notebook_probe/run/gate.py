@@ -93,6 +93,8 @@ class Gate:
         that a boundary without work costs one look.
     problem : str
         The last error of a callback or a change, in words.
+    resumed_by : str
+        How another process can continue a paused training, in words; empty if none can.
     """
 
     def __init__(self, step: int, boundary: Boundary) -> None:
@@ -115,7 +117,7 @@ class Gate:
         self.awaits_update = False
         self.waits = True
         self.reached = ReachedStep(step)
-        self.problem = ""
+        self.problem = self.resumed_by = ""
 
     def ask(self, check: BreakpointCheck) -> None:
         """Set the check that decides where training pauses."""

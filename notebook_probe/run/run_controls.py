@@ -70,6 +70,11 @@ class RunControls(LiveActions):
 
     # ---------------------------------------------------------------- for a panel
 
+    @property
+    def is_here(self) -> bool:
+        """True: this process trains the run."""
+        return True
+
     def put(self, request: Request) -> Ticket:
         """Queue a request for the next step boundary, from any thread."""
         return self._parts.put(request)
@@ -188,6 +193,10 @@ class RunControls(LiveActions):
         parts = self._parts
         if not parts.gate.is_elsewhere:
             parts.end_loop(error if parts.state.has_trained else None)
+
+    def resume_by(self, how: str) -> None:
+        """Note how another process can continue a paused training, in words."""
+        self._live.gate.resumed_by = how
 
     # ---------------------------------------------------------------- for loops and collectors
 

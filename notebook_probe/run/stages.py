@@ -41,7 +41,7 @@ from notebook_probe.run.facts.facts import Facts
 from notebook_probe.run.facts.reference_watch import ReferenceWatch
 from notebook_probe.run.flight.recorder import FlightRecorder
 from notebook_probe.run.gate import Gate
-from notebook_probe.run.going_back.requests import EvaluateAt, GoBack
+from notebook_probe.run.going_back.requests import EvaluateAt, GoBack, SaveCheckpoint
 from notebook_probe.run.going_back.way_back import WayBack
 from notebook_probe.run.graphs import Graphs
 from notebook_probe.run.health.forgotten_lines import (
@@ -198,7 +198,11 @@ class ControlParts:
         )
         rules.show_states(alarm.states)
         look = partial(alarm.look, whole=True)
-        gate.ask(BreakpointCheck(breakpoints, steps, look, lambda: gate.is_followed))
+        gate.ask(
+            BreakpointCheck(
+                breakpoints, steps, look, lambda: gate.is_followed, lambda: gate.resumed_by
+            )
+        )
         mirrors = Mirrors(writer, steps.drain)
         state = RunState(
             writer=writer,
@@ -225,6 +229,7 @@ class ControlParts:
             EditRule: lambda request, step: edit(rules, request),
             **breakpoints.acts(),
             **dict.fromkeys((GoBack, EvaluateAt), way_back.apply),
+            SaveCheckpoint: way_back.save,
         }
         return cls(
             gate=gate,

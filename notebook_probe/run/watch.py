@@ -41,6 +41,8 @@ from notebook_probe.run.attach.presets import resolve_presets
 from notebook_probe.run.begin.earlier import close_earlier, note, place_for, remove_record
 from notebook_probe.run.begin.provenance import keep_provenance
 from notebook_probe.run.begin.ranks import own_rank
+from notebook_probe.run.begin.shared import share
+from notebook_probe.run.remote_control.sharing import allows_control
 from notebook_probe.run.run import Run
 from notebook_probe.uncollected import uncollected
 from notebook_probe.uninterrupted import uninterrupted
@@ -70,6 +72,7 @@ def watch(
     step: int | None = None,
     branch: bool = False,
     reference: References | None = None,
+    control: bool | None = None,
 ) -> Run:
     """Watch a model from now on; the training loop need not change.
 
@@ -158,6 +161,12 @@ def watch(
         One to four good runs, such as ``"runs/good-*.zarr"`` or a table of `notebook_probe.runs`.
         The new run is compared with them while it trains, on the writer's thread, and the alert
         ``differs_from_reference`` says where it first differs. See `Run.find_differences`.
+    control : bool, optional
+        True lets other processes of this user act on the run: the commands ``nbp attach``, ``nbp
+        set``, ``nbp pause`` and so on, and the panel of `open_run`. Requests are those of a click,
+        over a Unix socket on this machine and through a mailbox in the record; each is an event
+        that says who asked. By default only where the environment has ``NOTEBOOK_PROBE_CONTROL=1``;
+        without control nothing is started.
 
     Returns
     -------
@@ -166,7 +175,8 @@ def watch(
     Raises
     ------
     ValueError
-        For a negative ``step``; for a record to continue, when ``store`` is None; for a
+        For a ``NOTEBOOK_PROBE_CONTROL`` that is neither 1 nor 0; for a negative ``step``; for a
+        record to continue, when ``store`` is None; for a
         ``max_bytes``, ``keep_bits``, ``channel_axis``, ``budget``, ``durability``, ``chunks`` or
         ``flight`` that cannot be.
     TypeError
@@ -185,6 +195,7 @@ def watch(
     >>> run = watch(model, optimizer, store="runs/first.zarr", step=1000)  # doctest: +SKIP
     continuing runs/first.zarr at step 1000
     """
+    is_shared = allows_control(control)
     model = unwrap(model)
     if not isinstance(model, nn.Module):
         raise TypeError(f"watch({type(model).__name__}): a torch.nn.Module is expected")
@@ -224,6 +235,7 @@ def watch(
         "durability": durability,
         "flight": flight,
         "reference": reference,
+        "control": control,
     }
     # Whoever is interrupted here has no run: what was begun for it is ended.
     with ExitStack() as undo:
@@ -266,6 +278,8 @@ def watch(
             undo.callback(run.close)
             run.controls.options = options
             note(run, model, asked)
+            if is_shared:
+                share(run, writer, location)
             print(_first_line(writer, continued) + _why_there(asked, location))
         undo.pop_all()
     return run

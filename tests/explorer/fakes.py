@@ -148,6 +148,8 @@ class FakeSource(XarrayViews):
 class FakeControls:
     """Notes what is asked; `apply` plays the training thread."""
 
+    is_here = True
+
     def __init__(self) -> None:
         self.state: State = "training"
         self.step = 7

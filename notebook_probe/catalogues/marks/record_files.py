@@ -21,6 +21,7 @@ from notebook_probe.errors import ProbeError, RecordWarning
 from notebook_probe.record.format.schema import GROUPS, MARKS
 from notebook_probe.record.read.ranks import rank_folders
 from notebook_probe.record.read.reader import OpenedRecord
+from notebook_probe.record.store.files import MAILBOX
 from notebook_probe.record.store.location import ROOT_KEY
 from notebook_probe.record.store.lock import LOCK_NAME
 from notebook_probe.record.store.zipped import is_zip
@@ -30,6 +31,7 @@ __all__ = ["StaysError", "check_packed", "opened", "own_files", "own_ranks"]
 CHUNK = re.compile(r"(.+)/c(?:/[0-9]+)*")
 BESIDE = re.compile(
     rf"{re.escape(LOCK_NAME)}|\.lease(\.[0-9a-f]+)?|\.partial|{re.escape(PARTIAL)}\w+"
+    rf"|{re.escape(MAILBOX)}/(run|(in|out)/[0-9a-f]{{32}})\.json"
 )
 """Files of writers, and of marks that are being written, in the record's folder itself."""
 

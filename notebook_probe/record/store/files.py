@@ -14,7 +14,10 @@ from pathlib import Path
 from notebook_probe.errors import RecordFormatError
 from notebook_probe.record.store.syncing import sync_folder, to_disk
 
-__all__ = ["Files", "open_here", "plain_files"]
+__all__ = ["MAILBOX", "Files", "open_here", "plain_files"]
+
+MAILBOX = ".control"
+"""Folder of requests to a training: no part of the record, not packed and not counted."""
 
 PARTIAL = ".partial"
 """Name of the file being written: a killed writer leaves at most one, reused by the next."""
@@ -142,7 +145,7 @@ class Files:
 
 
 def plain_files(folder: Path) -> Iterator[Path]:
-    """Yield the files of a record, in the order of their names.
+    """Yield the files of a record, in the order of their names, without its mailbox.
 
     Raises
     ------
@@ -151,6 +154,8 @@ def plain_files(folder: Path) -> Iterator[Path]:
     """
     for above, folders, names in os.walk(folder):
         folders.sort()
+        if Path(above) == folder and MAILBOX in folders and not (folder / MAILBOX).is_symlink():
+            folders.remove(MAILBOX)
         for name in sorted([*names, *folders]):
             path = Path(above, name)
             mode = path.lstat().st_mode

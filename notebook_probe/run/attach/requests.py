@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from typing import Any, Literal, TypeAlias
 
 from notebook_probe.run.breakpoints.requests import AddBreakpoint, EditBreakpoint, RemoveBreakpoint
-from notebook_probe.run.going_back.requests import EvaluateAt, GoBack
+from notebook_probe.run.going_back.requests import EvaluateAt, GoBack, SaveCheckpoint
 
 __all__ = [
     "CALL_KIND",
@@ -166,6 +166,7 @@ Request: TypeAlias = (
     | Release
     | GoBack
     | EvaluateAt
+    | SaveCheckpoint
 )
 
 Act: TypeAlias = Callable[[Any, int], str]

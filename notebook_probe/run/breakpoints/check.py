@@ -31,6 +31,8 @@ class BreakpointCheck:
         Applies the rules to the rows that have come.
     is_followed : callable
         Returns whether a panel shows the run.
+    resumed_by : callable
+        Returns how another process can continue the training, in words; empty if none can.
     """
 
     def __init__(
@@ -39,9 +41,11 @@ class BreakpointCheck:
         steps: ClosedSteps,
         look_at_alerts: Callable[[], None],
         is_followed: Callable[[], bool],
+        resumed_by: Callable[[], str] = lambda: "",
     ) -> None:
         self._breakpoints, self._steps = breakpoints, steps
         self._look_at_alerts, self._is_followed = look_at_alerts, is_followed
+        self._resumed_by = resumed_by
 
     @property
     def is_idle(self) -> bool:
@@ -80,7 +84,7 @@ class BreakpointCheck:
         text = pause_text(hits, step)
         # Nothing can resume a job without a panel, a terminal or another thread: it must not stop.
         if not self._is_followed():
-            how = how_to_resume()
+            how = self._resumed_by() or how_to_resume()
             print(f"{text}; {how}" if how else f"not {text}: nothing could resume it")
             if not how:
                 self._breakpoints.pass_by(hits, text)

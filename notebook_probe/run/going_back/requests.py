@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-__all__ = ["EvaluateAt", "GoBack"]
+__all__ = ["EvaluateAt", "GoBack", "SaveCheckpoint"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -33,3 +33,8 @@ class EvaluateAt:
     step: int
     preset: str = ""
     """Preset to evaluate, as far as possible; "" means what is attached."""
+
+
+@dataclass(frozen=True, slots=True)
+class SaveCheckpoint:
+    """Save the state between two steps, permanently."""

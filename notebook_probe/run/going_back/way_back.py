@@ -7,7 +7,7 @@ from collections.abc import Callable
 from typing import Protocol
 
 from notebook_probe.errors import ProbeError, ScheduleError, TrainingStopped
-from notebook_probe.run.going_back.requests import EvaluateAt, GoBack
+from notebook_probe.run.going_back.requests import EvaluateAt, GoBack, SaveCheckpoint
 
 __all__ = ["MUST_BE_FREE", "CanGoBack", "GoingBack", "WayBack"]
 
@@ -30,6 +30,10 @@ class CanGoBack(Protocol):
 
     def evaluate_back(self, request: EvaluateAt) -> str:
         """Measure in an earlier state without changing anything; return what was done, in words."""
+        ...
+
+    def save_now(self) -> str:
+        """Save the present state permanently; return what was done, in words."""
         ...
 
 
@@ -73,6 +77,19 @@ class WayBack:
         """State that is restored, in words; "" if no loop can go back."""
         loop = self._loop()
         return "" if loop is None else loop.restores
+
+    def save(self, request: SaveCheckpoint, step: int) -> str:
+        """Save the present state; return what was done, in words.
+
+        Raises
+        ------
+        ProbeError
+            Reason why it cannot be done.
+        """
+        loop = self._loop()
+        if loop is None:
+            raise ProbeError("this loop saves no checkpoints by request; a Loop does")
+        return loop.save_now()
 
     def apply(self, request: GoBack | EvaluateAt, step: int) -> str:
         """Apply a request; return what is done, in words.

@@ -51,19 +51,39 @@ class Kept:
 
         Of several processes the first one writes, and every one calls it.
         """
+        self._save(self.store(location), keep, background=background)
+
+    def _save(self, store: CheckpointStore, keep: Keep | None, *, background: bool) -> None:
         loop = self._loop
         writes = own_rank()[0] == 0
         by_rule = writes and keep is not None  # which saves again
-        state = contents(loop, self.store(location).memory() if by_rule else Memory())
+        state = contents(loop, store.memory() if by_rule else Memory())
         if writes:
             entry = Checkpoint(loop.n_updates, "", loop.state_metrics(), pinned=keep is None)
-            self.store(location).save(
+            store.save(
                 state,
                 entry,
                 keep or Keep(),
                 background=background,
                 written=partial(_note, loop.run),
             )
+
+    def save_again(self) -> str:
+        """Save the state permanently in the last place that was used; return it, in words.
+
+        Raises
+        ------
+        CheckpointError
+            No place is known, or it cannot be written.
+        """
+        if not self._stores:
+            raise CheckpointError(
+                "no folder for checkpoints is known; loop.add(Checkpoints(folder)) before training "
+                "names one"
+            )
+        name, store = [*self._stores.items()][-1]
+        self._save(store, None, background=True)
+        return f"checkpoint of step {self._loop.n_updates} in {name}"
 
     def amend(self, location: Location, keep: Keep) -> None:
         """Add metrics found since the state was saved, and apply the retention rule again."""

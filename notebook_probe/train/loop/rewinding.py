@@ -107,6 +107,16 @@ class Rewinding:
         assert run is not None  # which has asked for it
         return evaluate_back(run, self._loop.kept.before(request.step), request)
 
+    def save_now(self) -> str:
+        """Save the present state where checkpoints are kept; return what was done, in words."""
+        if own_rank()[1] > 1:
+            raise ProbeError(
+                "of several processes each saves by loop.save_checkpoint, all together"
+            )
+        if not self._runner.running:
+            raise ProbeError("the loop does not run; loop.save_checkpoint saves")
+        return self._loop.kept.save_again()
+
     # ---------------------------------------------------------------- training again
 
     def _replay(self, data: Iterable[Any], step: int, at_boundary: Callable[[int], None]) -> None:

@@ -19,6 +19,7 @@ from notebook_probe.errors import (
 from notebook_probe.record import open_record
 from notebook_probe.record.store.location import RemoteStore
 from notebook_probe.record.store.opener import opener
+from notebook_probe.record.store.remote.engine import top_of
 from notebook_probe.record.write.streams import levels
 from tests.record.build import fill
 from tests.record.stores import KINDS, check_rows, engine_at, location_of, new_store, recording
@@ -81,16 +82,23 @@ def test_a_second_writer_of_the_same_machine_is_told_as_well(tmp_path: Path) -> 
 def test_other_objects_are_left_as_they_are(kind: str, tmp_path: Path) -> None:
     store = new_store(kind, tmp_path)
     engine: Any = engine_at(store)
-    put = getattr(engine, "_put")  # noqa: B009
-    wait = put("thesis/chapter1.tex", b"...")
-    if wait is not None:
-        import asyncio
-
-        asyncio.run(wait)
+    engine.put("thesis/chapter1.tex", b"...")
     with pytest.raises(RecordFormatError, match="holds other objects; nothing was changed"):
         recording(location_of(store, tmp_path / "spool"))
     assert engine.keys() == ["thesis/chapter1.tex"]
     assert engine.lease() is None
+
+
+@pytest.mark.parametrize("kind", ["memory", "directory", "zarr"])
+def test_the_mailbox_of_a_killed_training_is_no_other_object(kind: str, tmp_path: Path) -> None:
+    store = new_store(kind, tmp_path)
+    engine: Any = engine_at(store)
+    engine.put(".control/run.json", b"{}")
+    engine.put(".control/in/x.json", b"{}")
+    assert engine.keys() == []
+    assert engine.sizes(".control/in/") == {".control/in/x.json": 2}
+    assert top_of(engine) == {}
+    recording(location_of(store, tmp_path / "spool")).close()
 
 
 @pytest.mark.slow
@@ -130,7 +138,7 @@ def test_what_a_crashed_commit_has_written_is_not_seen(tmp_path: Path) -> None:
         fill(writer.stream("every_1"), range(10))
     session = repository.writable_session("main")
     engine: Any = engine_at(session.store)
-    engine._put("scalars/every_1/grad_norm/c/0/0", b"half a chunk")
+    engine.put("scalars/every_1/grad_norm/c/0/0", b"half a chunk")
     assert check_rows(opener(RemoteStore(repository))()) == 10
 
 

@@ -13,7 +13,16 @@ from zarr.abc.store import Store
 from notebook_probe.record.format.codec import packed
 from notebook_probe.record.store.location import ROOT_KEY
 
-__all__ = ["CommitDifference", "ConflictError", "Engine", "Leased", "Listing", "chunk_of", "top_of"]
+__all__ = [
+    "CommitDifference",
+    "ConflictError",
+    "Engine",
+    "Leased",
+    "Listing",
+    "SmallObjects",
+    "chunk_of",
+    "top_of",
+]
 
 
 class ConflictError(Exception):
@@ -95,6 +104,25 @@ class Listing(Protocol):
 
     def top(self) -> dict[str, str]:
         """Return a version of each object by name; prefixes end in ``/``."""
+
+
+@runtime_checkable
+class SmallObjects(Protocol):
+    """An engine that has single objects next to those of the record."""
+
+    name: str
+
+    def read(self, key: str) -> bytes | None:
+        """Return the bytes under ``key``, or None."""
+
+    def put(self, key: str, content: bytes) -> None:
+        """Replace one object."""
+
+    def delete(self, key: str) -> None:
+        """Remove one object, which may be gone already."""
+
+    def sizes(self, prefix: str) -> dict[str, int]:
+        """Return the size of each object whose key begins with ``prefix``."""
 
 
 def top_of(engine: Engine) -> dict[str, str]:

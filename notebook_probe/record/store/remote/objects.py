@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 from zarr.abc.store import Store
 
+from notebook_probe.record.store.files import MAILBOX
 from notebook_probe.record.store.location import ROOT_KEY
 from notebook_probe.record.store.remote.engine import (
     CommitDifference,
@@ -56,14 +57,15 @@ class ObjectEngine:
         import obstore
 
         keys = (entry["path"] for page in obstore.list(self._store) for entry in page)
-        return [key for key in keys if key != LEASE]
+        return [key for key in keys if key != LEASE and not key.startswith(f"{MAILBOX}/")]
 
     def top(self) -> dict[str, str]:
         import obstore
 
         listed = obstore.list_with_delimiter(self._store)
         objects = {one["path"]: _tag(one) for one in listed["objects"] if one["path"] != LEASE}
-        return {**objects, **{f"{name.rstrip('/')}/": "" for name in listed["common_prefixes"]}}
+        prefixes = {name.rstrip("/") for name in listed["common_prefixes"]} - {MAILBOX}
+        return {**objects, **{f"{name}/": "" for name in prefixes}}
 
     def apply(self, changes: CommitDifference) -> None:
         asyncio.run(self._apply(changes))
@@ -87,6 +89,19 @@ class ObjectEngine:
         import obstore
 
         await obstore.put_async(self._store, key, content)
+
+    def put(self, key: str, content: bytes) -> None:
+        """Replace one object."""
+        import obstore
+
+        obstore.put(self._store, key, content)
+
+    def sizes(self, prefix: str) -> dict[str, int]:
+        """Return the size of each object whose key begins with ``prefix``."""
+        import obstore
+
+        pages = obstore.list(self._store, prefix)
+        return {entry["path"]: entry["size"] for page in pages for entry in page}
 
     def put_file(self, key: str, path: Path) -> None:
         """Replace one object by a file, in parts if it is large."""

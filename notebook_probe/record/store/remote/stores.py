@@ -10,6 +10,7 @@ from zarr.abc.store import Store
 from zarr.core.buffer import cpu, default_buffer_prototype
 from zarr.core.sync import sync
 
+from notebook_probe.record.store.files import MAILBOX
 from notebook_probe.record.store.location import ROOT_KEY
 from notebook_probe.record.store.remote.engine import (
     CommitDifference,
@@ -43,31 +44,38 @@ class StoreEngine:
         return None if found is None else bytes(found.to_bytes())
 
     def keys(self) -> list[str]:
-        return [key for key in _now(_all(self._store.list())) if key != LEASE]
+        keys = _now(_all(self._store.list()))
+        return [key for key in keys if key != LEASE and not key.startswith(f"{MAILBOX}/")]
 
     def apply(self, changes: CommitDifference) -> None:
         for key, path in changes.chunks.items():
             content = chunk_of(path)
             if content is not None:
-                self._put(key, content)
+                self.put(key, content)
                 changes.sent(key)
             changes.keep()
         for key, document in changes.documents.items():
-            self._put(key, document)
+            self.put(key, document)
         changes.keep()
-        self._put(ROOT_KEY, changes.root)
+        self.put(ROOT_KEY, changes.root)
         for key in changes.gone:
             _now(self._store.delete(key))
 
     def put_file(self, key: str, path: Path) -> None:
         """Replace the value of a key by a file."""
-        self._put(key, path.read_bytes())
+        self.put(key, path.read_bytes())
 
     def delete(self, key: str) -> None:
         """Delete a key if it exists."""
         _now(self._store.delete(key))
 
-    def _put(self, key: str, content: bytes) -> None:
+    def sizes(self, prefix: str) -> dict[str, int]:
+        """Return the size of each key that begins with ``prefix``."""
+        keys = _now(_all(self._store.list_prefix(prefix)))
+        return {key: _now(self._store.getsize(key)) for key in keys}
+
+    def put(self, key: str, content: bytes) -> None:
+        """Replace the value of a key."""
         _now(self._store.set(key, cpu.Buffer.from_bytes(content)))
 
     def lease(self) -> Leased | None:
@@ -77,7 +85,7 @@ class StoreEngine:
     def swap_lease(self, content: bytes, before: Leased | None) -> Leased:
         if self.lease() != before:
             raise ConflictError(self.name)
-        self._put(LEASE, content)
+        self.put(LEASE, content)
         return Leased(content, None)
 
     def drop_lease(self, held: Leased) -> None:

@@ -1,0 +1,79 @@
+"""A script that trains in another process until it is stopped, and allows control."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+__all__ = ["EndlessTraining", "endless_training"]
+
+PROGRAM = """
+import sys, time
+import torch
+from torch import nn
+import notebook_probe as nbp
+from notebook_probe.run.remote_control import places
+
+if sys.argv[2] == "mailbox":
+    places._folders = list
+torch.manual_seed(0)
+torch.set_num_threads(1)
+model = nn.Sequential(nn.Linear(4, 16), nn.ReLU(), nn.Linear(16, 1))
+optimizer = torch.optim.SGD(model.parameters(), lr=0.01)
+probes = {"0": ["grad_norm"]}
+run = nbp.watch(model, optimizer, store=sys.argv[1], name="elsewhere", probes=probes, budget=None)
+print("ready", flush=True)
+try:
+    while True:
+        optimizer.zero_grad()
+        loss = model(torch.randn(8, 4)).square().mean()
+        loss.backward()
+        optimizer.step()
+        run.log(loss=loss.item())
+        time.sleep(0.001)
+except nbp.TrainingStopped:
+    run.close()
+    print(f"stopped {optimizer.param_groups[0]['lr']}", flush=True)
+"""
+
+
+class EndlessTraining:
+    """The process of a training, and the place of its record."""
+
+    def __init__(self, process: subprocess.Popen[str], place: Path) -> None:
+        self._process, self.place = process, str(place)
+
+    def last_line(self) -> str:
+        """Wait until it ends by itself; return the last line that it printed."""
+        assert self._process.stdout is not None
+        return self._process.stdout.read().splitlines()[-1]
+
+    def kill(self) -> None:
+        self._process.kill()
+        self._process.wait()
+
+
+@contextmanager
+def endless_training(
+    place: Path, way: str = "socket", control: str = "1"
+) -> Iterator[EndlessTraining]:
+    """Start the script, wait for its run, and kill it at the end."""
+    with subprocess.Popen(
+        [sys.executable, "-c", PROGRAM, str(place), way],
+        stdin=subprocess.DEVNULL,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.DEVNULL,
+        text=True,
+        env={**os.environ, "NOTEBOOK_PROBE_CONTROL": control},
+    ) as process:
+        one = EndlessTraining(process, place)
+        try:
+            assert process.stdout is not None
+            assert any(line == "ready\n" for line in process.stdout)
+            yield one
+        finally:
+            one.kill()
