@@ -144,6 +144,9 @@ interface ListItem {
 
 type Topic = string;
 
+/** What takes a quantity or a preset that was picked; the other one is "". */
+type TakePicked = (picked: { quantity: string; preset: string }) => void;
+
 /** A run in the list of runs: one of the folder, or this one, whose `begun` is in words. */
 type ListedRun = Omit<RunRow, "begun_ms" | "finished"> & { begun_ms?: number; begun?: string };
 

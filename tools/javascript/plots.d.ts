@@ -189,6 +189,15 @@ interface HeatView {
   full: number;
 }
 
+/** The heat map as last painted. */
+interface PaintedHeat {
+  axis: Axis;
+  box: PlotBox;
+  frame: ShownHeat;
+  left: LeftPicture | null;
+  marks: PlacedMark[];
+}
+
 /** Where the picture of a row of vectors is. */
 interface RowPlace {
   row: number;
@@ -213,4 +222,13 @@ interface VectorView {
   units: string;
   full: number;
   width: number;
+}
+
+/** The vectors as last painted. */
+interface PaintedVectors {
+  axis: Axis;
+  box: PlotBox;
+  frame: DecodedVectors;
+  places: RowPlace[];
+  marks: PlacedMark[];
 }

@@ -1,24 +1,16 @@
 /** The line plot in its place: frames in, hover, zoom, data attributes out. */
 
-import { setAttribute } from "../../dom.js";
 import { createLevels } from "../../parts/breaks/levels.js";
 import { besideLines } from "../../parts/compare/beside_lines.js";
 import { leftSeries } from "../../parts/history/left.js";
 import { hasSeries, isLogY } from "../../state.js";
-import {
-  createPlot,
-  describeAxes,
-  hideCursor,
-  hideTip,
-  placeCursor,
-  placePin,
-  showNote,
-  showTip,
-} from "../plot.js";
+import { createPlot, describeAxes, hideTip, placePin, showNote, showTip } from "../plot.js";
+import { createPointed } from "../pointed.js";
 import { trackPointer } from "../pointer.js";
 import { laneScale, valueScale } from "../scale.js";
 import { AXIS_HEIGHT, lineAxis, rightMargin, stepMapping } from "../step_axis.js";
-import { markAt, markTip, placeMarks, pressMark, stepMarks } from "../step_marks.js";
+import { placeMarks, stepMarks } from "../step_marks.js";
+import { createStepWindow } from "../step_window.js";
 import { averageText, describeLines, whyEmpty } from "./description.js";
 import { isLogged, lineLabels } from "./label_names.js";
 import { paintLines } from "./paint.js";
@@ -52,12 +44,11 @@ export function createLinePlot({ state, theme, selection, link, fail, signal }) 
   const topics = ["theme", "gutter", "heat", "status", "alerts", "breaks", "looked"];
   for (const topic of topics) state.on(topic, plot.request);
   state.on("cursor", showCursor);
-  trackPointer(
-    plot,
-    () => painted?.box ?? { left: 0, right: 0 },
-    { hover, leave, click, range, reset },
-    signal,
-  );
+  const marked = () => painted && { marks: painted.marks, foot: painted.box.bottom };
+  const pointed = createPointed({ state, plot, marked });
+  const stepAt = (/** @type {number} */ x) => painted && painted.mapping.step(painted.axis.value(x));
+  const calls = { ...pointed, ...createStepWindow({ selection, stepAt }), hover, click: pointed.clickMark };
+  trackPointer(plot, () => painted?.box ?? { left: 0, right: 0 }, calls, signal);
 
   /**
    * @param {CanvasRenderingContext2D} context
@@ -123,68 +114,21 @@ export function createLinePlot({ state, theme, selection, link, fail, signal }) 
    * @param {number} x
    * @param {number} y
    */
-  function markUnder(x, y) {
-    return painted && markAt(painted.marks, x, y, painted.box.bottom);
-  }
-
-  /**
-   * @param {number} x
-   * @param {number} y
-   */
-  function click(x, y) {
-    const mark = markUnder(x, y);
-    if (mark) pressMark(state, mark);
-  }
-
-  /**
-   * @param {number} x
-   * @param {number} y
-   */
   function hover(x, y) {
-    const mark = markUnder(x, y);
-    if (mark) return point({ step: mark.step, row: null, from: "mark", mark, plot });
-    if (!painted || x < painted.box.left - 4 || x > painted.box.right + 4) return leave();
+    if (pointed.hoverMark(x, y)) return;
+    if (!painted || x < painted.box.left - 4 || x > painted.box.right + 4) return pointed.leave();
     const step = painted.mapping.step(painted.axis.value(x));
-    return point({ step, row: null, from: "lines", y });
-  }
-
-  function leave() {
-    point(state.pinned);
-  }
-
-  /** @param {Cursor | null} cursor */
-  function point(cursor) {
-    state.cursor = cursor;
-    state.emit("cursor");
-  }
-
-  /**
-   * @param {number} x0
-   * @param {number} x1
-   */
-  function range(x0, x1) {
-    if (!painted) return;
-    const { axis, mapping } = painted;
-    const [low, high] = [x0, x1].map((x) => mapping.step(axis.value(x)));
-    selection.change({ window: [Math.floor(low), Math.max(Math.ceil(high), Math.floor(low) + 1)] });
-  }
-
-  function reset() {
-    selection.change({ window: null });
+    pointed.point({ step, row: null, from: "lines", y });
   }
 
   function showCursor() {
     const { cursor } = state;
-    setAttribute(plot.cursor, "data-from", cursor?.from ?? null);
-    if (!painted || !cursor) return hideCursor(plot);
-    const { axis, box, mapping } = painted;
-    const x = axis.place(mapping.x(cursor.step));
-    placeCursor(plot, x, box.left, box.right, box.top, box.bottom);
-    if (cursor.plot === plot && cursor.mark) {
-      return showTip(plot, x, (box.top + box.bottom) / 2, markTip(cursor.mark));
-    }
-    if (cursor.from === "lines") listValues(painted, x, cursor.y ?? (box.top + box.bottom) / 2);
-    else hideTip(plot);
+    const placeOf = (/** @type {number} */ step) => painted?.axis.place(painted.mapping.x(step)) ?? NaN;
+    const isFree = pointed.placeLine(painted && painted.box, placeOf);
+    if (!isFree || !painted || !cursor) return;
+    const { box } = painted;
+    if (cursor.from !== "lines") hideTip(plot);
+    else listValues(painted, placeOf(cursor.step), cursor.y ?? (box.top + box.bottom) / 2);
   }
 
   /**
