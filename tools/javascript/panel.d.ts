@@ -110,6 +110,14 @@ interface Cursor {
   mark?: PlacedMark;
 }
 
+/** All steps of the run, as they were drawn last. */
+interface Whole {
+  low: number;
+  high: number;
+  heat: DecodedHeat | null;
+  lines: DecodedLines | null;
+}
+
 interface Left {
   to: number;
   fork: number | null;
@@ -239,6 +247,7 @@ interface PanelState {
   heat: DecodedHeat | null;
   vectors: DecodedVectors | null;
   left: Left | null;
+  whole: Whole | null;
   alerts: PanelAlert[];
   findings: FindingRow[];
   remarks: RemarkRow[];

@@ -118,6 +118,8 @@ interface LinesView {
   colours: Colours;
   prepared: PreparedSeries[];
   beside: BesideSeries[];
+  /** All steps, drawn where those of a window end. */
+  back: PreparedSeries[];
   marks: PlacedMark[];
   x0: number;
   label(series: PaintedSeries): string;
@@ -178,6 +180,8 @@ interface HeatView {
   colours: Colours;
   image: HTMLCanvasElement;
   left: LeftPicture | null;
+  /** All steps, behind those of a window that is being left. */
+  back: LeftPicture | null;
   picture: HeatPicture;
   names: RowGroup[];
   frame: ShownHeat;

@@ -104,6 +104,8 @@ export function createState() {
     vectors: null,
     /** The line that was left for a branch, { to, fork, lines, heat }; null without one. */
     left: null,
+    /** All steps, { low, high, heat, lines }, as they came last; null before, and of another branch. */
+    whole: null,
     /** What the rules have found: { number, rule, step, modules, quantities, view, text, severity }. */
     alerts: [],
     /** Which of them belong together, causes before what came of them: { first, modules, where, sentence, cause }. */

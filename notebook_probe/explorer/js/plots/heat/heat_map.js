@@ -12,7 +12,7 @@ import { partedSteps } from "../../parts/compare/partings.js";
 import { besideWords, describeHeat, shownAt, tipOf, whyNoHeat } from "./cell_words.js";
 import { createOutlines } from "./outlines.js";
 import { paintHeat } from "./paint.js";
-import { heatPicture, isCurrent, leftPicture } from "./picture.js";
+import { backPicture, heatPicture, isCurrent, leftPicture } from "./picture.js";
 import { gutterWidth, rowNames } from "./row_names.js";
 
 const TALLEST_ROW = 64;
@@ -39,9 +39,9 @@ export function createHeatMap({ state, theme, selection, link, fail, signal }) {
   const turn = () => setHidden(plot.el, showsVectors(state));
   for (const topic of ["selection", "vectors", "status"]) state.on(topic, turn);
   const pointed = createPointed({ state, plot, marked: () => painted && { ...painted.box, marks: painted.marks } });
-  const { range } = createStepWindow({ selection, stepAt: (x) => painted && painted.axis.value(x) });
-  const calls = { hover, leave: pointed.leave, click: draw, range, reset };
-  trackPointer(plot, () => painted?.box ?? { left: 0, right: 0 }, calls, signal);
+  const stepWindow = createStepWindow({ state, selection, stepAt: (x) => painted && painted.axis.value(x) });
+  const calls = { ...stepWindow, hover, leave: pointed.leave, click: draw, reset };
+  trackPointer(plot, () => painted && painted.box, calls, signal);
 
   /**
    * @param {CanvasRenderingContext2D} context
@@ -86,6 +86,7 @@ export function createHeatMap({ state, theme, selection, link, fail, signal }) {
       colours,
       image: picture.image,
       left,
+      back: backPicture(frame, state, picture, axis),
       picture,
       names,
       frame,

@@ -33,6 +33,8 @@ export function createLinePlot({ state, theme, selection, link, fail, signal }) 
   let prepared = null;
   /** @type {BesideSeries[]} */
   let beside = []; // the same of other runs
+  /** @type {PreparedSeries[]} */
+  let back = []; // all steps, behind those of a window that is being left
   /** @type {PaintedLines | null} */
   let painted = null; // { axis, values, box, mapping, prepared } of the last paint
 
@@ -47,8 +49,9 @@ export function createLinePlot({ state, theme, selection, link, fail, signal }) 
   const marked = () => painted && { marks: painted.marks, foot: painted.box.bottom };
   const pointed = createPointed({ state, plot, marked });
   const stepAt = (/** @type {number} */ x) => painted && painted.mapping.step(painted.axis.value(x));
-  const calls = { ...pointed, ...createStepWindow({ selection, stepAt }), hover, click: pointed.clickMark };
-  trackPointer(plot, () => painted?.box ?? { left: 0, right: 0 }, calls, signal);
+  const stepWindow = createStepWindow({ state, selection, stepAt });
+  const calls = { ...pointed, ...stepWindow, hover, click: pointed.clickMark };
+  trackPointer(plot, () => painted && { ...painted.box, foot: painted.box.bottom }, calls, signal);
 
   /**
    * @param {CanvasRenderingContext2D} context
@@ -67,10 +70,11 @@ export function createLinePlot({ state, theme, selection, link, fail, signal }) 
     if (!prepared) {
       prepared = state.lines ? prepareLines(chosen(state, state.lines), { ...state.selection, log_y: log }) : [];
       beside = besideLines(state, log);
+      back = prepareBack(state, log);
     }
     const axis = lineAxis(state, prepared, box.left, box.right);
-    const range =
-      axis && valueRange([...prepared, ...beside], axis.forward(axis.low), axis.forward(axis.high), log);
+    const all = [...prepared, ...beside, ...back];
+    const range = axis && valueRange(all, axis.forward(axis.low), axis.forward(axis.high), log);
     painted = null;
     describeLines(plot.canvas, prepared, beside);
     showNote(plot, range ? "" : whyEmpty(state, prepared));
@@ -90,6 +94,7 @@ export function createLinePlot({ state, theme, selection, link, fail, signal }) 
         colours,
         prepared,
         beside,
+        back,
         marks,
         x0,
         label,
@@ -146,6 +151,17 @@ export function createLinePlot({ state, theme, selection, link, fail, signal }) 
   }
 
   return { el: plot.el, canvas: plot.canvas };
+}
+
+/**
+ * All steps of the drawn series, coarser, where the axis of a window shows more than came for it.
+ * @param {PanelState} state
+ * @param {boolean} log
+ */
+function prepareBack(state, log) {
+  const { whole, lines, selection } = state;
+  if (!selection.window || selection.x_axis !== "step" || !whole?.lines || whole.lines === lines) return [];
+  return prepareLines(chosen({ ...state, left: null }, whole.lines), { ...selection, log_y: log });
 }
 
 /**

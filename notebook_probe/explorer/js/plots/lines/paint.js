@@ -25,6 +25,7 @@ export function paintLines(context, view) {
   const ground = rgbOf(colours.ground);
   context.lineCap = "round";
   paintBeside(context, view, ground, paintLine);
+  paintBack(context, view, ground);
   for (const series of prepared) {
     if (series.left) {
       paintLeft(context, series, axis, values, ground);
@@ -50,6 +51,31 @@ export function paintLines(context, view) {
   paintCrosses(context, view);
   paintMarks(context, view.marks, box.bottom, colours);
   paintLabels(context, view, ground);
+}
+
+/**
+ * All steps on both sides of those that came for the window: what is panned to is seen at once.
+ * @param {CanvasRenderingContext2D} context
+ * @param {LinesView} view
+ * @param {number[]} ground
+ */
+function paintBack(context, { axis, values, box, back, prepared }, ground) {
+  const known = prepared.filter((series) => series.n && !series.left);
+  const low = Math.min(...known.map((series) => series.first_step));
+  const high = Math.max(...known.map((series) => series.last_step));
+  if (!back.length || (low <= axis.low && high >= axis.high)) return;
+  context.save();
+  context.beginPath();
+  for (const [from, to] of [[box.left, axis.place(low)], [axis.place(high), box.right]]) {
+    if (to > from) context.rect(from, box.top, to - from, box.bottom - box.top);
+  }
+  context.clip();
+  context.lineWidth = 1.8;
+  for (const series of back) {
+    context.strokeStyle = seriesColour(series.colour, ground);
+    paintLine(context, series.average.v.length ? series.average : series, axis, values);
+  }
+  context.restore();
 }
 
 /**

@@ -25,7 +25,7 @@ export function createRowScroll({ state, plot, painted, point, enter, signal }) 
   /** @param {WheelEvent} event */
   function scrolled(event) {
     const shown = painted();
-    if (!shown) return;
+    if (!shown || event.ctrlKey || event.metaKey) return; // that zooms
     const last = first + shown.places.length;
     const next = first + Math.sign(event.deltaY);
     if (next < 0 || (event.deltaY > 0 && last >= shown.frame.rows.length)) return;

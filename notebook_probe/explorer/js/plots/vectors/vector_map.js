@@ -39,8 +39,8 @@ export function createVectorMap({ state, theme, selection, link, fail, signal })
   for (const topic of topics) state.on(topic, plot.request);
   state.on("cursor", showCursor);
   const pointed = createPointed({ state, plot, marked: () => painted && { ...painted.box, marks: painted.marks } });
-  const { range, reset } = createStepWindow({ selection, stepAt: (x) => painted && painted.axis.value(x) });
-  trackPointer(plot, () => painted?.box ?? { left: 0, right: 0 }, { ...pointed, hover, click, range, reset }, signal);
+  const stepWindow = createStepWindow({ state, selection, stepAt: (x) => painted && painted.axis.value(x) });
+  trackPointer(plot, () => painted && painted.box, { ...pointed, ...stepWindow, hover, click }, signal);
   const scroll = createRowScroll({ state, plot, painted: () => painted, point: pointed.point, enter, signal });
   turn();
 
