@@ -53,7 +53,7 @@ export function trackPointer(plot, bounds, calls, signal) {
     const [x, y] = at(event);
     const isDrag = start !== null && Math.abs(x - start[0]) > DRAG_PX;
     if (isDrag && held === null) showBand(within(start?.[0] ?? x), within(x));
-    else if (isDrag || plot.canvas.dataset.hand) move(x);
+    else if (isDrag || plot.canvas.dataset.hand) return move(x);
     calls.hover(x, y);
   });
   listen(plot.canvas, "pointerup", (event) => {
@@ -77,6 +77,7 @@ export function trackPointer(plot, bounds, calls, signal) {
   /** @param {number} x */
   function move(x) {
     if (held === null) return;
+    if (!plot.canvas.dataset.hand) calls.leave(); // a tip would stay behind
     setAttribute(plot.canvas, "data-hand", "closed");
     calls.pan(held, x);
     held = x;

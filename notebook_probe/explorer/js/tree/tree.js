@@ -5,6 +5,7 @@ import { element, listener, setHidden, setText } from "../dom.js";
 import { grouped } from "../format.js";
 import { searchModules, unfoldedRows } from "./modules.js";
 import { nothingFound } from "./near_names.js";
+import { repeatedBlocks } from "./repeats.js";
 import { createRowsInSight, ROW_PX } from "./rows_in_sight.js";
 
 /** @param {Pick<PanelParts, "state" | "theme" | "signal"> & { attached: { el: HTMLElement } }} parts */
@@ -36,6 +37,8 @@ export function createTree({ state, theme, attached, signal }) {
   );
 
   const { folded } = state;
+  /** @type {Set<string>} */
+  const met = new Set(); // paths of modules that have been folded, or not
   /** @type {TreeRow[]} */
   let shown = []; // rows in order, folded or searched
   /** @type {string | null} */
@@ -54,8 +57,15 @@ export function createTree({ state, theme, attached, signal }) {
   listen(search, "keydown", (event) => event.key === "Escape" && showAll());
   listen(rows, "click", clicked);
   listen(scroller, "keydown", pressed);
+  state.on("model", foldRepeats);
   state.on("model", list);
   state.on("reveal", reveal);
+
+  /** Once for each module, so that one that was unfolded by hand stays so. */
+  function foldRepeats() {
+    for (const path of repeatedBlocks(state.model.modules)) if (!met.has(path)) folded.add(path);
+    for (const { path } of state.model.modules) met.add(path);
+  }
 
   function list() {
     const query = search.value.trim();

@@ -6,6 +6,7 @@ import { paintStepAxis } from "../step_axis.js";
 import { paintColourBar } from "./colour_bar.js";
 import { paintFlags } from "./flags.js";
 import { hatching } from "./hatching.js";
+import { reduced } from "./reduced.js";
 import { paintRowNames } from "./row_names.js";
 import { NOT_FINITE, NOT_MEASURED } from "./states.js";
 
@@ -87,7 +88,8 @@ export function paintHeat(context, view) {
   context.fillStyle = hatching(context, colours.soft);
   context.fillRect(left, box.top, right - left, box.bottom - box.top);
   drawUntil(context, right, box, () => {
-    context.drawImage(image, left, box.top, whole - left, box.bottom - box.top);
+    const height = box.bottom - box.top;
+    context.drawImage(reduced(image, height), left, box.top, whole - left, height);
   });
   const end = view.left ? paintLeft(context, view, view.left, right, rowHeight) : right;
   context.fillStyle = colours.ground;
@@ -114,7 +116,7 @@ function paintBack(context, { axis, box }, { frame, image }, left, right) {
   const [begin, end] = [axis.place(frame.first_step), axis.place(frame.last_step + 1)];
   const height = box.bottom - box.top;
   drawUntil(context, axis.place(frame.end_step + 1), box, () => {
-    context.drawImage(image, begin, box.top, end - begin, height);
+    context.drawImage(reduced(image, height), begin, box.top, end - begin, height);
   });
   context.clearRect(left, box.top, right - left, height);
 }

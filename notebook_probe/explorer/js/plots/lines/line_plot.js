@@ -38,11 +38,21 @@ export function createLinePlot({ state, theme, selection, link, fail, signal }) 
   /** @type {PaintedLines | null} */
   let painted = null; // { axis, values, box, mapping, prepared } of the last paint
 
+  let labels = { label: (/** @type {PaintedSeries} */ _) => "", title: "" };
+  let wish = ""; // what `prepared` was made for
+
   const refresh = () => {
     prepared = null;
     plot.request();
   };
-  for (const topic of ["lines", "selection", "beside", "compare", "left"]) state.on(topic, refresh);
+  for (const topic of ["lines", "beside", "compare", "left", "model"]) state.on(topic, refresh);
+  state.on("selection", () => {
+    const { window, ...others } = state.selection;
+    const now = JSON.stringify([others, window !== null]); // another window places the same points elsewhere
+    if (now !== wish) refresh();
+    else plot.request();
+    wish = now;
+  });
   const topics = ["theme", "gutter", "heat", "status", "alerts", "breaks", "looked"];
   for (const topic of topics) state.on(topic, plot.request);
   state.on("cursor", showCursor);
@@ -71,6 +81,7 @@ export function createLinePlot({ state, theme, selection, link, fail, signal }) 
       prepared = state.lines ? prepareLines(chosen(state, state.lines), { ...state.selection, log_y: log }) : [];
       beside = besideLines(state, log);
       back = prepareBack(state, log);
+      labels = lineLabels(state, prepared);
     }
     const axis = lineAxis(state, prepared, box.left, box.right);
     const all = [...prepared, ...beside, ...back];
@@ -84,7 +95,7 @@ export function createLinePlot({ state, theme, selection, link, fail, signal }) 
         ? laneScale(range.low, range.high, box.bottom, box.top, count)
         : valueScale(range.low, range.high, log, box.bottom, box.top, count);
       const { x0 } = state.lines;
-      const { label, title } = lineLabels(state, prepared);
+      const { label, title } = labels;
       const mapping = stepMapping(state, prepared);
       const marks = placeMarks(stepMarks(state, mapping), (mark) => axis.place(mark.x), box);
       paintLines(context, {
