@@ -20,7 +20,7 @@ export function createBack(one, { state, link, dialogs }) {
   const cancel = actionButton("Cancel", "cancel-back");
   const act = actionButton("Rewind and run", "rewind", "nbp-main");
   const way = element("div", {}, element("p", {}, NO_WAY), callOf(one));
-  const foot = element("footer", {}, evaluate, ticket.el, cancel, act);
+  const foot = element("footer", { role: "none" }, evaluate, ticket.el, cancel, act);
   const words = element("p", { class: "nbp-soft" });
   const waits = element("p", { role: "status", "data-role": "waits" });
   const gone = element("p", {}, goneText(one));
@@ -31,7 +31,7 @@ export function createBack(one, { state, link, dialogs }) {
     { class: "nbp-sections nbp-back" },
     element(
       "header",
-      {},
+      { role: "none" },
       element("h3", {}, `Back to step ${grouped(one.step)}`),
       element("span", { class: "nbp-soft" }, factsOf(one)),
     ),

@@ -36,7 +36,7 @@ export function createPickerContent({ state, value, take, signal }) {
   const el = element(
     "div",
     { class: "nbp-sections nbp-picker" },
-    element("header", {}, search, fits),
+    element("header", { role: "none" }, search, fits),
     element("section", {}, questions, element("div", { class: "nbp-pick-side" }, heading, list)),
   );
   const topics = topicsOf(quantities);
@@ -191,6 +191,8 @@ export function createPickerContent({ state, value, take, signal }) {
   }
 
   search.dataset.ids = `nbp-pick-${Math.random().toString(36).slice(2)}`;
+  list.id = `${search.dataset.ids}-all`;
+  search.setAttribute("aria-controls", list.id);
   return { el, refresh };
 }
 
