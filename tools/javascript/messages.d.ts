@@ -528,6 +528,8 @@ interface SelectionMessage {
   log_heat: boolean | null;
   cells: "max" | "mean";
   log_y: boolean | null;
+  y_limits: [number, number] | null;
+  outliers: boolean;
   log_x: boolean;
   smooth: number;
   x_axis: "step" | "time";

@@ -101,6 +101,16 @@ type BesideSeries = BesideLine & {
 
 type PaintedSeries = PreparedSeries | BesideSeries;
 
+/** The ends of the y axis of the lines, and which values are outside. */
+interface ShownRange {
+  low: number;
+  high: number;
+  lane: boolean;
+  /** Whether the ends stay as they are, without rounding to ticks. */
+  exact: boolean;
+  beyond: { n: number; farthest: number } | null;
+}
+
 /** The lines as last painted. */
 interface PaintedLines {
   axis: Axis;

@@ -12,6 +12,8 @@ export const EMPTY_SELECTION = {
   log_heat: null, // as fits what is drawn
   cells: "max",
   log_y: null,
+  y_limits: null,
+  outliers: false,
   log_x: false,
   smooth: 0,
   x_axis: "step",

@@ -1,5 +1,6 @@
 /** The line plot in its place: frames in, hover, zoom, data attributes out. */
 
+import { setAttribute } from "../../dom.js";
 import { createLevels } from "../../parts/breaks/levels.js";
 import { besideLines } from "../../parts/compare/beside_lines.js";
 import { leftSeries } from "../../parts/history/left.js";
@@ -7,14 +8,15 @@ import { hasSeries, isLogY } from "../../state.js";
 import { createPlot, describeAxes, hideTip, placePin, showNote, showTip } from "../plot.js";
 import { createPointed } from "../pointed.js";
 import { trackPointer } from "../pointer.js";
-import { laneScale, valueScale } from "../scale.js";
+import { exactScale, laneScale, valueScale } from "../scale.js";
 import { AXIS_HEIGHT, lineAxis, rightMargin, stepMapping } from "../step_axis.js";
 import { placeMarks, stepMarks } from "../step_marks.js";
 import { createStepWindow } from "../step_window.js";
 import { averageText, describeLines, whyEmpty } from "./description.js";
 import { isLogged, lineLabels } from "./label_names.js";
 import { paintLines } from "./paint.js";
-import { prepareLines, valueRange } from "./prepare.js";
+import { prepareLines } from "./prepare.js";
+import { beyondText, shownRange } from "./shown_range.js";
 import { lineTooltip } from "./tooltip.js";
 
 /** @param {Pick<PanelParts, "state" | "theme" | "selection" | "link" | "fail" | "signal">} parts */
@@ -85,15 +87,16 @@ export function createLinePlot({ state, theme, selection, link, fail, signal }) 
     }
     const axis = lineAxis(state, prepared, box.left, box.right);
     const all = [...prepared, ...beside, ...back];
-    const range = axis && valueRange(all, axis.forward(axis.low), axis.forward(axis.high), log);
+    const range = axis && shownRange(all, axis.forward(axis.low), axis.forward(axis.high), { ...state.selection, log });
     painted = null;
     describeLines(plot.canvas, prepared, beside);
+    setAttribute(plot.canvas, "data-beyond", beyondText(range) || null);
     showNote(plot, range ? "" : whyEmpty(state, prepared));
     if (axis && range && state.lines) {
       const count = Math.floor((box.bottom - box.top) / 44);
-      const values = range.lane
+      const values = range.lane && !range.exact
         ? laneScale(range.low, range.high, box.bottom, box.top, count)
-        : valueScale(range.low, range.high, log, box.bottom, box.top, count);
+        : (range.exact ? exactScale : valueScale)(range.low, range.high, log, box.bottom, box.top, count);
       const { x0 } = state.lines;
       const { label, title } = labels;
       const mapping = stepMapping(state, prepared);
@@ -116,7 +119,7 @@ export function createLinePlot({ state, theme, selection, link, fail, signal }) 
       context.textAlign = "left";
       context.textBaseline = "top";
       const { others, aligned } = state.selection;
-      const notes = [title, averageText(state), others.length && `other runs by ${aligned}`];
+      const notes = [title, averageText(state), beyondText(range), others.length && `other runs by ${aligned}`];
       context.fillText(notes.filter(Boolean).join("   "), box.left, 0);
       describeAxes(plot.canvas, box, axis);
       painted = { axis, values, box, prepared: [...prepared, ...beside], mapping, marks };
