@@ -171,6 +171,13 @@ interface EditRuleClick {
   numbers: Record<string, number>;
 }
 
+interface EditView {
+  v: number;
+  type: "edit_view";
+  act: "save" | "show" | "remove";
+  name: string;
+}
+
 interface EsmMessage {
   v: number;
   type: "esm";
@@ -736,6 +743,7 @@ type AnyMessage =
   | DrawnFrame
   | EditBreakClick
   | EditRuleClick
+  | EditView
   | EsmMessage
   | EvaluateClick
   | ExportClick

@@ -196,6 +196,7 @@ interface PartMessages {
     flight: string;
   };
   saved: SavedMessage | null;
+  saved_views: { rows: Array<{ name: string; shows: Partial<PanelSelection> }>; file: string; problem: string };
   breaks: {
     live: boolean;
     rows: BreakRow[];
