@@ -24,7 +24,7 @@ MOST_LINES = 100
 
 @dataclass(frozen=True, slots=True)
 class ViewSettings:
-    """What a panel shows, without what belongs to one run: its zoom, its colors, other runs.
+    """Settings of a panel, without those of one run: its zoom, its colors, other runs.
 
     Attributes
     ----------

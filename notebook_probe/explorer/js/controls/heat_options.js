@@ -91,7 +91,8 @@ export function createHeatOptions(parts) {
     "✕ zoom",
   );
   reset.title = "Show all steps again";
-  const options = element("span", { class: "nbp-options" }, reset, createSavedViews(parts).el, createHeatRows(parts).el, graph.word, word.el);
+  const words = [createSavedViews(parts).el, createHeatRows(parts).el, graph.word, word.el];
+  const options = element("span", { class: "nbp-options" }, reset, ...words);
   const el = element("div", { class: "nbp-head" }, chips, more.el, options);
   const listen = listener(signal);
   listen(chips, "click", (event) => {

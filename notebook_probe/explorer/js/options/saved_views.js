@@ -20,7 +20,8 @@ export function createSavedViews({ state, selection, link, dialogs, signal }) {
   );
   const list = element("div", { class: "nbp-saved-views", role: "list", "aria-label": "Saved views" });
   const about = element("div", { class: "nbp-hint" });
-  const name = element("input", { type: "text", "aria-label": "Name of the view", placeholder: "Name", maxlength: "60" });
+  const text = { type: "text", placeholder: "Name", maxlength: "60", "aria-label": "Name of the view" };
+  const name = element("input", text);
   const save = element("button", { type: "button", class: "nbp-main", "data-action": "save-view" }, "Save");
   const form = element("div", { class: "nbp-form nbp-save-view" }, name, save);
   const problem = element("div", { class: "nbp-bad", role: "alert", hidden: "" });
@@ -60,10 +61,10 @@ export function createSavedViews({ state, selection, link, dialogs, signal }) {
   }
 
   function refresh() {
-    const { rows, file, problem: text } = state.parts.saved_views;
+    const { rows, file, problem: why } = state.parts.saved_views;
     setHidden(el, Boolean(state.parts.saved));
-    setHidden(problem, !text);
-    setText(problem, text);
+    setHidden(problem, !why);
+    setText(problem, why);
     setText(about, rows.length ? `In ${file}` : NOTHING);
     const names = JSON.stringify(rows.map((row) => row.name));
     if (names !== shown) {
