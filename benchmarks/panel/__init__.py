@@ -6,7 +6,9 @@ import argparse
 
 from benchmarks.panel.clicks import clicks
 from benchmarks.panel.many_modules import many_modules
+from benchmarks.panel.moving import moving
 from benchmarks.panel.traffic import traffic
+from benchmarks.panel.tree import tree
 from benchmarks.panel.visible import visible
 from benchmarks.panel.zoom import zoom
 
@@ -16,6 +18,8 @@ PARTS = {
     "visible": visible,
     "many_modules": many_modules,
     "zoom": zoom,
+    "tree": tree,
+    "moving": moving,
 }
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from dataclasses import replace
 from importlib.util import find_spec
 from pathlib import Path
 
@@ -10,21 +11,32 @@ from notebook_probe.explorer.conversation import PanelSession
 from notebook_probe.explorer.handed_on.package import Looked, Packer
 from notebook_probe.explorer.handed_on.page import page
 from notebook_probe.explorer.save.export import picture
+from notebook_probe.explorer.saved_views import ViewFile
 from notebook_probe.record.format.source import Source
 from notebook_probe.run.controls import Controls
 from notebook_probe.run.health.status import StatusHead
 
-__all__ = ["to_html", "write"]
+__all__ = ["looking_at", "to_html", "write"]
 
 
-def to_html(source: Source, controls: Controls | None, path: str | os.PathLike[str]) -> Path:
-    """Write what a panel shows that was just opened."""
+def to_html(
+    source: Source, controls: Controls | None, path: str | os.PathLike[str], view: str = ""
+) -> Path:
+    """Write what a panel shows that was just opened, or a saved view."""
     session = PanelSession(source, controls)
     try:
-        looked = Looked(session.look(), session.homes)
+        looked = looking_at(Looked(session.look(), session.homes), source, view)
         return write(Packer(source, controls), looked, session.head(), path)
     finally:
         session.close()
+
+
+def looking_at(looked: Looked, source: Source, view: str) -> Looked:
+    """Return what is looked at with a saved view; unchanged without a name of one."""
+    if not view:
+        return looked
+    shown = ViewFile.of(source).view(view).applied(looked.selection, source)
+    return replace(looked, selection=shown, homes=[*looked.homes, shown.home])
 
 
 def write(packer: Packer, looked: Looked, head: StatusHead, path: str | os.PathLike[str]) -> Path:

@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import TypeAlias
 
 from notebook_probe.alerts import Alert
-from notebook_probe.errors import RecordWarning
+from notebook_probe.errors import ProbeError, RecordWarning
 from notebook_probe.explorer import one_file
 from notebook_probe.explorer.conversation import PanelSession
 from notebook_probe.explorer.draw.drawing import HALTED
@@ -27,6 +27,7 @@ from notebook_probe.explorer.notebooks.absent import say_no_notebook
 from notebook_probe.explorer.parse import parse
 from notebook_probe.explorer.refresher import Refresher
 from notebook_probe.explorer.save.saved_picture import SavedPicture
+from notebook_probe.explorer.saved_views import ViewFile
 from notebook_probe.record.format.source import Source
 from notebook_probe.run.controls import Controls
 
@@ -74,6 +75,7 @@ class Panel:
         self._places: dict[str, int] = {}  # cell -> which execution of it shows a view
         self._last_state = ""
         self._route = kernel_route()
+        self._restore()
 
     @property
     def explorer(self) -> Explorer:
@@ -103,9 +105,26 @@ class Panel:
             self._saved.wait(self._source.name)
         return explorer
 
-    def to_html(self, path: str | os.PathLike[str]) -> Path:
-        """Write the selection into one file; needs no widget, shown or not."""
-        return one_file.write(self._packer, self._looked(), self._session.head(), path)
+    def to_html(self, path: str | os.PathLike[str], view: str = "") -> Path:
+        """Write the selection, or a saved view, into one file; needs no widget, shown or not."""
+        looked = one_file.looking_at(self._looked(), self._source, view)
+        return one_file.write(self._packer, looked, self._session.head(), path)
+
+    def show_view(self, name: str) -> None:
+        """Show a saved view in all views of the panel.
+
+        Raises `UnknownNameError` where none is saved under this name.
+        """
+        view = ViewFile.of(self._source).view(name)
+        self._session.receive(view.applied(self._session.look(), self._source).message())
+
+    def _restore(self) -> None:
+        """Show the saved view that this record showed last."""
+        try:
+            if name := ViewFile.of(self._source).last:
+                self.show_view(name)
+        except ProbeError as error:
+            self._session.problem(error, "saved views")
 
     def compare(self, others: Sequence[str], grouped: bool) -> None:
         """Compare with other runs, as if they were ticked in the list of runs."""

@@ -8,18 +8,14 @@ list of names is checked without a call for each.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from types import UnionType
-from typing import Any, Literal, TypedDict, cast, get_args, get_origin, get_type_hints
+from typing import Any, Literal, TypedDict, cast, get_type_hints
 
-from notebook_probe.errors import ProbeError, near
+from notebook_probe.errors import near
+from notebook_probe.explorer.declared import MessageError, read_declared
 from notebook_probe.explorer.messages import from_view, wire
 from notebook_probe.explorer.parts.all_parts import SHAPES
 
 __all__ = ["MessageError", "Ping", "parse"]
-
-
-class MessageError(ProbeError, ValueError):
-    """A message from a view that this version cannot read."""
 
 
 class Ping(TypedDict):
@@ -69,7 +65,8 @@ def parse(content: object) -> from_view.FromView | Ping:
         raise MessageError(f"a view sent a message of type {kind!r}; {near(str(kind), _SHAPES)}")
     message: dict[str, object] = {"v": wire.VERSION, "type": kind}
     for name, declared in _FIELDS[kind]:
-        message[name] = _read(content.get(name), declared, f"{kind}.{name}")
+        where = f"{kind}.{name} of a view's message"
+        message[name] = read_declared(content.get(name), declared, where)
     return cast("from_view.FromView | Ping", message)
 
 
@@ -77,41 +74,6 @@ def _fields(shape: type) -> tuple[tuple[str, Any], ...]:
     """All but version and type."""
     hints = get_type_hints(shape)
     return tuple((name, hint) for name, hint in hints.items() if name not in ("v", "type"))
-
-
-def _read(value: object, declared: Any, where: str) -> object:
-    """``value`` as the declared type, which is one of the few that `wire` uses."""
-    origin, inner = get_origin(declared), get_args(declared)
-    if origin is None and (type(value) is declared or _is_number(value, declared)):
-        return value
-    if origin is Literal and value in inner:
-        return value
-    if origin is UnionType:
-        return _read_union(value, inner, where)
-    if origin is list and isinstance(value, list):
-        if {*map(type, value)} <= {inner[0]}:
-            return value
-        return [_read(item, inner[0], where) for item in value]
-    if origin is dict and isinstance(value, dict) and {*map(type, value)} <= {inner[0]}:
-        return {key: _read(item, inner[1], where) for key, item in value.items()}
-    if origin is tuple and isinstance(value, list | tuple) and len(value) == len(inner):
-        return tuple(_read(item, kind, where) for item, kind in zip(value, inner, strict=True))
-    raise MessageError(f"{where} of a view's message is {value!r}, not {_words(declared)}")
-
-
-def _read_union(value: object, kinds: tuple[Any, ...], where: str) -> object:
-    if value is None and type(None) in kinds:
-        return None
-    return _read(value, next(kind for kind in kinds if kind is not type(None)), where)
-
-
-def _is_number(value: object, declared: Any) -> bool:
-    """JSON writes 3.0 as 3."""
-    return declared is float and type(value) is int
-
-
-def _words(declared: Any) -> str:
-    return declared.__name__ if isinstance(declared, type) else str(declared)
 
 
 _FIELDS = {kind: _fields(shape) for kind, shape in _SHAPES.items()}

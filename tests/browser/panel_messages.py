@@ -253,6 +253,8 @@ def selection_message(**changes: Any) -> SelectionMessage:
         "log_heat": True,
         "cells": "max",
         "log_y": True,
+        "y_limits": None,
+        "outliers": False,
         "log_x": False,
         "smooth": 0.0,
         "x_axis": "step",

@@ -426,3 +426,26 @@ def test_without_an_alert_the_remarks_are_still_found(bare: PanelPage) -> None:
     expect(count).to_have_text("1 remark")
     count.click()
     expect(drawer(panel).get_by_role("region", name="Remarks")).to_contain_text("may be intended")
+
+
+JUMP = (
+    "Loss jumped from 1.4 to 10.8 at step 259, right after the learning rate was raised 300 times, "
+    "from 0.001 to 0.3"
+)
+
+
+@pytest.mark.parametrize(("width", "theme"), [(880, "light"), (1100, "dark"), (700, "light")])
+def test_the_sentence_of_an_alert_has_the_first_line_of_the_foot(
+    bare: PanelPage, width: int, theme: str
+) -> None:
+    panel = bare.show(width, theme)
+    gpt.say_all(panel, budget="nine quantities less often")
+    panel.say(gpt.alerts_message([gpt.alert(259, "loss_spike", ["(root)"], ["loss"], JUMP)]))
+    foot, newest = panel.page.locator(".nbp-foot"), panel.page.locator(".nbp-newest > span")
+    expect(newest).to_contain_text("raised 300 times")
+    if width > 800:
+        assert newest.evaluate("(words) => words.scrollWidth <= words.clientWidth")
+    budget = panel.page.locator(".nbp-budgeted")
+    assert budget.bounding_box()["y"] >= newest.bounding_box()["y"] + 12  # type: ignore[index]
+    assert foot.evaluate("(foot) => foot.scrollWidth <= foot.clientWidth")
+    panel.picture(f"foot-alert-{width}-{theme}")

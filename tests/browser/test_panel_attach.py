@@ -270,3 +270,28 @@ def test_the_box_begins_with_the_most_useful_that_fits_and_keeps_what_was_picked
     shown.row("stem.relu1").click()
     expect(box).to_have_text("weight_norm")
     expect(shown.page.locator(".nbp-attach .nbp-reason")).to_contain_text("Does not fit")
+
+
+@pytest.mark.parametrize("state", ["waiting", "idle"])
+def test_what_waits_for_a_loop_that_does_not_run_says_so_and_names_no_step(
+    shown: PanelPage, state: str
+) -> None:
+    shown.say(status_message(state=state, step=700))
+    shown.row("stem.conv1").click()
+    shown.action("attach").click()
+    asked = shown.wait_sent("attach")
+    queued = ticket(asked["id"], "queued")
+    shown.say(status_message(state=state, step=700, tickets=[queued]))
+    expect(shown.ticket).to_contain_text("waits for the next training step")
+    shown.say(status_message(step=701, tickets=[queued]))
+    expect(shown.ticket).to_contain_text("queued at step")
+
+
+def test_a_screen_reader_hears_what_a_list_and_a_search_are_for(shown: PanelPage) -> None:
+    expect(shown.page.locator(".nbp-list:not([aria-label])")).to_have_count(0)
+    shown.page.locator("[data-role=quantity]").click()
+    found = shown.page.get_by_role("combobox", name="Find a quantity")
+    listed = found.get_attribute("aria-controls")
+    expect(shown.page.locator(f"#{listed}")).to_have_attribute("role", "listbox")
+    for landmark in ("banner", "contentinfo"):
+        expect(shown.page.get_by_role(landmark)).to_have_count(0)  # a dialog is no page

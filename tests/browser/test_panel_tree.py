@@ -254,3 +254,74 @@ def test_a_count_has_the_room_of_a_swatch_that_is_not_there(bare: PanelPage) -> 
     top = "(node) => node.getBoundingClientRect().top"
     tops = {row.locator(f".nbp-{part}").evaluate(top) for part in ("class", "count")}
     assert len(tops) == 1, "the count has wrapped out of sight"
+
+
+BLOCK = [("", "Block", 40), ("norm", "LayerNorm", 8), ("attn", "Linear", 16), ("mlp", "Linear", 16)]
+
+
+def blocks(n: int) -> list[Module]:
+    """A model of ``n`` equal blocks of four modules, and a last one that differs."""
+    modules: list[Module] = [
+        ("(root)", "GPT", 40 * n, 0, -1),
+        ("blocks", "ModuleList", 40 * n, 0, 0),
+    ]
+    for block in range(n):
+        first = len(modules)
+        for name, kind, size in BLOCK:
+            path = f"blocks.{block}" + (f".{name}" if name else "")
+            modules.append((path, kind, size, size if name else 0, first if name else 1))
+    first = len(modules)
+    modules.append((f"blocks.{n}", "Block", 16, 0, 1))
+    modules.append((f"blocks.{n}.only", "Linear", 16, 16, first))
+    return modules
+
+
+def rows_of(panel: PanelPage) -> float:
+    """How many rows the tree has, from its height."""
+    return float(panel.page.locator(".nbp-rows").evaluate("(rows) => rows.offsetHeight / 22"))
+
+
+def test_blocks_that_repeat_the_first_are_folded_in_a_large_model(bare: PanelPage) -> None:
+    panel = bare.show()
+    panel.say(model_message(blocks(625)))
+    panel.say(status_message(attached=[], tallies=[]))
+    panel.wait_frame()
+    # Root, list, the first block with its three, 624 folded, and the one that differs with its own.
+    assert rows_of(panel) == 2 + 4 + 624 + 2
+    expect(panel.row("blocks.0")).to_have_attribute("aria-expanded", "true")
+    expect(panel.row("blocks.1")).to_have_attribute("aria-expanded", "false")
+    panel.picture("tree-repeats")
+
+
+def test_a_block_that_was_unfolded_stays_so_when_the_model_is_sent_again(bare: PanelPage) -> None:
+    panel = bare.show()
+    panel.say(model_message(blocks(60)))
+    panel.say(status_message(attached=[], tallies=[]))
+    panel.row("blocks.1").locator(".nbp-fold").click()
+    panel.say(model_message(blocks(61)))
+    panel.wait_frame()
+    expect(panel.row("blocks.1")).to_have_attribute("aria-expanded", "true")
+    expect(panel.row("blocks.2")).to_have_attribute("aria-expanded", "false")
+
+
+def test_a_small_model_is_shown_whole(bare: PanelPage) -> None:
+    panel = bare.show()
+    panel.say(model_message(blocks(12)))
+    panel.wait_frame()
+    assert rows_of(panel) == 2 + 4 * 12 + 2
+
+
+def test_rows_stay_in_order_on_the_page_however_they_are_scrolled(bare: PanelPage) -> None:
+    panel = bare.show()
+    panel.say(model_message([(f"m{k}", "Linear", 1, 1, -1) for k in range(3000)]))
+    panel.say(status_message(attached=[], tallies=[]))
+    tree = panel.page.locator(".nbp-tree")
+    for pixels in (500, 700, 20_000, 19_700, 0, 66_000):
+        tree.evaluate("(tree, pixels) => (tree.scrollTop = pixels)", pixels)
+        panel.wait_frame()
+        names = panel.page.locator(".nbp-row:not([hidden])").evaluate_all(
+            "(rows) => rows.map((row) => row.dataset.module)"
+        )
+        first = int(names[0][1:])
+        assert names == [f"m{first + k}" for k in range(len(names))]
+        assert first * 22 <= pixels < (first + len(names)) * 22 + 22

@@ -53,6 +53,8 @@ def clicks(explorer: Explorer, **chosen: Any) -> None:
         "log_heat": True,
         "cells": "max",
         "log_y": True,
+        "y_limits": None,
+        "outliers": False,
         "log_x": False,
         "smooth": 0.5,
         "x_axis": "step",

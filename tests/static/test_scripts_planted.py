@@ -67,8 +67,8 @@ def test_a_folder_of_too_many_files_is_found() -> None:
 
 
 def test_a_long_file_and_a_wide_line_are_found_at_once() -> None:
-    assert [*scripts.long({"a.js": "\n" * 321, "b.js": "\n" + "x" * 121})] == [
-        "a.js:321: 321 lines; at most 320",
+    assert [*scripts.long({"a.js": "\n" * 251, "b.js": "\n" + "x" * 121})] == [
+        "a.js:251: 251 lines; at most 250",
         "b.js:2: 121 characters; at most 120",
     ]
 

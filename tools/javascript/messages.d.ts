@@ -171,6 +171,13 @@ interface EditRuleClick {
   numbers: Record<string, number>;
 }
 
+interface EditView {
+  v: number;
+  type: "edit_view";
+  act: "save" | "show" | "remove";
+  name: string;
+}
+
 interface EsmMessage {
   v: number;
   type: "esm";
@@ -528,6 +535,8 @@ interface SelectionMessage {
   log_heat: boolean | null;
   cells: "max" | "mean";
   log_y: boolean | null;
+  y_limits: [number, number] | null;
+  outliers: boolean;
   log_x: boolean;
   smooth: number;
   x_axis: "step" | "time";
@@ -734,6 +743,7 @@ type AnyMessage =
   | DrawnFrame
   | EditBreakClick
   | EditRuleClick
+  | EditView
   | EsmMessage
   | EvaluateClick
   | ExportClick

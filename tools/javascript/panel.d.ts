@@ -110,6 +110,14 @@ interface Cursor {
   mark?: PlacedMark;
 }
 
+/** All steps of the run, as they were drawn last. */
+interface Whole {
+  low: number;
+  high: number;
+  heat: DecodedHeat | null;
+  lines: DecodedLines | null;
+}
+
 interface Left {
   to: number;
   fork: number | null;
@@ -143,6 +151,9 @@ interface ListItem {
 }
 
 type Topic = string;
+
+/** What takes a quantity or a preset that was picked; the other one is "". */
+type TakePicked = (picked: { quantity: string; preset: string }) => void;
 
 /** A run in the list of runs: one of the folder, or this one, whose `begun` is in words. */
 type ListedRun = Omit<RunRow, "begun_ms" | "finished"> & { begun_ms?: number; begun?: string };
@@ -185,6 +196,7 @@ interface PartMessages {
     flight: string;
   };
   saved: SavedMessage | null;
+  saved_views: { rows: Array<{ name: string; shows: Partial<PanelSelection> }>; file: string; problem: string };
   breaks: {
     live: boolean;
     rows: BreakRow[];
@@ -236,6 +248,7 @@ interface PanelState {
   heat: DecodedHeat | null;
   vectors: DecodedVectors | null;
   left: Left | null;
+  whole: Whole | null;
   alerts: PanelAlert[];
   findings: FindingRow[];
   remarks: RemarkRow[];

@@ -101,6 +101,16 @@ type BesideSeries = BesideLine & {
 
 type PaintedSeries = PreparedSeries | BesideSeries;
 
+/** The ends of the y axis of the lines, and which values are outside. */
+interface ShownRange {
+  low: number;
+  high: number;
+  lane: boolean;
+  /** Whether the ends stay as they are, without rounding to ticks. */
+  exact: boolean;
+  beyond: { n: number; farthest: number } | null;
+}
+
 /** The lines as last painted. */
 interface PaintedLines {
   axis: Axis;
@@ -118,6 +128,8 @@ interface LinesView {
   colours: Colours;
   prepared: PreparedSeries[];
   beside: BesideSeries[];
+  /** All steps, drawn where those of a window end. */
+  back: PreparedSeries[];
   marks: PlacedMark[];
   x0: number;
   label(series: PaintedSeries): string;
@@ -178,6 +190,8 @@ interface HeatView {
   colours: Colours;
   image: HTMLCanvasElement;
   left: LeftPicture | null;
+  /** All steps, behind those of a window that is being left. */
+  back: LeftPicture | null;
   picture: HeatPicture;
   names: RowGroup[];
   frame: ShownHeat;
@@ -187,6 +201,15 @@ interface HeatView {
   parted: Map<string, number>;
   beside: { title: string; axis: string } | null;
   full: number;
+}
+
+/** The heat map as last painted. */
+interface PaintedHeat {
+  axis: Axis;
+  box: PlotBox;
+  frame: ShownHeat;
+  left: LeftPicture | null;
+  marks: PlacedMark[];
 }
 
 /** Where the picture of a row of vectors is. */
@@ -213,4 +236,13 @@ interface VectorView {
   units: string;
   full: number;
   width: number;
+}
+
+/** The vectors as last painted. */
+interface PaintedVectors {
+  axis: Axis;
+  box: PlotBox;
+  frame: DecodedVectors;
+  places: RowPlace[];
+  marks: PlacedMark[];
 }

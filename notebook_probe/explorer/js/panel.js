@@ -35,6 +35,7 @@ import { createHeatMap } from "./plots/heat/heat_map.js";
 import { createLinePlot } from "./plots/lines/line_plot.js";
 import { createVectorMap } from "./plots/vectors/vector_map.js";
 import { createTheme } from "./plots/theme.js";
+import { followWhole } from "./plots/whole.js";
 import { createState } from "./state.js";
 import { createTree } from "./tree/tree.js";
 import { createViews } from "./views/views.js";
@@ -66,6 +67,7 @@ function render({ model, el }) {
   const parts = { root, state, theme, link, selection, dialogs, drawer, fail, signal };
 
   followLeft(state);
+  followWhole(state);
   const attached = createAttached(parts);
   const probes = createCost(parts, attached.open);
   const breaks = createBreaks(parts);

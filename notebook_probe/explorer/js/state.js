@@ -1,6 +1,7 @@
 /** What one view knows. Parts listen to a topic and read the fields; nothing else is shared. */
 
 import { ratioFrame } from "./parts/compare/ratio_frame.js";
+import { EMPTY_PARTS } from "./parts/empty.js";
 import { indexProbes } from "./probes.js";
 import { indexModules } from "./tree/modules.js";
 
@@ -12,6 +13,8 @@ export const EMPTY_SELECTION = {
   log_heat: null, // as fits what is drawn
   cells: "max",
   log_y: null,
+  y_limits: null,
+  outliers: false,
   log_x: false,
   smooth: 0,
   x_axis: "step",
@@ -64,30 +67,6 @@ const EMPTY_STATUS = {
   dropped_rows: 0,
 };
 
-/**
- * What each part of the panel knows, until the kernel says more.
- * @type {PartMessages}
- */
-const EMPTY_PARTS = {
-  knobs: { knobs: [], hint: null, last: null },
-  rules: { rules: [], trial: null },
-  looks: { looks: [], most: 0, asked: [], missed: [] },
-  history: { checkpoints: [], branch: 1, fork: null, left: null, way: null },
-  left: { rows: [], findings: [] },
-  left_lines: null,
-  left_heat: null,
-  compare: { folder: "", listed: false, problem: "", n_left_out: 0, own: null, runs: [], refused: {} },
-  beside: null,
-  ratio: null,
-  parting: null,
-  shown_look: null,
-  graph: { revision: 0, why: "" },
-  shown_graph: null,
-  probes: { n_measured: 0, step_s: null, budget: null, presets: [], flight: "" },
-  saved: null, // what a panel without a kernel says of itself
-  breaks: { live: false, rows: [], held: null, traceback: "", severe: [], rules: [], trial: null },
-};
-
 /** @returns {PanelState} */
 export function createState() {
   /** @type {Map<Topic, Array<() => void>>} */
@@ -104,6 +83,8 @@ export function createState() {
     vectors: null,
     /** The line that was left for a branch, { to, fork, lines, heat }; null without one. */
     left: null,
+    /** All steps, { low, high, heat, lines }, as they came last; null before, and of another branch. */
+    whole: null,
     /** What the rules have found: { number, rule, step, modules, quantities, view, text, severity }. */
     alerts: [],
     /** Which of them belong together, causes before what came of them: { first, modules, where, sentence, cause }. */

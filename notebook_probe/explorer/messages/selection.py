@@ -47,6 +47,9 @@ class PanelSelection:
     cells: Literal["max", "mean"] = "max"
     log_y: bool | None = None
     """Scale of the y axis; None chooses: linear for shares and for values of both signs."""
+    y_limits: tuple[float, float] | None = None
+    outliers: bool = False
+    """False leaves single values far beyond all others out of the scale of the y axis."""
     log_x: bool = False
     smooth: float = 0.9
     x_axis: Literal["step", "time"] = "step"
@@ -82,6 +85,7 @@ class PanelSelection:
     def chosen(self, message: SelectionMessage) -> PanelSelection:
         """Return the selection a view requests, with the colors assigned here."""
         first, last = message["window"] or (0.0, 0.0)
+        low, high = message["y_limits"] or (0.0, 0.0)
         others = tuple(dict.fromkeys(message["others"]))[:MOST_OTHERS]
         factor, n_rows = message["apart"]
         return replace(
@@ -91,6 +95,8 @@ class PanelSelection:
             log_heat=message["log_heat"],
             cells=message["cells"],
             log_y=message["log_y"],
+            y_limits=(low, high) if high > low else None,
+            outliers=message["outliers"],
             log_x=message["log_x"],
             # A weight of 1 would be a constant line.
             smooth=min(max(message["smooth"], 0.0), MOST_SMOOTH),
@@ -134,6 +140,8 @@ class PanelSelection:
             "log_heat": self.log_heat,
             "cells": self.cells,
             "log_y": self.log_y,
+            "y_limits": self.y_limits,
+            "outliers": self.outliers,
             "log_x": self.log_x,
             "smooth": self.smooth,
             "x_axis": self.x_axis,

@@ -212,6 +212,10 @@ class SelectionMessage(TypedDict):
     """Value of a cell with several steps: the largest keeps a spike, the mean the level."""
     log_y: bool | None
     """Log scale of the lines; None chooses."""
+    y_limits: tuple[float, float] | None
+    """Lowest and highest value of the y axis; None fits the lines."""
+    outliers: bool
+    """The fitted y axis has room for single values far beyond all others, too."""
     log_x: bool
     smooth: float
     """0 (none) to 0.999: weight of the debiased exponential average, in the plotted scale."""

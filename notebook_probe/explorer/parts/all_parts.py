@@ -14,6 +14,7 @@ from notebook_probe.explorer.parts.graph import NetworkGraph
 from notebook_probe.explorer.parts.history import CheckpointHistory
 from notebook_probe.explorer.parts.knobs import Knobs
 from notebook_probe.explorer.parts.looks import LooksPart
+from notebook_probe.explorer.parts.panel_views import SavedViewsPart
 from notebook_probe.explorer.parts.parent_branch import ParentBranch
 from notebook_probe.explorer.parts.part import Click, Part, Seen
 from notebook_probe.explorer.parts.probes import Probes
@@ -32,6 +33,7 @@ PARTS: tuple[type[Part], ...] = (
     ParentBranch,
     Compare,
     NetworkGraph,
+    SavedViewsPart,
 )
 
 CLICKS: Mapping[str, Click] = {kind: click for part in PARTS for kind, click in part.clicks.items()}

@@ -66,7 +66,7 @@ figure, axes = plt.subplots(figsize=(9, 3.5), layout="constrained")
 for module, quantity in {series!r}:
     series = record.series(module, quantity){window}
     axes.plot({x}, series, label=f"{{module}} · {{quantity}}")
-axes.set(xscale={xscale!r}, yscale={yscale!r}, xlabel={xlabel!r})
+axes.set(xscale={xscale!r}, yscale={yscale!r}, xlabel={xlabel!r}{limits})
 axes.legend()
 """
 
@@ -111,6 +111,7 @@ def code(location: str, selection: PanelSelection) -> str:
                 xscale="symlog" if selection.log_x and not in_time else "linear",
                 yscale="log" if selection.log_y else "linear",
                 xlabel=selection.x_axis,
+                limits=f", ylim={selection.y_limits!r}" if selection.y_limits else "",
             )
         )
     return "".join(parts)

@@ -141,7 +141,10 @@ class SourceActions(ComparingActions):
         return graph_of(self.events, self.location)
 
     def explore(
-        self: _Acting, others: Iterable[str | PathLike[str]] = (), grouped: bool = False
+        self: _Acting,
+        others: Iterable[str | PathLike[str]] = (),
+        grouped: bool = False,
+        view: str = "",
     ) -> Explorer | None:
         """Show the Explorer under this cell; it stays alive while the cells below run.
 
@@ -155,6 +158,9 @@ class SourceActions(ComparingActions):
             first of them.
         grouped : bool
             They are one group: its mean, and how far its runs lie apart.
+        view : str
+            Name of a view that was saved in a panel of a record in the same folder; without one the
+            panel shows the view that this record showed last.
 
         Returns
         -------
@@ -165,6 +171,8 @@ class SourceActions(ComparingActions):
         ------
         ModuleNotFoundError
             They are not, in a notebook.
+        UnknownNameError
+            No view has this name.
 
         Warns
         -----
@@ -185,6 +193,8 @@ class SourceActions(ComparingActions):
                 raise
             say_no_notebook(self.name)
             return None
+        if view:
+            panel.show_view(view)
         if places := [str(fspath(one)) for one in others]:
             panel.compare(places, grouped)
         return panel.show()
@@ -199,7 +209,7 @@ class SourceActions(ComparingActions):
         """
         return self._open_panel().explorer
 
-    def to_html(self: _Acting, path: str | PathLike[str]) -> Path:
+    def to_html(self: _Acting, path: str | PathLike[str], view: str = "") -> Path:
         """Write the panel into one HTML file that needs no kernel, no network and no other file.
 
         It has tooltips, zooms and picks modules and quantities, on numbers that are thinned to 600
@@ -210,6 +220,8 @@ class SourceActions(ComparingActions):
         ----------
         path : path
             Path of the file; an existing one is overwritten.
+        view : str
+            Name of a saved view that the file shows in place of the present selection.
 
         Returns
         -------
@@ -222,10 +234,10 @@ class SourceActions(ComparingActions):
         PosixPath('first.html')
         """
         if self._panel is not None:
-            return self._panel.to_html(path)
+            return self._panel.to_html(path, view)
         from notebook_probe.explorer import to_html
 
-        return to_html(self, self._controls(), path)
+        return to_html(self, self._controls(), path, view)
 
     def _open_panel(self: _Acting) -> Panel:
         """Return the only panel of this source, whose lifetime it shares."""

@@ -10,6 +10,7 @@ import numpy as np
 from notebook_probe.alerts.alert import ALERT
 from notebook_probe.explorer.draw.element_series import element_streams
 from notebook_probe.explorer.draw.lines.average_lines import AverageLines, Smoothing, Streams
+from notebook_probe.explorer.draw.lines.axis_events import thinned_events
 from notebook_probe.explorer.draw.lines.long_lines import LinePoints, line_of
 from notebook_probe.explorer.draw.lines.pixel_points import NOTHING, PixelAxis, PixelPoints, joined
 from notebook_probe.explorer.draw.lines.read_together import ReadTogether
@@ -28,7 +29,6 @@ __all__ = ["Lines", "points_per_series"]
 
 MOST_POINTS = 1400
 LEAST_POINTS = 50
-MOST_EVENTS = 200
 
 _Key: TypeAlias = tuple[str, object, Series]
 """A stream, its version, a series."""
@@ -179,10 +179,10 @@ class Lines:
     def _events(
         self, source: Source, selection: PanelSelection, x0: float
     ) -> list[tuple[float, str, str]]:
-        """Return the newest events in the window, without alerts, which have separate messages."""
+        """Return the events in the window, without alerts, which have separate messages."""
         low, high = selection.window or (-np.inf, np.inf)
         others = (event for event in without_gone(source.events) if event.kind != ALERT)
-        seen = [event for event in others if low <= event.step <= high][-MOST_EVENTS:]
+        seen = thinned_events([event for event in others if low <= event.step <= high])
         if selection.x_axis == "time":
             origin_ms = self._clock.origin_ms
             at = [(event.time_ms - origin_ms) / 1000.0 for event in seen]

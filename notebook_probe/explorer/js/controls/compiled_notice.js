@@ -3,6 +3,7 @@
 import { element, isGreyed, setAttribute, setGreyed, setHidden, setText } from "../dom.js";
 import { grouped, modulesText } from "../format.js";
 import { probesText } from "../probes.js";
+import { queuedText } from "./queued.js";
 
 /** @typedef {{ id: string, waiting: Set<string>, ticket: TicketRow | null }} AskedEager */
 
@@ -77,7 +78,7 @@ export function createCompiledNotice({ state, link, signal }) {
   function outcomeText(ticket) {
     if (!asked) return "";
     if (!ticket) return "… sent, waiting for the kernel";
-    if (ticket.state === "queued") return `… queued at step ${grouped(ticket.queued_step)}`;
+    if (ticket.state === "queued") return `… ${queuedText(state, `queued at step ${grouped(ticket.queued_step)}`)}`;
     return ticket.state === "refused" ? `✕ ${ticket.text}` : "… waiting for the first values";
   }
 

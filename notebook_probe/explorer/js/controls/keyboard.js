@@ -1,8 +1,11 @@
-/** Keys: arrows move the cursor, / searches, a attaches, [ ] go through looks, letters open what is called so. */
+/** Keys: arrows move the cursor, + - 0 < > the steps, / searches, a attaches, letters open what is called so. */
 
 import { heatFrame } from "../state.js";
 import { stepRange } from "../plots/step_axis.js";
+import { createStepWindow } from "../plots/step_window.js";
 import { homeFrame, showsVectors } from "../state.js";
+
+const [KEY_ZOOM, KEY_PAN] = [1.5, 0.25];
 
 /**
  * @typedef {{
@@ -37,6 +40,7 @@ export function createKeyboard({
   signal,
 }) {
   root.addEventListener("keydown", pressed, { signal });
+  const stepWindow = createStepWindow({ state, selection, stepAt: (step) => step });
 
   /** @param {KeyboardEvent} event */
   function pressed(event) {
@@ -72,6 +76,12 @@ export function createKeyboard({
     ArrowUp: () => climb(-1),
     ArrowDown: () => climb(1),
     Enter: drawRow,
+    "+": () => zoom(1 / KEY_ZOOM),
+    "=": () => zoom(1 / KEY_ZOOM), // the same key without Shift on many keyboards
+    "-": () => zoom(KEY_ZOOM),
+    0: stepWindow.reset,
+    "<": () => pan(-KEY_PAN),
+    ">": () => pan(KEY_PAN),
     n: () => alerts.open(),
     r: () => compare.open(),
     Escape: () => {
@@ -103,6 +113,24 @@ export function createKeyboard({
     const clamped = Math.min(Math.max(step, range.low), range.high - 1);
     const { row, element } = { row: 0, element: 0, ...state.cursor };
     point({ step: Math.round(clamped), row: row ?? 0, element, from });
+  }
+
+  /**
+   * At the cursor where there is one in sight.
+   * @param {number} factor
+   */
+  function zoom(factor) {
+    const range = stepRange(state);
+    if (!range) return;
+    const { low, high } = range;
+    const step = state.cursor?.step ?? NaN;
+    stepWindow.zoom(step >= low && step <= high ? step : (low + high) / 2, factor);
+  }
+
+  /** @param {number} share of the steps on the screen */
+  function pan(share) {
+    const range = stepRange(state);
+    if (range) stepWindow.pan(range.low + share * (range.high - range.low), range.low);
   }
 
   /** @param {number} rows */

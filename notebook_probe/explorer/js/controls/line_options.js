@@ -7,6 +7,7 @@ import { ALIGNMENTS } from "../parts/compare/alignments.js";
 import { createChoice, patchOf } from "../options/choice.js";
 import { createPopover } from "./popover.js";
 import { createSeriesChips } from "../options/series_chips.js";
+import { createLimits } from "../options/limits.js";
 import { createSmoothing } from "../options/smoothing.js";
 import { createViewWord } from "../options/view_word.js";
 
@@ -29,6 +30,12 @@ const SPACING = [
   [true, "log", "The first steps are drawn wide."],
 ];
 
+/** @type {Array<[boolean, string, string]>} */
+const OUTLIERS = [
+  [false, "left out", "Single values far beyond all others are outside; their number is written above the lines."],
+  [true, "shown", "The axis has room for every value."],
+];
+
 /** @param {PanelParts} parts */
 export function createLineOptions(parts) {
   const { state, selection, dialogs, signal } = parts;
@@ -48,12 +55,14 @@ export function createLineOptions(parts) {
   const along = choice("Along x", "x-axis", STEPS, "x_axis");
   const spacing = choice("Spacing", "log-x", SPACING, "log_x");
   const aligned = choice("Other runs by", "aligned-lines", ALIGNMENTS, "aligned");
+  const outliers = choice("Outliers", "outliers", OUTLIERS, "outliers");
+  const limits = createLimits(parts);
   const smoothing = createSmoothing(parts);
   const word = createViewWord({
     dialogs,
     label: "Options of the lines",
     role: "line-options",
-    lines: [values, smoothing, along, spacing, aligned],
+    lines: [values, limits, outliers, smoothing, along, spacing, aligned],
     signal,
   });
   const el = element("div", { class: "nbp-head" }, chips.el, chips.rest, picker.el, bulk, word.el);
@@ -118,6 +127,9 @@ export function createLineOptions(parts) {
     const { log_y: log, log_x: wide, smooth, x_axis: axis } = state.selection;
     const isLog = isLogY(state);
     values.show(log, log === null ? `Now ${isLog ? "logarithmic" : "linear"}.` : "");
+    limits.show();
+    outliers.show(state.selection.outliers);
+    setHidden(outliers.el, state.selection.y_limits !== null);
     along.show(axis);
     spacing.show(wide);
     smoothing.show();
@@ -126,6 +138,7 @@ export function createLineOptions(parts) {
     aligned.show(by);
     word.show([
       isLog && "log y",
+      state.selection.y_limits !== null && "limits",
       wide && "log x",
       smooth > 0 && `smooth ${smooth}`,
       axis === "time" && axis,

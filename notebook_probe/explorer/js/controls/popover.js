@@ -26,7 +26,7 @@ export function createPopover({ button, search, items, signal }) {
     "aria-label": search || "Choose",
     spellcheck: "false",
   });
-  const list = element("div", { class: "nbp-list", role: "listbox", tabindex: "-1" });
+  const list = element("div", { class: "nbp-list", role: "listbox", tabindex: "-1", "aria-label": search || "Choose" });
   const more = element("div", { class: "nbp-hint" });
   const box = element(
     "div",

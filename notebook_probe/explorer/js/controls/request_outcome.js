@@ -3,6 +3,7 @@
 import { element, setAttribute, setText } from "../dom.js";
 import { grouped } from "../format.js";
 import { hasSeries, isVector } from "../state.js";
+import { queuedText } from "./queued.js";
 
 /** @typedef {{ id: string, verb: string, where: string[], quantity: string }} FollowedRequest */
 
@@ -52,7 +53,7 @@ export function createRequestOutcome({ state, selection, signal }) {
     const row = request && state.status.tickets.find((one) => one.id === request.id);
     if (!row) return;
     const queued = `queued ${grouped(row.queued_step)}`;
-    if (row.state === "queued") say("queued", "…", `queued at step ${grouped(row.queued_step)}`);
+    if (row.state === "queued") say("queued", "…", queuedText(state, `queued at step ${grouped(row.queued_step)}`));
     else if (row.state === "refused") say("refused", "✕", row.text);
     else say("applied", "✓", `${queued}, ${request.verb} at step ${grouped(row.applied_step)}`);
     setAttribute(el, "title", row.text || null);

@@ -1,5 +1,6 @@
 /** What became of one request, in words, next to what asked for it. */
 
+import { queuedText } from "../controls/queued.js";
 import { element, setAttribute, setText } from "../dom.js";
 import { grouped } from "../format.js";
 
@@ -36,7 +37,7 @@ export function createTicket({ state, signal }) {
     const request = followed;
     const row = request && state.status.tickets.find((one) => one.id === request.id);
     if (!row) return;
-    if (row.state === "queued") say("queued", `queued ${grouped(row.queued_step)}`);
+    if (row.state === "queued") say("queued", queuedText(state, `queued ${grouped(row.queued_step)}`));
     else if (row.state === "refused") say("refused", row.text);
     else say("applied", `✓ ${request.done} at step ${grouped(row.applied_step)}`);
     setAttribute(el, "title", row.text || null);

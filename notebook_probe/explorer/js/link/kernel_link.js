@@ -1,14 +1,11 @@
 /** The way to the kernel and back: messages, view id, acknowledgements, visibility, silence. */
 
 import { throttled } from "../dom.js";
-import { indexProbes } from "../probes.js";
-import { indexModules } from "../tree/modules.js";
-import { decodeHeat, decodeLines, decodeVectors, wholeFrame } from "./frames.js";
+import { createReceivers, takeTicket } from "./receivers.js";
+import { createSilence } from "./silence.js";
 
 const VERSION = 1;
-const SILENT_MS = 3000;
 const NOT_SENT = "not sent: the kernel has gone";
-const REPORTING = ["waiting", "training", "paused"]; // states in which the kernel says so again and again
 
 /** @param {{ model: Comm } & Pick<PanelParts, "root" | "state" | "fail" | "signal">} parts */
 export function createKernelLink({ model, root, state, fail, signal }) {
@@ -22,13 +19,11 @@ export function createKernelLink({ model, root, state, fail, signal }) {
   let settling = 0;
   let acknowledging = 0;
   let asked = 0;
-  let lastMessageMs = performance.now();
-  /** @type {number | null} */
-  let askedMs = null; // of the first request that has no answer yet
-  let unreachable = false;
   let onScreen = true;
   /** @type {boolean | null} */
   let sentVisible = null; // what the kernel knows of it
+  const silence = createSilence(state, () => sentVisible === false);
+  const receivers = createReceivers(state, () => send("hello", { view }));
 
   /**
    * Whether it could be sent: a kernel that has gone takes its comm along.
@@ -48,8 +43,7 @@ export function createKernelLink({ model, root, state, fail, signal }) {
     try {
       model.send({ v: VERSION, type, ...fields });
     } catch {
-      unreachable = true;
-      checkSilence();
+      silence.lost();
       return false;
     }
     return true;
@@ -61,86 +55,14 @@ export function createKernelLink({ model, root, state, fail, signal }) {
     clearTimeout(acknowledging);
   });
 
-  /** @type {Record<string, (message: any, buffers: Buffers) => void>} */
-  const receivers = {
-    /** @param {ModelMessage} message */
-    model(message) {
-      state.model = { ...message, ...indexModules(message) };
-    },
-    /** @param {StatusMessage} message */
-    status(message) {
-      state.status = { ...state.status, ...message }; // long parts are left out while they last
-      state.probes = indexProbes(state.status, state.probes);
-    },
-    /** @param {TicketMessage} message */
-    ticket({ v, type, ...ticket }) {
-      takeTicket(ticket);
-    },
-    /** @param {AlertsMessage} message */
-    alerts({ whole, rows, findings, remarks }) {
-      state.alerts = whole ? rows : [...state.alerts, ...rows];
-      state.findings = findings;
-      state.remarks = remarks;
-    },
-    lines: takeFrame(({ message, buffers }) => (state.lines = decodeLines(message, buffers))),
-    heat: takeFrame(({ message, buffers }) => (state.heat = decodeHeat(message, buffers))),
-    vectors: takeFrame(({ message, buffers }) => (state.vectors = decodeVectors(message, buffers))),
-    /** @param {Pointed} message */
-    pointed(message) {
-      state.cursor = { step: message.step, row: null, from: "kernel" };
-      state.emit("cursor");
-    },
-    /** @param {ViewsMessage} message */
-    views(message) {
-      state.views = message.rows;
-    },
-    /** @param {EsmMessage} message */
-    esm(message) {
-      state.viewMessage = message;
-    },
-    /**
-     * @param {DrawnFrame} message
-     * @param {Buffers} buffers
-     */
-    drawn(message, buffers) {
-      state.viewMessage = { ...message, buffers };
-    },
-    /**
-     * @param {Exported} message
-     * @param {Buffers} buffers
-     */
-    exported(message, buffers) {
-      state.exported = { ...message, buffer: buffers[0] };
-    },
-  };
-
-  /**
-   * Takes in a frame, or what is new of it; asks for all again where the one before is not here.
-   * @template {LinesFrame | HeatFrame | VectorsFrame} Frame
-   * @param {(whole: WholeFrame<Frame>) => void} take
-   * @returns {(message: SentFrame<Frame>, buffers: Buffers) => void}
-   */
-  function takeFrame(take) {
-    /** @type {WholeFrame<Frame> | null} */
-    let last = null;
-    return (message, buffers) => {
-      const whole = wholeFrame(message, buffers, last);
-      if (!whole && last) send("hello", { view });
-      last = whole;
-      if (whole) take(whole);
-    };
-  }
-
   /**
    * @param {{ v: number, type: string }} message
    * @param {Buffers} [buffers]
    */
   function receive(message, buffers) {
-    lastMessageMs = performance.now();
-    askedMs = null;
-    unreachable = false;
+    silence.heard();
     if (message.v !== VERSION) return fail(versionHint(message.v));
-    const receiver = receivers[message.type] ?? receiverOfPart(message.type);
+    const receiver = receivers.of(message.type);
     if (!receiver) return undefined; // a newer kernel may say more than we show
     try {
       receiver(message, buffers ?? []);
@@ -148,17 +70,7 @@ export function createKernelLink({ model, root, state, fail, signal }) {
     } catch (error) {
       fail(error); // shown in the panel: a console that nobody opens would hide it
     }
-    return checkSilence();
-  }
-
-  /**
-   * The messages to a part of the panel are kept as they are: each part knows its own.
-   * @param {string} type
-   */
-  function receiverOfPart(type) {
-    if (!(type in state.parts)) return null;
-    /** @type {(message: object, buffers: Buffers) => void} */
-    return (message, buffers) => void Object.assign(state.parts, { [type]: { ...message, buffers } });
+    return silence.check();
   }
 
   /**
@@ -168,34 +80,7 @@ export function createKernelLink({ model, root, state, fail, signal }) {
   function refuse(id) {
     /** @type {TicketRow} */
     const ticket = { id, state: "refused", queued_step: -1, applied_step: -1, text: NOT_SENT };
-    takeTicket(ticket);
-  }
-
-  /**
-   * What became of one request, in its place or as the newest.
-   * @param {TicketRow} ticket
-   */
-  function takeTicket(ticket) {
-    const others = state.status.tickets.filter(({ id }) => id !== ticket.id);
-    state.status = { ...state.status, tickets: [...others, ticket] };
-    state.emit("tickets");
-  }
-
-  /**
-   * Silence is worth a word while an answer is due, or a report: one comes every second. An idle
-   * kernel has nothing to say, so that an answer is waited for from the request on.
-   */
-  function checkSilence() {
-    const { state: running, rate } = state.status;
-    const patience = Math.max(SILENT_MS, rate ? 3000 / rate : 0); // a step may take long
-    /** @type {(sinceMs: number) => boolean} */
-    const isLate = (sinceMs) => performance.now() - sinceMs > patience;
-    const overdue = (askedMs !== null && isLate(askedMs)) || (REPORTING.includes(running) && isLate(lastMessageMs));
-    const late = overdue && sentVisible !== false;
-    const silent = state.model.live && (unreachable || late);
-    if (silent === state.silent) return;
-    state.silent = silent;
-    state.emit("silence");
+    takeTicket(state, ticket);
   }
 
   /** The step under the pointer, for those who link their own plots with it. */
@@ -222,7 +107,7 @@ export function createKernelLink({ model, root, state, fail, signal }) {
     const visible = onScreen && !document.hidden;
     if (visible === sentVisible) return;
     sentVisible = visible;
-    lastMessageMs = performance.now();
+    silence.restart();
     send("visible", { view, visible });
   }
 
@@ -237,7 +122,7 @@ export function createKernelLink({ model, root, state, fail, signal }) {
      */
     ask(type, fields) {
       const id = `${view}-${++asked}`;
-      askedMs ??= performance.now();
+      silence.asked();
       if (!post(type, { id, ...fields })) queueMicrotask(() => refuse(id)); // who asked follows the id first
       return id;
     },
@@ -271,7 +156,7 @@ export function createKernelLink({ model, root, state, fail, signal }) {
      * @param {(message: SelectionMessage) => void} receiveSelection
      */
     start(receiveSelection) {
-      receivers.selection = receiveSelection;
+      receivers.setSelection(receiveSelection);
       model.on("msg:custom", receive);
       state.on("cursor", () => pointed() && sendStep());
       signal.addEventListener("abort", () => model.off("msg:custom", receive));
@@ -281,7 +166,7 @@ export function createKernelLink({ model, root, state, fail, signal }) {
       });
       watcher.observe(root);
       document.addEventListener("visibilitychange", sendVisible, { signal });
-      const timer = setInterval(checkSilence, 500);
+      const timer = setInterval(silence.check, 500);
       signal.addEventListener("abort", () => {
         watcher.disconnect();
         clearInterval(timer);

@@ -1,6 +1,7 @@
 /** What became of a click, in words beside it: queued, applied at a step, or why not. */
 
 import { element, setAttribute, setText } from "../dom.js";
+import { queuedText } from "../controls/queued.js";
 import { grouped } from "../format.js";
 
 /**
@@ -31,7 +32,7 @@ export function createTicket({ state }) {
     if (refused) return end("refused", refused.text);
     const last = rows[rows.length - 1];
     const queued = `queued ${grouped(last.queued_step)}`;
-    if (rows.some((row) => row.state === "queued")) return say("queued", queued);
+    if (rows.some((row) => row.state === "queued")) return say("queued", queuedText(state, queued));
     return end("applied", `✓ ${queued}, applied at step ${grouped(last.applied_step)}`);
   }
 

@@ -75,6 +75,21 @@ export function valueScale(low, high, log, from, to, count) {
   return createScale(log ? LOG10 : IDENTITY, start, stop, ticks, from, to);
 }
 
+/**
+ * A value axis with given ends.
+ * @param {number} low
+ * @param {number} high
+ * @param {boolean} log
+ * @param {number} from
+ * @param {number} to
+ * @param {number} count
+ */
+export function exactScale(low, high, log, from, to, count) {
+  const { ticks } = log ? logTicks(low, high, count) : linearTicks(low, high, count);
+  const inside = ticks.filter(({ value }) => value >= low && value <= high);
+  return createScale(log ? LOG10 : IDENTITY, low, high, inside, from, to);
+}
+
 const OF_STEPS = { label: stepLabel, least: 1 };
 
 /**

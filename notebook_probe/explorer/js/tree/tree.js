@@ -1,17 +1,12 @@
 /** The module tree: only the rows in sight exist, so ten thousand modules scroll like ten. */
 
-import { element, listener, penOf, setAttribute, setHidden, setText } from "../dom.js";
-import { grouped } from "../format.js";
 import { createSilentProbes } from "../controls/silent_probes.js";
-import { badgesOf } from "../parts/alerts/badges.js";
-import { flagsOf } from "../parts/breaks/flags.js";
+import { element, listener, setHidden, setText } from "../dom.js";
+import { grouped } from "../format.js";
 import { searchModules, unfoldedRows } from "./modules.js";
 import { nothingFound } from "./near_names.js";
-import { emptyRow, fillRow, problemTexts } from "./row.js";
-
-const ROW_PX = 22;
-const SPARE_ROWS = 6;
-const BESIDE_NAME_PX = 45; // paddings, fold and dot
+import { repeatedBlocks } from "./repeats.js";
+import { createRowsInSight, ROW_PX } from "./rows_in_sight.js";
 
 /** @param {Pick<PanelParts, "state" | "theme" | "signal"> & { attached: { el: HTMLElement } }} parts */
 export function createTree({ state, theme, attached, signal }) {
@@ -42,32 +37,19 @@ export function createTree({ state, theme, attached, signal }) {
   );
 
   const { folded } = state;
-  const ids = `nbp-row-${Math.random().toString(36).slice(2)}`; // two views, no id twice
-  const paper = penOf(element("canvas")); // to measure a letter with
-  /** @type {Array<ReturnType<typeof emptyRow>>} */
-  const pool = [];
+  /** @type {Set<string>} */
+  const met = new Set(); // paths of modules that have been folded, or not
   /** @type {TreeRow[]} */
   let shown = []; // rows in order, folded or searched
   /** @type {string | null} */
   let current = null; // path the keyboard stands on; ranges start at `anchor`
   /** @type {string | null} */
   let anchor = null;
-  let pending = 0;
   /** @type {number | null} */
   let placeBefore = null; // where the tree stood before it was searched
-  let problems = problemTexts(state.status);
-  let badges = badgesOf(state.alerts, state.model.byPath);
-  let flags = flagsOf(state.parts.breaks.rows, state.model.byPath);
-
   const listen = listener(signal);
-  const request = () => {
-    if (!pending && !signal.aborted) pending = requestAnimationFrame(draw);
-  };
-  signal.addEventListener("abort", () => cancelAnimationFrame(pending));
-  const observer = new ResizeObserver(request);
-  observer.observe(scroller);
-  signal.addEventListener("abort", () => observer.disconnect());
-  listen(scroller, "scroll", request);
+  const content = () => ({ shown, flat: search.value.trim() !== "", current });
+  const { request } = createRowsInSight({ state, theme, scroller, rows, content, signal });
   listen(search, "input", () => {
     searched();
     if (search.value.trim()) mark(shown.map((row) => row.path));
@@ -75,25 +57,15 @@ export function createTree({ state, theme, attached, signal }) {
   listen(search, "keydown", (event) => event.key === "Escape" && showAll());
   listen(rows, "click", clicked);
   listen(scroller, "keydown", pressed);
+  state.on("model", foldRepeats);
   state.on("model", list);
-  for (const topic of ["model", "alerts"]) {
-    state.on(topic, () => {
-      badges = badgesOf(state.alerts, state.model.byPath);
-      request();
-    });
-  }
-  for (const topic of ["model", "breaks"]) {
-    state.on(topic, () => {
-      flags = flagsOf(state.parts.breaks.rows, state.model.byPath);
-      request();
-    });
-  }
-  state.on("status", () => {
-    problems = problemTexts(state.status);
-    request();
-  });
-  for (const topic of ["marked", "picture", "theme"]) state.on(topic, request);
   state.on("reveal", reveal);
+
+  /** Once for each module, so that one that was unfolded by hand stays so. */
+  function foldRepeats() {
+    for (const path of repeatedBlocks(state.model.modules)) if (!met.has(path)) folded.add(path);
+    for (const { path } of state.model.modules) met.add(path);
+  }
 
   function list() {
     const query = search.value.trim();
@@ -115,30 +87,6 @@ export function createTree({ state, theme, attached, signal }) {
     else placeBefore ??= scroller.scrollTop;
     list();
     scroller.scrollTop = place;
-  }
-
-  function draw() {
-    pending = 0;
-    const first = Math.max(0, Math.floor(scroller.scrollTop / ROW_PX) - SPARE_ROWS);
-    const last = Math.min(
-      shown.length,
-      first + Math.ceil(scroller.clientHeight / ROW_PX) + 2 * SPARE_ROWS,
-    );
-    while (pool.length < last - first)
-      pool.push(rows.appendChild(emptyRow(`${ids}-${pool.length}`)));
-    const { brand } = theme.read();
-    const flat = search.value.trim() !== "";
-    const room = nameRoom(scroller, paper);
-    const look = { state, folded, flat, room, current, problems, badges, flags, brand };
-    pool.forEach((node, k) => {
-      setHidden(node, first + k >= last);
-      if (first + k >= last) return;
-      node.style.transform = `translateY(${(first + k) * ROW_PX}px)`;
-      fillRow(node, shown[first + k], look);
-    });
-    const at = shown.findIndex((row) => row.path === current);
-    const active = at >= first && at < last ? pool[at - first].id : null;
-    setAttribute(scroller, "aria-activedescendant", active);
   }
 
   /** @param {Iterable<string>} paths */
@@ -241,15 +189,4 @@ export function createTree({ state, theme, attached, signal }) {
   }
 
   return { el, search, scroller };
-}
-
-/**
- * { width, letter } of a name at the left edge, in pixels.
- * @param {HTMLElement} scroller
- * @param {CanvasRenderingContext2D} paper
- */
-function nameRoom(scroller, paper) {
-  const { fontSize, fontFamily } = getComputedStyle(scroller);
-  paper.font = `${fontSize} ${fontFamily}`;
-  return { width: scroller.clientWidth - BESIDE_NAME_PX, letter: paper.measureText("m").width };
 }

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from dataclasses import replace
 
 import numpy as np
@@ -118,6 +119,19 @@ def test_alerts_are_no_events_of_the_frame() -> None:
     source.events = (Event(5, 0, "alert", "a: dead"), Event(6, 0, "attach", "norm"))
     message, _ = Lines().frame(source, PanelSelection(), 100)
     assert [kind for _, kind, _ in message["events"]] == ["attach"]
+
+
+def test_hundreds_of_epochs_and_checkpoints_do_not_hide_what_a_user_changed() -> None:
+    source = FakeSource(FakeStream("s", ["a"], ["norm"]))
+    periodic = [Event(step, 0, kind, "") for step in range(900) for kind in ("epoch", "checkpoint")]
+    change = Event(40, 0, "set", "lr: 0.001 to 0.3")
+    source.events = (*periodic[:80], change, *periodic[80:])
+    message, _ = Lines().frame(source, PanelSelection(), 100)
+    kinds = Counter(kind for _, kind, _ in message["events"])
+    assert kinds == {"epoch": 200, "checkpoint": 200, "set": 1}
+    steps = [x for x, kind, _ in message["events"] if kind == "epoch"]
+    assert (min(steps), max(steps)) == (0, 899)
+    assert steps == sorted(steps)
 
 
 def test_only_the_events_of_the_window_are_told() -> None:

@@ -14,7 +14,7 @@
  * @param {CodeParts} parts
  */
 export function codeOf({ templates, location, selection, log }) {
-  const { home, log_x: logX, x_axis: axis } = selection;
+  const { home, log_x: logX, x_axis: axis, y_limits: limits } = selection;
   const series = selection.series.filter(([, quantity]) => !quantity.includes("[")); // an element is no quantity
   const window = windowOf(selection);
   const logHeat = selection.log_heat ?? log.heat;
@@ -32,6 +32,7 @@ export function codeOf({ templates, location, selection, log }) {
     xscale: logX && axis !== "time" ? "symlog" : "linear",
     yscale: (selection.log_y ?? log.lines) ? "log" : "linear",
     xlabel: axis,
+    limits: limits ? `, ylim=(${limits.join(", ")})` : "",
   };
   return [
     filled(templates.head, { location }),

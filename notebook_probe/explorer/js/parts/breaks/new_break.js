@@ -2,8 +2,9 @@
 
 import { fittingQuantities } from "../../controls/fitting.js";
 import { element, setAttribute, setHidden, setText, throttled } from "../../dom.js";
-import { grouped, significant } from "../../format.js";
 import { isVector } from "../../state.js";
+import { chip, choice, field, numberOf } from "./fields.js";
+import { trialText } from "./trial_text.js";
 
 /** @type {Array<[BreakClick["kind"], string]>} */
 const KINDS = [
@@ -164,28 +165,8 @@ export function createNewBreak({ state, link, follow }) {
     const name = module.value === ROOT ? quantity.value : `${module.value} · ${quantity.value}`;
     if (needsProbe) return `${name} is not measured: it is attached at every step`;
     const { trial } = state.parts.breaks;
-    const [schedule] = schedules();
-    const sparse = schedule && !["every(1)", "flight"].includes(schedule);
-    const sentences = [];
-    if (trial && trial.module === module.value && trial.quantity === quantity.value) {
-      if (trial.now === null) sentences.push("No value yet.");
-      else sentences.push(`now ${significant(trial.now)}, usually ${significant(trial.usual)}.`);
-      if (trial.now !== null && trial.n_steps !== null) sentences.push(wouldHave(trial.steps, trial.n_steps));
-    }
-    if (sparse) sentences.push(`${name} is measured ${schedule}: checked at those steps.`);
-    return sentences.join(" ");
-  }
-
-  /**
-   * @param {number[]} steps
-   * @param {number} n
-   */
-  function wouldHave(steps, n) {
-    if (!n) return "Would not have paused so far.";
-    const shown = steps.map((one) => grouped(one)).join(", ");
-    const times = n === 1 ? "once" : `${grouped(n)} times`;
-    const more = n > steps.length ? ", …" : "";
-    return `Would have paused ${times} so far: ${n === 1 ? "step" : "steps"} ${shown}${more}`;
+    const isOfThis = trial && trial.module === module.value && trial.quantity === quantity.value;
+    return trialText(name, isOfThis ? trial : null, schedules()[0]);
   }
 
   /** @param {KeyboardEvent} event */
@@ -230,33 +211,4 @@ export function createNewBreak({ state, link, follow }) {
       link.send("try_break", NOTHING);
     },
   };
-}
-
-/**
- * @param {string} kind
- * @param {string} text
- */
-function chip(kind, text) {
-  return element("button", { type: "button", "data-kind": kind, "aria-pressed": "false" }, text);
-}
-
-/**
- * @param {string} label
- * @param {string} width
- */
-function field(label, width) {
-  const node = element("input", { type: "text", inputmode: "decimal", "aria-label": label });
-  node.style.width = width;
-  return node;
-}
-
-/** @param {string} label */
-function choice(label) {
-  return element("select", { "aria-label": label });
-}
-
-/** @param {HTMLInputElement} node */
-function numberOf(node) {
-  const text = node.value.trim().replace(",", ".").replace(/\s/g, "");
-  return text && Number.isFinite(Number(text)) ? Number(text) : null;
 }

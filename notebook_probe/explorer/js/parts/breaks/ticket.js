@@ -1,5 +1,6 @@
 /** What became of a click, in words. */
 
+import { queuedText } from "../../controls/queued.js";
 import { grouped } from "../../format.js";
 
 /**
@@ -12,7 +13,7 @@ export function ticketText(state, id) {
   if (!id) return ["", ""];
   const row = state.status.tickets.find((one) => one.id === id);
   if (!row) return ["sent", "…"];
-  if (row.state === "queued") return ["queued", `queued ${grouped(row.queued_step)}`];
+  if (row.state === "queued") return ["queued", queuedText(state, `queued ${grouped(row.queued_step)}`)];
   if (row.state === "refused") return ["refused", row.text];
   const queued = row.queued_step < row.applied_step ? `queued ${grouped(row.queued_step)}, ` : "";
   return ["applied", `✓ ${queued}applied at step ${grouped(row.applied_step)}`];

@@ -39,7 +39,7 @@ export function createComparing({ state, selection, signal }) {
   const together = element("span", { class: "nbp-comparing" }, word("drawn as"), drawn.el);
   const el = element(
     "footer",
-    {},
+    { role: "none" },
     element("span", { class: "nbp-comparing nbp-comparing-heat" }, word("heat map"), heat.el),
     together,
     element("span", { class: "nbp-comparing" }, word("aligned by"), aligned.el),

@@ -57,7 +57,7 @@ export function createPartedList(parts) {
     { class: "nbp-parted-list" },
     element(
       "header",
-      {},
+      { role: "none" },
       element("b", {}, "Where they part"),
       element("span", { class: "nbp-soft" }, quantity, ", smoothed, ", factor.el, " ", rows.el),
       said,

@@ -42,7 +42,7 @@ export function createRunList(parts) {
   const el = element(
     "div",
     { class: "nbp-sections nbp-runs" },
-    element("header", {}, element("h3", {}, "Runs"), where, search),
+    element("header", { role: "none" }, element("h3", {}, "Runs"), where, search),
     element(
       "section",
       { role: "group", "aria-label": "Runs" },

@@ -56,7 +56,7 @@ export function createRate({ state, link, signal }) {
   const el = element(
     "div",
     { class: "nbp-lr" },
-    element("header", {}, element("h3", {}, "Learning rate"), of),
+    element("header", { role: "none" }, element("h3", {}, "Learning rate"), of),
     element(
       "section",
       {},
@@ -71,7 +71,7 @@ export function createRate({ state, link, signal }) {
     ),
     groups.el,
     schedule.el,
-    element("footer", {}, element("span", { class: "nbp-said" }, last, ticket.el), set),
+    element("footer", { role: "none" }, element("span", { class: "nbp-said" }, last, ticket.el), set),
   );
   let knob = NO_KNOB;
   /** @type {{ low: number, high: number } | null} */

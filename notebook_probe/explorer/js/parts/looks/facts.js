@@ -35,7 +35,7 @@ export function factsTable({ facts, other_facts: others }, step, otherStep) {
  * @param {string[]} cells
  */
 function row(name, cells) {
-  const first = element("th", { scope: "row" }, name);
+  const first = name ? element("th", { scope: "row" }, name) : element("td");
   return element("tr", {}, first, ...cells.map((text) => element("td", {}, text)));
 }
 

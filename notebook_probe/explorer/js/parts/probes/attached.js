@@ -75,7 +75,7 @@ export function createAttached(parts) {
     const el = element(
       "div",
       { class: "nbp-sections nbp-attached" },
-      element("header", {}, element("span", {}, element("h3", {}, "Attached"), " ", count), search),
+      element("header", { role: "none" }, element("span", {}, element("h3", {}, "Attached"), " ", count), search),
       element(
         "section",
         { class: "nbp-plain" },
@@ -84,7 +84,7 @@ export function createAttached(parts) {
         empty,
         flight,
       ),
-      element("footer", {}, presets, all, ticket.el),
+      element("footer", { role: "none" }, presets, all, ticket.el),
     );
     /** @type {Map<string, ReturnType<typeof createAttachedRow>>} */
     const rows = new Map(); // quantity and schedule -> row

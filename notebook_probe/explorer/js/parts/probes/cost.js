@@ -87,9 +87,9 @@ export function createCost(parts, openList) {
     const el = element(
       "div",
       { class: "nbp-sections nbp-cost-account" },
-      element("header", {}, title, account),
+      element("header", { role: "none" }, title, account),
       element("section", { class: "nbp-plain" }, table),
-      element("footer", {}, budget, all, note, ticket.el),
+      element("footer", { role: "none" }, budget, all, note, ticket.el),
     );
     const waiting = element("span", { class: "nbp-soft nbp-wide" });
     const words = ["dearest", "where", "now", "", "", "instead"];

@@ -1,30 +1,19 @@
 /** The heat map in its place: frames in, hover, a click draws a series, a drag zooms. */
 
-import { setAttribute, setHidden } from "../../dom.js";
-import { grouped } from "../../format.js";
-import { heatFrame, showsVectors, unitsOf, usualOf, whyNotSaved } from "../../state.js";
-import { createPlot, describeAxes, hideCursor, hideTip, placeCursor, showNote, showTip } from "../plot.js";
+import { setHidden } from "../../dom.js";
+import { heatFrame, showsVectors, usualOf } from "../../state.js";
+import { createPlot, describeAxes, hideTip, showNote, showTip } from "../plot.js";
+import { createPointed } from "../pointed.js";
 import { trackPointer } from "../pointer.js";
 import { AXIS_HEIGHT, rightMargin, stepAxis, stepMapping } from "../step_axis.js";
-import { markAt, markTip, paintMarks, placeMarks, pressMark, stepMarks } from "../step_marks.js";
-import { ratioName } from "../../parts/compare/names.js";
+import { paintMarks, placeMarks, stepMarks } from "../step_marks.js";
+import { createStepWindow } from "../step_window.js";
 import { partedSteps } from "../../parts/compare/partings.js";
+import { besideWords, describeHeat, shownAt, tipOf, whyNoHeat } from "./cell_words.js";
 import { createOutlines } from "./outlines.js";
 import { paintHeat } from "./paint.js";
-import { heatPicture, isCurrent, leftPicture } from "./picture.js";
+import { backPicture, heatPicture, isCurrent, leftPicture } from "./picture.js";
 import { gutterWidth, rowNames } from "./row_names.js";
-import { cellTooltip } from "./tooltip.js";
-
-/** @typedef {{ row: number, step: number }} HeatCell */
-/**
- * @typedef {{
- *   axis: Axis,
- *   box: PlotBox,
- *   frame: ShownHeat,
- *   left: LeftPicture | null,
- *   marks: PlacedMark[],
- * }} PaintedHeat
- */
 
 const TALLEST_ROW = 64;
 
@@ -49,8 +38,10 @@ export function createHeatMap({ state, theme, selection, link, fail, signal }) {
   state.on("cursor", showCursor);
   const turn = () => setHidden(plot.el, showsVectors(state));
   for (const topic of ["selection", "vectors", "status"]) state.on(topic, turn);
-  const calls = { hover, leave: () => point(state.pinned), click: draw, range, reset };
-  trackPointer(plot, () => painted?.box ?? { left: 0, right: 0 }, calls, signal);
+  const pointed = createPointed({ state, plot, marked: () => painted && { ...painted.box, marks: painted.marks } });
+  const stepWindow = createStepWindow({ state, selection, stepAt: (x) => painted && painted.axis.value(x) });
+  const calls = { ...stepWindow, hover, leave: pointed.leave, click: draw, reset };
+  trackPointer(plot, () => painted && painted.box, calls, signal);
 
   /**
    * @param {CanvasRenderingContext2D} context
@@ -95,6 +86,7 @@ export function createHeatMap({ state, theme, selection, link, fail, signal }) {
       colours,
       image: picture.image,
       left,
+      back: backPicture(frame, state, picture, axis),
       picture,
       names,
       frame,
@@ -150,28 +142,12 @@ export function createHeatMap({ state, theme, selection, link, fail, signal }) {
     return inside && there !== undefined && shown.rows[there] ? { row, step, from: "heat", y } : null;
   }
 
-  /** @param {Cursor | null} cursor */
-  function point(cursor) {
-    state.cursor = cursor;
-    state.emit("cursor");
-  }
-
   /**
    * @param {number} x
    * @param {number} y
    */
   function hover(x, y) {
-    const mark = markUnder(x, y);
-    if (mark) point({ step: mark.step, row: null, from: "mark", mark, plot });
-    else point(cellAt(x, y) ?? state.pinned);
-  }
-
-  /**
-   * @param {number} x
-   * @param {number} y
-   */
-  function markUnder(x, y) {
-    return painted && markAt(painted.marks, x, y, painted.box.foot);
+    if (!pointed.hoverMark(x, y)) pointed.point(cellAt(x, y) ?? state.pinned);
   }
 
   /**
@@ -180,21 +156,10 @@ export function createHeatMap({ state, theme, selection, link, fail, signal }) {
    * @param {boolean} second
    */
   function draw(x, y, second) {
-    const mark = markUnder(x, y);
-    if (mark) return pressMark(state, mark);
+    if (pointed.clickMark(x, y)) return;
     const cell = cellAt(x, y);
     if (!second) before = state.selection.series;
     if (cell && painted) selection.add(painted.frame.rows[cell.row], painted.frame.quantity);
-  }
-
-  /**
-   * @param {number} x0
-   * @param {number} x1
-   */
-  function range(x0, x1) {
-    if (!painted) return;
-    const [low, high] = [painted.axis.value(x0), painted.axis.value(x1)];
-    selection.change({ window: [Math.floor(low), Math.max(Math.ceil(high), Math.floor(low) + 1)] });
   }
 
   function reset() {
@@ -204,84 +169,14 @@ export function createHeatMap({ state, theme, selection, link, fail, signal }) {
   function showCursor() {
     const { cursor } = state;
     outlines.place(painted, cursor);
-    setAttribute(plot.cursor, "data-from", cursor?.from ?? null);
-    if (!painted || !cursor) return hideCursor(plot);
+    const isFree = pointed.placeLine(painted && painted.box, (step) => painted?.axis.place(step) ?? NaN);
+    if (!isFree || !painted || !cursor) return;
     const { axis, box, frame } = painted;
-    const x = axis.place(cursor.step);
-    placeCursor(plot, x, box.left, box.right, box.top, box.bottom);
-    if (cursor.plot === plot && cursor.mark) {
-      return showTip(plot, x, (box.top + box.bottom) / 2, markTip(cursor.mark));
-    }
     if (cursor.from !== "heat" || cursor.row === null || cursor.row >= frame.rows.length) return hideTip(plot);
-    const y =
-      cursor.y ?? box.top + ((cursor.row + 0.5) * (box.bottom - box.top)) / frame.rows.length;
-    showTip(plot, x, y, tipOf(painted, { row: cursor.row, step: cursor.step }, state));
+    const middle = box.top + ((cursor.row + 0.5) * (box.bottom - box.top)) / frame.rows.length;
+    const cell = { row: cursor.row, step: cursor.step };
+    showTip(plot, axis.place(cursor.step), cursor.y ?? middle, tipOf(painted, cell, state));
   }
 
   return { el: plot.el, canvas: plot.canvas };
-}
-
-/**
- * What stands beside the colours of a ratio: of what, and aligned by what.
- * @param {PanelState} state
- * @param {ShownHeat} frame
- */
-function besideWords(state, frame) {
-  if (!frame.ratio) return null;
-  return { title: `this run ÷ ${ratioName(state)}`, axis: `by ${state.selection.aligned}` };
-}
-
-/**
- * Of which frame a cell is: right of what is trained now of that of the line that was left.
- * @param {PaintedHeat} painted
- * @param {HeatCell} cell
- */
-function shownAt({ frame, left }, { row, step }) {
-  if (!left || step <= frame.end_step) return { frame, row, isLeft: false };
-  return { frame: left.frame, row: left.frame.index.get(frame.rows[row]), isLeft: true };
-}
-
-/**
- * @param {PaintedHeat} painted
- * @param {HeatCell} cursor
- * @param {PanelState} state
- */
-function tipOf(painted, cursor, state) {
-  const { frame, row = -1, isLeft } = shownAt(painted, cursor);
-  const words = tipWords(state, painted.frame);
-  const before = isLeft ? `on the line that was left at step ${grouped(state.left?.fork ?? 0)}` : "";
-  return cellTooltip(frame, row, cursor.step, { ...words, before });
-}
-
-/**
- * @param {PanelState} state
- * @param {ShownHeat} frame
- */
-function tipWords(state, frame) {
-  const steps = partedSteps(state);
-  const { folds } = state.selection;
-  const units = unitsOf(state.model, frame.quantity);
-  return { units, steps, folds, other: frame.ratio ? ratioName(state) : "" };
-}
-
-/**
- * @param {HTMLCanvasElement} canvas
- * @param {ShownHeat | null} frame
- * @param {Pick<PanelState, "left">} state
- */
-function describeHeat(canvas, frame, { left }) {
-  setAttribute(canvas, "data-quantity", frame?.quantity ?? "");
-  setAttribute(canvas, "data-rows", frame?.rows.length ?? 0);
-  setAttribute(canvas, "data-columns", frame?.columns ?? 0);
-  setAttribute(canvas, "data-left-to", left?.heat?.end_step ?? -1);
-  setAttribute(canvas, "data-last-step", frame?.end_step ?? -1);
-  setAttribute(canvas, "data-ratio-to", frame && "to" in frame ? frame.to : null);
-}
-
-/** @param {PanelState} state */
-function whyNoHeat(state) {
-  const notSaved = state.selection.home && whyNotSaved(state, state.selection.home);
-  if (notSaved) return notSaved;
-  if (state.selection.home) return "Waiting for the first value.";
-  return Object.keys(state.status.recorded).length ? "Choose a quantity above." : "";
 }

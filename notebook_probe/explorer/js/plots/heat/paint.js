@@ -6,6 +6,7 @@ import { paintStepAxis } from "../step_axis.js";
 import { paintColourBar } from "./colour_bar.js";
 import { paintFlags } from "./flags.js";
 import { hatching } from "./hatching.js";
+import { reduced } from "./reduced.js";
 import { paintRowNames } from "./row_names.js";
 import { NOT_FINITE, NOT_MEASURED } from "./states.js";
 
@@ -82,11 +83,13 @@ export function paintHeat(context, view) {
   context.beginPath();
   context.rect(box.left, box.top, box.right - box.left, box.bottom - box.top);
   context.clip();
+  context.imageSmoothingEnabled = rowHeight < 1; // then a row is less than a pixel: blend, don't drop
+  if (view.back) paintBack(context, view, view.back, left, right);
   context.fillStyle = hatching(context, colours.soft);
   context.fillRect(left, box.top, right - left, box.bottom - box.top);
-  context.imageSmoothingEnabled = rowHeight < 1; // then a row is less than a pixel: blend, don't drop
   drawUntil(context, right, box, () => {
-    context.drawImage(image, left, box.top, whole - left, box.bottom - box.top);
+    const height = box.bottom - box.top;
+    context.drawImage(reduced(image, height), left, box.top, whole - left, height);
   });
   const end = view.left ? paintLeft(context, view, view.left, right, rowHeight) : right;
   context.fillStyle = colours.ground;
@@ -99,6 +102,23 @@ export function paintHeat(context, view) {
   paintRowNames(context, view, rowHeight);
   if (view.beside) paintAlignment(context, view.beside.axis, view);
   paintColourBar(context, view);
+}
+
+/**
+ * All steps, coarser, with room for what is known better.
+ * @param {CanvasRenderingContext2D} context
+ * @param {HeatView} view
+ * @param {LeftPicture} back
+ * @param {number} left
+ * @param {number} right
+ */
+function paintBack(context, { axis, box }, { frame, image }, left, right) {
+  const [begin, end] = [axis.place(frame.first_step), axis.place(frame.last_step + 1)];
+  const height = box.bottom - box.top;
+  drawUntil(context, axis.place(frame.end_step + 1), box, () => {
+    context.drawImage(reduced(image, height), begin, box.top, end - begin, height);
+  });
+  context.clearRect(left, box.top, right - left, height);
 }
 
 /**

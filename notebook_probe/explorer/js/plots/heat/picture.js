@@ -32,8 +32,8 @@ export function heatPicture(frame, state, ground) {
   return { image, map, values: known ? values : null, frame, log, cells, ground, placeOf };
 }
 
-/** @type {{ of: HeatPicture, heat: DecodedHeat, image: HTMLCanvasElement } | null} */
-let leftImage = null;
+/** @type {WeakMap<DecodedHeat, { of: HeatPicture, image: HTMLCanvasElement }>} */
+const images = new WeakMap(); // of frames in the colours of another one's picture
 
 /**
  * The columns of the run that was left, in the colours of this one; null without any.
@@ -44,13 +44,40 @@ let leftImage = null;
  */
 export function leftPicture(frame, state, picture) {
   const heat = frame.ratio ? null : leftHeat(state, frame);
+  return heat && inColoursOf(picture, heat, state);
+}
+
+/**
+ * All steps behind those of a window, where the axis shows more of them: the answer comes later.
+ * @param {ShownHeat} frame
+ * @param {PanelState} state
+ * @param {HeatPicture} picture
+ * @param {Axis} axis
+ * @returns {LeftPicture | null}
+ */
+export function backPicture(frame, state, picture, { low, high }) {
+  const heat = state.whole?.heat;
+  const isWhole = frame.first_step <= low && frame.end_step + 1 >= high;
+  if (!heat || isWhole || heat === frame || frame.ratio || heat.quantity !== frame.quantity) return null;
+  if (heat.rows.join("\n") !== frame.rows.join("\n")) return null;
+  return inColoursOf(picture, heat, state);
+}
+
+/**
+ * @param {HeatPicture} picture
+ * @param {DecodedHeat} heat
+ * @param {PanelState} state
+ * @returns {LeftPicture | null}
+ */
+function inColoursOf(picture, heat, state) {
   const { values, map } = picture;
-  if (!heat || !values) return null;
-  if (leftImage?.of !== picture || leftImage.heat !== heat) {
-    const image = heatImage(heat, values, shownCells(heat, state), map.pixels);
-    leftImage = { of: picture, heat, image };
+  if (!values) return null;
+  let made = images.get(heat);
+  if (made?.of !== picture) {
+    made = { of: picture, image: heatImage(heat, values, shownCells(heat, state), map.pixels) };
+    images.set(heat, made);
   }
-  return { frame: heat, image: leftImage.image };
+  return { frame: heat, image: made.image };
 }
 
 /**

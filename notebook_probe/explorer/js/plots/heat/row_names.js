@@ -5,6 +5,9 @@ import { brackets } from "./brackets.js";
 
 const TEXT_PX = 11;
 
+/** @type {WeakMap<string[], { rowHeight: number, names: RowGroup[] }>} */
+const known = new WeakMap();
+
 /**
  * What stands beside the rows: `{ from, to, name }`, several rows to a bracket.
  * @param {string[]} rows
@@ -12,8 +15,12 @@ const TEXT_PX = 11;
  * @returns {RowGroup[]}
  */
 export function rowNames(rows, rowHeight) {
-  if (rowHeight < TEXT_PX) return brackets(rows, rowHeight);
-  return rows.map((name, row) => ({ from: row, to: row + 1, name }));
+  const last = known.get(rows);
+  if (last?.rowHeight === rowHeight) return last.names;
+  const isThin = rowHeight < TEXT_PX;
+  const names = isThin ? brackets(rows, rowHeight) : rows.map((name, row) => ({ from: row, to: row + 1, name }));
+  known.set(rows, { rowHeight, names });
+  return names;
 }
 
 /**

@@ -5,24 +5,18 @@ import { createLevels } from "../../parts/breaks/levels.js";
 import { besideLines } from "../../parts/compare/beside_lines.js";
 import { leftSeries } from "../../parts/history/left.js";
 import { hasSeries, isLogY } from "../../state.js";
-import {
-  createPlot,
-  describeAxes,
-  hideCursor,
-  hideTip,
-  placeCursor,
-  placePin,
-  showNote,
-  showTip,
-} from "../plot.js";
+import { createPlot, describeAxes, hideTip, placePin, showNote, showTip } from "../plot.js";
+import { createPointed } from "../pointed.js";
 import { trackPointer } from "../pointer.js";
-import { laneScale, valueScale } from "../scale.js";
+import { exactScale, laneScale, valueScale } from "../scale.js";
 import { AXIS_HEIGHT, lineAxis, rightMargin, stepMapping } from "../step_axis.js";
-import { markAt, markTip, placeMarks, pressMark, stepMarks } from "../step_marks.js";
+import { placeMarks, stepMarks } from "../step_marks.js";
+import { createStepWindow } from "../step_window.js";
 import { averageText, describeLines, whyEmpty } from "./description.js";
 import { isLogged, lineLabels } from "./label_names.js";
 import { paintLines } from "./paint.js";
-import { prepareLines, valueRange } from "./prepare.js";
+import { prepareLines } from "./prepare.js";
+import { beyondText, shownRange } from "./shown_range.js";
 import { lineTooltip } from "./tooltip.js";
 
 /** @param {Pick<PanelParts, "state" | "theme" | "selection" | "link" | "fail" | "signal">} parts */
@@ -41,23 +35,35 @@ export function createLinePlot({ state, theme, selection, link, fail, signal }) 
   let prepared = null;
   /** @type {BesideSeries[]} */
   let beside = []; // the same of other runs
+  /** @type {PreparedSeries[]} */
+  let back = []; // all steps, behind those of a window that is being left
   /** @type {PaintedLines | null} */
   let painted = null; // { axis, values, box, mapping, prepared } of the last paint
+
+  let labels = { label: (/** @type {PaintedSeries} */ _) => "", title: "" };
+  let wish = ""; // what `prepared` was made for
 
   const refresh = () => {
     prepared = null;
     plot.request();
   };
-  for (const topic of ["lines", "selection", "beside", "compare", "left"]) state.on(topic, refresh);
+  for (const topic of ["lines", "beside", "compare", "left", "model"]) state.on(topic, refresh);
+  state.on("selection", () => {
+    const { window, ...others } = state.selection;
+    const now = JSON.stringify([others, window !== null]); // another window places the same points elsewhere
+    if (now !== wish) refresh();
+    else plot.request();
+    wish = now;
+  });
   const topics = ["theme", "gutter", "heat", "status", "alerts", "breaks", "looked"];
   for (const topic of topics) state.on(topic, plot.request);
   state.on("cursor", showCursor);
-  trackPointer(
-    plot,
-    () => painted?.box ?? { left: 0, right: 0 },
-    { hover, leave, click, range, reset },
-    signal,
-  );
+  const marked = () => painted && { marks: painted.marks, foot: painted.box.bottom };
+  const pointed = createPointed({ state, plot, marked });
+  const stepAt = (/** @type {number} */ x) => painted && painted.mapping.step(painted.axis.value(x));
+  const stepWindow = createStepWindow({ state, selection, stepAt });
+  const calls = { ...pointed, ...stepWindow, hover, click: pointed.clickMark };
+  trackPointer(plot, () => painted && { ...painted.box, foot: painted.box.bottom }, calls, signal);
 
   /**
    * @param {CanvasRenderingContext2D} context
@@ -76,20 +82,23 @@ export function createLinePlot({ state, theme, selection, link, fail, signal }) 
     if (!prepared) {
       prepared = state.lines ? prepareLines(chosen(state, state.lines), { ...state.selection, log_y: log }) : [];
       beside = besideLines(state, log);
+      back = prepareBack(state, log);
+      labels = lineLabels(state, prepared);
     }
     const axis = lineAxis(state, prepared, box.left, box.right);
-    const range =
-      axis && valueRange([...prepared, ...beside], axis.forward(axis.low), axis.forward(axis.high), log);
+    const all = [...prepared, ...beside, ...back];
+    const range = axis && shownRange(all, axis.forward(axis.low), axis.forward(axis.high), { ...state.selection, log });
     painted = null;
     describeLines(plot.canvas, prepared, beside);
+    setAttribute(plot.canvas, "data-beyond", beyondText(range) || null);
     showNote(plot, range ? "" : whyEmpty(state, prepared));
     if (axis && range && state.lines) {
       const count = Math.floor((box.bottom - box.top) / 44);
-      const values = range.lane
+      const values = range.lane && !range.exact
         ? laneScale(range.low, range.high, box.bottom, box.top, count)
-        : valueScale(range.low, range.high, log, box.bottom, box.top, count);
+        : (range.exact ? exactScale : valueScale)(range.low, range.high, log, box.bottom, box.top, count);
       const { x0 } = state.lines;
-      const { label, title } = lineLabels(state, prepared);
+      const { label, title } = labels;
       const mapping = stepMapping(state, prepared);
       const marks = placeMarks(stepMarks(state, mapping), (mark) => axis.place(mark.x), box);
       paintLines(context, {
@@ -99,6 +108,7 @@ export function createLinePlot({ state, theme, selection, link, fail, signal }) 
         colours,
         prepared,
         beside,
+        back,
         marks,
         x0,
         label,
@@ -109,7 +119,7 @@ export function createLinePlot({ state, theme, selection, link, fail, signal }) 
       context.textAlign = "left";
       context.textBaseline = "top";
       const { others, aligned } = state.selection;
-      const notes = [title, averageText(state), others.length && `other runs by ${aligned}`];
+      const notes = [title, averageText(state), beyondText(range), others.length && `other runs by ${aligned}`];
       context.fillText(notes.filter(Boolean).join("   "), box.left, 0);
       describeAxes(plot.canvas, box, axis);
       painted = { axis, values, box, prepared: [...prepared, ...beside], mapping, marks };
@@ -123,68 +133,21 @@ export function createLinePlot({ state, theme, selection, link, fail, signal }) 
    * @param {number} x
    * @param {number} y
    */
-  function markUnder(x, y) {
-    return painted && markAt(painted.marks, x, y, painted.box.bottom);
-  }
-
-  /**
-   * @param {number} x
-   * @param {number} y
-   */
-  function click(x, y) {
-    const mark = markUnder(x, y);
-    if (mark) pressMark(state, mark);
-  }
-
-  /**
-   * @param {number} x
-   * @param {number} y
-   */
   function hover(x, y) {
-    const mark = markUnder(x, y);
-    if (mark) return point({ step: mark.step, row: null, from: "mark", mark, plot });
-    if (!painted || x < painted.box.left - 4 || x > painted.box.right + 4) return leave();
+    if (pointed.hoverMark(x, y)) return;
+    if (!painted || x < painted.box.left - 4 || x > painted.box.right + 4) return pointed.leave();
     const step = painted.mapping.step(painted.axis.value(x));
-    return point({ step, row: null, from: "lines", y });
-  }
-
-  function leave() {
-    point(state.pinned);
-  }
-
-  /** @param {Cursor | null} cursor */
-  function point(cursor) {
-    state.cursor = cursor;
-    state.emit("cursor");
-  }
-
-  /**
-   * @param {number} x0
-   * @param {number} x1
-   */
-  function range(x0, x1) {
-    if (!painted) return;
-    const { axis, mapping } = painted;
-    const [low, high] = [x0, x1].map((x) => mapping.step(axis.value(x)));
-    selection.change({ window: [Math.floor(low), Math.max(Math.ceil(high), Math.floor(low) + 1)] });
-  }
-
-  function reset() {
-    selection.change({ window: null });
+    pointed.point({ step, row: null, from: "lines", y });
   }
 
   function showCursor() {
     const { cursor } = state;
-    setAttribute(plot.cursor, "data-from", cursor?.from ?? null);
-    if (!painted || !cursor) return hideCursor(plot);
-    const { axis, box, mapping } = painted;
-    const x = axis.place(mapping.x(cursor.step));
-    placeCursor(plot, x, box.left, box.right, box.top, box.bottom);
-    if (cursor.plot === plot && cursor.mark) {
-      return showTip(plot, x, (box.top + box.bottom) / 2, markTip(cursor.mark));
-    }
-    if (cursor.from === "lines") listValues(painted, x, cursor.y ?? (box.top + box.bottom) / 2);
-    else hideTip(plot);
+    const placeOf = (/** @type {number} */ step) => painted?.axis.place(painted.mapping.x(step)) ?? NaN;
+    const isFree = pointed.placeLine(painted && painted.box, placeOf);
+    if (!isFree || !painted || !cursor) return;
+    const { box } = painted;
+    if (cursor.from !== "lines") hideTip(plot);
+    else listValues(painted, placeOf(cursor.step), cursor.y ?? (box.top + box.bottom) / 2);
   }
 
   /**
@@ -202,6 +165,17 @@ export function createLinePlot({ state, theme, selection, link, fail, signal }) 
   }
 
   return { el: plot.el, canvas: plot.canvas };
+}
+
+/**
+ * All steps of the drawn series, coarser, where the axis of a window shows more than came for it.
+ * @param {PanelState} state
+ * @param {boolean} log
+ */
+function prepareBack(state, log) {
+  const { whole, lines, selection } = state;
+  if (!selection.window || selection.x_axis !== "step" || !whole?.lines || whole.lines === lines) return [];
+  return prepareLines(chosen({ ...state, left: null }, whole.lines), { ...selection, log_y: log });
 }
 
 /**

@@ -8,6 +8,7 @@ import { paintLabels } from "./labels.js";
 import { paintBeside } from "./paint_beside.js";
 
 const RAW_ALPHA = 0.45; // behind its average, which hides how low and how high it went
+const MANY = 20; // lines from which on they are thin: to be told apart, and to be painted in a frame
 const FEW_POINTS = 40; // points below which each one is drawn
 
 /**
@@ -24,7 +25,10 @@ export function paintLines(context, view) {
   context.clip();
   const ground = rgbOf(colours.ground);
   context.lineCap = "round";
+  context.lineJoin = "bevel";
+  const width = prepared.length > MANY ? 1 : 1.8;
   paintBeside(context, view, ground, paintLine);
+  paintBack(context, view, ground);
   for (const series of prepared) {
     if (series.left) {
       paintLeft(context, series, axis, values, ground);
@@ -41,7 +45,7 @@ export function paintLines(context, view) {
     }
     if (series.n <= FEW_POINTS) paintDots(context, series.u, series.v, axis, values);
     context.setLineDash(seriesDash(series.colour));
-    context.lineWidth = 1.8;
+    context.lineWidth = width;
     paintLine(context, averaged ? series.average : series, axis, values);
     if (averaged && series.lane) paintLine(context, series.lane, axis, values);
   }
@@ -50,6 +54,31 @@ export function paintLines(context, view) {
   paintCrosses(context, view);
   paintMarks(context, view.marks, box.bottom, colours);
   paintLabels(context, view, ground);
+}
+
+/**
+ * All steps on both sides of those that came for the window: what is panned to is seen at once.
+ * @param {CanvasRenderingContext2D} context
+ * @param {LinesView} view
+ * @param {number[]} ground
+ */
+function paintBack(context, { axis, values, box, back, prepared }, ground) {
+  const known = prepared.filter((series) => series.n && !series.left);
+  const low = Math.min(...known.map((series) => series.first_step));
+  const high = Math.max(...known.map((series) => series.last_step));
+  if (!back.length || (low <= axis.low && high >= axis.high)) return;
+  context.save();
+  context.beginPath();
+  for (const [from, to] of [[box.left, axis.place(low)], [axis.place(high), box.right]]) {
+    if (to > from) context.rect(from, box.top, to - from, box.bottom - box.top);
+  }
+  context.clip();
+  context.lineWidth = back.length > MANY ? 1 : 1.8;
+  for (const series of back) {
+    context.strokeStyle = seriesColour(series.colour, ground);
+    paintLine(context, series.average.v.length ? series.average : series, axis, values);
+  }
+  context.restore();
 }
 
 /**
@@ -78,9 +107,10 @@ function paintLeft(context, series, axis, values, ground) {
  */
 function paintLine(context, { u, v }, axis, values) {
   const { factor: kx, offset: ox } = axis;
+  const [from, to] = inSight(u, axis);
   let drawing = false;
   context.beginPath();
-  for (let k = 0; k < v.length; k++) {
+  for (let k = from; k < to; k++) {
     const x = u[k] * kx + ox;
     const y = values.at(v[k]);
     if (!Number.isFinite(y)) {
@@ -92,6 +122,31 @@ function paintLine(context, { u, v }, axis, values) {
     drawing = true;
   }
   context.stroke();
+}
+
+/**
+ * The points that the axis shows, and one on each side: painting the others takes as long.
+ * @param {ArrayLike<number>} u in rising order
+ * @param {Axis} axis
+ */
+function inSight(u, axis) {
+  const [low, high] = [axis.forward(axis.low), axis.forward(axis.high)];
+  return [Math.max(0, placeOf(u, low) - 1), Math.min(u.length, placeOf(u, high) + 2)];
+}
+
+/**
+ * How many are below a value.
+ * @param {ArrayLike<number>} u
+ * @param {number} value
+ */
+function placeOf(u, value) {
+  let [low, high] = [0, u.length];
+  while (low < high) {
+    const middle = (low + high) >> 1;
+    if (u[middle] < value) low = middle + 1;
+    else high = middle;
+  }
+  return low;
 }
 
 /**

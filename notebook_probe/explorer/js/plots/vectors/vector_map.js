@@ -3,27 +3,17 @@
 import { setAttribute, setHidden } from "../../dom.js";
 import { showsVectors, unitsOf } from "../../state.js";
 import { gutterWidth } from "../heat/row_names.js";
-import { createPlot, describeAxes, hideCursor, hideTip, placeCursor, showNote, showTip } from "../plot.js";
+import { createPlot, describeAxes, hideTip, showNote, showTip } from "../plot.js";
+import { createPointed } from "../pointed.js";
 import { trackPointer } from "../pointer.js";
 import { AXIS_HEIGHT, rightMargin, stepAxis, stepMapping } from "../step_axis.js";
-import { markAt, markTip, paintMarks, placeMarks, pressMark, stepMarks } from "../step_marks.js";
+import { paintMarks, placeMarks, stepMarks } from "../step_marks.js";
+import { createStepWindow } from "../step_window.js";
 import { paintVectors } from "./paint.js";
 import { vectorPicture } from "./picture.js";
+import { createRowScroll } from "./row_scroll.js";
 import { elementAt, rowPlaces } from "./rows.js";
 import { vectorTip } from "./tip.js";
-
-/** @type {Record<string, number>} */
-const ARROWS = { ArrowUp: -1, ArrowDown: 1 };
-
-/**
- * @typedef {{
- *   axis: Axis,
- *   box: PlotBox,
- *   frame: DecodedVectors,
- *   places: RowPlace[],
- *   marks: PlacedMark[],
- * }} PaintedVectors
- */
 
 /** @param {Pick<PanelParts, "state" | "theme" | "selection" | "link" | "fail" | "signal">} parts */
 export function createVectorMap({ state, theme, selection, link, fail, signal }) {
@@ -40,19 +30,18 @@ export function createVectorMap({ state, theme, selection, link, fail, signal })
   /** @type {(VectorPicture & { key: string }) | null} */
   let made = null; // the picture, and what it was made of
   let enlarged = ""; // module
-  let first = 0; // row at the top
   /** @type {number | null} */
-  let pointed = null; // element under the pointer, of the enlarged row
+  let element = null; // under the pointer, of the enlarged row
 
   const turn = () => setHidden(plot.el, !showsVectors(state));
   for (const topic of ["selection", "vectors", "status"]) state.on(topic, turn);
   const topics = ["vectors", "vector options", "selection", "theme", "gutter", "lines", "marked", "alerts", "strip"];
   for (const topic of topics) state.on(topic, plot.request);
   state.on("cursor", showCursor);
-  const calls = { hover, leave: () => point(state.pinned), click, range, reset };
-  trackPointer(plot, () => painted?.box ?? { left: 0, right: 0 }, calls, signal);
-  plot.canvas.addEventListener("wheel", scrolled, { signal, passive: false });
-  plot.canvas.addEventListener("keydown", pressed, { signal });
+  const pointed = createPointed({ state, plot, marked: () => painted && { ...painted.box, marks: painted.marks } });
+  const stepWindow = createStepWindow({ state, selection, stepAt: (x) => painted && painted.axis.value(x) });
+  trackPointer(plot, () => painted && painted.box, { ...pointed, ...stepWindow, hover, click }, signal);
+  const scroll = createRowScroll({ state, plot, painted: () => painted, point: pointed.point, enter, signal });
   turn();
 
   /**
@@ -93,7 +82,7 @@ export function createVectorMap({ state, theme, selection, link, fail, signal })
     const axis = stepAxis(state, box.left, box.right);
     if (!axis) return;
     const tall = frame.rows.findIndex((row) => row.module === enlarged);
-    first = Math.min(first, Math.max(0, frame.rows.length - 1));
+    const first = scroll.first(frame.rows.length);
     const places = rowPlaces(frame.rows.length, tall, first, box.top, box.bottom);
     const { counts } = state.vectorOptions;
     paintVectors(context, {
@@ -107,7 +96,7 @@ export function createVectorMap({ state, theme, selection, link, fail, signal })
       enlarged: tall,
       marked: state.marked,
       step: state.cursor?.step ?? null,
-      pointed,
+      pointed: element,
       counts,
       log: isLogVectors(frame),
       units: unitsOf(state.model, frame.quantity),
@@ -162,13 +151,7 @@ export function createVectorMap({ state, theme, selection, link, fail, signal })
     if (!painted || cursor?.from !== "vectors" || cursor.y === undefined) return;
     const line = elementAt(painted.frame, painted.places, cursor.y);
     if (line?.row === cursor.row && line.element === cursor.element) return;
-    point(line ? { ...cursor, ...line } : state.pinned);
-  }
-
-  /** @param {Cursor | null} cursor */
-  function point(cursor) {
-    state.cursor = cursor;
-    state.emit("cursor");
+    pointed.point(line ? { ...cursor, ...line } : state.pinned);
   }
 
   /**
@@ -176,18 +159,9 @@ export function createVectorMap({ state, theme, selection, link, fail, signal })
    * @param {number} y
    */
   function hover(x, y) {
-    const mark = markUnder(x, y);
-    if (mark) return point({ step: mark.step, row: null, from: "mark", mark, plot });
+    if (pointed.hoverMark(x, y)) return;
     const cell = cellAt(x, y);
-    return point(cell ? { ...cell, from: "vectors" } : state.pinned);
-  }
-
-  /**
-   * @param {number} x
-   * @param {number} y
-   */
-  function markUnder(x, y) {
-    return painted && markAt(painted.marks, x, y, painted.box.foot);
+    pointed.point(cell ? { ...cell, from: "vectors" } : state.pinned);
   }
 
   /**
@@ -195,8 +169,7 @@ export function createVectorMap({ state, theme, selection, link, fail, signal })
    * @param {number} y
    */
   function click(x, y) {
-    const mark = markUnder(x, y);
-    if (mark) return pressMark(state, mark);
+    if (pointed.clickMark(x, y)) return undefined;
     const cell = cellAt(x, y);
     if (!cell || !painted) return undefined;
     const row = painted.frame.rows[cell.row];
@@ -219,54 +192,6 @@ export function createVectorMap({ state, theme, selection, link, fail, signal })
   }
 
   /**
-   * @param {number} x0
-   * @param {number} x1
-   */
-  function range(x0, x1) {
-    if (!painted) return;
-    const [low, high] = [painted.axis.value(x0), painted.axis.value(x1)];
-    selection.change({ window: [Math.floor(low), Math.max(Math.ceil(high), Math.floor(low) + 1)] });
-  }
-
-  function reset() {
-    selection.change({ window: null });
-  }
-
-  /** @param {WheelEvent} event */
-  function scrolled(event) {
-    if (!painted) return;
-    const last = first + painted.places.length;
-    const next = first + Math.sign(event.deltaY);
-    if (next < 0 || (event.deltaY > 0 && last >= painted.frame.rows.length)) return;
-    first = next;
-    event.preventDefault();
-    plot.request();
-  }
-
-  /** @param {KeyboardEvent} event */
-  function pressed(event) {
-    if (!painted) return;
-    const { cursor } = state;
-    const at = cursor?.row ?? -1;
-    const by = ARROWS[event.key];
-    if (by) climb(Math.min(Math.max(at + by, 0), painted.frame.rows.length - 1));
-    else if (event.key === "Enter" && at >= 0) enter(painted.frame.rows[at], event.shiftKey);
-    else return;
-    event.preventDefault();
-    event.stopPropagation();
-  }
-
-  /** @param {number} row */
-  function climb(row) {
-    if (!painted) return;
-    const { frame, places } = painted;
-    if (row < first) first = row;
-    else if (row >= first + places.length) first += 1;
-    const step = state.cursor?.step ?? frame.end_step;
-    point({ row, element: state.cursor?.element ?? 0, step, from: "vectors" });
-  }
-
-  /**
    * @param {VectorRow} row
    * @param {boolean} isShifted
    */
@@ -279,24 +204,19 @@ export function createVectorMap({ state, theme, selection, link, fail, signal })
     if (!showsVectors(state)) return;
     const { cursor } = state;
     const row = state.vectors?.rows[cursor?.row ?? -1];
-    pointed = cursor?.from === "vectors" && row?.module === enlarged ? (cursor.element ?? null) : null;
+    element = cursor?.from === "vectors" && row?.module === enlarged ? (cursor.element ?? null) : null;
     plot.request(); // the slices follow
   }
 
   function showTips() {
     const { cursor } = state;
-    setAttribute(plot.cursor, "data-from", cursor?.from ?? null);
-    if (!painted || !cursor) return hideCursor(plot);
-    const { axis, box, frame, places } = painted;
-    const x = axis.place(cursor.step);
-    placeCursor(plot, x, box.left, box.right, box.top, box.bottom);
-    if (cursor.plot === plot && cursor.mark) {
-      return showTip(plot, x, (box.top + box.bottom) / 2, markTip(cursor.mark));
-    }
+    const isFree = pointed.placeLine(painted && painted.box, (step) => painted?.axis.place(step) ?? NaN);
+    if (!isFree || !painted || !cursor) return;
+    const { axis, frame, places } = painted;
     const place = places.find(({ row }) => row === cursor.row);
     if (cursor.from !== "vectors" || !place) return hideTip(plot);
     const row = frame.rows[place.row];
-    return showTip(plot, x, cursor.y ?? (place.top + place.bottom) / 2, tipOf(frame, row, cursor));
+    showTip(plot, axis.place(cursor.step), cursor.y ?? (place.top + place.bottom) / 2, tipOf(frame, row, cursor));
   }
 
   /**
@@ -304,10 +224,10 @@ export function createVectorMap({ state, theme, selection, link, fail, signal })
    * @param {VectorRow} row
    * @param {Cursor} cursor
    */
-  function tipOf(frame, row, { step, element = 0 }) {
+  function tipOf(frame, row, { step, element: place = 0 }) {
     const units = unitsOf(state.model, frame.quantity);
     const isEnlarged = row.module === enlarged;
-    return vectorTip(frame, row, { step, element }, { ...state.vectorOptions, units, isEnlarged });
+    return vectorTip(frame, row, { step, element: place }, { ...state.vectorOptions, units, isEnlarged });
   }
 
   return { el: plot.el, canvas: plot.canvas };

@@ -1,0 +1,49 @@
+/** The lowest and the highest value of the y axis, by hand. */
+
+import { element, setAttribute, setText } from "../dom.js";
+
+/** @param {Pick<PanelParts, "state" | "selection" | "signal">} parts */
+export function createLimits({ state, selection, signal }) {
+  const [low, high] = [field("Lowest value", "y-low"), field("Highest value", "y-high")];
+  const fit = element("button", { type: "button", class: "nbp-option", "data-action": "fit-y" }, "fit");
+  fit.title = "Let the axis follow the lines again";
+  const sentence = element("div", { class: "nbp-hint", role: "status" });
+  const el = element(
+    "div",
+    { class: "nbp-choice-line" },
+    element("span", { class: "nbp-choice-label" }, "Limits"),
+    element("span", { class: "nbp-limits" }, low, " to ", high, " ", fit),
+    sentence,
+  );
+  for (const node of [low, high]) node.addEventListener("change", changed, { signal });
+  fit.addEventListener("click", () => selection.change({ y_limits: null }), { signal });
+
+  function changed() {
+    const ends = [low, high].map(({ value }) => (value.trim() ? Number(value.replace(",", ".")) : NaN));
+    if ([low, high].some(({ value }) => !value.trim())) return; // the other one is still to come
+    const isRight = ends[0] < ends[1];
+    for (const node of [low, high]) setAttribute(node, "aria-invalid", isRight ? null : "true");
+    setText(sentence, isRight ? "" : "Two numbers are needed, the lower one first.");
+    if (isRight) selection.change({ y_limits: [ends[0], ends[1]] });
+  }
+
+  return {
+    el,
+    show() {
+      const { y_limits: limits } = state.selection;
+      fit.hidden = !limits;
+      if (low.matches(":focus") || high.matches(":focus")) return;
+      [low.value, high.value] = (limits ?? ["", ""]).map(String);
+    },
+  };
+}
+
+/**
+ * @param {string} label
+ * @param {string} role
+ */
+function field(label, role) {
+  const node = element("input", { type: "text", inputmode: "decimal", "aria-label": label, "data-role": role });
+  node.style.width = "8ch";
+  return node;
+}

@@ -1,0 +1,114 @@
+"""Settings of a saved view: quantity, series by module globs, scales; independent of the run."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass, fields, replace
+from fnmatch import fnmatchcase
+from typing import Any, cast, get_type_hints
+
+from notebook_probe.errors import ProbeError
+from notebook_probe.explorer.declared import read_declared
+from notebook_probe.explorer.messages.axis_entries import axis_order
+from notebook_probe.explorer.messages.selection import PanelSelection
+from notebook_probe.explorer.messages.wire import SelectionMessage
+from notebook_probe.record.format.source import ROOT, Source
+
+__all__ = ["MOST_LINES", "ViewSettings"]
+
+_HINTS = get_type_hints(SelectionMessage)
+
+MOST_LINES = 100
+"""A glob that matches every module of a large model draws this many lines at most."""
+
+
+@dataclass(frozen=True, slots=True)
+class ViewSettings:
+    """Settings of a panel, without those of one run: its zoom, its colors, other runs.
+
+    Attributes
+    ----------
+    home : str
+        Quantity of the heat map.
+    series : tuple of (str, str)
+        Module and quantity of each line; a module may be a glob, such as ``"blocks.*.attn"``.
+    rows, folds : tuple of str
+        Rows of the heat map, and folded modules.
+
+    Examples
+    --------
+    >>> chosen = PanelSelection(home="grad_norm").with_series(("fc1", "grad_norm"))
+    >>> ViewSettings.of(chosen).to_json()["series"]
+    [['fc1', 'grad_norm']]
+    """
+
+    home: str = ""
+    series: tuple[tuple[str, str], ...] = ()
+    log_heat: bool | None = None
+    cells: str = "max"
+    log_y: bool | None = None
+    y_limits: tuple[float, float] | None = None
+    outliers: bool = False
+    log_x: bool = False
+    smooth: float = 0.9
+    x_axis: str = "step"
+    rows: tuple[str, ...] = ()
+    folds: tuple[str, ...] = ()
+
+    @classmethod
+    def of(cls, selection: PanelSelection) -> ViewSettings:
+        """Return the settings of what is looked at."""
+        return cls(**{one.name: getattr(selection, one.name) for one in fields(cls)})
+
+    @classmethod
+    def from_json(cls, settings: Mapping[str, Any]) -> ViewSettings:
+        """Return the settings in a file; what it leaves out is as in a new panel.
+
+        Raises
+        ------
+        ProbeError
+            An unknown setting, or one of another type.
+        """
+        known = {one.name for one in fields(cls)}
+        if unknown := sorted({*settings} - known):
+            allowed = ", ".join(sorted(known))
+            raise ProbeError(f"a view has no setting {unknown[0]!r}; allowed: {allowed}")
+        read = {
+            name: read_declared(value, _HINTS[name], f"{name!r} of a saved view")
+            for name, value in settings.items()
+        }
+        message = {**PanelSelection().message(), **read}
+        return cls.of(PanelSelection().chosen(cast("SelectionMessage", message)))
+
+    def to_json(self) -> dict[str, Any]:
+        """Return the settings as they are written to a file."""
+        return {
+            **asdict(self),
+            "series": [list(one) for one in self.series],
+            "rows": list(self.rows),
+            "folds": list(self.folds),
+            "y_limits": None if self.y_limits is None else list(self.y_limits),
+        }
+
+    def applied(self, selection: PanelSelection, source: Source) -> PanelSelection:
+        """Return the selection with these settings, for the modules of this run."""
+        known = axis_order(source)
+        series = [
+            (module, quantity)
+            for pattern, quantity in self.series
+            for module in _matching(pattern, known)
+        ]
+        drawn = selection.without(*selection.series).with_series(*series[:MOST_LINES])
+        own = {one.name: getattr(self, one.name) for one in fields(self) if one.name != "series"}
+        own["home"] = self.home or selection.home
+        own["rows"] = tuple(one for one in self.rows if one in known)
+        own["folds"] = tuple(one for one in self.folds if one in known)
+        return replace(drawn, **own)
+
+
+def _matching(pattern: str, known: list[str]) -> list[str]:
+    """Return the entry of this name, else those that match it as a glob; the root by its name."""
+    # `cell[0]` is the name of a call, and as a glob it would match `cell0`.
+    if pattern in known:
+        return [pattern]
+    return [one for one in known if one != ROOT and fnmatchcase(one, pattern)]
