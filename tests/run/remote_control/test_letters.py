@@ -95,40 +95,40 @@ def test_the_set_of_requests_is_that_of_a_click() -> None:
     assert {type(one) for one in EVERY} == {*get_args(Request)}
 
 
-@pytest.mark.parametrize(
-    ("content", "why"),
-    [
-        (b"", "no JSON"),
-        (b"\xff\xfe", "no JSON"),
-        (b"[1]", "not an object"),
-        (b'{"v": NaN}', "no JSON"),
-        (b"[" * 100_000, "no JSON"),
-        (b'{"v": ' + b"9" * 100_000 + b"}", "no JSON"),
-        (changed(v=2), "version 2"),
-        (changed(id="../../etc/passwd"), "hexadecimal"),
-        (changed(session=7), "not str"),
-        (changed(who="x" * 1000), "characters"),
-        (changed(who=None), "lacks 'who'"),
-        (changed(code="print(1)"), "has no 'code'"),
-        (changed(ask={"ask": "exec", "code": "1"}), "'exec'"),
-        (changed(ask={"ask": "put"}), "lacks 'request'"),
-        (changed(ask={"ask": "put", "request": {"do": "run"}}), "'run'"),
-        (changed(ask={"ask": "put", "request": {"do": ["set"]}}), "do"),
-        (changed(ask={"ask": "put", "request": {"do": "control", "action": "halt"}}), "'halt'"),
-        (changed(ask={"ask": "put", "request": {"do": "unbreak", "id": True}}), "not int"),
-        (changed(ask={"ask": "put", "request": {"do": "unbreak", "id": 2**63}}), "not int"),
-        (changed(ask={"ask": "put", "request": {"do": "unbreak", "id": 2**70}}), "digits"),
-        (
-            changed(ask={"ask": "put", "request": {"do": "set", "name": "lr", "value": "1e-3"}}),
-            "not float",
-        ),
-        (
-            changed(ask={"ask": "put", "request": {"do": "look", "module": "a", "__class__": "b"}}),
-            "'__class__'",
-        ),
-        (b'{"v":1,"x":"' + b"x" * MOST_LETTER_BYTES + b'"}', "more than"),
-    ],
-)
+MALFORMED = [
+    (b"", "no JSON"),
+    (b"\xff\xfe", "no JSON"),
+    (b"[1]", "not an object"),
+    (b'{"v": NaN}', "no JSON"),
+    (b"[" * 100_000, "no JSON"),
+    (b'{"v": ' + b"9" * 100_000 + b"}", "no JSON"),
+    (changed(v=2), "version 2"),
+    (changed(id="../../etc/passwd"), "hexadecimal"),
+    (changed(session=7), "not str"),
+    (changed(who="x" * 1000), "characters"),
+    (changed(who=None), "lacks 'who'"),
+    (changed(code="print(1)"), "has no 'code'"),
+    (changed(ask={"ask": "exec", "code": "1"}), "'exec'"),
+    (changed(ask={"ask": "put"}), "lacks 'request'"),
+    (changed(ask={"ask": "put", "request": {"do": "run"}}), "'run'"),
+    (changed(ask={"ask": "put", "request": {"do": ["set"]}}), "do"),
+    (changed(ask={"ask": "put", "request": {"do": "control", "action": "halt"}}), "'halt'"),
+    (changed(ask={"ask": "put", "request": {"do": "unbreak", "id": True}}), "not int"),
+    (changed(ask={"ask": "put", "request": {"do": "unbreak", "id": 2**63}}), "not int"),
+    (changed(ask={"ask": "put", "request": {"do": "unbreak", "id": 2**70}}), "digits"),
+    (
+        changed(ask={"ask": "put", "request": {"do": "set", "name": "lr", "value": "1e-3"}}),
+        "not float",
+    ),
+    (
+        changed(ask={"ask": "put", "request": {"do": "look", "module": "a", "__class__": "b"}}),
+        "'__class__'",
+    ),
+    (b'{"v":1,"x":"' + b"x" * MOST_LETTER_BYTES + b'"}', "more than"),
+]
+
+
+@pytest.mark.parametrize(("content", "why"), MALFORMED, ids=[why for _, why in MALFORMED])
 def test_a_malformed_letter_is_refused_with_its_reason(content: bytes, why: str) -> None:
     with pytest.raises(LetterError, match=why):
         read_letter(content)
