@@ -10,6 +10,7 @@ import pytest
 
 import notebook_probe as nbp
 from notebook_probe.compare.reference.opening import opened_references
+from notebook_probe.explorer import Panel
 from notebook_probe.explorer.others.places import neighbours
 from notebook_probe.lineage.row import row_of
 from notebook_probe.record import RecordWriter
@@ -143,8 +144,9 @@ def test_an_old_run_is_compared_and_is_a_reference() -> None:
 
 
 def test_an_old_run_is_shown_in_the_panel() -> None:
-    explorer = nbp.open_run(WANDB).explorer
-    assert explorer is not None
+    run = nbp.open_run(WANDB)
+    with Panel(run) as panel:
+        assert repr(panel.explorer) == f"<Explorer of {run.name!r}>"
 
 
 def test_old_runs_in_the_folder_of_a_run_can_be_overlaid(tmp_path: Path) -> None:
