@@ -59,6 +59,10 @@ class OpenedRun(SourceActions, OpenedRecord):
         controls = RemoteControls(self, self._location)
         return controls if controls.reach() else None
 
+    @property
+    def _was_watched(self) -> bool:
+        return "model_class" in self.attrs  # which `watch` writes, and no tool's old run has
+
     @contextmanager
     def _writing(self) -> Iterator[RecordWriter]:
         with RecordWriter.reopen(self._location) as writer:

@@ -10,6 +10,7 @@ from typing import Any
 
 from notebook_probe.alerts.causes import Cause
 from notebook_probe.alerts.dense_loss import meant
+from notebook_probe.alerts.find import find_all
 from notebook_probe.alerts.following import has
 from notebook_probe.alerts.listing import Alerts, read_alerts, read_remarks
 from notebook_probe.alerts.rule import Rule
@@ -22,6 +23,8 @@ __all__ = ["Explanation", "explain"]
 MOST_LINES = 40
 MOST_CAUSES, MOST_BELOW, MOST_REMARKS, MOST_MISSING = 4, 2, 3, 8
 WIDTH = 110
+UNWATCHED = ("a watched training",)
+"""What rules about the training itself need, as they look at it while it runs."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -90,16 +93,24 @@ class Explanation:
         return f"<pre>{html.escape(repr(self))}</pre>"
 
 
-def explain(source: Source, rules: Iterable[Rule]) -> Explanation:
-    """Return an explanation of everything recorded so far."""
-    events = source.events
+def explain(source: Source, rules: Iterable[Rule], *, was_watched: bool = True) -> Explanation:
+    """Return an explanation of everything recorded so far.
+
+    No rule has looked at a run that was not watched, as one of another tool: those about series are
+    applied now, and those about the training itself could not judge.
+    """
+    rules, events = tuple(rules), source.events
     alerts, remarks = read_alerts(events), read_remarks(events)
+    if not was_watched:
+        applied = find_all(source, *(rule for rule in rules if rule.quantities))
+        alerts = Alerts([*alerts, *(one for one in applied if not one.is_remark)])
+        remarks = Alerts([*remarks, *(one for one in applied if one.is_remark)])
     views = [one for one in source.streams.values() if read_name(one.name).rank == IN_ORDER]
     found = {one.rule for one in (*alerts, *remarks)}
     well: list[str] = []
     unknown: defaultdict[tuple[str, ...], list[str]] = defaultdict(list)
     for rule in rules:
-        missing = _missing(rule, views)
+        missing = _missing(rule, views) if rule.quantities or was_watched else UNWATCHED
         if missing:
             unknown[missing].append(rule.name)
         elif rule.name not in found:

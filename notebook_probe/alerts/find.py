@@ -12,7 +12,7 @@ from notebook_probe.alerts.watcher import Watcher
 from notebook_probe.errors import RuleError
 from notebook_probe.record.format.source import Source
 
-__all__ = ["find_alerts"]
+__all__ = ["find_alerts", "find_all"]
 
 
 def find_alerts(source: Source, *rules: Rule) -> Alerts:
@@ -25,6 +25,11 @@ def find_alerts(source: Source, *rules: Rule) -> Alerts:
     RuleError
         A rule fails.
     """
+    return Alerts(alert for alert in find_all(source, *rules) if not alert.is_remark)
+
+
+def find_all(source: Source, *rules: Rule) -> list[Alert]:
+    """Return alerts and remarks, as `find_alerts` finds them."""
     wanted = {rule.name: rule for rule in rules} or Rules()
     found: list[Alert] = []
     problems: list[str] = []
@@ -32,4 +37,4 @@ def find_alerts(source: Source, *rules: Rule) -> Alerts:
     watcher.look(whole=True)
     if problems:
         raise RuleError(problems[0])
-    return Alerts(replace(alert, time_ms=0) for alert in found if not alert.is_remark)
+    return [replace(alert, time_ms=0) for alert in found]

@@ -154,3 +154,20 @@ def test_old_runs_in_the_folder_of_a_run_can_be_overlaid(tmp_path: Path) -> None
     (tmp_path / "log.csv").write_text("step,loss\n0,1\n")
     place = lightning(tmp_path)
     assert {*neighbours(str(place))} == {str(place), str(tmp_path / "log.csv")}
+
+
+def test_an_old_run_is_explained_by_rules_that_are_applied_to_it_now(tmp_path: Path) -> None:
+    losses = [1.0 / (1 + step) for step in range(60)] + [float("nan")] * 5
+    rows = "".join(f"{step},{loss}\n" for step, loss in enumerate(losses))
+    (tmp_path / "log.csv").write_text("step,loss\n" + rows)
+    explained = nbp.open_run(tmp_path / "log.csv").explain()
+    assert [(cause.alert.rule, cause.alert.step) for cause in explained.causes] == [
+        ("nonfinite_loss", 60)
+    ]
+    (tmp_path / "good.csv").write_text("step,loss\n" + rows.replace("nan", "0.01"))
+    healthy = nbp.open_run(tmp_path / "good.csv").explain()
+    assert not healthy.causes
+    assert "nonfinite_loss" in healthy.well
+    # Nobody has looked at its optimizer.
+    assert "not_in_optimizer" not in healthy.well
+    assert "not_in_optimizer" in healthy.unknown["a watched training",]

@@ -42,6 +42,8 @@ class _Acting(Source, Protocol):
     def _controls(self) -> Controls | None: ...
     def _followed_rules(self) -> Iterable[Rule]: ...
     def _bring_alerts(self) -> None: ...
+    @property
+    def _was_watched(self) -> bool: ...
     def _writing(self) -> AbstractContextManager[RecordWriter]: ...
 
 
@@ -64,6 +66,11 @@ class SourceActions(ComparingActions):
 
     def _bring_alerts(self) -> None:
         """Bring the alerts up to date."""
+
+    @property
+    def _was_watched(self) -> bool:
+        """True if rules have looked at the training while it ran."""
+        return True
 
     @property
     def config(self: _Acting) -> dict[str, Any]:
@@ -295,7 +302,7 @@ class SourceActions(ComparingActions):
         rules = [*(self._followed_rules() or RULES.values())]
         if not places_of_references(self):  # the rule has looked at nothing
             rules = [one for one in rules if one.name != DIFFERS]
-        return explain(self, rules)
+        return explain(self, rules, was_watched=self._was_watched)
 
     def find_alerts(self: _Acting, *rules: Rule) -> Alerts:
         """Apply rules to everything recorded; store nothing.

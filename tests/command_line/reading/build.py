@@ -69,8 +69,9 @@ def build(
     alerts: tuple[Alert, ...] = (SPIKE, GONE),
     scale: float = 1.0,
 ) -> str:
-    """Write the whole record; ``scale`` is a factor of the norms of head."""
-    with RecordWriter(folder, title=title, modules=MODULES) as writer:
+    """Write the record of a watched run; ``scale`` is a factor of the norms of head."""
+    attrs = {"model_class": "Net"}
+    with RecordWriter(folder, title=title, modules=MODULES, attrs=attrs) as writer:
         write(writer, scale=scale)
         rare = writer.stream("every_100")
         rare.extend(["body.0"], [Variable("weight_norm", "1", "Size of the weight")])
