@@ -19,6 +19,7 @@ from notebook_probe.quantities.reduce.solvers import eigvalsh, inner, largest_ei
 
 __all__ = [
     "Matrix",
+    "Powers",
     "spectral_norm",
     "update_orthogonality",
     "weight_alpha",
@@ -64,17 +65,6 @@ class Matrix:
         of_each = [each.trace() for each in self.products] + [each.sum() for each in self.found]
         return torch.stack(of_each).sum()
 
-    @property
-    def fourth(self) -> Tensor:
-        """Sum of the fourth powers of all singular values."""
-        of_each = [each.square().sum() for each in (*self.products, *self.found)]
-        return torch.stack(of_each).sum()
-
-    @property
-    def n(self) -> int:
-        """Number of singular values."""
-        return sum(map(len, (*self.products, *self.found)))
-
     def merge(self, other: Matrix) -> Matrix:
         """Return the map of the weights of both."""
         return Matrix(self.products + other.products, self.found + other.found)
@@ -104,13 +94,48 @@ def matrix(
     >>> matrix(torch.tensor([[3.0, 0.0], [0.0, 4.0]])).squares
     tensor([ 9., 16.], dtype=torch.float64)
     """
+    products = _products(tensor)
+    # What waits there until it is copied must be small: products are as large as the weight.
+    return Matrix((products,)) if products.is_cpu else Matrix((), (_squares(products),))
+
+
+@dataclass(frozen=True, slots=True)
+class Powers:
+    """Sums of powers of singular values, which need no solver: traces of products."""
+
+    total: Tensor
+    """Sum of the squares."""
+    fourth: Tensor
+    """Sum of the fourth powers."""
+    n: int
+    """Number of singular values."""
+
+    def merge(self, other: Powers) -> Powers:
+        """Return the sums over the weights of both."""
+        return Powers(self.total + other.total, self.fourth + other.fourth, self.n + other.n)
+
+
+@reduction("powers", cost="factorisation")
+def powers(
+    tensor: Tensor, module: nn.Module | None = None, wanted: frozenset[str] = frozenset()
+) -> Powers:
+    """Measure sums of powers of a weight's singular values, as those of `matrix`.
+
+    Examples
+    --------
+    >>> powers(torch.tensor([[3.0, 0.0], [0.0, 4.0]])).fourth
+    tensor(337., dtype=torch.float64)
+    """
+    products = _products(tensor)
+    return Powers(products.trace(), products.square().sum(), len(products))
+
+
+def _products(tensor: Tensor) -> Tensor:
+    """Return the inner products of rows or columns, whichever are fewer: the squares are equal."""
     values = readable(tensor)
     wide = values.double() if values.device.type != "mps" else values
     rows = wide.reshape(len(wide), -1) if wide.dim() and wide.numel() else wide.reshape(1, -1)
-    # The smaller of W W' and W' W has the same squares, without the zeros of the larger.
-    products = inner(rows.T if len(rows) < rows.shape[1] else rows)
-    # What waits there until it is copied must be small: products are as large as the weight.
-    return Matrix((products,)) if products.is_cpu else Matrix((), (_squares(products),))
+    return inner(rows.T if len(rows) < rows.shape[1] else rows)
 
 
 @quantity(source="https://arxiv.org/abs/1705.10941", question=questions.SIGNAL)
@@ -149,7 +174,7 @@ def weight_stable_rank(weight_matrix: Matrix) -> Tensor:
     question=questions.RATE,
     bounds=(0, 1),
 )
-def update_orthogonality(update_matrix: Matrix) -> Tensor:
+def update_orthogonality(update_powers: Powers) -> Tensor | float:
     """Evenness of the step's singular values, ``(sum s_i^2)^2 / (k sum s_i^4)`` of all ``k``.
 
     1 where the step of the weight is a multiple of an orthogonal matrix, as Muon makes it: it moves
@@ -162,7 +187,8 @@ def update_orthogonality(update_matrix: Matrix) -> Tensor:
     Weight decay adds a multiple of the weight to the step. Attach it to matrices by name: a bias is
     one column, and of several weights in one module the values are mixed.
     """
-    return update_matrix.total.square() / (update_matrix.n * update_matrix.fourth)
+    total, fourth = update_powers.total, update_powers.fourth
+    return total * total / (update_powers.n * fourth) if fourth else math.nan
 
 
 @quantity(axis=PER_CHANNEL, source="definition", question=questions.COLLAPSE)
