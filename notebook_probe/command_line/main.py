@@ -18,6 +18,7 @@ from notebook_probe.command_line import (
     export,
     imports,
     marks,
+    run_program,
     runs,
     schemas,
     show,
@@ -43,6 +44,7 @@ WRONG = 2
 INTERRUPTED = 130
 COMMANDS: dict[str, tuple[Callable[[ArgumentParser], None], str]] = {
     "demo": (demo.add, "train a small network here, and open what is seen of it in the browser"),
+    "run": (run_program.add, "run a program unchanged, and watch the first model that it trains"),
     "runs": (runs.add, "the runs that meet a condition, as a table"),
     "show": (show.add, "one run: settings, results, alerts"),
     "compare": (compare.add, "two runs: what was set otherwise, and at which module they part"),
