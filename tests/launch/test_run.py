@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import shlex
 from pathlib import Path
 
@@ -9,7 +10,7 @@ import pytest
 
 import notebook_probe as nbp
 from notebook_probe.command_line import main
-from tests.launch.programs import TRAINING, plainly, under_nbp
+from tests.launch.programs import ROOT, TRAINING, plainly, under_nbp
 
 pytestmark = pytest.mark.slow
 
@@ -198,11 +199,10 @@ def test_a_wrong_preset_stops_nothing(tmp_path: Path, script: str) -> None:
 def test_a_hidden_startup_file_still_runs(tmp_path: Path) -> None:
     (tmp_path / "sitecustomize.py").write_text("print('their startup')")
     (tmp_path / "program.py").write_text(
-        "import sys, sitecustomize\nprint(sitecustomize.__file__, 'launch/startup' in str(sys.path))"
+        "import sys, sitecustomize as one\nprint(one.__file__, 'launch/startup' in str(sys.path))"
     )
-    watched = under_nbp(
-        tmp_path, "program.py", PYTHONPATH=f"{tmp_path}:{Path(nbp.__file__).parents[1]}"
-    )
+    searched = f"{tmp_path}{os.pathsep}{ROOT}"
+    watched = under_nbp(tmp_path, "program.py", PYTHONPATH=searched)
     assert watched.out.splitlines()[-2:] == [
         "their startup",
         f"{tmp_path / 'sitecustomize.py'} False",

@@ -34,7 +34,7 @@ _giving_way: MutableMapping[Run, Callable[[Run], None]] = weakref.WeakKeyDiction
 def give_way(run: Run, replaced: Callable[[Run], None]) -> None:
     """Call ``replaced`` with the next run of the same model, once, which may be recorded anywhere.
 
-    For a run that the program has not asked for, and that must not stand beside its own.
+    For a run that the program has not asked for: its own replaces it.
     """
     _giving_way[run] = replaced
 
