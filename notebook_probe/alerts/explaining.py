@@ -24,7 +24,7 @@ MOST_LINES = 40
 MOST_CAUSES, MOST_BELOW, MOST_REMARKS, MOST_MISSING = 4, 2, 3, 8
 WIDTH = 110
 UNWATCHED = ("a watched training",)
-"""What rules about the training itself need, as they look at it while it runs."""
+"""Requirement of rules about the training itself, which look at it while it runs."""
 
 
 @dataclass(frozen=True, slots=True)

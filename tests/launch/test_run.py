@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import shlex
+import signal
 from pathlib import Path
 
 import pytest
@@ -23,18 +24,24 @@ def script(tmp_path: Path) -> str:
 
 
 @pytest.mark.parametrize(
-    "words", [["3", "--lr", "1", "--store", "x", "--", "-h"], ["raise"], ["kill", "SIGTERM"]]
+    ("words", "code"),
+    [
+        (["3", "--lr", "1", "--store", "x", "--", "-h"], 3),
+        (["raise"], 1),
+        (["kill", "SIGTERM"], -signal.SIGTERM),
+        (["kill", "SIGINT"], -signal.SIGINT),
+    ],
 )
 def test_output_weights_traceback_and_exit_code_are_those_of_plain_python(
-    tmp_path: Path, script: str, words: list[str]
+    tmp_path: Path, script: str, words: list[str], code: int
 ) -> None:
     plain = plainly(tmp_path, script, *words)
     watched = under_nbp(tmp_path, "--store", "runs/first.zarr", script, *words)
     assert watched.own == plain.own
-    assert plain.code == {"3": 3, "raise": 1, "kill": -15}[words[0]]
+    assert plain.code == code
     assert watched.told[0] == "recording to runs/first.zarr"
     record = nbp.open_run(tmp_path / "runs" / "first.zarr")
-    if words[0] == "kill":  # at once, while rows of the last second wait
+    if code == -signal.SIGTERM:  # at once, while rows of the last second wait
         assert len(watched.told) == 1
         assert not record.finished
     else:

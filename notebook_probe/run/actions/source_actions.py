@@ -293,20 +293,12 @@ class SourceActions(ComparingActions):
         Parameters
         ----------
         step : int, optional
-            What was known when this step was recorded, and nothing that was found later.
-
-        Raises
-        ------
-        ValueError
-            The step is not recorded.
+            Explain what was known at this step, which must be recorded, and nothing found later.
 
         Examples
         --------
-        >>> run.explain()  # doctest: +SKIP
-        300 steps: 1 cause, no remarks
-        - step 0: activation_before_loss at the model: cross_entropy takes logits, and gets a ...
-            then step 258: loss_at_chance at the model
-        ...
+        >>> run.explain(step=299)  # doctest: +SKIP
+        300 steps: 1 cause, no remarks ...
         """
         self._bring_alerts()
         rules = [*(self._followed_rules() or RULES.values())]
