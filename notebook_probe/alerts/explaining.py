@@ -24,7 +24,7 @@ MOST_LINES = 40
 MOST_CAUSES, MOST_BELOW, MOST_REMARKS, MOST_MISSING = 4, 2, 3, 8
 WIDTH = 110
 UNWATCHED = ("a watched training",)
-"""What rules about the training itself need, as they look at it while it runs."""
+"""Requirement of rules about the training itself, which look at it while it runs."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -93,11 +93,18 @@ class Explanation:
         return f"<pre>{html.escape(repr(self))}</pre>"
 
 
-def explain(source: Source, rules: Iterable[Rule], *, was_watched: bool = True) -> Explanation:
-    """Return an explanation of everything recorded so far.
+def explain(
+    source: Source, rules: Iterable[Rule], last: int | None = None, *, was_watched: bool = True
+) -> Explanation:
+    """Return an explanation of everything recorded so far, or up to a last step.
 
     No rule has looked at a run that was not watched, as one of another tool: those about series are
     applied now, and those about the training itself could not judge.
+
+    Raises
+    ------
+    ValueError
+        The last step is not recorded.
     """
     rules, events = tuple(rules), source.events
     alerts, remarks = read_alerts(events), read_remarks(events)
@@ -106,6 +113,15 @@ def explain(source: Source, rules: Iterable[Rule], *, was_watched: bool = True) 
         alerts = Alerts([*alerts, *(one for one in applied if not one.is_remark)])
         remarks = Alerts([*remarks, *(one for one in applied if one.is_remark)])
     views = [one for one in source.streams.values() if read_name(one.name).rank == IN_ORDER]
+    n_steps = max(
+        (int(view.steps(view.n_rows - 1)[0]) + 1 for view in views if view.n_rows), default=0
+    )
+    if last is not None:
+        if not 0 <= last < n_steps:
+            raise ValueError(f"step={last}; {_counted(n_steps, 'step')} are recorded, from 0 on")
+        alerts, remarks = alerts.until(last), remarks.until(last)
+        views = [one for one in views if one.n_rows and int(one.steps(0, 1)[0]) <= last]
+        n_steps = last + 1
     found = {one.rule for one in (*alerts, *remarks)}
     well: list[str] = []
     unknown: defaultdict[tuple[str, ...], list[str]] = defaultdict(list)
@@ -118,9 +134,6 @@ def explain(source: Source, rules: Iterable[Rule], *, was_watched: bool = True) 
     causes = alerts.causes
     explained = {one for cause in causes for one in cause}
     rest = Alerts(one for one in remarks if one not in explained)
-    n_steps = max(
-        (int(view.steps(view.n_rows - 1)[0]) + 1 for view in views if view.n_rows), default=0
-    )
     title = f"{n_steps} steps: {_counted(len(causes), 'cause')}, {_counted(len(rest), 'remark')}"
     by_missing = {key: tuple(names) for key, names in unknown.items()}
     return Explanation(title, causes, rest, tuple(well), by_missing)

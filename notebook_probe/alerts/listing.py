@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
 from html import escape
-from typing import overload
+from typing import Self, overload
 
 from notebook_probe.alerts.alert import ALERT, REMARK, Alert, alert_of
 from notebook_probe.alerts.causes import Cause, causes
@@ -38,6 +38,17 @@ class Alerts(Sequence[Alert]):
     def of(self, rule: str) -> Alerts:
         """Return the alerts of one rule."""
         return Alerts(alert for alert in self if alert.rule == rule)
+
+    def until(self, step: int) -> Self:
+        """Return the findings up to a step, this included.
+
+        Examples
+        --------
+        >>> Alerts([Alert("lr_high", 100, "..."), Alert("dead_units", 150, "...")]).until(149)
+        step 100: lr_high at an unknown place: ...
+        """
+        kept = (one for one in self._alerts if one.step <= step)
+        return type(self)(kept, (one for one in self._remarks if one.step <= step))
 
     @property
     def causes(self) -> tuple[Cause, ...]:

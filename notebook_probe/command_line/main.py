@@ -16,8 +16,10 @@ from notebook_probe.command_line import (
     compare,
     demo,
     export,
+    first_difference,
     imports,
     marks,
+    run_program,
     runs,
     schemas,
     show,
@@ -43,9 +45,11 @@ WRONG = 2
 INTERRUPTED = 130
 COMMANDS: dict[str, tuple[Callable[[ArgumentParser], None], str]] = {
     "demo": (demo.add, "train a small network here, and open what is seen of it in the browser"),
+    "run": (run_program.add, "run a program unchanged, and watch the first model that it trains"),
     "runs": (runs.add, "the runs that meet a condition, as a table"),
     "show": (show.add, "one run: settings, results, alerts"),
     "compare": (compare.add, "two runs: what was set otherwise, and at which module they part"),
+    "first-difference": (first_difference.add, "the first operation in which two models differ"),
     "explain": (explain.add, "what is wrong with a run, since which step, and where"),
     "alerts": (alerts.add, "findings of one run; with --fail-on a test of it"),
     "series": (series.add, "numbers of modules over steps, thinned with extremes kept"),

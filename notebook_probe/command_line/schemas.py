@@ -6,6 +6,7 @@ from argparse import ArgumentParser, Namespace
 from typing import Any
 
 from notebook_probe.command_line.acting.answer import ActAnswer
+from notebook_probe.command_line.first_difference import FirstDifferenceAnswer
 from notebook_probe.command_line.printed import print_json
 from notebook_probe.command_line.reading import answers
 from notebook_probe.command_line.reading.json_schema import DIALECT, schema_of
@@ -78,6 +79,7 @@ OF_RUN = {
     "alerts": answers.AlertsAnswer,
     "plot": answers.PlotAnswer,
     "follow": answers.FollowLine,
+    "first-difference": FirstDifferenceAnswer,
     **dict.fromkeys(
         (
             *("attach", "detach", "set", "pause", "resume", "step", "stop"),

@@ -6,12 +6,14 @@ from dataclasses import dataclass
 from typing import Annotated, Literal, TypeAlias
 
 __all__ = [
+    "AgainstAnswer",
     "AlertLine",
     "AlertsAnswer",
     "AnswerOfRun",
     "AttachableLine",
     "CauseLine",
     "ConsequenceLine",
+    "DifferenceLine",
     "EndLine",
     "EventLine",
     "EvidenceLine",
@@ -118,15 +120,45 @@ class JudgedLine:
     rules: tuple[str, ...]
 
 
+@dataclass(frozen=True, slots=True)
+class DifferenceLine:
+    """A module at which a quantity differs from good runs."""
+
+    module: ModuleName
+    quantity: str
+    step: Annotated[int, "step of the first row that differs"]
+    ratio: Annotated[float | None, "this run by the good ones, smoothed; null without a value here"]
+    here: Annotated[float, "value of this run at that row"]
+    there: Annotated[float, "geometric mean of the good runs"]
+    began: Annotated[int, "first step at which it may have begun"]
+    rows: Annotated[int, "number of consecutive rows that differ"]
+
+
+@dataclass(frozen=True, slots=True)
+class AgainstAnswer:
+    """Comparison of a run with good ones."""
+
+    verdict: str
+    good: Annotated[tuple[str, ...], "names of the good runs"]
+    differences: Annotated[tuple[DifferenceLine, ...], "the first one first"]
+    left_out: LeftOut
+    models: Annotated[tuple[str, ...], "differences between the models, a sentence each"]
+    compared: Annotated[tuple[str, ...], "quantities that were compared"]
+    skipped: Annotated[tuple[str, ...], "reasons why others were not, a sentence each"]
+    last_step: Annotated[int, "last step that was compared; -1 for none"]
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ExplainAnswer(AnswerOfRun):
     """Answer of `explain`."""
 
+    as_of: Annotated[Step | None, "last step that counts, of --step"] = None
     verdict: str
     causes: tuple[CauseLine, ...]
     remarks: Annotated[tuple[AlertLine, ...], "findings that may be intended"]
     well: Annotated[tuple[str, ...], "rules that looked and found nothing"]
     unknown: Annotated[tuple[JudgedLine, ...], "rules that could not judge"]
+    against: Annotated[AgainstAnswer | None, "differences from the good runs of --against"] = None
     left_out: LeftOut
 
 

@@ -9,6 +9,7 @@ from collections.abc import Iterator
 from notebook_probe.alerts import Alert
 from notebook_probe.alerts.causes import Cause
 from notebook_probe.alerts.explaining import Explanation
+from notebook_probe.command_line.reading.against import against_lines, compared_with
 from notebook_probe.command_line.reading.answers import (
     CauseLine,
     ConsequenceLine,
@@ -26,6 +27,7 @@ from notebook_probe.command_line.reading.opening import (
     title_line,
 )
 from notebook_probe.command_line.reading.printing import (
+    count,
     fitting_items,
     left_line,
     number,
@@ -41,6 +43,10 @@ from notebook_probe.record.views.thinning.zoom import has_series
 
 __all__ = ["add"]
 
+MOST_LINES = 40
+N_OWN_LINES = 5
+"""Lines of the title, the verdict, the head of remarks, the first of them, and what is left out."""
+MOST_UNKNOWN = 4
 MOST_EVIDENCE = 3
 MOST_CONSEQUENCES = 5
 NEAR_ROWS = 256
@@ -50,52 +56,78 @@ NEAR_ROWS = 256
 def add(parser: ArgumentParser) -> None:
     """Add the options."""
     add_run(parser)
+    parser.add_argument(
+        "--step", type=count, metavar="K", help="what was wrong as of this step, and nothing later"
+    )
+    parser.add_argument(
+        "--against",
+        action="append",
+        metavar="GOOD",
+        help="a good run, or a pattern of up to four: where this one differs from it",
+    )
     parser.set_defaults(do=do)
 
 
 def do(asked: Namespace) -> int:
     """Print the explanation."""
     run = opened_run(asked)
-    explanation = run.explain()
-    rest = [*_below(explanation)]
-    used = sum(map(tokens, (run.name, explanation.title, *rest)))
+    explanation = run.explain(asked.step)
+    against = compared_with(run, asked)
+    rest = [*(_below if against is None else _counts)(explanation, asked.limit)]
+    above = [] if against is None else [*against_lines(against, asked.limit)]
+    used = sum(map(tokens, (run.name, explanation.title, *above, *rest)))
+    room = MOST_LINES - N_OWN_LINES - len(above) - len(rest)
     causes, n_causes = fitting_items(
-        explanation.causes, lambda one: _cause(run, one), _cause_lines, asked.limit, used
+        explanation.causes,
+        lambda one: _cause(run, one, asked.step),
+        _cause_lines,
+        asked.limit,
+        used,
+        room,
     )
-    used += sum(tokens(line) for one in causes for line in _cause_lines(one))
+    lines = [line for one in causes for line in _cause_lines(one)]
+    used += sum(map(tokens, lines))
     remarks, n_remarks = fitting_items(
-        explanation.remarks, alert_line, lambda one: [alert_text(one)], asked.limit, used
+        explanation.remarks,
+        alert_line,
+        lambda one: [alert_text(one)],
+        asked.limit,
+        used,
+        max(1, room - len(lines) + 1),
     )
     answer = ExplainAnswer(
         **heading(run),
+        as_of=asked.step,
         verdict=explanation.title,
         causes=causes,
         remarks=remarks,
         well=explanation.well,
         unknown=tuple(JudgedLine(*one) for one in explanation.unknown.items()),
+        against=against,
         left_out=n_causes + n_remarks,
     )
-    print_answer(answer, _text(answer, rest), asked)
+    print_answer(answer, _text(answer, above, rest), asked)
     return 0
 
 
-def _cause(run: OpenedRun, cause: Cause) -> CauseLine:
+def _cause(run: OpenedRun, cause: Cause, last: int | None) -> CauseLine:
     line = alert_line(cause.alert)
     return CauseLine(
         line,
-        tuple(_evidence(run, cause.alert)),
+        tuple(_evidence(run, cause.alert, last)),
         tuple(ConsequenceLine(one.alert.step, one.alert.rule, one.where) for one in cause.below),
         tuple(_next(run, cause.alert)),
     )
 
 
-def _evidence(run: OpenedRun, alert: Alert) -> Iterator[EvidenceLine]:
-    """Yield what the series of an alert were before it began, and with it."""
+def _evidence(run: OpenedRun, alert: Alert, end: int | None) -> Iterator[EvidenceLine]:
+    """Yield what the series of an alert were before it began, and with it, up to a last step."""
     last, first = alert.began or (alert.step - 1, alert.step)
     for module, quantity in _recorded(run, alert)[:MOST_EVIDENCE]:
         stop = min(last + 1, first)
         before = _point(run, module, quantity, max(0, stop - NEAR_ROWS), stop, -1)
-        after = _point(run, module, quantity, first, first + NEAR_ROWS, 0)
+        near = first + NEAR_ROWS
+        after = _point(run, module, quantity, first, near if end is None else min(near, end + 1), 0)
         yield EvidenceLine(module, quantity, before, after)
 
 
@@ -122,21 +154,31 @@ def _next(run: OpenedRun, alert: Alert) -> Iterator[str]:
     yield f"nbp {shlex.join(('alerts', run.location, '--since', str(alert.step)))}"
 
 
-def _below(explanation: Explanation) -> Iterator[str]:
+def _below(explanation: Explanation, limit: int) -> Iterator[str]:
     """Yield the lines below the causes and remarks."""
     if explanation.well:
         yield f"looked at, nothing found ({len(explanation.well)} rules):"
         yield from wrapped([*explanation.well])
     if explanation.unknown:
         yield "not judged, as nothing was measured:"
-        for missing, rules in explanation.unknown.items():
+        most = MOST_UNKNOWN if limit else len(explanation.unknown)
+        for missing, rules in [*explanation.unknown.items()][:most]:
             yield f"  {', '.join(rules)}: needs {', '.join(missing)}"
+        if len(explanation.unknown) > most:
+            yield f"  and {len(explanation.unknown) - most} more; --limit 0 prints all"
         yield '  try: nbp.watch(model, optimizer, probes=["default", "alerts"])'
 
 
-def _text(answer: ExplainAnswer, rest: list[str]) -> Iterator[str]:
+def _counts(explanation: Explanation, limit: int) -> Iterator[str]:
+    """Yield the same in one line, below a comparison, which needs the room."""
+    n_unknown = sum(map(len, explanation.unknown.values()))
+    yield f"{len(explanation.well)} rules found nothing, {n_unknown} could not judge"
+
+
+def _text(answer: ExplainAnswer, above: list[str], rest: list[str]) -> Iterator[str]:
     yield title_line(answer)
-    yield answer.verdict
+    yield from above
+    yield answer.verdict if answer.as_of is None else f"as of step {answer.as_of}: {answer.verdict}"
     for cause in answer.causes:
         yield from _cause_lines(cause)
     if answer.remarks:

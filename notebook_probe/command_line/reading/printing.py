@@ -78,8 +78,9 @@ def fitting_items(
     lines_of: Callable[[T], Iterable[str]],
     limit: int,
     used: int = 0,
+    lines: int = 0,
 ) -> tuple[tuple[T, ...], int]:
-    """Make items one after the other until their lines fill a number of tokens.
+    """Make items one after the other until their lines fill a number of tokens, or of lines.
 
     The first item is always there; those that are None are skipped.
 
@@ -89,6 +90,8 @@ def fitting_items(
         Number of tokens; 0 for no limit.
     used : int
         Tokens of what is printed above.
+    lines : int
+        Number of lines; 0 for no limit, as without one of tokens.
 
     Returns
     -------
@@ -101,12 +104,15 @@ def fitting_items(
     (('word ', 'word word '), 1)
     """
     kept: list[T] = []
+    n_lines = 0
     for place, name in enumerate(names):
         one = made(name)
         if one is None:
             continue
-        used += sum(map(tokens, lines_of(one)))
-        if limit and kept and used > limit:
+        own = [*lines_of(one)]
+        used += sum(map(tokens, own))
+        n_lines += len(own)
+        if limit and kept and (used > limit or 0 < lines < n_lines):
             return tuple(kept), len(names) - place
         kept.append(one)
     return tuple(kept), 0

@@ -284,25 +284,27 @@ class SourceActions(ComparingActions):
         self._bring_alerts()
         return read_remarks(self.events)
 
-    def explain(self: _Acting) -> Explanation:
+    def explain(self: _Acting, step: int | None = None) -> Explanation:
         """Return what is known of the training, in at most 40 lines.
 
         Causes come first, each before its consequences, then findings that may be intended, rules
         that found nothing, and rules that could not judge because nothing was measured.
 
+        Parameters
+        ----------
+        step : int, optional
+            Explain what was known at this step, which must be recorded, and nothing found later.
+
         Examples
         --------
-        >>> run.explain()  # doctest: +SKIP
-        300 steps: 1 cause, no remarks
-        - step 0: activation_before_loss at the model: cross_entropy takes logits, and gets a ...
-            then step 258: loss_at_chance at the model
-        ...
+        >>> run.explain(step=299)  # doctest: +SKIP
+        300 steps: 1 cause, no remarks ...
         """
         self._bring_alerts()
         rules = [*(self._followed_rules() or RULES.values())]
         if not places_of_references(self):  # the rule has looked at nothing
             rules = [one for one in rules if one.name != DIFFERS]
-        return explain(self, rules, was_watched=self._was_watched)
+        return explain(self, rules, step, was_watched=self._was_watched)
 
     def find_alerts(self: _Acting, *rules: Rule) -> Alerts:
         """Apply rules to everything recorded; store nothing.

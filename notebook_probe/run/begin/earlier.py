@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import shutil
 import weakref
-from collections.abc import MutableMapping
+from collections.abc import Callable, MutableMapping
 from contextlib import suppress
 from itertools import count
 from pathlib import Path
@@ -20,17 +20,31 @@ from notebook_probe.record.write.closing import losses_as_warnings
 from notebook_probe.run.ending import wait_for_ends
 from notebook_probe.run.run import Run
 
-__all__ = ["close_earlier", "note", "place_for", "remove_record", "run_of"]
+__all__ = ["close_earlier", "give_way", "note", "place_for", "remove_record", "run_of"]
 
 # Weak keys: a run that is dropped ends, and must not be kept by this table.
 _asked: MutableMapping[Run, str] = weakref.WeakKeyDictionary()
 """Requested location of each run, which differs if an earlier model was recorded there."""
 _recorded: dict[str, tuple[weakref.ref[nn.Module], str]] = {}
 """Last recorded model and its location, by requested and by actual location."""
+_giving_way: MutableMapping[Run, Callable[[Run], None]] = weakref.WeakKeyDictionary()
+"""Runs that end when another one begins to watch their model, and what to call then."""
+
+
+def give_way(run: Run, replaced: Callable[[Run], None]) -> None:
+    """Call ``replaced`` with the next run of the same model, once, which may be recorded anywhere.
+
+    For a run that the program has not asked for: its own replaces it.
+    """
+    _giving_way[run] = replaced
 
 
 def note(run: Run, model: nn.Module, asked: Location) -> None:
     """Keep in mind where a run was to be recorded, and of which model the record is."""
+    for other, replaced in list(_giving_way.items()):
+        if other.controls.watches(model):
+            del _giving_way[other]
+            replaced(run)
     _asked[run] = _resolved(asked)
     for place in (_resolved(asked), _resolved(run.location)):
         _recorded[place] = weakref.ref(model), run.location

@@ -84,7 +84,7 @@ def test_a_wrong_verb_has_close_ones(ask: Asked) -> None:
 def test_the_skill_names_every_verb_that_reads_and_no_unknown_one(ask: Asked) -> None:
     code, out, _ = ask("skill")
     assert (code, out) == (0, SKILL.read_text(encoding="utf-8"))
-    named = {*re.findall(r"`nbp (\w+)", out)}
+    named = {*re.findall(r"`nbp ([\w-]+)", out)}
     assert named <= {*COMMANDS}
     assert named >= {"explain", "series", "tree", "quantities", "alerts", "follow", "plot", "runs"}
     assert out.startswith("---\nname: notebook-probe\ndescription: ")

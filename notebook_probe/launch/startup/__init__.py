@@ -1,0 +1,1 @@
+"""Folder that is on PYTHONPATH of a program under ``nbp run``."""
