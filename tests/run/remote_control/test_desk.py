@@ -8,6 +8,7 @@ import shutil
 import socket
 import stat
 from pathlib import Path
+from tempfile import TemporaryDirectory
 from zipfile import ZipFile
 
 import pytest
@@ -142,10 +143,12 @@ def test_another_user_is_hung_up_on(
 ) -> None:
     other = (os.getuid() + 1, "process 1")
     monkeypatch.setattr(socket_server, "_peer_of", lambda peer: other)
-    run = watch(model, probes=None, control=True)
-    with connected(run) as peer:
-        assert peer.recv(1000) == b""
-    run.close()
+    with TemporaryDirectory(dir="/tmp") as own:  # trainings of other tests try whose sockets live
+        monkeypatch.setattr(places, "_folders", lambda: [Path(own)])
+        run = watch(model, probes=None, control=True)
+        with connected(run) as peer:
+            assert peer.recv(1000) == b""
+        run.close()
     assert refusals(run) == {"of another user": 1}
 
 
