@@ -80,7 +80,7 @@ interface BreakRow {
   text: string;
   number: number | null;
   armed: boolean;
-  holds: boolean;
+  pauses: boolean;
   last_step: number;
   module: string;
   quantity: string;
@@ -482,7 +482,7 @@ interface RewindClick {
   schedule: string;
   until: number | null;
   rate: number | null;
-  hold_at: number | null;
+  pause_at: number | null;
 }
 
 interface RuleRow {

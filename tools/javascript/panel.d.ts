@@ -200,7 +200,7 @@ interface PartMessages {
   breaks: {
     live: boolean;
     rows: BreakRow[];
-    held: { text: string; step: number } | null;
+    paused: { text: string; step: number } | null;
     traceback: string;
     severe: string[];
     rules: string[];

@@ -129,7 +129,7 @@ function createLevel(over, ask) {
       told = { row, painted };
       setAttribute(handle, "title", `${row.text}: drag, or arrows for 1 %`);
       setAttribute(handle, "aria-label", `Pause at ${row.text}`);
-      setAttribute(el, "data-holds", row.holds ? "true" : null);
+      setAttribute(el, "data-pauses", row.pauses ? "true" : null);
       show();
     },
   };
