@@ -105,7 +105,9 @@ def test_the_click_asks_for_all_that_stands_there(panel: PanelPage) -> None:
     }
 
 
-def test_paused_in_the_midst_of_a_step_it_says_what_waits_and_what_does_not(panel: PanelPage) -> None:
+def test_paused_in_the_midst_of_a_step_it_says_what_waits_and_what_does_not(
+    panel: PanelPage,
+) -> None:
     panel.say(history(*CHECKPOINTS, way=way(waits=AMID)))
     dialog = back(panel)
     expect(dialog.locator("[data-role=waits]")).to_have_text(AMID)

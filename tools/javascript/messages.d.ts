@@ -281,6 +281,8 @@ interface LeftLine {
 interface LineSeries {
   module: string;
   quantity: string;
+  chart: number;
+  log_y: boolean;
   colour: number;
   n: number;
   n_average: number;

@@ -12,7 +12,7 @@ interface SavedMessage {
   clock: SavedClock;
   /** (module, quantity, colour) */
   colours: Array<[string, string, number]>;
-  templates: Record<"head" | "heat" | "lines", string>;
+  templates: Record<"head" | "heat" | "lines" | "smoothed" | "limits", string>;
 }
 
 interface SavedClock {
