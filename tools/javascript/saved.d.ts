@@ -66,6 +66,8 @@ interface WidgetView extends Comm {
 
 /** JupyterLab's manager of widgets; other front ends have less of it. */
 interface WidgetManager {
+  /** Of JupyterLab and Notebook 7; other front ends do not say how their kernel is. */
+  kernel?: { status?: string } | null;
   context?: NotebookContext;
   get_model(id: string): Promise<OwnWidget>;
   create_view(model: OwnWidget): Promise<LuminoView>;

@@ -10,6 +10,7 @@ import { isHistogram, lineOf, measuredColumn, vectorAt } from "./shown_values.js
 
 const SLICE_PX = 60;
 const TICK_PX = 12;
+const LABELLED_PX = 2 * TICK_PX - 3; // rows of histograms from which on two values of the axis can be read
 const CLEAR_PX = 8; // of the last step's label, which stands below the end of the axis
 
 /**
@@ -115,6 +116,7 @@ function paintSlice(context, view, { top, bottom }, row, isEnlarged) {
   const high = (bottom - top) / row.n;
   const blue = seriesColour(0, rgbOf(colours.ground));
   const zero = x + scale(0) * SLICE_PX;
+  const hasAxis = isEnlarged || (isHistogram(frame) && bottom - top >= LABELLED_PX);
   let labelled = -Infinity;
   const order = Array.from(vector, (_, element) => element);
   order.sort((a, b) => lineOf(frame, row, a) - lineOf(frame, row, b));
@@ -126,7 +128,7 @@ function paintSlice(context, view, { top, bottom }, row, isEnlarged) {
     const end = x + (Number.isFinite(value) ? scale(value) : 1) * SLICE_PX;
     const gap = high > 4 ? 1 : 0;
     context.fillRect(Math.min(zero, end), y + gap / 2, Math.max(0.5, Math.abs(end - zero)), high - gap);
-    if (!isEnlarged) continue;
+    if (!hasAxis) continue;
     const middle = y + high / 2;
     const at = Math.min(Math.max(middle, top + 5), bottom - 4); // the first and the last stay inside
     if (!isPointed && at < labelled + TICK_PX) continue;
