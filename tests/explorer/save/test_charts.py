@@ -65,7 +65,7 @@ def test_charts_are_numbered_by_what_their_axes_can_share() -> None:
 def test_the_frame_and_the_files_have_the_same_charts(logged: FakeSource) -> None:
     for selection in (BOTH, replace(BOTH, log_y=True), BOTH.with_series(SIGNED)):
         message, _ = Lines().frame(logged, selection, 400)
-        rows = message["series"]  # type: ignore[typeddict-item]
+        rows = message["series"]
         drawn = [
             LineChart(
                 tuple((one["module"], one["quantity"]) for one in rows if one["chart"] == number),
