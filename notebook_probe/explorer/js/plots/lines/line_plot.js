@@ -1,6 +1,5 @@
 /** The line plot in its place: frames in, hover, zoom, data attributes out. */
 
-import { setAttribute } from "../../dom.js";
 import { createLevels } from "../../parts/breaks/levels.js";
 import { besideLines } from "../../parts/compare/beside_lines.js";
 import { leftSeries } from "../../parts/history/left.js";
