@@ -58,7 +58,7 @@ function partOf({ prepared, beside, back }, number) {
  * @param {Box} box
  */
 function scaleOf({ low, high, lane, exact }, log, { top, bottom }) {
-  const count = Math.max(1, Math.floor((bottom - top) / TICK_PX));
+  const count = Math.max(2, Math.floor((bottom - top) / TICK_PX));
   if (lane && !exact) return laneScale(low, high, bottom, top, count);
   return (exact ? exactScale : valueScale)(low, high, log, bottom, top, count);
 }
