@@ -14,8 +14,8 @@ from matplotlib.ticker import FuncFormatter
 
 from notebook_probe.figures.beside import OverlaidSeries, draw_beside
 from notebook_probe.figures.labels import Label, draw_labels, labels_inches
+from notebook_probe.figures.marks import draw_marks
 from notebook_probe.figures.style import (
-    BRAND,
     LOST_COLOUR,
     Picture,
     colour,
@@ -28,6 +28,7 @@ from notebook_probe.figures.style import (
 )
 from notebook_probe.record.format.missing import measured
 from notebook_probe.record.format.source import ROOT, Floats, Source, Steps
+from notebook_probe.record.views.looks import without_gone
 from notebook_probe.record.views.thinning.average import capped
 from notebook_probe.record.views.thinning.averages import average_between, holding
 from notebook_probe.record.views.thinning.merged_rows import merged_rows
@@ -69,6 +70,8 @@ class LineOptions:
     """Weight of the debiased exponential average of every recorded value, in the plotted scale;
     0 for none, 0.9 averages about ten values, 0.999 a thousand."""
     x_axis: Literal["step", "time"] = "step"
+    y_limits: tuple[float, float] | None = None
+    """Ends of the value axis; None fits the values."""
 
 
 PLAIN_LOOK = LineOptions()
@@ -173,6 +176,8 @@ def draw_lines(
         if len(drawable[0][0]):
             ends.append((_draw(axes, drawable, colours[one]), one))
     _mark_events(axes, source, window, look, clock)
+    if look.y_limits and not (look.log_y and look.y_limits[0] <= 0):
+        axes.set_ylim(*look.y_limits)
     ticks(axes.yaxis, look.log_y)
     unit = "\u2009s" if look.x_axis == "time" else ""
     if look.log_x:
@@ -237,14 +242,13 @@ def _mark_events(
     look: LineOptions,
     clock: WallTime,
 ) -> None:
-    """Ticks at the bottom where something was done to the run."""
+    """Draw marks at the bottom where something was done to the run, or found."""
     low, high = window or (-np.inf, np.inf)
-    events = [event for event in source.events if low <= event.step <= high]
+    seen = without_gone(source.events)
+    events = [event for event in seen if low <= event.step <= high]
     in_time = look.x_axis == "time"
     x = [(one.time_ms - clock.origin_ms) / 1000 if in_time else one.step for one in events]
-    if x:
-        y = np.zeros(len(x))
-        axes.plot(x, y, "|", color=BRAND, markersize=7, clip_on=False, **_at_bottom(axes))
+    draw_marks(axes, events, x)
 
 
 def _at_bottom(axes: Axes) -> dict[str, Any]:

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from typing import TypeAlias
 
 from matplotlib.figure import Figure
 
@@ -29,7 +31,9 @@ __all__ = ["overview"]
 
 # Inches: the picture, its lines and the color bar's column; above, between and below the plots.
 WIDTH, LINES, BAR = 9.6, 2.5, 0.8
-TOP, BETWEEN, BOTTOM = 0.42, 0.5, 0.32
+TOP, BETWEEN, BELOW, BOTTOM = 0.42, 0.5, 0.4, 0.32
+Chart: TypeAlias = tuple[Sequence[Series], bool]
+"""Series that share a value axis, and whether it is logarithmic."""
 LONGEST_NAME = 80
 """Characters of the name of a run that there is room for."""
 
@@ -47,6 +51,7 @@ def overview(
     grid: Grid | None = None,
     beside: Sequence[OverlaidSeries] = (),
     apart: Apart | None = None,
+    charts: Sequence[Chart] = (),
 ) -> Figure:
     """Picture of a panel: the heat map of a quantity over the lines of some series.
 
@@ -74,6 +79,8 @@ def overview(
         Lines of other runs, overlaid.
     apart : Apart, optional
         Distance of other runs from this one, drawn instead of the values of this run.
+    charts : sequence of (series, bool), optional
+        Series that share a value axis, and whether it is logarithmic; by default all share one.
 
     Examples
     --------
@@ -86,7 +93,8 @@ def overview(
     left = 0.25 + max([0.45, *map(text_inches, names)])
     right = max(BAR, label_inches(series), labels_inches([one.label for one in beside]))
     tall = 0.0 if shown is None else heat_inches(shown)
-    below = LINES + BETWEEN if series else 0.0
+    n_charts = max(1, len(charts))
+    below = n_charts * LINES + (n_charts - 1) * BELOW + BETWEEN if series else 0.0
     height = TOP + tall + below + BOTTOM
     colour_of = colours_of(source, series, colours)
 
@@ -109,18 +117,25 @@ def overview(
                 scale = scale_of(source, quantity, values, log_heat, cells)
                 draw_heat(axes, bar, values, names, scale, cells)
         if series:
-            axes = figure.add_axes(place(BOTTOM, LINES))
-            draw_lines(
-                axes=axes,
-                source=source,
-                series=series,
-                window=window,
-                look=look,
-                colours=colour_of,
-                beside=beside,
-            )
+            limits = None
             if shown is not None and look.x_axis == "step":
-                axes.set_xlim(shown.first, shown.end + 1)
+                limits = shown.first, shown.end + 1
+            for number, (chosen, log_y) in enumerate(charts or [(series, look.log_y)]):
+                bottom = BOTTOM + (len(charts or [0]) - 1 - number) * (LINES + BELOW)
+                part = recorded(source, chosen)
+                shades = {colour_of[one] for one in part}
+                axes = figure.add_axes(place(bottom, LINES))
+                draw_lines(
+                    axes=axes,
+                    source=source,
+                    series=part,
+                    window=window,
+                    look=replace(look, log_y=log_y, y_limits=None if number else look.y_limits),
+                    colours=colour_of,
+                    beside=[one for one in beside if one.colour in shades],
+                )
+                if limits:
+                    axes.set_xlim(*limits)
     return figure
 
 

@@ -16,6 +16,7 @@ from matplotlib.textpath import text_to_path
 from matplotlib.ticker import Formatter, FuncFormatter, LogLocator, MaxNLocator, NullLocator
 
 __all__ = [
+    "BAD",
     "BRAND",
     "EDGE",
     "FONT",
@@ -52,6 +53,8 @@ LONGEST = 7
 """Maximum characters of a number next to an axis."""
 LONGEST_TEXT = 400
 """Characters of a text that any picture has room for."""
+WARNING, BAD = "#b4530a", "#b3261e"
+"""Alerts, as in the panel."""
 LOST_COLOUR = "#ff2a55"
 """NaN or infinite: a red that viridis does not contain."""
 # The font that comes with matplotlib: widths, and thus pictures, are the same on every machine.

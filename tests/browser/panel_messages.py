@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from types import MappingProxyType
 from typing import Any
 
 import numpy as np
@@ -277,10 +278,12 @@ def lines_message(
     smooth: float = 0.0,
     averaged: float = 1.0,
     log_y: bool = True,
+    charts: Mapping[tuple[str, str], int] = MappingProxyType({}),
 ) -> tuple[LinesFrame, list[bytes]]:
     """(module, quantity) -> (steps, values), as one frame and its buffer.
 
-    With a weight ``smooth`` every second point of each average, too, of the logarithms.
+    Series in ``charts`` have a chart other than the first, on a linear axis. With a weight
+    ``smooth`` every second point of each average, too, of the logarithms.
     """
     rows: list[Any] = []
     parts: list[npt.NDArray[np.float32]] = []
@@ -296,6 +299,8 @@ def lines_message(
             {
                 "module": module,
                 "quantity": quantity,
+                "chart": charts.get((module, quantity), 0),
+                "log_y": log_y and (module, quantity) not in charts,
                 "colour": colour,
                 "n": len(x),
                 "n_average": len(average),

@@ -33,7 +33,7 @@ def breaks(*on: tuple[int, str, bool], live: bool = True) -> dict[str, Any]:
             "text": f"alert {rule}",
             "number": None,
             "armed": armed,
-            "holds": False,
+            "pauses": False,
             "last_step": -1,
             "module": "(root)",
             "quantity": "",
@@ -44,7 +44,7 @@ def breaks(*on: tuple[int, str, bool], live: bool = True) -> dict[str, Any]:
         for id, rule, armed in on
     ]
     severe = [LOGIT, "loss_spike"]
-    told = {"v": 1, "type": "breaks", "live": live, "rows": rows, "held": None, "traceback": ""}
+    told = {"v": 1, "type": "breaks", "live": live, "rows": rows, "paused": None, "traceback": ""}
     return {**told, "severe": severe, "rules": [*severe, "dead_units"], "trial": None}
 
 

@@ -69,7 +69,7 @@ def test_the_newest_cause_stands_in_the_foot_and_the_count_opens_all_below_it(
     expect(foot.locator(".nbp-severity")).to_have_attribute("data-severity", "severe")
     assert foot.bounding_box()["height"] < 24  # type: ignore[index]
     count = panel.action("alerts")
-    expect(count).to_have_text("1 cause")
+    expect(count).to_have_text("7 alerts, 1 cause")
     expect(count).to_have_attribute("title", "7 alerts, 4 severe (n)")
     before = panel.heat.bounding_box()
     panel.page.evaluate("scrollTo(0, 0)")
@@ -105,7 +105,7 @@ def test_several_causes_stand_by_their_steps_and_a_finding_that_spreads_is_one_l
     panel: PanelPage,
 ) -> None:
     panel.say(gpt.alerts_message(LATE[:-1], before=gpt.ALERTS))
-    expect(panel.action("alerts")).to_have_text("3 causes")
+    expect(panel.action("alerts")).to_have_text("10 alerts, 3 causes")
     expect(panel.page.locator(".nbp-newest")).to_have_text("The loss is high")
     panel.action("alerts").click()
     causes = drawer(panel).locator(".nbp-alert[aria-level='1'] .nbp-alert-step")
@@ -127,7 +127,7 @@ def test_a_finding_whose_alert_is_not_listed_is_left_out(panel: PanelPage) -> No
     older = {**finding, "first": 900, "sentence": "older than what is listed"}
     after = {**finding, "cause": 900}
     panel.say({**message, "findings": [older, after]})
-    expect(panel.action("alerts")).to_have_text("1 cause")
+    expect(panel.action("alerts")).to_have_text("1 alert")
     expect(panel.page.locator(".nbp-newest")).to_have_text("41% of the step is spent")
 
 
@@ -138,7 +138,7 @@ def test_a_cause_that_is_told_later_takes_what_came_of_it_below_it(panel: PanelP
     panel.action("alerts").click()
     line(panel, "loss_spike").locator(".nbp-alert-text").click()
     panel.say(gpt.alerts_message([high], before=[spike]))
-    expect(panel.action("alerts")).to_have_text("1 cause")
+    expect(panel.action("alerts")).to_have_text("2 alerts, 1 cause")
     expect(line(panel, "loss_spike")).to_be_hidden()
     fold(panel, "lr_high").click()
     expect(line(panel, "loss_spike")).to_have_attribute("data-open", "true")  # as it was
@@ -361,7 +361,7 @@ def test_the_preset_is_offered_while_a_rule_waits_for_what_could_be_attached(
     panel.say(gpt.rules_message([waiting]))
     expect(offer).to_be_hidden()  # this kernel attaches no presets by a click
     panel.say(gpt.status_message(can={"preset": ""}))
-    expect(offer).to_have_text("attach what it waits for")
+    expect(offer).to_have_text("attach its quantities")
     panel.say(gpt.rules_message([{**waiting, "state": "waits for loss"}]))
     expect(offer).to_be_hidden()  # which the loop logs
     attached = [("wte", "output_std", "every(1)")]
@@ -403,7 +403,7 @@ REMARKS = [
 def test_remarks_stand_below_the_alerts_and_are_counted_apart(bare: PanelPage) -> None:
     panel = shown(bare)
     panel.say(gpt.alerts_message([*REMARKS, *gpt.ALERTS]))
-    expect(panel.action("alerts")).to_have_text("1 cause · 2 remarks")
+    expect(panel.action("alerts")).to_have_text("7 alerts, 1 cause · 2 remarks")
     panel.action("alerts").click()
     remarks = drawer(panel).get_by_role("region", name="Remarks")
     expect(remarks.get_by_role("listitem")).to_have_text(

@@ -149,8 +149,10 @@ def test_a_click_is_acknowledged_at_once_and_followed_to_its_step(shown: PanelPa
     assert shown.wait_sent("selection")["series"] == [["stem.conv1", "zero_fraction"]]
 
 
-def test_with_nothing_marked_a_quantity_is_attached_where_it_fits(shown: PanelPage) -> None:
-    expect(shown.action("attach")).to_have_text("Attach where it fits")
+def test_with_nothing_marked_a_quantity_is_attached_to_its_default_modules(
+    shown: PanelPage,
+) -> None:
+    expect(shown.action("attach")).to_have_text("Attach to its default modules")
     shown.choose("output_std")
     shown.action("attach").click()
     asked = shown.wait_sent("attach")

@@ -1,4 +1,4 @@
-"""Breakpoints in the panel: their list, a new one, their levels in the lines, and being held."""
+"""Breakpoints in the panel: their list, a new one, their levels in the lines, and being paused."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ def row(id: int, text: str, number: float | None = None, **changes: Any) -> dict
         "text": text,
         "number": number,
         "armed": True,
-        "holds": False,
+        "pauses": False,
         "last_step": -1,
         "module": "(root)",
         "quantity": "",
@@ -37,7 +37,7 @@ HIGH = row(1, "block.conv3 · grad_norm > 0.1", 0.1, module=CONV[0], quantity=CO
 SEVERE = row(2, "a severe alert fires", kind="alert")
 NAN = row(3, "a loss, output or gradient is NaN or infinite", kind="nan", last_step=640)
 AT = row(4, "at step 2000", 2000, kind="step", armed=False)
-HELD = {"text": "paused at step 212: block.conv3 · grad_norm 12.3 > 10 … and 1 more", "step": 212}
+PAUSED = {"text": "paused at step 212: block.conv3 · grad_norm 12.3 > 10 … and 1 more", "step": 212}
 
 
 def breaks(*rows: Any, **changes: Any) -> dict[str, Any]:
@@ -46,7 +46,7 @@ def breaks(*rows: Any, **changes: Any) -> dict[str, Any]:
         "type": "breaks",
         "live": True,
         "rows": list(rows),
-        "held": None,
+        "paused": None,
         "traceback": "",
         "severe": ["nonfinite_loss", "loss_spike"],
         "rules": ["dead_units", "nonfinite_loss", "loss_spike"],
@@ -93,7 +93,7 @@ def test_it_is_worth_a_look_while_it_is_held(bare: PanelPage, width: int, theme:
     draw(panel)
     can = {"pause": "already paused", "resume": "", "step": "", "stop": ""}
     panel.say(kernel.status_message(state="paused", step=213, can=can))
-    held = {**HIGH, "holds": True, "last_step": 212}
+    paused = {**HIGH, "pauses": True, "last_step": 212}
     trial = {
         "module": CONV[0],
         "quantity": CONV[1],
@@ -102,10 +102,10 @@ def test_it_is_worth_a_look_while_it_is_held(bare: PanelPage, width: int, theme:
         "steps": [3, 6, 118, 240],
         "n_steps": 4,
     }
-    panel.say(breaks(held, SEVERE, NAN, AT, held=HELD, trial=trial))
-    panel.picture(f"break-held-{width}-{theme}")
-    reason = panel.page.locator(".nbp-held")
-    expect(reason).to_have_text(str(HELD["text"]))
+    panel.say(breaks(paused, SEVERE, NAN, AT, paused=PAUSED, trial=trial))
+    panel.picture(f"break-paused-{width}-{theme}")
+    reason = panel.page.locator(".nbp-paused")
+    expect(reason).to_have_text(str(PAUSED["text"]))
     expect(reason.locator("b")).to_have_text(["212", "12.3"])
     expect(panel.action("resume")).to_have_text("Continue")
     dialog = opened(panel)
@@ -126,7 +126,7 @@ def test_it_is_worth_a_look_while_it_is_held(bare: PanelPage, width: int, theme:
 def test_the_flag_counts_what_is_armed_and_the_list_says_how_each_stands(
     panel: PanelPage,
 ) -> None:
-    panel.say(breaks({**HIGH, "holds": True}, SEVERE, NAN, AT))
+    panel.say(breaks({**HIGH, "pauses": True}, SEVERE, NAN, AT))
     expect(panel.action("breaks")).to_have_text("3")
     dialog = opened(panel)
     words = dialog.locator(".nbp-break-text")
@@ -288,7 +288,7 @@ def test_held_the_cursor_moves_there_once_and_keys_go_on(panel: PanelPage) -> No
     draw(panel)
     can = {"pause": "already paused", "resume": "", "step": "", "stop": ""}
     panel.say(kernel.status_message(state="paused", step=213, can=can))
-    panel.say(breaks({**HIGH, "holds": True}, held=HELD))
+    panel.say(breaks({**HIGH, "pauses": True}, paused=PAUSED))
     cursor = panel.page.locator(".nbp-plot:has(.nbp-lines) .nbp-cursor")
     expect(cursor).to_be_visible()
     x = panel.x_of_step(panel.lines, 212)
@@ -301,7 +301,7 @@ def test_held_the_cursor_moves_there_once_and_keys_go_on(panel: PanelPage) -> No
     panel.page.keyboard.press("Escape")
     panel.say(breaks(HIGH))
     panel.say(kernel.status_message())
-    expect(panel.page.locator(".nbp-held")).to_be_hidden()
+    expect(panel.page.locator(".nbp-paused")).to_be_hidden()
     expect(panel.action("pause")).to_have_text("Pause")
 
 
@@ -332,9 +332,9 @@ def test_an_opened_record_has_no_flag(panel: PanelPage) -> None:
 
 
 def test_while_it_is_held_a_look_at_its_module_is_one_click_in_the_bar(panel: PanelPage) -> None:
-    in_bar = panel.action("look-held")
+    in_bar = panel.action("look-paused")
     expect(in_bar).to_be_hidden()
-    panel.say(breaks({**HIGH, "holds": True}, held=HELD))
+    panel.say(breaks({**HIGH, "pauses": True}, paused=PAUSED))
     expect(in_bar).to_have_attribute(
         "title",
         "Keep input, output, gradient, weight and update of block.conv3 at the next step, "
@@ -343,7 +343,7 @@ def test_while_it_is_held_a_look_at_its_module_is_one_click_in_the_bar(panel: Pa
     in_bar.click()
     assert panel.wait_sent("look")["module"] == CONV[0]
     expect(in_bar).to_have_text("Looking …")
-    panel.say(breaks({**NAN, "holds": True}, held=HELD))
+    panel.say(breaks({**NAN, "pauses": True}, paused=PAUSED))
     expect(in_bar).to_have_attribute("aria-disabled", "true")
     panel.row("head.fc1").click()
     in_bar.click()

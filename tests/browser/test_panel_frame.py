@@ -152,7 +152,7 @@ def test_while_nothing_is_wrong_the_foot_is_whole_and_at_880_one_line(
       .filter((one) => one.getBoundingClientRect().right > foot.getBoundingClientRect().right)
       .map((node) => node.textContent)"""
     assert foot.evaluate(cut) == []
-    expect(foot).to_contain_text("attach what they wait for")
+    expect(foot).to_contain_text("attach their quantities")
     if width >= 880:
         assert foot.evaluate("(foot) => foot.offsetHeight") < 42
     panel.picture(f"foot-{width}")

@@ -221,6 +221,43 @@ def test_a_silent_kernel_is_named_after_three_seconds(still: PanelPage) -> None:
     expect(route).to_have_text("kernel busy or restarted")
 
 
+@pytest.mark.parametrize(
+    ("status", "says", "title"),
+    [
+        ("dead", "kernel dead", "nbp.open_run("),
+        ("autorestarting", "kernel restarted", "nbp.open_run("),
+        ("busy", "kernel busy", "No message for some seconds"),
+        ("unknown", "kernel busy or restarted", "No message for some seconds"),
+    ],
+)
+def test_a_front_end_that_knows_the_kernel_has_it_named(
+    still: PanelPage, status: str, says: str, title: str
+) -> None:
+    still.wait_sent("visible")
+    clock, route = still.page.clock, still.page.locator(".nbp-route")
+    known = "(status) => { fake.widget_manager = { kernel: { status } }; }"
+    still.page.evaluate(known, "idle")
+    clock.run_for(1000)
+    expect(route).to_have_text("")
+    still.page.evaluate(known, status)
+    clock.run_for(4000)
+    expect(route).to_have_text(says)
+    expect(route).to_have_attribute("title", re.compile(re.escape(title)))
+    still.page.evaluate(known, "idle")  # of a new kernel, or of the old one
+    clock.run_for(1000)
+    expect(still.page.locator(".nbp-bar")).to_have_attribute("data-state", "silent")
+    still.say(status_message(step=1300))
+    expect(route).to_have_text("")
+
+
+def test_a_killed_idle_kernel_is_named_at_once(still: PanelPage) -> None:
+    still.wait_sent("visible")
+    still.say(status_message(state="idle"))
+    still.page.evaluate("() => { fake.widget_manager = { kernel: { status: 'dead' } }; }")
+    still.page.clock.run_for(600)
+    expect(still.page.locator(".nbp-route")).to_have_text("kernel dead")
+
+
 def test_an_idle_kernel_is_not_called_silent_as_soon_as_something_is_clicked(
     still: PanelPage,
 ) -> None:

@@ -81,13 +81,24 @@ def test_the_three_dearest_say_what_a_sparser_schedule_would_leave(panel: PanelP
     )
     names = dialog.locator(".nbp-dearest > :nth-child(6n + 1)")
     words = ["dearest", "output_std", "zero_fraction", "output_histogram", "2 others"]
+    words.append("row keeping")
     expect(names).to_have_text(words)
     places = dialog.locator(".nbp-dearest > :nth-child(6n + 2)")
-    expect(places).to_have_text(["where", "8 modules", "3 ReLUs", "8 modules", ""])
+    expect(places).to_have_text(["where", "8 modules", "3 ReLUs", "8 modules", "", ""])
     expect(dialog.locator(".nbp-instead")).to_have_text(
         [f"every(50) 1.4{THIN}%", f"every(5) 0.6{THIN}%", f"every(20) 0.6{THIN}%"]
     )
     expect(dialog.locator(".nbp-share > i").first).to_have_attribute("style", "width: 20%;")
+
+
+def test_the_rows_add_up_to_the_header_and_the_others_are_named(panel: PanelPage) -> None:
+    dialog = opened(panel, "probes")
+    shares = dialog.locator(".nbp-dearest > :nth-child(6n + 4)").all_inner_texts()[1:]
+    found = [float(one.replace(THIN, "").rstrip("%")) for one in shares]
+    assert found == [6.8, 3.0, 2.4, 0.5, 4.3]
+    assert sum(found) == pytest.approx(17)
+    others = dialog.get_by_text("2 others")
+    expect(others).to_have_attribute("title", f"grad_norm 0.4{THIN}%, weight_norm 0.1{THIN}%")
 
 
 def test_one_button_makes_all_three_sparser_and_a_ticket_says_when(panel: PanelPage) -> None:

@@ -212,7 +212,7 @@ def test_a_budget_stands_in_the_foot_and_one_click_lifts_it(shown: PanelPage) ->
         {"v": 1, "type": "probes", "n_measured": 64, "step_s": 0.02, "budget": 2.0, "presets": []}
     )
     shown.say(status_message(budget=told))
-    expect(budget).to_have_text("measured more rarely, to take less than 2\u202f% of a step")
+    expect(budget).to_have_text("measured less often: at most 2\u202f% of a step")
     expect(budget).to_have_attribute("title", told)
     expect(shown.page.locator(".nbp-cost")).to_have_text("probes 2.1\u202f%")
     shown.action("lift-budget").click()

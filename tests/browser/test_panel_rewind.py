@@ -101,11 +101,13 @@ def test_the_click_asks_for_all_that_stands_there(panel: PanelPage) -> None:
         "schedule": "every(1)",
         "until": 420,
         "rate": 0.003,
-        "hold_at": 336,
+        "pause_at": 336,
     }
 
 
-def test_held_in_the_midst_of_a_step_it_says_what_waits_and_what_does_not(panel: PanelPage) -> None:
+def test_paused_in_the_midst_of_a_step_it_says_what_waits_and_what_does_not(
+    panel: PanelPage,
+) -> None:
     panel.say(history(*CHECKPOINTS, way=way(waits=AMID)))
     dialog = back(panel)
     expect(dialog.locator("[data-role=waits]")).to_have_text(AMID)
@@ -117,10 +119,10 @@ def test_held_in_the_midst_of_a_step_it_says_what_waits_and_what_does_not(panel:
 
 def test_as_before_asks_for_nothing_else(panel: PanelPage) -> None:
     dialog = back(panel)
-    dialog.get_by_label("Hold", exact=True).uncheck()
+    dialog.get_by_label("Pause", exact=True).uncheck()
     panel.page.keyboard.press("Enter")
     asked = panel.wait_sent("rewind")
-    assert (asked["preset"], asked["until"], asked["rate"], asked["hold_at"]) == (
+    assert (asked["preset"], asked["until"], asked["rate"], asked["pause_at"]) == (
         "",
         None,
         None,
@@ -220,9 +222,9 @@ def test_the_branch_leaves_the_line_that_goes_on_in_grey(panel: PanelPage) -> No
     )
     panel.say(alerts_message([alert(310)]))
     count = panel.action("alerts")
-    expect(count).to_have_text("1 cause · 4 alerts before")
+    expect(count).to_have_text("1 alert · 4 alerts before")
     panel.say(history(*CHECKPOINTS, way=way()))
-    expect(count).to_have_text("1 cause")
+    expect(count).to_have_text("1 alert")
     expect(panel.page.locator(".nbp-branch")).to_be_hidden()
     expect(strip).not_to_contain_text("before")
 

@@ -153,6 +153,23 @@ def written(panel: PanelPage, act: Callable[[], None]) -> list[str]:
     return texts
 
 
+def test_each_histogram_that_is_high_enough_has_its_axis(bare: PanelPage) -> None:
+    panel = populate(bare.show(880), "histogram", histograms())
+    texts = written(panel, lambda: panel.draw(*frame_of(histograms(), "histogram", 2)))
+    for path in PATHS:
+        at = texts.index(path)
+        assert texts[at : at + 4] == [path, "4", "0", "−4"]
+
+
+def test_a_low_histogram_names_both_ends_of_its_axis(bare: PanelPage) -> None:
+    panel = populate(bare.show(880), "histogram", histograms(lost=True))
+    click(panel, 600, 110)  # enlarges one, so that the others are low
+    texts = written(panel, lambda: hover(panel, 1000, 140))
+    for path in {*PATHS} - {PATHS[2]}:
+        at = texts.index(path)
+        assert texts[at : at + 3] == [path, "4", "−4"]
+
+
 def test_spectra_and_heads_fill_a_row_each_whatever_their_length(bare: PanelPage) -> None:
     t = np.arange(STEPS)[:, None] / STEPS
     sizes = dict.fromkeys(PATHS, 24) | {PATHS[1]: 8}

@@ -96,13 +96,13 @@ def test_a_click_on_a_held_loop_in_the_background_is_answered_across_the_branch(
     assert view.heard["status"]["state"] == "paused"
     assert view.heard["history"]["way"]["why_not"] == ""
     click = {"step": 3, "preset": "alerts", "schedule": "every(1)", "until": 5, "rate": None}
-    view.says("rewind", id="x-1", **click, hold_at=5)
+    view.says("rewind", id="x-1", **click, pause_at=5)
 
-    def held_on_branch() -> bool:
+    def paused_on_branch() -> bool:
         run = loop.run
         return run not in (None, first) and run.controls.status_head().state == "paused"
 
-    wait_for(held_on_branch)
+    wait_for(paused_on_branch)
     panel.refresh()
     view._conversation = panel._session
     view.says("hello", view="x")

@@ -80,7 +80,7 @@ interface BreakRow {
   text: string;
   number: number | null;
   armed: boolean;
-  holds: boolean;
+  pauses: boolean;
   last_step: number;
   module: string;
   quantity: string;
@@ -281,6 +281,8 @@ interface LeftLine {
 interface LineSeries {
   module: string;
   quantity: string;
+  chart: number;
+  log_y: boolean;
   colour: number;
   n: number;
   n_average: number;
@@ -482,7 +484,7 @@ interface RewindClick {
   schedule: string;
   until: number | null;
   rate: number | null;
-  hold_at: number | null;
+  pause_at: number | null;
 }
 
 interface RuleRow {

@@ -200,7 +200,7 @@ interface PartMessages {
   breaks: {
     live: boolean;
     rows: BreakRow[];
-    held: { text: string; step: number } | null;
+    paused: { text: string; step: number } | null;
     traceback: string;
     severe: string[];
     rules: string[];
@@ -261,6 +261,7 @@ interface PanelState {
   folded: Set<string>;
   exported: (Exported & { buffer: Buffers[number] }) | null;
   silent: boolean;
+  kernel: string;
   frames: number;
   vectorOptions: { counts: boolean; own: boolean };
   looked: number | null;
@@ -309,6 +310,7 @@ interface Comm {
   send(message: object): void;
   on(event: string, receive: (message: any, buffers?: Buffers) => void): void;
   off(event: string, receive: (message: any, buffers?: Buffers) => void): void;
+  widget_manager?: Pick<WidgetManager, "kernel">;
 }
 
 type MessageType = AnyMessage["type"];

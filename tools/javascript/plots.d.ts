@@ -92,6 +92,8 @@ type BesideSeries = BesideLine & {
     /** Of the run. */
     name: string;
     colour: number;
+    chart: number;
+    log_y: boolean;
     dash: number[];
     band: Band | null;
     /** Why there is no line; "" where there is one. */
@@ -111,26 +113,40 @@ interface ShownRange {
   beyond: { n: number; farthest: number } | null;
 }
 
+/** What the charts of the lines are made of: this run, other runs, all steps behind a window. */
+interface ChartedLines {
+  prepared: PreparedSeries[];
+  beside: BesideSeries[];
+  /** All steps, drawn where those of a window end. */
+  back: PreparedSeries[];
+}
+
+/** Series that share a value axis. */
+interface LineChart extends ChartedLines {
+  number: number;
+  log: boolean;
+  range: ShownRange;
+  box: Box;
+  values: Axis;
+}
+
 /** The lines as last painted. */
 interface PaintedLines {
   axis: Axis;
-  values: Axis;
+  charts: LineChart[];
+  /** Of all charts. */
   box: Box;
   prepared: PaintedSeries[];
   mapping: StepMapping;
   marks: PlacedMark[];
 }
 
-interface LinesView {
+/** One chart as it is painted. */
+interface LinesView extends LineChart {
   axis: Axis;
-  values: Axis;
-  box: Box;
   colours: Colours;
-  prepared: PreparedSeries[];
-  beside: BesideSeries[];
-  /** All steps, drawn where those of a window end. */
-  back: PreparedSeries[];
-  marks: PlacedMark[];
+  /** Below the last chart; null below the others, which have no step axis either. */
+  marks: PlacedMark[] | null;
   x0: number;
   label(series: PaintedSeries): string;
   isLogged(series: PaintedSeries): boolean;

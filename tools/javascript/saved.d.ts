@@ -12,7 +12,7 @@ interface SavedMessage {
   clock: SavedClock;
   /** (module, quantity, colour) */
   colours: Array<[string, string, number]>;
-  templates: Record<"head" | "heat" | "lines", string>;
+  templates: Record<"head" | "heat" | "lines" | "smoothed" | "limits", string>;
 }
 
 interface SavedClock {
@@ -66,6 +66,8 @@ interface WidgetView extends Comm {
 
 /** JupyterLab's manager of widgets; other front ends have less of it. */
 interface WidgetManager {
+  /** Of JupyterLab and Notebook 7; other front ends do not say how their kernel is. */
+  kernel?: { status?: string } | null;
   context?: NotebookContext;
   get_model(id: string): Promise<OwnWidget>;
   create_view(model: OwnWidget): Promise<LuminoView>;

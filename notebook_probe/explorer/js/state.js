@@ -109,6 +109,8 @@ export function createState() {
     exported: null,
     /** No message for seconds although some are due. */
     silent: false,
+    /** What the front end knows of a silent kernel: "dead", "restarted", "busy"; "" for nothing. */
+    kernel: "",
     /** Frames painted so far. */
     frames: 0,
     /** How this view draws vectors: counts instead of shares, a scale for each module. */

@@ -240,6 +240,10 @@ class LineSeries(TypedDict):
 
     module: str
     quantity: str
+    chart: int
+    """Number of its chart, from 0 for the upper one; those of one chart share a value axis."""
+    log_y: bool
+    """True if that axis is logarithmic."""
     colour: int
     """Permanent index of the series: Okabe-Ito color = index % 7, dash = index // 7."""
     n: int

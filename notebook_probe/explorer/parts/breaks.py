@@ -59,7 +59,8 @@ class BreakRow(TypedDict):
     number: float | None
     """Threshold that can be edited."""
     armed: bool
-    holds: bool
+    pauses: bool
+    """True if the training is paused here now."""
     last_step: int
     """Step of the last pause; -1 if there was none."""
     module: str
@@ -203,11 +204,11 @@ class Breaks(Part):
     def state(self, seen: Seen) -> Mapping[str, Any] | None:
         controls, head = self._controls, seen.head
         if controls is None:
-            return {"live": False, "rows": [], "held": None, "traceback": "", "trial": None}
+            return {"live": False, "rows": [], "paused": None, "traceback": "", "trial": None}
         infos = controls.breakpoint_infos()
         # Several breakpoints may pause it; the panel shows the step at which the last one paused.
         steps = [info.last_step for info in infos if info.pauses]
-        held = (
+        paused = (
             {"text": head.pause_reason, "step": max(steps, default=-1)}
             if head.pause_reason
             else None
@@ -215,7 +216,7 @@ class Breaks(Part):
         return {
             "live": head.state != "finished",
             "rows": [_row(info) for info in infos],
-            "held": held,
+            "paused": paused,
             "traceback": head.traceback,
             "severe": [*controls.severe_rules()],
             "rules": [*controls.rule_names()],
@@ -268,7 +269,7 @@ def _row(info: BreakpointInfo) -> BreakRow:
         "text": condition.text,
         "number": condition.number,
         "armed": info.armed,
-        "holds": info.pauses,
+        "pauses": info.pauses,
         "last_step": info.last_step,
         "module": ROOT if series is None else series.module,
         "quantity": "" if series is None else series.quantity,

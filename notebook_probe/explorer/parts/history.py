@@ -86,7 +86,7 @@ class RewindClick(TypedDict):
     schedule: str
     until: int | None
     rate: float | None
-    hold_at: int | None
+    pause_at: int | None
 
 
 class EvaluateClick(TypedDict):
@@ -101,7 +101,7 @@ class EvaluateClick(TypedDict):
 
 def _rewind(click: RewindClick) -> Request:
     schedule, until = click["schedule"], click["until"]
-    return GoBack(click["step"], click["preset"], schedule, until, click["rate"], click["hold_at"])
+    return GoBack(click["step"], click["preset"], schedule, until, click["rate"], click["pause_at"])
 
 
 def _evaluate(click: EvaluateClick) -> Request:

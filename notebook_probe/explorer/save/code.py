@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 
 from notebook_probe.explorer.messages.selection import PanelSelection
+from notebook_probe.explorer.messages.value_scale import LineChart
 
 __all__ = ["TEMPLATES", "code"]
 
@@ -62,21 +64,55 @@ compared(
 """
 
 LINES = """
-figure, axes = plt.subplots(figsize=(9, 3.5), layout="constrained")
-for module, quantity in {series!r}:
-    series = record.series(module, quantity){window}
-    axes.plot({x}, series, label=f"{{module}} · {{quantity}}")
-axes.set(xscale={xscale!r}, yscale={yscale!r}, xlabel={xlabel!r}{limits})
-axes.legend()
+figure, charts = plt.subplots(
+    {n}, figsize=(9, {height}), sharex=True, squeeze=False, layout="constrained"
+)
+for axes, yscale, shown in zip(charts.flat, {yscales!r}, {series!r}):
+    for module, quantity in shown:
+        series = record.series(module, quantity){window}
+        axes.plot({x}, series, label=f"{{module}} · {{quantity}}")
+    axes.set(yscale=yscale)
+    axes.legend()
+charts[-1, 0].set(xscale={xscale!r}, xlabel={xlabel!r})
+{limits}"""
+
+LIMITS = """\
+charts[0, 0].set_ylim({low}, {high})
 """
 
+SMOOTHED = """
+import pandas as pd
 
-TEMPLATES = {"head": HEAD, "heat": HEAT, "lines": LINES}
+
+def average(series, log):
+    # exponential, of every value, over at most a tenth of them
+    drawn = np.log(series.where(series > 0)) if log else series.where(np.isfinite(series))
+    most = 1 - 1.1 ** -np.floor(np.log(len(series) / 10) / np.log(1.1))
+    weight = min({smooth!r}, max(0.0, most))
+    mean = pd.Series(drawn.values).ewm(alpha=1 - weight, ignore_na=True).mean()
+    mean = mean.where(drawn.notnull().values).values
+    return drawn.copy(data=np.exp(mean) if log else mean)
+
+""" + LINES.replace(
+    """label=f"{{module}} · {{quantity}}")
+""",
+    """color=f"C{{len(axes.lines)}}", alpha=0.35)
+        color = axes.lines[-1].get_color()
+        series = average(record.series(module, quantity), yscale == "log"){window}
+        axes.plot({x}, series, color=color, label=f"{{module}} · {{quantity}}")
+""",
+)
+
+TEMPLATES = {"head": HEAD, "heat": HEAT, "lines": LINES, "smoothed": SMOOTHED, "limits": LIMITS}
 """Templates for a panel without a kernel, which fills them itself."""
 
 
-def code(location: str, selection: PanelSelection) -> str:
+def code(
+    location: str, selection: PanelSelection, charts: Sequence[LineChart] | None = None
+) -> str:
     """Return a few lines of xarray and matplotlib that draw what the panel shows.
+
+    Without ``charts`` all series share one.
 
     Examples
     --------
@@ -102,19 +138,26 @@ def code(location: str, selection: PanelSelection) -> str:
     if selection.series and selection.others:
         parts.append(_compared(selection))
     elif selection.series:
-        in_time = selection.x_axis == "time"
-        parts.append(
-            LINES.format(
-                series=list(selection.series),
-                window=window,
-                x="series.time" if in_time else "series.step",
-                xscale="symlog" if selection.log_x and not in_time else "linear",
-                yscale="log" if selection.log_y else "linear",
-                xlabel=selection.x_axis,
-                limits=f", ylim={selection.y_limits!r}" if selection.y_limits else "",
-            )
-        )
+        chosen = LineChart(selection.series, bool(selection.log_y))
+        parts.append(_lines(selection, [chosen] if charts is None else charts))
     return "".join(parts)
+
+
+def _lines(selection: PanelSelection, charts: Sequence[LineChart]) -> str:
+    in_time = selection.x_axis == "time"
+    limits = selection.y_limits
+    return (SMOOTHED if selection.smooth else LINES).format(
+        n=len(charts),
+        height=1 + 2.5 * len(charts),
+        series=[list(one.series) for one in charts],
+        yscales=["log" if one.log_y else "linear" for one in charts],
+        smooth=selection.smooth,
+        window=_window(selection),
+        x="series.time" if in_time else "series.step",
+        xscale="symlog" if selection.log_x and not in_time else "linear",
+        xlabel=selection.x_axis,
+        limits=LIMITS.format(low=limits[0], high=limits[1]) if limits else "",
+    )
 
 
 def _beside(selection: PanelSelection) -> str:

@@ -11,7 +11,7 @@ from notebook_probe.errors import ProbeError
 from notebook_probe.explorer.draw.heat_rows import folded, within
 from notebook_probe.explorer.messages.axis_entries import axis_order
 from notebook_probe.explorer.messages.selection import PanelSelection
-from notebook_probe.explorer.messages.value_scale import settled
+from notebook_probe.explorer.messages.value_scale import line_charts, settled
 from notebook_probe.explorer.messages.wire import VERSION, Exported
 from notebook_probe.explorer.save.code import code
 from notebook_probe.explorer.save.files import csv, netcdf
@@ -42,6 +42,7 @@ def picture(
     from notebook_probe.figures import LineOptions, overview  # matplotlib, for pictures alone
     from notebook_probe.figures.style import encoded
 
+    charts = [(one.series, one.log_y) for one in line_charts(source, selection)]
     selection = settled(source, selection)
     if apart is None:
         grid = grid or _grid(source, selection)
@@ -53,8 +54,13 @@ def picture(
         log_heat=bool(selection.log_heat),
         cells=selection.cells,
         look=LineOptions(
-            bool(selection.log_y), selection.log_x, selection.smooth, selection.x_axis
+            bool(selection.log_y),
+            selection.log_x,
+            selection.smooth,
+            selection.x_axis,
+            selection.y_limits,
         ),
+        charts=charts,
         colours=selection.colours,
         grid=None if grid is None else folded(within(grid, selection.rows), selection.folds),
         beside=beside,
@@ -84,7 +90,8 @@ def _netcdf(source: Source, selection: PanelSelection, others: Others) -> bytes:
 
 
 def _code(source: Source, selection: PanelSelection, _: Others) -> bytes:
-    return code(source.location, settled(source, selection)).encode()
+    charts = line_charts(source, selection)
+    return code(source.location, settled(source, selection), charts).encode()
 
 
 Make: TypeAlias = Callable[[Source, PanelSelection, Others], bytes]

@@ -2,10 +2,15 @@
 
 from __future__ import annotations
 
-from notebook_probe.record.format.schema import LOGGED_BY
-from notebook_probe.record.format.source import Variable
+from collections.abc import Iterable
 
-__all__ = ["is_bounded", "is_share"]
+from notebook_probe.record.format.schema import LOGGED_BY
+from notebook_probe.record.format.source import StreamView, Variable
+
+__all__ = ["charts_of", "is_bounded", "is_share"]
+
+MOST_CHARTS = 3
+"""Further kinds of values share the last chart: more of them would be too low to be read."""
 
 SHARE = (0.0, 1.0)
 LOGGED_SHARES = ("fraction", "share", "accuracy")
@@ -36,3 +41,24 @@ def is_bounded(variable: Variable) -> bool:
     True
     """
     return variable.bounds is not None or is_share(variable)
+
+
+def charts_of(
+    streams: Iterable[StreamView], series: Iterable[tuple[str, str]]
+) -> dict[tuple[str, str], int]:
+    """Return the number of the chart in which each series is drawn, from 0 for the first.
+
+    Series share a value axis if they have the same units and are all bounded, or all not: on one
+    axis with a loss an accuracy would be a flat line.
+    """
+    kinds = {one.name: _axis_kind(one) for stream in streams for one in stream.variables}
+    chart_of: dict[str, int] = {}
+    found = {}
+    for module, quantity in series:
+        kind = kinds.get(quantity, Variable(quantity).units)
+        found[module, quantity] = chart_of.setdefault(kind, min(len(chart_of), MOST_CHARTS - 1))
+    return found
+
+
+def _axis_kind(variable: Variable) -> str:
+    return "bounded" if is_bounded(variable) else variable.units

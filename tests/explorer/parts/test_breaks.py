@@ -71,7 +71,7 @@ def test_each_breakpoint_is_a_row_and_nobody_is_told_twice(
             "text": "a · grad_norm > 10 for 2 rows",
             "number": 10.0,
             "armed": True,
-            "holds": True,
+            "pauses": True,
             "last_step": 812,
             "module": "a",
             "quantity": "grad_norm",
@@ -80,12 +80,12 @@ def test_each_breakpoint_is_a_row_and_nobody_is_told_twice(
             "note": "",
         }
     ]
-    assert message["held"] == {"text": controls.pause_reason, "step": 812}
+    assert message["paused"] == {"text": controls.pause_reason, "step": 812}
     assert (message["live"], message["severe"]) == (True, ["nonfinite_loss", "loss_spike"])
     assert told(session, controls) == []
     controls.state, controls.pause_reason, controls.traceback = "finished", "", "Traceback ..."
     [message] = told(session, controls)
-    assert (message["live"], message["held"], message["traceback"]) == (
+    assert (message["live"], message["paused"], message["traceback"]) == (
         False,
         None,
         "Traceback ...",

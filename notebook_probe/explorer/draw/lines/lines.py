@@ -19,6 +19,7 @@ from notebook_probe.explorer.messages.selection import PanelSelection, Series
 from notebook_probe.explorer.messages.value_scale import bounded
 from notebook_probe.explorer.messages.wire import VERSION, Frame, LineSeries, LinesFrame
 from notebook_probe.json_numbers import json_number
+from notebook_probe.record.format.ranges import charts_of
 from notebook_probe.record.format.source import Source, StreamView
 from notebook_probe.record.views.looks import without_gone
 from notebook_probe.record.views.thinning.average import capped
@@ -69,12 +70,11 @@ class Lines:
             for series in selection.series
         }
         linear = bounded(source)
-        log_y = selection.log_y
-        if log_y is None:
-            log_y = _spans_sizes(lines, linear)
+        charts = charts_of(streams.values(), selection.series)
+        log_of = _log_of(lines, charts, selection.log_y, linear)
         looks = {
             series: Smoothing(
-                self._weight(series, selection.smooth), log_y and series[1] not in linear
+                self._weight(series, selection.smooth), log_of[series] and series[1] not in linear
             )
             for series in selection.series
         }
@@ -89,6 +89,8 @@ class Lines:
             heads.append(
                 _head(
                     series=series,
+                    chart=charts[series],
+                    log_y=log_of[series],
                     colour=colour,
                     points=points,
                     average=average,
@@ -105,7 +107,7 @@ class Lines:
             "layout": [[(1, 4 * len(part)) for part in parts]],
             "x0": x0,
             "smooth": selection.smooth,
-            "log_y": log_y,
+            "log_y": any(log_of.values()) if selection.log_y is None else selection.log_y,
             "averaged": self._averages.share,
             "series": heads,
             "events": self._events(source, selection, x0),
@@ -207,8 +209,26 @@ def _spans_sizes(lines: Mapping[Series, PixelPoints], linear: frozenset[str]) ->
     return not signed and any(quantity not in linear for _, quantity in lines)
 
 
+def _log_of(
+    lines: Mapping[Series, PixelPoints],
+    charts: Mapping[Series, int],
+    chosen: bool | None,
+    linear: frozenset[str],
+) -> dict[Series, bool]:
+    """Return whether the axis of each series is logarithmic: as chosen, or as fits its chart."""
+    if chosen is not None:
+        return dict.fromkeys(lines, chosen)
+    fits = {
+        chart: _spans_sizes({one: lines[one] for one in lines if charts[one] == chart}, linear)
+        for chart in charts.values()
+    }
+    return {series: fits[charts[series]] for series in lines}
+
+
 def _head(
     series: Series,
+    chart: int,
+    log_y: bool,
     colour: int,
     points: PixelPoints,
     average: PixelPoints,
@@ -219,6 +239,8 @@ def _head(
     return {
         "module": series[0],
         "quantity": series[1],
+        "chart": chart,
+        "log_y": log_y,
         "colour": colour,
         "n": len(points.x),
         "n_average": len(average.x),

@@ -165,7 +165,7 @@ export function createAttach({ state, selection, link, dialogs, look, signal }) 
  * @param {TreeRow[]} fitting
  */
 function attachText(rows, fitting) {
-  if (!rows.length) return "Attach where it fits";
+  if (!rows.length) return "Attach to its default modules";
   return fitting.length ? `Attach to ${modulesText(fitting.length)}` : "Attach";
 }
 

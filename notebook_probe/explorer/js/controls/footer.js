@@ -137,7 +137,7 @@ export function createFooter({ state, selection, link, alerts, parting, looks, s
  * @param {number | null} percent
  */
 function rarelyText(percent) {
-  return `measured more rarely${percent === null ? "" : `, to take less than ${percent}${THIN_SPACE}% of a step`}`;
+  return `measured less often${percent === null ? "" : `: at most ${percent}${THIN_SPACE}% of a step`}`;
 }
 
 /**

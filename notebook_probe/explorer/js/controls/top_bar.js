@@ -21,6 +21,10 @@ const ENDED = ["finished", "failed"];
 const MOVING = ["waiting", "training", "paused"];
 const BLIND = "after the cell";
 
+const LOST = ["dead", "restarted"]; // kernels that do not come back
+/** @type {Record<string, string>} */
+const KERNEL_WORDS = { dead: "kernel dead", restarted: "kernel restarted", busy: "kernel busy" };
+
 /** @param {Pick<PanelParts, "root" | "state" | "theme" | "link" | "signal"> & TopBarParts} parts */
 export function createTopBar({ root, state, theme, link, compare, knobs, probes, breaks, look, dock, signal }) {
   const modules = element(
@@ -168,7 +172,7 @@ export function createTopBar({ root, state, theme, link, compare, knobs, probes,
     route.classList.toggle("nbp-bad", state.silent || Boolean(refusal));
     const told = state.silent || status.route === BLIND || Boolean(refusal);
     route.classList.toggle("nbp-told", told && model.live);
-    const title = state.silent ? "No message for some seconds; the last picture stays" : route.textContent;
+    const title = state.silent ? silentTitle(state.kernel, model.location) : route.textContent;
     setAttribute(route, "title", title);
   }
 
@@ -181,7 +185,7 @@ export function createTopBar({ root, state, theme, link, compare, knobs, probes,
   function routeText(status, model, ended, refusal) {
     if (state.parts.saved) return "";
     if (!model.live) return "opened record";
-    if (state.silent) return "kernel busy or restarted";
+    if (state.silent) return KERNEL_WORDS[state.kernel] ?? "kernel busy or restarted";
     if (refusal) return refusal;
     if (ended) return `ended at step ${grouped(status.step)}`;
     return status.route === BLIND ? "clicks act when the cell ends" : "";
@@ -221,4 +225,13 @@ function howFar({ end_step, epoch, seconds_left }) {
  */
 function controlButton(action, text) {
   return element("button", { type: "button", "data-action": action }, text);
+}
+
+/**
+ * @param {string} kernel
+ * @param {string} location of the record
+ */
+function silentTitle(kernel, location) {
+  const open = `nbp.open_run(${JSON.stringify(location)}).explore() shows what was recorded`;
+  return LOST.includes(kernel) ? open : "No message for some seconds; the last picture stays";
 }

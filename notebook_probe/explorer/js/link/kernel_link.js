@@ -22,7 +22,7 @@ export function createKernelLink({ model, root, state, fail, signal }) {
   let onScreen = true;
   /** @type {boolean | null} */
   let sentVisible = null; // what the kernel knows of it
-  const silence = createSilence(state, () => sentVisible === false);
+  const silence = createSilence(state, () => sentVisible === false, () => model.widget_manager?.kernel?.status ?? "");
   const receivers = createReceivers(state, () => send("hello", { view }));
 
   /**

@@ -1,17 +1,21 @@
 /** Whether the kernel is silent although it owes an answer, or a report. */
 
 const SILENT_MS = 3000;
+/** @type {Record<string, string>} what a front end calls its kernel -> what became of ours */
+const GONE = { dead: "dead", terminating: "dead", restarting: "restarted", autorestarting: "restarted" };
 const REPORTING = ["waiting", "training", "paused"]; // states in which the kernel says so again and again
 
 /**
  * @param {PanelState} state
  * @param {() => boolean} isHidden whether the kernel knows that nobody looks
+ * @param {() => string} kernelStatus as the front end knows it, "" where it does not
  */
-export function createSilence(state, isHidden) {
+export function createSilence(state, isHidden, kernelStatus) {
   let lastMessageMs = performance.now();
   /** @type {number | null} */
   let askedMs = null; // of the first request that has no answer yet
   let unreachable = false;
+  let gone = ""; // what became of the kernel; a new one in its place says nothing to this panel
 
   /**
    * Silence is worth a word while an answer is due, or a report: one comes every second. An idle
@@ -24,9 +28,13 @@ export function createSilence(state, isHidden) {
     const isLate = (sinceMs) => performance.now() - sinceMs > patience;
     const overdue = (askedMs !== null && isLate(askedMs)) || (REPORTING.includes(running) && isLate(lastMessageMs));
     const late = overdue && !isHidden();
-    const silent = state.model.live && (unreachable || late);
-    if (silent === state.silent) return;
+    const status = kernelStatus();
+    gone ||= GONE[status] ?? "";
+    const silent = state.model.live && (unreachable || late || gone !== "");
+    const kernel = silent ? gone || status : "";
+    if (silent === state.silent && kernel === state.kernel) return;
     state.silent = silent;
+    state.kernel = kernel;
     state.emit("silence");
   }
 
@@ -37,6 +45,7 @@ export function createSilence(state, isHidden) {
       lastMessageMs = performance.now();
       askedMs = null;
       unreachable = false;
+      gone = "";
     },
     /** A request is sent. */
     asked() {

@@ -32,10 +32,23 @@ export function createLimits({ state, selection, signal }) {
     show() {
       const { y_limits: limits } = state.selection;
       fit.hidden = !limits;
+      const upper = upperChart(state);
+      if (low.getAttribute("aria-invalid") !== "true") setText(sentence, upper && `Of the upper chart: ${upper}.`);
       if (low.matches(":focus") || high.matches(":focus")) return;
       [low.value, high.value] = (limits ?? ["", ""]).map(String);
     },
   };
+}
+
+/**
+ * The quantities of the upper chart, where there are others below it; "" for a single chart.
+ * @param {Pick<PanelState, "lines">} state
+ */
+function upperChart({ lines }) {
+  const series = lines?.series ?? [];
+  const first = Math.min(...series.map(({ chart }) => chart));
+  const upper = series.filter(({ chart }) => chart === first).map(({ quantity }) => quantity);
+  return upper.length < series.length ? [...new Set(upper)].join(", ") : "";
 }
 
 /**

@@ -22,5 +22,5 @@ export const EMPTY_PARTS = {
   probes: { n_measured: 0, step_s: null, budget: null, presets: [], flight: "" },
   saved_views: { rows: [], file: "", problem: "" },
   saved: null, // what a panel without a kernel says of itself
-  breaks: { live: false, rows: [], held: null, traceback: "", severe: [], rules: [], trial: null },
+  breaks: { live: false, rows: [], paused: null, traceback: "", severe: [], rules: [], trial: null },
 };

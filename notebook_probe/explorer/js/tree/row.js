@@ -40,8 +40,8 @@ export function fillRow(node, row, look) {
   const head = row.kind ? `${row.path}: ${row.kind}${size}` : row.path;
   const alerts = fillBadge(badge, badges, row.path, open === false);
   const pauses = (open === false ? flags.inside : flags.own).get(row.path) ?? [];
-  const held = pauses.length ? `pauses at ${pauses.join(", ")}` : "";
-  const title = [head, ...attached.map(probeLine), problem, alerts, held].filter(Boolean);
+  const paused = pauses.length ? `pauses at ${pauses.join(", ")}` : "";
+  const title = [head, ...attached.map(probeLine), problem, alerts, paused].filter(Boolean);
   node.style.setProperty("--nbp-depth", String(Math.min(depth, 8)));
   node.classList.toggle("nbp-current", row.path === current);
   setAttribute(node, "data-module", row.path);

@@ -5,7 +5,8 @@
  *   templates: SavedMessage["templates"],
  *   location: string,
  *   selection: PanelSelection,
- *   log: { heat: boolean, lines: boolean },
+ *   log: { heat: boolean },
+ *   lines: DecodedLines | null,
  * }} CodeParts
  */
 
@@ -13,7 +14,7 @@
  * Text of Python; `log` says how what is drawn is scaled where nobody chose.
  * @param {CodeParts} parts
  */
-export function codeOf({ templates, location, selection, log }) {
+export function codeOf({ templates, location, selection, log, lines: drawn }) {
   const { home, log_x: logX, x_axis: axis, y_limits: limits } = selection;
   const series = selection.series.filter(([, quantity]) => !quantity.includes("[")); // an element is no quantity
   const window = windowOf(selection);
@@ -25,20 +26,42 @@ export function codeOf({ templates, location, selection, log }) {
     norm: logHeat ? "log" : "linear",
     drawn: logHeat ? `.where(${home} > 0)` : "",
   };
+  const charts = chartsOf(series, selection, drawn);
   const lines = {
-    series,
+    n: charts.length,
+    height: 1 + 2.5 * charts.length,
+    series: charts.map((one) => one.series),
+    yscales: charts.map((one) => (one.log ? "log" : "linear")),
+    smooth: selection.smooth,
     window,
     x: axis === "time" ? "series.time" : "series.step",
     xscale: logX && axis !== "time" ? "symlog" : "linear",
-    yscale: (selection.log_y ?? log.lines) ? "log" : "linear",
     xlabel: axis,
-    limits: limits ? `, ylim=(${limits.join(", ")})` : "",
+    limits: limits ? filled(templates.limits, { low: limits[0], high: limits[1] }) : "",
   };
   return [
     filled(templates.head, { location }),
     home ? filled(templates.heat, heat) : "",
-    series.length ? filled(templates.lines, lines) : "",
+    series.length ? filled(selection.smooth ? templates.smoothed : templates.lines, lines) : "",
   ].join("");
+}
+
+/**
+ * Series that share a value axis, as they are drawn.
+ * @param {Array<[string, string]>} series
+ * @param {Pick<PanelSelection, "log_y">} selection
+ * @param {DecodedLines | null} drawn
+ */
+function chartsOf(series, { log_y: chosen }, drawn) {
+  const shown = series.map((pair) => {
+    const one = drawn?.series.find(({ module, quantity }) => module === pair[0] && quantity === pair[1]);
+    return { pair, chart: one?.chart ?? 0, log: chosen ?? one?.log_y ?? true };
+  });
+  const numbers = [...new Set(shown.map(({ chart }) => chart))].sort((one, other) => one - other);
+  return numbers.map((number) => {
+    const ofChart = shown.filter(({ chart }) => chart === number);
+    return { series: ofChart.map(({ pair }) => pair), log: ofChart[0].log };
+  });
 }
 
 /**

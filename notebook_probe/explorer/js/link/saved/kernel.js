@@ -131,8 +131,8 @@ export function createSavedKernel({ first, ...packed }, { root, state, fail }) {
       return { filename: `${name}-columns.csv`, mime: "text/csv", buffer: new TextEncoder().encode(text), note };
     },
     async code() {
-      const log = { heat: state.heat?.log ?? true, lines: state.lines?.log_y ?? true };
-      const text = codeOf({ templates: saved.templates, location: model.location, selection, log });
+      const log = { heat: state.heat?.log ?? true };
+      const text = codeOf({ templates: saved.templates, location: model.location, selection, log, lines: state.lines });
       return { filename: `${name}.py`, mime: "text/x-python", text };
     },
     async record() {

@@ -8,7 +8,8 @@ import { createClock } from "./clock.js";
 import { createColours } from "./colours.js";
 
 /**
- * @typedef {Omit<LineSeries, "colour" | "n" | "n_average" | "offset"> & SavedPoints & {
+ * @typedef {Omit<LineSeries, "chart" | "colour" | "n" | "n_average" | "offset"> & SavedPoints & {
+ *   chart?: number,
  *   average: SavedPoints | null,
  *   marks: number[],
  *   mean_of?: number,
@@ -30,6 +31,7 @@ const NO_LINE = {
   last_value: null,
   n_nonfinite: 0,
   weight: 0,
+  log_y: true,
 };
 
 /** @type {SavedLines} */
@@ -48,14 +50,18 @@ export function createSavedLines({ pieces, saved }) {
     const kept = await pieces.read("lines", "");
     const lines = kept ? decodeLines(kept.message, kept.buffers) : NO_FRAME;
     const { smooth, x_axis: axis } = selection;
-    const log = selection.log_y ?? lines.log_y;
-    const isAveraged = smooth === lines.smooth && log === lines.log_y;
     const found = await Promise.all(selection.series.map((pair) => lineOf(pair, lines, pieces)));
-    const drawn = found.map((one, k) => ({
-      ...one,
-      colour: colours.of(selection.series, k),
-      average: isAveraged && one.average ? one.average : averaged(one, smooth, log),
-    }));
+    const drawn = found.map((one, k) => {
+      const log = selection.log_y ?? one.log_y;
+      const isAveraged = smooth === lines.smooth && log === one.log_y;
+      return {
+        ...one,
+        log_y: log,
+        chart: one.chart ?? chartLike(one, lines),
+        colour: colours.of(selection.series, k),
+        average: isAveraged && one.average ? one.average : averaged(one, smooth, log),
+      };
+    });
     return packed({ ...lines, smooth }, drawn, axis === "time" ? clock : (step) => step);
   };
 }
@@ -80,6 +86,16 @@ async function lineOf([module, quantity], { series, x0 }, pieces) {
   if (!frame) return { ...name, ...NO_LINE };
   const heat = decodeHeat(frame.message, frame.buffers);
   return { ...name, ...columnsOf(heat, heat.index.get(module)) };
+}
+
+/**
+ * The chart for what was saved as a heat map: that of lines with such an axis, else the next one.
+ * @param {Pick<SavedLine, "log_y">} line
+ * @param {SavedLines} lines
+ */
+function chartLike({ log_y: log }, { series }) {
+  const like = series.find((one) => one.log_y === log);
+  return like ? like.chart : Math.max(-1, ...series.map(({ chart }) => chart)) + 1;
 }
 
 /**
@@ -109,6 +125,7 @@ function columnsOf(heat, row) {
     last_value: Number.isFinite(newest.value) ? newest.value : null,
     n_nonfinite: lost.length,
     weight: 0,
+    log_y: heat.log,
     mean_of: (last + 1 - first) / columns,
   };
 }
@@ -126,7 +143,7 @@ function averaged({ x, y, n_rows: rows }, smooth, log) {
 /**
  * One buffer: of each series x, y, and those of its average; x relative to the first of all.
  * @param {SavedLines} lines
- * @param {Array<SavedLine & { colour: number, average: SavedPoints }>} drawn
+ * @param {Array<SavedLine & { chart: number, colour: number, average: SavedPoints }>} drawn
  * @param {(step: number) => number} place
  */
 function packed(lines, drawn, place) {

@@ -91,7 +91,7 @@ export function createAlerts(parts) {
     const { alerts } = state;
     const left = alertsBefore(state);
     const earlier = left ? [`${alertsText(left)} before`] : [];
-    setText(number, [causesText(n), ...earlier, ...remarks(state)].join(" · "));
+    setText(number, [countText(alerts.length, n), ...earlier, ...remarks(state)].join(" · "));
     const where = left ? " on this branch; those before are of the line that was left" : "";
     setAttribute(count, "title", `${alertsText(alerts.length)}, ${alerts.filter(isSevere).length} severe${where} (n)`);
   }
@@ -113,6 +113,15 @@ export function createAlerts(parts) {
       else count.focus();
     },
   };
+}
+
+/**
+ * "7 alerts, 1 cause"; where each alert is a cause, their number alone.
+ * @param {number} n
+ * @param {number} n_causes
+ */
+function countText(n, n_causes) {
+  return n === n_causes ? alertsText(n) : `${alertsText(n)}, ${causesText(n_causes)}`;
 }
 
 /** @param {PanelState} state */

@@ -33,7 +33,7 @@ export function createPresetOffer(parts) {
     const waiting = ticket || why === undefined ? [] : waitingFor(state);
     setHidden(button, !waiting.length);
     if (!waiting.length) return setText(button, "");
-    setText(button, `attach what ${waiting.length === 1 ? "it waits" : "they wait"} for`);
+    setText(button, `attach ${waiting.length === 1 ? "its" : "their"} quantities`);
     return setGreyed(button, why, TITLE);
   }
 

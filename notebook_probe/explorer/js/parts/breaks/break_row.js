@@ -92,7 +92,7 @@ export function createBreakRow({ edit: change, remove }) {
       setText(stands, standing(row));
       setAttribute(el, "title", row.note || null);
       setAttribute(el, "data-break", row.id);
-      setAttribute(el, "data-holds", row.holds ? "true" : null);
+      setAttribute(el, "data-pauses", row.pauses ? "true" : null);
       setAttribute(el, "data-armed", row.armed);
       setAttribute(el, "data-kind", row.kind);
       setAttribute(sign, "class", SIGNS[row.kind] ?? null);
@@ -121,8 +121,8 @@ function numberText(kind, number) {
 }
 
 /** @param {BreakRow} row */
-function standing({ armed, holds, last_step: step, note }) {
-  if (holds) return "paused now";
+function standing({ armed, pauses, last_step: step, note }) {
+  if (pauses) return "paused now";
   if (!armed) return "off";
   if (step >= 0) return `step ${grouped(step)}`;
   return note ? "elsewhere" : "not yet";

@@ -25,8 +25,8 @@ export function createBreaks(parts) {
     count,
     element("i", { class: "nbp-chevron", "aria-hidden": "true" }),
   );
-  const reason = element("span", { class: "nbp-held", role: "status" });
-  let shown = ""; // the hold whose step the cursor has been moved to
+  const reason = element("span", { class: "nbp-paused", role: "status" });
+  let shown = ""; // the pause whose step the cursor has been moved to
   /** @type {ReturnType<typeof createPauseWhen> | null} */
   let list = null;
 
@@ -44,20 +44,20 @@ export function createBreaks(parts) {
   }
 
   function refresh() {
-    const { rows, held, live } = state.parts.breaks;
+    const { rows, paused, live } = state.parts.breaks;
     const armed = rows.filter((row) => row.armed).length;
     setHidden(button, !live);
     setText(count, armed ? grouped(armed) : "");
     setAttribute(button, "aria-label", `Pause when: ${armed} armed`);
-    setAttribute(root, "data-held", held ? "true" : null);
-    setHidden(reason, !held);
-    if (!held) {
+    setAttribute(root, "data-paused", paused ? "true" : null);
+    setHidden(reason, !paused);
+    if (!paused) {
       shown = "";
-    } else if (held.text !== shown) {
-      shown = held.text;
-      reason.replaceChildren(...emphasized(held.text));
-      setAttribute(reason, "title", held.text);
-      pointAt(held.step);
+    } else if (paused.text !== shown) {
+      shown = paused.text;
+      reason.replaceChildren(...emphasized(paused.text));
+      setAttribute(reason, "title", paused.text);
+      pointAt(paused.step);
     }
     list?.refresh();
   }

@@ -27,9 +27,11 @@ export function createLevels({ state, link }) {
     }
     if (!now) return;
     for (const row of rows) {
+      const chart = now.charts.find(({ prepared }) => prepared.some((one) => isOf(row, one)));
+      if (!chart) continue;
       const level = valueOr(levels, row.id, () => createLevel(el, ask));
       if (level.el.parentNode !== el) el.append(level.el);
-      level.describe(row, now);
+      level.describe(row, chart);
     }
   }
 
@@ -58,7 +60,7 @@ function createLevel(over, ask) {
     text,
   );
   const el = element("div", {}, line, handle);
-  /** @type {{ row: BreakRow, painted: PaintedLines } | null} */
+  /** @type {{ row: BreakRow, chart: LineChart } | null} */
   let told = null;
   /** @type {{ from: number, number: number | null } | null} */
   let moving = null; // { from, number }
@@ -72,7 +74,7 @@ function createLevel(over, ask) {
   });
   handle.addEventListener("pointermove", (event) => {
     if (!told || !moving || Math.abs(event.clientY - moving.from) < PAST_PX) return;
-    const { values, box } = told.painted;
+    const { values, box } = told.chart;
     const y = event.clientY - over.getBoundingClientRect().top;
     moving.number = rounded(values.value(Math.min(Math.max(y, box.top), box.bottom)));
     show();
@@ -103,8 +105,8 @@ function createLevel(over, ask) {
 
   function show() {
     if (!told) return;
-    const { row, painted } = told;
-    const { values, box } = painted;
+    const { row, chart } = told;
+    const { values, box } = chart;
     const number = moving?.number ?? asked ?? row.number ?? 0;
     const at = values.place(number);
     const inside = at >= box.top - 0.5 && at <= box.bottom + 0.5;
@@ -122,14 +124,14 @@ function createLevel(over, ask) {
     el,
     /**
      * @param {BreakRow} row
-     * @param {PaintedLines} painted
+     * @param {LineChart} chart
      */
-    describe(row, painted) {
+    describe(row, chart) {
       if (told && row.number !== told.row.number) asked = null;
-      told = { row, painted };
+      told = { row, chart };
       setAttribute(handle, "title", `${row.text}: drag, or arrows for 1 %`);
       setAttribute(handle, "aria-label", `Pause at ${row.text}`);
-      setAttribute(el, "data-holds", row.holds ? "true" : null);
+      setAttribute(el, "data-pauses", row.pauses ? "true" : null);
       show();
     },
   };
@@ -140,11 +142,19 @@ function createLevel(over, ask) {
  * @param {PanelState} state
  * @param {PaintedLines} painted
  */
-function drawnBreaks(state, { prepared }) {
-  return state.parts.breaks.rows.filter(({ armed, kind, module, quantity }) => {
-    const isDrawn = prepared.some((one) => one.module === module && one.quantity === quantity);
-    return armed && kind === "series" && isDrawn;
-  });
+function drawnBreaks(state, { charts }) {
+  const drawn = charts.flatMap(({ prepared }) => prepared);
+  return state.parts.breaks.rows.filter(
+    (row) => row.armed && row.kind === "series" && drawn.some((one) => isOf(row, one)),
+  );
+}
+
+/**
+ * @param {BreakRow} row
+ * @param {PreparedSeries} series
+ */
+function isOf({ module, quantity }, series) {
+  return series.module === module && series.quantity === quantity;
 }
 
 /**

@@ -14,10 +14,9 @@ const DASHES = [
 /**
  * Prepared like the series of this run, `{ name, dash, band, missing }` beside; [] without others.
  * @param {PanelState} state
- * @param {boolean} log
  * @returns {BesideSeries[]}
  */
-export function besideLines(state, log) {
+export function besideLines(state) {
   const message = state.parts.beside;
   const { selection, lines } = state;
   if (!message || !lines || !selection.others.length) return [];
@@ -28,7 +27,8 @@ export function besideLines(state, log) {
     if (!own || dash < 0 || (line.run === "" && !selection.grouped)) return [];
     const name = line.run ? runName(state, line.run) : `mean of ${line.n_runs} runs`;
     const head = { ...line, name, colour: own.colour, dash: DASHES[dash], missing: why(state, line) };
-    return [{ ...head, ...placed(numbers, line, message.x0, { lines, selection, log }) }];
+    const log = selection.log_y ?? own.log_y;
+    return [{ ...head, chart: own.chart, log_y: log, ...placed(numbers, line, message.x0, { lines, selection, log }) }];
   });
 }
 

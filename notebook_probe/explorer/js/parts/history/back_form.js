@@ -2,11 +2,11 @@
 
 import { element, setAttribute, setHidden } from "../../dom.js";
 
-const EARLY = 5; // steps before the first alert at which it is held
+const EARLY = 5; // steps before the first alert at which it is to pause
 const LATER = 50; // steps after it until which the denser probes last
 
 /**
- * The rows above the line: probes, learning rate, where to hold.
+ * The rows above the line: probes, learning rate, where to pause.
  * @param {PanelState} state
  * @param {CheckpointRow} one
  * @param {number | null} first
@@ -19,10 +19,10 @@ export function createBackForm(state, one, first) {
   const until = input("Until step", first === null ? "" : tens(first + LATER), "8ch");
   const rate = input("Learning rate", "", "11ch");
   rate.placeholder = "as it was";
-  const holds = element("input", { type: "checkbox", "aria-label": "Hold" });
-  const hold = input("Hold at step", first === null ? "" : Math.max(one.step, first - EARLY), "8ch");
-  holds.checked = first !== null;
-  const near = first === null ? "" : `${first - Number(hold.value)} before the first alert`;
+  const pauses = element("input", { type: "checkbox", "aria-label": "Pause" });
+  const pauseAt = input("Pause at step", first === null ? "" : Math.max(one.step, first - EARLY), "8ch");
+  pauses.checked = first !== null;
+  const near = first === null ? "" : `${first - Number(pauseAt.value)} before the first alert`;
   const lasts = row("until step", until, soft("then as before"));
   const dense = element("span", { class: "nbp-form" }, presets, schedule);
   const el = element(
@@ -31,7 +31,7 @@ export function createBackForm(state, one, first) {
     row("measure", element("span", { class: "nbp-kinds", role: "group" }, before, denser), dense),
     lasts,
     row("learning rate", rate),
-    row("hold at step", holds, hold, soft(near)),
+    row("pause at step", pauses, pauseAt, soft(near)),
   );
   let isDenser = false;
 
@@ -40,7 +40,7 @@ export function createBackForm(state, one, first) {
   if (names.includes("alerts")) presets.value = "alerts";
   before.addEventListener("click", () => choose(false));
   denser.addEventListener("click", () => choose(true));
-  hold.addEventListener("input", () => (holds.checked = hold.value.trim() !== ""));
+  pauseAt.addEventListener("input", () => (pauses.checked = pauseAt.value.trim() !== ""));
 
   /** @param {boolean} wanted */
   function choose(wanted) {
@@ -57,14 +57,14 @@ export function createBackForm(state, one, first) {
 
   /** What the loop is asked for; null where a number is none. */
   function asked() {
-    const [to, lr, at] = [until, rate, hold].map(numberOf);
-    if ([to, lr, at].some(Number.isNaN) || (holds.checked && at === null)) return null;
+    const [to, lr, at] = [until, rate, pauseAt].map(numberOf);
+    if ([to, lr, at].some(Number.isNaN) || (pauses.checked && at === null)) return null;
     return {
       preset: isDenser ? presets.value : "",
       schedule: schedule.value,
       until: isDenser && to !== null ? Math.round(to) : null,
       rate: lr,
-      hold_at: holds.checked && at !== null ? Math.round(at) : null,
+      pause_at: pauses.checked && at !== null ? Math.round(at) : null,
     };
   }
 

@@ -18,7 +18,7 @@ const WHEN = { false: "at the next step", true: "at the next step, when the run 
 export function createLooks({ instead, ...parts }) {
   const { state, link, signal } = parts;
   const button = element("button", { type: "button", "data-action": "look" }, "Look");
-  const inBar = element("button", { type: "button", "data-action": "look-held", hidden: "" }, "Look");
+  const inBar = element("button", { type: "button", "data-action": "look-paused", hidden: "" }, "Look");
   const buttons = [button, inBar];
   const outcome = element("div", { class: "nbp-look-said nbp-ticket nbp-bad", role: "status" });
   const kept = element("span", { class: "nbp-soft", "data-role": "looks-kept", hidden: "" }); // in the foot
@@ -34,13 +34,13 @@ export function createLooks({ instead, ...parts }) {
   state.on("pressed", showPressed);
 
   /**
-   * What is marked; of nothing, where the run is held.
+   * What is marked; of nothing, where the run is paused.
    * @returns {string | null}
    */
   function wanted() {
     if (state.marked.size) return state.marked.size === 1 ? [...state.marked][0] : null;
-    const holds = state.parts.breaks.rows.find(({ holds: it, module }) => it && module !== ROOT);
-    return holds && state.model.byPath.has(holds.module) ? holds.module : null;
+    const paused = state.parts.breaks.rows.find(({ pauses: it, module }) => it && module !== ROOT);
+    return paused && state.model.byPath.has(paused.module) ? paused.module : null;
   }
 
   /** @type {(module: string) => LookRow[]} */
@@ -133,14 +133,14 @@ export function createLooks({ instead, ...parts }) {
   }
 
   function refresh() {
-    const { held } = state.parts.breaks;
+    const { paused } = state.parts.breaks;
     setHidden(button, !state.model.live && !state.parts.looks.looks.length);
-    setHidden(inBar, !held);
+    setHidden(inBar, !paused);
     const module = wanted();
     const nothing = !state.model.live && (module === null || !keptOf(module).length);
     const why = module === null ? ONE : nothing ? `No look is kept of ${module}` : state.status.can.look ?? "";
     const reason = nothing || module === null || state.model.live ? why : "";
-    for (const one of buttons) setGreyed(one, reason, `${KEEPS} of ${module} ${WHEN[String(Boolean(held))]} (l)`);
+    for (const one of buttons) setGreyed(one, reason, `${KEEPS} of ${module} ${WHEN[String(Boolean(paused))]} (l)`);
     follow();
     if (shown) view.list(keptOf(shown.module), shown);
     tally();

@@ -5,7 +5,7 @@ import { THIN_SPACE, grouped, significant } from "../../format.js";
 import { valueAt } from "../../maps.js";
 import { createTicket } from "../ticket.js";
 import { createDearRow, createRestRow, offerOf, percentText } from "./dear_row.js";
-import { probeGroups } from "./groups.js";
+import { namesOf, probeGroups, sumOf } from "./groups.js";
 
 const DEAR_PERCENT = 10;
 const N_DEAREST = 3;
@@ -96,7 +96,8 @@ export function createCost(parts, openList) {
     const heads = words.map((word) => element("span", { class: "nbp-soft" }, word));
     /** @type {Map<string, ReturnType<typeof createDearRow>>} */
     const rows = new Map(); // quantity and schedule -> its line
-    const rest = createRestRow({ open: openList, signal });
+    const others = createRestRow({ open: openList, signal });
+    const keeping = createRestRow({ open: openList, signal });
     /** @type {(group: ProbeGroup) => string} */
     const keyOf = ({ quantity, schedule }) => `${quantity} ${schedule}`;
     /** @type {(offer: Offer) => void} */
@@ -171,7 +172,6 @@ export function createCost(parts, openList) {
     function showDearest(percent) {
       const groups = probeGroups(state).sort((a, b) => b.percent - a.percent);
       const dearest = steady(groups.filter((group) => group.percent > 0).slice(0, N_DEAREST));
-      const named = dearest.reduce((sum, group) => sum + group.percent, 0);
       offers = dearest.map(offerOf).filter((offer) => offer.instead !== null);
       const left = percent - offers.reduce((sum, one) => sum + one.group.percent - one.left, 0);
       const count = { 1: "It", 2: "Both", 3: "All three" }[offers.length] ?? "";
@@ -180,8 +180,8 @@ export function createCost(parts, openList) {
       setGreyed(all, reason);
       const most = Math.max(...dearest.map((group) => group.percent));
       for (const group of dearest) valueAt(rows, keyOf(group)).describe(offerOf(group), most, reason);
-      describeRest(groups.length, dearest.length, percent - named);
-      setChildren(table, [...heads, ...[...rows.values(), rest].flatMap(({ cells }) => cells)]);
+      const listed = describeRest(groups, dearest, percent);
+      setChildren(table, [...heads, ...[...rows.values(), ...listed].flatMap(({ cells }) => cells)]);
     }
 
     /**
@@ -202,13 +202,21 @@ export function createCost(parts, openList) {
     }
 
     /**
-     * @param {number} n
-     * @param {number} nNamed
+     * The rows below the dearest: together they are what the header says.
+     * @param {ProbeGroup[]} groups
+     * @param {ProbeGroup[]} dearest
      * @param {number} percent
      */
-    function describeRest(n, nNamed, percent) {
-      const text = n > nNamed ? `${grouped(n - nNamed)} others` : "row keeping";
-      rest.describe({ text, percent: Math.max(0, percent), link: `all ${grouped(n)}` });
+    function describeRest(groups, dearest, percent) {
+      const rest = groups.filter((group) => !dearest.includes(group));
+      const ofRest = sumOf(rest);
+      const ofRows = Math.max(0, percent - sumOf(dearest) - ofRest);
+      const link = `all ${grouped(groups.length)}`;
+      const text = rest.length === 1 ? "1 other" : `${grouped(rest.length)} others`;
+      others.describe({ text, percent: ofRest, link, title: namesOf(rest) });
+      const title = "Writing the rows, and what probes share: hooks, steps, copies";
+      keeping.describe({ text: "row keeping", percent: ofRows, link: rest.length ? "" : link, title });
+      return rest.length ? [others, keeping] : [keeping];
     }
 
     return { el, describe };

@@ -1,6 +1,6 @@
 /** A line of what watching costs: a quantity, its share of a step, and what would cost less. */
 
-import { element, setAttribute, setGreyed, setText } from "../../dom.js";
+import { element, setAttribute, setGreyed, setHidden, setText } from "../../dom.js";
 import { THIN_SPACE, significant } from "../../format.js";
 import { costOn, sparser } from "./schedules.js";
 
@@ -78,9 +78,11 @@ export function createRestRow({ open, signal }) {
   list.addEventListener("click", open, { signal });
   return {
     cells: [words, element("span"), element("span"), share, element("span"), list],
-    /** @param {{ text: string, percent: number, link: string }} told */
-    describe({ text, percent, link }) {
+    /** @param {{ text: string, percent: number, link: string, title: string }} told */
+    describe({ text, percent, link, title }) {
       setText(words, text);
+      setAttribute(words, "title", title);
+      setHidden(list, !link);
       setText(share, percentText(percent));
       setText(list, link);
     },

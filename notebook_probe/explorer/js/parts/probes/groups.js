@@ -1,6 +1,7 @@
 /** The attached probes, one line for each quantity and schedule. */
 
 import { grouped } from "../../format.js";
+import { percentText } from "./dear_row.js";
 import { period } from "./schedules.js";
 
 /**
@@ -38,4 +39,14 @@ function whereText(rows, model) {
   const kinds = new Set(rows.map((row) => model.byPath.get(row.module)?.kind ?? ""));
   const [kind] = kinds;
   return `${grouped(rows.length)} ${kinds.size === 1 && kind ? `${kind}s` : "modules"}`;
+}
+
+/** @param {ProbeGroup[]} groups */
+export function sumOf(groups) {
+  return groups.reduce((sum, group) => sum + group.percent, 0);
+}
+
+/** @param {ProbeGroup[]} groups */
+export function namesOf(groups) {
+  return groups.map(({ quantity, percent }) => `${quantity} ${percentText(percent)}`).join(", ");
 }

@@ -4,6 +4,7 @@ import { setAttribute } from "../../dom.js";
 import { seriesName, vectorCode } from "../../names.js";
 import { probeNote } from "../../probes.js";
 import { isVector, whyNotSaved } from "../../state.js";
+import { beyondText } from "./shown_range.js";
 
 /**
  * What tests and screen readers can know of the picture.
@@ -22,6 +23,20 @@ export function describeLines(canvas, prepared, beside) {
   put("data-last-step", (one) => one.last_step);
   const others = beside.map(({ name, module, quantity, n }) => [name, seriesName(module, quantity), n]);
   setAttribute(canvas, "data-beside", JSON.stringify(others));
+}
+
+/**
+ * Where each chart is, what it has, and what its scale leaves out.
+ * @param {HTMLCanvasElement} canvas
+ * @param {LineChart[]} charts
+ */
+export function describeCharts(canvas, charts) {
+  const told = charts.map(({ box: { top, bottom }, log, values: { low, high }, prepared }) => {
+    const series = prepared.map((one) => seriesName(one.module, one.quantity));
+    return { top, bottom, log, low, high, series };
+  });
+  setAttribute(canvas, "data-charts", JSON.stringify(told));
+  setAttribute(canvas, "data-beyond", charts.map(({ range }) => beyondText(range)).find(Boolean) || null);
 }
 
 /**

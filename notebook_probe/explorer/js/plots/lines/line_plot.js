@@ -1,22 +1,21 @@
 /** The line plot in its place: frames in, hover, zoom, data attributes out. */
 
-import { setAttribute } from "../../dom.js";
 import { createLevels } from "../../parts/breaks/levels.js";
 import { besideLines } from "../../parts/compare/beside_lines.js";
 import { leftSeries } from "../../parts/history/left.js";
-import { hasSeries, isLogY } from "../../state.js";
+import { hasSeries } from "../../state.js";
 import { createPlot, describeAxes, hideTip, placePin, showNote, showTip } from "../plot.js";
 import { createPointed } from "../pointed.js";
 import { trackPointer } from "../pointer.js";
-import { exactScale, laneScale, valueScale } from "../scale.js";
 import { AXIS_HEIGHT, lineAxis, rightMargin, stepMapping } from "../step_axis.js";
 import { placeMarks, stepMarks } from "../step_marks.js";
 import { createStepWindow } from "../step_window.js";
-import { averageText, describeLines, whyEmpty } from "./description.js";
+import { chartNumbers, chartsOf, TITLE_PX } from "./charts.js";
+import { averageText, describeCharts, describeLines, whyEmpty } from "./description.js";
 import { isLogged, lineLabels } from "./label_names.js";
 import { paintLines } from "./paint.js";
 import { prepareLines } from "./prepare.js";
-import { beyondText, shownRange } from "./shown_range.js";
+import { beyondText } from "./shown_range.js";
 import { lineTooltip } from "./tooltip.js";
 
 /** @param {Pick<PanelParts, "state" | "theme" | "selection" | "link" | "fail" | "signal">} parts */
@@ -40,7 +39,8 @@ export function createLinePlot({ state, theme, selection, link, fail, signal }) 
   /** @type {PaintedLines | null} */
   let painted = null; // { axis, values, box, mapping, prepared } of the last paint
 
-  let labels = { label: (/** @type {PaintedSeries} */ _) => "", title: "" };
+  /** @type {Map<number, ReturnType<typeof lineLabels>>} */
+  let labels = new Map(); // chart -> what is said of its lines
   let wish = ""; // what `prepared` was made for
 
   const refresh = () => {
@@ -71,58 +71,45 @@ export function createLinePlot({ state, theme, selection, link, fail, signal }) 
    * @param {number} height
    */
   function paint(context, width, height) {
-    const log = isLogY(state);
     const colours = theme.read();
     const box = {
       left: state.gutter,
       right: width - rightMargin(width),
-      top: 18,
+      top: TITLE_PX,
       bottom: height - AXIS_HEIGHT,
     };
     if (!prepared) {
-      prepared = state.lines ? prepareLines(chosen(state, state.lines), { ...state.selection, log_y: log }) : [];
-      beside = besideLines(state, log);
-      back = prepareBack(state, log);
-      labels = lineLabels(state, prepared);
+      prepared = state.lines ? prepareLines(chosen(state, state.lines), state.selection) : [];
+      beside = besideLines(state);
+      back = prepareBack(state);
+      labels = labelsOf(state, prepared);
     }
     const axis = lineAxis(state, prepared, box.left, box.right);
-    const all = [...prepared, ...beside, ...back];
-    const range = axis && shownRange(all, axis.forward(axis.low), axis.forward(axis.high), { ...state.selection, log });
+    const charts = axis ? chartsOf({ prepared, beside, back }, axis, box, state.selection) : [];
     painted = null;
     describeLines(plot.canvas, prepared, beside);
-    setAttribute(plot.canvas, "data-beyond", beyondText(range) || null);
-    showNote(plot, range ? "" : whyEmpty(state, prepared));
-    if (axis && range && state.lines) {
-      const count = Math.floor((box.bottom - box.top) / 44);
-      const values = range.lane && !range.exact
-        ? laneScale(range.low, range.high, box.bottom, box.top, count)
-        : (range.exact ? exactScale : valueScale)(range.low, range.high, log, box.bottom, box.top, count);
+    describeCharts(plot.canvas, charts);
+    showNote(plot, charts.length ? "" : whyEmpty(state, prepared));
+    if (axis && charts.length && state.lines) {
       const { x0 } = state.lines;
-      const { label, title } = labels;
       const mapping = stepMapping(state, prepared);
       const marks = placeMarks(stepMarks(state, mapping), (mark) => axis.place(mark.x), box);
-      paintLines(context, {
-        axis,
-        values,
-        box,
-        colours,
-        prepared,
-        beside,
-        back,
-        marks,
-        x0,
-        label,
-        isLogged: ({ module, quantity }) => isLogged(state, module, quantity),
-        width,
-      });
-      context.fillStyle = colours.soft;
-      context.textAlign = "left";
-      context.textBaseline = "top";
-      const { others, aligned } = state.selection;
-      const notes = [title, averageText(state), beyondText(range), others.length && `other runs by ${aligned}`];
-      context.fillText(notes.filter(Boolean).join("   "), box.left, 0);
+      for (const chart of charts) {
+        const { label = () => "", title = "" } = labels.get(chart.number) ?? {};
+        const [first, last] = [chart === charts[0], chart === charts.at(-1)];
+        const known = (/** @type {PaintedSeries} */ one) => isLogged(state, one.module, one.quantity);
+        const view = { ...chart, axis, colours, marks: last ? marks : null, x0, label, isLogged: known, width };
+        paintLines(context, view);
+        context.fillStyle = colours.soft;
+        context.textAlign = "left";
+        context.textBaseline = "top";
+        const { others, aligned } = state.selection;
+        const ofAll = first ? [averageText(state), others.length && `other runs by ${aligned}`] : [];
+        const notes = [title, beyondText(chart.range), ...ofAll];
+        context.fillText(notes.filter(Boolean).join("   "), box.left, chart.box.top - TITLE_PX);
+      }
       describeAxes(plot.canvas, box, axis);
-      painted = { axis, values, box, prepared: [...prepared, ...beside], mapping, marks };
+      painted = { axis, charts, box, prepared: [...prepared, ...beside], mapping, marks };
     }
     levels.place(painted);
     if (state.lines) link.painted("lines", state.lines.seq);
@@ -159,7 +146,7 @@ export function createLinePlot({ state, theme, selection, link, fail, signal }) 
     const tip = lineTooltip(state, theme, shown, x, y);
     if (!tip) return hideTip(plot);
     const { closest, rows } = tip;
-    if (closest.y >= shown.box.top && closest.y <= shown.box.bottom)
+    if (closest.y >= closest.box.top && closest.y <= closest.box.bottom)
       placePin(plot, closest.x, closest.y);
     return showTip(plot, x, y, rows);
   }
@@ -170,12 +157,11 @@ export function createLinePlot({ state, theme, selection, link, fail, signal }) 
 /**
  * All steps of the drawn series, coarser, where the axis of a window shows more than came for it.
  * @param {PanelState} state
- * @param {boolean} log
  */
-function prepareBack(state, log) {
+function prepareBack(state) {
   const { whole, lines, selection } = state;
   if (!selection.window || selection.x_axis !== "step" || !whole?.lines || whole.lines === lines) return [];
-  return prepareLines(chosen({ ...state, left: null }, whole.lines), { ...selection, log_y: log });
+  return prepareLines(chosen({ ...state, left: null }, whole.lines), selection);
 }
 
 /**
@@ -188,4 +174,13 @@ function chosen(state, lines) {
     hasSeries(state.selection, one.module, one.quantity),
   );
   return { ...lines, series: [...series, ...leftSeries(state)] };
+}
+
+/**
+ * @param {PanelState} state
+ * @param {PreparedSeries[]} prepared
+ */
+function labelsOf(state, prepared) {
+  const of = (/** @type {number} */ number) => prepared.filter(({ chart }) => chart === number);
+  return new Map(chartNumbers(prepared).map((number) => [number, lineLabels(state, of(number))]));
 }

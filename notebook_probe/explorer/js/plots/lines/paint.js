@@ -18,7 +18,7 @@ const FEW_POINTS = 40; // points below which each one is drawn
 export function paintLines(context, view) {
   const { axis, values, box, colours, prepared } = view;
   paintValueAxis(context, values, colours, box);
-  paintStepAxis(context, axis, colours, box.top, box.bottom, false);
+  if (view.marks) paintStepAxis(context, axis, colours, box.top, box.bottom, false);
   context.save();
   context.beginPath();
   context.rect(box.left - 1, box.top - 3, box.right - box.left + 2, box.bottom - box.top + 3);
@@ -52,7 +52,7 @@ export function paintLines(context, view) {
   context.setLineDash([]);
   context.restore();
   paintCrosses(context, view);
-  paintMarks(context, view.marks, box.bottom, colours);
+  if (view.marks) paintMarks(context, view.marks, box.bottom, colours);
   paintLabels(context, view, ground);
 }
 

@@ -5,20 +5,21 @@
  * kernel takes of every recorded value. Of what has no logarithm v is minus infinity, `unplaced`
  * counts it, and `lane` is all of it.
  * @param {Pick<DecodedLines, "series" | "x0">} frame
- * @param {{ log_x: boolean, log_y: boolean }} wish
+ * @param {{ log_x: boolean, log_y: boolean | null }} wish
  * @returns {PreparedSeries[]}
  */
-export function prepareLines(frame, { log_x: logX, log_y: logY }) {
-  /** @type {(points: Points) => { u: Float64Array, v: Float64Array }} */
-  const placed = ({ x, y }) => ({
+export function prepareLines(frame, { log_x: logX, log_y: chosen }) {
+  /** @type {(points: Points, logY: boolean) => { u: Float64Array, v: Float64Array }} */
+  const placed = ({ x, y }, logY) => ({
     u: Float64Array.from(x, (one) => (logX ? Math.log1p(one + frame.x0) : one + frame.x0)),
     v: Float64Array.from(y, logY ? logarithm : (one) => one),
   });
   return frame.series.map((series) => {
+    const logY = chosen ?? series.log_y;
     const unplaced = logY ? series.y.reduce((sum, y) => sum + Number(y <= 0), 0) : 0;
-    const drawn = placed(series);
+    const drawn = placed(series, logY);
     const lane = unplaced ? { u: drawn.u, v: drawn.v.map(inLane) } : null;
-    return { ...series, ...drawn, average: placed(series.average), unplaced, lane };
+    return { ...series, ...drawn, log_y: logY, average: placed(series.average, logY), unplaced, lane };
   });
 }
 

@@ -6,7 +6,7 @@ import { unitsOf } from "../../state.js";
 import { rgbOf, seriesColour } from "../colour.js";
 import { seriesName } from "../../names.js";
 
-/** @typedef {{ series: PaintedSeries, k: number, x: number, y: number }} NearPoint */
+/** @typedef {{ series: PaintedSeries, k: number, x: number, y: number, box: Box }} NearPoint */
 
 const MOST_ROWS = 9; // series in a tip
 const EVENT_PX = 4;
@@ -20,8 +20,10 @@ const EVENT_PX = 4;
  * @param {number} y
  */
 export function lineTooltip(state, theme, painted, x, y) {
-  const { axis, values, prepared, mapping } = painted;
-  const points = prepared.flatMap((series) => nearest(series, axis, values, x) ?? []);
+  const { axis, charts, mapping } = painted;
+  const points = charts.flatMap(({ prepared, beside, values, box }) =>
+    [...prepared, ...beside].flatMap((series) => nearest(series, axis, { values, box }, x) ?? []),
+  );
   const { lines } = state;
   if (!lines || !points.length) return null;
   const closest = points.reduce((a, b) => (Math.abs(b.y - y) < Math.abs(a.y - y) ? b : a));
@@ -86,14 +88,14 @@ function nearAlerts(alerts, axis, mapping, x) {
  * The recorded finite point of a series nearest to a pixel column.
  * @param {PaintedSeries} series
  * @param {Axis} axis
- * @param {Axis} values
+ * @param {Pick<LineChart, "values" | "box">} chart
  * @param {number} x
  */
-function nearest(series, axis, values, x) {
+function nearest(series, axis, { values, box }, x) {
   /** @type {NearPoint | null} */
   let best = null;
   for (let k = 0; k < series.n; k++) {
-    const place = { series, k, x: series.u[k] * axis.factor + axis.offset, y: 0 };
+    const place = { series, k, x: series.u[k] * axis.factor + axis.offset, y: 0, box };
     if (best && Math.abs(place.x - x) >= Math.abs(best.x - x)) continue;
     place.y = values.at(series.v[k]);
     if (Number.isFinite(place.y)) best = place;

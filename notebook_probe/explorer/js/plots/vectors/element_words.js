@@ -35,6 +35,15 @@ export function elementName(frame, row, element) {
 }
 
 /**
+ * Whether it counts what is not finite, and thus is no part of the axis.
+ * @param {Pick<DecodedVectors, "low_edges" | "n_lanes">} frame
+ * @param {number} element
+ */
+export function isLane({ low_edges: lows, n_lanes: lanes }, element) {
+  return element >= lows.length - lanes;
+}
+
+/**
  * @param {DecodedVectors} frame
  * @param {VectorRow} row
  * @param {number} element

@@ -5,11 +5,12 @@ import { rgbOf, seriesColour } from "../colour.js";
 import { fittedText } from "../fitted_text.js";
 import { hatching } from "../heat/hatching.js";
 import { AXIS_HEIGHT, paintStepAxis } from "../step_axis.js";
-import { elementTick, kindOfNumber } from "./element_words.js";
+import { elementTick, isLane, kindOfNumber } from "./element_words.js";
 import { isHistogram, lineOf, measuredColumn, vectorAt } from "./shown_values.js";
 
 const SLICE_PX = 60;
 const TICK_PX = 12;
+const LABELLED_PX = 2 * TICK_PX - 3; // rows of histograms from which on two values of the axis can be read
 const CLEAR_PX = 8; // of the last step's label, which stands below the end of the axis
 
 /**
@@ -115,9 +116,12 @@ function paintSlice(context, view, { top, bottom }, row, isEnlarged) {
   const high = (bottom - top) / row.n;
   const blue = seriesColour(0, rgbOf(colours.ground));
   const zero = x + scale(0) * SLICE_PX;
+  const hasAxis = isEnlarged || (isHistogram(frame) && bottom - top >= LABELLED_PX);
   let labelled = -Infinity;
   const order = Array.from(vector, (_, element) => element);
   order.sort((a, b) => lineOf(frame, row, a) - lineOf(frame, row, b));
+  const finite = order.filter((element) => !isLane(frame, element));
+  const axis = bottom - top < 3 * TICK_PX ? [finite[0], finite[finite.length - 1]] : finite;
   for (const element of order) {
     const value = vector[element];
     const y = top + lineOf(frame, row, element) * high;
@@ -126,11 +130,11 @@ function paintSlice(context, view, { top, bottom }, row, isEnlarged) {
     const end = x + (Number.isFinite(value) ? scale(value) : 1) * SLICE_PX;
     const gap = high > 4 ? 1 : 0;
     context.fillRect(Math.min(zero, end), y + gap / 2, Math.max(0.5, Math.abs(end - zero)), high - gap);
-    if (!isEnlarged) continue;
+    if (!hasAxis || (!isEnlarged && !axis.includes(element))) continue;
     const middle = y + high / 2;
     const at = Math.min(Math.max(middle, top + 5), bottom - 4); // the first and the last stay inside
     if (!isPointed && at < labelled + TICK_PX) continue;
-    if (!isPointed && pointed !== null && nearPointed(element, pointed, high)) continue;
+    if (isEnlarged && !isPointed && pointed !== null && nearPointed(element, pointed, high)) continue;
     if (!isPointed) labelled = at;
     context.fillStyle = isPointed ? colours.ink : colours.soft;
     context.textAlign = "left";

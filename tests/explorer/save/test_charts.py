@@ -1,0 +1,146 @@
+"""What leaves a panel has its charts: a loss and an accuracy, each on a value axis of its kind."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+from dataclasses import replace
+from pathlib import Path
+
+import numpy as np
+import pytest
+from matplotlib.axes import Axes
+from matplotlib.colors import to_hex
+
+from notebook_probe.alerts.alert import Alert
+from notebook_probe.explorer.draw.lines.lines import Lines
+from notebook_probe.explorer.messages.selection import PanelSelection
+from notebook_probe.explorer.messages.value_scale import LineChart, line_charts
+from notebook_probe.explorer.save.code import code
+from notebook_probe.figures import LineOptions, overview
+from notebook_probe.figures.style import BAD, BRAND, WARNING
+from notebook_probe.record.format.ranges import charts_of
+from notebook_probe.record.format.schema import LOGGED_BY
+from notebook_probe.record.format.source import Event, ModuleRow, Variable
+from notebook_probe.record.views.thinning.average import Average, capped
+from notebook_probe.record.write.writer import RecordWriter
+from tests.explorer.fakes import START_MS, FakeSource, FakeStream
+
+ROOT = "(root)"
+LOSS, ACCURACY, SIGNED = (ROOT, "loss"), (ROOT, "accuracy"), (ROOT, "drift")
+STEPS = np.arange(60)
+FALLING = np.exp(-STEPS / 20).astype(np.float32)
+BOTH = PanelSelection(log_heat=True).with_series(LOSS).with_series(ACCURACY)
+
+
+def severity(step: int, kind: str) -> Event:
+    alert = Alert("mine", step, "it is high", (ROOT,), severity=kind)  # type: ignore[arg-type]
+    return Event(step, START_MS, "alert", alert.said, alert.detail)
+
+
+@pytest.fixture
+def logged() -> FakeSource:
+    stream = FakeStream("logged", [ROOT], ["loss", "accuracy", "drift"], logged=True)
+    stream.append(STEPS, loss=FALLING[:, None], accuracy=1 - FALLING[:, None], drift=-1.0)
+    source = FakeSource(stream, modules=(ROOT,))
+    marks = [severity(10, "warning"), severity(20, "severe"), severity(30, "remark")]
+    source.events = (*marks, Event(40, START_MS, "set", "lr=1"))
+    return source
+
+
+def test_charts_are_numbered_by_what_their_axes_can_share() -> None:
+    stream = FakeStream("s", ["a"], ["loss"])
+    stream.variables = (
+        Variable("loss", long_name=LOGGED_BY),
+        Variable("accuracy", long_name=LOGGED_BY),
+        Variable("wait", "s"),
+        Variable("memory", "bytes"),
+    )
+    names = ["accuracy", "loss", "wait", "memory", "not recorded"]
+    found = charts_of([stream], [("a", name) for name in names])
+    assert [*found.values()] == [0, 1, 2, 2, 1]
+
+
+def test_the_frame_and_the_files_have_the_same_charts(logged: FakeSource) -> None:
+    for selection in (BOTH, replace(BOTH, log_y=True), BOTH.with_series(SIGNED)):
+        message, _ = Lines().frame(logged, selection, 400)
+        rows = message["series"]
+        drawn = [
+            LineChart(
+                tuple((one["module"], one["quantity"]) for one in rows if one["chart"] == number),
+                next(one["log_y"] for one in rows if one["chart"] == number),
+            )
+            for number in sorted({one["chart"] for one in rows})
+        ]
+        assert line_charts(logged, selection) == drawn
+    assert [one.log_y for one in line_charts(logged, BOTH)] == [True, False]
+    assert [one.log_y for one in line_charts(logged, BOTH.with_series(SIGNED))] == [False, False]
+
+
+def pictured(source: FakeSource, **look: object) -> list[Axes]:
+    """The axes of the lines in a picture of both series."""
+    charts = [(one.series, one.log_y) for one in line_charts(source, BOTH)]
+    options = LineOptions(**look)  # type: ignore[arg-type]
+    figure = overview(source, "loss", BOTH.series, look=options, charts=charts)
+    return [axes for axes in figure.axes if axes.lines]
+
+
+def test_a_picture_has_an_axis_for_each_kind_and_limits_for_the_upper_one(
+    logged: FakeSource,
+) -> None:
+    upper, lower = pictured(logged, y_limits=(0.25, 4.0))
+    assert (upper.get_yscale(), lower.get_yscale()) == ("log", "linear")
+    assert upper.get_ylim() == (0.25, 4.0)
+    assert lower.get_ylim() != (0.25, 4.0)
+    assert upper.get_position().y0 > lower.get_position().y1
+    assert upper.get_xlim() == lower.get_xlim()
+
+
+def test_alerts_are_triangles_in_the_colours_of_the_panel(logged: FakeSource) -> None:
+    _, lower = pictured(logged)
+    marks = {
+        to_hex(line.get_color()): (line.get_marker(), np.asarray(line.get_xdata()).tolist())
+        for line in lower.lines
+        if line.get_marker() in ("^", "|")
+    }
+    assert marks == {WARNING: ("^", [10]), BAD: ("^", [20]), BRAND: ("|", [40])}
+
+
+@pytest.fixture(scope="module")
+def record(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    path = tmp_path_factory.mktemp("runs") / "charts.zarr"
+    rows = (ModuleRow(ROOT, "Net", 3, 3, -1),)
+    with RecordWriter(path, title="charts", modules=rows) as writer:
+        stream = writer.stream("every_1")
+        names = [Variable(name) for name in ("loss", "accuracy")]
+        stream.extend([ROOT], names)
+        for step in STEPS:
+            row = np.array([[FALLING[step]], [1 - FALLING[step]]], np.float32)
+            stream.record(int(step), START_MS + int(step), row)
+    return path
+
+
+SHOW = """
+import json
+print(json.dumps([[axes.get_yscale(), axes.get_ylim(), axes.lines[-1].get_ydata().tolist()]
+                  for axes in charts[:, 0]]))
+"""
+
+
+@pytest.mark.slow
+def test_the_code_draws_the_average_and_the_limits_of_the_panel(record: Path) -> None:
+    selection = replace(BOTH, smooth=0.95, y_limits=(0.01, 2.0))
+    charts = [LineChart((LOSS,), True), LineChart((ACCURACY,), False)]
+    text = code(str(record), selection, charts)
+    script = "\n".join(["import matplotlib", "matplotlib.use('agg')", text, SHOW])
+    run = [sys.executable, "-W", "error", "-c", script]
+    done = subprocess.run(run, capture_output=True, text=True, timeout=120)
+    assert done.returncode == 0, done.stderr
+    (log, limits, loss), (linear, _, accuracy) = json.loads(done.stdout)
+    assert (log, linear, limits) == ("log", "linear", [0.01, 2.0])
+    weight = capped(0.95, len(STEPS))
+    told = Average(weight, log=True).follow(FALLING[:, None])[:, 0]
+    np.testing.assert_allclose(loss, told, rtol=1e-6)
+    told = Average(weight).follow(1 - FALLING[:, None])[:, 0]
+    np.testing.assert_allclose(accuracy, told, rtol=1e-6)
