@@ -244,7 +244,8 @@ def test_code_runs_and_data_are_the_saved_columns(
     namespace: dict[str, Any] = {}
     exec(text.replace("import matplotlib.pyplot as plt", "").partition("\n# ")[0], namespace)
     assert namespace["record"].location == run.location
-    assert 'for module, quantity in [["(root)","loss"]]' in text
+    # One chart with one series, on the axis that the panel has.
+    assert 'in zip(charts.flat, ["log"], [[["(root)","loss"]]]):' in text
     compile(text, "code", "exec")
 
     opened.page.get_by_role("button", name="Data ↓").click()
