@@ -1,4 +1,4 @@
-"""What a key in the search and a frame of scrolling take, with 10,000 modules."""
+"""Time a key in the search and a frame of scrolling, with 10,000 modules."""
 
 from __future__ import annotations
 

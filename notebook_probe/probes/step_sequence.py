@@ -276,7 +276,7 @@ class StepSequence:
             self._gated, self._is_opening = self.clock.step, to_open
             self._n_registered = registrations.n
             return self.gate.pass_to(self.clock.step)
-        except BaseException:  # no step opens now; whoever trains on passes the gate again
+        except BaseException:  # no step opens now; the next call passes the gate again
             self._gated = -1
             self._arm()
             raise

@@ -72,7 +72,7 @@ def fields(scope: Locator) -> Locator:
 
 
 def shown(nodes: Locator) -> list[int]:
-    """Which of them are visible."""
+    """Return those that are visible."""
     return [k for k, node in enumerate(nodes.all()) if node.is_visible()]
 
 

@@ -60,7 +60,7 @@ def _pieces(path: Path, allowance: Allowance) -> Iterator[tuple[int, int, bytes]
                 crc, length, kind = PIECE.unpack_from(block, at)
                 end = at + PIECE.size + length
                 if not kind and not length:
-                    break  # padding, which old versions wrote wrongly: the next block goes on
+                    break  # wrong padding of old versions: the record continues in the next block
                 if end > len(block):
                     if len(block) < BLOCK:
                         raise SpentError(

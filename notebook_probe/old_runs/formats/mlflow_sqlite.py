@@ -12,9 +12,9 @@ from notebook_probe.errors import RecordFormatError
 from notebook_probe.old_runs.formats.lines import step_of
 from notebook_probe.old_runs.formats.old_format import OldFormat
 from notebook_probe.old_runs.formats.sqlite_file import (
+    has_columns,
     is_sqlite,
     opened_database,
-    table_columns,
 )
 from notebook_probe.old_runs.points import Points, number_of
 from notebook_probe.old_runs.run import OldRun
@@ -34,10 +34,7 @@ class MlflowSqliteFormat(OldFormat):
     tool = "MLflow"
 
     def in_file(self, path: Path, head: bytes) -> bool:
-        if not is_sqlite(head):
-            return False
-        with opened_database(path) as connection:
-            return {*table_columns(connection, "metrics")} >= NEEDED
+        return is_sqlite(head) and has_columns(path, "metrics", NEEDED)
 
     def keys(self, path: Path) -> tuple[str, ...]:
         with opened_database(path) as connection:

@@ -5,13 +5,14 @@ from __future__ import annotations
 import sqlite3
 import time
 from collections.abc import Iterator, Sequence
+from collections.abc import Set as AbstractSet
 from contextlib import closing, contextmanager
 from pathlib import Path
 from urllib.parse import quote
 
 from notebook_probe.errors import RecordFormatError
 
-__all__ = ["is_sqlite", "opened_database", "table_columns"]
+__all__ = ["has_columns", "is_sqlite", "opened_database", "table_columns"]
 
 MAGIC = b"SQLite format 3\0"
 LONGEST_VALUE = 16 << 20
@@ -51,6 +52,12 @@ def opened_database(path: Path) -> Iterator[sqlite3.Connection]:
             yield connection
     except (sqlite3.Error, UnicodeError) as error:  # the latter for a damaged schema
         raise RecordFormatError(f"{path} cannot be read: {error}") from error
+
+
+def has_columns(path: Path, table: str, needed: AbstractSet[str]) -> bool:
+    """Return whether a database has a table with all of these columns."""
+    with opened_database(path) as connection:
+        return needed <= {*table_columns(connection, table)}
 
 
 def table_columns(connection: sqlite3.Connection, table: str) -> Sequence[str]:

@@ -62,5 +62,5 @@ def _unpacked(form: str, content: bytes) -> float | None:
 
 
 def _first_varint(packed: bytes) -> int:
-    # As a field of its own: number 1, kind varint.
+    # Read as a separate field: number 1, kind varint.
     return next(value for _, _, value in fields(b"\x08" + packed) if isinstance(value, int))

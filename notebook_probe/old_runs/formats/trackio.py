@@ -11,6 +11,7 @@ from typing import Any
 from notebook_probe.old_runs.formats.lines import milliseconds, step_of
 from notebook_probe.old_runs.formats.old_format import OldFormat
 from notebook_probe.old_runs.formats.sqlite_file import (
+    has_columns,
     is_sqlite,
     opened_database,
     table_columns,
@@ -29,10 +30,7 @@ class TrackioFormat(OldFormat):
     tool = "trackio"
 
     def in_file(self, path: Path, head: bytes) -> bool:
-        if not is_sqlite(head):
-            return False
-        with opened_database(path) as connection:
-            return {*table_columns(connection, "metrics")} >= NEEDED
+        return is_sqlite(head) and has_columns(path, "metrics", NEEDED)
 
     def keys(self, path: Path) -> tuple[str, ...]:
         with opened_database(path) as connection:

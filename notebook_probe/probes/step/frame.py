@@ -10,9 +10,8 @@ from typing import Any, Protocol
 
 from torch import Tensor
 
-from notebook_probe.probes.step.collected import Collected
 from notebook_probe.probes.step.measured import StreamValues
-from notebook_probe.probes.step.part import FramePart, PartPlan, Removable
+from notebook_probe.probes.step.part import Collected, FramePart, PartPlan, Removable
 from notebook_probe.probes.step.passes import BackwardPasses
 from notebook_probe.probes.step.probe import Probe
 from notebook_probe.quantities.define.window import Window
@@ -98,22 +97,22 @@ class StepFrame(FramePart):
         self.plan = plan
         self.time_ms = time.time_ns() // 1_000_000
         self.begun = self.heard = time.perf_counter()
-        """When it was opened; when a hook last had something of it."""
+        """Time at which it was opened; time of the last call of a hook for it."""
         self.scalars: dict[str, Number] = {}
         """What the user logged."""
         self.arrays: dict[tuple[str, str], Any] = {}
         """Arrays that the user logged, by place and name."""
         self.collected: dict[tuple[str, str], Collected] = {}
-        """What the model gave of itself, by place and name."""
+        """Values that the model's code collected, by place and name."""
         self.batch: dict[str, Tensor] = {}
-        """What the loop has handed over of the batch that is trained now."""
+        """Tensors of the present batch that the loop has handed over."""
         self.of_step: dict[str, Any] = {}
         """Values of the step as a whole, by feature."""
         self._handles: list[Removable] = []
         self.states: list[Any] = [None] * n_states
         self.calls: list[int] = [0] * n_counts
         self.accumulations: list[int] = [0] * n_counts
-        """Of each parameter."""
+        """Number of passes that added to each parameter's gradient."""
         self.passes = BackwardPasses()
 
     def logged(self, names: Set[str]) -> Set[str]:

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass, field
 from types import MappingProxyType
 from typing import Any, Protocol
 
@@ -15,19 +16,36 @@ import torch
 from torch import Tensor
 
 from notebook_probe.errors import UnreadableError
-from notebook_probe.probes.step.collected import Collected
 from notebook_probe.probes.step.gradient_hooks import await_return, hook_in_graph, hook_leaf
 from notebook_probe.probes.step.passes import BackwardKind, BackwardPass, BackwardPasses, Together
 from notebook_probe.probes.step.probe import Probe
+from notebook_probe.quantities.define.numbers import COMBINE
 from notebook_probe.quantities.define.quantity import Combine
 from notebook_probe.quantities.reduce.stat import Number
 
-__all__ = ["FramePart", "PartPlan"]
+__all__ = ["Collected", "FramePart", "PartPlan"]
 
 _running_pass = torch._C._current_graph_task_id
 
 NO_PASS = -2
 """Number that torch gives neither to a backward nor to being outside of any."""
+
+
+@dataclass(slots=True)
+class Collected:
+    """Values that a model's code collects: of one name at one place in one step."""
+
+    combine: Combine
+    values: list[Number] = field(default_factory=list)
+
+    def copy(self) -> Collected:
+        """Return a copy of the present state."""
+        return Collected(self.combine, [*self.values])
+
+    @property
+    def value(self) -> float:
+        """One number; once the values are on the host."""
+        return COMBINE[self.combine]([float(value) for value in self.values])
 
 
 class Removable(Protocol):
@@ -98,16 +116,16 @@ class FramePart:
         self.step = step
         self.plan = plan
         self.heard = time.perf_counter()
-        """When a hook last had something of it."""
+        """Time of the last call of a hook for it."""
         self.collected: dict[tuple[str, str], Collected] = {}
-        """What the model gave of itself, by place and name."""
+        """Values that the model's code collected, by place and name."""
         self.batch: dict[str, Tensor] = {}
-        """What the loop has handed over of the batch that is trained now."""
+        """Tensors of the present batch that the loop has handed over."""
         self._handles: list[Removable] = []
         self.states: list[Any] = [None] * n_states
         self.calls: list[int] = [0] * n_counts
         self.accumulations: list[int] = [0] * n_counts
-        """Of each parameter."""
+        """Number of passes that added to each parameter's gradient."""
         self.passes = passes
 
     def collect(self, place: str, name: str, value: Number, combine: Combine) -> None:

@@ -262,7 +262,7 @@ def _between_steps(live: RunParts, act: Callable[[], Made]) -> Made:
                 raise NoGraphError(f"no step has ended within {PATIENCE_S:g} s; try again")
             # In short turns, since a training that ends does not set the result.
             wait([done], TURN_S)  # the training may end meanwhile
-    live.observer.steps.between_steps(do)  # nobody begins one meanwhile
+    live.observer.steps.between_steps(do)  # no step begins meanwhile
     do()
     return done.result()
 

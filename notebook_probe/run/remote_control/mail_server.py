@@ -29,7 +29,7 @@ READ_S = 1.0
 MOST_LETTERS = 100
 """Letters that are read at a time; the others wait."""
 KEPT_S = 60.0
-"""Seconds after which an answer that nobody has fetched is removed."""
+"""Seconds after which an answer is removed that was not fetched."""
 END_S = 5.0
 
 
@@ -150,5 +150,5 @@ class MailServer:
         self._desk.note_refused(at_once=True)
         for key in self._mail.sizes("in"):
             self._mail.delete(key)
-        if not self._mail.sizes("out"):  # else somebody may fetch them yet
+        if not self._mail.sizes("out"):  # else they may still be fetched
             self._mail.end()

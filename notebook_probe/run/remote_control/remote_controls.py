@@ -202,7 +202,7 @@ class RemoteControls:
             self._wake.wait(AGAIN_S)
 
     def _talk(self, line: ControlLine) -> None:
-        """Exchange letters until the line is lost, or nobody asks any more."""
+        """Exchange letters until the line is lost, or no panel asks any more."""
         try:
             while time.monotonic() - self._asked_s < IDLE_S and not self._source.finished:
                 self._wake.clear()

@@ -1,4 +1,4 @@
-"""What pauses a training is told when it has changed; clicks change it, and a series is tried."""
+"""Breakpoints in the panel: sent when they change, changed by clicks, tried on a series."""
 
 from __future__ import annotations
 

@@ -21,6 +21,6 @@ export const EMPTY_PARTS = {
   shown_graph: null,
   probes: { n_measured: 0, step_s: null, budget: null, presets: [], flight: "" },
   saved_views: { rows: [], file: "", problem: "" },
-  saved: null, // what a panel without a kernel says of itself
+  saved: null, // the notice of a panel without a kernel
   breaks: { live: false, rows: [], paused: null, traceback: "", severe: [], rules: [], trial: null },
 };

@@ -40,7 +40,7 @@ export function createLinePlot({ state, theme, selection, link, fail, signal }) 
   let painted = null; // { axis, values, box, mapping, prepared } of the last paint
 
   /** @type {Map<number, ReturnType<typeof lineLabels>>} */
-  let labels = new Map(); // chart -> what is said of its lines
+  let labels = new Map(); // chart -> the labels of its lines
   let wish = ""; // what `prepared` was made for
 
   const refresh = () => {

@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from numcodecs import Blosc
 
-from notebook_probe.record.format import blocks
+from notebook_probe.record.format import codec
 from notebook_probe.record.format.chunks import FILL
 from notebook_probe.record.format.codec import decode, encode, encode_rows
 
@@ -63,7 +63,7 @@ def test_only_blocks_with_rows_are_compressed(monkeypatch: pytest.MonkeyPatch) -
 
     rows, shape = some_rows("float32", 3, "walk"), SHAPES["float32"]
     encode_rows(rows, shape, FILL["float32"])  # from now on the blank chunk is known
-    monkeypatch.setattr(blocks, "Blosc", Counted)
+    monkeypatch.setattr(codec, "Blosc", Counted)
     encode_rows(rows, shape, FILL["float32"])
     assert len(n_bytes) == 1
     assert n_bytes[0] < np.prod(shape) * 4 / 4
