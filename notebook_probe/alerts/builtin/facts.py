@@ -102,6 +102,27 @@ FACTS = (
         "remark",
     ),
     _fact(
+        "gradients_cleared_early",
+        "Updates at which no parameter has a gradient, though the loss reaches them.",
+        "the loss reaches the layers, but at none of {n_steps} updates a parameter had a gradient: "
+        "zero_grad() comes between backward() and step(), or step() comes before backward(); the "
+        "order is zero_grad(), backward(), step()",
+        ("n_steps",),
+        "severe",
+        ("grad_norm", "update_ratio"),
+    ),
+    _fact(
+        "equal_units",
+        "Layers all of whose units have the same weights, some updates after the start.",
+        "all units of the layer still have exactly the same weights after {after:.0f} steps: they "
+        "get the same gradients and stay the same; begin with random weights, such as "
+        "nn.init.kaiming_uniform_(layer.weight)",
+        (),
+        "severe",
+        ("weight_norm", "effective_rank"),
+        after=20,
+    ),
+    _fact(
         "only_norms_train",
         "A network of which all but normalization layers is frozen, the head too.",
         "only normalization layers require a gradient; {n} other layers are frozen, the last one "
@@ -266,6 +287,7 @@ FACTS = (
         "classes, {guess}: the outputs say nothing of the targets; check that inputs and targets "
         "belong together, that the input reaches the output, and the learning rate",
         ("loss", "first", "n_classes", "guess"),
+        consequence_of=("gradients_cleared_early", "equal_units", "constant_outputs"),
         rows=30,
         span=200,
     ),
@@ -372,6 +394,7 @@ FACTS = (
         ("first", "now"),
         "warning",
         ("weight_norm", "output_std"),
+        consequence_of=("negated_loss", "no_log_before_nll", "targets_out_of_range"),
         rows=60,
         times=100.0,
         faster=1.15,
@@ -385,7 +408,7 @@ FACTS = (
         ("n",),
         "warning",
         ("dead_fraction", "zero_fraction", "effective_rank"),
-        consequence_of=("dead_units", "silent_inputs"),
+        consequence_of=("large_outputs", "equal_units", "dead_units", "silent_inputs"),
     ),
     _fact(
         "hooks_pile_up",

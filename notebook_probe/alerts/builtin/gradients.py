@@ -85,6 +85,7 @@ def exploding_gradient(
     consequence_of=(
         "vanishing_with_depth",
         "dead_units",
+        "equal_units",
         "silent_inputs",
         "attention_logit_large",
         "early_divergence",

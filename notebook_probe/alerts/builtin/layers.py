@@ -55,6 +55,7 @@ def large_outputs(
     flow="forward",
     consequence_of=(
         "large_outputs",
+        "equal_units",
         "early_divergence",
         "lr_high",
         "exploding_gradient",
@@ -81,6 +82,7 @@ def dead_units(dead_fraction: Doubles, most: float = 0.6) -> Any:
     flow="forward",
     consequence_of=(
         "dead_units",
+        "equal_units",
         "early_divergence",
         "lr_high",
         "exploding_gradient",

@@ -59,9 +59,11 @@ def lr_high(
     Healthy trainings have steps of 1 to 7 % over so many steps, with cosines from -0.6 to 1; at
     more than a tenth those that diverged had none above 0.26, and small networks that learn from
     all of their data in each step had 0.9 and more. Gradients of zeros agree with nothing; without
-    a cosine nothing is reported.
+    a cosine nothing is reported. Steps that get smaller by themselves are no cause, such as the
+    first ones of RMSprop: the last quarter of the window must be as large.
     """
-    ratio = mean_before(of_most(update_ratio)[:, None], window)
+    steps = of_most(update_ratio)[:, None]
+    ratio = np.minimum(mean_before(steps, window), mean_before(steps, window // 4))
     usual = median(grad_cosine, axis=1)[:, None]
     is_known = np.isfinite(highest_before(usual, window)) | np.isfinite(usual)
     cosine = np.where(is_known, np.nan_to_num(mean_before(usual, window)), np.nan)

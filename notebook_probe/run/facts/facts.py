@@ -22,6 +22,7 @@ from notebook_probe.record.write.writer import RecordWriter
 from notebook_probe.run.attach.whole_steps import WholeSteps
 from notebook_probe.run.facts.calls.sampled import SampledCalls
 from notebook_probe.run.facts.context import FactContext
+from notebook_probe.run.facts.equal_units import EqualUnits
 from notebook_probe.run.facts.fact import FactFindings
 from notebook_probe.run.facts.later import Later
 from notebook_probe.run.facts.loss_graph import LossGraph
@@ -91,7 +92,7 @@ class Facts:
         self._reach = GradientReach(context, self._graph)
         self._replica = OwnReplica(context)
         self._calls = SampledCalls(context, self._replica.called)
-        self._norms = NormMomentum(context)
+        self._norms, self._units = NormMomentum(context), EqualUnits(context)
         self._ranks = RankFacts(self._replica, writer, self._findings)
         self._origin = NonfiniteOrigin(context)
         self._progress = FactsOfProgress(context, writer.source, self._graph)
@@ -124,6 +125,7 @@ class Facts:
             attempt(self._note_ownership, optimizers)
         attempt(self._reach.look, step, optimizers)
         attempt(self._norms.look, step)
+        attempt(self._units.look, step, optimizers)
         attempt(self._later.judge)
         is_sampled = self._replica.look(step) | self._calls.look(step)
         return is_sampled or (

@@ -10,7 +10,7 @@ from functools import partial
 from typing import Any
 
 import torch
-from torch import Tensor
+from torch import Tensor, nn
 from torch.autograd.graph import Node
 from torch.nn import functional as F
 
@@ -151,7 +151,7 @@ def _of_difference(node: Node) -> _Ends | None:
     if len(sides) != 2 or (sides[0] is None) == (sides[1] is None):
         return None
     activation = _past_shapes(sides[0] or sides[1])
-    output = None if activation is None else _saved(activation, "result")
+    output = None if activation is None else _result(activation)
     made = _saved(node, "self")
     if activation is None or output is None or made is None or output.numel() != made.numel():
         return None
@@ -181,6 +181,17 @@ def _saved(node: Node, name: str) -> Tensor | None:
     value = getattr(node, f"_saved_{name}", None)
     is_plain = isinstance(value, Tensor) and type(value.data) is Tensor and not value.is_meta
     return value if is_plain else None
+
+
+def _result(node: Node) -> Tensor | None:
+    """Return what an operation gave; of a linear layer, computed again from what it keeps."""
+    if node.name() != "AddmmBackward0":
+        return _saved(node, "result")
+    rows, weight = _saved(node, "mat1"), _saved(node, "mat2")
+    bias = getattr(node.next_functions[0][0], "variable", None)
+    if rows is None or weight is None or not isinstance(bias, nn.Parameter):
+        return None
+    return torch.addmm(bias.detach(), rows.detach(), weight.detach())
 
 
 def _same_shape(

@@ -23,6 +23,8 @@ READ_AT = frozenset({0, 1, 10, 50, 100, 150, 200, 250, 300, 400, 500, 700, 1000,
 MOST_NODES = 5000
 FLOORED = ("NllLoss", "MseLoss", "L1Loss", "SmoothL1Loss", "HuberLoss", "BinaryCrossEntropy")
 """Losses that are never below 0."""
+READINGS_OF_A_FACTOR = 3
+"""Readings in a row with a factor of -1: in a single one it may be a reward."""
 DIFFERENCES = ("SubBackward0", "MseLossBackward0", "L1LossBackward0", "SmoothL1LossBackward0")
 LINEAR = ("AddmmBackward0", "MmBackward0", "ConvolutionBackward0")
 
@@ -41,6 +43,7 @@ class LossGraph:
         self._steps, self._clock = context.observer.steps, context.observer.clock
         self._read_in = -1
         self._made: dict[int, Tensor] = {}
+        self._n_negated = 0
         self._is_closed = False
         self.n_classes = 0
         """Classes of a cross entropy; 0 if the loss is another one."""
@@ -97,7 +100,9 @@ class LossGraph:
         if given & {"SoftmaxBackward0", *LINEAR}:
             what = "probabilities" if "SoftmaxBackward0" in given else "numbers of any size"
             say("no_log_before_nll", step, words={"what": what})
-        if _is_negated_floor(root):
+        readings = _negation(root)
+        self._n_negated = self._n_negated + 1 if readings else 0
+        if readings and self._n_negated >= readings:
             say("negated_loss", step)
         shapes = _broadcast(root)
         if shapes is not None:
@@ -173,15 +178,29 @@ def _chain(root: Node, most: int = 12) -> Iterator[Node]:
         node = following[0] if len(following) == 1 else None
 
 
-def _is_negated_floor(root: Node) -> bool:
-    names = [node.name() for node in _chain(root)]
-    ends = [i for i, name in enumerate(names) if name.startswith(FLOORED)]
-    between = {"NegBackward0", "MeanBackward0", "SumBackward0", "DivBackward0"}
-    return (
-        bool(ends)
-        and {*names[: ends[0]]} <= between
-        and (names[: ends[0]].count("NegBackward0") % 2 == 1)
-    )
+def _negation(root: Node) -> int:
+    """Return how many readings with this sign tell of a mistake; 0 if the sign is right."""
+    sign, readings = 1, 1
+    for node in _chain(root):
+        name = node.name()
+        if name.startswith(FLOORED):
+            return readings if sign < 0 else 0
+        if name == "NegBackward0":
+            sign = -sign
+        elif name in ("MulBackward0", "DivBackward0") and _factor(node) in (1, -1):
+            sign, readings = sign * int(_factor(node)), READINGS_OF_A_FACTOR
+        elif name not in ("MeanBackward0", "SumBackward0"):
+            return 0
+    return 0
+
+
+def _factor(node: Node) -> float:
+    """Return the number that a product has as its second factor; 0 if it is no number."""
+    other = getattr(node, "_saved_other", None)
+    # On the host: an accelerator would have to be waited for.
+    if isinstance(other, Tensor) and other.dim() == 0 and other.is_cpu:
+        return float(other)
+    return 0.0
 
 
 def _broadcast(root: Node) -> tuple[str, str, str] | None:

@@ -110,7 +110,9 @@ class GradientReach:
         unused = [path for path in rest if path not in cut]
         if unused:
             self._findings.say("unused_output", self._since, unused, since=since, words=words)
-        if cleared:
+        if cleared and not self._others:
+            self._findings.say("gradients_cleared_early", self._since, since=since, words=words)
+        elif cleared:
             self._findings.say(
                 "gradient_taken_away", self._since, cleared, since=since, words=words
             )

@@ -290,3 +290,21 @@ def test_hooks_that_are_registered_in_each_step_are_named(tmp_path: Path) -> Non
         another(model).remove()  # type: ignore[attr-defined]
 
     assert trained_on(random_batches(), tmp_path / "removed", after=removed) == (set(), set())
+
+
+def test_hooks_that_pile_up_on_a_layer_that_is_measured_now_and_then_are_named(
+    tmp_path: Path,
+) -> None:
+    def found(n_hooks: int) -> set[str]:
+        model = small()
+        with nbp.watch(model, store=tmp_path / f"{n_hooks}.zarr", probes=[], budget=None) as run:
+            run.attach("0", "output_mean", "every(3)")
+            for step in range(24):
+                if step < n_hooks:
+                    model[0].register_forward_hook(lambda *_: None)
+                model(torch.rand(4, 8)).sum().backward()
+                SGD(model.parameters(), lr=0.1).step()
+        return {one.rule for one in run.alerts}
+
+    assert "hooks_pile_up" in found(24)
+    assert "hooks_pile_up" not in found(8)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -205,3 +206,24 @@ def test_a_loss_without_a_floor_is_named_and_a_likelihood_is_not(
                     for weight in model.parameters():
                         weight.clamp_(-0.3, 0.3)
     assert ("runaway_loss" in {one.rule for one in run.alerts}) == named
+
+
+@pytest.mark.parametrize("minus", [lambda loss: -1 * loss, lambda loss: loss / -1.0])
+def test_a_loss_times_minus_1_is_named_once_it_is_no_reward(
+    minus: Callable[[Tensor], Tensor], tmp_path: Path
+) -> None:
+    def negated(out: Tensor, x: Tensor) -> Tensor:
+        return minus(F.cross_entropy(out, labels(x)))
+
+    def rewarded(out: Tensor, x: Tensor) -> Tensor:
+        return (-1 if next(count) < 5 else 2) * F.cross_entropy(out, labels(x))
+
+    count = itertools.count()
+    assert ("negated_loss", 10) in steps_of(tmp_path / "a", negated)
+    assert steps_of(tmp_path / "b", rewarded) == set()
+
+
+def steps_of(folder: Path, loss: Loss) -> set[tuple[str, int]]:
+    model = small()
+    alerts, _ = train_it(folder, model, [SGD(model.parameters(), 1e-3)], n_steps=12, loss=loss)
+    return {(rule, step) for rule, step, _ in alerts}

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from functools import partial
 from pathlib import Path
 
 import pytest
@@ -176,6 +177,36 @@ def test_a_layer_whose_gradient_is_taken_away_may_be_meant(tmp_path: Path) -> No
     assert (alerts, remarks) == (set(), {("gradient_taken_away", 20, ("2",))})
 
 
+@pytest.mark.parametrize("order", ["backward clear step", "clear step backward"])
+def test_gradients_that_are_cleared_before_each_update_are_named(
+    order: str, tmp_path: Path
+) -> None:
+    assert rules_of_loop(order, tmp_path) == {"gradients_cleared_early"}
+
+
+@pytest.mark.parametrize("order", ["clear backward step", "backward step clear"])
+def test_gradients_that_are_cleared_after_each_update_are_fine(order: str, tmp_path: Path) -> None:
+    assert rules_of_loop(order, tmp_path) == set()
+
+
+def rules_of_loop(order: str, folder: Path) -> set[str]:
+    """Return the rules of all findings in a loop that does things in this order."""
+    model = small()
+    optimizer = SGD(model.parameters(), lr=0.1)
+    with nbp.watch(model, store=folder / "a.zarr", budget=None) as run:
+        for _ in range(25):
+            x = torch.rand(16, 8)
+            loss = (model(x) - x[:, :2]).square().mean()
+            acts = {
+                "clear": optimizer.zero_grad,
+                "backward": loss.backward,
+                "step": optimizer.step,
+            }
+            for act in order.split():
+                acts[act]()
+    return {one.rule for one in [*run.alerts, *run.remarks]}
+
+
 def test_a_model_that_the_loss_does_not_reach_at_all_is_named(tmp_path: Path) -> None:
     model, other = small(), nn.Linear(2, 1)
     with nbp.watch(model, store=tmp_path / "a.zarr") as run:
@@ -214,3 +245,40 @@ def test_weights_outside_of_the_host_are_not_read(tmp_path: Path) -> None:
             model(torch.ones(3, 2, device="meta")).sum().backward()
             optimizer.step()
     assert [event.text for event in run.events if event.kind == "error"] == []
+
+
+def zeroed(*layers: int) -> nn.Sequential:
+    torch.manual_seed(0)
+    model = nn.Sequential(nn.Linear(8, 6), nn.Tanh(), nn.Linear(6, 5), nn.Tanh(), nn.Linear(5, 2))
+    for layer in layers:
+        for one in model[layer].parameters():
+            nn.init.zeros_(one)
+    return model
+
+
+def constant() -> nn.Sequential:
+    model = zeroed(0, 2, 4)
+    for layer in (0, 2, 4):
+        nn.init.constant_(model[layer].weight, 0.1)  # type: ignore[arg-type]
+    return model
+
+
+@pytest.mark.parametrize(
+    ("build", "modules"),
+    [(constant, {"0", "2"}), (partial(zeroed, 0, 2, 4), {"0", "2", "4"})],
+    ids=["constant", "zeros"],
+)
+def test_layers_whose_units_are_all_equal_are_named(
+    build: Callable[[], nn.Sequential], modules: set[str], tmp_path: Path
+) -> None:
+    model = build()
+    alerts, _ = train_it(tmp_path, model, [SGD(model.parameters(), lr=0.1)])
+    (found,) = (one for rule, _, one in alerts if rule == "equal_units")
+    assert modules <= {*found}
+
+
+@pytest.mark.parametrize("layer", [0, 2, 4])
+def test_one_layer_that_begins_at_zeros_is_not_named(layer: int, tmp_path: Path) -> None:
+    model = zeroed(layer)
+    alerts, _ = train_it(tmp_path, model, [SGD(model.parameters(), lr=0.1)])
+    assert "equal_units" not in {rule for rule, _, _ in alerts}
