@@ -55,7 +55,8 @@ def write_digits(folder: Path) -> None:
     images = np.kron(digits.images * 15, np.ones((3, 3))).astype(np.uint8)
     images = np.pad(images, ((0, 0), (2, 2), (2, 2)))
     labels = digits.target.astype(np.uint8)
-    for data in folder / "data", folder.parent / "data":  # programs disagree
+    for place in folder, folder.parent, folder.parents[1]:  # programs disagree
+        data = place / "data"
         raw = data / "MNIST" / "raw"
         raw.mkdir(parents=True, exist_ok=True)
         for name, part in ("train", slice(0, 1500)), ("t10k", slice(1500, None)):
@@ -84,6 +85,45 @@ def write_letters(folder: Path) -> None:
     tokens[len(tokens) * 9 // 10 :].tofile(data / "val.bin")
 
 
+def write_text(folder: Path) -> None:
+    """Write the readme of the repository as a text to learn."""
+    (folder / "input.txt").write_text((folder / "README.md").read_text("utf-8") * 20, "utf-8")
+
+
+def write_papers(folder: Path) -> None:
+    """Write papers with words and citations, mostly within their subject, as an archive of Cora."""
+    generator = np.random.default_rng(0)
+    subjects = generator.integers(0, 4, 1700)
+    words = generator.random((1700, 60)) < np.where(
+        np.arange(60) // 15 == subjects[:, None], 0.2, 0.05
+    )
+    words[:, 0] |= ~words.any(1)  # a paper without a word would be divided by 0
+    cites = {(a, b) for a in range(1700) for b in _cited(generator, subjects, a)}
+    cora = folder / "cora"
+    cora.mkdir(exist_ok=True)
+    lines = (f"{i} {' '.join(map(str, row))} s{subjects[i]}" for i, row in enumerate(words * 1))
+    (cora / "cora.content").write_text("\n".join(lines), "utf-8")
+    (cora / "cora.cites").write_text("\n".join(f"{a} {b}" for a, b in sorted(cites)), "utf-8")
+
+
+def _cited(generator: np.random.Generator, subjects: np.ndarray, paper: int) -> list[int]:
+    alike = np.flatnonzero(subjects == subjects[paper])
+    return [*map(int, generator.choice(alike, 2)), int(generator.integers(len(subjects)))]
+
+
+def write_pictures(folder: Path) -> None:
+    """Write smooth pictures as the folders of BSDS300."""
+    from PIL import Image
+
+    generator = np.random.default_rng(0)
+    for part, n in ("train", 60), ("test", 4):
+        target = folder / "dataset" / "BSDS300" / "images" / part
+        target.mkdir(parents=True, exist_ok=True)
+        for k in range(n):
+            small = Image.fromarray(generator.integers(0, 256, (16, 16, 3), dtype=np.uint8))
+            small.resize((260, 260), Image.Resampling.BICUBIC).save(target / f"{k}.png")
+
+
 def write_images(folder: Path) -> None:
     """Write pictures of noise in two classes, as folders of PNG files."""
     from PIL import Image
@@ -105,12 +145,39 @@ NANOGPT = "karpathy/nanoGPT", "3adf61e154c3fe3fca428ad6bc3818b27a3b8291"
 CLEANRL = "vwxyzjn/cleanrl", "fe8d8a03c41a7ef5b523e2e354bd01c363e786bb"
 TIMM = "huggingface/pytorch-image-models", "aa4b5850c1543fa488abf260f18390eda46cf85d"
 X_TRANSFORMERS = "lucidrains/x-transformers", "9252ed7838021ee61e6c5be0930b3a9a88efdf06"
+TUTORIAL = "yunjey/pytorch-tutorial", "0500d3df5a2a8080ccfccbc00aca0eacc21818db"
 GYM = "gymnasium", "tyro", "tensorboard"
 SMALL_GPT = (
     "config/train_shakespeare_char.py --device=cpu --compile=False --eval_iters=2 --block_size=64 "
     "--batch_size=8 --n_layer=4 --n_head=4 --n_embd=64 --dropout=0.1 --eval_interval=100"
 )
 AGENT = "--no-cuda --total-timesteps 40000"
+PENDULUM = f"{AGENT} --env-id Pendulum-v1"
+IMAGES = (
+    "--data-dir images --num-classes 2 -b 4 -j 1 --device cpu --epochs 20 --no-prefetcher --model"
+)
+
+
+def _tutorial(script: str) -> Program:
+    """Return a program of the tutorials, on digits instead of MNIST."""
+    needs = "torchvision", "sklearn", "matplotlib"
+    return Program(*TUTORIAL, f"tutorials/{script}/main.py", "", needs, prepare=write_digits)
+
+
+def _makemore(kind: str) -> Program:
+    arguments = f"--type {kind} --num-workers 0 --batch-size 16"
+    return Program(*MAKEMORE, "makemore.py", arguments, ("tensorboard",))
+
+
+def _timm(arguments: str) -> Program:
+    return Program(
+        *TIMM, "train.py", f"{IMAGES} {arguments}", ("torchvision", "yaml"), prepare=write_images
+    )
+
+
+def _agent(name: str, arguments: str) -> Program:
+    return Program(*CLEANRL, f"cleanrl/{name}.py", arguments, GYM)
+
 
 PROGRAMS = {
     "polynomial by hand": Program(*EXAMPLES, "regression/main.py", by_hand=True),
@@ -174,18 +241,37 @@ PROGRAMS = {
         ("torchvision", "sklearn"),
         prepare=write_digits,
     ),
-    "makemore Transformer": Program(
-        *MAKEMORE,
-        "makemore.py",
-        "--num-workers 0 --batch-size 16",
-        ("tensorboard",),
+    "GCN": Program(*EXAMPLES, "gcn/main.py", "--no-accel", ("requests",), prepare=write_papers),
+    "super resolution": Program(
+        *EXAMPLES,
+        "super_resolution/main.py",
+        "--upscale_factor 4 --batchSize 4 --nEpochs 10 --threads 0 --lr 0.001",
+        ("torchvision", "six"),
+        prepare=write_pictures,
     ),
-    "makemore GRU": Program(
-        *MAKEMORE,
-        "makemore.py",
-        "--type gru --num-workers 0 --batch-size 16",
-        ("tensorboard",),
+    "actor and critic": Program(
+        *EXAMPLES, "reinforcement_learning/actor_critic.py", "", ("gymnasium",)
     ),
+    "REINFORCE": Program(*EXAMPLES, "reinforcement_learning/reinforce.py", "", ("gymnasium",)),
+    "ImageNet MobileNet": Program(
+        *EXAMPLES,
+        "imagenet/main.py",
+        "--dummy --arch mobilenet_v3_small --batch-size 4 --workers 0 --no-accel --lr 0.01",
+        ("torchvision",),
+    ),
+    "linear regression": _tutorial("01-basics/linear_regression"),
+    "logistic regression": _tutorial("01-basics/logistic_regression"),
+    "feedforward network": _tutorial("01-basics/feedforward_neural_network"),
+    "tutorial CNN": _tutorial("02-intermediate/convolutional_neural_network"),
+    "tutorial RNN": _tutorial("02-intermediate/recurrent_neural_network"),
+    "bidirectional RNN": _tutorial("02-intermediate/bidirectional_recurrent_neural_network"),
+    "tutorial GAN": _tutorial("03-advanced/generative_adversarial_network"),
+    "tutorial VAE": _tutorial("03-advanced/variational_autoencoder"),
+    "makemore Transformer": _makemore("transformer"),
+    "makemore GRU": _makemore("gru"),
+    "makemore RNN": _makemore("rnn"),
+    "makemore MLP": _makemore("mlp"),
+    "makemore bag of words": _makemore("bow"),
     "minGPT adder": Program(
         *MINGPT,
         "projects/adder/adder.py",
@@ -193,16 +279,27 @@ PROGRAMS = {
         folder=".",
     ),
     "nanoGPT": Program(*NANOGPT, "train.py", SMALL_GPT, prepare=write_letters),
-    "PPO": Program(*CLEANRL, "cleanrl/ppo.py", AGENT, GYM),
-    "DQN": Program(*CLEANRL, "cleanrl/dqn.py", f"{AGENT} --learning-starts 300", GYM),
-    "timm ResNet": Program(
-        *TIMM,
-        "train.py",
-        "--data-dir images --model resnet18 --num-classes 2 --img-size 64 -b 4 -j 1 "
-        "--device cpu --epochs 20 --no-prefetcher",
-        ("torchvision", "yaml"),
-        prepare=write_images,
+    "minGPT letters": Program(
+        *MINGPT,
+        "projects/chargpt/chargpt.py",
+        "--trainer.num_workers=0 --trainer.batch_size=8 --model.model_type=gpt-nano",
+        folder=".",
+        prepare=write_text,
     ),
+    "PPO": _agent("ppo", AGENT),
+    "PPO of numbers": _agent("ppo_continuous_action", PENDULUM),
+    "RPO": _agent("rpo_continuous_action", PENDULUM),
+    "DQN": _agent("dqn", f"{AGENT} --learning-starts 300"),
+    "C51": _agent("c51", f"{AGENT} --learning-starts 300"),
+    "PQN": _agent("pqn", AGENT),
+    "DDPG": _agent("ddpg_continuous_action", f"{PENDULUM} --learning-starts 300"),
+    "TD3": _agent("td3_continuous_action", f"{PENDULUM} --learning-starts 300"),
+    "SAC": _agent("sac_continuous_action", f"{PENDULUM} --learning-starts 300"),
+    "timm ResNet": _timm("resnet18 --img-size 64"),
+    "timm ViT": _timm("vit_tiny_patch16_224 --img-size 64 --opt adamw --lr 0.001"),
+    "timm ConvNeXt": _timm("convnext_atto --img-size 64 --opt adamw --lr 0.001"),
+    "timm MobileNet": _timm("mobilenetv3_small_050 --img-size 64 --opt rmsprop --lr 0.001"),
+    "timm RegNet": _timm("regnetx_002 --img-size 64"),
     "x-transformers copy": Program(
         *X_TRANSFORMERS,
         "train_copy.py",

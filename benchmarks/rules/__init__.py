@@ -17,7 +17,7 @@ from fnmatch import fnmatch
 from benchmarks.rules.recipe import PARTS, Case
 from benchmarks.rules.registry import CASES
 from benchmarks.rules.report import line, print_rules, print_totals
-from benchmarks.rules.runner import Outcome, trained
+from benchmarks.rules.runner import Outcome, Watching, trained
 from benchmarks.rules.verdict import Verdict, judged
 
 __all__ = ["add_arguments", "run"]
@@ -30,6 +30,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "--names", default="*", help="globs over the names of the trainings, by commas"
     )
     parser.add_argument("--probes", default="default,alerts", help="presets, by commas")
+    parser.add_argument("--budget", choices=("default", "none"), default="default")
     parser.add_argument("--processes", type=int, default=1)
 
 
@@ -43,7 +44,8 @@ def run(chosen: argparse.Namespace) -> None:
         and any(fnmatch(case.name, glob) for glob in chosen.names.split(","))
     ]
     verdicts: dict[str, Verdict] = {}
-    for case, outcome in _outcomes(cases, chosen.probes.split(","), chosen.processes):
+    watching = Watching(tuple(chosen.probes.split(",")), has_budget=chosen.budget == "default")
+    for case, outcome in _outcomes(cases, watching, chosen.processes):
         verdict = verdicts[case.name] = judged(case, outcome)
         print(line(verdict, verdicts.get(case.recipe.name)), flush=True)
     print_rules([*verdicts.values()])
@@ -51,18 +53,18 @@ def run(chosen: argparse.Namespace) -> None:
 
 
 def _outcomes(
-    cases: Iterable[Case], probes: list[str], processes: int
+    cases: Iterable[Case], watching: Watching, processes: int
 ) -> Iterator[tuple[Case, Outcome]]:
     """In the order of the cases; by name in other processes, as a recipe is a function."""
     cases = [*cases]
     if processes == 1:
-        yield from ((case, trained(case, probes)) for case in cases)
+        yield from ((case, trained(case, watching)) for case in cases)
         return
     context = multiprocessing.get_context("spawn")
     with ProcessPoolExecutor(processes, mp_context=context) as pool:
-        outcomes = pool.map(_by_name, [case.name for case in cases], [probes] * len(cases))
+        outcomes = pool.map(_by_name, [case.name for case in cases], [watching] * len(cases))
         yield from zip(cases, outcomes, strict=True)
 
 
-def _by_name(name: str, probes: list[str]) -> Outcome:
-    return trained(CASES[name], probes)
+def _by_name(name: str, watching: Watching) -> Outcome:
+    return trained(CASES[name], watching)

@@ -10,10 +10,10 @@ import torch
 
 from benchmarks.rules.training import Training
 
-__all__ = ["PARTS", "Case", "Cause", "Part", "Recipe", "Recipes"]
+__all__ = ["PARTS", "Case", "Cause", "Part", "Recipe", "Recipes", "cause"]
 
-Part = Literal["set", "judge", "unseen"]
-PARTS: tuple[Part, ...] = ("set", "judge", "unseen")
+Part = Literal["set", "judge", "unseen", "mistakes_set", "mistakes_judge"]
+PARTS: tuple[Part, ...] = ("set", "judge", "unseen", "mistakes_set", "mistakes_judge")
 
 
 @dataclass(frozen=True)
@@ -36,6 +36,11 @@ class Cause:
     step: int
     names: frozenset[str]
     follows: frozenset[str] = frozenset()
+
+
+def cause(name: str, *names: str, step: int = 0, follows: Sequence[str] = ()) -> Cause:
+    """Return a cause that these rules name."""
+    return Cause(name, step, frozenset(names), frozenset(follows))
 
 
 @dataclass(frozen=True)
@@ -88,3 +93,19 @@ class Recipes(list[Recipe]):
             return build
 
         return added
+
+    def each(
+        self, *causes: Cause
+    ) -> Callable[[Callable[[str], Training]], Callable[[str], Training]]:
+        """Add the decorated function once per cause, which it is told by name; "" for none."""
+
+        def added(build: Callable[[str], Training]) -> Callable[[str], Training]:
+            for one in causes:
+                self.append(Recipe(build.__name__, self._part, one, _with(build, one.name)))
+            return build
+
+        return added
+
+
+def _with(build: Callable[[str], Training], name: str) -> Callable[[bool], Training]:
+    return lambda planted: build(name if planted else "")

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from benchmarks.rules.judged_on import RECIPES as JUDGED
+from benchmarks.rules.mistakes import RECIPES as MISTAKES
 from benchmarks.rules.set_on import RECIPES as SET
 from benchmarks.rules.unseen import RECIPES as UNSEEN
 
 __all__ = ["CASES", "RECIPES"]
 
-RECIPES = (*SET, *JUDGED, *UNSEEN)
+RECIPES = (*SET, *JUDGED, *UNSEEN, *MISTAKES)
 CASES = {case.name: case for recipe in RECIPES for case in recipe.cases()}

@@ -6,7 +6,7 @@ from collections.abc import Iterable, Sequence
 
 from benchmarks.rules.recipe import PARTS
 from benchmarks.rules.runner import Said
-from benchmarks.rules.verdict import WITHIN, Verdict
+from benchmarks.rules.verdict import AT_MOST, WITHIN, Verdict
 from benchmarks.table import Table
 
 __all__ = ["line", "print_rules", "print_totals"]
@@ -41,19 +41,24 @@ def print_rules(verdicts: Sequence[Verdict]) -> None:
 
 
 def print_totals(verdicts: Sequence[Verdict]) -> None:
-    """How many trainings were judged rightly, against the goals."""
+    """How many trainings were judged rightly, in each part and in all."""
     for part in PARTS:
-        of_part = [one for one in verdicts if one.case.recipe.part == part]
-        healthy = [one for one in of_part if not one.case.planted]
-        spoiled = [one for one in of_part if one.case.planted]
-        n_false = sum(bool(one.false) for one in healthy)
-        named = sum(one.is_named for one in spoiled)
-        early = sum(bool(one.false) for one in spoiled)
-        print(
-            f"{part}: {n_false} of {len(healthy)} healthy trainings with an alert; {named} of "
-            f"{len(spoiled)} causes named within {WITHIN} steps; {early} spoiled ones with an "
-            f"alert before the cause"
-        )
+        _print_total(part, [one for one in verdicts if one.case.recipe.part == part])
+    _print_total("all", verdicts)
+
+
+def _print_total(name: str, verdicts: Sequence[Verdict]) -> None:
+    healthy = [one for one in verdicts if not one.case.planted]
+    spoiled = [one for one in verdicts if one.case.planted]
+    n_false = sum(bool(one.false) for one in healthy)
+    soon, late = (sum(one.is_named_within(n) for one in spoiled) for n in (WITHIN, AT_MOST))
+    early = sum(bool(one.false) for one in spoiled)
+    misled = sum(one.misleads for one in spoiled)
+    print(
+        f"{name}: {n_false} of {len(healthy)} healthy trainings with an alert; of {len(spoiled)} "
+        f"causes {soon} named within {WITHIN} steps, {late} within {AT_MOST}; {misled} with "
+        f"another cause alone; {early} with an alert before the cause"
+    )
 
 
 def _in_words(found: Iterable[Said]) -> str:

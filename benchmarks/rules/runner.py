@@ -19,7 +19,21 @@ import notebook_probe as nbp
 from benchmarks.rules.recipe import Case
 from benchmarks.rules.training import Training
 
-__all__ = ["Outcome", "Said", "trained"]
+__all__ = ["Outcome", "Said", "Watching", "trained"]
+
+
+@dataclass(frozen=True)
+class Watching:
+    """What is measured, and whether the default budget may measure less often."""
+
+    probes: tuple[str, ...]
+    has_budget: bool
+
+    @property
+    def options(self) -> dict[str, Any]:
+        """The arguments of `watch`."""
+        budget = {} if self.has_budget else {"budget": None}
+        return {"probes": [*self.probes], **budget}
 
 
 @dataclass(frozen=True, order=True)
@@ -55,14 +69,14 @@ class Outcome:
     seconds: float
 
 
-def trained(case: Case, probes: Sequence[str]) -> Outcome:
+def trained(case: Case, watching: Watching) -> Outcome:
     """Train it on one thread, each of its models watched by a run of its own."""
     torch.set_num_threads(1)
     begun = time.process_time()
     training = case.build()
     error = [] if training.error is None else [training.error()]
     with tempfile.TemporaryDirectory() as folder:
-        losses, said = _steps(training, probes, Path(folder))
+        losses, said = _steps(training, watching, Path(folder))
     error += _ends(losses) if training.error is None else [training.error()]
     improved = error[1] / error[0] if error[0] else math.nan
     return Outcome(
@@ -75,7 +89,7 @@ def trained(case: Case, probes: Sequence[str]) -> Outcome:
 
 
 def _steps(
-    training: Training, probes: Sequence[str], folder: Path
+    training: Training, watching: Watching, folder: Path
 ) -> tuple[list[float], tuple[Said, ...]]:
     """The loss of the first model at each step, and what the rules said of all of them."""
     losses = []
@@ -83,7 +97,7 @@ def _steps(
         stack.enter_context(redirect_stdout(io.StringIO()))  # where each run is recorded
         runs = [
             stack.enter_context(
-                nbp.watch(*watched, folder / f"{i}.zarr", [*probes], name=f"{i}", budget=None)
+                nbp.watch(*watched, folder / f"{i}.zarr", name=f"{i}", **watching.options)
             )
             for i, watched in enumerate(training.watched)
         ]

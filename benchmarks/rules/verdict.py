@@ -7,10 +7,12 @@ from dataclasses import dataclass
 from benchmarks.rules.recipe import Case
 from benchmarks.rules.runner import Outcome, Said
 
-__all__ = ["WITHIN", "Verdict", "judged"]
+__all__ = ["AT_MOST", "WITHIN", "Verdict", "judged"]
 
 WITHIN = 50
 """Steps after the cause in which it should be named."""
+AT_MOST = 100
+"""Steps after which a name comes too late to be of use."""
 
 
 @dataclass(frozen=True)
@@ -39,8 +41,17 @@ class Verdict:
     @property
     def is_named(self) -> bool:
         """Whether the cause was named in time."""
-        deadline = self.case.recipe.cause.step + WITHIN
+        return self.is_named_within(WITHIN)
+
+    def is_named_within(self, steps: int) -> bool:
+        """Whether the cause was named in so many steps."""
+        deadline = self.case.recipe.cause.step + steps
         return any(one.step <= deadline for one in self.right)
+
+    @property
+    def misleads(self) -> bool:
+        """Whether another cause was named, and the right one was not."""
+        return self.case.planted and bool(self.also) and not self.is_named_within(AT_MOST)
 
     @property
     def word(self) -> str:
