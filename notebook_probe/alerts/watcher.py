@@ -11,7 +11,7 @@ from functools import partial
 from notebook_probe.alerts.alert import Alert, where
 from notebook_probe.alerts.dense_loss import meant
 from notebook_probe.alerts.flow_order import flow_order
-from notebook_probe.alerts.following import has, names_of
+from notebook_probe.alerts.following import names_of
 from notebook_probe.alerts.rule import Flow, Rule
 from notebook_probe.alerts.track import Indices, Onset, Track
 from notebook_probe.record.format.schema import EVALUATION
@@ -109,10 +109,11 @@ class Watcher:
         views = _in_order(self._source)
         newest = max((_last_step(view) for view in views), default=-1)
         self._turns = TurnsTaken(self._source.events)
+        known = [(view, names_of([view])) for view in views]
         for name, rule in [*self._rules.items()]:
             followed = self._followed_now(name, rule)
             if rule.quantities:
-                look = partial(self._findings, name, followed, views, None if whole else newest)
+                look = partial(self._findings, name, followed, known, None if whole else newest)
                 self._raise_alerts(name, followed, look)
         self._next_step = max(self._next_step, newest + 1)
 
@@ -123,13 +124,21 @@ class Watcher:
         return self._followed[name]
 
     def _findings(
-        self, name: str, followed: _Followed, views: Sequence[StreamView], newest: int | None
+        self,
+        name: str,
+        followed: _Followed,
+        known: Sequence[tuple[StreamView, frozenset[str]]],
+        newest: int | None,
     ) -> Iterator[Onset]:
-        """Yield the findings in new rows, for each stream of the rule's first quantity."""
+        """Yield the findings in new rows, for each stream of the rule's first quantity.
+
+        Streams are ``known`` with the names of what they have.
+        """
         rule, tracks = followed.rule, followed.tracks
+        views = [view for view, _ in known]
         series = meant(rule.quantities, views)
-        for view in views:
-            if not has(view, series[0]):
+        for view, names in known:
+            if series[0] not in names:
                 continue
             key = view.name, series
             if key not in tracks:  # it, or the rule, is new: there was nothing to say before
@@ -137,7 +146,7 @@ class Watcher:
                 order = partial(self._in_order, flow=rule.flow)
                 tracks[key] = Track(rule, series, view, self._next_step, reported, order)
             others = [other for other in views if other is not view]
-            alone = all(has(view, quantity) for quantity in series)
+            alone = names.issuperset(series)
             track, before = tracks[key], None if alone else newest
             yield from track.look(view, others, before, self._turns)
             if newest is None:
