@@ -90,27 +90,6 @@ def write_text(folder: Path) -> None:
     (folder / "input.txt").write_text((folder / "README.md").read_text("utf-8") * 20, "utf-8")
 
 
-def write_papers(folder: Path) -> None:
-    """Write papers with words and citations, mostly within their subject, as an archive of Cora."""
-    generator = np.random.default_rng(0)
-    subjects = generator.integers(0, 4, 1700)
-    words = generator.random((1700, 60)) < np.where(
-        np.arange(60) // 15 == subjects[:, None], 0.2, 0.05
-    )
-    words[:, 0] |= ~words.any(1)  # a paper without a word would be divided by 0
-    cites = {(a, b) for a in range(1700) for b in _cited(generator, subjects, a)}
-    cora = folder / "cora"
-    cora.mkdir(exist_ok=True)
-    lines = (f"{i} {' '.join(map(str, row))} s{subjects[i]}" for i, row in enumerate(words * 1))
-    (cora / "cora.content").write_text("\n".join(lines), "utf-8")
-    (cora / "cora.cites").write_text("\n".join(f"{a} {b}" for a, b in sorted(cites)), "utf-8")
-
-
-def _cited(generator: np.random.Generator, subjects: np.ndarray, paper: int) -> list[int]:
-    alike = np.flatnonzero(subjects == subjects[paper])
-    return [*map(int, generator.choice(alike, 2)), int(generator.integers(len(subjects)))]
-
-
 def write_pictures(folder: Path) -> None:
     """Write smooth pictures as the folders of BSDS300."""
     from PIL import Image
@@ -241,7 +220,6 @@ PROGRAMS = {
         ("torchvision", "sklearn"),
         prepare=write_digits,
     ),
-    "GCN": Program(*EXAMPLES, "gcn/main.py", "--no-accel", ("requests",), prepare=write_papers),
     "super resolution": Program(
         *EXAMPLES,
         "super_resolution/main.py",

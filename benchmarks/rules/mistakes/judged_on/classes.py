@@ -140,7 +140,14 @@ def tumors_by_residuals(mistake: str) -> Training:
 @HERE.each(
     cause("nll_of_logits", "no_log_before_nll", follows=UNHEALTHY),
     cause("ten_sigmoids", "vanishing_gradient", "vanishing_with_depth", follows=UNHEALTHY),
-    cause("weights_of_0", "every_gradient_zero", "rank_collapse", *TOO_LOW, follows=UNHEALTHY),
+    cause(
+        "weights_of_0",
+        "equal_units",
+        "every_gradient_zero",
+        "rank_collapse",
+        *TOO_LOW,
+        follows=UNHEALTHY,
+    ),
     cause("hook_at_each_batch", "hooks_pile_up", follows=UNHEALTHY),
 )
 def digits_by_log_softmax(mistake: str) -> Training:

@@ -25,7 +25,14 @@ HERE = Recipes("mistakes_judge")
     cause("blocks_in_a_dict", *LEFT_OUT, follows=UNHEALTHY),
     cause("embeddings_times_1e5", "large_outputs", follows=UNHEALTHY),
     cause("logits_negated_in_the_loss", "negated_loss", "runaway_loss", follows=UNHEALTHY),
-    cause("step_before_backward", "every_gradient_zero", *LEFT_OUT, *TOO_LOW, follows=UNHEALTHY),
+    cause(
+        "step_before_backward",
+        "gradients_cleared_early",
+        "every_gradient_zero",
+        *LEFT_OUT,
+        *TOO_LOW,
+        follows=UNHEALTHY,
+    ),
 )
 def counting_gpt(mistake: str) -> Training:
     """Numbers that count up, by attention."""

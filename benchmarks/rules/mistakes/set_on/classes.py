@@ -162,7 +162,7 @@ class _Flowers(nn.Module):
     cause("frozen_and_moved_by_decay", "frozen_but_moving", step=60, follows=UNHEALTHY),
     cause(
         "cleared_before_the_step",
-        *("every_gradient_zero", "stale_probe", *LEFT_OUT, *TOO_LOW),
+        *("gradients_cleared_early", "every_gradient_zero", *LEFT_OUT, *TOO_LOW),
         follows=UNHEALTHY,
     ),
     cause("body_without_gradients", *LEFT_OUT, follows=UNHEALTHY),

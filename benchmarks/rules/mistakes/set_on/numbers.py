@@ -115,7 +115,7 @@ def _first(repeated: bool) -> Iterator[tuple[Tensor, ...]]:
 
 @HERE.each(
     cause("weights_in_bfloat16", "step_without_effect", *TOO_LOW, follows=UNHEALTHY),
-    cause("autocast_of_another_device", "autocast_ignored", follows=UNHEALTHY),
+    cause("weights_in_float64", "autocast_ignored", follows=UNHEALTHY),
     cause("loss_overflows", "updates_skipped", "nonfinite_loss", step=60, follows=UNHEALTHY),
     cause("rate_of_0", *TOO_LOW, step=60, follows=UNHEALTHY),
 )
@@ -124,16 +124,17 @@ def moons_in_few_bits(mistake: str) -> Training:
     model = mlp(2, 48, 48, 2)
     if mistake == "weights_in_bfloat16":
         model.bfloat16()
+    if mistake == "weights_in_float64":
+        model.double()
     rate = 1e-5 if mistake == "weights_in_bfloat16" else 0.1
     optimizer = optim.SGD(model.parameters(), lr=rate, momentum=0.9)
     scaler = torch.amp.GradScaler("cpu", init_scale=2.0**8, growth_interval=10_000)
     data = moons(1000, 213)
-    device = "cuda" if mistake == "autocast_of_another_device" else "cpu"
 
     def step(i: int, batch: tuple[Tensor, Tensor]) -> tuple[float]:
         optimizer.zero_grad()
         x, y = batch[0].to(next(model.parameters()).dtype), batch[1]
-        with torch.autocast(device, torch.bfloat16):
+        with torch.autocast("cpu", torch.bfloat16):
             loss = F.cross_entropy(model(x).float(), y)
         if mistake == "loss_overflows" and i >= 60:
             loss = loss * 1e38
@@ -146,4 +147,6 @@ def moons_in_few_bits(mistake: str) -> Training:
 
     wrong = misread(model, data)
     found = batches(data, 50, seed=213)
-    return Training([(model, optimizer)], step, found, error=wrong, harm=wrong)
+    size = float(sum(one.nbytes for one in model.parameters()))
+    harm = (lambda: size) if mistake == "weights_in_float64" else wrong
+    return Training([(model, optimizer)], step, found, error=wrong, harm=harm)
