@@ -198,9 +198,9 @@ def _factor(node: Node) -> float:
     """Return the number that a product has as its second factor; 0 if it is no number."""
     other = getattr(node, "_saved_other", None)
     # On the host: an accelerator would have to be waited for.
-    if isinstance(other, Tensor) and other.dim() == 0 and other.is_cpu:
-        return float(other)
-    return 0.0
+    if not isinstance(other, Tensor) or other.dim() or other.requires_grad or not other.is_cpu:
+        return 0.0
+    return float(other)
 
 
 def _broadcast(root: Node) -> tuple[str, str, str] | None:
