@@ -54,6 +54,7 @@ def train_it(
             found.backward()
             before_update(step)
             optimizer.step()
+    assert "facts are off" not in str(run.events)
     alerts, remarks = (
         {(one.rule, one.step, one.modules) for one in found} for found in (run.alerts, run.remarks)
     )
