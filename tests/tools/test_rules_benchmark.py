@@ -15,6 +15,7 @@ from benchmarks.rules.verdict import judged
 def test_each_training_and_each_cause_in_it_has_a_name_of_its_own() -> None:
     healthy = {recipe.name for recipe in RECIPES}
 
+    assert len(healthy) == len({(recipe.name, recipe.part) for recipe in RECIPES})
     assert len(CASES) == len(healthy) + len(RECIPES)
     assert len(RECIPES) >= 140
 

@@ -34,7 +34,7 @@ HERE = Recipes("mistakes_judge")
         follows=UNHEALTHY,
     ),
 )
-def counting_gpt(mistake: str) -> Training:
+def counting_by_attention(mistake: str) -> Training:
     """Numbers that count up, by attention."""
     model = _Keyed() if mistake == "blocks_in_a_dict" else Gpt(24, depth=1)
     if mistake == "embeddings_times_1e5":
