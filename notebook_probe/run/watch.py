@@ -196,55 +196,23 @@ def watch(
     continuing runs/first.zarr at step 1000
     """
     is_shared = allows_control(control)
+    model_map = _map_of(model, optimizer)
     model = unwrap(model)
-    if not isinstance(model, nn.Module):
-        raise TypeError(f"watch({type(model).__name__}): a torch.nn.Module is expected")
-    model_map = ModelMap(model)
-    if optimizer is not None:
-        _check_owned(model_map, optimizer)
-    check_on_compiled(on_compiled)
-    if name is not None and not isinstance(name, str):
-        raise TypeError(f"name={name!r}; text is expected, or None for the model's class")
+    _check_options(on_compiled, name, budget, flight)
     noted = None if config is None else written_notes(CONFIG, config)
-    continued = resume_at(resume, step, branch)
-    if overwrite and continued.names_a_record:
-        raise ValueError(f"overwrite=True and {continued}: one removes what the other keeps")
-    if store is None and continued.names_a_record:
-        raise ValueError(f"{continued} of which record? give its store")
+    continued = _continued(resume_at(resume, step, branch), store, overwrite)
     # What cannot be is refused before a file is made.
     first_probes = Attachment.resolved(partial(resolve_presets, probes=probes), model_map)
-    check_budget(budget)
-    if not isinstance(flight, int) or isinstance(flight, bool) or flight < 0:
-        raise ValueError(f"flight={flight!r}; a number of steps is expected, 0 for none")
     axes = resolve_channel_axes(model_map, channel_axis)
     name = name or type(model).__name__
-    place = Path(store) if isinstance(store, PathLike) else store
     number = own_rank() if rank == "auto" else rank
-    own = "" if number is None else rank_name(number)
-    asked = _located(place, name, own)
+    asked = _located(store, name, number)
     references = () if reference is None else opened_references(reference, str(asked))
     close_earlier(model, asked, fresh=store is None)
-    options: dict[str, Any] = {
-        "name": name,
-        "on_compiled": on_compiled,
-        "max_bytes": max_bytes,
-        "keep_bits": keep_bits,
-        "channel_axis": channel_axis,
-        "rank": rank,
-        "budget": budget,
-        "durability": durability,
-        "flight": flight,
-        "reference": reference,
-        "control": control,
-    }
     # Whoever is interrupted here has no run: what was begun for it is ended.
     with ExitStack() as undo:
         with uninterrupted:
-            location = asked
-            if overwrite:
-                remove_record(asked)
-            elif place is not None and continued == Resume():
-                location = place_for(model, place, own)
+            location = _free(model, asked, store, number, continued, overwrite)
             writer = RecordWriter(
                 location,
                 title=name,
@@ -276,13 +244,73 @@ def watch(
                 references=references,
             )
             undo.callback(run.close)
-            run.controls.options = options
+            run.controls.options = {
+                "name": name,
+                "on_compiled": on_compiled,
+                "max_bytes": max_bytes,
+                "keep_bits": keep_bits,
+                "channel_axis": channel_axis,
+                "rank": rank,
+                "budget": budget,
+                "durability": durability,
+                "flight": flight,
+                "reference": reference,
+                "control": control,
+            }
             note(run, model, asked)
             if is_shared:
                 share(run, writer, location)
             print(_first_line(writer, continued) + _why_there(asked, location))
         undo.pop_all()
     return run
+
+
+def _map_of(model: nn.Module, optimizer: Optimizer | None) -> ModelMap:
+    """Return the modules and parameters of a model, which an optimizer, if given, trains."""
+    model = unwrap(model)
+    if not isinstance(model, nn.Module):
+        raise TypeError(f"watch({type(model).__name__}): a torch.nn.Module is expected")
+    model_map = ModelMap(model)
+    if optimizer is not None:
+        _check_owned(model_map, optimizer)
+    return model_map
+
+
+def _check_options(
+    on_compiled: OnCompiled, name: str | None, budget: float | None, flight: int
+) -> None:
+    """Refuse options that are wrong whatever the model and the record are."""
+    check_on_compiled(on_compiled)
+    if name is not None and not isinstance(name, str):
+        raise TypeError(f"name={name!r}; text is expected, or None for the model's class")
+    check_budget(budget)
+    if not isinstance(flight, int) or isinstance(flight, bool) or flight < 0:
+        raise ValueError(f"flight={flight!r}; a number of steps is expected, 0 for none")
+
+
+def _continued(continued: Resume, store: object, overwrite: bool) -> Resume:
+    """Return where a record is continued; refuse what contradicts it."""
+    if overwrite and continued.names_a_record:
+        raise ValueError(f"overwrite=True and {continued}: one removes what the other keeps")
+    if store is None and continued.names_a_record:
+        raise ValueError(f"{continued} of which record? give its store")
+    return continued
+
+
+def _free(
+    model: nn.Module,
+    asked: Location,
+    store: Location | PathLike[str] | None,
+    number: int | None,
+    continued: Resume,
+    overwrite: bool,
+) -> Location:
+    """Return where the record is made: where it was asked for, if no earlier one is kept there."""
+    if overwrite:
+        remove_record(asked)
+    elif store is not None and continued == Resume():
+        return place_for(model, _as_location(store), _own_name(number))
+    return asked
 
 
 def _keep_config(writer: RecordWriter, noted: str) -> None:
@@ -314,11 +342,22 @@ def _first_line(writer: RecordWriter, continued: Resume) -> str:
     )
 
 
-def _located(store: Location | None, name: str, rank: str) -> Location:
+def _located(store: Location | PathLike[str] | None, name: str, number: int | None) -> Location:
     """Return the location of this process's record."""
+    own = _own_name(number)
     if store is None:
-        return _fresh(name, rank and f"-{rank}")
-    return below(store, rank) if rank else store
+        return _fresh(name, own and f"-{own}")
+    place = _as_location(store)
+    return below(place, own) if own else place
+
+
+def _as_location(store: Location | PathLike[str]) -> Location:
+    return Path(store) if isinstance(store, PathLike) else store
+
+
+def _own_name(number: int | None) -> str:
+    """Return the name of this process's record in that of its job; empty if it is the only one."""
+    return "" if number is None else rank_name(number)
 
 
 def _from_here(location: str) -> str:
