@@ -65,6 +65,28 @@ def entropy_rank(rows: Array) -> float:
     return float(np.prod(p**-p))
 
 
+def in_fp8(values: Array, digits: int, least: int, most: float) -> tuple[Array, Array]:
+    """Scaled numbers and the nearest ones of so many binary digits, from the least exponent on."""
+    scaled = values / np.abs(values).max() * most
+    with np.errstate(divide="ignore"):
+        exponents = np.maximum(np.floor(np.log2(np.abs(scaled))), least)
+    step = 2.0 ** (exponents - digits)
+    return scaled, np.round(scaled / step) * step  # halves to the even one
+
+
+def fp8_error(values: Array, *kind: Any) -> float:
+    scaled, rounded = in_fp8(values, *kind)
+    return size(rounded - scaled) / size(scaled)
+
+
+def fp8_lost(values: Array, *kind: Any) -> float:
+    scaled, rounded = in_fp8(values, *kind)
+    return float(((scaled != 0) & (rounded == 0)).mean())
+
+
+E4M3, E5M2 = (3, -6, 448.0), (2, -14, 57344.0)
+
+
 def silent(rows: Array) -> float | None:
     """Of data, as all of these layers are given."""
     share = 1 - (rows != 0).any(0).mean()
@@ -143,6 +165,11 @@ OF_CALLS: dict[str, Oracle] = {
     "silent_input_fraction": of_x(silent),
     "range_headroom_bits": lambda h: math.log2(LARGEST / largest(h[-1].y)),
     "output_grad_headroom_bits": lambda h: math.log2(LARGEST / largest(h[-1].gy)),
+    "fp8_error": lambda h: fp8_error(h[-1].y, *E4M3),
+    "fp8_underflow_fraction": lambda h: fp8_lost(h[-1].y, *E4M3),
+    "output_grad_fp8_error": lambda h: fp8_error(h[-1].gy, *E5M2),
+    "output_grad_fp8_underflow_fraction": lambda h: fp8_lost(h[-1].gy, *E5M2),
+    "output_dtype": lambda h: 24.0,
     "underflow_fraction": lambda h: ((h[-1].y != 0) & (np.abs(h[-1].y) < TINY)).mean(),
     "output_grad_underflow_fraction": lambda h: (
         (h[-1].gy != 0) & (np.abs(h[-1].gy) < 2.0**-24)

@@ -39,7 +39,9 @@ def is_missing(found: Any) -> bool:
     return found is None or bool(np.isnan(found).all())
 
 
-OF_THE_TYPE = {"range_headroom_bits", "output_grad_headroom_bits", "underflow_fraction"}
+OF_THE_TYPE = {
+    *("range_headroom_bits", "output_grad_headroom_bits", "underflow_fraction", "output_dtype"),
+}
 """Of the type itself, which is what they are about."""
 
 OF_THE_PARTS = {
@@ -94,7 +96,7 @@ COUNT = {
     *("underflow_fraction", "output_grad_underflow_fraction", "grad_underflow_fraction"),
     *("weight_min", "weight_max", "weight_sum"),
     *("duplicate_fraction", "router_load_entropy", "router_load", "router_max_violation"),
-    "dead_expert_fraction",
+    *("dead_expert_fraction", "output_dtype"),
 }
 """They look at elements one by one, and leave out those that are no numbers."""
 
@@ -213,6 +215,11 @@ CONSTANT: dict[str, tuple[float, float]] = {
     "layer_rotation": (math.nan, 0.0),
     "grad_cosine": (math.nan, 1.0),
     "range_headroom_bits": (math.inf, 128 - math.log2(0.3)),
+    "fp8_error": (math.nan, 0.0),
+    "output_grad_fp8_error": (math.nan, 0.0),
+    "fp8_underflow_fraction": (math.nan, 0.0),
+    "output_grad_fp8_underflow_fraction": (math.nan, 0.0),
+    "output_dtype": (24.0, 24.0),
     "distribution_shift": (0.0, 0.0),
 }
 """Of zeros, and of 0.3 everywhere."""

@@ -99,6 +99,11 @@ massive_ratio            | sort          | y  | one
 range_headroom_bits      | activations   | y  | one
 output_grad_headroom_bits | activations  | d  | one
 underflow_fraction       | activations   | y  | one
+fp8_error                | activations   | y  | one
+fp8_underflow_fraction   | activations   | y  | one
+output_grad_fp8_error    | activations   | d  | one
+output_grad_fp8_underflow_fraction | activations | d | one
+output_dtype             | activations   | y  | one
 output_grad_underflow_fraction | activations | d | one
 residual_ratio           | activations   | xy | one
 feature_drift            | forward       | y  | several

@@ -149,6 +149,8 @@ SCENES = {
                 log=True, told="halved by an overflow, doubled after 12 steps without one"
             ),
             **_all("amp_skipped range_headroom_bits output_grad_headroom_bits underflow_fraction"),
+            **_all("fp8_error fp8_underflow_fraction"),
+            "output_dtype": Shown(told="autocast makes float16 of every layer, which has 11 bits"),
         },
     ),
     "diverging": Scene(
@@ -174,6 +176,8 @@ SCENES = {
             **_all("grad_norm grad_rms weight_grad_norm", Shown(told=VANISHING)),
             "grad_below_eps_fraction": Shown(told="Adam's eps is 1e-5"),
             **_all("output_grad_underflow_fraction grad_underflow_fraction"),
+            "output_grad_fp8_error": Shown(told="small gradients are scaled first"),
+            "output_grad_fp8_underflow_fraction": Shown(told="the range of 5 bits is enough"),
             "grad_depth_slope": Shown(("",), marks={"healthy": 0.0}, told=VANISHING),
         },
         ("linear1", "linear4", "linear8"),
