@@ -274,7 +274,9 @@ PROGRAMS = {
     "TD3": _agent("td3_continuous_action", f"{PENDULUM} --learning-starts 300"),
     "SAC": _agent("sac_continuous_action", f"{PENDULUM} --learning-starts 300"),
     "timm ResNet": _timm("resnet18 --img-size 64"),
-    "timm ViT": _timm("vit_tiny_patch16_224 --img-size 64 --opt adamw --lr 0.001"),
+    "timm ViT": _timm(
+        "vit_tiny_patch16_224 --img-size 64 --model-kwargs img_size=64 --opt adamw --lr 0.001"
+    ),
     "timm ConvNeXt": _timm("convnext_atto --img-size 64 --opt adamw --lr 0.001"),
     "timm MobileNet": _timm("mobilenetv3_small_050 --img-size 64 --opt rmsprop --lr 0.001"),
     "timm RegNet": _timm("regnetx_002 --img-size 64"),

@@ -61,11 +61,21 @@ def explodes(ratio: float, *grad_norm: float) -> dict[str, Any]:
 
 
 def clipped(
-    coefficient: list[float], ratio: float, of_another: float | None = None
+    coefficient: list[float],
+    ratio: float,
+    of_another: float | None = None,
+    *,
+    is_led: bool = True,
 ) -> dict[str, Any]:
-    """Four layers of which one moves more, or two."""
-    moved = [[ratio, 0.1, ratio, of_another or ratio]] * len(coefficient)
-    return {"update_ratio": moved, "clip_coefficient": [[one] * 4 for one in coefficient]}
+    """Four layers of which one moves more, or two, led by the gradient or by an optimizer."""
+    moved = [ratio, 0.1, ratio, of_another or ratio]
+    grads = [10 * one for one in moved] if is_led else [1.0] * 4
+    return {
+        "update_ratio": [moved] * len(coefficient),
+        "clip_coefficient": [[one] * 4 for one in coefficient],
+        "weight_norm": [[1.0] * 4] * len(coefficient),
+        "grad_norm": [grads] * len(coefficient),
+    }
 
 
 def stuck(

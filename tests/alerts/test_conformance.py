@@ -105,7 +105,8 @@ FIRES: dict[str, list[dict[str, Any]]] = {
     ],
     "diverging_loss": [{"loss": [2.0, 2.0, 20.1, 20.2]}, {"loss": [2.3, 17.2, 5e4, 1e7]}],
     "loss_spike": [
-        {"loss": [1.0, 1.2, 1.0] * 7 + [1.51, 1.21]},
+        {"loss": [1.0, 1.2, 1.0] * 34 + [1.51, 1.21]},
+        {"loss": [1.0, 1.2, 1.0] * 7 + [2.2, 1.21]},  # of fewer rows, farther
         {"loss": [2.0] * 10 + [0.1, 0.12] * 60 + [0.31, 0.13]},  # a tenth of what was learned
         {"loss": [-1.0] * 10 + [-3.0, -2.9] * 60 + [-2.0, -2.8]},
         {"loss": [2.0] * 10 + [0.1, 0.12] * 60 + [2.1, 0.1]},  # of broken data
@@ -168,6 +169,7 @@ SILENT: dict[str, list[dict[str, Any]]] = {
         clipped([0.1] * 39, 1e-4),
         clipped([0.21] * 99, 1e-4),
         clipped([0.04] * 99, 6e-4),  # an agent whose Adam does not mind
+        clipped([0.04] * 99, 1e-4, is_led=False),  # and one whose rate is small
         clipped([0.04] * 99, 1e-4, 1e-2),  # gains of 1 change little, the layers beside them do not
     ],
     "dead_units": [{"dead_fraction": [0.601] * 40 + [0.599]}],
@@ -263,14 +265,15 @@ SILENT: dict[str, list[dict[str, Any]]] = {
         {"loss": [*of_episodes(), 27.0, 53.0]},  # they grow longer, as an agent learns
     ],
     "loss_spike": [
-        {"loss": [1.0, 1.2, 1.0] * 7 + [1.49]},
-        {"loss": [1.0, 1.02, 1.0] * 7 + [1.2]},
+        {"loss": [1.0, 1.2, 1.0] * 34 + [1.49, 1.21]},
+        {"loss": [1.0, 1.02, 1.0] * 34 + [1.2, 1.1]},
+        {"loss": [0.6, 0.9, 0.7] * 7 + [1.3, 1.1] + [0.6, 0.9, 0.7] * 20},  # batches of four
         {"loss": [1.0, 1.2, 1.0] * 6 + [99.0]},
         {"loss": [5.0, *[1.0] * 99, 5.9]},
         {"loss": [1.0] * 10 + [1e-4] * 110 + [1e-3] * 2},  # nothing is left to learn
         {"loss": [2.0] * 10 + [0.1, 0.12] * 60 + [0.31, 0.1]},  # one hard batch
         {"loss": [2.0] * 10 + [0.1, 0.12] * 60 + [1.9, 0.1]},
-        {"loss": [2.0, 2.2] * 15 + [3.0, 2.0]},  # one more, before anything was learned
+        {"loss": [2.0, 2.2] * 30 + [3.0, 2.0]},  # one more, before anything was learned
         {"loss": [0.01] * 10 + [0.3, 0.2] * 60 + [4.0, 4.0]},  # of an agent that meets rewards
         {"loss": [0.1, -0.1] * 40 + [4.0, 4.0]},  # a policy's
     ],

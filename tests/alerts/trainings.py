@@ -207,7 +207,10 @@ ATTENTION: dict[str, Any] = {
 }
 RATES = at_all("update_ratio", "grad_cosine", "grad_norm", "weight_norm")
 SLOPES: dict[str, Any] = {**at_all("grad_norm"), **of_the_model("grad_depth_slope")}
-CLIPPING = {**at_all("update_ratio"), **of_the_model("clip_coefficient")}
+CLIPPING = {
+    **at_all("update_ratio", "weight_norm", "grad_norm"),
+    **of_the_model("clip_coefficient"),
+}
 WAITING = of_the_model("data_wait_share")
 RANKS = at_all("effective_rank", "effective_rank_share")
 LOST = at_all("grad_rms", "silent_input_fraction")
