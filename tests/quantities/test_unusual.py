@@ -96,7 +96,7 @@ COUNT = {
     *("underflow_fraction", "output_grad_underflow_fraction", "grad_underflow_fraction"),
     *("weight_min", "weight_max", "weight_sum"),
     *("duplicate_fraction", "router_load_entropy", "router_load", "router_max_violation"),
-    *("dead_expert_fraction", "output_dtype"),
+    *("dead_expert_fraction", "output_dtype", "batch_seen_before"),
 }
 """They look at elements one by one, and leave out those that are no numbers."""
 

@@ -21,7 +21,8 @@ pytestmark = pytest.mark.xdist_group("accelerator")  # one process serves them a
 
 QUANTITIES = (
     *("logit_logsumexp", "prediction_entropy", "confidence", "accuracy", "el2n", "ece"),
-    *("label_entropy", "duplicate_fraction", "forgetting_events"),
+    *("label_entropy", "label_share", "duplicate_fraction", "batch_seen_before"),
+    "forgetting_events",
     *("sample_loss_quantiles", "worst_samples", "worst_sample_losses"),
     *("loss_ema", "samples_per_second"),
 )
@@ -68,3 +69,5 @@ def test_batches_on_a_device_wait_for_nothing_and_give_the_numbers_of_the_host(
         np.testing.assert_allclose(told["found"][name], want["found"][name], rtol=1e-5)
         assert len(want["found"][name]) == 6
     assert want["found"]["duplicate_fraction"][0] == 1 / 16
+    assert want["found"]["label_share"][0] == 15 / 16
+    assert want["found"]["batch_seen_before"].tolist() == [0, 0, 1, 1, 1, 1]

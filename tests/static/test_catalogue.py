@@ -156,7 +156,9 @@ worst_sample_losses      | sort          | D  | one
 forgetting_events        | activations   | Dy | several
 el2n                     | activations   | Dy | one
 label_entropy            | scalar        | D  | one
+label_share              | scalar        | D  | one
 duplicate_fraction       | sort          | x  | one
+batch_seen_before        | sort          | x  | several
 loss_landscape_1d        | backward      | L  | one
 loss_landscape_2d        | backward      | L  | one
 loss_landscape_path      | backward      | L  | several

@@ -257,7 +257,9 @@ SCENES = {
                 marks={"ln 10": math.log(10)}, told="if sorted, a batch has one or two classes"
             ),
             "loss_spike_score": Shown(marks={"6": 6.0}),
+            "label_share": Shown(told="all of them count"),
             "duplicate_fraction": WHOLE,
+            "batch_seen_before": Shown(("",), told="from the second epoch on every image is known"),
             "forgetting_events": Shown(
                 ("linear2",), told="if sorted, a class is forgotten while another is trained"
             ),

@@ -16,11 +16,17 @@ from notebook_probe.quantities.define import questions
 from notebook_probe.quantities.define.window import window_quantity
 from notebook_probe.quantities.reduce.arrays import sent, wide
 
-__all__ = ["DuplicateFraction", "LabelEntropy", "hashes"]
+__all__ = ["BatchSeenBefore", "DuplicateFraction", "LabelEntropy", "LabelShare", "hashes"]
 
 SEED = 20_11
 AT_ONCE = 1 << 20
 """Elements hashed at a time."""
+MOST = 1 << 20
+"""Samples that are remembered: 8 MB."""
+UNSORTED = 1 << 12
+"""Samples that wait to be sorted in."""
+
+_NONE = torch.zeros(0, dtype=torch.int64)
 
 _WORDS = {1: torch.uint8, 2: torch.int16, 4: torch.int32, 8: torch.int32}
 """Integers of as many bytes; of short numbers in float64, eight end in too many zeros to tell."""
@@ -83,6 +89,75 @@ class DuplicateFraction:
         found = torch.cat(self._hashes)
         n_distinct = (_counts_of(found, counted=torch.ones_like(found, dtype=torch.bool)) > 0).sum()
         return 1 - n_distinct / found.numel()
+
+
+@window_quantity(cost="sort", source="definition", question=questions.DATA, bounds=(0, 1))
+class BatchSeenBefore:
+    """Share of samples that an earlier batch had, ``#(seen before) / n``, since the last due step.
+
+    Bit for bit, along the first axis of the input, among the first million samples since it was
+    attached. 0 in the first epoch and 1 afterwards, where data are not augmented. Above 0 in the
+    first epoch the data set has copies, or the loader starts again; 1 from the second step on is
+    one batch over and over.
+
+    Warnings
+    --------
+    Augmentation with a random part hides what is seen again. Of a run that is continued, only the
+    samples since then are known.
+    """
+
+    def __init__(self) -> None:
+        self._sorted, self._waiting = _NONE, _NONE
+
+    def reset(self) -> None:
+        """Reset the count; what was seen stays known."""
+        self._seen: list[Tensor] = []
+
+    def update(self, input: Tensor) -> None:
+        if not input.dim() or not len(input):
+            return
+        found = hashes(input)
+        known, waiting = sent(self._sorted, found.device), sent(self._waiting, found.device)
+        seen = torch.isin(found, waiting)
+        if len(known):
+            place = torch.searchsorted(known, found).clamp_(max=len(known) - 1)
+            seen |= known[place] == found
+        self._seen.append(seen)
+        if len(known) + len(waiting) < MOST:
+            waiting = torch.cat([waiting, found])
+        if len(waiting) > UNSORTED:
+            known, waiting = torch.cat([known, waiting]).sort().values, waiting[:0]
+        self._sorted, self._waiting = known, waiting
+
+    def compute(self) -> Tensor | None:
+        return torch.cat(self._seen).double().mean() if self._seen else None
+
+
+@window_quantity(samples="step", source="definition", question=questions.DATA, bounds=(0, 1))
+class LabelShare:
+    """Share of the targets that count in the loss, ``#(y >= 0) / n``.
+
+    The others are negative, as the -100 of prompts and padding where a language model is fine-tuned.
+    Over the targets that the loop hands over, ``run.batch(targets=y)``; all micro-batches of the
+    step together. At 0.1 nine of ten tokens are computed and teach nothing; at 0 the loss is NaN.
+
+    Warnings
+    --------
+    Of a mean over each micro-batch, targets in one with few of them weigh more.
+    """
+
+    def reset(self) -> None:
+        self._counts: list[Tensor] = []
+        self._n = 0
+
+    def update(self, batch_targets: Tensor) -> None:
+        if batch_targets.is_floating_point() or batch_targets.is_complex():
+            raise QuantityError(f"targets are {batch_targets.dtype}; class indices are expected")
+        self._counts.append(torch.count_nonzero(batch_targets >= 0))
+        self._n += batch_targets.numel()
+
+    def compute(self) -> Tensor | None:
+        return torch.stack(self._counts).sum().double() / self._n if self._n else None
 
 
 def hashes(tensor: Tensor) -> Tensor:

@@ -19,6 +19,7 @@ from torch.nn import functional as F
 import notebook_probe as nbp
 from notebook_probe.errors import QuantityError
 from notebook_probe.quantities import as_quantity
+from notebook_probe.quantities.catalogue import batch_content
 from notebook_probe.quantities.catalogue.batch_content import hashes
 from notebook_probe.quantities.catalogue.class_separation import RIDGE
 from notebook_probe.quantities.catalogue.quantiles import sample
@@ -64,6 +65,44 @@ def test_copies_are_counted_bit_for_bit(kinds: list[int], dtype: str) -> None:
     originals = (normal(1, 6, 2, 3, 8) * 100).to(dtypes[dtype])
     found = computed("duplicate_fraction", (originals[kinds[:7]],), (originals[kinds[7:]],))
     assert float(found) == pytest.approx(1 - len(set(kinds)) / len(kinds))
+
+
+@settings(max_examples=40, deadline=None)
+@given(st.lists(st.lists(st.integers(0, 40), min_size=1, max_size=9), min_size=1, max_size=12))
+def test_samples_of_earlier_batches_are_told_from_new_ones(batches: list[list[int]]) -> None:
+    originals = normal(7, 41, 2, 5)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(batch_content, "UNSORTED", 10)
+        window = as_quantity("batch_seen_before")()
+        known: set[int] = set()
+        for batch in batches:
+            window.reset()
+            window.update(originals[batch])
+            want = sum(one in known for one in batch) / len(batch)
+            assert float(window.compute()) == pytest.approx(want)
+            known |= {*batch}
+
+
+def test_no_more_samples_are_remembered_than_there_is_room_for() -> None:
+    window = as_quantity("batch_seen_before")()
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(batch_content, "MOST", 8)
+        seen = []
+        for start in (0, 5, 10, 10, 0):
+            window.reset()
+            window.update(torch.arange(start, start + 5.0)[:, None])
+            seen.append(float(window.compute()))
+    assert seen == [0.0, 0.0, 0.0, 0.0, 1.0]
+
+
+@settings(max_examples=40, deadline=None)
+@given(st.lists(st.sampled_from([-100, -1, 0, 7]), min_size=1, max_size=30), st.integers(0, 30))
+def test_targets_that_count_are_those_that_are_not_negative(labels: list[int], cut: int) -> None:
+    parts = [torch.tensor(part, dtype=torch.long) for part in (labels[:cut], labels[cut:])]
+    found = computed("label_share", *((part,) for part in parts))
+    assert float(found) == pytest.approx(sum(one >= 0 for one in labels) / len(labels))
+    with pytest.raises(QuantityError, match="class indices are expected"):
+        computed("label_share", (torch.zeros(3),))
 
 
 def test_hashes_tell_what_differs_in_one_bit_or_in_order() -> None:
