@@ -137,9 +137,9 @@ class BatchSeenBefore:
 class LabelShare:
     """Share of the targets that count in the loss, ``#(y >= 0) / n``.
 
-    The others are negative, as the -100 of prompts and padding where a language model is fine-tuned.
-    Over the targets that the loop hands over, ``run.batch(targets=y)``; all micro-batches of the
-    step together. At 0.1 nine of ten tokens are computed and teach nothing; at 0 the loss is NaN.
+    The others are negative, as the -100 of prompts and padding in language models. Over the targets
+    that the loop hands over, ``run.batch(targets=y)``; all micro-batches of the step together. At
+    0.1 nine of ten tokens are computed and teach nothing; at 0 the loss is NaN.
 
     Warnings
     --------
