@@ -17,6 +17,7 @@ from notebook_probe.quantities import quantities
 from notebook_probe.quantities.define.numbers import read_scalars
 from notebook_probe.record.format.notes import (
     CHECKPOINT,
+    CONFIG,
     LINEAGE,
     MOST_LINEAGE_BYTES,
     read_notes,
@@ -65,6 +66,8 @@ class RunControls(LiveActions):
         self._is_fresh = fresh
         self.options: Mapping[str, Any] = MappingProxyType({})
         """Arguments of `watch`, except for probes and store."""
+        self.given_config: Mapping[str, Any] = MappingProxyType({})
+        """The ``config`` of `watch`."""
         self._parent: Source | None = None
         self._knows_parent = False
 
@@ -331,6 +334,23 @@ class RunControls(LiveActions):
         ...     raise
         """
         self._live.loop_raised(error)
+
+    def keep_config(self, config: Mapping[str, Any]) -> None:
+        """Store the configuration that a trainer has; the entries given to `watch` count first.
+
+        An entry that another value replaces, such as one of the training before, is in an event.
+
+        Raises
+        ------
+        ValueError, ClosedRunError
+            As `keep_lineage`.
+        """
+        writer = self._live.writer
+        before, now = read_notes(writer.attrs, CONFIG), {**config, **self.given_config}
+        text = written_notes(CONFIG, now)
+        if any(now.get(name) != value for name, value in before.items()):
+            writer.event(self.open_step, CONFIG, "the config was changed", json.dumps(before))
+        writer.annotate(**{CONFIG: text})
 
     def keep_lineage(self, **parts: Mapping[str, Any]) -> None:
         """Store parts of the run's provenance; a part with the same name is replaced.

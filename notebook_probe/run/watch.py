@@ -257,6 +257,7 @@ def watch(
                 "reference": reference,
                 "control": control,
             }
+            run.controls.given_config = json.loads(noted or "{}")
             note(run, model, asked)
             if is_shared:
                 share(run, writer, location)
