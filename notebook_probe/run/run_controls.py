@@ -6,7 +6,7 @@ import json
 from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 from types import MappingProxyType
-from typing import Any, SupportsFloat
+from typing import Any, SupportsFloat, TypeVar
 
 from torch import nn
 from torch.optim import Optimizer
@@ -37,6 +37,7 @@ from notebook_probe.run.ending import Life
 from notebook_probe.run.going_back.requests import GoBack
 from notebook_probe.run.going_back.way_back import CanGoBack
 from notebook_probe.run.health.status import PresetInfo, ProbeStatus, QuantityInfo, StatusHead
+from notebook_probe.run.mirror.mirror import RunReader
 from notebook_probe.run.parts import RunParts
 from notebook_probe.run.settings.rule_edits import edited
 from notebook_probe.run.settings.setting import KnobInfo
@@ -44,6 +45,8 @@ from notebook_probe.run.settings.settings import Settings
 from notebook_probe.schedules import ScheduleLike
 
 __all__ = ["RunControls"]
+
+R = TypeVar("R", bound=RunReader)
 
 
 class RunControls(LiveActions):
@@ -318,6 +321,13 @@ class RunControls(LiveActions):
         detail = {"step": int(step), "bytes": int(nbytes), "path": str(path), "loss": loss}
         text = f"checkpoint of step {step}"
         self._live.writer.event(step, CHECKPOINT, text, json.dumps(detail))
+
+    def accompany(self, begin: Callable[[RunParts], R]) -> R:
+        """Begin a reader of the run, which ends with it; the status shows its problem."""
+        parts = self._live
+        reader = begin(parts)
+        parts.mirrors.keep(reader)
+        return reader
 
     def loop_raised(self, error: BaseException) -> None:
         """Report that an exception is about to end the loop, on the training thread.
