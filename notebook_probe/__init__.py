@@ -90,6 +90,7 @@ if TYPE_CHECKING:
     from notebook_probe.quantities.table import list_quantities
     from notebook_probe.run.attach.preset import Preset, PresetRow
     from notebook_probe.run.attach.preset_table import list_presets
+    from notebook_probe.run.begin.notified import notify
     from notebook_probe.run.handle import Handle
     from notebook_probe.run.run import Run
     from notebook_probe.run.watch import watch
@@ -181,6 +182,7 @@ __all__ = [
     "landscape",
     "list_presets",
     "list_quantities",
+    "notify",
     "open_run",
     "open_runs",
     "quantity",
@@ -219,6 +221,7 @@ _ON_FIRST_USE = {
     "landscape": "notebook_probe.summary.landscape.draw",
     "list_presets": "notebook_probe.run.attach.preset_table",
     "list_quantities": "notebook_probe.quantities.table",
+    "notify": "notebook_probe.run.begin.notified",
     "quantity": "notebook_probe.quantities",
     "test_from_params": "notebook_probe.experiment.testing",
     "train_from_params": "notebook_probe.experiment.training",

@@ -36,6 +36,7 @@ from notebook_probe.command_line.reading import (
     series,
     tree,
 )
+from notebook_probe.command_line.serving import server
 from notebook_probe.errors import ProbeError
 
 __all__ = ["main"]
@@ -76,6 +77,10 @@ COMMANDS: dict[str, tuple[Callable[[ArgumentParser], None], str]] = {
     "clean-up": (clean_up.add, "delete runs, after a look at what would go"),
     "schema": (schemas.add, "JSON schemas of the outputs"),
     "skill": (skill.add, "a page about these commands, for coding agents"),
+    "mcp": (
+        lambda parser: server.add(parser, COMMANDS, main),
+        "these commands as tools of the Model Context Protocol",
+    ),
 }
 
 

@@ -84,7 +84,15 @@ class OldPlace:
         histograms = points.histograms
         if histograms.n_odd:
             points.remarks.append(f"{histograms.n_odd} histograms are left out: they are damaged")
-        return replace(run, remarks=tuple(points.remarks), histograms=histograms.series())
+        if points.images.n_odd:
+            n = points.images.n_odd
+            points.remarks.append(f"{n} images are left out: they are no PNG, or too many")
+        return replace(
+            run,
+            remarks=tuple(points.remarks),
+            histograms=histograms.series(),
+            images=points.images.series(),
+        )
 
     def store(self) -> Store:
         """Return the run as a record in memory."""

@@ -11,6 +11,7 @@ import numpy as np
 
 from notebook_probe.old_runs.allowance import Allowance, SpentError
 from notebook_probe.old_runs.histograms import HistogramPoints
+from notebook_probe.old_runs.images import ImagePoints
 from notebook_probe.old_runs.run import OldSeries
 from notebook_probe.record.format.schema import LONGEST_NAME, RESERVED
 
@@ -60,6 +61,7 @@ class Points:
         self.allowance, self.is_growing = allowance, is_growing
         self.remarks: list[str] = []
         self.histograms = HistogramPoints(allowance)
+        self.images = ImagePoints()
         self._steps: dict[str, array[int]] = {}
         self._times: dict[str, array[int]] = {}
         self._values: dict[str, array[float]] = {}

@@ -3,17 +3,21 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Iterator
+import math
+from collections.abc import Iterable, Iterator, Mapping
 from datetime import UTC, datetime
 from pathlib import Path
 
+import numpy as np
 from zarr.abc.store import Store
 from zarr.core.buffer import cpu
 from zarr.core.sync import sync
 from zarr.storage import MemoryStore
 
+from notebook_probe.old_runs.images import OldImages, decoded_images
 from notebook_probe.old_runs.naming import module_and_quantity
 from notebook_probe.old_runs.notes import fitting, plain
+from notebook_probe.old_runs.png import Pixels
 from notebook_probe.old_runs.run import OldHistograms, OldRun, OldSeries
 from notebook_probe.old_runs.tables import MOST_TABLES, OldTable, tables_of
 from notebook_probe.record.format.loss_names import names_evaluation
@@ -67,6 +71,11 @@ def write_record(run: OldRun, location: Location, place: str) -> None:
     remarks = [*run.remarks]
     if left_out:
         remarks.append(f"{left_out} series are left out: at most {MOST_TABLES} step axes are kept")
+    images, n_images = decoded_images(run.images)
+    if n_images:
+        remarks.append(
+            f"{n_images} images are left out: damaged, of another size than the first, or too many"
+        )
     attrs = attrs_of(run, place)
     title = attrs.pop("title")
     of_tables = (module for table in tables for module in table.modules)
@@ -78,6 +87,8 @@ def write_record(run: OldRun, location: Location, place: str) -> None:
             _write(writer, table)
         for histograms in run.histograms:
             _write_histograms(writer, histograms)
+        for found, pixels in images:
+            _write_images(writer, found, pixels)
 
 
 def attrs_of(run: OldRun, place: str) -> dict[str, str]:
@@ -95,7 +106,8 @@ def attrs_of(run: OldRun, place: str) -> dict[str, str]:
 def summary_of(run: OldRun, n_bytes: int) -> Summary:
     """Return the summary that the record of a run would have, without making the record."""
     summary = Summary(updated_ms=run.updated_ms, size_bytes=n_bytes)
-    summary = summary.with_ends([(int(one.steps[-1]) + 1, 0) for one in run.histograms])
+    arrays: list[OldHistograms | OldImages] = [*run.histograms, *run.images]
+    summary = summary.with_ends([(int(one.steps[-1]) + 1, 0) for one in arrays])
     for one in run.series:
         of_states = names_evaluation(one.name)
         summary = summary.with_ends([(int(one.steps[-1]) + (not of_states), 0)])
@@ -131,6 +143,17 @@ def _write_histograms(writer: RecordWriter, found: OldHistograms) -> None:
     for row, bins in enumerate(found.bins):
         arrays.record(int(found.steps[row]), int(found.times_ms[row]), bins)
         if row % piece == piece - 1:
+            writer.flush_or_raise(60.0)
+
+
+def _write_images(writer: RecordWriter, found: OldImages, pixels: Mapping[int, Pixels]) -> None:
+    """Write images as arrays of bytes: gray ones, or with three or four channels."""
+    shape = next(iter(pixels.values())).shape
+    arrays = writer.arrays(Variable(found.quantity, "1", f"logged as {found.name}"), "", shape)
+    piece = max(1, PIECE_BYTES // (4 * math.prod(shape)))
+    for n, (row, values) in enumerate(pixels.items()):
+        arrays.record(int(found.steps[row]), int(found.times_ms[row]), values.astype(np.float32))
+        if n % piece == piece - 1:
             writer.flush_or_raise(60.0)
 
 

@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from notebook_probe.old_runs.images import OldImages
 from notebook_probe.record.format.source import Steps
 
 __all__ = ["OldHistograms", "OldRun", "OldSeries"]
@@ -71,6 +72,7 @@ class OldRun:
         As the tool knows it; empty if the tool stores none.
     series : tuple of OldSeries
     histograms : tuple of OldHistograms
+    images : tuple of OldImages
     config : mapping
         Settings of the training.
     notes : mapping
@@ -93,9 +95,11 @@ class OldRun:
     has_ended: bool | None = None
     remarks: tuple[str, ...] = ()
     histograms: tuple[OldHistograms, ...] = ()
+    images: tuple[OldImages, ...] = ()
 
     @property
     def updated_ms(self) -> int:
         """Time of the last number; 0 if unknown."""
-        times = [one.times_ms for one in self.series] + [one.times_ms for one in self.histograms]
-        return max((int(one.max()) for one in times), default=0)
+        every: list[OldSeries | OldHistograms | OldImages]
+        every = [*self.series, *self.histograms, *self.images]
+        return max((int(one.times_ms.max()) for one in every), default=0)

@@ -54,6 +54,7 @@ FORMER = {
     "catalogue": "run.attachable()",
     "left": "run.parent",
     "cube": 'run.to_xarray("cube")',
+    "notify": "notebook_probe.notify(run, ...)",
     "tree": 'run.to_xarray("tree")',
     "dataset": "run.to_xarray(chunks=...)",
 }

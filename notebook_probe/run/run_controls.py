@@ -6,7 +6,7 @@ import json
 from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 from types import MappingProxyType
-from typing import Any, SupportsFloat
+from typing import Any, SupportsFloat, TypeVar
 
 from torch import nn
 from torch.optim import Optimizer
@@ -17,6 +17,7 @@ from notebook_probe.quantities import quantities
 from notebook_probe.quantities.define.numbers import read_scalars
 from notebook_probe.record.format.notes import (
     CHECKPOINT,
+    CONFIG,
     LINEAGE,
     MOST_LINEAGE_BYTES,
     read_notes,
@@ -36,6 +37,7 @@ from notebook_probe.run.ending import Life
 from notebook_probe.run.going_back.requests import GoBack
 from notebook_probe.run.going_back.way_back import CanGoBack
 from notebook_probe.run.health.status import PresetInfo, ProbeStatus, QuantityInfo, StatusHead
+from notebook_probe.run.mirror.mirror import RunReader
 from notebook_probe.run.parts import RunParts
 from notebook_probe.run.settings.rule_edits import edited
 from notebook_probe.run.settings.setting import KnobInfo
@@ -43,6 +45,8 @@ from notebook_probe.run.settings.settings import Settings
 from notebook_probe.schedules import ScheduleLike
 
 __all__ = ["RunControls"]
+
+R = TypeVar("R", bound=RunReader)
 
 
 class RunControls(LiveActions):
@@ -65,6 +69,8 @@ class RunControls(LiveActions):
         self._is_fresh = fresh
         self.options: Mapping[str, Any] = MappingProxyType({})
         """Arguments of `watch`, except for probes and store."""
+        self.given_config: Mapping[str, Any] = MappingProxyType({})
+        """The ``config`` of `watch`."""
         self._parent: Source | None = None
         self._knows_parent = False
 
@@ -316,6 +322,13 @@ class RunControls(LiveActions):
         text = f"checkpoint of step {step}"
         self._live.writer.event(step, CHECKPOINT, text, json.dumps(detail))
 
+    def accompany(self, begin: Callable[[RunParts], R]) -> R:
+        """Begin a reader of the run, which ends with it; the status shows its problem."""
+        parts = self._live
+        reader = begin(parts)
+        parts.mirrors.keep(reader)
+        return reader
+
     def loop_raised(self, error: BaseException) -> None:
         """Report that an exception is about to end the loop, on the training thread.
 
@@ -331,6 +344,23 @@ class RunControls(LiveActions):
         ...     raise
         """
         self._live.loop_raised(error)
+
+    def keep_config(self, config: Mapping[str, Any]) -> None:
+        """Store the configuration that a trainer has; the entries given to `watch` count first.
+
+        An entry that another value replaces, such as one of the training before, is in an event.
+
+        Raises
+        ------
+        ValueError, ClosedRunError
+            As `keep_lineage`.
+        """
+        writer = self._live.writer
+        before, now = read_notes(writer.attrs, CONFIG), {**config, **self.given_config}
+        text = written_notes(CONFIG, now)
+        if any(now.get(name) != value for name, value in before.items()):
+            writer.event(self.open_step, CONFIG, "the config was changed", json.dumps(before))
+        writer.annotate(**{CONFIG: text})
 
     def keep_lineage(self, **parts: Mapping[str, Any]) -> None:
         """Store parts of the run's provenance; a part with the same name is replaced.

@@ -39,6 +39,7 @@ from notebook_probe.run.attach.module_table import (
 from notebook_probe.run.attach.preset import Preset
 from notebook_probe.run.attach.presets import resolve_presets
 from notebook_probe.run.begin.earlier import close_earlier, note, place_for, remove_record
+from notebook_probe.run.begin.notified import Addresses, asked_services, notify_by
 from notebook_probe.run.begin.provenance import keep_provenance
 from notebook_probe.run.begin.ranks import own_rank
 from notebook_probe.run.begin.shared import share
@@ -73,6 +74,7 @@ def watch(
     branch: bool = False,
     reference: References | None = None,
     control: bool | None = None,
+    notify: Addresses | None = None,
 ) -> Run:
     """Watch a model from now on; the training loop need not change.
 
@@ -167,6 +169,9 @@ def watch(
         over a Unix socket on this machine and through a mailbox in the record; each is an event
         that says who asked. By default only where the environment has ``NOTEBOOK_PROBE_CONTROL=1``;
         without control nothing is started.
+    notify : str or sequence of str, optional
+        Addresses such as ``"slack://..."`` that get a message of a severe alert, of the end and of
+        a stall; see `notebook_probe.notify`. By default those in ``NOTEBOOK_PROBE_NOTIFY``.
 
     Returns
     -------
@@ -195,7 +200,7 @@ def watch(
     >>> run = watch(model, optimizer, store="runs/first.zarr", step=1000)  # doctest: +SKIP
     continuing runs/first.zarr at step 1000
     """
-    is_shared = allows_control(control)
+    is_shared, services = allows_control(control), asked_services(notify)
     model_map = _map_of(model, optimizer)
     model = unwrap(model)
     _check_options(on_compiled, name, budget, flight)
@@ -256,10 +261,13 @@ def watch(
                 "flight": flight,
                 "reference": reference,
                 "control": control,
+                "notify": services,
             }
+            run.controls.given_config = json.loads(noted or "{}")
             note(run, model, asked)
             if is_shared:
                 share(run, writer, location)
+            notify_by(run, services)
             print(_first_line(writer, continued) + _why_there(asked, location))
         undo.pop_all()
     return run

@@ -35,6 +35,16 @@ def test_a_config_is_there_live_in_the_record_and_in_plain_zarr(watch: Watch) ->
     assert json.loads(root["config"]) == CONFIG
 
 
+def test_a_trainer_adds_its_settings_below_those_that_were_given(watch: Watch) -> None:
+    run = watch(made(mlp), probes=None, config={"lr": 0.1, "sizes": (4, 8)})
+    run.controls.keep_config({"lr": 0.2, "epochs": 3})
+    assert run.config == {"lr": 0.1, "epochs": 3, "sizes": [4, 8]}
+    assert [event for event in run.events if event.kind == "config"] == []
+    run.controls.keep_config({"epochs": 4})
+    (event,) = [event for event in run.events if event.kind == "config"]
+    assert json.loads(event.detail) == {"lr": 0.1, "epochs": 3, "sizes": [4, 8]}
+
+
 def test_numbers_of_numpy_and_torch_are_numbers(watch: Watch) -> None:
     values = {"n": np.int64(3), "x": np.float32(0.5), "y": torch.tensor(2), "pair": (1, 2)}
     run = watch(made(mlp), probes=None, config=values)

@@ -2,6 +2,7 @@
 
 Python imports this file before the program. It imports nothing that the program may want to
 configure first, such as numpy and torch, which read the number of threads from the environment.
+Trainers that take their loggers by a word are taught ours when the program has imported them.
 """
 
 from __future__ import annotations
@@ -9,6 +10,7 @@ from __future__ import annotations
 import atexit
 import os
 import sys
+from collections.abc import Callable
 from functools import wraps
 from importlib.machinery import ModuleSpec, PathFinder
 from importlib.util import module_from_spec
@@ -16,32 +18,48 @@ from types import ModuleType
 from typing import Any
 
 OPTIMIZERS = "torch.optim.optimizer"
+TAKE_A_WORD = {
+    "transformers.trainer": "notebook_probe.train.frameworks.transformers",
+    "accelerate.tracking": "notebook_probe.train.frameworks.accelerate",
+}
+"""Module of a trainer, which imports torch -> module of ours, which registers when imported."""
 LAUNCH = "NOTEBOOK_PROBE_LAUNCH"
 """Variable with the number of the first process, and the file in which others note records."""
 MOST_NAMED = 5
 
 
-class OptimizerFinder:
-    """Finder of the module that defines optimizers, once; all others are found without it."""
+class ModuleFinder:
+    """Finder of one module, once; all others are found without it.
+
+    Parameters
+    ----------
+    name : str
+    imported : callable
+        What to call with the module when it has run.
+    """
+
+    def __init__(self, name: str, imported: Callable[[Any], None]) -> None:
+        self._name, self._imported = name, imported
 
     def find_spec(self, name: str, path: Any = None, target: Any = None) -> ModuleSpec | None:
-        """Return the spec of the other finders, with a loader that follows new optimizers."""
-        if name != OPTIMIZERS:
+        """Return the spec of the other finders, with a loader that calls us afterwards."""
+        if name != self._name:
             return None
         sys.meta_path.remove(self)
         for finder in sys.meta_path:
             spec = finder.find_spec(name, path, target)
             if spec is not None and spec.loader is not None:
-                spec.loader = FollowingLoader(spec.loader)  # type: ignore[assignment]
+                loader = FollowingLoader(spec.loader, self._imported)
+                spec.loader = loader  # type: ignore[assignment]
                 return spec
         return None
 
 
 class FollowingLoader:
-    """Loader that leaves a module with its usual loader, and optimizers that report themselves."""
+    """Loader that leaves a module with its usual loader, and reports that it has run."""
 
-    def __init__(self, loader: Any) -> None:
-        self._loader = loader
+    def __init__(self, loader: Any, imported: Callable[[Any], None]) -> None:
+        self._loader, self._imported = loader, imported
 
     def create_module(self, spec: ModuleSpec) -> ModuleType | None:
         """Create the module as its own loader does."""
@@ -49,11 +67,19 @@ class FollowingLoader:
         return module
 
     def exec_module(self, module: ModuleType) -> None:
-        """Run the module, then follow its optimizers."""
+        """Run the module, then report it."""
         assert module.__spec__ is not None
         module.__spec__.loader = module.__loader__ = self._loader
         self._loader.exec_module(module)
-        follow(module.Optimizer)
+        self._imported(module)
+
+
+def teach(trainer: Any) -> None:
+    """Make our word known to a trainer."""
+    try:
+        __import__(TAKE_A_WORD[trainer.__name__])
+    except Exception as error:  # a version that has changed, perhaps, which must train all the same
+        tell(f"{trainer.__name__} does not know notebook_probe: {type(error).__name__}: {error}")
 
 
 def follow(optimizer_class: Any) -> None:
@@ -148,6 +174,7 @@ def _leave_the_path(folder: str) -> None:
 
 
 if __name__ == "sitecustomize":
-    sys.meta_path.insert(0, OptimizerFinder())
+    sys.meta_path.insert(0, ModuleFinder(OPTIMIZERS, lambda module: follow(module.Optimizer)))
+    sys.meta_path[:0] = [ModuleFinder(name, teach) for name in TAKE_A_WORD]
     _report_at_exit()
     _leave_the_path(os.path.dirname(os.path.abspath(__file__)))

@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from notebook_probe.old_runs.formats.histogram_proto import proto_bins, tensor_bins
+from notebook_probe.old_runs.formats.image_proto import image_of, images_of
 from notebook_probe.old_runs.formats.old_format import OldFormat
 from notebook_probe.old_runs.formats.plain_yaml import read_yaml
 from notebook_probe.old_runs.formats.protobuf import BYTES, Field, double, fields, signed, text
@@ -23,6 +24,7 @@ EVENTS = ".tfevents."
 HPARAMS = "hparams"
 SCALARS = "scalars"
 HISTOGRAMS = "histograms"
+IMAGES = "images"
 SETTINGS = "hparams.yaml"
 """File in which Lightning's logger puts the settings."""
 TIME = re.compile(r"\d{9,11}\.\d+")
@@ -87,6 +89,9 @@ def _add_value(
     if 2 in found:
         points.add(tag, step, time_ms, struct.unpack("<f", _bytes(found[2]))[0])
         return
+    if 4 in found:
+        points.images.add(tag, step, time_ms, image_of(_bytes(found[4])))
+        return
     if 5 in found:
         edges, counts = proto_bins(_bytes(found[5]))
         points.histograms.add(tag, step, time_ms, edges, counts)
@@ -97,6 +102,9 @@ def _add_value(
     elif 8 in found and plugin == HISTOGRAMS:
         edges, counts = tensor_bins(_bytes(found[8]))
         points.histograms.add(tag, step, time_ms, edges, counts)
+    elif 8 in found and plugin == IMAGES:
+        for n, encoded in enumerate(images_of(_bytes(found[8]))):
+            points.images.add(f"{tag}_{n}" if n else tag, step, time_ms, encoded)
     elif 8 in found and plugin in (SCALARS, ""):
         number = scalar_of(_bytes(found[8]))
         if number is not None:

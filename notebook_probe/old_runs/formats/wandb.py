@@ -13,6 +13,7 @@ from notebook_probe.old_runs.formats.leveldb_log import entries_of, is_wandb
 from notebook_probe.old_runs.formats.lines import milliseconds, step_of
 from notebook_probe.old_runs.formats.old_format import OldFormat
 from notebook_probe.old_runs.formats.protobuf import fields, signed, text
+from notebook_probe.old_runs.formats.wandb_images import IMAGES, images_of
 from notebook_probe.old_runs.histograms import MOST_BINS
 from notebook_probe.old_runs.points import Points, number_of
 from notebook_probe.old_runs.run import OldRun
@@ -26,6 +27,7 @@ COUNTS_STEPS = re.compile(r"(.*[/_])?(global_)?(step|steps|iter|iteration|update
 MOST_ALERTS = 100
 DEEPEST = 16
 HISTOGRAM = "histogram"
+FILES = "files"
 
 
 class WandbFormat(OldFormat):
@@ -42,7 +44,7 @@ class WandbFormat(OldFormat):
         return (folder / found[0],) if len(found) == 1 else ()
 
     def read(self, files: Sequence[Path], key: str, points: Points) -> OldRun:
-        path, run = files[0], _Run()
+        path, run = files[0], _Run(files[0].parent / FILES)
         with points.reading(path.name):
             for record in entries_of(path, points.allowance):
                 for number, _, value in fields(record):
@@ -65,6 +67,8 @@ class WandbFormat(OldFormat):
 class _Run:
     """State while the records are read in order."""
 
+    files: Path
+    """Folder of the media."""
     name: str = ""
     run_id: str = ""
     created_ms: int = 0
@@ -143,7 +147,10 @@ class _Run:
                 self.last[name] = at
         for name, one in flat.items():
             at = self._step_of(name, step)
-            if isinstance(one, Mapping):
+            if isinstance(one, Mapping) and one.get("_type") in IMAGES:
+                for n, encoded in enumerate(images_of(one, self.files)):
+                    points.images.add(f"{name}_{n}" if n else name, at, time_ms, encoded)
+            elif isinstance(one, Mapping):
                 edges, counts = _histogram(one)
                 points.histograms.add(name, at, time_ms, (edges[:-1], edges[1:]), counts)
             else:
@@ -193,10 +200,10 @@ def _parsed(document: str) -> Any:
 
 
 def _flat(row: Mapping[str, Any], above: str = "") -> Iterator[tuple[str, Any]]:
-    """Yield the values of nested dicts, and histograms; other media are left out."""
+    """Yield the values of nested dicts, histograms and images; other media are left out."""
     for key, value in row.items():
         name = f"{above}{key}"
-        if not isinstance(value, Mapping) or value.get("_type") == HISTOGRAM:
+        if not isinstance(value, Mapping) or value.get("_type") in (HISTOGRAM, *IMAGES):
             yield name, value
         elif "_type" not in value:
             yield from _flat(value, f"{name}/")

@@ -20,7 +20,15 @@ from notebook_probe.record.write.closing import losses_as_warnings
 from notebook_probe.run.ending import wait_for_ends
 from notebook_probe.run.run import Run
 
-__all__ = ["close_earlier", "give_way", "note", "place_for", "remove_record", "run_of"]
+__all__ = [
+    "close_earlier",
+    "give_way",
+    "last_run",
+    "note",
+    "place_for",
+    "remove_record",
+    "run_of",
+]
 
 # Weak keys: a run that is dropped ends, and must not be kept by this table.
 _asked: MutableMapping[Run, str] = weakref.WeakKeyDictionary()
@@ -68,6 +76,12 @@ def run_of(model: nn.Module) -> Run | None:
     """Return the run that watches a model, the last of several."""
     model = unwrap(model)
     runs = [run for run in list(_asked) if not run.closed and run.controls.watches(model)]
+    return runs[-1] if runs else None
+
+
+def last_run() -> Run | None:
+    """Return the open run of this process that began last."""
+    runs = [run for run in list(_asked) if not run.closed]
     return runs[-1] if runs else None
 
 

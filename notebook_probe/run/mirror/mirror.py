@@ -8,6 +8,7 @@ import threading
 import time
 import warnings
 from collections.abc import Callable
+from typing import Protocol
 
 from notebook_probe.errors import RecordWarning
 from notebook_probe.record.write.writer import RecordWriter
@@ -15,7 +16,7 @@ from notebook_probe.run.mirror.loggers import read_logger
 from notebook_probe.run.mirror.new_rows import NewRows
 from notebook_probe.uninterrupted import uninterrupted
 
-__all__ = ["Mirror", "Mirrors"]
+__all__ = ["Mirror", "Mirrors", "RunReader"]
 
 EVERY_S = 1.0
 SLICE_S = 0.005
@@ -131,8 +132,22 @@ class Mirror:
         warnings.warn(f"{self.problem}. The record has everything", RecordWarning, stacklevel=2)
 
 
+class RunReader(Protocol):
+    """Reader of a run on a separate thread, which ends with the run."""
+
+    @property
+    def closed(self) -> bool: ...
+    @property
+    def problem(self) -> str:
+        """Reason why it does not read or report, in words; empty if it does."""
+        ...
+
+    def close(self) -> None:
+        """Read what remains, and end."""
+
+
 class Mirrors:
-    """The mirrors of a run.
+    """The mirrors of a run, and its other readers.
 
     Parameters
     ----------
@@ -149,28 +164,32 @@ class Mirrors:
     def __init__(self, writer: RecordWriter, bring: Callable[[], None]) -> None:
         self._writer, self._bring = writer, bring
         self.at_exit: Callable[[], object] = self.close
-        self._all: tuple[Mirror, ...] = ()
+        self._all: tuple[RunReader, ...] = ()
 
     def add(self, logger: object) -> Mirror:
         """Add a mirror to ``logger``, or return the open one, so that a cell can run again."""
         for mirror in self._all:
-            if mirror.logger is logger and not mirror.closed:
+            if isinstance(mirror, Mirror) and mirror.logger is logger and not mirror.closed:
                 return mirror
         mirror = Mirror(logger, self._writer, self._bring)
-        self._all = (*(one for one in self._all if not one.closed), mirror)
-        atexit.register(self.at_exit)  # the last comes first: before the logger ends itself
+        self.keep(mirror)
         return mirror
+
+    def keep(self, reader: RunReader) -> None:
+        """Close a reader when the run is over, and show its problem until then."""
+        self._all = (*(one for one in self._all if not one.closed), reader)
+        atexit.register(self.at_exit)  # the last comes first: before the logger ends itself
 
     @property
     def problem(self) -> str:
-        """Reason why a mirror has ended, in words; empty if none has."""
-        return next((mirror.problem for mirror in self._all if mirror.problem), "")
+        """Problem of a reader, such as why a mirror has ended, in words; empty if none has one."""
+        return next((reader.problem for reader in self._all if reader.problem), "")
 
     def close(self) -> None:
-        """Mirror the remaining rows."""
+        """Close every reader, which reads the remaining rows."""
         atexit.unregister(self.at_exit)
-        for mirror in self._all:
-            mirror.close()
+        for reader in self._all:
+            reader.close()
 
 
 def _name(logger: object) -> str:

@@ -1,22 +1,31 @@
-"""accelerate: ``Accelerator(log_with=WatchTracker(model))``."""
+"""accelerate: ``Accelerator(log_with=WatchTracker(model))``, or ``log_with="notebook_probe"``.
+
+Importing this module makes the word known to accelerate; ``nbp run`` does so by itself.
+"""
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Iterable, Iterator, Mapping, Sized
 from typing import Any, Generic, TypeVar, cast
 
 from torch import nn
 
+from notebook_probe.errors import RecordWarning
 from notebook_probe.probes.step.probe import PhaseName
+from notebook_probe.run.begin.earlier import last_run
 from notebook_probe.run.run import Run
+from notebook_probe.train.frameworks.configuration import recordable
 from notebook_probe.train.frameworks.needs import needs
-from notebook_probe.train.frameworks.watched import Watched
+from notebook_probe.train.frameworks.watched import Watched, harmless
 
 with needs("accelerate"):
-    from accelerate import PartialState
+    # Its modules, as accelerate itself may be halfway through its import.
+    from accelerate import tracking
+    from accelerate.state import PartialState
     from accelerate.tracking import GeneralTracker
 
-__all__ = ["WatchTracker"]
+__all__ = ["ReportTracker", "WatchTracker"]
 
 Batch = TypeVar("Batch")
 
@@ -26,8 +35,10 @@ class WatchTracker(GeneralTracker):
 
     Parameters
     ----------
-    watched : Run or nn.Module
-        A run, or a model, before or after ``prepare``, which ``init_trackers`` watches.
+    watched : Run or nn.Module, optional
+        A run, or a model, before or after ``prepare``, which ``init_trackers`` watches. By default
+        the run that began last in this process, that of `notebook_probe.watch` or of ``nbp run``,
+        when something is logged.
     **options
         Of `notebook_probe.watch`; with ``rank=None`` only the main process records.
 
@@ -47,14 +58,18 @@ class WatchTracker(GeneralTracker):
     requires_logging_directory = False
     main_process_only = False
 
-    def __init__(self, watched: Run | nn.Module, **options: Any) -> None:
+    def __init__(self, watched: Run | nn.Module | None = None, **options: Any) -> None:
         super().__init__()
+        self._looks_for_a_run = watched is None
         self._model = watched if isinstance(watched, nn.Module) else None
         self._watched = Watched(None if isinstance(watched, nn.Module) else watched, options)
         self._n_epochs = 0
 
     @property
     def run(self) -> Run | None:
+        if self._looks_for_a_run and (found := last_run()) is not None:
+            self._looks_for_a_run = False
+            self._watched.join(found)
         return self._watched.run
 
     @property
@@ -69,9 +84,11 @@ class WatchTracker(GeneralTracker):
             self._model = None  # a run holds it weakly
 
     def store_init_configuration(self, values: Mapping[str, Any]) -> None:
-        """Keep the ``config`` of ``init_trackers`` in ``run.annotations``."""
-        if self._watched.is_recording and self.run is not None:
-            self.run.annotate(config=dict(values))
+        """Keep the ``config`` of ``init_trackers`` in ``run.config`` and ``run.annotations``."""
+        with harmless("the configuration is not recorded"):
+            self._watched.configure(values)
+            if self._watched.is_recording and self.run is not None:
+                self.run.annotate(config=recordable(values))
 
     def log(
         self,
@@ -85,6 +102,10 @@ class WatchTracker(GeneralTracker):
         The run counts the steps itself. accelerate hands a phase on in its ``log_kwargs``:
         ``accelerator.log(values, log_kwargs={"notebook_probe": {"phase": "eval"}})``.
         """
+        if self.run is None and self._looks_for_a_run:
+            self._looks_for_a_run = False
+            text = "nothing is recorded: call notebook_probe.watch(model) before the training"
+            warnings.warn(text, RecordWarning, stacklevel=3)
         if phase == "eval":
             self._watched.evaluated(values)
         else:
@@ -114,6 +135,30 @@ class WatchTracker(GeneralTracker):
         return loader if run is None or run.closed else run.batches(loader)
 
 
+class ReportTracker(WatchTracker):
+    """The tracker of ``Accelerator(log_with="notebook_probe")``.
+
+    Parameters
+    ----------
+    project : str
+        Name that ``init_trackers`` was given; kept in ``run.config``.
+    watched : Run or nn.Module, optional
+        As of `WatchTracker`, and so are options: ``init_kwargs={"notebook_probe": {...}}``.
+
+    Examples
+    --------
+    >>> import notebook_probe.train.frameworks.accelerate  # doctest: +SKIP
+    >>> accelerator = Accelerator(log_with="notebook_probe")  # doctest: +SKIP
+    >>> accelerator.init_trackers("digits", config=vars(args))  # doctest: +SKIP
+    """
+
+    def __init__(
+        self, project: str, watched: Run | nn.Module | None = None, **options: Any
+    ) -> None:
+        super().__init__(watched, **options)
+        self._watched.configure({"project": project})
+
+
 class TrackedBatches(Generic[Batch]):
     """A loader with a boundary before each of its batches; each time through it is an epoch."""
 
@@ -136,3 +181,12 @@ class TrackedBatches(Generic[Batch]):
                 return
             n_drawn += 1
             yield batch
+
+
+def _register() -> None:
+    """Make the word known, to a version of accelerate that takes trackers of others by a word."""
+    if hasattr(tracking, "register_tracker_class"):
+        tracking.register_tracker_class(ReportTracker)
+
+
+_register()

@@ -3,20 +3,43 @@
 from __future__ import annotations
 
 import warnings
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from inspect import signature
 from numbers import Real
 from typing import Any
 
 from torch import Tensor, nn
 
-from notebook_probe.errors import QuantityError, TrainingStopped
+from notebook_probe.errors import QuantityError, RecordWarning, TrainingStopped, near
 from notebook_probe.model.unwrapped import unwrap
+from notebook_probe.run.begin.earlier import run_of
 from notebook_probe.run.run import Run
 from notebook_probe.run.watch import watch
 from notebook_probe.schedules.span import UNKNOWN
+from notebook_probe.train.frameworks.configuration import recordable
 from notebook_probe.train.loop.recording import Recording
 
-__all__ = ["Watched"]
+__all__ = ["Watched", "harmless"]
+
+OPTIONS = [*signature(watch).parameters]
+
+
+@contextmanager
+def harmless(what: str) -> Iterator[None]:
+    """Turn an error inside into a warning that begins with ``what``: training continues.
+
+    Examples
+    --------
+    >>> import warnings
+    >>> with warnings.catch_warnings(record=True), harmless("not watched"):
+    ...     raise ValueError("a full disk")
+    """
+    try:
+        yield
+    except Exception as error:
+        text = f"{what}: {type(error).__name__}: {error}"
+        warnings.warn(text, RecordWarning, stacklevel=4)
 
 
 class Watched:
@@ -29,10 +52,19 @@ class Watched:
     options : mapping
         Of `watch`. With ``rank=None`` the main process alone watches, and the others do nothing.
 
+    Attributes
+    ----------
+    options : dict
+        Options of `watch`.
+    joins : bool
+        `begin` takes a run that watches the model already, such as that of ``nbp run``.
+    config : dict
+        Settings that are recorded.
+
     Raises
     ------
     TypeError
-        For both of them, and for anything but a run.
+        For both of them, for anything but a run, and for an option that `watch` has not.
     """
 
     def __init__(self, run: Run | None, options: Mapping[str, Any]) -> None:
@@ -40,7 +72,12 @@ class Watched:
             raise TypeError(f"run={type(run).__name__}: what notebook_probe.watch returns")
         if run is not None and options:
             raise TypeError(f"options of watch, {', '.join(options)}, for a run that watches")
-        self._options = dict(options)
+        for name in options:
+            if name not in OPTIONS:
+                raise TypeError(f"watch has no option {name!r}; {near(name, OPTIONS)}")
+        self.options = dict(options)
+        self.joins = False
+        self.config: dict[str, Any] = {}
         self._watches_itself = run is None
         self._recording = None if run is None else Recording(run)
         self._refused: set[str] = set()
@@ -64,11 +101,17 @@ class Watched:
     ) -> None:
         """Start a training of ``total`` updates, ``done`` of which are done already."""
         if self._watches_itself and not self._watches(model):
-            if self._options.get("rank", "auto") is None and not is_main:
+            run = run_of(model) if self.joins else None
+            if run is None and self.options.get("rank", "auto") is None and not is_main:
                 return
-            self._recording = Recording(watch(model, **self._options_at(done)))
+            self._recording = Recording(run or watch(model, **self._options_at(done)))
         if total != UNKNOWN:  # else what the user may have said holds
             self.expect(done, total)
+
+    def join(self, run: Run) -> None:
+        """Record into a run that another part of the program began."""
+        self._recording = Recording(run)
+        self.configure({})
 
     def expect(self, done: int, total: int) -> None:
         """Set how far training goes, in updates, and how many are done."""
@@ -94,6 +137,12 @@ class Watched:
     def evaluated(self, values: Mapping[str, Any]) -> None:
         """Record numbers of the state between two steps; other values are skipped."""
         self._log(values, "eval")
+
+    def configure(self, config: Mapping[str, Any]) -> None:
+        """Record settings of the training, without secrets; those given to `watch` count first."""
+        self.config |= recordable(config)
+        if self.is_recording and self.config:
+            self._run.controls.keep_config(self.config)
 
     def annotate(self, values: Mapping[str, Any]) -> None:
         """Record numbers of the whole training; other values are skipped."""
@@ -131,8 +180,8 @@ class Watched:
 
     def _options_at(self, done: int) -> dict[str, Any]:
         """Return options that continue the named record of a resumed training."""
-        is_resumed = done > 0 and self._options.get("store") is not None
-        return {"step": done, **self._options} if is_resumed else self._options
+        is_resumed = done > 0 and self.options.get("store") is not None
+        return {"step": done, **self.options} if is_resumed else self.options
 
     def _log(self, values: Mapping[str, Any], phase: Any) -> None:
         if not self.is_recording:
