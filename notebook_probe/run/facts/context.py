@@ -4,15 +4,35 @@ from __future__ import annotations
 
 import weakref
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
-from torch import nn
+from torch import Tensor, nn
 
 from notebook_probe.probes.observer import Observer
 from notebook_probe.run.facts.fact import FactFindings
 from notebook_probe.run.facts.later import Later
 
-__all__ = ["FactContext"]
+__all__ = ["FactContext", "FirstOutput"]
+
+
+class FirstOutput:
+    """Output of the first training call, until its loss was read, or until the next call."""
+
+    def __init__(self) -> None:
+        self._output: Tensor | None = None
+        self._is_over = False
+
+    def keep(self, output: object) -> None:
+        """Keep the output of a call, if it is the first one and a plain tensor."""
+        self._output = None
+        if isinstance(output, Tensor) and type(output.data) is Tensor and not self._is_over:
+            self._output = None if output.is_meta else output.detach()
+        self._is_over = True
+
+    def take(self) -> Tensor | None:
+        """Return the output, once."""
+        output, self._output = self._output, None
+        return output
 
 
 @dataclass(frozen=True, slots=True)
@@ -28,12 +48,14 @@ class FactContext:
         Receives what is found.
     later : Later
         Reads numbers from tensors without waiting for a device.
+    first_output : FirstOutput
     """
 
     model: weakref.ref[nn.Module]
     observer: Observer
     findings: FactFindings
     later: Later
+    first_output: FirstOutput = field(default_factory=FirstOutput)
 
     def modules(self) -> Mapping[str, nn.Module]:
         """Return the modules of the model by path, without walking it."""

@@ -10,7 +10,7 @@ from functools import partial
 from typing import Any
 
 import torch
-from torch import Tensor, nn
+from torch import Tensor
 from torch.autograd.graph import Node
 from torch.nn import functional as F
 
@@ -67,11 +67,12 @@ class LossEnds:
 
     def __init__(self, context: FactContext) -> None:
         self._findings, self._later = context.findings, context.later
+        self._first_output = context.first_output
         self._ratios: deque[tuple[int, float]] = deque(maxlen=N_READINGS)
 
     def read(self, root: Node, step: int) -> None:
         """Read what a loss compares, on the training thread; most losses do not say."""
-        ends = _ends(root)
+        ends = _ends(root, self._first_output.take())
         if ends is None or ends.targets.numel() < 2:
             return
         output, targets = ends.output.detach().float(), ends.targets.detach().float()
@@ -124,7 +125,7 @@ class LossEnds:
             self._findings.say("no_better_than_constant", last, since=first, words=words)
 
 
-def _ends(root: Node) -> _Ends | None:
+def _ends(root: Node, model_output: Tensor | None) -> _Ends | None:
     """Return what a loss compares; None if its graph does not say."""
     for node in _links(root):
         name = node.name()
@@ -136,12 +137,16 @@ def _ends(root: Node) -> _Ends | None:
             kind = "" if activation is None else activation.name()
             return _same_shape(name, _saved(node, "self"), _saved(node, "target"), kind)
         if name in ("PowBackward0", "AbsBackward0"):
-            return _of_difference(node)
+            return _of_difference(node, model_output)
     return None
 
 
-def _of_difference(node: Node) -> _Ends | None:
-    """Return what a difference compares whose square or absolute value is the loss."""
+def _of_difference(node: Node, model_output: Tensor | None) -> _Ends | None:
+    """Return what a difference compares whose square or absolute value is the loss.
+
+    What a linear layer has saved is not read to compute its output again: in a checkpoint that
+    would run the layers again.
+    """
     difference = _past_shapes(node.next_functions[0][0])
     if difference is None or difference.name() != "SubBackward0":
         return None
@@ -151,7 +156,9 @@ def _of_difference(node: Node) -> _Ends | None:
     if len(sides) != 2 or (sides[0] is None) == (sides[1] is None):
         return None
     activation = _past_shapes(sides[0] or sides[1])
-    output = None if activation is None else _result(activation)
+    output = None if activation is None else _saved(activation, "result")
+    if output is None and activation is not None and activation.name() not in BOUNDS:
+        output = model_output
     made = _saved(node, "self")
     if activation is None or output is None or made is None or output.numel() != made.numel():
         return None
@@ -181,17 +188,6 @@ def _saved(node: Node, name: str) -> Tensor | None:
     value = getattr(node, f"_saved_{name}", None)
     is_plain = isinstance(value, Tensor) and type(value.data) is Tensor and not value.is_meta
     return value if is_plain else None
-
-
-def _result(node: Node) -> Tensor | None:
-    """Return what an operation gave; of a linear layer, computed again from what it keeps."""
-    if node.name() != "AddmmBackward0":
-        return _saved(node, "result")
-    rows, weight = _saved(node, "mat1"), _saved(node, "mat2")
-    bias = getattr(node.next_functions[0][0], "variable", None)
-    if rows is None or weight is None or not isinstance(bias, nn.Parameter):
-        return None
-    return torch.addmm(bias.detach(), rows.detach(), weight.detach())
 
 
 def _same_shape(

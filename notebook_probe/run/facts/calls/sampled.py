@@ -68,6 +68,7 @@ class _TrainingCall:
     def __init__(self, context: FactContext, called: Callable[[], None]) -> None:
         self._observer, self._findings = context.observer, context.findings
         self._modules, self._batches, self._called = context.modules, GivenBatches(context), called
+        self._first_output = context.first_output
         self._casts: CastFollower | None = None
         self._has_seen_casts = False
 
@@ -100,6 +101,7 @@ class _TrainingCall:
         casts, self._casts = self._casts, None
         if casts is not None:
             self._findings.attempt(self._say_casts, casts)
+        self._first_output.keep(output)
         self._findings.attempt(self._batches.returned, output)
 
     def _say_casts(self, casts: CastFollower) -> None:
