@@ -125,6 +125,8 @@ class Observer:
             self.forwards.end(output)
         if phase.now is None and self._sampled is not None:
             self._end_sampled(output)
+        if self.calls.learns:
+            self.calls.learn_draws()
         if output is None and self.calls.wanted:
             self.calls.forget_last()
         if frame is not None:

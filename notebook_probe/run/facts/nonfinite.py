@@ -73,6 +73,7 @@ class NonfiniteOrigin:
             why = _obstacle(known, len(calls)) or self._locate(model, loss, known, step)
         except Exception as error:  # of the model: the training goes on
             why = f"the model cannot be called again: {in_words(error)}"
+            self._observer.calls.draws = True  # perhaps it was for this
         if why:
             self._say("nonfinite_not_located", step, words={"loss": f"{loss.item()}", "why": why})
         self._spend(time.perf_counter() - begun)
