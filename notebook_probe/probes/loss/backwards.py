@@ -17,6 +17,7 @@ from typing import Any, NamedTuple, Protocol, TypeAlias
 
 import torch
 from torch import Tensor
+from torch._dynamo.decorators import skip
 
 from notebook_probe.probes.loss.kept_calls import KeptCall
 from notebook_probe.probes.step.phase import is_traced
@@ -30,6 +31,8 @@ __all__ = ["BackwardListener", "LossChecker", "check_losses", "listen"]
 ENGINE = "_engine_run_backward"
 _function_modes = torch._C._len_torch_function_stack
 _dispatch_modes = torch._C._len_torch_dispatch_stack
+_compiling = getattr(torch._C._dynamo.eval_frame, "get_eval_frame_callback", None)
+"""Return what compiles the functions that are called now; None where nothing does."""
 
 OUTSIDE = -1
 """Number that torch gives for the current backward outside of any."""
@@ -137,19 +140,37 @@ def _step_aside() -> None:
 
 
 def _telling(original: Callable[..., Any]) -> Callable[..., Any]:
-    """Wrap ``original`` so that listeners are notified before and after, unless out of use."""
+    """Wrap ``original`` so that listeners are notified before and after, unless out of use.
 
-    @wraps(original)
+    The function runs at each step, so that it reads a usual loss itself.
+    """
+
     def run_backward(roots: Any, *args: Any, **kwargs: Any) -> Any:
-        begun, now, told = time.perf_counter(), _standing, _NOBODY
-        if now is not None and now.ours is ours and kwargs.get("accumulate_grad"):
-            if _checkers.references:
-                _check(roots[0])
-            for reference in _listeners.references:
-                one = reference()
-                if one is not None and one.listens:
-                    told = _begin(roots, args)
-                    break
+        now = _standing
+        if now is None or now.ours is not ours or not kwargs.get("accumulate_grad"):
+            return original(roots, *args, **kwargs)
+        if _compiling is not None and _compiling() is not None:
+            return untraced(roots, *args, **kwargs)
+        begun, told, value = time.perf_counter(), _NOBODY, None
+        root = roots[0]
+        if (
+            type(root) is Tensor
+            and root.is_cpu
+            and root.numel() == 1
+            and not (_function_modes() or _dispatch_modes())
+        ):
+            value = root.item()
+            value = value if type(value) is float else None  # a complex one is no loss
+            for reference in _checkers.references:
+                if (checker := reference()) is not None and checker.calls:
+                    calls = checker.calls.pop(threading.get_ident(), None)
+                    if calls and value is not None and not isfinite(value):
+                        checker.not_finite(root, calls)
+        for reference in _listeners.references:
+            one = reference()
+            if one is not None and one.listens:
+                told = _begin(roots, args, value)
+                break
         if not told:
             return original(roots, *args, **kwargs)
         spent = time.perf_counter() - begun
@@ -161,31 +182,26 @@ def _telling(original: Callable[..., Any]) -> Callable[..., Any]:
         _end(told, spent, has_come_through=True)
         return result
 
-    # Else it would be compiled where the step is that calls it.
-    ours: Callable[..., Any] = torch.compiler.disable(run_backward)
-    return ours
+    # Else it would be compiled where the step is that calls it. What torch disables costs as much
+    # as all that is done here, so that only a step that is compiled goes through it.
+    untraced = torch.compiler.disable(run_backward)
+    skip(run_backward)
+    ours: Callable[..., Any] = untraced if _compiling is None else run_backward
+    return wraps(original, updated=())(ours)
 
 
-def _check(root: Any) -> None:
-    """Notify those who keep calls of a loss that is NaN or infinite; all others are forgotten."""
-    is_usual = type(root) is Tensor and root.is_cpu and root.numel() == 1
-    if not is_usual or root.is_complex() or _function_modes() or _dispatch_modes():
-        return
-    is_finite, thread = isfinite(root.item()), threading.get_ident()
-    for reference in _checkers.references:
-        if (checker := reference()) is not None:
-            calls = checker.calls.pop(thread, None)
-            if calls and not is_finite:
-                checker.not_finite(root, calls)
-
-
-def _begin(roots: Sequence[Any], args: Sequence[Any]) -> Told:
+def _begin(roots: Sequence[Any], args: Sequence[Any], value: Any) -> Told:
     """Notify the listeners, except of passes within passes, as a checkpoint's, or in tracing."""
     if torch._C._current_graph_task_id() != OUTSIDE or is_traced():
         return _NOBODY
     told: list[tuple[BackwardListener, Any]] = []
     try:
-        loss = _loss(roots, args[0])
+        is_single = value is not None and len(roots) == len(args[0]) == 1
+        gradient = args[0][0]
+        if not is_single:
+            loss = _loss(roots, args[0])
+        else:
+            loss = value if gradient is None else value * gradient.item()
         for reference in _listeners.references if loss is not None else ():
             one = reference()
             if one is not None and one.listens and loss is not None:
@@ -210,11 +226,6 @@ def _loss(roots: Sequence[Any], gradients: Sequence[Any]) -> Number | None:
 
     That gradient is 1 by default. A tensor with several elements is no loss.
     """
-    root, is_single = roots[0], len(roots) == len(gradients) == 1
-    is_usual = is_single and type(root) is Tensor and root.is_cpu and root.numel() == 1
-    if is_usual and not (root.is_complex() or _function_modes() or _dispatch_modes()):
-        value: float = root.item()
-        return value if gradients[0] is None else value * gradients[0].item()
     total: Number | None = None
     for root, gradient in zip(roots, gradients, strict=True):
         if isinstance(root, Tensor) and root.numel() == 1 and not root.is_complex():
