@@ -28,10 +28,10 @@ from notebook_probe.probes.reading.closed_steps import ClosedSteps
 from notebook_probe.probes.reading.loop_values import take
 from notebook_probe.probes.step.budget import Budget
 from notebook_probe.probes.step.calling import seconds_of_a_call
-from notebook_probe.probes.step.optimizer_steps import StepClock
 from notebook_probe.probes.step.part import FramePart
 from notebook_probe.probes.step.phase import Phase
 from notebook_probe.probes.step.sink import StepGate
+from notebook_probe.probes.step.step_clock import StepClock
 from notebook_probe.probes.step_sequence import StepSequence
 from notebook_probe.quantities.define.quantity import Combine
 from notebook_probe.quantities.reduce.stat import Number

@@ -32,10 +32,10 @@ from notebook_probe.probes.replay.replay import Replay
 from notebook_probe.probes.step.budget import Budget
 from notebook_probe.probes.step.compiled import EagerSteps, has_compiled
 from notebook_probe.probes.step.forks import silence_in_children
-from notebook_probe.probes.step.optimizer_steps import StepClock
 from notebook_probe.probes.step.phase import PhaseOfThread
 from notebook_probe.probes.step.probe import Probe
 from notebook_probe.probes.step.sink import OpenGate, StepGate
+from notebook_probe.probes.step.step_clock import StepClock
 from notebook_probe.uninterrupted import uninterrupted, whole
 
 __all__ = ["StepSequence"]

@@ -116,7 +116,8 @@ class KeptCalls:
         """Keep a call that begins; an argument that cannot be read ends keeping."""
         try:
             # At every step: no function of ours is called where the arguments are plain tensors.
-            tensors, is_plain = args, not kwargs
+            tensors: Sequence[Tensor] = args
+            is_plain = not kwargs
             for value in args:
                 is_plain &= type(value) is Tensor and not value.is_inference()
             if is_plain:

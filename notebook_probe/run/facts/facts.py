@@ -5,9 +5,7 @@ from __future__ import annotations
 import time
 import weakref
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field
-from operator import methodcaller
-from typing import Any
+from dataclasses import dataclass
 
 from torch import nn
 from torch.optim import Optimizer
@@ -16,7 +14,8 @@ from notebook_probe.alerts import Rules
 from notebook_probe.alerts.track import Onset
 from notebook_probe.probes.loss import backwards
 from notebook_probe.probes.observer import Observer
-from notebook_probe.probes.step.optimizer_steps import listen
+from notebook_probe.probes.step.live_options import live_options
+from notebook_probe.probes.step.optimizer_steps import listen, running
 from notebook_probe.record.format.notes import TRAINED
 from notebook_probe.record.write.writer import RecordWriter
 from notebook_probe.run.attach.whole_steps import WholeSteps
@@ -39,20 +38,20 @@ from notebook_probe.run.facts.reach import GradientReach
 __all__ = ["Facts"]
 
 
-_RATE = methodcaller("get", "lr")
-
-
 @dataclass(slots=True)
 class _Rest:
-    """Updates of one optimizer that need no look, while its learning rates stay as they are."""
+    """Updates of one optimizer that need no look, while its learning rates stay as they are.
 
-    rates: list[Any] = field(default_factory=list)
-    n_updates: int = -1
-    """Number of the update that was looked at last."""
-    n_rested: int = 0
-    """Updates after it that need no look."""
-    n_left: int = 0
-    """Updates among `n_rested` that have not come yet."""
+    Attributes
+    ----------
+    first : int
+        Number of the optimizer's update that is its first one here.
+    due : int
+        Number, from there on, of the update to look at next.
+    """
+
+    first: int
+    due: int = 0
 
 
 class Facts:
@@ -72,6 +71,7 @@ class Facts:
 
     can_be_interrupted = True
     """An interrupt loses at most a fact of one step."""
+    rests_until = 0
 
     def __init__(
         self,
@@ -94,7 +94,7 @@ class Facts:
         self._calls = SampledCalls(context, self._replica.called)
         self._norms, self._units = NormMomentum(context), EqualUnits(context)
         self._ranks = RankFacts(self._replica, writer, self._findings)
-        self._origin = NonfiniteOrigin(context)
+        self._origin = NonfiniteOrigin(context, self._look_again)
         self._progress = FactsOfProgress(context, writer.source, self._graph)
         self._resting: weakref.WeakKeyDictionary[Optimizer, _Rest] = weakref.WeakKeyDictionary()
         self._ends: list[Callable[[], None]] = []
@@ -150,39 +150,47 @@ class Facts:
 
     # ---------------------------------------------------------------- optimizers
 
+    def update_comes(self, optimizer: Optimizer) -> None:
+        """Implement the Listener, which is called only where an update may need a look."""
+        self.gradients_ready(optimizer)
+
     def gradients_ready(self, optimizer: Optimizer) -> None:
         """Implement the Listener: look at what is about to be applied."""
         if self._origin.found is not None and self._is_ours(optimizer):
             self._findings.attempt(self._origin.update_comes, optimizer)
-        rest = self._resting.get(optimizer)
-        # The usual case: this is called at every update, and few of them tell anything new.
-        if rest and rest.n_left > 0 and [*map(_RATE, optimizer.param_groups)] == rest.rates:
-            rest.n_left -= 1
+        rest, options = self._resting.get(optimizer), live_options(optimizer)
+        if rest and options.n_updates - rest.first < rest.due and not options.moves:
             return
         if self._is_ours(optimizer):
             begun = time.perf_counter()
+            if rest is None:
+                rest = self._resting[optimizer] = _Rest(options.n_updates)
             self._findings.attempt(self._look_at_update, optimizer, rest)
             self._spend(time.perf_counter() - begun)
 
-    def _look_at_update(self, optimizer: Optimizer, rest: _Rest | None) -> None:
-        step = self._observer.clock.step
-        if rest is None:
-            rest = self._resting[optimizer] = _Rest()
-        rest.n_updates += rest.n_rested - rest.n_left + 1
+    def _look_at_update(self, optimizer: Optimizer, rest: _Rest) -> None:
+        step, n = self._observer.clock.step, live_options(optimizer).n_updates - rest.first
         self._rates.gradients_ready(optimizer, step)
         if self._replica.is_shared:
             self._replica.updates()
-        due = self._who.gradients_ready(optimizer, rest.n_updates, step)
-        rest.rates = [group.get("lr") for group in optimizer.param_groups]
-        can_rest = self._rates.are_steady and {*map(type, rest.rates)} <= {float, int}
-        rest.n_left = rest.n_rested = due - rest.n_updates - 1 if can_rest else 0
+        due = self._who.gradients_ready(optimizer, n, step)
+        rates = {type(group.get("lr")) for group in optimizer.param_groups}
+        rest.due = due if self._rates.are_steady and rates <= {float, int} else n + 1
 
     def step_ends(self, optimizer: Optimizer) -> None:
-        """Implement the Listener: look at what was applied."""
+        """Implement the Listener: look at what was applied, and rest until something is due."""
         if self._who.before and self._is_ours(optimizer):
             begun = time.perf_counter()
             self._findings.attempt(self._who.update_ends, optimizer, self._observer.clock.step)
             self._spend(time.perf_counter() - begun)
+        if self._origin.found is None:
+            rests = [*self._resting.items()]
+            n_left = [rest.due + rest.first - live_options(one).n_updates for one, rest in rests]
+            self.rests_until = running.now.number + max(1, min(n_left, default=1))
+
+    def _look_again(self) -> None:
+        """Look at the next update: there is something to tell if it comes."""
+        self.rests_until = 0
 
     def _is_ours(self, optimizer: Optimizer) -> bool:
         observer = self._observer

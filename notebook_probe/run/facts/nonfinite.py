@@ -37,9 +37,12 @@ class NonfiniteOrigin:
     ----------
     context : FactContext
         Its observer keeps the calls.
+    wake : callable
+        Asks for `update_comes` at the next update.
     """
 
-    def __init__(self, context: FactContext) -> None:
+    def __init__(self, context: FactContext, wake: Callable[[], None]) -> None:
+        self._wake = wake
         self._model, self._observer = context.model, context.observer
         self._findings, self._spend = context.findings, context.spend
         self.calls = self._observer.calls.by_thread
@@ -116,6 +119,7 @@ class NonfiniteOrigin:
         self, name: str, step: int, place: str = "", words: Mapping[str, object] = NOTHING
     ) -> None:
         self.found = partial(self._findings.say, name, step, [place], words=words)
+        self._wake()
 
     def update_comes(self, optimizer: Optimizer) -> None:
         """Report what was found in this step if the gradients are not finite, either.
