@@ -6,7 +6,6 @@ import threading
 import time
 import weakref
 from collections.abc import Callable
-from contextlib import suppress
 from functools import partial
 from typing import NamedTuple, Protocol
 
@@ -30,7 +29,7 @@ from notebook_probe.probes.step.frame import StepFrame
 from notebook_probe.probes.step.optimizer_steps import lap, listen, running
 from notebook_probe.probes.step.phase import PhaseOfThread
 from notebook_probe.probes.step.sink import StepGate
-from notebook_probe.probes.step.step_clock import LastWritten, SharedSteps, StepClock
+from notebook_probe.probes.step_clock import LastWritten, SharedSteps, StepClock
 
 __all__ = ["StepOwner", "Updates"]
 
@@ -104,7 +103,7 @@ class Updates:
 
     def __init__(self, model: nn.Module, steps: StepOwner) -> None:
         self._steps = weakref.ref(steps)
-        self.loss = StepLoss(model, self._ignores, self._spend)
+        self.loss = StepLoss(model, self._steps)
         self.first_gradients, self.uncleared = FirstGradients(), UnclearedGradients()
         self._ownership = Ownership(model)
         self._weights_read = False
@@ -168,8 +167,10 @@ class Updates:
             and not (self.first_gradients.n_left or self.uncleared.looks)
             and not steps.gate.awaits_update
         ):
-            with suppress(IndexError):
-                last = optimizer.param_groups[usual.written.group]["params"][usual.written.place]
+            group, place = usual.written
+            groups = optimizer.param_groups
+            values = groups[group]["params"] if group < len(groups) else ()
+            last = values[place] if place < len(values) else None
         if last is None or frame is None or usual is None or id(last) != usual.identity:
             self._usual = None
             self.step_begins(optimizer)
@@ -179,7 +180,7 @@ class Updates:
         clock.written, clock.version = usual.written, last._version
         clock.begun, clock.thread = usual.optimizer, threading.get_ident()
         if self.loss.listens:
-            self.loss.applied(frame, optimizer)
+            self.loss.applied_at_rest(frame, optimizer)
         now = running.now
         since, now.lap = now.lap, time.perf_counter()
         frame.seconds += now.lap - since
@@ -278,9 +279,11 @@ class Updates:
             and not (self._inner or clock.stepped or frame.passes.have_come or frame.collected)
             and not (steps.has_to_prepare or "found_inf" in optimizer.__dict__)
         ):
-            place = usual.written
-            last = optimizer.param_groups[place.group]["params"][place.place]
-            if last._version - clock.version == usual.n_writes:
+            group, place = usual.written
+            groups = optimizer.param_groups
+            values = groups[group]["params"] if group < len(groups) else ()
+            last = values[place] if place < len(values) else None
+            if last is not None and last._version - clock.version == usual.n_writes:
                 clock.stepped.append(usual.optimizer)
                 clock.begun, self._stepped_in = None, torch._C._current_graph_task_id()
                 now = running.now
@@ -317,11 +320,10 @@ class Updates:
         is_alone = len(clock.stepped) == len(self._met) == 1 and not self._inner
         self._usual = None
         if self.can_be_interrupted and is_settled and is_alone and clock.written is not None:
-            place = clock.written
-            last = optimizer.param_groups[place.group]["params"][place.place]
+            last = clock.written.parameter(optimizer)
             n_writes = clock.n_writes.get(id(optimizer), 0)
-            if n_writes > 0:
-                self._usual = UsualUpdate(clock.stepped[0], place, id(last), n_writes)
+            if last is not None and n_writes > 0:
+                self._usual = UsualUpdate(clock.stepped[0], clock.written, id(last), n_writes)
 
     def read_by_hand(self, frame: DueFrame) -> None:
         """Read what can be read of a step without an optimizer."""
@@ -350,17 +352,6 @@ class Updates:
         frame = steps.training.frame
         plan = frame.plan.raw.get(slot) if frame is not None else None
         return None if frame is None or plan is None else (frame, plan)
-
-    def _ignores(self) -> bool:
-        steps = self._steps()
-        return steps is None or steps.is_silent or steps.phase.is_past
-
-    def _spend(self, seconds: float) -> None:
-        steps = self._steps()
-        if steps is None or steps.is_silent or steps.phase.is_past:
-            return
-        if (frame := steps.training.frame) is not None:
-            frame.seconds += seconds
 
 
 def _count_passes(frame: DueFrame, steps: StepOwner) -> None:

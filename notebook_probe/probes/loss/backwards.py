@@ -17,6 +17,7 @@ from typing import Any, NamedTuple, Protocol, TypeAlias
 
 import torch
 from torch import Tensor
+from torch._C import _functorch
 from torch._dynamo.decorators import skip
 
 from notebook_probe.probes.loss.kept_calls import KeptCall
@@ -31,6 +32,8 @@ __all__ = ["BackwardListener", "LossChecker", "check_losses", "listen"]
 ENGINE = "_engine_run_backward"
 _function_modes = torch._C._len_torch_function_stack
 _dispatch_modes = torch._C._len_torch_dispatch_stack
+_task, _tracing, _cuda = torch._C._current_graph_task_id, torch._C._get_tracing_state, torch.cuda
+_level = _functorch.maybe_current_level
 _compiling = getattr(torch._C._dynamo.eval_frame, "get_eval_frame_callback", None)
 """Return what compiles the functions that are called now; None where nothing does."""
 
@@ -151,7 +154,7 @@ def _telling(original: Callable[..., Any]) -> Callable[..., Any]:
             return original(roots, *args, **kwargs)
         if _compiling is not None and _compiling() is not None:
             return untraced(roots, *args, **kwargs)
-        begun, told, value = time.perf_counter(), _NOBODY, None
+        begun, value = time.perf_counter(), None
         root = roots[0]
         if (
             type(root) is Tensor
@@ -166,20 +169,32 @@ def _telling(original: Callable[..., Any]) -> Callable[..., Any]:
                     calls = checker.calls.pop(threading.get_ident(), None)
                     if calls and value is not None and not isfinite(value):
                         checker.not_finite(root, calls)
+        listener, n_listeners = None, 0
         for reference in _listeners.references:
-            one = reference()
-            if one is not None and one.listens:
-                told = _begin(roots, args, value)
-                break
-        if not told:
+            if (one := reference()) is not None and one.listens:
+                listener, n_listeners = one, n_listeners + 1
+        if listener is None:
+            return original(roots, *args, **kwargs)
+        is_usual = value is not None and n_listeners == len(roots) == 1 and not _cuda._initialized
+        if not is_usual or _task() != OUTSIDE or _level() is not None or _tracing() is not None:
+            return _run_told(original, begun, roots, *args, **kwargs)
+        try:
+            gradient = args[0][0]
+            loss = value if gradient is None else value * gradient.item()
+            its = listener.backward_begins(loss, roots)
+        except Exception:  # whatever a tensor is, its backward runs
             return original(roots, *args, **kwargs)
         spent = time.perf_counter() - begun
         try:
             result = original(roots, *args, **kwargs)
         except BaseException:
-            _end(told, spent, has_come_through=False)
+            _end([(listener, its)], spent, has_come_through=False)
             raise
-        _end(told, spent, has_come_through=True)
+        try:
+            since = time.perf_counter() - spent
+            listener.backward_ends(its, since, has_come_through=True)
+        except Exception:  # as above
+            return result
         return result
 
     # Else it would be compiled where the step is that calls it. What torch disables costs as much
@@ -190,18 +205,30 @@ def _telling(original: Callable[..., Any]) -> Callable[..., Any]:
     return wraps(original, updated=())(ours)
 
 
-def _begin(roots: Sequence[Any], args: Sequence[Any], value: Any) -> Told:
+def _run_told(
+    original: Callable[..., Any], begun: float, roots: Sequence[Any], *args: Any, **kwargs: Any
+) -> Any:
+    """Run a pass with several roots or listeners, or with an unusual loss."""
+    told = _begin(roots, args[0])
+    if not told:
+        return original(roots, *args, **kwargs)
+    spent = time.perf_counter() - begun
+    try:
+        result = original(roots, *args, **kwargs)
+    except BaseException:
+        _end(told, spent, has_come_through=False)
+        raise
+    _end(told, spent, has_come_through=True)
+    return result
+
+
+def _begin(roots: Sequence[Any], gradients: Sequence[Any]) -> Told:
     """Notify the listeners, except of passes within passes, as a checkpoint's, or in tracing."""
-    if torch._C._current_graph_task_id() != OUTSIDE or is_traced():
+    if _task() != OUTSIDE or is_traced():
         return _NOBODY
     told: list[tuple[BackwardListener, Any]] = []
     try:
-        is_single = value is not None and len(roots) == len(args[0]) == 1
-        gradient = args[0][0]
-        if not is_single:
-            loss = _loss(roots, args[0])
-        else:
-            loss = value if gradient is None else value * gradient.item()
+        loss = _loss(roots, gradients)
         for reference in _listeners.references if loss is not None else ():
             one = reference()
             if one is not None and one.listens and loss is not None:

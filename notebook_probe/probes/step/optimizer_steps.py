@@ -101,7 +101,7 @@ def lap() -> float:
 
 
 def _before(optimizer: Optimizer, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
-    if torch.compiler.is_compiling():
+    if torch.compiler.is_dynamo_compiling():
         # What torch disables costs a third of all that is done here: only a trace goes through it.
         return _untraced_before(optimizer, args, kwargs)
     if torch.cuda._initialized and is_captured():
@@ -116,11 +116,14 @@ def _before(optimizer: Optimizer, args: tuple[Any, ...], kwargs: dict[str, Any])
         if not (listeners or has_factors(optimizer)):
             return None
         options = live_options(optimizer)
-    is_plain = not (options.acts or kwargs or len(args) > 1 or optimizer._optimizer_step_pre_hooks)
-    if not is_plain or [*map(_rate, optimizer.param_groups)] != options.rates:
+    if options.acts or kwargs or len(args) > 1 or optimizer._optimizer_step_pre_hooks:
         return _begin_in_parts(optimizer, args, kwargs, options)
-    options.has_begun, options.moves = True, False
-    options.n_updates += 1
+    if [*map(_rate, optimizer.param_groups)] == options.rates:
+        options.has_begun, options.moves = True, False
+        options.n_updates += 1
+    else:
+        options.step_begins(optimizer)
+        _announce_to_all()
     for reference in listeners:
         listener = reference()
         if listener is not None and listener.rests_until <= now.number:
@@ -157,7 +160,7 @@ def _announce_to_all() -> None:
 
 
 def _after(optimizer: Optimizer, args: tuple[Any, ...], kwargs: dict[str, Any]) -> None:
-    if torch.compiler.is_compiling():
+    if torch.compiler.is_dynamo_compiling():
         _untraced_after(optimizer, args, kwargs)
         return
     if torch.cuda._initialized and is_captured():
@@ -251,7 +254,7 @@ def _with_reading(closure: Callable[[], Any], optimizer: Optimizer) -> Callable[
 
 
 @dataclass(slots=True)
-class _Running:
+class _StepsOnThread:
     """The optimizers whose steps run on one thread.
 
     Attributes
@@ -278,7 +281,7 @@ class _RunningSteps(threading.local):
     """
 
     def __init__(self) -> None:
-        self.now = _Running()
+        self.now = _StepsOnThread()
 
     def begin(self, optimizer: Optimizer) -> bool:
         """Note that a step begins; return True when it is part of another of the same optimizer."""

@@ -6,6 +6,7 @@ import time
 import weakref
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from typing import Any
 
 from torch import nn
 from torch.optim import Optimizer
@@ -14,7 +15,7 @@ from notebook_probe.alerts import Rules
 from notebook_probe.alerts.track import Onset
 from notebook_probe.probes.loss import backwards
 from notebook_probe.probes.observer import Observer
-from notebook_probe.probes.step.live_options import live_options
+from notebook_probe.probes.step.live_options import LiveOptions, live_options
 from notebook_probe.probes.step.optimizer_steps import listen, running
 from notebook_probe.record.format.notes import TRAINED
 from notebook_probe.record.write.writer import RecordWriter
@@ -44,14 +45,35 @@ class _Rest:
 
     Attributes
     ----------
+    options : LiveOptions
+        Those of the optimizer, which count its updates.
     first : int
         Number of the optimizer's update that is its first one here.
     due : int
         Number, from there on, of the update to look at next.
+    rates : list or None
+        Learning rates of the update that was looked at last; None of rates that are tensors.
     """
 
+    options: LiveOptions
     first: int
     due: int = 0
+    rates: list[Any] | None = None
+
+    @property
+    def n(self) -> int:
+        """Number of the update that has begun last, from the first one here on."""
+        return self.options.n_updates - self.first
+
+    @property
+    def is_unmoved(self) -> bool:
+        """True if the learning rates are those of the update that was looked at last."""
+        return not self.options.moves and self.rates == self.options.rates
+
+    @property
+    def n_left(self) -> int:
+        """Number of updates until the one to look at next."""
+        return self.due - self.n
 
 
 class Facts:
@@ -94,9 +116,10 @@ class Facts:
         self._calls = SampledCalls(context, self._replica.called)
         self._norms, self._units = NormMomentum(context), EqualUnits(context)
         self._ranks = RankFacts(self._replica, writer, self._findings)
-        self._origin = NonfiniteOrigin(context, self._look_again)
+        self._origin = NonfiniteOrigin(context, weakref.WeakMethod(self._look_again))
         self._progress = FactsOfProgress(context, writer.source, self._graph)
         self._resting: weakref.WeakKeyDictionary[Optimizer, _Rest] = weakref.WeakKeyDictionary()
+        self._rests: list[_Rest] = []
         self._ends: list[Callable[[], None]] = []
 
     def begin(self) -> None:
@@ -126,6 +149,7 @@ class Facts:
         attempt(self._reach.look, step, optimizers)
         attempt(self._norms.look, step)
         attempt(self._units.look, step, optimizers)
+        self._graph.look(step)
         attempt(self._later.judge)
         is_sampled = self._replica.look(step) | self._calls.look(step)
         return is_sampled or (
@@ -158,24 +182,29 @@ class Facts:
         """Implement the Listener: look at what is about to be applied."""
         if self._origin.found is not None and self._is_ours(optimizer):
             self._findings.attempt(self._origin.update_comes, optimizer)
-        rest, options = self._resting.get(optimizer), live_options(optimizer)
-        if rest and options.n_updates - rest.first < rest.due and not options.moves:
+        rest = self._resting.get(optimizer)
+        if rest is not None and rest.n_left > 0 and rest.is_unmoved:
             return
         if self._is_ours(optimizer):
             begun = time.perf_counter()
             if rest is None:
-                rest = self._resting[optimizer] = _Rest(options.n_updates)
+                options = live_options(optimizer)
+                rest = self._resting[optimizer] = _Rest(options, options.n_updates)
+                self._rests = [*self._resting.values()]
             self._findings.attempt(self._look_at_update, optimizer, rest)
             self._spend(time.perf_counter() - begun)
 
     def _look_at_update(self, optimizer: Optimizer, rest: _Rest) -> None:
-        step, n = self._observer.clock.step, live_options(optimizer).n_updates - rest.first
-        self._rates.gradients_ready(optimizer, step)
+        step, n = self._observer.clock.step, rest.n
+        rates = [group.get("lr") for group in optimizer.param_groups]
+        if rates != rest.rates or not self._rates.are_steady:
+            self._rates.gradients_ready(optimizer, step)
         if self._replica.is_shared:
             self._replica.updates()
         due = self._who.gradients_ready(optimizer, n, step)
-        rates = {type(group.get("lr")) for group in optimizer.param_groups}
-        rest.due = due if self._rates.are_steady and rates <= {float, int} else n + 1
+        is_plain = {*map(type, rates)} <= {float, int}
+        rest.rates = rates if is_plain else None
+        rest.due = due if is_plain and self._rates.are_steady else n + 1
 
     def step_ends(self, optimizer: Optimizer) -> None:
         """Implement the Listener: look at what was applied, and rest until something is due."""
@@ -184,9 +213,8 @@ class Facts:
             self._findings.attempt(self._who.update_ends, optimizer, self._observer.clock.step)
             self._spend(time.perf_counter() - begun)
         if self._origin.found is None:
-            rests = [*self._resting.items()]
-            n_left = [rest.due + rest.first - live_options(one).n_updates for one, rest in rests]
-            self.rests_until = running.now.number + max(1, min(n_left, default=1))
+            n_left = min([rest.n_left for rest in self._rests], default=1)
+            self.rests_until = running.now.number + max(1, n_left)
 
     def _look_again(self) -> None:
         """Look at the next update: there is something to tell if it comes."""

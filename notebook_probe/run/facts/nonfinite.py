@@ -7,6 +7,7 @@ so that the origin is exact whatever the schedules are.
 from __future__ import annotations
 
 import time
+import weakref
 from collections.abc import Callable, Mapping
 from functools import partial
 from types import MappingProxyType
@@ -37,11 +38,11 @@ class NonfiniteOrigin:
     ----------
     context : FactContext
         Its observer keeps the calls.
-    wake : callable
+    wake : weak reference to a callable
         Asks for `update_comes` at the next update.
     """
 
-    def __init__(self, context: FactContext, wake: Callable[[], None]) -> None:
+    def __init__(self, context: FactContext, wake: weakref.WeakMethod[Callable[[], None]]) -> None:
         self._wake = wake
         self._model, self._observer = context.model, context.observer
         self._findings, self._spend = context.findings, context.spend
@@ -119,7 +120,8 @@ class NonfiniteOrigin:
         self, name: str, step: int, place: str = "", words: Mapping[str, object] = NOTHING
     ) -> None:
         self.found = partial(self._findings.say, name, step, [place], words=words)
-        self._wake()
+        if (wake := self._wake()) is not None:
+            wake()
 
     def update_comes(self, optimizer: Optimizer) -> None:
         """Report what was found in this step if the gradients are not finite, either.

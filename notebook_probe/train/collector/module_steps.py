@@ -16,7 +16,7 @@ from notebook_probe.probes.parameters.ownership import Ownership
 from notebook_probe.probes.step.hooks import UncopiedHandle, WeakHook
 from notebook_probe.probes.step.optimizer_steps import listen
 from notebook_probe.probes.step.phase import Phase, PhaseOfThread, is_traced
-from notebook_probe.probes.step.step_clock import StepClock
+from notebook_probe.probes.step_clock import StepClock
 from notebook_probe.train.collector.executor import Step
 from notebook_probe.train.collector.thread_steps import ThreadSteps
 

@@ -7,6 +7,7 @@ import threading
 import weakref
 from typing import NamedTuple
 
+from torch import Tensor
 from torch.optim import Optimizer
 
 from notebook_probe.probes.step.phase import step_is_active
@@ -165,10 +166,15 @@ class LastWritten(NamedTuple):
     group: int
     place: int
 
-    def version(self, optimizer: Optimizer) -> int | None:
-        """Return its version; None if it was taken out. Those before it were written as often."""
+    def parameter(self, optimizer: Optimizer) -> Tensor | None:
+        """Return the parameter; None if it was taken out."""
         groups = optimizer.param_groups
         if self.group >= len(groups) or self.place >= len(groups[self.group]["params"]):
             return None
-        version: int = groups[self.group]["params"][self.place]._version
-        return version
+        found: Tensor = groups[self.group]["params"][self.place]
+        return found
+
+    def version(self, optimizer: Optimizer) -> int | None:
+        """Return its version; None if it was taken out. Those before it were written as often."""
+        found = self.parameter(optimizer)
+        return None if found is None else found._version
