@@ -13,6 +13,7 @@ from torch import Tensor, nn
 from torch.autograd.graph import Node
 
 from notebook_probe.examine.checks.losses import TWICE, pairs_of
+from notebook_probe.probes.step.phase import own_call
 from notebook_probe.run.facts.context import FactContext
 from notebook_probe.run.facts.loss_ends import LossEnds
 
@@ -81,8 +82,9 @@ class LossGraph:
                 self._read_in, self.listens = self._clock.step, False
                 if self.wanted:
                     self.reached = self.wanted & leaves.keys()
-                self._read(root.grad_fn)
-                self._ends.read(root.grad_fn, self._read_in)
+                with own_call():  # a checkpoint calls its modules again for what it has not kept
+                    self._read(root.grad_fn)
+                    self._ends.read(root.grad_fn, self._read_in)
                 self._look_for_strangers(modules, known, leaves)
 
     def backward_ends(self, begun: None, since: float, *, has_come_through: bool) -> None:
