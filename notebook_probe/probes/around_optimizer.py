@@ -7,7 +7,7 @@ import time
 import weakref
 from collections.abc import Callable
 from functools import partial
-from typing import Protocol
+from typing import NamedTuple, Protocol
 
 import torch
 from torch import Tensor, nn
@@ -26,15 +26,10 @@ from notebook_probe.probes.parameters.stepped import stepped_by
 from notebook_probe.probes.reading.options import owned_by
 from notebook_probe.probes.reading.plan import ReadingPlan
 from notebook_probe.probes.step.frame import StepFrame
-from notebook_probe.probes.step.optimizer_steps import (
-    SharedSteps,
-    StepClock,
-    lap,
-    listen,
-    running,
-)
+from notebook_probe.probes.step.optimizer_steps import lap, listen, running
 from notebook_probe.probes.step.phase import PhaseOfThread
 from notebook_probe.probes.step.sink import StepGate
+from notebook_probe.probes.step_clock import LastWritten, SharedSteps, StepClock
 
 __all__ = ["StepOwner", "Updates"]
 
@@ -73,6 +68,26 @@ class StepOwner(Protocol):
     def announce(self, place: str, name: str) -> None: ...
 
 
+class UsualUpdate(NamedTuple):
+    """An optimizer whose updates are all alike, so that one at rest is known by little.
+
+    Attributes
+    ----------
+    optimizer : weak reference to Optimizer
+    written : LastWritten
+        Parameter that it writes last.
+    identity : int
+        That of the parameter.
+    n_writes : int
+        How often an update writes to it.
+    """
+
+    optimizer: weakref.ref[Optimizer]
+    written: LastWritten
+    identity: int
+    n_writes: int
+
+
 class Updates:
     """Listener of every optimizer's steps, which reads the affected parameters of its model.
 
@@ -84,15 +99,18 @@ class Updates:
         Held weakly.
     """
 
+    rests_until = 0
+
     def __init__(self, model: nn.Module, steps: StepOwner) -> None:
         self._steps = weakref.ref(steps)
-        self.loss = StepLoss(model, self._ignores, self._spend)
+        self.loss = StepLoss(model, self._steps)
         self.first_gradients, self.uncleared = FirstGradients(), UnclearedGradients()
         self._ownership = Ownership(model)
         self._weights_read = False
         self.can_be_interrupted = False
         """Nothing is read in the open step: whether it has stepped the clock learns later, too."""
         self._stepped_in = NO_BACKWARD
+        self._usual: UsualUpdate | None = None
         self._inner: list[Optimizer] = []  # that have stepped within the step of another
         self.thread, self.shared = 0, SharedSteps()
         """The thread that opened the step, and the steps in which another one called the model."""
@@ -131,6 +149,42 @@ class Updates:
         if self.loss.listens:
             self.loss.begin(self.thread)
 
+    def update_comes(self, optimizer: Optimizer) -> None:
+        """Implement the Listener: read weights and gradients; at rest do what each step needs."""
+        steps, usual = self._steps(), self._usual
+        if steps is None or steps.is_silent or steps.phase.is_past:
+            return
+        clock, frame, last = steps.clock, steps.training.frame, None
+        if (
+            usual is not None
+            and usual.optimizer() is optimizer
+            and self.can_be_interrupted
+            and frame is not None
+            and not frame.passes.have_come
+            and not clock.stepped
+            and clock.begun is None
+            and not (clock.has_raised or self._inner)
+            and not (self.first_gradients.n_left or self.uncleared.looks)
+            and not steps.gate.awaits_update
+        ):
+            group, place = usual.written
+            groups = optimizer.param_groups
+            values = groups[group]["params"] if group < len(groups) else ()
+            last = values[place] if place < len(values) else None
+        if last is None or frame is None or usual is None or id(last) != usual.identity:
+            self._usual = None
+            self.step_begins(optimizer)
+            self.gradients_ready(optimizer)
+            return
+        self.n_elsewhere = 0
+        clock.written, clock.version = usual.written, last._version
+        clock.begun, clock.thread = usual.optimizer, threading.get_ident()
+        if self.loss.listens:
+            self.loss.applied_at_rest(frame, optimizer)
+        now = running.now
+        since, now.lap = now.lap, time.perf_counter()
+        frame.seconds += now.lap - since
+
     def step_begins(self, optimizer: Optimizer) -> None:
         """Implement the Listener: read weights, and copy them."""
         steps = self._steps()
@@ -156,8 +210,7 @@ class Updates:
         if frame.plan.reader.reads_before:
             self.read_before(clock, frame, optimizer)
         clock.enter(optimizer)
-        last, running.lap = running.lap, time.perf_counter()
-        frame.seconds += running.lap - last
+        frame.seconds += lap()
 
     def _inner_begins(self, steps: StepOwner, optimizer: Optimizer) -> None:
         """Copy the weights that only the inner of two nested optimizers changes."""
@@ -204,8 +257,7 @@ class Updates:
             self.loss.applied(frame, optimizer, owned)
         if frame.plan.reader.reads_gradients:
             frame.plan.reader.read_gradients(frame, optimizer)
-        last, running.lap = running.lap, time.perf_counter()
-        frame.seconds += running.lap - last
+        frame.seconds += lap()
         if steps.gate.awaits_update:
             frame.begun += steps.gate.before_update(frame)
 
@@ -218,9 +270,29 @@ class Updates:
         is_known = begun is not None and begun() is optimizer  # as it began
         if frame is None or not (is_known or self._ownership.has(optimizer)):
             return
-        if begun is not None and not is_known and steps.clock.surrounds(optimizer):
+        usual, clock = self._usual, steps.clock
+        if (
+            usual is not None
+            and begun is usual.optimizer
+            and is_known
+            and self.can_be_interrupted
+            and not (self._inner or clock.stepped or frame.passes.have_come or frame.collected)
+            and not (steps.has_to_prepare or "found_inf" in optimizer.__dict__)
+        ):
+            group, place = usual.written
+            groups = optimizer.param_groups
+            values = groups[group]["params"] if group < len(groups) else ()
+            last = values[place] if place < len(values) else None
+            if last is not None and last._version - clock.version == usual.n_writes:
+                clock.stepped.append(usual.optimizer)
+                clock.begun, self._stepped_in = None, torch._C._current_graph_task_id()
+                now = running.now
+                since, now.lap = now.lap, time.perf_counter()
+                frame.seconds += now.lap - since
+                return
+        if begun is not None and not is_known and clock.surrounds(optimizer):
             return
-        steps.clock.leave(optimizer)
+        clock.leave(optimizer)
         settled = self.uncleared.settled_last
         if settled is None or settled() is not optimizer:
             self.uncleared.update_is_over(optimizer)
@@ -238,8 +310,20 @@ class Updates:
             _count_passes(frame, steps)
         if steps.has_to_prepare:
             steps.update_is_over()
-        last, running.lap = running.lap, time.perf_counter()
-        frame.seconds += running.lap - last
+        frame.seconds += lap()
+        self._learn_usual(steps, optimizer)
+
+    def _learn_usual(self, steps: StepOwner, optimizer: Optimizer) -> None:
+        """Learn what the next update need not find again, after one at rest that was alone."""
+        clock, settled = steps.clock, self.uncleared.settled_last
+        is_settled = settled is not None and settled() is optimizer
+        is_alone = len(clock.stepped) == len(self._met) == 1 and not self._inner
+        self._usual = None
+        if self.can_be_interrupted and is_settled and is_alone and clock.written is not None:
+            last = clock.written.parameter(optimizer)
+            n_writes = clock.n_writes.get(id(optimizer), 0)
+            if last is not None and n_writes > 0:
+                self._usual = UsualUpdate(clock.stepped[0], clock.written, id(last), n_writes)
 
     def read_by_hand(self, frame: DueFrame) -> None:
         """Read what can be read of a step without an optimizer."""
@@ -268,17 +352,6 @@ class Updates:
         frame = steps.training.frame
         plan = frame.plan.raw.get(slot) if frame is not None else None
         return None if frame is None or plan is None else (frame, plan)
-
-    def _ignores(self) -> bool:
-        steps = self._steps()
-        return steps is None or steps.is_silent or steps.phase.is_past
-
-    def _spend(self, seconds: float) -> None:
-        steps = self._steps()
-        if steps is None or steps.is_silent or steps.phase.is_past:
-            return
-        if (frame := steps.training.frame) is not None:
-            frame.seconds += seconds
 
 
 def _count_passes(frame: DueFrame, steps: StepOwner) -> None:

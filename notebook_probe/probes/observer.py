@@ -28,10 +28,10 @@ from notebook_probe.probes.reading.closed_steps import ClosedSteps
 from notebook_probe.probes.reading.loop_values import take
 from notebook_probe.probes.step.budget import Budget
 from notebook_probe.probes.step.calling import seconds_of_a_call
-from notebook_probe.probes.step.optimizer_steps import StepClock
 from notebook_probe.probes.step.part import FramePart
-from notebook_probe.probes.step.phase import Phase
+from notebook_probe.probes.step.phase import Phase, aside
 from notebook_probe.probes.step.sink import StepGate
+from notebook_probe.probes.step_clock import StepClock
 from notebook_probe.probes.step_sequence import StepSequence
 from notebook_probe.quantities.define.quantity import Combine
 from notebook_probe.quantities.reduce.stat import Number
@@ -125,6 +125,8 @@ class Observer:
             self.forwards.end(output)
         if phase.now is None and self._sampled is not None:
             self._end_sampled(output)
+        if self.calls.learns:
+            self.calls.learn_draws()
         if output is None and self.calls.wanted:
             self.calls.forget_last()
         if frame is not None:
@@ -132,21 +134,32 @@ class Observer:
 
     def enter(self, root: nn.Module, args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> None:
         """Note that a call of the root begins, with these arguments."""
-        if self.steps.is_silent:
+        steps, phase = self.steps, self.phase
+        if steps.is_silent:
             return
         begun = time.perf_counter()
-        if not self.phase.enter(root):
+        if (
+            phase.now is None
+            and root.training
+            and torch.is_grad_enabled()
+            and torch._C._current_graph_task_id() == -1
+            and not (phase.outer or phase.is_past or aside.now)
+        ):
+            phase.now = "training"  # nearly always: what `enter` would find
+        elif not phase.enter(root):
             return
         self.forwards.part = None
         if self._sampled is not None:  # torch runs no hook after a call that was interrupted
             self._end_sampled(None)
-        if self.phase.now != "training":
+        if phase.now != "training":
             self._enter_untrained(root, args, kwargs)
             return
         self.unswitched.n_trained = 0
-        clock = self.clock
+        clock, frame = self.clock, self.training.frame
+        if frame is not None and frame.step > clock.step:
+            self.steps.catch_up()
         is_over = clock.stepped and clock.begun is None and not clock.explicit  # nearly always
-        if self.training.frame is None or is_over or clock.ready:
+        if frame is None or is_over or clock.ready:
             self.calls.by_thread.clear()
             try:
                 if not self.steps.follow_at_rest(begun):
@@ -158,7 +171,8 @@ class Observer:
                 raise
         self.steps.n_forwards, self.was_rooted = self.steps.n_forwards + 1, True
         frame = self.training.frame or self.steps.open_frame(rooted=True)
-        frame.is_unseen = False
+        if frame.is_unseen:
+            frame.is_unseen = False
         if self.calls.wanted:
             self.calls.keep(args, kwargs, self.steps.model_map)
         if "training" in self.samplers:

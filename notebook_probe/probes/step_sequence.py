@@ -3,6 +3,17 @@
 At each boundary, in this order: the open step closes and goes to the sink; the gate may apply
 requests, wait while paused, or raise to stop; the next step opens and every probe's schedule is
 asked once. An `Observer` sees the model's calls, and asks for boundaries.
+
+While nothing is due and nothing waits at the gate, steps are at rest, and there is no boundary:
+
+    forward      `follow_at_rest`: the frame moves on, and leaves its loss and costs in
+                 ``passed`` of the sink; `KeptCalls` keeps the arguments
+    backward     `backwards` checks the loss, and passes it to `StepLoss`
+    update       `Updates.update_comes` and `step_ends`: the loss is applied, the step counts
+
+Every tenth of a second the sink accounts for the steps that have passed. Whatever needs more, such
+as a request, a logged number, an evaluation or an exception, is found by a flag or by a missing
+condition, and the next boundary is a whole one.
 """
 
 from __future__ import annotations
@@ -25,23 +36,28 @@ from notebook_probe.probes.due.due_probes import DueProbes
 from notebook_probe.probes.due.readings import DueFrame, Readings
 from notebook_probe.probes.inside.graph_readings import GraphReadings
 from notebook_probe.probes.parameters.accumulations import AccumulationHooks
-from notebook_probe.probes.reading.closed_steps import ClosedSteps
+from notebook_probe.probes.reading.closed_steps import KEEP_S, ClosedSteps
 from notebook_probe.probes.reading.plan import is_of_calls
 from notebook_probe.probes.replay.probe_batch import ProbeBatch
 from notebook_probe.probes.replay.replay import Replay
 from notebook_probe.probes.step.budget import Budget
 from notebook_probe.probes.step.compiled import EagerSteps, has_compiled
 from notebook_probe.probes.step.forks import silence_in_children
-from notebook_probe.probes.step.optimizer_steps import StepClock
 from notebook_probe.probes.step.phase import PhaseOfThread
 from notebook_probe.probes.step.probe import Probe
 from notebook_probe.probes.step.sink import OpenGate, StepGate
-from notebook_probe.uninterrupted import uninterrupted, whole
+from notebook_probe.probes.step_clock import StepClock
+from notebook_probe.uninterrupted import whole
 
 __all__ = ["StepSequence"]
 
+MOST_PASSED = 512
+"""Steps at rest that may wait until they are accounted for."""
 LOOK_EVERY = 64
 """Steps after which the gate looks for work that was not announced, such as a full record."""
+FIRST_LOOKS, LOOK_S = 1024, 0.5
+"""Number of first steps with such looks, and seconds between two later ones: of short steps they
+would cost as much as all the rest."""
 
 
 class StepSequence:
@@ -80,6 +96,8 @@ class StepSequence:
         A probe reads what the loop hands over of its batches.
     has_to_prepare : bool
         `update_is_over` has work to do.
+    look_before : frozenset of int
+        Steps before which the gate is passed though nothing was announced.
     """
 
     def __init__(
@@ -106,11 +124,13 @@ class StepSequence:
         self._sink, self.announce = sink, sink.announce
         self._n_registered = -1
         """Modules and parameters registered in this process when the gate was last passed."""
+        self._looked_s = 0.0
         self._buffers: dict[Slot, Tensor] = {}
         self.updates = Updates(model, self)
         self._accumulations = AccumulationHooks(self.updates)
         self._reads_raw = self.reads_batches = self.has_to_prepare = False
         self.n_forwards = self.most_forwards = 0
+        self.look_before: frozenset[int] = frozenset()
         self.turn = threading.RLock()
 
     @whole
@@ -175,29 +195,64 @@ class StepSequence:
         done, where any party may have work.
         """
         training, clock, frame = self.training, self.clock, self.training.frame
-        step = clock.step + 1
+        sink, step = self._sink, clock.step + 1
         if (
             frame is None
             or self.gate.waits
             or not (frame.plan is training.at_rest is self.taps.at_root)
             or step not in training.rests
-            or step % LOOK_EVERY == 0
+            or (step % LOOK_EVERY == 0 and self._looks_before(step, now))
+            or step in self.look_before
             or registrations.n != self._n_registered
             or self.evaluation.frame is not None
             or not clock.stepped
             or clock.explicit
-            or not frame.is_untouched
+            or sink.early
+            or sink.state is not None
+            or sink.on_device
+            or sink.copying is not None
         ):
             return False
-        with self.turn, uninterrupted:
-            if training.frame is not frame or not self._sink.pass_by(frame, now):
+        with self.turn:
+            begun = frame.begun
+            if training.frame is not frame or not frame.moves_on(now, sink.passed):
                 return False
-            training.follow(frame, now)
-            clock.step, clock.stepped, self._gated = step, [], step
-            self.most_forwards, self.n_forwards = max(self.most_forwards, self.n_forwards), 0
-            self.updates.begin(at_rest=True)
-        self.gate.reach(step)
+            clock.stepped, self._gated = [], step
+            clock.step = step
+        if now - sink.recorded_s > KEEP_S or len(sink.passed) >= MOST_PASSED:
+            sink.account_passed()
+            if training.is_to_regroup:
+                self.gate.wake()
+        training.last_step = step - 1
+        training.closed_s += now - begun
+        frame.plan.n_steps += 1
+        if self.n_forwards > self.most_forwards:
+            self.most_forwards = self.n_forwards
+        self.n_forwards = 0
+        reached, updates = self.gate.reached, self.updates
+        reached.step = step  # before the look: a thread that begins to wait does the reverse
+        if step >= reached.first:
+            reached.wake()
+        if updates.thread != threading.get_ident():  # a training may continue on another thread
+            self.gate.reach(step)
+            updates.begin(at_rest=True)
+        elif updates.loss.listens:
+            updates.loss.witnesses.begin()
         return True
+
+    def _looks_before(self, step: int, now: float) -> bool:
+        return step <= FIRST_LOOKS or now - self._looked_s > LOOK_S
+
+    def catch_up(self) -> None:
+        """Open the step of a frame that is a step ahead.
+
+        No interrupt is deferred while a step follows another at rest, which would take as long as
+        everything else. One may come in between.
+        """
+        frame = self.training.frame
+        if frame is not None and frame.step > self.clock.step:
+            self.clock.stepped, self._gated = [], frame.step
+            self.clock.step = frame.step
 
     def open_evaluation(self) -> DueFrame | None:
         """Open the frame of the present evaluation: the state after so many updates."""
@@ -230,6 +285,7 @@ class StepSequence:
         """Close the step whose update has happened, and let the gate act; open none."""
         if self.ignores_updates:
             return
+        self.catch_up()
         if self.clock.ready:
             with self.turn:
                 self._close_before_next()
@@ -253,6 +309,7 @@ class StepSequence:
     def settle(self) -> None:
         """Close the open step if an optimizer has stepped in it, and the evaluation."""
         with self.turn:
+            self.catch_up()
             self.clock.catch_up()
             if self.clock.has_stepped:
                 self._close_frame()
@@ -274,7 +331,7 @@ class StepSequence:
             return 0.0
         try:
             self._gated, self._is_opening = self.clock.step, to_open
-            self._n_registered = registrations.n
+            self._n_registered, self._looked_s = registrations.n, time.perf_counter()
             return self.gate.pass_to(self.clock.step)
         except BaseException:  # no step opens now; the next call passes the gate again
             self._gated = -1
@@ -284,6 +341,7 @@ class StepSequence:
             self._is_opening = False
 
     def _close_before_next(self) -> None:
+        self.catch_up()
         if self.clock.has_stepped:
             self._close_frame()
         elif self.clock.has_raised:  # what was read for that update is forgotten

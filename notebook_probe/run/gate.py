@@ -114,6 +114,7 @@ class Gate:
         self._excused = 0.0
         self._leaving: TrainingStopped | None = None
         self._thread: threading.Thread | None = None
+        self._ident = 0
         self.awaits_update = False
         self.waits = True
         self.reached = ReachedStep(step)
@@ -241,6 +242,7 @@ class Gate:
         float
             Seconds for which training was paused.
         """
+        self._ident = 0  # a thread that has ended may have had the same
         self.reach(step)
         # First: what comes while this boundary works waits for the next one.
         self.waits = False
@@ -271,8 +273,8 @@ class Gate:
         reached.step = step  # before the look: a thread that begins to wait does the reverse
         if step >= reached.first:
             reached.wake()
-        # At each step, as a training may continue on another thread.
-        self._thread = threading.current_thread()
+        if self._ident != threading.get_ident():  # a training may continue on another thread
+            self._ident, self._thread = threading.get_ident(), threading.current_thread()
 
     @property
     def _is_asked_always(self) -> bool:

@@ -15,7 +15,7 @@ from notebook_probe.compare.axes import ComparedRun
 from notebook_probe.model.map import ModelMap
 from notebook_probe.probes.observer import Observer
 from notebook_probe.probes.reading.closed_steps import ClosedSteps
-from notebook_probe.probes.step.optimizer_steps import StepClock
+from notebook_probe.probes.step_clock import StepClock
 from notebook_probe.record.write.writer import RecordWriter
 from notebook_probe.run.alerting import Alarm
 from notebook_probe.run.attach.attachment import Attachment

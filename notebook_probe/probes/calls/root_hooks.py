@@ -9,11 +9,21 @@ from typing import Any, Protocol
 
 import torch
 from torch import nn
+from torch._C import _functorch
 
 from notebook_probe.probes.step.hooks import UncopiedHandle, WeakHook
 from notebook_probe.probes.step.phase import is_traced, note_capture
 
 __all__ = ["hook_root"]
+
+
+# At every step: what `is_traced` finds mostly, without its call.
+_modes, _tracing, _cuda = (
+    torch._C._len_torch_dispatch_stack,
+    torch._C._get_tracing_state,
+    torch.cuda,
+)
+_level = _functorch.maybe_current_level
 
 
 class RootListener(Protocol):
@@ -47,9 +57,11 @@ class _Enter(_Root):
         self, module: nn.Module, args: Any, kwargs: Mapping[str, Any] = MappingProxyType({})
     ) -> None:
         """Notify the observer; torch leaves out keywords if the hook was removed during a call."""
-        if torch.compiler.is_compiling() or self.root() is not module:
+        if torch.compiler.is_dynamo_compiling() or self.root() is not module:
             return
-        if is_traced():
+        if (_modes() or _level() is not None or _tracing() is not None or _cuda._initialized) and (
+            is_traced()
+        ):
             note_capture(module)
         elif (observer := self.owner()) is not None:
             observer.enter(module, args, kwargs)
@@ -59,7 +71,11 @@ class _Leave(_Root):
     __slots__ = ()
 
     def __call__(self, module: nn.Module, args: Any, output: Any) -> None:
-        if torch.compiler.is_compiling() or self.root() is not module or is_traced():
+        if torch.compiler.is_dynamo_compiling() or self.root() is not module:
+            return
+        if (_modes() or _level() is not None or _tracing() is not None or _cuda._initialized) and (
+            is_traced()
+        ):
             return
         if (observer := self.owner()) is not None:
             observer.leave(output)

@@ -33,8 +33,8 @@ NEVER = -1, -1
 
 NOTHING: Due = frozenset()
 
-FORESIGHT = 64
-"""Maximum number of steps, or of due steps of one schedule, for which it is known ahead that
+FORESIGHT, MOST_SKIPPED = 1024, 64
+"""Maximum number of steps, and of due steps of one schedule, for which it is known ahead that
 nothing is due."""
 
 
@@ -54,6 +54,8 @@ class DueProbes:
     ----------
     rests : range
         Steps of which it is known that nothing is due, so that no schedule is asked.
+    closed_s : float
+        Duration of the closed steps since the probes last changed.
     at_rest : Readings or None
         What is read of a step in which nothing is due, once there was one, if that is nothing.
     """
@@ -85,10 +87,15 @@ class DueProbes:
         self.rests = range(0)
         self._rest_skips: dict[Schedule, list[int]] = {}  # due steps among them, by the budget
         self._open: Due = NOTHING
-        self._wall_s = 0.0
+        self.closed_s = 0.0
         budget.account(self._accounts)
         self.interval = Interval()
         """Since the loop has said that a step is over."""
+
+    @property
+    def is_to_regroup(self) -> bool:
+        """True if the budget has changed its factors since probes were grouped."""
+        return self._budget.factors is not self._factors
 
     def limit(self, percent: float | None) -> None:
         """Limit the cost to ``percent`` of step time; None measures every due step.
@@ -134,7 +141,7 @@ class DueProbes:
         spent = {readings: readings.seconds() for readings in self._read()}
         self._accounts.settle(spent)
         self._costs_before = self._costs(spent)
-        self._readings, self._wall_s = {}, 0.0
+        self._readings, self.closed_s = {}, 0.0
         self.at_rest = None
 
     def take_windows(self) -> None:
@@ -197,17 +204,6 @@ class DueProbes:
             if self._working and (self._due is None or self._due[0] <= frame.step):
                 self._restart_clocks()  # else it was done before
 
-    def follow(self, frame: DueFrame, now: float) -> None:
-        """Open the step after one that is over ``now``; nothing is due in either."""
-        plan, step = frame.plan, frame.step
-        self.last_step = step
-        self._wall_s += now - frame.begun
-        frame.closed = True
-        plan.n_steps += 1
-        following = DueFrame(step + 1, plan)
-        following.begun = now
-        self.frame = following
-
     def drop(self) -> None:
         """Close the open frame and publish nothing of it."""
         frame, self.frame = self.frame, None
@@ -242,7 +238,7 @@ class DueProbes:
                 probe.was_due = True
             frame.seconds += time.perf_counter() - begun
             to(frame)
-            self._wall_s += time.perf_counter() - frame.begun
+            self.closed_s += time.perf_counter() - frame.begun
             if frame.has_failures:
                 self.leave_out_disabled()
 
@@ -290,14 +286,14 @@ class DueProbes:
     def wall_s(self) -> float:
         """Duration of the steps since the probes last changed; 0 until one has ended."""
         frame = self.frame
-        is_open = self._wall_s and frame is not None
-        return self._wall_s + (time.perf_counter() - frame.begun if is_open and frame else 0.0)
+        is_open = self.closed_s and frame is not None
+        return self.closed_s + (time.perf_counter() - frame.begun if is_open and frame else 0.0)
 
     def _due_groups(self, step: int) -> Due:
         known = self._due  # which another thread may drop, as a run is closed
         if known is not None and known[0] == step:
             return known[1]
-        if self._budget.factors is not self._factors:
+        if self.is_to_regroup:
             self._group()
         if step in self.rests:
             return NOTHING
@@ -354,7 +350,7 @@ class DueProbes:
         if not can_foresee(schedule):
             return skipped, step + 1
         n_due, end = self._n_due.get(schedule, 0), step + FORESIGHT
-        while len(skipped) < FORESIGHT:
+        while len(skipped) < MOST_SKIPPED:
             due = schedule.next_due(skipped[-1] + 1 if skipped else step + 1)
             if due is None or due >= end:
                 return skipped, end

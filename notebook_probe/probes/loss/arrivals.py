@@ -21,6 +21,7 @@ from torch.nn.parameter import UninitializedParameter
 
 from notebook_probe.model.parameter_slots import Slot, distinct, slots_below
 from notebook_probe.probes.step.gradient_hooks import hook_accumulation, was_zeroed
+from notebook_probe.uninterrupted import whole
 
 __all__ = ["ArrivalListener", "KeptGradient", "Witnesses"]
 
@@ -51,7 +52,7 @@ class KeptGradient:
     __slots__ = ("gradient", "parameter", "version")
 
     def __init__(self, parameter: Tensor, gradient: Tensor) -> None:
-        self.parameter = parameter
+        self.parameter: Tensor | None = parameter
         self.gradient: Tensor | None = gradient
         self.version = 0
         """How often it had been written to when the last pass had added to it."""
@@ -59,11 +60,12 @@ class KeptGradient:
     @property
     def is_there(self) -> bool:
         """True if the parameter still has it, even if its values were changed in place."""
-        return self.gradient is not None and self.gradient is self.parameter.grad
+        parameter = self.parameter
+        return parameter is not None and self.gradient is parameter.grad is not None
 
     @property
     def was_cleared(self) -> bool:
-        return self.parameter.grad is None
+        return self.parameter is None or self.parameter.grad is None
 
     @property
     def was_zeroed(self) -> bool:
@@ -114,6 +116,7 @@ class Witnesses:
                         self._hook(self._chosen)
                         break
 
+    @whole
     def _hook(self, slots: Iterable[Slot]) -> None:
         """Put a hook on each parameter without one: it may be new, or its contents swapped."""
         for slot in slots:
@@ -177,7 +180,7 @@ class _Hook:
         self.handle = hook_accumulation(parameter, self, is_swapped)
 
     def __call__(self, parameter: Tensor) -> None:
-        if torch.compiler.is_compiling():
+        if torch.compiler.is_dynamo_compiling():
             return
         begun = time.perf_counter()
         try:

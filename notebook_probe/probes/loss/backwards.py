@@ -17,6 +17,8 @@ from typing import Any, NamedTuple, Protocol, TypeAlias
 
 import torch
 from torch import Tensor
+from torch._C import _functorch
+from torch._dynamo.decorators import skip
 
 from notebook_probe.probes.loss.kept_calls import KeptCall
 from notebook_probe.probes.step.phase import is_traced
@@ -30,6 +32,10 @@ __all__ = ["BackwardListener", "LossChecker", "check_losses", "listen"]
 ENGINE = "_engine_run_backward"
 _function_modes = torch._C._len_torch_function_stack
 _dispatch_modes = torch._C._len_torch_dispatch_stack
+_task, _tracing, _cuda = torch._C._current_graph_task_id, torch._C._get_tracing_state, torch.cuda
+_level = _functorch.maybe_current_level
+_compiling = getattr(torch._C._dynamo.eval_frame, "get_eval_frame_callback", None)
+"""Return what compiles the functions that are called now; None where nothing does."""
 
 OUTSIDE = -1
 """Number that torch gives for the current backward outside of any."""
@@ -137,55 +143,92 @@ def _step_aside() -> None:
 
 
 def _telling(original: Callable[..., Any]) -> Callable[..., Any]:
-    """Wrap ``original`` so that listeners are notified before and after, unless out of use."""
+    """Wrap ``original`` so that listeners are notified before and after, unless out of use.
 
-    @wraps(original)
+    The function runs at each step, so that it reads a usual loss itself.
+    """
+
     def run_backward(roots: Any, *args: Any, **kwargs: Any) -> Any:
-        begun, now, told = time.perf_counter(), _standing, _NOBODY
-        if now is not None and now.ours is ours and kwargs.get("accumulate_grad"):
-            if _checkers.references:
-                _check(roots[0])
-            for reference in _listeners.references:
-                one = reference()
-                if one is not None and one.listens:
-                    told = _begin(roots, args)
-                    break
-        if not told:
+        now = _standing
+        if now is None or now.ours is not ours or not kwargs.get("accumulate_grad"):
+            return original(roots, *args, **kwargs)
+        if _compiling is not None and _compiling() is not None:
+            return untraced(roots, *args, **kwargs)
+        begun, value = time.perf_counter(), None
+        root = roots[0]
+        if (
+            type(root) is Tensor
+            and root.is_cpu
+            and root.numel() == 1
+            and not (_function_modes() or _dispatch_modes())
+        ):
+            value = root.item()
+            value = value if type(value) is float else None  # a complex one is no loss
+            for reference in _checkers.references:
+                if (checker := reference()) is not None and checker.calls:
+                    calls = checker.calls.pop(threading.get_ident(), None)
+                    if calls and value is not None and not isfinite(value):
+                        checker.not_finite(root, calls)
+        listener, n_listeners = None, 0
+        for reference in _listeners.references:
+            if (one := reference()) is not None and one.listens:
+                listener, n_listeners = one, n_listeners + 1
+        if listener is None:
+            return original(roots, *args, **kwargs)
+        is_usual = value is not None and n_listeners == len(roots) == 1 and not _cuda._initialized
+        if not is_usual or _task() != OUTSIDE or _level() is not None or _tracing() is not None:
+            return _run_told(original, begun, roots, *args, **kwargs)
+        try:
+            gradient = args[0][0]
+            loss = value if gradient is None else value * gradient.item()
+            its = listener.backward_begins(loss, roots)
+        except Exception:  # whatever a tensor is, its backward runs
             return original(roots, *args, **kwargs)
         spent = time.perf_counter() - begun
         try:
             result = original(roots, *args, **kwargs)
         except BaseException:
-            _end(told, spent, has_come_through=False)
+            _end([(listener, its)], spent, has_come_through=False)
             raise
-        _end(told, spent, has_come_through=True)
+        try:
+            since = time.perf_counter() - spent
+            listener.backward_ends(its, since, has_come_through=True)
+        except Exception:  # as above
+            return result
         return result
 
-    # Else it would be compiled where the step is that calls it.
-    ours: Callable[..., Any] = torch.compiler.disable(run_backward)
-    return ours
+    # Else it would be compiled where the step is that calls it. What torch disables costs as much
+    # as all that is done here, so that only a step that is compiled goes through it.
+    untraced = torch.compiler.disable(run_backward)
+    skip(run_backward)
+    ours: Callable[..., Any] = untraced if _compiling is None else run_backward
+    return wraps(original, updated=())(ours)
 
 
-def _check(root: Any) -> None:
-    """Notify those who keep calls of a loss that is NaN or infinite; all others are forgotten."""
-    is_usual = type(root) is Tensor and root.is_cpu and root.numel() == 1
-    if not is_usual or root.is_complex() or _function_modes() or _dispatch_modes():
-        return
-    is_finite, thread = isfinite(root.item()), threading.get_ident()
-    for reference in _checkers.references:
-        if (checker := reference()) is not None:
-            calls = checker.calls.pop(thread, None)
-            if calls and not is_finite:
-                checker.not_finite(root, calls)
+def _run_told(
+    original: Callable[..., Any], begun: float, roots: Sequence[Any], *args: Any, **kwargs: Any
+) -> Any:
+    """Run a pass with several roots or listeners, or with an unusual loss."""
+    told = _begin(roots, args[0])
+    if not told:
+        return original(roots, *args, **kwargs)
+    spent = time.perf_counter() - begun
+    try:
+        result = original(roots, *args, **kwargs)
+    except BaseException:
+        _end(told, spent, has_come_through=False)
+        raise
+    _end(told, spent, has_come_through=True)
+    return result
 
 
-def _begin(roots: Sequence[Any], args: Sequence[Any]) -> Told:
+def _begin(roots: Sequence[Any], gradients: Sequence[Any]) -> Told:
     """Notify the listeners, except of passes within passes, as a checkpoint's, or in tracing."""
-    if torch._C._current_graph_task_id() != OUTSIDE or is_traced():
+    if _task() != OUTSIDE or is_traced():
         return _NOBODY
     told: list[tuple[BackwardListener, Any]] = []
     try:
-        loss = _loss(roots, args[0])
+        loss = _loss(roots, gradients)
         for reference in _listeners.references if loss is not None else ():
             one = reference()
             if one is not None and one.listens and loss is not None:
@@ -210,11 +253,6 @@ def _loss(roots: Sequence[Any], gradients: Sequence[Any]) -> Number | None:
 
     That gradient is 1 by default. A tensor with several elements is no loss.
     """
-    root, is_single = roots[0], len(roots) == len(gradients) == 1
-    is_usual = is_single and type(root) is Tensor and root.is_cpu and root.numel() == 1
-    if is_usual and not (root.is_complex() or _function_modes() or _dispatch_modes()):
-        value: float = root.item()
-        return value if gradients[0] is None else value * gradients[0].item()
     total: Number | None = None
     for root, gradient in zip(roots, gradients, strict=True):
         if isinstance(root, Tensor) and root.numel() == 1 and not root.is_complex():

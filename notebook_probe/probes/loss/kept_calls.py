@@ -27,6 +27,7 @@ PLAIN = frozenset({int, float, bool, str})
 
 _version = torch.Tensor._version.__get__  # type: ignore[attr-defined]
 _random_state = torch.default_generator.get_state
+_has_autocast = getattr(torch._C, "_is_any_autocast_enabled", lambda: True)
 
 
 class Attribute(NamedTuple):
@@ -48,8 +49,8 @@ class KeptCall(NamedTuple):
         Tensors in them.
     versions : list of int
         Their versions, in which an operation in place would show.
-    random : Tensor
-        State of torch's generator.
+    random : Tensor or None
+        State of torch's generator; None of a model that has drawn no number so far.
     autocast : torch.dtype or None
         Type of autocast for the CPU, if it was on.
     attributes : list of Attribute
@@ -60,7 +61,7 @@ class KeptCall(NamedTuple):
     kwargs: Mapping[str, Any]
     tensors: Sequence[Tensor]
     versions: list[int]
-    random: Tensor
+    random: Tensor | None
     autocast: torch.dtype | None
     attributes: list[Attribute]
 
@@ -83,6 +84,10 @@ class KeptCall(NamedTuple):
         return self._replace(args=args, kwargs=kwargs, tensors=tensors)
 
 
+_made = tuple.__new__
+"""Make a named tuple; its own constructor is a function in Python, which would run at each step."""
+
+
 class KeptCalls:
     """Store of one model's calls by thread, each until a backward or an update has followed it.
 
@@ -92,11 +97,17 @@ class KeptCalls:
         Keep calls. False for a model on an accelerator, whose loss is known too late.
     by_thread : dict of int to list of KeptCall
         At most `MOST_CALLS` for each thread; all but the last one refer to their inputs weakly.
+    draws : bool
+        Keep the state of torch's generator, which takes as long as all the rest: a call of the
+        model has drawn a number.
+    learns : bool
+        A call runs at whose end `learn_draws` is to be called.
     """
 
     def __init__(self) -> None:
-        self.wanted = False
+        self.wanted = self.draws = self.learns = False
         self.by_thread: dict[int, list[KeptCall]] = {}
+        self._before: Tensor | None = None
         self._n_calls = 0
         self._changing: dict[tuple[str, str], weakref.ref[nn.Module]] = {}
         self._known: dict[tuple[str, str], Any] = {}
@@ -105,40 +116,31 @@ class KeptCalls:
         """Keep a call that begins; an argument that cannot be read ends keeping."""
         try:
             # At every step: no function of ours is called where the arguments are plain tensors.
-            tensors = list[Tensor]()
+            tensors: Sequence[Tensor] = args
+            is_plain = not kwargs
             for value in args:
-                if type(value) is Tensor and not value.is_inference():
-                    tensors.append(value)
-            if kwargs or len(tensors) < len(args):
+                is_plain &= type(value) is Tensor and not value.is_inference()
+            if is_plain:
+                versions = [*map(_version, args)]
+            else:
                 tensors = tensors_of([args, kwargs])
                 versions = _versions(tensors)
-            else:
-                versions = [*map(_version, tensors)]
+            state = _random_state() if self.draws else None
             if self._n_calls in LEARNED_IN:
                 self._learn(model_map)
+                state = self._before = _random_state()
+                self.learns = True
             self._n_calls += 1
-            attributes = []
-            for (_, name), reference in self._changing.items():
-                module = reference()
-                if module is not None and name in module.__dict__:
-                    attributes.append(Attribute(reference, name, module.__dict__[name]))
-            dtype = torch.get_autocast_dtype("cpu") if torch.is_autocast_enabled("cpu") else None
-            state = _random_state()
+            dtype = None
+            if _has_autocast() and torch.is_autocast_enabled("cpu"):
+                dtype = torch.get_autocast_dtype("cpu")
+            attributes = self._attributes() if self._changing else []
+            call = args, kwargs, tensors, versions, state, dtype, attributes
             kept = self.by_thread.setdefault(threading.get_ident(), [])
             if kept:  # its output may never be used
                 kept[-1] = kept[-1].weak()
             if len(kept) < MOST_CALLS:
-                kept.append(
-                    KeptCall(
-                        args=args,
-                        kwargs=kwargs,
-                        tensors=tensors,
-                        versions=versions,
-                        random=state,
-                        autocast=dtype,
-                        attributes=attributes,
-                    )
-                )
+                kept.append(_made(KeptCall, call))
         except Exception:  # whatever a model is given, it is called
             self.wanted = False
 
@@ -146,6 +148,20 @@ class KeptCalls:
         """Forget this thread's last call, which has raised."""
         if kept := self.by_thread.get(threading.get_ident()):
             kept.pop()
+
+    def learn_draws(self) -> None:
+        """Learn at the end of a call whether it has drawn a number."""
+        before, self._before, self.learns = self._before, None, False
+        self.draws |= before is not None and not torch.equal(before, _random_state())
+
+    def _attributes(self) -> list[Attribute]:
+        """Return the values of the attributes that calls change."""
+        found = []
+        for (_, name), reference in self._changing.items():
+            module = reference()
+            if module is not None and name in module.__dict__:
+                found.append(Attribute(reference, name, module.__dict__[name]))
+        return found
 
     def _learn(self, model_map: ModelMap) -> None:
         """Find the attributes that calls change: they differ from those of the last time."""

@@ -9,7 +9,7 @@ from __future__ import annotations
 import threading
 import time
 from collections.abc import Callable, Sequence
-from typing import Any
+from typing import Any, Protocol
 
 import torch
 from torch import Tensor, nn
@@ -17,9 +17,11 @@ from torch.amp.grad_scaler import GradScaler
 from torch.optim import Optimizer
 
 from notebook_probe.model.parameter_slots import Slot
+from notebook_probe.probes.due.due_probes import DueProbes
 from notebook_probe.probes.due.readings import DueFrame
 from notebook_probe.probes.loss.arrivals import KeptGradient, Witnesses
 from notebook_probe.probes.parameters.scalers import scaler_calling
+from notebook_probe.probes.step.phase import PhaseOfThread
 from notebook_probe.quantities.reduce.stat import Number
 
 __all__ = ["StepLoss"]
@@ -49,7 +51,7 @@ class LossPass:
     def is_there(self) -> bool:
         for left in self.left.values():  # as left.is_there, at every step
             gradient = left.gradient
-            if gradient is not None and gradient is left.parameter.grad:
+            if left.parameter is not None and gradient is left.parameter.grad is not None:
                 return True
         return False
 
@@ -63,6 +65,17 @@ class LossPass:
         return [slot for slot, left in self.left.items() if id(left.parameter) in owned]
 
 
+class LossSteps(Protocol):
+    """Protocol of the steps of a model, for their losses.
+
+    `StepSequence` is one; `Updates`, which it uses, has the loss.
+    """
+
+    training: DueProbes
+    is_silent: bool
+    phase: PhaseOfThread
+
+
 class StepLoss:
     """A `BackwardListener` and an `ArrivalListener` for one model.
 
@@ -70,10 +83,8 @@ class StepLoss:
     ----------
     model : nn.Module
         Held weakly.
-    ignores : callable
-        Whether nothing is measured, or what is trained on this thread is no matter of a step.
-    spend : callable
-        Counts seconds as spent in the open step.
+    steps : callable
+        Returns the steps of the model, or None once they are gone.
 
     Attributes
     ----------
@@ -83,11 +94,9 @@ class StepLoss:
         Steps of which the loop has logged a loss.
     """
 
-    def __init__(
-        self, model: nn.Module, ignores: Callable[[], bool], spend: Callable[[float], None]
-    ) -> None:
-        self._witnesses, self._ignores = Witnesses(model, self), ignores
-        self._spend = spend
+    def __init__(self, model: nn.Module, steps: Callable[[], LossSteps | None]) -> None:
+        self.witnesses, self._steps = Witnesses(model, self), steps
+        self._spare: LossPass | None = None
         self.listens = False
         self.n_logged = self._n_seen = 0
         self._running: dict[int, LossPass] = {}
@@ -122,24 +131,30 @@ class StepLoss:
 
     def _end(self) -> None:
         self._ended, self._left = [], {}
-        self._witnesses.remove()
+        self.witnesses.remove()
 
     def begin(self, thread: int) -> None:
         """Note that a step was opened on this thread."""
         self._thread = thread
-        self._witnesses.begin()
+        self.witnesses.begin()
 
     # ---------------------------------------------------------------- passes
 
     def backward_begins(self, loss: Number, roots: Sequence[Any] = ()) -> LossPass | None:
-        if self._ignores():
+        steps = self._steps()
+        if steps is None or steps.is_silent or steps.phase.is_past:
             return None
         thread = threading.get_ident()
-        if not self._witnesses.are_hooked and self._thread in (0, thread):
-            self._witnesses.begin()  # no call of the model was seen: it is compiled, perhaps
+        if not self.witnesses.are_hooked and self._thread in (0, thread):
+            self.witnesses.begin()  # no call of the model was seen: it is compiled, perhaps
         if self._ended:
             self._forget_cleared()
-        one = self._running[thread] = LossPass(loss, thread)
+        one, self._spare = self._spare, None
+        if one is None:
+            one = LossPass(loss, thread)
+        else:
+            one.value, one.thread, one.was_applied, one.seconds = loss, thread, False, 0.0
+        self._running[thread] = one
         return one
 
     def _forget_cleared(self) -> None:
@@ -158,7 +173,9 @@ class StepLoss:
         if one is None or gradient is None or one.was_applied:
             return
         left = self._left.get(slot)
-        if left is None or left.gradient is not gradient:
+        if left is not None and left.gradient is None:  # that of an update at rest
+            left.parameter, left.gradient = parameter, gradient
+        elif left is None or left.gradient is not gradient:
             if left is not None:
                 left.gradient = None
             left = self._left[slot] = KeptGradient(parameter, gradient)
@@ -188,7 +205,10 @@ class StepLoss:
             else:
                 self._ended = [begun]
         if begun.left or begun.was_applied:  # else it has not reached this run's model
-            self._spend(time.perf_counter() - since + begun.seconds)
+            steps = self._steps()
+            frame = steps.training.frame if steps is not None else None
+            if steps is not None and frame is not None and not steps.phase.is_past:
+                frame.seconds += time.perf_counter() - since + begun.seconds
 
     def _keep(self, new: LossPass) -> None:
         last = self._ended[-1]
@@ -230,6 +250,41 @@ class StepLoss:
         except Exception:  # whatever a gradient is, the optimizer steps on: a gap
             frame.loss = None
 
+    def applied_at_rest(self, frame: DueFrame, optimizer: Optimizer) -> None:
+        """Record the loss that the only optimizer of a step applies, in which nothing is due.
+
+        As `applied`, without further calls if there was one pass, as usual.
+        """
+        ended = self._ended
+        one = ended[0] if len(ended) == 1 else None
+        if (
+            one is None
+            or self._running
+            or self._step == frame.step
+            or frame.loss is not None
+            or frame.scalars
+            or not self.witnesses.are_chosen
+            or torch._C._current_graph_task_id() != OUTSIDE
+        ):
+            self.applied(frame, optimizer)
+            return
+        try:
+            for left in one.left.values():
+                if left.parameter is None or left.gradient is not left.parameter.grad:
+                    self.applied(frame, optimizer)
+                    return
+            self._ended, one.was_applied = [], True
+            for left in one.left.values():
+                left.parameter = left.gradient = None
+            one.left.clear()
+            self._spare, self._step, self._n_elsewhere = one, frame.step, 0
+            self._applied_by = [id(optimizer)]
+            self._n_seen += 1
+            scaler = scaler_calling()
+            frame.loss = one.value if scaler is None else _unscaled(one.value, scaler)
+        except Exception:  # as in `applied`
+            frame.loss = None
+
     def _taken(self, owned: Callable[[], set[int]] | None) -> list[LossPass]:
         """Return the passes that are applied, and release those that were cleared before."""
         own, self._ended = self._ended, []
@@ -267,8 +322,8 @@ class StepLoss:
     def _is_later(self, step: int, optimizer: Optimizer | None) -> bool:
         """Return whether the optimizer has applied something in this step already."""
         if self._step != step:
-            if not self._witnesses.are_chosen:
-                self._witnesses.choose(self._told_by)
+            if not self.witnesses.are_chosen:
+                self.witnesses.choose(self._told_by)
             self._step, self._applied_by, self._told_by = step, [], []
             self._n_seen += 1
         if id(optimizer) in self._applied_by:
@@ -282,7 +337,7 @@ class StepLoss:
             for one in applied:
                 self._told_by.append([*one.left])
         elif self._n_elsewhere:
-            self._witnesses.forget()
+            self.witnesses.forget()
         self._n_elsewhere = 0
 
     def _add(self, frame: DueFrame, applied: Sequence[LossPass]) -> None:

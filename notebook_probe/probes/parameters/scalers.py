@@ -19,14 +19,21 @@ from notebook_probe.quantities.reduce.stat import Number
 
 __all__ = ["AT_UPDATE", "read_step", "scaler_calling"]
 
+MOST_FRAMES = 16
+"""Maximum number of frames between a scaler and a reading: the deeper ones are of the loop."""
+
 _STEP = GradScaler.step.__code__
 
 
 def scaler_calling() -> GradScaler | None:
-    """Return the one whose ``step`` is on this stack."""
+    """Return the one whose ``step`` is on this stack, not far from the optimizer's."""
     frame: FrameType | None = sys._getframe(1)
-    while frame is not None and frame.f_code is not _STEP:
+    for _ in range(MOST_FRAMES):
+        if frame is None or frame.f_code is _STEP:
+            break
         frame = frame.f_back
+    else:
+        return None
     found = frame.f_locals["self"] if frame is not None else None
     return found if isinstance(found, GradScaler) and found.is_enabled() else None
 

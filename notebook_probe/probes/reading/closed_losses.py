@@ -52,21 +52,13 @@ class ClosedLosses:
     def __init__(self) -> None:
         self._on_host, self._waiting = LossRows(), LossRows()
         self._coming: tuple[LossRows, dict[torch.device, HostBatch]] | None = None
+        self.are_elsewhere = False
+        """Some are on a device, or on their way."""
 
     def add(self, step: int, time_ms: int, loss: Number) -> None:
         """Keep the loss of a step, later than those before."""
-        is_here = not isinstance(loss, Tensor) and not self.are_elsewhere
-        (self._on_host if is_here else self._waiting).add(step, time_ms, loss)
-
-    def add_here(self, step: int, time_ms: int, loss: Number) -> int:
-        """Keep a loss on the host, and return how many there are now; 0 if it must wait."""
-        rows = self._on_host
-        if isinstance(loss, Tensor) or self._waiting.steps or self._coming is not None:
-            return 0
-        rows.steps.append(step)
-        rows.times_ms.append(time_ms)
-        rows.losses.append(loss)
-        return len(rows.steps)
+        self.are_elsewhere |= isinstance(loss, Tensor)
+        (self._waiting if self.are_elsewhere else self._on_host).add(step, time_ms, loss)
 
     def __len__(self) -> int:
         """Return the number of losses on the host."""
@@ -76,11 +68,6 @@ class ClosedLosses:
         """Return the losses on the host."""
         taken, self._on_host = self._on_host, LossRows()
         return taken
-
-    @property
-    def are_elsewhere(self) -> bool:
-        """True if some are on a device, or on their way."""
-        return bool(self._waiting.steps) or self._coming is not None
 
     @property
     def are_coming(self) -> bool:
@@ -114,6 +101,7 @@ class ClosedLosses:
             next(numbers[loss.device]) if isinstance(loss, Tensor) else loss for loss in rows.losses
         ]
         self._on_host.extend(rows)
+        self.are_elsewhere = bool(self._waiting.steps)
 
 
 def _numbers(batch: HostBatch) -> list[float]:

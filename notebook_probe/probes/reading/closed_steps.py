@@ -10,7 +10,7 @@ from __future__ import annotations
 import threading
 import time
 from collections import deque
-from collections.abc import Sequence, Set
+from collections.abc import Mapping, Sequence, Set
 from typing import Any, Protocol
 
 import numpy as np
@@ -20,7 +20,7 @@ from notebook_probe.probes.reading.closed_losses import ClosedLosses, LossRows
 from notebook_probe.probes.reading.copies import Copies, finish, has_come, wait_for
 from notebook_probe.probes.reading.host_copy import HostCopy
 from notebook_probe.probes.reading.last_scalars import LastScalars
-from notebook_probe.probes.step.frame import StepFrame
+from notebook_probe.probes.step.frame import PassedStep, StepFrame
 from notebook_probe.probes.step.measured import MeasuredStep
 from notebook_probe.probes.step.plain_mode import plain_mode
 from notebook_probe.probes.step.probe import Probe
@@ -71,6 +71,9 @@ class StepAccount(Protocol):
         ``planned`` seconds of it were spent once; ``is_due``: something was measured.
         """
 
+    def add_passed(self, passed: Mapping[int, PassedStep]) -> None:
+        """Add steps in which nothing was due."""
+
 
 class ClosedSteps:
     """Queue of closed `StepFrame`s, of which it makes `MeasuredStep`s.
@@ -86,21 +89,30 @@ class ClosedSteps:
     ----------
     scalars : mapping of str to float or tensor
         Last value of everything the user logged.
+    passed : dict of int to PassedStep
+        Steps that were at rest, until they are accounted for.
+    recorded_s : float
+        When something was recorded last.
+    early, on_device, copying
+        What was logged for the next step; steps and a copy that wait for a device. While there are
+        any, each step is published.
     """
 
     def __init__(self, recorder: Recorder, costs: StepAccount) -> None:
         self._recorder, self._costs = recorder, costs
-        self._on_device: deque[StepFrame] = deque()
-        self._coming: HostCopy | None = None
+        self.on_device: deque[StepFrame] = deque()
+        self.copying: HostCopy | None = None
         self._copied = time.monotonic()
         self._on_host: deque[StepFrame] = deque()
         self._copies = Copies()
         self._measured: list[MeasuredStep] = []
         self._losses = ClosedLosses()
-        self._recorded = time.monotonic()
+        self.passed: dict[int, PassedStep] = {}
+        self._last_passed = -1
+        self.recorded_s = time.perf_counter()
         self._at_once = self._has_failures = False
         self._lock = threading.Lock()  # a reader may drain while the training thread keeps
-        self._early: dict[int, StepFrame] = {}
+        self.early: dict[int, StepFrame] = {}
         self.state: StepFrame | None = None
         """What was logged of the state between two updates, while it lasts."""
         self.last_state = -1
@@ -114,7 +126,7 @@ class ClosedSteps:
 
         Opening the step for them would ask its schedules, and pass its gate, too early.
         """
-        return self._early.setdefault(step, StepFrame(step))
+        return self.early.setdefault(step, StepFrame(step))
 
     def logged_early(self, step: int, names: Set[str]) -> Set[str]:
         """Return those of some names that were logged for ``step`` before it was open."""
@@ -128,7 +140,7 @@ class ClosedSteps:
 
     def coming(self, step: int) -> StepFrame | None:
         """Return what was logged for a step before it was open."""
-        return self._early.get(step)
+        return self.early.get(step)
 
     def of_state(self, step: int) -> StepFrame:
         """Return the frame for scalars of the state after ``step`` updates."""
@@ -141,6 +153,7 @@ class ClosedSteps:
     @whole
     def settled(self) -> None:
         """Keep what was logged of the state."""
+        self.account_passed()
         state, self.state = self.state, None
         if state is not None:
             self.last_state = state.step
@@ -149,7 +162,7 @@ class ClosedSteps:
     def unfinished(self, frame: StepFrame | None) -> StepFrame | None:
         """Return the logged values of a step that was not trained."""
         if frame is None:
-            return next(iter(self._early.values()), None)
+            return next(iter(self.early.values()), None)
         logged = StepFrame(frame.step)
         logged.time_ms = frame.time_ms
         logged.scalars.update(frame.scalars)
@@ -162,7 +175,7 @@ class ClosedSteps:
         """Return the open step as far as it counts: all of it once its update has happened."""
         if frame is None or not has_stepped:
             return self.unfinished(frame)
-        early = self._early.get(frame.step)
+        early = self.early.get(frame.step)
         return frame if early is None else frame.with_early(early)
 
     # ---------------------------------------------------------------- steps
@@ -170,8 +183,9 @@ class ClosedSteps:
     def publish(self, frame: StepFrame) -> None:
         """Take a closed step of the training."""
         begun = time.perf_counter()
-        if frame.step in self._early:
-            frame = frame.with_early(self._early.pop(frame.step))
+        self.account_passed()
+        if frame.step in self.early:
+            frame = frame.with_early(self.early.pop(frame.step))
         if frame.scalars:
             self.scalars.take(frame.scalars)
         if self.state is not None and self.state.step <= frame.step:
@@ -181,23 +195,22 @@ class ClosedSteps:
         spent = frame.seconds + now - begun
         self._costs.add(frame.step, now - frame.begun, spent, frame.planned, frame.reads)
 
-    def pass_by(self, frame: StepFrame, now: float) -> bool:
-        """Take a step with nothing but its loss; False if it must be published.
-
-        Nothing waits at the gate, so that nobody follows each step.
-        """
-        loss, n_losses = frame.loss, 0
-        if self._early or self.state is not None or self._on_device or self._coming is not None:
-            return False
-        if loss is not None:
+    @whole
+    def account_passed(self) -> None:
+        """Account for the steps that have passed by, and record them; on the training thread."""
+        if self.passed:
             with self._lock:
-                n_losses = self._losses.add_here(frame.step, frame.time_ms, loss)
-            if not n_losses:
-                return False
-        if n_losses >= MOST_LOSSES or time.monotonic() - self._recorded > KEEP_S:
+                self._take_passed()
+                passed, self.passed, self._last_passed = self.passed, {}, -1
+            self._costs.add_passed(passed)
             self._record_when_due()
-        self._costs.add(frame.step, now - frame.begun, frame.seconds)
-        return True
+
+    def _take_passed(self) -> None:
+        """Add the losses of the steps that have passed by to the others; with the lock."""
+        for step, row in [*self.passed.items()]:
+            if step > self._last_passed and row.loss is not None:
+                self._losses.add(step, row.time_ms, row.loss)
+            self._last_passed = max(step, self._last_passed)
 
     def evaluated(self, frame: StepFrame) -> None:
         """Keep the evaluation of the state between two updates."""
@@ -214,8 +227,8 @@ class ClosedSteps:
                 if frame.has_copies:
                     self._copies.begin(frame)
                 is_followed = frame.loss is not None and self._take_loss(frame, frame.loss)
-                if frame.on_device or self._on_device or self._coming:  # steps stay in order
-                    self._on_device.append(frame)
+                if frame.on_device or self.on_device or self.copying:  # steps stay in order
+                    self.on_device.append(frame)
                 elif is_followed or not frame.is_empty:
                     self._keep(frame)
             self._record_when_due()
@@ -227,6 +240,7 @@ class ClosedSteps:
 
     def _take_loss(self, frame: StepFrame, loss: Number) -> bool:
         """Keep the loss, and return whether the step is to be recorded for its sake."""
+        self._take_passed()
         self._losses.add(frame.step, frame.time_ms, loss)
         if not self._recorder.is_followed:
             return False
@@ -293,7 +307,7 @@ class ClosedSteps:
             wait_for(frame)
 
     def _record_when_due(self) -> None:
-        late = time.monotonic() - self._recorded > KEEP_S
+        late = time.perf_counter() - self.recorded_s > KEEP_S
         n_kept = len(self._on_host) + len(self._measured)
         if n_kept >= MOST_KEPT:
             self.record()
@@ -305,14 +319,15 @@ class ClosedSteps:
     def _record(self) -> None:
         self._measure_kept()
         measured, self._measured = self._measured, []
-        self._recorded = time.monotonic()
+        self.recorded_s = time.perf_counter()
+        self._take_passed()
         if len(self._losses):
             self._recorder.record_losses(self._losses.take())
         self._recorder.record(measured)
 
     def _copy_when_due(self) -> None:
         """Begin a copy, or take the result of the last one; never wait."""
-        if not self._on_device and self._coming is None and not self._losses.are_elsewhere:
+        if not self.on_device and self.copying is None and not self._losses.are_elsewhere:
             return
         with self._lock:
             if self._has_come:
@@ -323,30 +338,30 @@ class ClosedSteps:
     @property
     def _has_come(self) -> bool:
         """True if something is being copied, and finishing takes no waiting."""
-        has_come = self._coming is None or _has_come(self._coming)
+        has_come = self.copying is None or _has_come(self.copying)
         return self._is_coming and has_come and self._losses.have_come
 
     @property
     def _is_coming(self) -> bool:
-        return self._coming is not None or self._losses.are_coming
+        return self.copying is not None or self._losses.are_coming
 
     @whole
     def _begin_copy(self) -> None:
-        frames = [*self._on_device]
+        frames = [*self.on_device]
         if frames or self._losses.are_elsewhere:
             self._copied = time.monotonic()
         self._losses.begin_copy()
         if frames:
-            self._on_device.clear()
+            self.on_device.clear()
             try:
-                self._coming = HostCopy(frames)
+                self.copying = HostCopy(frames)
             except Exception as error:
                 self._lose(frames, error)
 
     @whole
     def _finish_copy(self) -> None:
         self._losses.finish_copy()
-        coming, self._coming = self._coming, None
+        coming, self.copying = self.copying, None
         if coming is None:
             return
         self._measure_kept(waits=True)

@@ -9,6 +9,7 @@ from types import MappingProxyType
 from typing import Any
 
 from notebook_probe.checks import is_number
+from notebook_probe.probes.step.frame import PassedStep
 from notebook_probe.probes.step.probe import Probe
 from notebook_probe.probes.step.sink import EventSink
 from notebook_probe.probes.step.stretching import (
@@ -174,6 +175,20 @@ class Budget:
             self._left_s = math.inf
             self._decide(step)
             self._clear()
+
+    def add_passed(self, passed: Mapping[int, PassedStep]) -> None:
+        """Add steps in which nothing was due, as `add` adds each."""
+        if self._limit == math.inf:
+            return
+        cost, n_steps = sum([row.cost for row in passed.values()]), len(passed)
+        decides = self._spending.n_steps + n_steps >= self._look or self._left_s < cost
+        if decides or min(passed) < self.whole.stop:
+            for step, row in passed.items():
+                self.add(step, row.seconds, row.cost)
+            return
+        self._trained_s += sum([row.seconds for row in passed.values()])
+        self._left_s -= cost
+        self._spending.add_idle([(row.seconds, row.cost) for row in passed.values()])
 
     @property
     def _period(self) -> int:

@@ -6,7 +6,7 @@ import copy
 import operator
 import time
 from collections.abc import Sequence, Set
-from typing import Any, Protocol
+from typing import Any, NamedTuple, Protocol
 
 from torch import Tensor
 
@@ -17,7 +17,7 @@ from notebook_probe.probes.step.probe import Probe
 from notebook_probe.quantities.define.window import Window
 from notebook_probe.quantities.reduce.stat import Number
 
-__all__ = ["StepFrame", "StepPlan"]
+__all__ = ["PassedStep", "StepFrame", "StepPlan"]
 
 
 class StepPlan(PartPlan, Protocol):
@@ -57,6 +57,28 @@ class StepPlan(PartPlan, Protocol):
 
     def values(self, frame: StepFrame, is_final: bool) -> Sequence[StreamValues]:
         """Return the values of the due probes, which count those that are final."""
+
+
+class PassedStep(NamedTuple):
+    """A step in which nothing was due.
+
+    Attributes
+    ----------
+    time_ms : int
+        When it began.
+    loss : float or None
+    seconds, cost : float
+        How long it took, and how much of that was ours.
+    """
+
+    time_ms: int
+    loss: float | None
+    seconds: float
+    cost: float
+
+
+_made = tuple.__new__
+"""Make a named tuple without its constructor, a function in Python that would run at each step."""
 
 
 class StepFrame(FramePart):
@@ -149,11 +171,17 @@ class StepFrame(FramePart):
             self._loose.counts = True
         return self._loose
 
-    @property
-    def is_untouched(self) -> bool:
-        """True if it holds nothing but its loss, and nothing has to be taken down."""
-        return not (
-            self.scalars
+    def moves_on(self, now: float, passed: dict[int, PassedStep]) -> bool:
+        """Leave this step in ``passed``, and become the frame of the next, which begins ``now``.
+
+        Return False if that needs another frame: this one holds more than a loss, or something has
+        to be taken down. Its number comes last: until then an interrupt leaves the step that is
+        over, and this is done again.
+        """
+        loss = self.loss
+        if (
+            (loss is not None and type(loss) is not float)
+            or self.scalars
             or self.arrays
             or self.collected
             or self._parts
@@ -163,7 +191,14 @@ class StepFrame(FramePart):
             or self.batch
             or self.of_step
             or self.has_failures
-        )
+        ):
+            return False
+        row = self.time_ms, loss, now - self.begun, self.seconds
+        passed.setdefault(self.step, _made(PassedStep, row))
+        self.loss, self.begun, self.seconds, self.planned = None, now, 0.0, 0.0
+        self.time_ms = time.time_ns() // 1_000_000
+        self.step += 1
+        return True
 
     @property
     def is_empty(self) -> bool:

@@ -25,7 +25,7 @@ from torch.utils.hooks import RemovableHandle
 from notebook_probe.probes.step.phase import step_is_active
 from notebook_probe.uninterrupted import uninterrupted
 
-__all__ = ["GroupOption", "LiveOptions", "has_factors", "known_options", "live_options"]
+__all__ = ["GroupOption", "LiveOptions", "has_factors", "live_options", "options_by_id"]
 
 Option: TypeAlias = "float | Tensor"
 Group: TypeAlias = "dict[str, Any]"
@@ -79,15 +79,27 @@ class LiveOptions:
         What groups get back after the step, by the group's identity and the option.
     first : RemovableHandle or None
         Hook that restores the schedule before the optimizer's own hooks, while it steps.
+    acts : bool
+        Something was set that acts while the optimizer steps, or a rate is a tensor. Else a step
+        is announced without a call of this.
+    has_begun : bool
+        The optimizer steps.
+    n_updates : int
+        Number of its steps that have begun.
+    rates : list or None
+        Learning rates after its last step; of a tensor what changes with each writing.
+    moves : bool
+        The loop wrote another learning rate between the last two steps.
     """
 
     def __init__(self) -> None:
         self._factors: dict[GroupOption, _Factor] = {}
         self.held: dict[tuple[int, str], _WrittenValue] = {}
-        self._has_begun = False
+        self.has_begun = False
         self.first: RemovableHandle | None = None
-        self._rates: list[object] | None = None
-        self._moves = False  # the loop wrote another learning rate between the last two steps
+        self.rates: list[object] | None = None
+        self.acts = self.moves = False
+        self.n_updates = 0
         self._lock = threading.Lock()
 
     # ---------------------------------------------------------------- an optimizer's step
@@ -96,31 +108,33 @@ class LiveOptions:
         """Apply the factors."""
         if self.held:  # of a step that has raised
             self._put_back()
-        if (before := self._rates) is not None:
+        if (before := self.rates) is not None:
             # At every step: as the comparison with `_rates`, without making its list.
             groups = optimizer.param_groups
-            self._moves = len(groups) != len(before)
+            self.moves = len(groups) != len(before)
             for group, rate in zip(groups, before):  # noqa: B905
                 now = group.get("lr")
                 if now is not rate and (now if type(now) is float else _stamp(now)) != rate:
-                    self._moves = True
-        self._has_begun = True
+                    self.moves = True
+        self.has_begun, self.n_updates = True, self.n_updates + 1
         if self._factors:
             self.apply(optimizer)
             self._put_back_first(optimizer)
 
     def step_ends(self, optimizer: Optimizer) -> None:
         """Leave the schedule in the groups."""
-        self._has_begun = False
+        self.has_begun = False
         if self.held:
             self._put_back()
         if self.first is not None:
             self.first.remove()
             self.first = None
-        self._rates = rates = []
-        for group in optimizer.param_groups:  # as _rates
-            rate = group.get("lr")
-            rates.append(rate if type(rate) is float else _stamp(rate))
+        self.rates = _rates(optimizer)
+        self._note_acting()
+
+    def _note_acting(self) -> None:
+        is_plain = self.rates is None or all(map(_is_plain, self.rates))
+        self.acts = bool(self._factors or self.held or self.first or not is_plain)
 
     def act_again(self, optimizer: Optimizer) -> None:
         """Apply the factors again after the optimizer's own hooks, for the readings of the step."""
@@ -128,7 +142,7 @@ class LiveOptions:
 
     def is_stepping(self, optimizer: Optimizer) -> bool:
         """Return whether it has begun a step with its groups' values, and runs its closure now."""
-        return self._has_begun and step_is_active(optimizer)
+        return self.has_begun and step_is_active(optimizer)
 
     def apply(self, optimizer: Optimizer) -> None:
         """Write to the groups what the optimizer uses; while they hold it nothing changes."""
@@ -143,6 +157,7 @@ class LiveOptions:
     def _hold(self, group: Group, name: str, value: Option) -> None:
         """Keep ``value`` for the group after the step."""
         self.held[id(group), name] = _WrittenValue(group, name, value, _stamp(group[name]))
+        self.acts = True
 
     def _put_back(self) -> None:
         if self.held:
@@ -171,7 +186,7 @@ class LiveOptions:
         """Return the scheduled value of the option now; None where nothing schedules it."""
         moves = SCHEDULED_BY.get(place.name) in optimizer.param_groups[place.group]
         if place.name == "lr":
-            moves |= self._moves
+            moves |= self.moves
         if not moves and place not in self._factors:
             return None
         with self._lock:
@@ -188,6 +203,7 @@ class LiveOptions:
             self._put_back()  # of a step that has raised
         with self._lock:
             self._factors[place] = _Factor(value, None)
+            self.acts = True
 
     def set(self, optimizer: Optimizer, place: GroupOption, value: float) -> None:
         """Use ``value`` from the next step on, as a factor where the option is scheduled.
@@ -204,6 +220,7 @@ class LiveOptions:
                 self._factors.pop(place, None)
             else:
                 self._factors[place] = _Factor(value, scheduled)
+                self.acts = True
 
     def forget(self, place: GroupOption) -> None:
         """Leave it to its schedule, or to another optimizer that has the same group."""
@@ -216,7 +233,7 @@ class LiveOptions:
             self._hold(group, place.name, value)
         else:
             _write(group, place.name, value)
-            self._rates = _rates(optimizer)  # it was not the loop that moved it
+            self.rates = _rates(optimizer)  # it was not the loop that moved it
 
     def _between_steps(self, optimizer: Optimizer, place: GroupOption) -> Option:
         """Return what the group holds when the optimizer does not step."""
@@ -240,24 +257,26 @@ class LiveOptions:
         self._factors = {
             GroupOption(group, name): _Factor(value, of) for group, name, value, of in rows
         }
+        self._note_acting()
 
 
-_live: weakref.WeakKeyDictionary[Optimizer, LiveOptions] = weakref.WeakKeyDictionary()
-
-
-known_options = _live.get
-"""Return the options of an optimizer, without making any."""
+options_by_id: dict[int, LiveOptions] = {}
+"""Options by the identity of their optimizer; an entry is gone before another one gets it."""
 
 
 def live_options(optimizer: Optimizer) -> LiveOptions:
     """Return the options of an optimizer, as long as it lives."""
-    found = _live.get(optimizer)
-    return _live.setdefault(optimizer, LiveOptions()) if found is None else found
+    key = id(optimizer)
+    found = options_by_id.get(key)
+    if found is None:
+        found = options_by_id.setdefault(key, LiveOptions())
+        weakref.finalize(optimizer, options_by_id.pop, key, None)
+    return found
 
 
 def has_factors(optimizer: Optimizer) -> bool:
     """Return whether any option was set that acts while it steps."""
-    found = _live.get(optimizer)
+    found = options_by_id.get(id(optimizer))
     return found is not None and bool(found.state())
 
 
@@ -273,6 +292,11 @@ def _rates(optimizer: Optimizer) -> list[object]:
         rate = group.get("lr")
         rates.append(rate if type(rate) is float else _stamp(rate))
     return rates
+
+
+def _is_plain(rate: object) -> bool:
+    """Return whether a learning rate is no tensor's stamp."""
+    return type(rate) in (float, int)
 
 
 def _stamp(value: Any) -> object:

@@ -7,12 +7,14 @@ live `Listener`, held weakly in a tuple that is replaced rather than changed.
 
 from __future__ import annotations
 
-import sys
+import itertools
 import threading
 import time
 import weakref
 from collections.abc import Callable
-from typing import Any, NamedTuple, Protocol, runtime_checkable
+from dataclasses import dataclass, field
+from operator import methodcaller
+from typing import Any, Protocol, runtime_checkable
 
 import torch
 from torch.optim import Optimizer
@@ -22,11 +24,16 @@ from torch.optim.optimizer import (
 )
 from torch.utils.hooks import RemovableHandle
 
-from notebook_probe.probes.step.live_options import has_factors, known_options, live_options
+from notebook_probe.probes.step.live_options import (
+    LiveOptions,
+    has_factors,
+    live_options,
+    options_by_id,
+)
 from notebook_probe.probes.step.phase import any_step_is_active, is_captured, step_is_active
 from notebook_probe.uninterrupted import uninterrupted, whole
 
-__all__ = ["Listener", "SharedSteps", "StepClock", "lap", "listen", "running"]
+__all__ = ["Listener", "lap", "listen", "running"]
 
 
 class Listener(Protocol):
@@ -34,6 +41,11 @@ class Listener(Protocol):
 
     can_be_interrupted: bool
     """An interrupt within `step_ends` loses nothing that cannot be learned later."""
+    rests_until: int
+    """Number of the update, of those of all optimizers, until which nothing need be announced."""
+
+    def update_comes(self, optimizer: Optimizer) -> None:
+        """Handle the beginning and the final gradients at once: nothing runs between them."""
 
     def gradients_ready(self, optimizer: Optimizer) -> None:
         """Handle final gradients; with a closure this is called once after each of its runs."""
@@ -53,6 +65,7 @@ class BeginListener(Listener, Protocol):
 _listeners: tuple[weakref.ref[Listener], ...] = ()
 _begin_listeners: tuple[weakref.ref[BeginListener], ...] = ()
 _lock = threading.RLock()  # a garbage collector may end a run in between
+_rate = methodcaller("get", "lr")
 _readers: weakref.WeakKeyDictionary[Optimizer, RemovableHandle] = weakref.WeakKeyDictionary()
 
 
@@ -79,66 +92,106 @@ def _replace(
 
 def lap() -> float:
     """Seconds since torch called the optimizer's hook that runs on this thread, or the last lap."""
-    last, running.lap = running.lap, time.perf_counter()
-    return running.lap - last
+    now = running.now
+    last, now.lap = now.lap, time.perf_counter()
+    return now.lap - last
 
 
-# Both hooks run in every step of every optimizer, so that each call in them is one that counts.
+# Both hooks run in every step of every optimizer: what is usual is done without a further call.
 
 
 def _before(optimizer: Optimizer, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
-    if torch.compiler.is_compiling():
+    if torch.compiler.is_dynamo_compiling():
         # What torch disables costs a third of all that is done here: only a trace goes through it.
         return _untraced_before(optimizer, args, kwargs)
     if torch.cuda._initialized and is_captured():
         return None
-    running.lap = time.perf_counter()
-    if not running.begun:
-        running.begun.append(id(optimizer))
+    now, listeners, options = running.now, _listeners, options_by_id.get(id(optimizer))
+    now.lap, now.number = time.perf_counter(), next(_numbers)
+    if not now.begun:
+        now.begun.append(id(optimizer))
     elif running.begin(optimizer):
         return None
-    listeners = _listeners
-    if not (listeners or has_factors(optimizer)):
-        return None
+    if options is None or options.acts:
+        if not (listeners or has_factors(optimizer)):
+            return None
+        options = live_options(optimizer)
+    if options.acts or kwargs or len(args) > 1 or optimizer._optimizer_step_pre_hooks:
+        return _begin_in_parts(optimizer, args, kwargs, options)
+    if [*map(_rate, optimizer.param_groups)] == options.rates:
+        options.has_begun, options.moves = True, False
+        options.n_updates += 1
+    else:
+        options.step_begins(optimizer)
+        _announce_to_all()
+    for reference in listeners:
+        listener = reference()
+        if listener is not None and listener.rests_until <= now.number:
+            listener.update_comes(optimizer)
+    return None
+
+
+def _begin_in_parts(
+    optimizer: Optimizer, args: tuple[Any, ...], kwargs: dict[str, Any], options: LiveOptions
+) -> Any:
+    """Announce a step whose options are set, or whose gradients may change before it is made."""
+    _announce_to_all()
     for beginning in _begin_listeners:
         if (waiting := beginning()) is not None:
             waiting.step_begins(optimizer)
-    (known_options(optimizer) or live_options(optimizer)).step_begins(optimizer)
+    options.step_begins(optimizer)
     closure = kwargs.get("closure", args[1] if len(args) > 1 else None)
     if callable(closure):
         return _with_closure(args, kwargs, _with_reading(closure, optimizer))
     if optimizer._optimizer_step_pre_hooks:  # the user's own, which may clip, run after this one
         _read_behind_hooks(optimizer)
         return None
-    for reference in listeners:
+    for reference in _listeners:
         if (listener := reference()) is not None:
             listener.gradients_ready(optimizer)
     return None
 
 
+def _announce_to_all() -> None:
+    """End the rest of every listener: something of an optimizer has changed."""
+    for reference in _listeners:
+        if (listener := reference()) is not None:
+            listener.rests_until = 0
+
+
 def _after(optimizer: Optimizer, args: tuple[Any, ...], kwargs: dict[str, Any]) -> None:
-    if torch.compiler.is_compiling():
+    if torch.compiler.is_dynamo_compiling():
         _untraced_after(optimizer, args, kwargs)
         return
     if torch.cuda._initialized and is_captured():
         return
-    options = known_options(optimizer)
-    if options is not None and not options.held:
-        for reference in _listeners:
-            listener = reference()
-            if listener is not None and not listener.can_be_interrupted:
-                break
-        else:
+    now, listeners, options = running.now, _listeners, options_by_id.get(id(optimizer))
+    is_usual = options is not None and not options.acts and len(now.begun) == 1 and not _readers
+    for reference in listeners if is_usual else ():
+        listener = reference()
+        if listener is not None and listener.rests_until <= now.number:
+            is_usual &= listener.can_be_interrupted
+    if not is_usual or options is None or now.begun[0] != id(optimizer):
+        with uninterrupted:  # the weights have changed, and the step counts
             _end(optimizer)
-            return
-    with uninterrupted:  # the weights have changed, and the step counts
-        _end(optimizer)
+        return
+    now.lap = time.perf_counter()
+    now.begun.clear()
+    for reference in listeners:
+        listener = reference()
+        if listener is not None and listener.rests_until <= now.number:
+            listener.step_ends(optimizer)
+    options.has_begun = False
+    if [*map(_rate, optimizer.param_groups)] != options.rates:
+        options.step_ends(optimizer)
+        _announce_to_all()
 
 
 def _end(optimizer: Optimizer) -> None:
-    running.lap = time.perf_counter()
-    if running.begun == [id(optimizer)]:
-        running.begun.clear()
+    now = running.now
+    now.lap = time.perf_counter()
+    if now.begun == [id(optimizer)]:
+        now.begun.clear()
     elif running.end(optimizer):
         return
     listeners = _listeners
@@ -146,11 +199,11 @@ def _end(optimizer: Optimizer) -> None:
         return
     if _readers:
         _forget_reader(optimizer)
-    options = known_options(optimizer) or live_options(optimizer)
+    options = live_options(optimizer)
     if options.first is not None:
         options.act_again(optimizer)
     for reference in listeners:
-        if (listener := reference()) is not None:
+        if (listener := reference()) is not None and listener.rests_until <= now.number:
             listener.step_ends(optimizer)
     options.step_ends(optimizer)
 
@@ -200,12 +253,9 @@ def _with_reading(closure: Callable[[], Any], optimizer: Optimizer) -> Callable[
     return run
 
 
-class _RunningSteps(threading.local):
-    """The optimizers whose steps run on this thread.
-
-    A subclass that calls ``super().step()`` fires the hooks twice; the outer call counts. A step
-    that raises fires no second hook: where one seems to run inside another the stack is asked,
-    which takes longer the deeper it is, and only there.
+@dataclass(slots=True)
+class _StepsOnThread:
+    """The optimizers whose steps run on one thread.
 
     Attributes
     ----------
@@ -213,194 +263,47 @@ class _RunningSteps(threading.local):
         Identities of the optimizers, the outermost first.
     lap : float
         When torch called the hook that runs, or when its costs were counted last.
+    number : int
+        Number of the update that has begun last, of those of all optimizers.
+    """
+
+    begun: list[int] = field(default_factory=list)
+    lap: float = 0.0
+    number: int = 0
+
+
+class _RunningSteps(threading.local):
+    """The optimizers whose steps run on this thread.
+
+    A subclass that calls ``super().step()`` fires the hooks twice; the outer call counts. A step
+    that raises fires no second hook: where one seems to run inside another the stack is asked,
+    which takes longer the deeper it is, and only there.
     """
 
     def __init__(self) -> None:
-        self.begun: list[int] = []
-        self.lap = 0.0
+        self.now = _StepsOnThread()
 
     def begin(self, optimizer: Optimizer) -> bool:
         """Note that a step begins; return True when it is part of another of the same optimizer."""
-        own, is_nested = id(optimizer), False
+        now, own, is_nested = self.now, id(optimizer), False
         if not any_step_is_active(skip=1):
-            self.begun = []  # left by steps that have raised
-        elif own in self.begun:
+            now.begun = []  # left by steps that have raised
+        elif own in now.begun:
             is_nested = step_is_active(optimizer, skip=1)
             if not is_nested:
-                self.begun = [other for other in self.begun if other != own]
-        self.begun.append(own)
+                now.begun = [other for other in now.begun if other != own]
+        now.begun.append(own)
         return is_nested
 
     def end(self, optimizer: Optimizer) -> bool:
         """Note that a step is over; return True when it was part of another."""
-        own = id(optimizer)
-        if own in self.begun:  # else it began before this was imported
-            self.begun.remove(own)
-        return own in self.begun and step_is_active(optimizer, skip=1)
+        now, own = self.now, id(optimizer)
+        if own in now.begun:  # else it began before this was imported
+            now.begun.remove(own)
+        return own in now.begun and step_is_active(optimizer, skip=1)
 
 
-running = _RunningSteps()
+running, _numbers = _RunningSteps(), itertools.count(1)
 
 register_optimizer_step_pre_hook(_before)
 register_optimizer_step_post_hook(_after)
-
-
-class SharedSteps:
-    """Counter of steps with calls of the model by another thread than the one that opened them.
-
-    Attributes
-    ----------
-    n : int
-        So many steps.
-    first : int
-        The first of them; -1 for none.
-    """
-
-    def __init__(self) -> None:
-        self.n, self.first, self._last = 0, -1, -1
-
-    def note(self, step: int) -> None:
-        """Note that another thread has called the model in this step."""
-        if self.n == 0:
-            self.first = step
-        if step != self._last:
-            self.n, self._last = self.n + 1, step
-
-
-class StepClock:
-    """Clock of the open step, and of whether its update has happened.
-
-    A step closes lazily: at the next training forward after an optimizer stepped in it, or when
-    an optimizer that has already stepped in it steps again.
-    """
-
-    def __init__(self, first: int = 0) -> None:
-        self.step = first
-        self.explicit = False
-        """`Run.step()` was called: from then on only it closes steps."""
-        self.has_raised = False
-        """An optimizer's step has raised in the open step, and none was completed since."""
-        self.stepped: list[weakref.ref[Optimizer]] = []
-        """Those that have stepped in the open step."""
-        self.begun: weakref.ref[Optimizer] | None = None
-        """The optimizer whose step has begun last, and has not ended; of several the outermost."""
-        self._written: LastWritten | None = None
-        self._thread = 0  # the one on which it has begun
-        self._n_writes: dict[int, int] = {}  # of a whole step, by the optimizer's identity
-
-    @property
-    def has_stepped(self) -> bool:
-        return bool(self.stepped)
-
-    @property
-    def awaits_another_try(self) -> bool:
-        """The update of the open step has raised, and nothing came after it so far."""
-        if self.begun is not None:
-            self.catch_up()
-        return self.has_raised and not self.stepped
-
-    @property
-    def upcoming(self) -> int:
-        """Number of updates completed: of the step whose update has not happened yet."""
-        return self.step + bool(self.stepped)
-
-    @property
-    def inside(self) -> Optimizer | None:
-        """The optimizer whose step is running on this stack: its closure, perhaps."""
-        optimizer = self.begun() if self.begun is not None else None
-        return optimizer if optimizer and step_is_active(optimizer) else None
-
-    def is_in(self, optimizer: Optimizer) -> bool:
-        """Return whether its step has begun last, and has not ended."""
-        return self.begun is not None and self.begun() is optimizer
-
-    def surrounds(self, optimizer: Optimizer) -> bool:
-        """Return whether another optimizer of the model is stepping and called this one."""
-        other = self.begun() if self.begun is not None else None
-        return other is not None and other is not optimizer and step_is_active(other)
-
-    @property
-    def ready(self) -> bool:
-        """A training forward that begins now belongs to the next step, or to another attempt.
-
-        Also in the closure of an optimizer that has not stepped in the open one.
-        """
-        if self.begun is not None:
-            self.catch_up()
-        if self.explicit or not self.stepped:
-            return self.has_raised
-        inside = self.inside if self.begun is not None else None
-        return inside is None or not self._has_stepped(inside)
-
-    def stepped_before(self, optimizer: Optimizer) -> bool:
-        if self.begun is not None:
-            self.catch_up(optimizer)
-        return bool(self.stepped) and not self.explicit and self._has_stepped(optimizer)
-
-    def enter(self, optimizer: Optimizer) -> None:
-        """Begin an optimizer's step, replacing what one that raised has left."""
-        self._written = None
-        groups = optimizer.param_groups
-        for i in range(len(groups) - 1, -1, -1):
-            values = groups[i]["params"]
-            for j in range(len(values) - 1, -1, -1):
-                if values[j].grad is not None and not values[j].is_inference():
-                    self._written = LastWritten(i, j, values[j]._version)
-                    break
-            if self._written is not None:
-                break
-        self.begun, self._thread = weakref.ref(optimizer), threading.get_ident()
-
-    def leave(self, optimizer: Optimizer) -> None:
-        if not (self.stepped and self._has_stepped(optimizer)):
-            self.stepped.append(weakref.ref(optimizer))
-        self.begun, self.has_raised = None, False
-        if self._written is not None:
-            group, place, version = self._written
-            try:
-                last = optimizer.param_groups[group]["params"][place]
-            except IndexError:  # a group was taken out meanwhile
-                return
-            self._n_writes[id(optimizer)] = last._version - version
-
-    def catch_up(self, beginning: Optimizer | None = None) -> None:
-        """Learn what became of a step that has begun and whose end no hook has reported.
-
-        It counts if it was interrupted after its update; else it has raised. The step of
-        ``beginning`` that is active now is another one.
-        """
-        optimizer = self.begun() if self.begun is not None else None
-        if optimizer is None or step_is_active(optimizer, skip=int(optimizer is beginning)):
-            return
-        usual = self._n_writes.get(id(optimizer), 1)
-        if self._written is not None and self._written.n_writes(optimizer) >= usual:
-            self.leave(optimizer)
-        elif self._thread not in sys._current_frames().keys() - {threading.get_ident()}:
-            self.begun, self.has_raised = None, True  # else it may run there still
-
-    def advance(self) -> None:
-        """Close the open step and open the next."""
-        self.step += 1
-        self.stepped, self.has_raised = [], False
-
-    def _has_stepped(self, optimizer: Optimizer) -> bool:
-        return any(ref() is optimizer for ref in self.stepped)
-
-
-class LastWritten(NamedTuple):
-    """The parameter that an optimizer updates last, and how often it has been written to.
-
-    It is known by its place: a reference would forbid torch to swap it.
-    """
-
-    group: int
-    place: int
-    version: int
-
-    def n_writes(self, optimizer: Optimizer) -> int:
-        """Return how often it was written to since; those before it were as often."""
-        groups = optimizer.param_groups
-        if self.group >= len(groups) or self.place >= len(groups[self.group]["params"]):
-            return 0
-        version: int = groups[self.group]["params"][self.place]._version
-        return version - self.version

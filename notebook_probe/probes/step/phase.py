@@ -25,6 +25,7 @@ __all__ = [
     "Phase",
     "PhaseOfThread",
     "any_step_is_active",
+    "aside",
     "call_is_active",
     "is_captured",
     "is_traced",
@@ -89,7 +90,7 @@ def _makes_no_values() -> bool:
 
 def phase_of(module: nn.Module) -> Phase:
     """Return the phase of a call that begins at ``module``, from its mode and torch's."""
-    if _aside.now:
+    if aside.now:
         return "own_call"
     if torch._C._current_graph_task_id() != -1:  # a checkpoint recomputes inside a backward
         return "recomputation"
@@ -112,7 +113,7 @@ class _Aside(threading.local):
     now = False
 
 
-_aside = _Aside()
+aside = _Aside()
 _phases: weakref.WeakSet[PhaseOfThread] = weakref.WeakSet()
 _joining = threading.RLock()  # a garbage collector may end a run in between
 
@@ -123,13 +124,13 @@ def own_call() -> Iterator[None]:
     with _joining:
         every = [*_phases]
     phases = [(phase, phase.now, [*phase.outer]) for phase in every]
-    before, _aside.now = _aside.now, True
+    before, aside.now = aside.now, True
     for phase, _, _ in phases:
         phase.now = "own_call"
     try:
         yield
     finally:
-        _aside.now = before
+        aside.now = before
         for phase, now, outer in phases:  # an interrupt runs no forward hook
             phase.now, phase.outer = now, outer
 
@@ -147,16 +148,6 @@ class PhaseOfThread(threading.local):
 
     def enter(self, root: nn.Module) -> bool:
         """Begin a call of the root; True when it is the outermost one."""
-        if (
-            self.now is None
-            and root.training
-            and torch.is_grad_enabled()
-            and torch._C._current_graph_task_id() == -1
-            and not (self.is_past or _aside.now)
-        ):  # nearly always: as below
-            self.outer.clear()
-            self.now = "training"
-            return True
         outermost = self.now is None or not call_is_active(root, skip=1)
         if outermost:
             self.outer.clear()
@@ -167,7 +158,7 @@ class PhaseOfThread(threading.local):
 
     def of(self, module: nn.Module) -> Phase:
         """Return the phase of a call that begins at ``module`` on this thread."""
-        return "evaluation" if self.is_past and not _aside.now else phase_of(module)
+        return "evaluation" if self.is_past and not aside.now else phase_of(module)
 
     def left(self, root: nn.Module) -> bool:
         """Return whether the root's call is over after all; an interrupt runs no forward hook."""

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import math
+from dataclasses import dataclass
 from typing import Protocol
 
 from notebook_probe.probes.step.frame import StepFrame
@@ -16,6 +18,10 @@ class StepGate(Protocol):
     """`before_update` is to be called in the open step."""
     waits: bool
     """True if something waits at the gate, so that `pass_to` has work to do."""
+
+    @property
+    def reached(self) -> Reached:
+        """The step for which it was passed last, and who waits for one."""
 
     def wake(self) -> None:
         """Make the next boundary look for work; from any thread."""
@@ -35,11 +41,36 @@ class StepGate(Protocol):
         ...
 
 
+class Reached(Protocol):
+    """Protocol of the step that a training has reached; `ReachedStep` of a run is one."""
+
+    step: int
+    first: float
+    """The first step that a thread waits for."""
+
+    def wake(self) -> None:
+        """Wake the waiting threads."""
+
+
+@dataclass(slots=True)
+class _Reached:
+    """Step for which nobody waits."""
+
+    step: int = 0
+    first: float = math.inf
+
+    def wake(self) -> None:
+        pass
+
+
 class OpenGate:
     """Gate without waiting: that of an observer whose hooks are not on yet."""
 
     awaits_update = False
     waits = True
+
+    def __init__(self) -> None:
+        self.reached: Reached = _Reached()
 
     def wake(self) -> None:
         pass

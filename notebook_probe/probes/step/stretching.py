@@ -96,6 +96,10 @@ class Spending:
         """Add a step of so many seconds, ``cost`` of them ours; ``is_due``: some was measured."""
         self._steps.append((seconds, cost, is_due))
 
+    def add_idle(self, steps: Iterable[tuple[float, float]]) -> None:
+        """Add steps in which nothing was due, as `add` adds each."""
+        self._steps += [(seconds, cost, False) for seconds, cost in steps]
+
     @property
     def n_steps(self) -> int:
         return len(self._steps)

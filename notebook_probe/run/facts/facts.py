@@ -5,8 +5,7 @@ from __future__ import annotations
 import time
 import weakref
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field
-from operator import methodcaller
+from dataclasses import dataclass
 from typing import Any
 
 from torch import nn
@@ -16,7 +15,8 @@ from notebook_probe.alerts import Rules
 from notebook_probe.alerts.track import Onset
 from notebook_probe.probes.loss import backwards
 from notebook_probe.probes.observer import Observer
-from notebook_probe.probes.step.optimizer_steps import listen
+from notebook_probe.probes.step.live_options import LiveOptions, live_options
+from notebook_probe.probes.step.optimizer_steps import listen, running
 from notebook_probe.record.format.notes import TRAINED
 from notebook_probe.record.write.writer import RecordWriter
 from notebook_probe.run.attach.whole_steps import WholeSteps
@@ -39,20 +39,41 @@ from notebook_probe.run.facts.reach import GradientReach
 __all__ = ["Facts"]
 
 
-_RATE = methodcaller("get", "lr")
-
-
 @dataclass(slots=True)
 class _Rest:
-    """Updates of one optimizer that need no look, while its learning rates stay as they are."""
+    """Updates of one optimizer that need no look, while its learning rates stay as they are.
 
-    rates: list[Any] = field(default_factory=list)
-    n_updates: int = -1
-    """Number of the update that was looked at last."""
-    n_rested: int = 0
-    """Updates after it that need no look."""
-    n_left: int = 0
-    """Updates among `n_rested` that have not come yet."""
+    Attributes
+    ----------
+    options : LiveOptions
+        Those of the optimizer, which count its updates.
+    first : int
+        Number of the optimizer's update that is its first one here.
+    due : int
+        Number, from there on, of the update to look at next.
+    rates : list or None
+        Learning rates of the update that was looked at last; None of rates that are tensors.
+    """
+
+    options: LiveOptions
+    first: int
+    due: int = 0
+    rates: list[Any] | None = None
+
+    @property
+    def n(self) -> int:
+        """Number of the update that has begun last, from the first one here on."""
+        return self.options.n_updates - self.first
+
+    @property
+    def is_unmoved(self) -> bool:
+        """True if the learning rates are those of the update that was looked at last."""
+        return not self.options.moves and self.rates == self.options.rates
+
+    @property
+    def n_left(self) -> int:
+        """Number of updates until the one to look at next."""
+        return self.due - self.n
 
 
 class Facts:
@@ -72,6 +93,7 @@ class Facts:
 
     can_be_interrupted = True
     """An interrupt loses at most a fact of one step."""
+    rests_until = 0
 
     def __init__(
         self,
@@ -94,9 +116,10 @@ class Facts:
         self._calls = SampledCalls(context, self._replica.called)
         self._norms, self._units = NormMomentum(context), EqualUnits(context)
         self._ranks = RankFacts(self._replica, writer, self._findings)
-        self._origin = NonfiniteOrigin(context)
+        self._origin = NonfiniteOrigin(context, weakref.WeakMethod(self._look_again))
         self._progress = FactsOfProgress(context, writer.source, self._graph)
         self._resting: weakref.WeakKeyDictionary[Optimizer, _Rest] = weakref.WeakKeyDictionary()
+        self._rests: list[_Rest] = []
         self._ends: list[Callable[[], None]] = []
 
     def begin(self) -> None:
@@ -126,6 +149,7 @@ class Facts:
         attempt(self._reach.look, step, optimizers)
         attempt(self._norms.look, step)
         attempt(self._units.look, step, optimizers)
+        self._graph.look(step)
         attempt(self._later.judge)
         is_sampled = self._replica.look(step) | self._calls.look(step)
         return is_sampled or (
@@ -150,39 +174,51 @@ class Facts:
 
     # ---------------------------------------------------------------- optimizers
 
+    def update_comes(self, optimizer: Optimizer) -> None:
+        """Implement the Listener, which is called only where an update may need a look."""
+        self.gradients_ready(optimizer)
+
     def gradients_ready(self, optimizer: Optimizer) -> None:
         """Implement the Listener: look at what is about to be applied."""
         if self._origin.found is not None and self._is_ours(optimizer):
             self._findings.attempt(self._origin.update_comes, optimizer)
         rest = self._resting.get(optimizer)
-        # The usual case: this is called at every update, and few of them tell anything new.
-        if rest and rest.n_left > 0 and [*map(_RATE, optimizer.param_groups)] == rest.rates:
-            rest.n_left -= 1
+        if rest is not None and rest.n_left > 0 and rest.is_unmoved:
             return
         if self._is_ours(optimizer):
             begun = time.perf_counter()
+            if rest is None:
+                options = live_options(optimizer)
+                rest = self._resting[optimizer] = _Rest(options, options.n_updates)
+                self._rests = [*self._resting.values()]
             self._findings.attempt(self._look_at_update, optimizer, rest)
             self._spend(time.perf_counter() - begun)
 
-    def _look_at_update(self, optimizer: Optimizer, rest: _Rest | None) -> None:
-        step = self._observer.clock.step
-        if rest is None:
-            rest = self._resting[optimizer] = _Rest()
-        rest.n_updates += rest.n_rested - rest.n_left + 1
-        self._rates.gradients_ready(optimizer, step)
+    def _look_at_update(self, optimizer: Optimizer, rest: _Rest) -> None:
+        step, n = self._observer.clock.step, rest.n
+        rates = [group.get("lr") for group in optimizer.param_groups]
+        if rates != rest.rates or not self._rates.are_steady:
+            self._rates.gradients_ready(optimizer, step)
         if self._replica.is_shared:
             self._replica.updates()
-        due = self._who.gradients_ready(optimizer, rest.n_updates, step)
-        rest.rates = [group.get("lr") for group in optimizer.param_groups]
-        can_rest = self._rates.are_steady and {*map(type, rest.rates)} <= {float, int}
-        rest.n_left = rest.n_rested = due - rest.n_updates - 1 if can_rest else 0
+        due = self._who.gradients_ready(optimizer, n, step)
+        is_plain = {*map(type, rates)} <= {float, int}
+        rest.rates = rates if is_plain else None
+        rest.due = due if is_plain and self._rates.are_steady else n + 1
 
     def step_ends(self, optimizer: Optimizer) -> None:
-        """Implement the Listener: look at what was applied."""
+        """Implement the Listener: look at what was applied, and rest until something is due."""
         if self._who.before and self._is_ours(optimizer):
             begun = time.perf_counter()
             self._findings.attempt(self._who.update_ends, optimizer, self._observer.clock.step)
             self._spend(time.perf_counter() - begun)
+        if self._origin.found is None:
+            n_left = min([rest.n_left for rest in self._rests], default=1)
+            self.rests_until = running.now.number + max(1, n_left)
+
+    def _look_again(self) -> None:
+        """Look at the next update: there is something to tell if it comes."""
+        self.rests_until = 0
 
     def _is_ours(self, optimizer: Optimizer) -> bool:
         observer = self._observer

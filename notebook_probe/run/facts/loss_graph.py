@@ -13,12 +13,15 @@ from torch import Tensor, nn
 from torch.autograd.graph import Node
 
 from notebook_probe.examine.checks.losses import TWICE, pairs_of
+from notebook_probe.probes.step.phase import own_call
 from notebook_probe.run.facts.context import FactContext
 from notebook_probe.run.facts.loss_ends import LossEnds
 
 __all__ = ["LossGraph"]
 
-READ_AT = frozenset({0, 1, 10, 50, 100, 150, 200, 250, 300, 400, 500, 700, 1000, 3000, 10_000})
+READ_AT: frozenset[int] = frozenset(
+    {0, 1, 10, 50, 100, 150, 200, 250, 300, 400, 500, 700, 1000, 3000, 10_000}
+)
 """Steps at which a graph is read; and each first one after a change of the model."""
 MOST_NODES = 5000
 FLOORED = ("NllLoss", "MseLoss", "L1Loss", "SmoothL1Loss", "HuberLoss", "BinaryCrossEntropy")
@@ -38,13 +41,15 @@ class LossGraph:
     """
 
     def __init__(self, context: FactContext) -> None:
+        context.observer.steps.look_before |= READ_AT
         self._modules, self._findings = context.modules, context.findings
         self._ends, self._spend = LossEnds(context), context.spend
         self._steps, self._clock = context.observer.steps, context.observer.clock
         self._read_in = -1
         self._made: dict[int, Tensor] = {}
         self._n_negated = 0
-        self._is_closed = False
+        self.listens = False
+        """The graph of the next pass is to be read."""
         self.n_classes = 0
         """Classes of a cross entropy; 0 if the loss is another one."""
         self.wanted: set[int] = set()
@@ -54,16 +59,11 @@ class LossGraph:
 
     def close(self) -> None:
         """Read no more."""
-        self._is_closed = True
+        self.listens = False
 
-    @property
-    def listens(self) -> bool:
-        """Implement the BackwardListener: True if the graph is to be read."""
-        if self._is_closed:
-            return False
-        step = self._clock.step
-        is_due = step in READ_AT and step != self._read_in
-        return is_due or (bool(self.wanted) and self.reached is None)
+    def look(self, step: int) -> None:
+        """Learn before a step whether its graph is to be read."""
+        self.listens = step in READ_AT or (bool(self.wanted) and self.reached is None)
 
     def backward_begins(self, loss: object, roots: Sequence[Any]) -> None:
         """Read the graph, if it is one of this model."""
@@ -79,11 +79,12 @@ class LossGraph:
                 leaves = dict(_leaves(root.grad_fn))
                 if not leaves.keys() & known:
                     continue
-                self._read_in = self._clock.step
+                self._read_in, self.listens = self._clock.step, False
                 if self.wanted:
                     self.reached = self.wanted & leaves.keys()
-                self._read(root.grad_fn)
-                self._ends.read(root.grad_fn, self._read_in)
+                with own_call():  # a checkpoint calls its modules again for what it has not kept
+                    self._read(root.grad_fn)
+                    self._ends.read(root.grad_fn, self._read_in)
                 self._look_for_strangers(modules, known, leaves)
 
     def backward_ends(self, begun: None, since: float, *, has_come_through: bool) -> None:

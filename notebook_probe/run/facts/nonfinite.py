@@ -7,6 +7,7 @@ so that the origin is exact whatever the schedules are.
 from __future__ import annotations
 
 import time
+import weakref
 from collections.abc import Callable, Mapping
 from functools import partial
 from types import MappingProxyType
@@ -37,9 +38,12 @@ class NonfiniteOrigin:
     ----------
     context : FactContext
         Its observer keeps the calls.
+    wake : weak reference to a callable
+        Asks for `update_comes` at the next update.
     """
 
-    def __init__(self, context: FactContext) -> None:
+    def __init__(self, context: FactContext, wake: weakref.WeakMethod[Callable[[], None]]) -> None:
+        self._wake = wake
         self._model, self._observer = context.model, context.observer
         self._findings, self._spend = context.findings, context.spend
         self.calls = self._observer.calls.by_thread
@@ -73,6 +77,7 @@ class NonfiniteOrigin:
             why = _obstacle(known, len(calls)) or self._locate(model, loss, known, step)
         except Exception as error:  # of the model: the training goes on
             why = f"the model cannot be called again: {in_words(error)}"
+            self._observer.calls.draws = True  # perhaps it was for this
         if why:
             self._say("nonfinite_not_located", step, words={"loss": f"{loss.item()}", "why": why})
         self._spend(time.perf_counter() - begun)
@@ -115,6 +120,8 @@ class NonfiniteOrigin:
         self, name: str, step: int, place: str = "", words: Mapping[str, object] = NOTHING
     ) -> None:
         self.found = partial(self._findings.say, name, step, [place], words=words)
+        if (wake := self._wake()) is not None:
+            wake()
 
     def update_comes(self, optimizer: Optimizer) -> None:
         """Report what was found in this step if the gradients are not finite, either.

@@ -11,6 +11,7 @@ import torch
 from torch import Tensor, nn
 from torch.func import functional_call
 
+from notebook_probe.errors import NotApplicableError
 from notebook_probe.graph.undisturbed import undisturbed
 from notebook_probe.model.map import ModelMap
 from notebook_probe.model.unwrapped import unwrap
@@ -80,10 +81,14 @@ def replayed(model: nn.Module, call: KeptCall, model_map: ModelMap) -> ReplayedC
         for module in model.modules():
             if id(module) in modules:
                 module.register_forward_hook(note)  # taken off with the end of the context
-        torch.default_generator.set_state(call.random)
+        generator = torch.default_generator
+        before = call.random if call.random is not None else generator.get_state()
+        generator.set_state(before)
         with torch.autocast("cpu", dtype=call.autocast, enabled=call.autocast is not None):
             buffers = copied(dict(model.named_buffers()))
             output = functional_call(model, buffers, copied(call.args), copied(dict(call.kwargs)))
+        if call.random is None and not torch.equal(before, generator.get_state()):
+            raise NotApplicableError("it draws random numbers, which it did not in its first calls")
     found.largest = max((float(one.abs().max()) for one in _numbers(output)), default=0.0)
     return found
 

@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import time
 from collections import deque
+from collections.abc import Mapping
 from statistics import median
 
 from notebook_probe.probes.step.budget import Budget
+from notebook_probe.probes.step.frame import PassedStep
 
 __all__ = ["Meter"]
 
@@ -46,6 +48,17 @@ class Meter:
         self._last = time.monotonic()
         self._rests = False
         self._budget.add(step, seconds, cost, planned, is_due)
+
+    def add_passed(self, passed: Mapping[int, PassedStep]) -> None:
+        """Add steps in which nothing was due, as `add` adds each."""
+        rows = [*passed.values()]
+        self._seconds.extend([row.seconds for row in rows])
+        self._cost.extend([row.cost for row in rows])
+        self.total_s += sum([row.seconds for row in rows])
+        self.total_cost_s += sum([row.cost for row in rows])
+        self._last = time.monotonic()
+        self._rests = False
+        self._budget.add_passed(passed)
 
     def rest(self) -> None:
         """Note the end of the loop: nothing moves until the next step."""

@@ -14,8 +14,9 @@ from torch.optim import Optimizer
 from notebook_probe.probes.calls.root_hooks import hook_root
 from notebook_probe.probes.parameters.ownership import Ownership
 from notebook_probe.probes.step.hooks import UncopiedHandle, WeakHook
-from notebook_probe.probes.step.optimizer_steps import StepClock, listen
+from notebook_probe.probes.step.optimizer_steps import listen
 from notebook_probe.probes.step.phase import Phase, PhaseOfThread, is_traced
+from notebook_probe.probes.step_clock import StepClock
 from notebook_probe.train.collector.executor import Step
 from notebook_probe.train.collector.thread_steps import ThreadSteps
 
@@ -35,7 +36,7 @@ class _ModuleSteps:
         ``ended(step)`` is called with each that is complete, and with what came after that in one.
     """
 
-    can_be_interrupted = False
+    can_be_interrupted, rests_until = False, 0
 
     def __init__(self, module: nn.Module, first: int, ended: Callable[[Step], None]) -> None:
         self._module, self._ended = weakref.ref(module), ended
@@ -87,6 +88,10 @@ class _ModuleSteps:
             if self._clock.stepped_before(optimizer):
                 self._advance()
             self._clock.enter(optimizer)
+
+    def update_comes(self, optimizer: Optimizer) -> None:
+        """Handle the start of an optimizer's step, too; see `Listener`."""
+        self.step_begins(optimizer)
 
     def gradients_ready(self, optimizer: Optimizer) -> None:
         """Ignore ready gradients; see `Listener`."""

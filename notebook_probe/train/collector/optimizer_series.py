@@ -81,7 +81,7 @@ class OptimizerSeries:
     >>> series.remove()
     """
 
-    can_be_interrupted = False
+    can_be_interrupted, rests_until = False, 0
 
     def __init__(self, model: nn.Module, context: Mapping[str, Any]) -> None:
         self._context = context
@@ -102,6 +102,11 @@ class OptimizerSeries:
         if self._is_wanted(optimizer, TRAINER_LOG_STEP_SIZE_L2_COLLECTOR):
             trained = [weight for weight in _parameters(optimizer) if weight.requires_grad]
             self._before = [(weight, local(weight.detach()).clone()) for weight in trained]
+
+    def update_comes(self, optimizer: Optimizer) -> None:
+        """Copy the weights, and measure the gradients; see `Listener`."""
+        self.step_begins(optimizer)
+        self.gradients_ready(optimizer)
 
     def gradients_ready(self, optimizer: Optimizer) -> None:
         """Measure the gradients, those of a closure's last run; see `Listener`."""

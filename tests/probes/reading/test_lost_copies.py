@@ -38,6 +38,8 @@ class Taken:
         self, step: int, seconds: float, cost: float, planned: float = 0.0, is_due: bool = False
     ) -> None: ...
 
+    def add_passed(self, passed: object) -> None: ...
+
 
 class NotBegun(HostCopy):
     def __init__(self, frames: Iterable[StepFrame]) -> None:

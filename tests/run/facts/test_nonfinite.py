@@ -92,6 +92,22 @@ def test_a_call_that_draws_numbers_draws_the_same_ones_again(tmp_path: Path) -> 
     assert [(rule, modules) for rule, _, modules in found] == [("nonfinite_output", ("2",))]
 
 
+def test_a_call_that_draws_numbers_unlike_the_first_ones_is_said_not_to_be_located(
+    tmp_path: Path,
+) -> None:
+    class DrawsLate(nn.Module):
+        def __init__(self) -> None:
+            super().__init__()
+            self.n_calls = 0
+
+        def forward(self, x: Tensor) -> Tensor:
+            self.n_calls += 1
+            return x + torch.rand(1) * torch.nan if self.n_calls > NAN_AT else x
+
+    model = nn.Sequential(nn.Linear(8, 8), DrawsLate(), nn.Linear(8, 2))
+    assert origins(watched(tmp_path, model))[0][:2] == ("nonfinite_not_located", NAN_AT)
+
+
 def test_a_batch_with_nan_is_named_and_no_module(tmp_path: Path) -> None:
     def batch(step: int) -> Tensor:
         x = torch.rand(16, 8)

@@ -1,5 +1,6 @@
 """Checkpoints that cannot be written or read, and trainings that are killed."""
 
+import gc
 import pickle
 import random
 from collections.abc import Iterator
@@ -48,6 +49,7 @@ def loaded(folder: Path) -> tuple[Loop, Any]:
 def full_disk(n_bytes: int) -> Iterator[None]:
     """No file grows beyond that; the system says so as it does of a full disk."""
     resource = pytest.importorskip("resource")
+    gc.collect()  # runs that earlier tests have dropped end now, while they can write
     before = resource.getrlimit(resource.RLIMIT_FSIZE)
     resource.setrlimit(resource.RLIMIT_FSIZE, (n_bytes, before[1]))
     try:
