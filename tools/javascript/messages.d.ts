@@ -729,6 +729,7 @@ interface Visible {
 interface WayBackInfo {
   restores: string;
   why_not: string;
+  until: number | null;
   waits: string;
 }
 
