@@ -15,6 +15,7 @@ from tests.browser.panel_messages import (
     status_message,
 )
 from tests.browser.panel_page import PanelPage
+from tests.browser.test_panel_arranged import chart
 
 PRESS_MS = 150  # a finger on a button
 ROWS = ["stem.conv1", "stem.bn1", "block.conv2"]
@@ -61,7 +62,7 @@ def filled(bare: PanelPage, width: int) -> PanelPage:
     bare.say(model_message())
     bare.say(status_message(can=CAN, logged=["loss"]))
     bare.say(PROBES)
-    bare.say(selection_message(series=[LOSS]))
+    bare.say(selection_message(series=[LOSS], charts=[chart(LOSS), chart()]))
     bare.draw(*heat_message([[1.0] * 40] * len(ROWS), ROWS, last_step=1239))
     bare.draw(*lines_message({LOSS: (range(100), [1.0] * 100)}))
     return bare
@@ -80,7 +81,7 @@ def opened(panel: PanelPage, opener: str | None) -> Locator:
     """The panel, or the dialog that a button of it opens."""
     if opener is None:
         return panel.root
-    panel.action(opener).click()
+    panel.action(opener).first.click()
     return panel.page.get_by_role("dialog")
 
 
@@ -109,7 +110,7 @@ def edited(field: Locator) -> None:
     + [
         (width, opener)
         for width in (880, 1280)
-        for opener in (None, "line-options", "probes", "saved-views")
+        for opener in (None, "line-options", "probes", "saved-views", "chart-options")
     ],
 )
 def test_no_press_is_lost_after_an_edit(bare: PanelPage, width: int, opener: str | None) -> None:

@@ -111,6 +111,15 @@ interface BuildGraphClick {
   id: string;
 }
 
+interface ChartMessage {
+  series: Array<[string, string]>;
+  log_y: boolean | null;
+  y_limits: [number, number] | null;
+  outliers: boolean;
+  smooth: number;
+  height: number;
+}
+
 interface CheckpointRow {
   step: number;
   nbytes: number;
@@ -539,6 +548,7 @@ interface SelectionMessage {
   log_y: boolean | null;
   y_limits: [number, number] | null;
   outliers: boolean;
+  charts: Array<ChartMessage>;
   log_x: boolean;
   smooth: number;
   x_axis: "step" | "time";

@@ -257,6 +257,8 @@ interface PanelState {
   viewMessage: EsmMessage | (DrawnFrame & { buffers: Buffers }) | null;
   parts: PartMessages;
   heatPicture: ShownPicture | null;
+  charts: LineChart[];
+  pins: number[];
   marked: Set<string>;
   folded: Set<string>;
   exported: (Exported & { buffer: Buffers[number] }) | null;

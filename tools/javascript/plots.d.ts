@@ -124,6 +124,8 @@ interface ChartedLines {
 /** Series that share a value axis. */
 interface LineChart extends ChartedLines {
   number: number;
+  /** Whether no value is drawn in it. */
+  isEmpty: boolean;
   log: boolean;
   range: ShownRange;
   box: Box;

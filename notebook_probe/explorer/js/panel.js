@@ -88,7 +88,7 @@ function render({ model, el }) {
   const lines = createLinePlot(parts);
   const empty = createEmptyState({ ...parts, attach });
   const alerts = createAlerts(parts);
-  createKeyboard({ ...parts, tree, attach, attached, bar, compare, breaks, alerts, looks, graph, dock });
+  createKeyboard({ ...parts, tree, attach, attached, bar, compare, breaks, alerts, looks, graph, dock, pins: lines.pins });
 
   const views = element(
     "div",
@@ -97,6 +97,7 @@ function render({ model, el }) {
     looks.el,
     createLineOptions(parts).el,
     lines.el,
+    lines.pins.el,
     empty.el,
   );
   const left = element("div", { class: "nbp-left" }, tree.el, attach.el);

@@ -1,5 +1,6 @@
 /** What one view knows. Parts listen to a topic and read the fields; nothing else is shared. */
 
+import { seriesName } from "./names.js";
 import { ratioFrame } from "./parts/compare/ratio_frame.js";
 import { EMPTY_PARTS } from "./parts/empty.js";
 import { indexProbes } from "./probes.js";
@@ -15,6 +16,7 @@ export const EMPTY_SELECTION = {
   log_y: null,
   y_limits: null,
   outliers: false,
+  charts: [],
   log_x: false,
   smooth: 0,
   x_axis: "step",
@@ -111,6 +113,10 @@ export function createState() {
     silent: false,
     /** What the front end knows of a silent kernel: "dead", "restarted", "busy"; "" for nothing. */
     kernel: "",
+    /** Steps that are pinned in the lines, at most two; "pins" follows. */
+    pins: [],
+    /** The charts of the lines as last painted, from the top. */
+    charts: [],
     /** Frames painted so far. */
     frames: 0,
     /** How this view draws vectors: counts instead of shares, a scale for each module. */
@@ -142,6 +148,24 @@ export function createState() {
  */
 export function measured({ recorded, logged }) {
   return Object.keys(recorded).filter((quantity) => !logged.includes(quantity));
+}
+
+/**
+ * Every recorded pair whose name contains all words of a query in small letters; logged ones first.
+ * @param {Pick<PanelState, "status">} state
+ * @param {string} query
+ * @returns {Array<[string, string]>}
+ */
+export function recordedSeries({ status }, query) {
+  const words = query.split(/[\s·]+/).filter(Boolean);
+  return [...status.logged, ...measured(status)].flatMap((quantity) =>
+    (status.recorded[quantity] ?? []).flatMap((module) => {
+      const lower = seriesName(module, quantity).toLowerCase();
+      /** @type {[string, string]} */
+      const pair = [module, quantity];
+      return words.every((one) => lower.includes(one)) ? [pair] : [];
+    }),
+  );
 }
 
 /**

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 
+from notebook_probe.explorer.charts import ChosenChart
 from notebook_probe.explorer.messages.selection import PanelSelection, Series
 from notebook_probe.record.format.ranges import charts_of, is_bounded, is_share
 from notebook_probe.record.format.source import Source, Variable
@@ -18,22 +19,26 @@ class LineChart:
 
     series: tuple[Series, ...]
     log_y: bool
+    chosen: ChosenChart = field(default=ChosenChart(), compare=False)
+    """Settings of its axis and its averages."""
 
 
 def line_charts(source: Source, selection: PanelSelection) -> list[LineChart]:
     """Return the charts of the selected series, as the panel draws them."""
     series = [one for one in selection.series if "[" not in one[1]]  # an element is no quantity
-    chart_of = charts_of(source.streams.values(), series)
+    arranged = [one.series for one in selection.charts]
+    chart_of = charts_of(source.streams.values(), series, arranged)
     linear = bounded(source)
     charts = []
     for number in sorted(set(chart_of.values())):
         shown = tuple(one for one in series if chart_of[one] == number)
-        log_y = selection.log_y
+        chosen = selection.chart(number)
+        log_y = chosen.log_y
         if log_y is None:
             # One series of sizes is enough: a linear scale would hide its small values.
             sizes = any(quantity not in linear for _, quantity in shown)
             log_y = sizes and not any(_is_signed(source, one) for one in shown)
-        charts.append(LineChart(shown, log_y))
+        charts.append(LineChart(shown, log_y, chosen))
     return charts
 
 

@@ -70,11 +70,12 @@ class Lines:
             for series in selection.series
         }
         linear = bounded(source)
-        charts = charts_of(streams.values(), selection.series)
-        log_of = _log_of(lines, charts, selection.log_y, linear)
+        charts = _charts_of(streams, selection)
+        log_of = _log_of(lines, charts, selection, linear)
         looks = {
             series: Smoothing(
-                self._weight(series, selection.smooth), log_of[series] and series[1] not in linear
+                self._weight(series, selection.chart(charts[series]).smooth),
+                log_of[series] and series[1] not in linear,
             )
             for series in selection.series
         }
@@ -209,19 +210,24 @@ def _spans_sizes(lines: Mapping[Series, PixelPoints], linear: frozenset[str]) ->
     return not signed and any(quantity not in linear for _, quantity in lines)
 
 
+def _charts_of(streams: Streams, selection: PanelSelection) -> dict[Series, int]:
+    """Return the chart of each series: as arranged, else as fits."""
+    arranged = [one.series for one in selection.charts]
+    return charts_of(streams.values(), selection.series, arranged)
+
+
 def _log_of(
     lines: Mapping[Series, PixelPoints],
     charts: Mapping[Series, int],
-    chosen: bool | None,
+    selection: PanelSelection,
     linear: frozenset[str],
 ) -> dict[Series, bool]:
     """Return whether the axis of each series is logarithmic: as chosen, or as fits its chart."""
-    if chosen is not None:
-        return dict.fromkeys(lines, chosen)
-    fits = {
-        chart: _spans_sizes({one: lines[one] for one in lines if charts[one] == chart}, linear)
-        for chart in charts.values()
-    }
+    fits = {}
+    for chart in {*charts.values()}:
+        chosen = selection.chart(chart).log_y
+        together = {one: lines[one] for one in lines if charts[one] == chart}
+        fits[chart] = _spans_sizes(together, linear) if chosen is None else chosen
     return {series: fits[charts[series]] for series in lines}
 
 

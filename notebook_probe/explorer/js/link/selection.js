@@ -71,8 +71,21 @@ export function createSelection(state, send, signal) {
      * @param {string} quantity
      */
     remove(module, quantity) {
-      const rest = state.selection.series.filter(([m, q]) => m !== module || q !== quantity);
-      change({ series: rest });
+      /** @type {(series: Array<[string, string]>) => Array<[string, string]>} */
+      const rest = (series) => series.filter(([m, q]) => m !== module || q !== quantity);
+      const charts = state.selection.charts.map((chart) => ({ ...chart, series: rest(chart.series) }));
+      change({ series: rest(state.selection.series), charts });
+    },
+    /**
+     * Charts as a user arranges them; what is in none of them, of those that were drawn, is left out.
+     * @param {ChartMessage[]} charts
+     */
+    arrange(charts) {
+      const series = charts.flatMap((chart) => chart.series);
+      const has = (/** @type {[string, string]} */ [m, q]) => series.some(([one, other]) => one === m && other === q);
+      const kept = state.selection.series.filter(has);
+      const added = series.filter(([module, quantity]) => !hasSeries(state.selection, module, quantity));
+      change({ charts, series: [...kept, ...added] });
     },
   };
 }

@@ -1,5 +1,8 @@
 /** The line plot in its place: frames in, hover, zoom, data attributes out. */
 
+import { inItsChart } from "../../charts/arranged.js";
+import { createChartBars } from "../../charts/chart_bars.js";
+import { createPins, paintPins } from "../../charts/pins.js";
 import { createLevels } from "../../parts/breaks/levels.js";
 import { besideLines } from "../../parts/compare/beside_lines.js";
 import { leftSeries } from "../../parts/history/left.js";
@@ -10,7 +13,7 @@ import { trackPointer } from "../pointer.js";
 import { AXIS_HEIGHT, lineAxis, rightMargin, stepMapping } from "../step_axis.js";
 import { placeMarks, stepMarks } from "../step_marks.js";
 import { createStepWindow } from "../step_window.js";
-import { chartNumbers, chartsOf, TITLE_PX } from "./charts.js";
+import { chartNumbers, chartsOf, heightOfCharts, TITLE_PX } from "./charts.js";
 import { averageText, describeCharts, describeLines, whyEmpty } from "./description.js";
 import { isLogged, lineLabels } from "./label_names.js";
 import { paintLines } from "./paint.js";
@@ -18,8 +21,9 @@ import { prepareLines } from "./prepare.js";
 import { beyondText } from "./shown_range.js";
 import { lineTooltip } from "./tooltip.js";
 
-/** @param {Pick<PanelParts, "state" | "theme" | "selection" | "link" | "fail" | "signal">} parts */
-export function createLinePlot({ state, theme, selection, link, fail, signal }) {
+/** @param {PanelParts} parts */
+export function createLinePlot(parts) {
+  const { state, theme, selection, link, fail, signal } = parts;
   const plot = createPlot({
     className: "nbp-lines",
     label: "Series over steps",
@@ -29,7 +33,8 @@ export function createLinePlot({ state, theme, selection, link, fail, signal }) 
     signal,
   });
   const levels = createLevels({ state, link });
-  plot.el.append(levels.el);
+  const bars = createChartBars(parts);
+  plot.el.append(levels.el, bars.el);
   /** @type {PreparedSeries[] | null} */
   let prepared = null;
   /** @type {BesideSeries[]} */
@@ -50,6 +55,7 @@ export function createLinePlot({ state, theme, selection, link, fail, signal }) 
   for (const topic of ["lines", "beside", "compare", "left", "model"]) state.on(topic, refresh);
   state.on("selection", () => {
     const { window, ...others } = state.selection;
+    plot.el.style.setProperty("--nbp-charts", `${heightOfCharts(state)}px`);
     const now = JSON.stringify([others, window !== null]); // another window places the same points elsewhere
     if (now !== wish) refresh();
     else plot.request();
@@ -62,7 +68,9 @@ export function createLinePlot({ state, theme, selection, link, fail, signal }) 
   const pointed = createPointed({ state, plot, marked });
   const stepAt = (/** @type {number} */ x) => painted && painted.mapping.step(painted.axis.value(x));
   const stepWindow = createStepWindow({ state, selection, stepAt });
-  const calls = { ...pointed, ...stepWindow, hover, click: pointed.clickMark };
+  const pins = createPins({ state, theme, painted: () => painted, signal });
+  state.on("pins", plot.request);
+  const calls = { ...pointed, ...stepWindow, hover, click };
   trackPointer(plot, () => painted && { ...painted.box, foot: painted.box.bottom }, calls, signal);
 
   /**
@@ -79,13 +87,14 @@ export function createLinePlot({ state, theme, selection, link, fail, signal }) 
       bottom: height - AXIS_HEIGHT,
     };
     if (!prepared) {
-      prepared = state.lines ? prepareLines(chosen(state, state.lines), state.selection) : [];
+      prepared = state.lines ? prepareLines(chosen(state, state.lines), { log_x: state.selection.log_x }) : [];
       beside = besideLines(state);
       back = prepareBack(state);
       labels = labelsOf(state, prepared);
     }
     const axis = lineAxis(state, prepared, box.left, box.right);
     const charts = axis ? chartsOf({ prepared, beside, back }, axis, box, state.selection) : [];
+    state.charts = charts;
     painted = null;
     describeLines(plot.canvas, prepared, beside);
     describeCharts(plot.canvas, charts);
@@ -105,15 +114,28 @@ export function createLinePlot({ state, theme, selection, link, fail, signal }) 
         context.textBaseline = "top";
         const { others, aligned } = state.selection;
         const ofAll = first ? [averageText(state), others.length && `other runs by ${aligned}`] : [];
+        if (chart.isEmpty) paintEmpty(context, chart);
         const notes = [title, beyondText(chart.range), ...ofAll];
         context.fillText(notes.filter(Boolean).join("   "), box.left, chart.box.top - TITLE_PX);
       }
       describeAxes(plot.canvas, box, axis);
       painted = { axis, charts, box, prepared: [...prepared, ...beside], mapping, marks };
+      paintPins(context, state.pins, painted, colours);
     }
     levels.place(painted);
+    bars.place(painted);
+    pins.show();
     if (state.lines) link.painted("lines", state.lines.seq);
     showCursor();
+  }
+
+  /**
+   * @param {number} x
+   * @param {number} y
+   * @param {boolean} isSecond
+   */
+  function click(x, y, isSecond) {
+    if (!pointed.clickMark(x, y)) pins.click(x, isSecond);
   }
 
   /**
@@ -151,7 +173,24 @@ export function createLinePlot({ state, theme, selection, link, fail, signal }) 
     return showTip(plot, x, y, rows);
   }
 
-  return { el: plot.el, canvas: plot.canvas };
+  return { el: plot.el, canvas: plot.canvas, pins };
+}
+
+/**
+ * A chart without a value says why.
+ * @param {CanvasRenderingContext2D} context
+ * @param {LineChart} chart
+ */
+function paintEmpty(context, { prepared, box }) {
+  context.save();
+  context.textAlign = "center";
+  context.textBaseline = "middle";
+  const text = prepared.length ? "No finite value here." : "Add series to this chart with ⋯";
+  context.fillText(text, (box.left + box.right) / 2, (box.top + box.bottom) / 2);
+  context.strokeStyle = context.fillStyle;
+  context.globalAlpha = 0.3;
+  context.strokeRect(box.left + 0.5, box.top + 0.5, box.right - box.left - 1, box.bottom - box.top - 1);
+  context.restore();
 }
 
 /**
@@ -161,7 +200,7 @@ export function createLinePlot({ state, theme, selection, link, fail, signal }) 
 function prepareBack(state) {
   const { whole, lines, selection } = state;
   if (!selection.window || selection.x_axis !== "step" || !whole?.lines || whole.lines === lines) return [];
-  return prepareLines(chosen({ ...state, left: null }, whole.lines), selection);
+  return prepareLines(chosen({ ...state, left: null }, whole.lines), { log_x: selection.log_x });
 }
 
 /**
@@ -173,7 +212,8 @@ function chosen(state, lines) {
   const series = lines.series.filter((one) =>
     hasSeries(state.selection, one.module, one.quantity),
   );
-  return { ...lines, series: [...series, ...leftSeries(state)] };
+  const all = [...series, ...leftSeries(state)];
+  return { ...lines, series: all.map((one) => inItsChart(state.selection, one)) };
 }
 
 /**
