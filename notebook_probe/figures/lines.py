@@ -27,7 +27,8 @@ from notebook_probe.figures.style import (
     ticks,
 )
 from notebook_probe.record.format.missing import measured
-from notebook_probe.record.format.source import ROOT, Floats, Source, Steps
+from notebook_probe.record.format.source import ROOT, Floats, Source, Steps, StreamView
+from notebook_probe.record.formulas import with_formulas
 from notebook_probe.record.views.looks import without_gone
 from notebook_probe.record.views.thinning.average import capped
 from notebook_probe.record.views.thinning.averages import average_between, holding
@@ -150,6 +151,7 @@ def draw_lines(
     beside: Sequence[OverlaidSeries] = (),
 ) -> None:
     """Draw every series, where it was not finite, what happened, and the labels."""
+    streams = with_formulas(source.streams, series)
     clock = WallTime()
     if look.x_axis == "time":
         clock.read_new(source)
@@ -161,13 +163,13 @@ def draw_lines(
     others = draw_beside(axes, beside)
     ends: list[tuple[float, Series]] = []
     for one in series:
-        curves = [_read(source, one, window)]
+        curves = [_read(streams, one, window)]
         if look.smooth > 0:
             log = look.log_y
-            held = holding(source.streams, *one).values()
+            held = holding(streams, *one).values()
             weight = capped(look.smooth, sum(stream.n_rows for stream in held))
-            curves.append(average_between(source.streams, *one, window, weight, log=log))
-        placed = [_placed(source, one, curve, look, clock) for curve in curves]
+            curves.append(average_between(streams, *one, window, weight, log=log))
+        placed = [_placed(source.streams, one, curve, look, clock) for curve in curves]
         x, y = placed[0]
         lost = ~np.isfinite(y)
         if lost.any():
@@ -200,11 +202,11 @@ def _draw(axes: Axes, curves: Sequence[Curve], index: int) -> float:
 
 
 def _read(
-    source: Source, series: Series, window: tuple[float, float] | None
+    streams: Mapping[str, StreamView], series: Series, window: tuple[float, float] | None
 ) -> tuple[Steps, Floats]:
     """Return all measured rows of a series in the window, from every stream that has it."""
     module, quantity = series
-    held = holding(source.streams, module, quantity).values()
+    held = holding(streams, module, quantity).values()
     parts = [(stream, *in_window(stream, window)) for stream in held]
     steps, values = merged_rows(parts, quantity, [module])
     known = measured(values[:, 0])
@@ -212,14 +214,19 @@ def _read(
 
 
 def _placed(
-    source: Source, series: Series, curve: tuple[Steps, Floats], look: LineOptions, clock: WallTime
+    streams: Mapping[str, StreamView],
+    series: Series,
+    curve: tuple[Steps, Floats],
+    look: LineOptions,
+    clock: WallTime,
 ) -> Curve:
     """Return a few visible points at their positions along x."""
     steps, values = curve
     shown = minmax_rows(values, N_POINTS, log=look.log_x)
     steps, y = steps[shown], values[shown].astype(np.float64)
     if look.x_axis == "time":
-        return clock.seconds(holding(source.streams, *series), steps), y
+        # The clock knows what is recorded; a formula is of several streams.
+        return clock.seconds(holding(streams, *series) or streams, steps), y
     return steps.astype(np.float64), y
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
-from playwright.sync_api import Locator
+from playwright.sync_api import ElementHandle, Locator
 
 from tests.browser.panel_messages import (
     heat_message,
@@ -85,16 +85,15 @@ def opened(panel: PanelPage, opener: str | None) -> Locator:
     return panel.page.get_by_role("dialog")
 
 
-def press(panel: PanelPage, button: Locator) -> str:
+def press(panel: PanelPage, button: ElementHandle) -> str:
     """Press it slowly; what went wrong, "" for nothing."""
     panel.page.evaluate("() => Object.assign(press, { down: null, moved: 0, clicked: null })")
     box = button.bounding_box()
     if box is None:
         return "has gone"
-    handle = button.element_handle()  # a click may take it out of its place
     x, y = box["x"] + box["width"] / 2, box["y"] + box["height"] / 2
     panel.page.mouse.click(x, y, delay=PRESS_MS)
-    return str(panel.page.evaluate(OUTCOME, handle))
+    return str(panel.page.evaluate(OUTCOME, button))
 
 
 def edited(field: Locator) -> None:
@@ -124,7 +123,8 @@ def test_no_press_is_lost_after_an_edit(bare: PanelPage, width: int, opener: str
         for place in n_buttons:
             scope = opened(filled(bare, width), opener)
             bare.page.evaluate(WATCH)
-            button = scope.locator("button").nth(place)
+            # Taken before the edit, which may bring other buttons.
+            button = scope.locator("button").nth(place).element_handle()
             if not button.evaluate(IS_FREE):
                 continue  # out of sight, or below another one
             name = button.evaluate("(node) => node.dataset.action ?? node.textContent")

@@ -303,6 +303,7 @@ interface LineSeries {
   n_nonfinite: number;
   weight: number;
   marks: Array<number>;
+  problem?: string;
 }
 
 interface LinesFrame {

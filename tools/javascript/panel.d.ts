@@ -145,6 +145,8 @@ interface ListItem {
   note?: string;
   detail?: string;
   on?: boolean;
+  /** What is typed when this item is chosen, instead of `act`. */
+  completes?: string;
   /** Names without "data-" -> values. */
   data: Record<string, string>;
   act(): void;

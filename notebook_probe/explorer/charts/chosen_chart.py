@@ -30,11 +30,11 @@ class ChartMessage(TypedDict):
     y_limits: tuple[float, float] | None
     """Lowest and highest value of its axis; None fits the lines."""
     outliers: bool
-    """Its fitted axis has room for single values far beyond all others, too."""
+    """True if the fitted axis has room for single values far beyond all others, too."""
     smooth: float
     """Weight of the averages of its lines."""
     height: int
-    """Its height in CSS pixels, at least."""
+    """Least height in CSS pixels."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,5 +1,6 @@
 /** One view of the panel: puts the parts together, and takes all of them away. */
 
+import { createFormulaProblems } from "./charts/formula_problems.js";
 import { createAttach } from "./controls/attach.js";
 import { createDockButton } from "./controls/dock_button.js";
 import { createCompiledNotice } from "./controls/compiled_notice.js";
@@ -88,7 +89,8 @@ function render({ model, el }) {
   const lines = createLinePlot(parts);
   const empty = createEmptyState({ ...parts, attach });
   const alerts = createAlerts(parts);
-  createKeyboard({ ...parts, tree, attach, attached, bar, compare, breaks, alerts, looks, graph, dock, pins: lines.pins });
+  const { pins } = lines;
+  createKeyboard({ ...parts, tree, attach, attached, bar, compare, breaks, alerts, looks, graph, dock, pins });
 
   const views = element(
     "div",
@@ -97,6 +99,7 @@ function render({ model, el }) {
     looks.el,
     createLineOptions(parts).el,
     lines.el,
+    createFormulaProblems(parts).el,
     lines.pins.el,
     empty.el,
   );

@@ -1,6 +1,5 @@
 /** What one view knows. Parts listen to a topic and read the fields; nothing else is shared. */
 
-import { seriesName } from "./names.js";
 import { ratioFrame } from "./parts/compare/ratio_frame.js";
 import { EMPTY_PARTS } from "./parts/empty.js";
 import { indexProbes } from "./probes.js";
@@ -148,24 +147,6 @@ export function createState() {
  */
 export function measured({ recorded, logged }) {
   return Object.keys(recorded).filter((quantity) => !logged.includes(quantity));
-}
-
-/**
- * Every recorded pair whose name contains all words of a query in small letters; logged ones first.
- * @param {Pick<PanelState, "status">} state
- * @param {string} query
- * @returns {Array<[string, string]>}
- */
-export function recordedSeries({ status }, query) {
-  const words = query.split(/[\s·]+/).filter(Boolean);
-  return [...status.logged, ...measured(status)].flatMap((quantity) =>
-    (status.recorded[quantity] ?? []).flatMap((module) => {
-      const lower = seriesName(module, quantity).toLowerCase();
-      /** @type {[string, string]} */
-      const pair = [module, quantity];
-      return words.every((one) => lower.includes(one)) ? [pair] : [];
-    }),
-  );
 }
 
 /**

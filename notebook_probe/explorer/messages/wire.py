@@ -264,6 +264,8 @@ class LineSeries(TypedDict):
     """Weight of its average: as chosen, at most 1 - 10 / n for n recorded values."""
     marks: list[float]
     """x (relative to x0) of recorded values that are NaN or infinite."""
+    problem: NotRequired[str]
+    """Reason why a formula has no value."""
 
 
 class LinesFrame(TypedDict):

@@ -17,6 +17,7 @@ from notebook_probe.explorer.save.code import code
 from notebook_probe.explorer.save.files import csv, netcdf
 from notebook_probe.explorer.save.others import Others
 from notebook_probe.record.format.source import Source
+from notebook_probe.record.formulas import is_formula
 from notebook_probe.record.views.thinning.heat_grid import Grid, HeatGrid
 
 if TYPE_CHECKING:
@@ -86,6 +87,8 @@ def _picture(
 def _netcdf(source: Source, selection: PanelSelection, others: Others) -> bytes:
     if selection.others:
         others.notes.append("of this run alone")
+    if any(is_formula(quantity) for _, quantity in selection.series):
+        others.notes.append("without formulas, which the code has")
     return netcdf(source, selection)
 
 

@@ -16,13 +16,16 @@ from notebook_probe.explorer import one_file
 from notebook_probe.explorer.charts import ChosenChart, chart_message, chosen_charts
 from notebook_probe.explorer.draw.lines.lines import Lines
 from notebook_probe.explorer.handed_on.package import Looked
+from notebook_probe.explorer.messages.looked_at import check
 from notebook_probe.explorer.messages.selection import PanelSelection
 from notebook_probe.explorer.messages.value_scale import line_charts
 from notebook_probe.explorer.parse import MessageError, parse
+from notebook_probe.explorer.save.export import export
 from notebook_probe.explorer.saved_views import ViewFile, ViewSettings
 from notebook_probe.record.format.ranges import charts_of
 from notebook_probe.record.format.schema import LOGGED_BY
 from notebook_probe.record.format.source import Variable
+from notebook_probe.record.formulas import FormulaError
 from notebook_probe.record.views.thinning.average import Average
 from tests.explorer.fakes import FakeSource, FakeStream
 from tests.explorer.saved_views.test_saved_views import recorded
@@ -140,3 +143,37 @@ def test_a_file_of_a_run_shows_the_charts_of_a_view(tmp_path: Path) -> None:
     looked = one_file.looking_at(Looked(PanelSelection(), []), run, "tall")
     assert looked.selection.charts == charts
     assert looked.selection.message()["charts"][0]["height"] == 300
+
+
+def test_a_formula_is_drawn_exported_and_told_of(logged: FakeSource) -> None:
+    error, wrong = (ROOT, "= 1 - accuracy"), (ROOT, "= 1 - acc")
+    selection = replace(PanelSelection().with_series(error, wrong), smooth=0.0)
+    message, [buffer] = Lines().frame(logged, selection, 400)
+    first, second = message["series"]
+    n = first["n"]
+    np.testing.assert_allclose(np.frombuffer(buffer, "<f4")[n : 2 * n], FALLING, rtol=1e-5)
+    assert "problem" not in first
+    assert second["problem"] == "no series 'acc' is recorded; did you mean 'accuracy'?"
+    head, [content] = export("csv", logged, selection)
+    assert "error" not in head
+    rows = bytes(content).decode().splitlines()
+    assert len(rows) == 1 + len(STEPS)
+    assert rows[1].startswith(f"{ROOT},= 1 - accuracy,0,")
+
+
+def test_a_dataset_has_no_formulas_and_says_so(tmp_path: Path) -> None:
+    run = recorded(tmp_path / "run.zarr")
+    mean = (ROOT, "= mean(grad_norm)")
+    selection = PanelSelection(home="grad_norm").with_series(("head", "grad_norm"), mean)
+    told, _ = export("netcdf", run, selection)
+    assert "without formulas" in told["note"]
+    code, _ = export("code", run, selection)
+    assert repr(mean[1]) in code["text"]
+    png, _ = export("png", run, selection)
+    assert "error" not in png
+
+
+def test_the_trait_takes_a_formula_that_can_be_read(logged: FakeSource) -> None:
+    assert check("series", [("", "= 1 - accuracy")], logged, []) == ((ROOT, "= 1 - accuracy"),)
+    with pytest.raises(FormulaError, match="at its end"):
+        check("series", [("", "= 1 -")], logged, [])

@@ -21,6 +21,7 @@ from notebook_probe.explorer.messages.wire import VERSION, Frame, LineSeries, Li
 from notebook_probe.json_numbers import json_number
 from notebook_probe.record.format.ranges import charts_of
 from notebook_probe.record.format.source import Source, StreamView
+from notebook_probe.record.formulas import FormulaStreams
 from notebook_probe.record.views.looks import without_gone
 from notebook_probe.record.views.thinning.average import capped
 from notebook_probe.record.views.thinning.averages import holding
@@ -54,13 +55,18 @@ class Lines:
     def __init__(self) -> None:
         self._lines: dict[_Key, LinePoints] = {}
         self._averages = AverageLines()
+        self._formulas = FormulaStreams()
         self._clock = WallTime()
         self._timed: list[str] = []
 
     def frame(
         self, source: Source, selection: PanelSelection, width: int, pixel_ratio: float = 1.0
     ) -> Frame:
-        streams = {**source.streams, **element_streams(source, selection.series)}
+        streams = {
+            **source.streams,
+            **element_streams(source, selection.series),
+            **self._formulas.of(source.streams, selection.series),
+        }
         together = {name: _together(one, selection.series) for name, one in streams.items()}
         self._timed = [*source.streams]
         self._read(source, streams, selection)
@@ -100,6 +106,8 @@ class Lines:
                     x0=x0,
                 )
             )
+            if series[1] in self._formulas.problems:
+                heads[-1]["problem"] = self._formulas.problems[series[1]]
             parts += [points.x - x0, points.y, average.x - x0, average.y]
         message: LinesFrame = {
             "v": VERSION,

@@ -97,7 +97,7 @@ export function holding(charts, at, pair) {
  * @param {ChartMessage} chart
  * @param {string[]} pair
  */
-export function isIn({ series }, pair) {
+function isIn({ series }, pair) {
   return series.some((one) => isSame(one, pair));
 }
 

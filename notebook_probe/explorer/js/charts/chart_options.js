@@ -1,6 +1,6 @@
 /** The options of one chart: its series, value axis, smoothing and height, its place, and its removal. */
 
-import { element, setHidden, setText } from "../dom.js";
+import { element, isGreyed, setGreyed, setHidden, setText } from "../dom.js";
 import { createChoice, patchOf } from "../options/choice.js";
 import { createLimits } from "../options/limits.js";
 import { OUTLIERS, VALUES } from "../options/scale_choices.js";
@@ -87,9 +87,9 @@ export function createChartOptions({ state, selection, dialogs, signal }) {
     smoothing.show();
     series.show();
     setText(height, `${px || Math.round(drawn ? drawn.box.bottom - drawn.box.top : 0)} px`);
-    up.disabled = at === 0;
-    down.disabled = at >= state.charts.length - 1;
-    gone.disabled = state.charts.length < 2 && !state.selection.charts.length;
+    setGreyed(up, at === 0 ? "It is the upper chart" : "");
+    setGreyed(down, at >= state.charts.length - 1 ? "It is the lowest chart" : "");
+    setGreyed(gone, state.charts.length < 2 && !state.selection.charts.length ? "It is the only chart" : "");
   }
 
   return {
@@ -115,7 +115,7 @@ export function createChartOptions({ state, selection, dialogs, signal }) {
   function button(text, action, label, act) {
     const node = element("button", { type: "button", "data-action": action }, text);
     if (label) Object.assign(node, { title: label, ariaLabel: label });
-    node.addEventListener("click", act, { signal });
+    node.addEventListener("click", () => !isGreyed(node) && act(), { signal });
     return node;
   }
 }

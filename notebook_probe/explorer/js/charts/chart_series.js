@@ -2,11 +2,14 @@
 
 import { element, setText } from "../dom.js";
 import { grouped } from "../format.js";
-import { seriesName } from "../names.js";
-import { hasSeries, recordedSeries } from "../state.js";
+import { ROOT, seriesName } from "../names.js";
+import { spaced } from "../options/formula_items.js";
+import { recordedSeries } from "../options/recorded_series.js";
+import { hasSeries } from "../state.js";
 import { arrangedCharts, holding } from "./arranged.js";
 
 const MOST_FOUND = 6;
+const ABOUT = "A series comes here from another chart. = begins a formula, such as = 1 - accuracy.";
 
 /** @param {Pick<PanelParts, "state" | "selection" | "signal"> & { chart: () => number }} parts */
 export function createChartSeries({ state, selection, chart, signal }) {
@@ -20,7 +23,8 @@ export function createChartSeries({ state, selection, chart, signal }) {
   });
   const found = element("div", { class: "nbp-chart-found" });
   const more = element("div", { class: "nbp-hint" });
-  const el = element("div", { class: "nbp-chart-lines" }, drawn, field, found, more);
+  const results = element("div", { class: "nbp-chart-results" }, found, more);
+  const el = element("div", { class: "nbp-chart-lines" }, drawn, field, results);
   field.addEventListener("input", search, { signal });
   field.addEventListener(
     "keydown",
@@ -50,14 +54,18 @@ export function createChartSeries({ state, selection, chart, signal }) {
 
   function search() {
     const query = field.value.trim().toLowerCase();
-    const all = query ? recordedSeries(state, query) : [];
+    const typed = field.value.trim();
+    /** @type {Array<[string, string]>} */
+    const formula = typed.length > 1 && typed.startsWith("=") && !state.parts.saved ? [[ROOT, spaced(typed)]] : [];
+    const all = formula.length || !query ? formula : recordedSeries(state, query);
     const others = all.filter(([module, quantity]) => !here().some(([m, q]) => m === module && q === quantity));
     const key = JSON.stringify([query, others.slice(0, MOST_FOUND), state.selection.series]);
     if (found.dataset.key === key) return;
     found.dataset.key = key;
     found.replaceChildren(...others.slice(0, MOST_FOUND).map(([module, quantity]) => foundLine(module, quantity)));
     const rest = others.length - MOST_FOUND;
-    setText(more, !query ? "" : !others.length ? "Nothing found." : rest > 0 ? `${grouped(rest)} more: search on` : "");
+    const outcome = !others.length ? "Nothing found." : rest > 0 ? `${grouped(rest)} more: search on` : "";
+    setText(more, query ? outcome : ABOUT);
   }
 
   /**

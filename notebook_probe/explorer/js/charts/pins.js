@@ -65,14 +65,16 @@ export function createPins({ state, theme, painted, signal }) {
       series,
       values: state.pins.map((step) => valueAt(series, now, step, state.lines?.x0 ?? 0)),
     }));
-    const key = JSON.stringify([state.pins, shown.map(({ series, values }) => [series.module, series.quantity, values])]);
+    const told = shown.map(({ series, values }) => [series.module, series.quantity, values]);
+    const key = JSON.stringify([state.pins, told]);
     if (key === known) return;
     known = key;
     setChildren(heads, headsOf(state.pins));
     const ground = rgbOf(theme.read().ground);
     rows.replaceChildren(...shown.map(({ series, values }) => rowOf(series, values, ground)));
     const rest = all.length - shown.length;
-    more.textContent = [state.pins.length < 2 && ALONE, rest > 0 && `${grouped(rest)} more series`].filter(Boolean).join(" ");
+    const words = [state.pins.length < 2 && ALONE, rest > 0 && `${grouped(rest)} more series`];
+    more.textContent = words.filter(Boolean).join(" ");
   }
 
   /**
@@ -90,8 +92,10 @@ export function createPins({ state, theme, painted, signal }) {
       return cell(exact(one.value, units) + elsewhere);
     });
     const [first, second] = values;
-    const both = first && second ? [exact(second.value - first.value, units), ratioText(first.value, second.value)] : [];
-    return element("div", { class: "nbp-pin-row", role: "row" }, name, ...told, ...both.map(cell));
+    if (first && second) {
+      told.push(cell(exact(second.value - first.value, units)), cell(ratioText(first.value, second.value)));
+    }
+    return element("div", { class: "nbp-pin-row", role: "row" }, name, ...told);
   }
 
   return {

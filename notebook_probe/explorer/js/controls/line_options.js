@@ -3,11 +3,13 @@
 import { element, setAttribute, setHidden, setText } from "../dom.js";
 import { seriesName } from "../names.js";
 import { arrangedCharts, withNew } from "../charts/arranged.js";
-import { hasSeries, isLogY, recordedSeries } from "../state.js";
+import { recordedSeries } from "../options/recorded_series.js";
+import { hasSeries, isLogY } from "../state.js";
 import { ALIGNMENTS } from "../parts/compare/alignments.js";
 import { createChoice, patchOf } from "../options/choice.js";
 import { createPopover } from "./popover.js";
 import { createSeriesChips } from "../options/series_chips.js";
+import { formulaItems } from "../options/formula_items.js";
 import { createLimits, upperChart } from "../options/limits.js";
 import { OUTLIERS, VALUES } from "../options/scale_choices.js";
 import { createSmoothing } from "../options/smoothing.js";
@@ -35,6 +37,7 @@ export function createLineOptions(parts) {
     button: plus,
     search: "Find a module or quantity",
     items: listedSeries,
+    hint: state.parts.saved ? "" : "Type = for a formula, such as = 1 - accuracy.",
     signal,
   });
   const bulk = chipButton("draw-marked", "", "");
@@ -91,9 +94,12 @@ export function createLineOptions(parts) {
 
   /**
    * @param {string} query
+   * @param {string} typed
    * @returns {ListItem[]}
    */
-  function listedSeries(query) {
+  function listedSeries(query, typed) {
+    // What was saved is drawn as it is: nothing there computes a formula.
+    if (typed.startsWith("=") && !state.parts.saved) return formulaItems(state, typed, selection.add);
     return recordedSeries(state, query).map(([module, quantity]) => {
       return seriesItem(module, quantity, seriesName(module, quantity));
     });
