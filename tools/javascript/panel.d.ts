@@ -94,6 +94,9 @@ interface ProbeIndex {
   byModule: Map<string, ProbeRow[]>;
 }
 
+/** What is pointed at among the lines: a series, or all lines of a module. */
+type Emphasis = { module: string; quantity: string | null };
+
 /** What both plots point at. */
 interface Cursor {
   step: number;
@@ -261,6 +264,8 @@ interface PanelState {
   heatPicture: ShownPicture | null;
   charts: LineChart[];
   pins: number[];
+  enlarged: number | null;
+  emphasis: Emphasis | null;
   marked: Set<string>;
   folded: Set<string>;
   exported: (Exported & { buffer: Buffers[number] }) | null;

@@ -152,6 +152,8 @@ interface LinesView extends LineChart {
   x0: number;
   label(series: PaintedSeries): string;
   isLogged(series: PaintedSeries): boolean;
+  /** Whether another line is pointed at. */
+  isDimmed(series: PaintedSeries): boolean;
   width: number;
 }
 

@@ -98,6 +98,7 @@ function render({ model, el }) {
     map,
     looks.el,
     createLineOptions(parts).el,
+    lines.bar,
     lines.el,
     createFormulaProblems(parts).el,
     lines.pins.el,

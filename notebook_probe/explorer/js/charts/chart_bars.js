@@ -7,15 +7,16 @@ import { arrangedCharts, changed, LEAST_PX, MOST_PX, moved } from "./arranged.js
 import { createChartOptions } from "./chart_options.js";
 
 const KEY_PX = 20; // by which a key changes a height
-const OPTIONS_PX = 44; // from the right end of a chart to the left end of its buttons
+const OPTIONS_PX = 67; // from the right end of a chart to the left end of its buttons
 /** @type {Record<string, number>} */
 const WAYS = { ArrowUp: -1, ArrowDown: 1 };
 
 /**
  * `place(painted)` after each paint of the plot; `el` lies over it.
  * @param {PanelParts} parts
+ * @param {(at: number, from: HTMLElement) => void} enlarge
  */
-export function createChartBars(parts) {
+export function createChartBars(parts, enlarge) {
   const { state, selection } = parts;
   const options = createChartOptions(parts);
   const target = element("div", { class: "nbp-chart-target", hidden: "" }); // where a chart would go
@@ -26,6 +27,8 @@ export function createChartBars(parts) {
   /** @param {PaintedLines | null} painted */
   function place(painted) {
     const charts = painted?.charts ?? [];
+    setHidden(el, state.enlarged !== null);
+    if (el.hidden) return;
     const isArranged = state.selection.charts.length > 0;
     while (bars.length > charts.length) bars.pop()?.remove();
     charts.forEach((chart, at) => {
@@ -40,7 +43,8 @@ export function createChartBars(parts) {
     const more = element("button", { type: "button", class: "nbp-chart-more", "data-action": "chart-options" }, "⋯");
     setAttribute(more, "aria-haspopup", "dialog");
     setAttribute(more, "aria-expanded", false);
-    const bar = element("div", { class: "nbp-chart-bar" }, handle, more);
+    const large = element("button", { type: "button", class: "nbp-chart-large", "data-action": "enlarge-chart" }, "⤢");
+    const bar = element("div", { class: "nbp-chart-bar" }, handle, more, large);
     const edge = element("div", {
       class: "nbp-chart-edge",
       role: "separator",
@@ -51,6 +55,7 @@ export function createChartBars(parts) {
     });
     el.append(bar, edge);
     more.addEventListener("click", () => options.open(at, more));
+    large.addEventListener("click", () => enlarge(at, large));
     handle.addEventListener("keydown", (event) => keyed(event, at));
     dragged(handle, (y) => aim(y), (y) => drop(at, y));
     let begun = 0;
@@ -73,7 +78,7 @@ export function createChartBars(parts) {
        */
       describe(chart, isLast, isShown) {
         const { box, prepared } = chart;
-        for (const node of [bar, edge]) setHidden(node, !isShown);
+        for (const node of [handle, more, edge]) setHidden(node, !isShown);
         const names = [...new Set(prepared.map((one) => seriesName(one.module, one.quantity)))];
         const name = names.length ? names.slice(0, 3).join(", ") : "an empty chart";
         bar.style.transform = `translate(${box.right - OPTIONS_PX}px, ${box.top - TITLE_PX}px)`;
@@ -84,6 +89,8 @@ export function createChartBars(parts) {
         setAttribute(edge, "title", "Drag to change the height of the chart above (or ↑ ↓)");
         setAttribute(more, "aria-label", `Options of the chart of ${name}`);
         setAttribute(more, "title", "Series, scale, smoothing and height of this chart");
+        setAttribute(large, "aria-label", `Enlarge the chart of ${name}`);
+        setAttribute(large, "title", "This chart in the whole window");
         setAttribute(handle, "aria-label", `Move the chart of ${name}`);
         setAttribute(handle, "title", "Drag to move this chart (or ↑ ↓; Delete removes it)");
       },

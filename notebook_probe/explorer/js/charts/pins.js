@@ -3,6 +3,7 @@
 import { element, setChildren, setHidden } from "../dom.js";
 import { exact, grouped, significant } from "../format.js";
 import { seriesName } from "../names.js";
+import { emphasize, isDimmed } from "./emphasis.js";
 import { unitsOf } from "../state.js";
 import { rgbOf, seriesColour } from "../plots/colour.js";
 
@@ -29,9 +30,12 @@ export function createPins({ state, theme, painted, signal }) {
   /** @type {number[]} */
   let before = []; // the pins before the last click, which a double-click gives back
   let known = "";
+  /** @type {ReturnType<typeof rowOf>[]} */
+  let drawn = [];
 
   clear.addEventListener("click", () => pin([]), { signal });
   state.on("pins", show);
+  state.on("emphasis", dim);
 
   /** @param {number[]} steps */
   function pin(steps) {
@@ -55,6 +59,10 @@ export function createPins({ state, theme, painted, signal }) {
     return undefined;
   }
 
+  function dim() {
+    for (const row of drawn) row.classList.toggle("nbp-dimmed", isDimmed(state, row.series));
+  }
+
   /** What is drawn is told again after each paint: values come while it trains. */
   function show() {
     const now = painted();
@@ -71,7 +79,8 @@ export function createPins({ state, theme, painted, signal }) {
     known = key;
     setChildren(heads, headsOf(state.pins));
     const ground = rgbOf(theme.read().ground);
-    rows.replaceChildren(...shown.map(({ series, values }) => rowOf(series, values, ground)));
+    drawn = shown.map(({ series, values }) => rowOf(series, values, ground));
+    rows.replaceChildren(...drawn);
     const rest = all.length - shown.length;
     const words = [state.pins.length < 2 && ALONE, rest > 0 && `${grouped(rest)} more series`];
     more.textContent = words.filter(Boolean).join(" ");
@@ -95,7 +104,10 @@ export function createPins({ state, theme, painted, signal }) {
     if (first && second) {
       told.push(cell(exact(second.value - first.value, units)), cell(ratioText(first.value, second.value)));
     }
-    return element("div", { class: "nbp-pin-row", role: "row" }, name, ...told);
+    const row = element("div", { class: "nbp-pin-row", role: "row" }, name, ...told);
+    row.addEventListener("pointerenter", () => emphasize(state, { module, quantity }));
+    row.addEventListener("pointerleave", () => emphasize(state, null));
+    return Object.assign(row, { series: { module, quantity } });
   }
 
   return {

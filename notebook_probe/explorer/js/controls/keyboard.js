@@ -84,6 +84,8 @@ export function createKeyboard({
     0: stepWindow.reset,
     "<": () => pan(-KEY_PAN),
     ">": () => pan(KEY_PAN),
+    z: selection.undo,
+    Z: selection.redo,
     p: pins.here,
     n: () => alerts.open(),
     r: () => compare.open(),

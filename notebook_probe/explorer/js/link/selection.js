@@ -2,6 +2,7 @@
 
 import { throttled } from "../dom.js";
 import { EMPTY_SELECTION, hasSeries } from "../state.js";
+import { createUndo } from "./undo.js";
 
 const PATIENCE_MS = 1000;
 const NAMES = /** @type {Array<keyof PanelSelection>} */ (Object.keys(EMPTY_SELECTION));
@@ -37,8 +38,16 @@ export function createSelection(state, send, signal) {
     late = null;
   }
 
+  const history = createUndo();
+
   /** @param {Partial<PanelSelection>} patch */
   function change(patch) {
+    history.note(state.selection, patch);
+    apply(patch);
+  }
+
+  /** @param {Partial<PanelSelection>} patch */
+  function apply(patch) {
     late = null;
     clearTimeout(waiting);
     waiting = setTimeout(settle, PATIENCE_MS);
@@ -47,6 +56,17 @@ export function createSelection(state, send, signal) {
 
   return {
     change,
+    /** Take the last change in this view back. */
+    undo() {
+      const patch = history.undo();
+      if (patch) apply(patch);
+    },
+    /** Make the last change again that was taken back. */
+    redo() {
+      const patch = history.redo();
+      if (patch) apply(patch);
+    },
+    changes: history.words,
     /** @param {SelectionMessage} message */
     receive(message) {
       const fields = NAMES.map((name) => [name, message[name]]);

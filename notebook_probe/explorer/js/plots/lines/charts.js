@@ -47,6 +47,22 @@ export function chartsOf(drawn, axis, box, selection) {
 }
 
 /**
+ * One of the charts, in the room of all.
+ * @param {LineChart[]} charts
+ * @param {number} at
+ * @param {Box} box
+ * @returns {LineChart[]}
+ */
+export function alone(charts, at, box) {
+  return charts
+    .filter((_, place) => place === at)
+    .map((chart) => {
+      const values = scaleOf(chart.range, chart.log, box);
+      return { ...chart, box, values: chart.isEmpty ? { ...values, ticks: [] } : values };
+    });
+}
+
+/**
  * Pixels that charts which were arranged take, with everything around them; 0 without any.
  * @param {Pick<PanelState, "selection" | "lines">} state
  */

@@ -1,7 +1,9 @@
 /** The line plot in its place: frames in, hover, zoom, data attributes out. */
 
+import { emphasize, isDimmed } from "../../charts/emphasis.js";
 import { inItsChart } from "../../charts/arranged.js";
 import { createChartBars } from "../../charts/chart_bars.js";
+import { createEnlarged } from "../../charts/enlarged.js";
 import { createPins, paintPins } from "../../charts/pins.js";
 import { createLevels } from "../../parts/breaks/levels.js";
 import { besideLines } from "../../parts/compare/beside_lines.js";
@@ -13,13 +15,15 @@ import { trackPointer } from "../pointer.js";
 import { AXIS_HEIGHT, lineAxis, rightMargin, stepMapping } from "../step_axis.js";
 import { placeMarks, stepMarks } from "../step_marks.js";
 import { createStepWindow } from "../step_window.js";
-import { chartNumbers, chartsOf, heightOfCharts, TITLE_PX } from "./charts.js";
+import { alone, chartNumbers, chartsOf, heightOfCharts, TITLE_PX } from "./charts.js";
 import { averageText, describeCharts, describeLines, whyEmpty } from "./description.js";
 import { isLogged, lineLabels } from "./label_names.js";
 import { paintLines } from "./paint.js";
 import { prepareLines } from "./prepare.js";
 import { beyondText } from "./shown_range.js";
 import { lineTooltip } from "./tooltip.js";
+
+const NEAR_PX = 6; // a line is pointed at
 
 /** @param {PanelParts} parts */
 export function createLinePlot(parts) {
@@ -33,7 +37,8 @@ export function createLinePlot(parts) {
     signal,
   });
   const levels = createLevels({ state, link });
-  const bars = createChartBars(parts);
+  const enlarged = createEnlarged(parts);
+  const bars = createChartBars(parts, enlarged.enter);
   plot.el.append(levels.el, bars.el);
   /** @type {PreparedSeries[] | null} */
   let prepared = null;
@@ -47,6 +52,7 @@ export function createLinePlot(parts) {
   /** @type {Map<number, ReturnType<typeof lineLabels>>} */
   let labels = new Map(); // chart -> the labels of its lines
   let wish = ""; // what `prepared` was made for
+  let pointsHere = false;
 
   const refresh = () => {
     prepared = null;
@@ -61,7 +67,7 @@ export function createLinePlot(parts) {
     else plot.request();
     wish = now;
   });
-  const topics = ["theme", "gutter", "heat", "status", "alerts", "breaks", "looked"];
+  const topics = ["theme", "gutter", "heat", "status", "alerts", "breaks", "looked", "enlarged", "emphasis"];
   for (const topic of topics) state.on(topic, plot.request);
   state.on("cursor", showCursor);
   const marked = () => painted && { marks: painted.marks, foot: painted.box.bottom };
@@ -93,8 +99,9 @@ export function createLinePlot(parts) {
       labels = labelsOf(state, prepared);
     }
     const axis = lineAxis(state, prepared, box.left, box.right);
-    const charts = axis ? chartsOf({ prepared, beside, back }, axis, box, state.selection) : [];
-    state.charts = charts;
+    const all = axis ? chartsOf({ prepared, beside, back }, axis, box, state.selection) : [];
+    state.charts = all;
+    const charts = axis && state.enlarged !== null ? alone(all, state.enlarged, box) : all;
     painted = null;
     describeLines(plot.canvas, prepared, beside);
     describeCharts(plot.canvas, charts);
@@ -107,7 +114,9 @@ export function createLinePlot(parts) {
         const { label = () => "", title = "" } = labels.get(chart.number) ?? {};
         const [first, last] = [chart === charts[0], chart === charts.at(-1)];
         const known = (/** @type {PaintedSeries} */ one) => isLogged(state, one.module, one.quantity);
-        const view = { ...chart, axis, colours, marks: last ? marks : null, x0, label, isLogged: known, width };
+        const dims = (/** @type {PaintedSeries} */ one) => isDimmed(state, one);
+        const place = { axis, colours, marks: last ? marks : null, x0, width };
+        const view = { ...chart, ...place, label, isLogged: known, isDimmed: dims };
         paintLines(context, view);
         context.fillStyle = colours.soft;
         context.textAlign = "left";
@@ -124,6 +133,7 @@ export function createLinePlot(parts) {
     }
     levels.place(painted);
     bars.place(painted);
+    enlarged.describe();
     pins.show();
     if (state.lines) link.painted("lines", state.lines.seq);
     showCursor();
@@ -151,6 +161,8 @@ export function createLinePlot(parts) {
 
   function showCursor() {
     const { cursor } = state;
+    if (cursor?.from !== "lines" && pointsHere) emphasize(state, null);
+    pointsHere = cursor?.from === "lines";
     const placeOf = (/** @type {number} */ step) => painted?.axis.place(painted.mapping.x(step)) ?? NaN;
     const isFree = pointed.placeLine(painted && painted.box, placeOf);
     if (!isFree || !painted || !cursor) return;
@@ -168,12 +180,14 @@ export function createLinePlot(parts) {
     const tip = lineTooltip(state, theme, shown, x, y);
     if (!tip) return hideTip(plot);
     const { closest, rows } = tip;
+    const { module, quantity } = closest.series;
+    emphasize(state, Math.abs(closest.y - y) <= NEAR_PX ? { module, quantity } : null);
     if (closest.y >= closest.box.top && closest.y <= closest.box.bottom)
       placePin(plot, closest.x, closest.y);
     return showTip(plot, x, y, rows);
   }
 
-  return { el: plot.el, canvas: plot.canvas, pins };
+  return { el: plot.el, canvas: plot.canvas, pins, bar: enlarged.bar };
 }
 
 /**
