@@ -15,8 +15,11 @@ from matplotlib.ticker import FuncFormatter
 from notebook_probe.figures.beside import OverlaidSeries, draw_beside
 from notebook_probe.figures.labels import Label, draw_labels, labels_inches
 from notebook_probe.figures.marks import draw_marks
+from notebook_probe.figures.outliers import inner_range
 from notebook_probe.figures.style import (
+    HEADING,
     LOST_COLOUR,
+    SOFT,
     Picture,
     colour,
     dash,
@@ -46,6 +49,7 @@ __all__ = [
     "lines",
     "mark_lost",
     "recorded",
+    "scale_values",
     "series_label",
 ]
 
@@ -73,6 +77,8 @@ class LineOptions:
     x_axis: Literal["step", "time"] = "step"
     y_limits: tuple[float, float] | None = None
     """Ends of the value axis; None fits the values."""
+    outliers: bool = True
+    """False leaves single values far beyond all others out of the fitted axis, and says so."""
 
 
 PLAIN_LOOK = LineOptions()
@@ -162,8 +168,10 @@ def draw_lines(
         axes.set_xscale("symlog", linthresh=1)  # a run begins at step 0
     others = draw_beside(axes, beside)
     ends: list[tuple[float, Series]] = []
+    every: list[Floats] = []
     for one in series:
         curves = [_read(streams, one, window)]
+        every.append(curves[0][1])
         if look.smooth > 0:
             log = look.log_y
             held = holding(streams, *one).values()
@@ -178,8 +186,7 @@ def draw_lines(
         if len(drawable[0][0]):
             ends.append((_draw(axes, drawable, colours[one]), one))
     _mark_events(axes, source, window, look, clock)
-    if look.y_limits and not (look.log_y and look.y_limits[0] <= 0):
-        axes.set_ylim(*look.y_limits)
+    scale_values(axes, every, look)
     ticks(axes.yaxis, look.log_y)
     unit = "\u2009s" if look.x_axis == "time" else ""
     if look.log_x:
@@ -188,6 +195,22 @@ def draw_lines(
         ticks(axes.xaxis, False, unit)
     labels = [Label(value, series_label(one), colour(colours[one])) for value, one in ends]
     draw_labels(axes, [*labels, *others])
+
+
+def scale_values(axes: Axes, values: Sequence[npt.ArrayLike], look: LineOptions) -> None:
+    """Give the value axis its limits: by hand, or without outliers, which are counted above."""
+    if look.y_limits:
+        if not (look.log_y and look.y_limits[0] <= 0):
+            axes.set_ylim(*look.y_limits)
+        return
+    inner = None if look.outliers else inner_range(values, look.log_y)
+    if inner is None:
+        return
+    low, high = np.log10([inner.low, inner.high]) if look.log_y else (inner.low, inner.high)
+    margin = 0.05 * (high - low)
+    ends = [low - margin, high + margin]
+    axes.set_ylim(*(10 ** np.array(ends) if look.log_y else ends))
+    axes.set_title(inner.text, loc="right", color=SOFT, pad=3, fontproperties=HEADING)
 
 
 def _draw(axes: Axes, curves: Sequence[Curve], index: int) -> float:
