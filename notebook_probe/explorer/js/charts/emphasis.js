@@ -27,6 +27,18 @@ export function isDimmed({ emphasis }, series) {
 }
 
 /**
+ * Mark what stands for a series: brought out, dimmed, or neither.
+ * @param {Element} node
+ * @param {Pick<PanelState, "emphasis">} state
+ * @param {{ module: string, quantity: string }} series
+ */
+export function bringOut(node, state, series) {
+  const isDim = isDimmed(state, series);
+  node.classList.toggle("nbp-dimmed", isDim);
+  node.classList.toggle("nbp-brought", state.emphasis !== null && !isDim);
+}
+
+/**
  * @param {Emphasis} emphasis
  * @param {{ module: string, quantity: string }} series
  */

@@ -3,7 +3,7 @@
 import { element, setChildren, setHidden } from "../dom.js";
 import { exact, grouped, significant } from "../format.js";
 import { seriesName } from "../names.js";
-import { emphasize, isDimmed } from "./emphasis.js";
+import { bringOut, emphasize } from "./emphasis.js";
 import { unitsOf } from "../state.js";
 import { rgbOf, seriesColour } from "../plots/colour.js";
 
@@ -60,7 +60,7 @@ export function createPins({ state, theme, painted, signal }) {
   }
 
   function dim() {
-    for (const row of drawn) row.classList.toggle("nbp-dimmed", isDimmed(state, row.series));
+    for (const row of drawn) bringOut(row, state, row.series);
   }
 
   /** What is drawn is told again after each paint: values come while it trains. */

@@ -4,7 +4,7 @@ import { element, listener, setHidden, setText } from "../dom.js";
 import { seriesName, shortName } from "../names.js";
 import { rgbOf, seriesColour, seriesDash } from "../plots/colour.js";
 import { fitChips } from "./fitted_chips.js";
-import { emphasize, isDimmed } from "../charts/emphasis.js";
+import { bringOut, emphasize } from "../charts/emphasis.js";
 import { createPopover } from "../controls/popover.js";
 
 /** @typedef {{ module: string, quantity: string, name: string }} NamedSeries */
@@ -44,7 +44,7 @@ export function createSeriesChips({ state, selection, theme, signal }) {
   function dim() {
     for (const chip of chips.children) {
       const { module = "", quantity = "" } = chip.dataset;
-      chip.classList.toggle("nbp-dimmed", isDimmed(state, { module, quantity }));
+      bringOut(chip, state, { module, quantity });
     }
   }
 
