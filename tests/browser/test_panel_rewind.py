@@ -413,3 +413,24 @@ def test_a_checkpoint_at_the_end_of_training_says_that_nothing_is_left(bare: Pan
     act = back(panel, 800).locator('[data-action="rewind"]')
     expect(act).to_have_attribute("aria-disabled", "true")
     expect(act).to_have_attribute("title", "Training ended at this step: nothing is left to train")
+
+
+@pytest.mark.slow
+def test_the_branch_in_the_bar_is_whole_or_out_of_sight(bare: PanelPage) -> None:
+    seen = set()
+    for width in range(640, 1100, 20):
+        panel = shown(bare, width)
+        panel.say(branched(100, 200, 300))
+        say_branch(panel)
+        told = panel.page.evaluate(
+            """() => {
+              const node = document.querySelector(".nbp-branch");
+              const range = document.createRange();
+              range.selectNodeContents(node);
+              const [text, box] = [range.getBoundingClientRect(), node.getBoundingClientRect()];
+              if (text.top >= box.bottom - 1) return "out of sight";
+              return text.right <= box.right + 1 ? "whole" : "cut"; }"""
+        )
+        seen.add(told)
+    assert "cut" not in seen
+    assert "whole" in seen
