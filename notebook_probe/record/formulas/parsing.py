@@ -49,7 +49,7 @@ class _Token(NamedTuple):
     at: int
 
 
-def is_formula(quantity: str) -> bool:
+def is_formula(quantity: object) -> bool:
     """Return whether this names a formula, not a quantity.
 
     Examples
@@ -57,7 +57,8 @@ def is_formula(quantity: str) -> bool:
     >>> is_formula("= 1 - accuracy"), is_formula("accuracy")
     (True, False)
     """
-    return quantity.startswith("=")
+    # Called before the name is checked: what is no text is refused there.
+    return isinstance(quantity, str) and quantity.startswith("=")
 
 
 @lru_cache(maxsize=256)
