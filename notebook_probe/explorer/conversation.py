@@ -33,7 +33,7 @@ from notebook_probe.explorer.messages.shown_alert import showing
 from notebook_probe.explorer.messages.status_message import PanelProblems, StatusMessages
 from notebook_probe.explorer.messages.throttled import Throttled
 from notebook_probe.explorer.messages.view_registry import ViewsPresent
-from notebook_probe.explorer.parts.all_parts import CLICKS, AllParts
+from notebook_probe.explorer.parts.all_parts import CLICKS, RESTARTS, AllParts
 from notebook_probe.explorer.parts.part import Seen
 from notebook_probe.explorer.save.exports import FileExports
 from notebook_probe.explorer.yield_io import let_out
@@ -218,7 +218,7 @@ class PanelSession:
 
     def publish(self, send: Send, route: str, head: StatusHead) -> None:
         """Send what is new to the visible views."""
-        greyed = greyed_controls(head, self._controls is not None, self._puts)
+        greyed = greyed_controls(head, self._controls is not None, self._puts, RESTARTS)
         self.has_more = self.is_held_up = False
         with self._lock:
             self._take_inbox()

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+from functools import cache
 from types import UnionType
-from typing import Any, Literal, get_args, get_origin
+from typing import Any, Literal, get_args, get_origin, get_type_hints, is_typeddict
 
 from notebook_probe.errors import ProbeError
 
@@ -35,7 +36,7 @@ def read_declared(value: object, declared: Any, where: str) -> object:
     if origin is UnionType:
         return _read_union(value, inner, where)
     if origin is list and isinstance(value, list):
-        if {*map(type, value)} <= {inner[0]}:
+        if {*map(type, value)} <= {inner[0]}:  # never of dictionaries that are declared
             return value
         return [read_declared(item, inner[0], where) for item in value]
     if origin is dict and isinstance(value, dict) and {*map(type, value)} <= {inner[0]}:
@@ -44,7 +45,17 @@ def read_declared(value: object, declared: Any, where: str) -> object:
         return tuple(
             read_declared(item, kind, where) for item, kind in zip(value, inner, strict=True)
         )
+    if is_typeddict(declared) and isinstance(value, dict):
+        return {
+            name: read_declared(value.get(name), kind, f"{name!r} of {where}")
+            for name, kind in _fields_of(declared)
+        }
     raise MessageError(f"{where} is {value!r}, not {_words(declared)}")
+
+
+@cache
+def _fields_of(declared: type) -> tuple[tuple[str, Any], ...]:
+    return tuple(get_type_hints(declared).items())
 
 
 def _read_union(value: object, kinds: tuple[Any, ...], where: str) -> object:

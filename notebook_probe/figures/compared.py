@@ -24,6 +24,7 @@ from notebook_probe.figures.lines import (
     Series,
     mark_lost,
     recorded,
+    scale_values,
     series_label,
 )
 from notebook_probe.figures.style import (
@@ -221,6 +222,7 @@ def _picture(
         axes.set_xscale("symlog", linthresh=1)
     for one in curves:
         _draw(axes, one)
+    scale_values(axes, [one.y if one.under is None else one.under[1] for one in curves], look)
     ticks(axes.yaxis, look.log_y)
     if not look.log_x:
         ticks(axes.xaxis, False)

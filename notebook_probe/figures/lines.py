@@ -15,8 +15,11 @@ from matplotlib.ticker import FuncFormatter
 from notebook_probe.figures.beside import OverlaidSeries, draw_beside
 from notebook_probe.figures.labels import Label, draw_labels, labels_inches
 from notebook_probe.figures.marks import draw_marks
+from notebook_probe.figures.outliers import inner_range
 from notebook_probe.figures.style import (
+    HEADING,
     LOST_COLOUR,
+    SOFT,
     Picture,
     colour,
     dash,
@@ -27,7 +30,8 @@ from notebook_probe.figures.style import (
     ticks,
 )
 from notebook_probe.record.format.missing import measured
-from notebook_probe.record.format.source import ROOT, Floats, Source, Steps
+from notebook_probe.record.format.source import ROOT, Floats, Source, Steps, StreamView
+from notebook_probe.record.formulas import with_formulas
 from notebook_probe.record.views.looks import without_gone
 from notebook_probe.record.views.thinning.average import capped
 from notebook_probe.record.views.thinning.averages import average_between, holding
@@ -45,6 +49,7 @@ __all__ = [
     "lines",
     "mark_lost",
     "recorded",
+    "scale_values",
     "series_label",
 ]
 
@@ -72,6 +77,8 @@ class LineOptions:
     x_axis: Literal["step", "time"] = "step"
     y_limits: tuple[float, float] | None = None
     """Ends of the value axis; None fits the values."""
+    outliers: bool = True
+    """False leaves single values far beyond all others out of the fitted axis, and says so."""
 
 
 PLAIN_LOOK = LineOptions()
@@ -150,6 +157,7 @@ def draw_lines(
     beside: Sequence[OverlaidSeries] = (),
 ) -> None:
     """Draw every series, where it was not finite, what happened, and the labels."""
+    streams = with_formulas(source.streams, series)
     clock = WallTime()
     if look.x_axis == "time":
         clock.read_new(source)
@@ -160,14 +168,16 @@ def draw_lines(
         axes.set_xscale("symlog", linthresh=1)  # a run begins at step 0
     others = draw_beside(axes, beside)
     ends: list[tuple[float, Series]] = []
+    every: list[Floats] = []
     for one in series:
-        curves = [_read(source, one, window)]
+        curves = [_read(streams, one, window)]
+        every.append(curves[0][1])
         if look.smooth > 0:
             log = look.log_y
-            held = holding(source.streams, *one).values()
+            held = holding(streams, *one).values()
             weight = capped(look.smooth, sum(stream.n_rows for stream in held))
-            curves.append(average_between(source.streams, *one, window, weight, log=log))
-        placed = [_placed(source, one, curve, look, clock) for curve in curves]
+            curves.append(average_between(streams, *one, window, weight, log=log))
+        placed = [_placed(source.streams, one, curve, look, clock) for curve in curves]
         x, y = placed[0]
         lost = ~np.isfinite(y)
         if lost.any():
@@ -176,8 +186,7 @@ def draw_lines(
         if len(drawable[0][0]):
             ends.append((_draw(axes, drawable, colours[one]), one))
     _mark_events(axes, source, window, look, clock)
-    if look.y_limits and not (look.log_y and look.y_limits[0] <= 0):
-        axes.set_ylim(*look.y_limits)
+    scale_values(axes, every, look)
     ticks(axes.yaxis, look.log_y)
     unit = "\u2009s" if look.x_axis == "time" else ""
     if look.log_x:
@@ -186,6 +195,22 @@ def draw_lines(
         ticks(axes.xaxis, False, unit)
     labels = [Label(value, series_label(one), colour(colours[one])) for value, one in ends]
     draw_labels(axes, [*labels, *others])
+
+
+def scale_values(axes: Axes, values: Sequence[npt.ArrayLike], look: LineOptions) -> None:
+    """Give the value axis its limits: by hand, or without outliers, which are counted above."""
+    if look.y_limits:
+        if not (look.log_y and look.y_limits[0] <= 0):
+            axes.set_ylim(*look.y_limits)
+        return
+    inner = None if look.outliers else inner_range(values, look.log_y)
+    if inner is None:
+        return
+    low, high = np.log10([inner.low, inner.high]) if look.log_y else (inner.low, inner.high)
+    margin = 0.05 * (high - low)
+    ends = [low - margin, high + margin]
+    axes.set_ylim(*(10 ** np.array(ends) if look.log_y else ends))
+    axes.set_title(inner.text, loc="right", color=SOFT, pad=3, fontproperties=HEADING)
 
 
 def _draw(axes: Axes, curves: Sequence[Curve], index: int) -> float:
@@ -200,11 +225,11 @@ def _draw(axes: Axes, curves: Sequence[Curve], index: int) -> float:
 
 
 def _read(
-    source: Source, series: Series, window: tuple[float, float] | None
+    streams: Mapping[str, StreamView], series: Series, window: tuple[float, float] | None
 ) -> tuple[Steps, Floats]:
     """Return all measured rows of a series in the window, from every stream that has it."""
     module, quantity = series
-    held = holding(source.streams, module, quantity).values()
+    held = holding(streams, module, quantity).values()
     parts = [(stream, *in_window(stream, window)) for stream in held]
     steps, values = merged_rows(parts, quantity, [module])
     known = measured(values[:, 0])
@@ -212,14 +237,19 @@ def _read(
 
 
 def _placed(
-    source: Source, series: Series, curve: tuple[Steps, Floats], look: LineOptions, clock: WallTime
+    streams: Mapping[str, StreamView],
+    series: Series,
+    curve: tuple[Steps, Floats],
+    look: LineOptions,
+    clock: WallTime,
 ) -> Curve:
     """Return a few visible points at their positions along x."""
     steps, values = curve
     shown = minmax_rows(values, N_POINTS, log=look.log_x)
     steps, y = steps[shown], values[shown].astype(np.float64)
     if look.x_axis == "time":
-        return clock.seconds(holding(source.streams, *series), steps), y
+        # The clock knows what is recorded; a formula is of several streams.
+        return clock.seconds(holding(streams, *series) or streams, steps), y
     return steps.astype(np.float64), y
 
 

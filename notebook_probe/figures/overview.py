@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import replace
 from typing import TypeAlias
 
 from matplotlib.figure import Figure
@@ -32,8 +31,8 @@ __all__ = ["overview"]
 # Inches: the picture, its lines and the color bar's column; above, between and below the plots.
 WIDTH, LINES, BAR = 9.6, 2.5, 0.8
 TOP, BETWEEN, BELOW, BOTTOM = 0.42, 0.5, 0.4, 0.32
-Chart: TypeAlias = tuple[Sequence[Series], bool]
-"""Series that share a value axis, and whether it is logarithmic."""
+Chart: TypeAlias = tuple[Sequence[Series], LineOptions]
+"""Series that share a value axis, and how they are drawn."""
 LONGEST_NAME = 80
 """Characters of the name of a run that there is room for."""
 
@@ -79,8 +78,8 @@ def overview(
         Lines of other runs, overlaid.
     apart : Apart, optional
         Distance of other runs from this one, drawn instead of the values of this run.
-    charts : sequence of (series, bool), optional
-        Series that share a value axis, and whether it is logarithmic; by default all share one.
+    charts : sequence of (series, LineOptions), optional
+        Series that share a value axis, and how they are drawn; by default all share one.
 
     Examples
     --------
@@ -120,7 +119,7 @@ def overview(
             limits = None
             if shown is not None and look.x_axis == "step":
                 limits = shown.first, shown.end + 1
-            for number, (chosen, log_y) in enumerate(charts or [(series, look.log_y)]):
+            for number, (chosen, own) in enumerate(charts or [(series, look)]):
                 bottom = BOTTOM + (len(charts or [0]) - 1 - number) * (LINES + BELOW)
                 part = recorded(source, chosen)
                 shades = {colour_of[one] for one in part}
@@ -130,7 +129,7 @@ def overview(
                     source=source,
                     series=part,
                     window=window,
-                    look=replace(look, log_y=log_y, y_limits=None if number else look.y_limits),
+                    look=own,
                     colours=colour_of,
                     beside=[one for one in beside if one.colour in shades],
                 )

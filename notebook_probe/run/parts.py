@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import warnings
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from functools import partial
 from typing import Any, Self
 
 import torch
@@ -22,12 +23,10 @@ from notebook_probe.run.attach.attachment import Attachment
 from notebook_probe.run.attach.flight_probes import flight_probes
 from notebook_probe.run.attach.looking_back import LookingBack
 from notebook_probe.run.attach.probe_set import ProbeSet
-from notebook_probe.run.attach.requests import (
-    Request,
-    Ticket,
-)
+from notebook_probe.run.attach.requests import Control, Request, Ticket
 from notebook_probe.run.attach.whole_steps import OTHER_PROBES, WholeSteps
 from notebook_probe.run.backfill import PastSteps
+from notebook_probe.run.background import Background
 from notebook_probe.run.breakpoints.breakpoints import Breakpoints
 from notebook_probe.run.facts.facts import Facts
 from notebook_probe.run.facts.reference_watch import ReferenceWatch
@@ -206,8 +205,26 @@ class RunParts:
     def put(self, request: Request) -> Ticket:
         """Queue a request from any thread, at the step that a status tells."""
         ticket = Ticket(request, queued_step=self.observer.clock.upcoming)
-        self.gate.put(ticket)
+        if self.way_back.starts_by(request):
+            self.gate.answer(ticket)  # no step of a loop that has ended would
+        else:
+            self.gate.put(ticket)
         return ticket
+
+    def train_in_background(self, function: Callable[[], Any]) -> Background:
+        """Train in a thread; raises RuntimeError while an earlier one still runs."""
+        # Two trainings of one model at a time would mix their steps.
+        if self.state.trains_in_background:
+            raise RuntimeError("training already runs in the background; press Stop or wait()")
+        self.state.background = Background(
+            function,
+            on_end=self.end_loop,
+            stop=partial(self.put, Control("stop")),  # not of a run, which may be dropped
+            on_error=self.loop_raised,
+            reached=self.gate.reached,
+        )
+        # Kept first: a request at one of its first steps asks whether the training is one.
+        return self.state.background.start()
 
     def put_between_steps(self, request: Request) -> Ticket:
         """Queue a request; it acts at once when no step is open, after those before it."""

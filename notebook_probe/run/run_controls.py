@@ -88,7 +88,8 @@ class RunControls(LiveActions):
     def status_head(self) -> StatusHead:
         """Return the status without its probes: state, step, speed and cost, in microseconds."""
         parts = self._parts
-        return parts.state.head(self.name, parts.probes.n_wanted, self.closed, parts.probes.device)
+        head = parts.state.head(self.name, parts.probes.n_wanted, self.closed, parts.probes.device)
+        return head.with_way_back(parts.way_back.going_to, parts.way_back.until)
 
     def probes(self) -> list[ProbeStatus]:
         """Return the status of every probe."""
@@ -392,9 +393,14 @@ class RunControls(LiveActions):
         """Offer in the panel to go back; called by `notebook_probe.train.Loop`."""
         self._live.way_back.by(loop)
 
+    def train_in_background(self, function: Callable[[], Any]) -> None:
+        """Train in a thread of this run, also after it was closed: a branch takes it over."""
+        self._parts.train_in_background(function)
+
     def continue_branch(self, before: RunControls, parent: Source) -> None:
         """Continue with the thread that trains ``before``, the controls of ``parent``."""
         live, left = self._live, before._parts
+        left.way_back.leave_loop()
         self._parent, before._parent = parent, None  # which holds no older one
         self._knows_parent = before._knows_parent = True
         background = left.state.background

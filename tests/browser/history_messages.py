@@ -36,8 +36,8 @@ def history(*steps: int, gone: int = -1, **changes: Any) -> dict[str, Any]:
     }
 
 
-def way(why_not: str = "", waits: str = "") -> dict[str, Any]:
-    return {"restores": RESTORES, "why_not": why_not, "waits": waits}
+def way(why_not: str = "", waits: str = "", until: int | None = None) -> dict[str, Any]:
+    return {"restores": RESTORES, "why_not": why_not, "waits": waits, "until": until}
 
 
 def branched(*steps: int, fork: int = 300, to: int = 842, n_alerts: int = 4) -> dict[str, Any]:

@@ -256,6 +256,7 @@ def selection_message(**changes: Any) -> SelectionMessage:
         "log_y": True,
         "y_limits": None,
         "outliers": False,
+        "charts": [],
         "log_x": False,
         "smooth": 0.0,
         "x_axis": "step",

@@ -62,3 +62,35 @@ def test_a_click_on_a_checkpoint_takes_loop_and_panel_along(
     notebook.screenshot(PICTURES / "rewound.png")
     notebook.run(2)
     assert notebook.text(2) == "rewound [40]\n"
+
+
+ENDED = "loop.run_epochs(data, 8)"
+AFTER = """
+run = loop.run
+run.controls.status_head().background or run.flush()
+while run.controls.status_head().background:
+    time.sleep(0.05)
+print(run is not first, first.closed, loop.n_updates, run.data.sizes["step"])
+"""
+
+
+def test_a_loop_that_has_ended_continues_in_the_background_by_a_click(
+    lab: LabServer, open_notebook: OpenNotebook
+) -> None:
+    setup = LOOP.replace("rewound", "ended").replace("kept", "ended")
+    notebook = open_notebook([setup.replace("first.pause_when(step=70)\n", ""), ENDED, AFTER])
+    notebook.run(0, 1)
+    panel = Panel(notebook, 0)
+    panel.wait_state("idle")
+    panel.root.locator('.nbp-history .nbp-diamond[data-step="40"]').click()
+    dialog = panel.root.get_by_role("dialog", name="Back to step 40")
+    dialog.get_by_role("button", name="Rewind and continue in the background").click()
+    expect(dialog).to_contain_text("Branch 2 continues from step 40")
+    expect(dialog).to_contain_text("In cells it is loop.run.")
+    dialog.get_by_role("button", name="Close").click()
+    panel.wait_state("idle")
+    expect(panel.root.locator(".nbp-branch")).to_have_text("branch 2")
+    panel.show()
+    notebook.screenshot(PICTURES / "rewound-after-the-end.png")
+    notebook.run(2)
+    assert notebook.text(2) == "True True 80 80\n"

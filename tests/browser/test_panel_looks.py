@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections import OrderedDict
 from typing import Any
 
@@ -126,6 +127,24 @@ def test_a_look_is_asked_for_followed_and_shown_when_it_is_kept(
     expect(panel.heat).to_be_hidden()
     expect(panel.page.locator(".nbp-look-place")).to_have_text("step 1 · 2 of 2 kept")
     panel.page.keyboard.press("Escape")
+
+
+def test_a_look_at_an_idle_run_says_what_it_waits_for(panel: PanelPage, run: nbp.Run) -> None:
+    panel.row("stem.conv1").click()
+    panel.action("look").click()
+    asked = panel.wait_sent("look")
+    said = panel.page.locator(".nbp-attach .nbp-look-said")
+    queued = [kernel.ticket(asked["id"], "queued")]
+    panel.say(kernel.status_message(state="training", tickets=queued))
+    expect(said).to_have_text("")
+    panel.say(kernel.status_message(state="idle", tickets=queued))
+    expect(said).to_have_text("It waits for the next training step: no loop runs now")
+    expect(said).not_to_have_class(re.compile("nbp-bad"))
+    panel.picture("look-idle")
+    answering = Kernel(panel, run)
+    answering.tells()
+    answering.answers()
+    expect(said).to_have_text("")
 
 
 def test_what_came_to_nothing_says_why_beside_the_button(panel: PanelPage, run: nbp.Run) -> None:

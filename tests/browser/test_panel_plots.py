@@ -159,8 +159,7 @@ def test_smoothing_says_where_it_is_held_back(bare: PanelPage) -> None:
     panel = bare.show()
 
     def said(smooth: float, *weights: float) -> str:
-        lines = {"smooth": smooth, "series": [{"weight": one} for one in weights]}
-        return str(panel.call("smoothingText", {"selection": {"smooth": smooth}, "lines": lines}))
+        return str(panel.call("smoothingText", smooth, weights))
 
     assert said(0.0, 0.0) == "Every value as it was recorded."
     assert said(0.9, 0.9).endswith("about 10 recorded values.")

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
-from playwright.sync_api import Locator
+from playwright.sync_api import ElementHandle, Locator
 
 from tests.browser.panel_messages import (
     heat_message,
@@ -15,6 +15,7 @@ from tests.browser.panel_messages import (
     status_message,
 )
 from tests.browser.panel_page import PanelPage
+from tests.browser.test_panel_arranged import chart
 
 PRESS_MS = 150  # a finger on a button
 ROWS = ["stem.conv1", "stem.bn1", "block.conv2"]
@@ -61,7 +62,7 @@ def filled(bare: PanelPage, width: int) -> PanelPage:
     bare.say(model_message())
     bare.say(status_message(can=CAN, logged=["loss"]))
     bare.say(PROBES)
-    bare.say(selection_message(series=[LOSS]))
+    bare.say(selection_message(series=[LOSS], charts=[chart(LOSS), chart()]))
     bare.draw(*heat_message([[1.0] * 40] * len(ROWS), ROWS, last_step=1239))
     bare.draw(*lines_message({LOSS: (range(100), [1.0] * 100)}))
     return bare
@@ -80,20 +81,19 @@ def opened(panel: PanelPage, opener: str | None) -> Locator:
     """The panel, or the dialog that a button of it opens."""
     if opener is None:
         return panel.root
-    panel.action(opener).click()
+    panel.action(opener).first.click()
     return panel.page.get_by_role("dialog")
 
 
-def press(panel: PanelPage, button: Locator) -> str:
+def press(panel: PanelPage, button: ElementHandle) -> str:
     """Press it slowly; what went wrong, "" for nothing."""
     panel.page.evaluate("() => Object.assign(press, { down: null, moved: 0, clicked: null })")
     box = button.bounding_box()
     if box is None:
         return "has gone"
-    handle = button.element_handle()  # a click may take it out of its place
     x, y = box["x"] + box["width"] / 2, box["y"] + box["height"] / 2
     panel.page.mouse.click(x, y, delay=PRESS_MS)
-    return str(panel.page.evaluate(OUTCOME, handle))
+    return str(panel.page.evaluate(OUTCOME, button))
 
 
 def edited(field: Locator) -> None:
@@ -109,7 +109,7 @@ def edited(field: Locator) -> None:
     + [
         (width, opener)
         for width in (880, 1280)
-        for opener in (None, "line-options", "probes", "saved-views")
+        for opener in (None, "line-options", "probes", "saved-views", "chart-options")
     ],
 )
 def test_no_press_is_lost_after_an_edit(bare: PanelPage, width: int, opener: str | None) -> None:
@@ -123,7 +123,8 @@ def test_no_press_is_lost_after_an_edit(bare: PanelPage, width: int, opener: str
         for place in n_buttons:
             scope = opened(filled(bare, width), opener)
             bare.page.evaluate(WATCH)
-            button = scope.locator("button").nth(place)
+            # Taken before the edit, which may bring other buttons.
+            button = scope.locator("button").nth(place).element_handle()
             if not button.evaluate(IS_FREE):
                 continue  # out of sight, or below another one
             name = button.evaluate("(node) => node.dataset.action ?? node.textContent")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from typing import Any
 
 import numpy as np
@@ -155,7 +156,9 @@ def test_the_open_popover_goes_with_its_checkpoint_and_tells_of_the_branch(
     panel.say(history(*CHECKPOINTS))  # the run that was left has no way back any more
     expect(dialog.get_by_text("in a cell")).to_be_hidden()
     say_branch(panel)
-    expect(dialog).to_contain_text("Branch 2 goes on from step 300; branch 1 stays, to step 842.")
+    expect(dialog).to_contain_text(
+        "Branch 2 continues from step 300; branch 1 stays, to step 842. In cells it is loop.run."
+    )
     expect(dialog).to_contain_text("applied at step 842")
     caret = dialog.locator(".nbp-caret").bounding_box()
     diamond = panel.page.locator('.nbp-diamond[data-key="300"]').bounding_box()
@@ -358,3 +361,77 @@ def test_it_is_drawn_at_every_width(bare: PanelPage, width: int, theme: str) -> 
     panel.wait_frame()
     panel.picture(f"rewind-branch-{theme}-{width}")
     assert panel.errors == []
+
+
+def ended(bare: PanelPage, width: int = 880, theme: str = "light") -> PanelPage:
+    """The loop has ended at 842; its run is still open."""
+    shown(bare, width, theme)
+    bare.say(kernel.status_message(step=842, state="idle", logged=["loss"]))
+    bare.say(history(*CHECKPOINTS, way=way(until=842)))
+    return bare
+
+
+@pytest.mark.parametrize("width", [700, 1100, 1600])
+@pytest.mark.parametrize("theme", THEMES)
+def test_a_loop_that_has_ended_continues_in_the_background_by_a_click(
+    bare: PanelPage, width: int, theme: str
+) -> None:
+    panel = ended(bare, width, theme)
+    dialog = back(panel)
+    expect(dialog).to_contain_text("The loop has ended: it trains to step 842 again.")
+    evaluate = dialog.get_by_role("button", name="only evaluate it")
+    expect(evaluate).to_have_attribute("aria-disabled", "true")
+    expect(evaluate).to_have_attribute("title", re.compile("nbp.recompute"))
+    panel.picture(f"rewind-ended-{width}-{theme}")
+    dialog.get_by_role("button", name="Rewind and continue in the background").click()
+    assert panel.wait_sent("rewind")["step"] == 300
+    panel.say(
+        kernel.status_message(
+            step=842,
+            state="training",
+            progress="rewinding to step 300",
+            logged=["loss"],
+        )
+    )
+    expect(panel.root.locator(".nbp-progress")).to_have_text("rewinding to step 300")
+
+
+def test_the_age_of_a_checkpoint_grows_while_its_dialog_is_open(bare: PanelPage) -> None:
+    panel = ended(bare)
+    dialog = back(panel)
+    facts = dialog.locator("header .nbp-soft")
+    before = facts.inner_text()
+    later = "() => { const now = Date.now; Date.now = () => now() + 10 * 60_000; }"
+    panel.page.evaluate(later)
+    panel.say(kernel.status_message(step=842, state="idle", logged=["loss"]))
+    assert facts.inner_text() != before
+    panel.forget()  # its clock is late
+
+
+def test_a_checkpoint_at_the_end_of_training_says_that_nothing_is_left(bare: PanelPage) -> None:
+    panel = ended(bare)
+    panel.say(history(*CHECKPOINTS, way=way(until=800)))
+    act = back(panel, 800).locator('[data-action="rewind"]')
+    expect(act).to_have_attribute("aria-disabled", "true")
+    expect(act).to_have_attribute("title", "Training ended at this step: nothing is left to train")
+
+
+@pytest.mark.slow
+def test_the_branch_in_the_bar_is_whole_or_out_of_sight(bare: PanelPage) -> None:
+    seen = set()
+    for width in range(640, 1100, 20):
+        panel = shown(bare, width)
+        panel.say(branched(100, 200, 300))
+        say_branch(panel)
+        told = panel.page.evaluate(
+            """() => {
+              const node = document.querySelector(".nbp-branch");
+              const range = document.createRange();
+              range.selectNodeContents(node);
+              const [text, box] = [range.getBoundingClientRect(), node.getBoundingClientRect()];
+              if (text.top >= box.bottom - 1) return "out of sight";
+              return text.right <= box.right + 1 ? "whole" : "cut"; }"""
+        )
+        seen.add(told)
+    assert "cut" not in seen
+    assert "whole" in seen

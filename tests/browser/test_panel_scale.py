@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 from playwright.sync_api import expect
 
+from notebook_probe.figures.outliers import inner_range
 from tests.browser.panel_messages import lines_message, selection_message
 from tests.browser.panel_page import PanelPage, introduce
 
@@ -114,3 +115,37 @@ def test_the_note_is_readable_at_any_width(bare: PanelPage, width: int, theme: s
     panel.wait_frame()
     panel.picture(f"scale-outlier-{width}-{theme}")
     assert panel.errors == []
+
+
+@pytest.mark.parametrize("log", [False, True])
+@pytest.mark.parametrize(
+    "values",
+    [
+        SPIKE,
+        CALM,
+        np.where(STEPS % 150 == 3, -1e5, CALM),
+        np.exp(STEPS / 20.0),
+        np.where(STEPS == 9, 1e-30, CALM),
+        np.where(STEPS == 9, np.nan, CALM),
+    ],
+    ids=["spike", "calm", "three below", "growing", "tiny", "nan"],
+)
+def test_an_exported_picture_leaves_out_what_the_panel_does(
+    panel: PanelPage, values: Any, log: bool
+) -> None:
+    drawn = np.log10(np.where(values > 0, values, np.nan)) if log else values
+    steps = [None if np.isnan(one) else float(one) for one in drawn]
+    found: Any = panel.evaluate(
+        """([u, v, log]) => parts.shownRange(
+          [{ u: Float64Array.from(u), v: Float64Array.from(v, (one) => one ?? NaN),
+             average: { u: [], v: [] } }],
+          0, 1e9, { log, y_limits: null, outliers: false })""",
+        [STEPS.tolist(), steps, log],
+    )
+    here = inner_range([values], log)
+    if here is None:
+        assert found["beyond"] is None
+        return
+    assert (here.low, here.high) == pytest.approx((found["low"], found["high"]))
+    assert here.n_beyond == found["beyond"]["n"]
+    assert here.farthest == pytest.approx(found["beyond"]["farthest"])

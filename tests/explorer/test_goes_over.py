@@ -134,13 +134,23 @@ def test_a_click_on_a_held_loop_in_the_background_is_answered_across_the_branch(
     assert left_record.series("", "loss").values.tolist() == losses[:10]
 
 
-def test_a_loop_in_a_blocking_cell_says_why_it_cannot_go_back(tmp_path: Path) -> None:
+def test_a_loop_in_a_blocking_cell_says_why_it_cannot_go_back_until_it_has_ended(
+    tmp_path: Path,
+) -> None:
     loop, data = loop_in(tmp_path)
     _, view = view_of(loop)
+    told: list[str] = []
+
+    def look(loop: Loop, metrics: Any) -> None:
+        view.looks()
+        told.append(view.heard["history"]["way"]["why_not"])
+
+    loop.on_step(look)
     loop.run_epochs(data, 1)
+    assert {*told} == {"The loop must be paused or in the background to go back"}
     view.looks()
-    why = view.heard["history"]["way"]["why_not"]
-    assert why == "The loop must be paused or in the background to go back"
+    way = view.heard["history"]["way"]
+    assert (way["why_not"], way["until"]) == ("", loop.n_updates)
     assert loop.run is not None
     loop.run.close()
 

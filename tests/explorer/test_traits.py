@@ -55,6 +55,7 @@ def clicks(explorer: Explorer, **chosen: Any) -> None:
         "log_y": True,
         "y_limits": None,
         "outliers": False,
+        "charts": [],
         "log_x": False,
         "smooth": 0.5,
         "x_axis": "step",

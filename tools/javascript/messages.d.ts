@@ -111,6 +111,15 @@ interface BuildGraphClick {
   id: string;
 }
 
+interface ChartMessage {
+  series: Array<[string, string]>;
+  log_y: boolean | null;
+  y_limits: [number, number] | null;
+  outliers: boolean;
+  smooth: number;
+  height: number;
+}
+
 interface CheckpointRow {
   step: number;
   nbytes: number;
@@ -294,6 +303,7 @@ interface LineSeries {
   n_nonfinite: number;
   weight: number;
   marks: Array<number>;
+  problem?: string;
 }
 
 interface LinesFrame {
@@ -539,6 +549,7 @@ interface SelectionMessage {
   log_y: boolean | null;
   y_limits: [number, number] | null;
   outliers: boolean;
+  charts: Array<ChartMessage>;
   log_x: boolean;
   smooth: number;
   x_axis: "step" | "time";
@@ -729,6 +740,7 @@ interface Visible {
 interface WayBackInfo {
   restores: string;
   why_not: string;
+  until: number | null;
   waits: string;
 }
 

@@ -94,6 +94,9 @@ interface ProbeIndex {
   byModule: Map<string, ProbeRow[]>;
 }
 
+/** What is pointed at among the lines: a series, or all lines of a module. */
+type Emphasis = { module: string; quantity: string | null };
+
 /** What both plots point at. */
 interface Cursor {
   step: number;
@@ -145,6 +148,8 @@ interface ListItem {
   note?: string;
   detail?: string;
   on?: boolean;
+  /** What is typed when this item is chosen, instead of `act`. */
+  completes?: string;
   /** Names without "data-" -> values. */
   data: Record<string, string>;
   act(): void;
@@ -257,6 +262,10 @@ interface PanelState {
   viewMessage: EsmMessage | (DrawnFrame & { buffers: Buffers }) | null;
   parts: PartMessages;
   heatPicture: ShownPicture | null;
+  charts: LineChart[];
+  pins: number[];
+  enlarged: number | null;
+  emphasis: Emphasis | null;
   marked: Set<string>;
   folded: Set<string>;
   exported: (Exported & { buffer: Buffers[number] }) | null;

@@ -124,6 +124,8 @@ interface ChartedLines {
 /** Series that share a value axis. */
 interface LineChart extends ChartedLines {
   number: number;
+  /** Whether no value is drawn in it. */
+  isEmpty: boolean;
   log: boolean;
   range: ShownRange;
   box: Box;
@@ -150,6 +152,8 @@ interface LinesView extends LineChart {
   x0: number;
   label(series: PaintedSeries): string;
   isLogged(series: PaintedSeries): boolean;
+  /** Whether another line is pointed at. */
+  isDimmed(series: PaintedSeries): boolean;
   width: number;
 }
 

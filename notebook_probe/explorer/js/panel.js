@@ -1,5 +1,6 @@
 /** One view of the panel: puts the parts together, and takes all of them away. */
 
+import { createFormulaProblems } from "./charts/formula_problems.js";
 import { createAttach } from "./controls/attach.js";
 import { createDockButton } from "./controls/dock_button.js";
 import { createCompiledNotice } from "./controls/compiled_notice.js";
@@ -88,7 +89,8 @@ function render({ model, el }) {
   const lines = createLinePlot(parts);
   const empty = createEmptyState({ ...parts, attach });
   const alerts = createAlerts(parts);
-  createKeyboard({ ...parts, tree, attach, attached, bar, compare, breaks, alerts, looks, graph, dock });
+  const { pins } = lines;
+  createKeyboard({ ...parts, tree, attach, attached, bar, compare, breaks, alerts, looks, graph, dock, pins });
 
   const views = element(
     "div",
@@ -96,7 +98,10 @@ function render({ model, el }) {
     map,
     looks.el,
     createLineOptions(parts).el,
+    lines.bar,
     lines.el,
+    createFormulaProblems(parts).el,
+    lines.pins.el,
     empty.el,
   );
   const left = element("div", { class: "nbp-left" }, tree.el, attach.el);

@@ -15,6 +15,7 @@ export const EMPTY_SELECTION = {
   log_y: null,
   y_limits: null,
   outliers: false,
+  charts: [],
   log_x: false,
   smooth: 0,
   x_axis: "step",
@@ -111,6 +112,14 @@ export function createState() {
     silent: false,
     /** What the front end knows of a silent kernel: "dead", "restarted", "busy"; "" for nothing. */
     kernel: "",
+    /** Place of the chart that has the whole window; null for none; "enlarged" follows. */
+    enlarged: null,
+    /** What is pointed at among the lines, { module, quantity }, null for nothing; "emphasis" follows. */
+    emphasis: null,
+    /** Steps that are pinned in the lines, at most two; "pins" follows. */
+    pins: [],
+    /** The charts of the lines as last painted, from the top. */
+    charts: [],
     /** Frames painted so far. */
     frames: 0,
     /** How this view draws vectors: counts instead of shares, a scale for each module. */

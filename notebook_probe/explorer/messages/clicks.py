@@ -30,14 +30,21 @@ KEPT = 8
 CONTROLS = ("pause", "resume", "step", "stop")
 
 
-def greyed_controls(head: StatusHead, live: bool, clicks: Collection[str]) -> dict[str, str]:
-    """Control or other click to the reason why it cannot act now, empty where it can."""
+def greyed_controls(
+    head: StatusHead, live: bool, clicks: Collection[str], restarts: Collection[str] = ()
+) -> dict[str, str]:
+    """Control or other click to the reason why it cannot act now, empty where it can.
+
+    Those that restart a loop act after its end, too.
+    """
     every = [*CONTROLS, *clicks]
     ended = head.state == "finished"
     if not live or ended:
         elsewhere = "this run is trained by another process"
         # A record has no queue into which another process would look.
-        return dict.fromkeys(every, "this run has ended" if ended else elsewhere)
+        greyed = dict.fromkeys(every, "this run has ended" if ended else elsewhere)
+        can_restart = live and head.until >= 0
+        return greyed | dict.fromkeys(restarts, "") if can_restart else greyed
     paused = head.state == "paused"
     training = paused or head.state == "training" or head.background
     why = {"pause": "already paused"} if paused else {"resume": "not paused"}

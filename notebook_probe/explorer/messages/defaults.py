@@ -14,6 +14,9 @@ __all__ = ["RATE", "Defaults", "default_home", "default_series"]
 HOMES = ("update_ratio", "grad_norm", "output_std")
 """Preferred quantities: is the rate right, do gradients arrive, does the signal arrive?"""
 
+MOVING = "_moving"
+"""Ending of the moving averages that a `notebook_probe.train` loop logs."""
+
 MOST_SERIES = 3
 RATE = "lr"
 """The rate is in the bar, and would squeeze every other line at the edge of its axis."""
@@ -53,12 +56,21 @@ def default_series(logged: Sequence[str]) -> list[Series]:
     [('(root)', 'backward_loss'), ('(root)', 'accuracy')]
     >>> default_series(["backward_loss", "loss"])
     [('(root)', 'loss')]
+    >>> default_series(["loss", "loss_moving", "fn_loss_moving", "accuracy_moving"])
+    [('(root)', 'loss'), ('(root)', 'accuracy_moving')]
     """
     loss = loss_name(logged)
     # The loss of backward() repeats the one that the loop logs; it is drawn only in its absence.
     left_out = {RATE} if loss == BACKWARD_LOSS else {RATE, BACKWARD_LOSS}
+    left_out |= {name for name in logged if _averages_another(name, logged)}
     names = sorted((name for name in logged if name not in left_out), key=lambda name: name != loss)
     return [(ROOT, name) for name in names]
+
+
+def _averages_another(name: str, logged: Sequence[str]) -> bool:
+    """Return whether a loop logs a moving average of another scalar, which a panel draws itself."""
+    of = name.removesuffix(MOVING)
+    return of != name and any(of == one or of.endswith(f"_{one}") for one in logged)
 
 
 class Defaults:

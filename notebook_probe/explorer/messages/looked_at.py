@@ -10,6 +10,7 @@ from notebook_probe.explorer.messages.axis_entries import axis_order
 from notebook_probe.explorer.messages.selection import MOST_OTHERS
 from notebook_probe.explorer.messages.wire import Alignment
 from notebook_probe.record.format.source import ROOT, Source
+from notebook_probe.record.formulas import is_formula, parsed
 
 __all__ = ["check"]
 
@@ -53,6 +54,10 @@ def _series(
     known, found = axis_order(source), []
     for module, quantity in series:
         place = _place(module, known)
+        if is_formula(quantity):
+            parsed(quantity)  # raises for one that cannot be read
+            found.append((ROOT, quantity))
+            continue
         # Elements of vectors have names such as `output_histogram[3]`: only the front is a
         # quantity.
         name, bracket, element = quantity.partition("[")

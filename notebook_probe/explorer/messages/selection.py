@@ -5,20 +5,16 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from types import MappingProxyType
-from typing import Any, Literal, TypeAlias
+from typing import Any, Literal
 
+from notebook_probe.explorer.charts import ChosenChart, Series, chart_message, chosen_charts
+from notebook_probe.explorer.charts.chosen_chart import MOST_SMOOTH
 from notebook_probe.explorer.messages.wire import VERSION, Alignment, SelectionMessage
 
 __all__ = ["MOST_OTHERS", "N_COLOURS", "PanelSelection", "Series"]
 
-Series: TypeAlias = tuple[str, str]
-"""(module, quantity)."""
-
 N_COLOURS = 7
 """Distinguishable colors; the dash pattern changes after them."""
-
-MOST_SMOOTH = 0.999
-"""Maximum weight: an average over a thousand values; more would hide a run."""
 
 N_ROWS = 10
 """Rows on end of runs that part, as long as nobody has chosen a number."""
@@ -50,6 +46,8 @@ class PanelSelection:
     y_limits: tuple[float, float] | None = None
     outliers: bool = False
     """False leaves single values far beyond all others out of the scale of the y axis."""
+    charts: tuple[ChosenChart, ...] = ()
+    """Charts as arranged; without any they are made as fits, with the settings above."""
     log_x: bool = False
     smooth: float = 0.9
     x_axis: Literal["step", "time"] = "step"
@@ -74,6 +72,16 @@ class PanelSelection:
             return ()
         return self.others if self.grouped else (self.ratio_to,)
 
+    def chart(self, number: int) -> ChosenChart:
+        """Return the settings of a chart by its number; those after the arranged ones share some.
+
+        Limits by hand are those of the first chart.
+        """
+        if number < len(self.charts):
+            return self.charts[number]
+        limits = None if number else self.y_limits
+        return ChosenChart((), self.log_y, limits, self.outliers, self.smooth)
+
     def with_series(self, *added: Series) -> PanelSelection:
         """Draw these series too; one that is on the screen already is not changed."""
         return self._drawing([*self.series, *added])
@@ -97,6 +105,7 @@ class PanelSelection:
             log_y=message["log_y"],
             y_limits=(low, high) if high > low else None,
             outliers=message["outliers"],
+            charts=chosen_charts(message["charts"], message["series"]),
             log_x=message["log_x"],
             # A weight of 1 would be a constant line.
             smooth=min(max(message["smooth"], 0.0), MOST_SMOOTH),
@@ -142,6 +151,7 @@ class PanelSelection:
             "log_y": self.log_y,
             "y_limits": self.y_limits,
             "outliers": self.outliers,
+            "charts": [*map(chart_message, self.charts)],
             "log_x": self.log_x,
             "smooth": self.smooth,
             "x_axis": self.x_axis,

@@ -87,7 +87,7 @@ class StatusMessages:
             "rate": json_number(head.steps_per_second),
             "cost_percent": json_number(head.cost_percent),
             "budget": head.budget,
-            "progress": f"measuring {head.progress}" if head.progress else "",
+            "progress": _progress(head),
             "route": route,
             "attached": probes.attached,
             "tallies": probes.tallies,
@@ -181,3 +181,10 @@ class PanelProblems:
 def _problem_row(text: str, count: int = 1) -> ProblemRow:
     """Return the row of a problem without a probe."""
     return {"module": "", "quantity": "", "text": text, "count": count, "disabled": False}
+
+
+def _progress(head: StatusHead) -> str:
+    """Return what takes its time between two steps, in words; mostly empty."""
+    if head.going_to >= 0:
+        return f"rewinding to step {head.going_to}"
+    return f"measuring {head.progress}" if head.progress else ""

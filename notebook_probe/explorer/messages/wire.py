@@ -15,6 +15,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any, Literal, NotRequired, TypeAlias, TypedDict
 
+from notebook_probe.explorer.charts import ChartMessage
 from notebook_probe.explorer.messages.vector_frames import Glyph
 from notebook_probe.record.views.thinning.colour_scale import ColourMap
 from notebook_probe.run.health.status import ValueKind
@@ -216,6 +217,8 @@ class SelectionMessage(TypedDict):
     """Lowest and highest value of the y axis; None fits the lines."""
     outliers: bool
     """The fitted y axis has room for single values far beyond all others, too."""
+    charts: list[ChartMessage]
+    """Charts as arranged; without any they are made as fits, with the scales above."""
     log_x: bool
     smooth: float
     """0 (none) to 0.999: weight of the debiased exponential average, in the plotted scale."""
@@ -261,6 +264,8 @@ class LineSeries(TypedDict):
     """Weight of its average: as chosen, at most 1 - 10 / n for n recorded values."""
     marks: list[float]
     """x (relative to x0) of recorded values that are NaN or infinite."""
+    problem: NotRequired[str]
+    """Reason why a formula has no value."""
 
 
 class LinesFrame(TypedDict):

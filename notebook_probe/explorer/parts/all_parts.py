@@ -21,7 +21,7 @@ from notebook_probe.explorer.parts.probes import Probes
 from notebook_probe.record.format.source import Source
 from notebook_probe.run.controls import Controls
 
-__all__ = ["CLICKS", "PARTS", "SHAPES", "AllParts"]
+__all__ = ["CLICKS", "PARTS", "RESTARTS", "SHAPES", "AllParts"]
 
 PARTS: tuple[type[Part], ...] = (
     Breaks,
@@ -37,6 +37,7 @@ PARTS: tuple[type[Part], ...] = (
 )
 
 CLICKS: Mapping[str, Click] = {kind: click for part in PARTS for kind, click in part.clicks.items()}
+RESTARTS = frozenset(kind for kind, click in CLICKS.items() if click.restarts)
 SHAPES: Mapping[str, type] = {
     **{kind: click.shape for kind, click in CLICKS.items()},
     **{kind: shape for part in PARTS for kind, shape in part.heard.items()},

@@ -71,6 +71,8 @@ class WayBackInfo(TypedDict):
     """Restored state, in words."""
     why_not: str
     """Reason why going back is impossible now; empty if it is possible."""
+    until: int | None
+    """Step up to which a loop that has ended trains in the background; None for others."""
     waits: str
     """Reason why an evaluation has to wait; empty if it acts at the next step."""
 
@@ -113,7 +115,7 @@ class CheckpointHistory(Part):
 
     name: ClassVar = "history"
     clicks: ClassVar = {
-        "rewind": Click(RewindClick, _rewind),
+        "rewind": Click(RewindClick, _rewind, restarts=True),
         "evaluate": Click(EvaluateClick, _evaluate),
     }
 
@@ -135,9 +137,14 @@ class CheckpointHistory(Part):
         restores = "" if self._controls is None else self._controls.restores
         if not restores:
             return None
-        is_free = head.state == "paused" or head.background
-        why_not = "" if is_free else MUST_BE_FREE
-        return {"restores": restores, "why_not": why_not, "waits": AMID if head.within_step else ""}
+        has_ended = head.until >= 0
+        is_free = head.state == "paused" or head.background or has_ended
+        return {
+            "restores": restores,
+            "why_not": "" if is_free else MUST_BE_FREE,
+            "until": head.until if has_ended else None,
+            "waits": AMID if head.within_step else "",
+        }
 
     def _lines_now(self) -> Mapping[str, Any]:
         events = self._source.events

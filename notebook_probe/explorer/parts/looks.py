@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Mapping
 from typing import Any, ClassVar, Literal, NotRequired, TypedDict
 
@@ -17,6 +18,10 @@ from notebook_probe.run.attach.requests import LookAt, Request
 from notebook_probe.run.controls import Controls
 
 __all__ = ["LookBlock", "LookClick", "LookRow", "LooksPart", "ShowLook"]
+
+
+LONGEST_WRITE_S = 3.0
+"""Seconds after which a look that was not written is reported as missing."""
 
 
 class LookRow(TypedDict):
@@ -68,7 +73,7 @@ class LookBlock(TypedDict):
 
 
 def _look(click: LookClick) -> Request:
-    return LookAt(click["module"])
+    return LookAt(click["module"], soon=True)
 
 
 class LooksPart(Part):
@@ -82,6 +87,7 @@ class LooksPart(Part):
         super().__init__(source, controls)
         self._known: tuple[int, list[Look]] = 0, []
         self._wanted: list[ShowLook] = []
+        self._known_s: dict[tuple[str, int], float] = {}
 
     def state(self, seen: Seen) -> Mapping[str, Any]:
         rows = self.rows()
@@ -106,7 +112,20 @@ class LooksPart(Part):
 
     def frames(self) -> list[Frame]:
         wanted, self._wanted = self._wanted, []
-        return [self._shown(one) for one in wanted]
+        shown = [(one, self._shown(one)) for one in wanted]
+        # A look that is being written is shown when it is there, not reported as missing.
+        self._wanted += [
+            one for one, (message, _) in shown if message["error"] and self._comes(one)
+        ]
+        return [frame for one, frame in shown if one not in self._wanted]
+
+    def _comes(self, wanted: ShowLook) -> bool:
+        """Return whether the arrays of a look are written in the next moments."""
+        module, step = wanted["module"], wanted["step"]
+        known_s = self._known_s.setdefault((module, step), time.monotonic())
+        is_young = time.monotonic() - known_s < LONGEST_WRITE_S
+        is_kept = any((one.module, one.step) == (module, step) for one in self._kept())
+        return self._controls is not None and is_kept and is_young
 
     def _kept(self) -> list[Look]:
         events = self._source.events

@@ -25,6 +25,8 @@ class Click:
     """Typed dictionary of the message."""
     request: Callable[[Any], Request]
     """Function that turns a message of this shape into a request."""
+    restarts: bool = False
+    """True if it can make a loop that has ended train again."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -52,15 +52,21 @@ ratio(
 """
 
 COMPARED = """
-# each series of this run, and of the others dashed
+# {title}: each series of this run, and of the others dashed
 compared(
     record,
     others,
     {series!r},
     by={by!r},
     grouped={grouped!r},
-    look=LineOptions(log_y={log_y!r}, log_x={log_x!r}, smooth={smooth!r}),
-).savefig("lines.png")
+    look=LineOptions(
+        log_y={log_y!r},
+        log_x={log_x!r},
+        smooth={smooth!r},
+        y_limits={y_limits!r},
+        outliers={outliers!r},
+    ),
+).savefig({file!r})
 """
 
 LINES = """
@@ -77,18 +83,18 @@ charts[-1, 0].set(xscale={xscale!r}, xlabel={xlabel!r})
 {limits}"""
 
 LIMITS = """\
-charts[0, 0].set_ylim({low}, {high})
+charts[{number}, 0].set_ylim({low}, {high})
 """
 
 SMOOTHED = """
 import pandas as pd
 
 
-def average(series, log):
+def average(series, log, weight):
     # exponential, of every value, over at most a tenth of them
     drawn = np.log(series.where(series > 0)) if log else series.where(np.isfinite(series))
     most = 1 - 1.1 ** -np.floor(np.log(len(series) / 10) / np.log(1.1))
-    weight = min({smooth!r}, max(0.0, most))
+    weight = min(weight, max(0.0, most))
     mean = pd.Series(drawn.values).ewm(alpha=1 - weight, ignore_na=True).mean()
     mean = mean.where(drawn.notnull().values).values
     return drawn.copy(data=np.exp(mean) if log else mean)
@@ -98,10 +104,10 @@ def average(series, log):
 """,
     """color=f"C{{len(axes.lines)}}", alpha=0.35)
         color = axes.lines[-1].get_color()
-        series = average(record.series(module, quantity), yscale == "log"){window}
+        series = average(record.series(module, quantity), yscale == "log", weights[axes]){window}
         axes.plot({x}, series, color=color, label=f"{{module}} · {{quantity}}")
 """,
-)
+).replace("\nfor axes", "\nweights = dict(zip(charts.flat, {smooth!r}))\nfor axes")
 
 TEMPLATES = {"head": HEAD, "heat": HEAT, "lines": LINES, "smoothed": SMOOTHED, "limits": LIMITS}
 """Templates for a panel without a kernel, which fills them itself."""
@@ -135,29 +141,37 @@ def code(
                 drawn=f".where({selection.home} > 0)" if selection.log_heat else "",
             )
         )
+    alone = LineChart(selection.series, bool(selection.log_y), selection.chart(0))
+    shown = [alone] if charts is None else [one for one in charts if one.series]
     if selection.series and selection.others:
-        parts.append(_compared(selection))
+        parts += [_compared(selection, one, number) for number, one in enumerate(shown)]
     elif selection.series:
-        chosen = LineChart(selection.series, bool(selection.log_y))
-        parts.append(_lines(selection, [chosen] if charts is None else charts))
+        parts.append(_lines(selection, shown))
     return "".join(parts)
 
 
 def _lines(selection: PanelSelection, charts: Sequence[LineChart]) -> str:
     in_time = selection.x_axis == "time"
-    limits = selection.y_limits
-    return (SMOOTHED if selection.smooth else LINES).format(
+    smooth = [one.chosen.smooth for one in charts]
+    return (SMOOTHED if any(smooth) else LINES).format(
         n=len(charts),
         height=1 + 2.5 * len(charts),
         series=[list(one.series) for one in charts],
         yscales=["log" if one.log_y else "linear" for one in charts],
-        smooth=selection.smooth,
+        limits="".join(_limits(number, one) for number, one in enumerate(charts)),
+        smooth=smooth,
         window=_window(selection),
         x="series.time" if in_time else "series.step",
         xscale="symlog" if selection.log_x and not in_time else "linear",
         xlabel=selection.x_axis,
-        limits=LIMITS.format(low=limits[0], high=limits[1]) if limits else "",
     )
+
+
+def _limits(number: int, chart: LineChart) -> str:
+    if chart.chosen.y_limits is None:
+        return ""
+    low, high = chart.chosen.y_limits
+    return LIMITS.format(number=number, low=low, high=high)
 
 
 def _beside(selection: PanelSelection) -> str:
@@ -179,14 +193,19 @@ def _ratio(selection: PanelSelection) -> str:
     )
 
 
-def _compared(selection: PanelSelection) -> str:
+def _compared(selection: PanelSelection, chart: LineChart, number: int) -> str:
+    names = ", ".join(dict.fromkeys(quantity for _, quantity in chart.series))
     return COMPARED.format(
-        series=list(selection.series),
+        title=names,
+        series=list(chart.series),
         by=selection.aligned,
         grouped=selection.grouped,
-        log_y=bool(selection.log_y),
+        log_y=chart.log_y,
         log_x=selection.log_x,
-        smooth=selection.smooth,
+        smooth=chart.chosen.smooth,
+        y_limits=chart.chosen.y_limits,
+        outliers=chart.chosen.outliers,
+        file="lines.png" if number == 0 else f"lines-{number + 1}.png",
     )
 
 

@@ -11,19 +11,21 @@ from notebook_probe.errors import ProbeError
 from notebook_probe.explorer.draw.heat_rows import folded, within
 from notebook_probe.explorer.messages.axis_entries import axis_order
 from notebook_probe.explorer.messages.selection import PanelSelection
-from notebook_probe.explorer.messages.value_scale import line_charts, settled
+from notebook_probe.explorer.messages.value_scale import LineChart, line_charts, settled
 from notebook_probe.explorer.messages.wire import VERSION, Exported
 from notebook_probe.explorer.save.code import code
 from notebook_probe.explorer.save.files import csv, netcdf
 from notebook_probe.explorer.save.others import Others
 from notebook_probe.record.format.source import Source
+from notebook_probe.record.formulas import is_formula
 from notebook_probe.record.views.thinning.heat_grid import Grid, HeatGrid
 
 if TYPE_CHECKING:
+    from notebook_probe.figures import LineOptions
     from notebook_probe.figures.apart import Apart
     from notebook_probe.figures.beside import OverlaidSeries
 
-__all__ = ["FileKind", "export", "picture"]
+__all__ = ["FileKind", "export", "look_of", "picture"]
 
 N_COLUMNS = 700
 
@@ -39,10 +41,10 @@ def picture(
     apart: Apart | None = None,
 ) -> bytes:
     """Return the panel as a picture: this run and overlaid lines, or its divergence."""
-    from notebook_probe.figures import LineOptions, overview  # matplotlib, for pictures alone
+    from notebook_probe.figures import overview  # matplotlib, for pictures alone
     from notebook_probe.figures.style import encoded
 
-    charts = [(one.series, one.log_y) for one in line_charts(source, selection)]
+    charts = [(one.series, look_of(one, selection)) for one in line_charts(source, selection)]
     selection = settled(source, selection)
     if apart is None:
         grid = grid or _grid(source, selection)
@@ -53,13 +55,7 @@ def picture(
         window=selection.window,
         log_heat=bool(selection.log_heat),
         cells=selection.cells,
-        look=LineOptions(
-            bool(selection.log_y),
-            selection.log_x,
-            selection.smooth,
-            selection.x_axis,
-            selection.y_limits,
-        ),
+        look=look_of(LineChart(selection.series, bool(selection.log_y)), selection),
         charts=charts,
         colours=selection.colours,
         grid=None if grid is None else folded(within(grid, selection.rows), selection.folds),
@@ -67,6 +63,21 @@ def picture(
         apart=apart,
     )
     return encoded(figure, kind)
+
+
+def look_of(chart: LineChart, selection: PanelSelection) -> LineOptions:
+    """Return how the lines of a chart are drawn."""
+    from notebook_probe.figures import LineOptions
+
+    chosen = chart.chosen
+    return LineOptions(
+        log_y=chart.log_y,
+        log_x=selection.log_x,
+        smooth=chosen.smooth,
+        x_axis=selection.x_axis,
+        y_limits=chosen.y_limits,
+        outliers=chosen.outliers,
+    )
 
 
 def _grid(source: Source, selection: PanelSelection) -> Grid | None:
@@ -86,6 +97,8 @@ def _picture(
 def _netcdf(source: Source, selection: PanelSelection, others: Others) -> bytes:
     if selection.others:
         others.notes.append("of this run alone")
+    if any(is_formula(quantity) for _, quantity in selection.series):
+        others.notes.append("without formulas, which the code has")
     return netcdf(source, selection)
 
 

@@ -18,6 +18,7 @@ from notebook_probe.explorer.others.drawn_lines import window_there
 from notebook_probe.explorer.save.others import OtherRun, Others
 from notebook_probe.record.format.missing import measured
 from notebook_probe.record.format.source import Source, Steps, StreamView
+from notebook_probe.record.formulas import is_formula, with_formulas
 from notebook_probe.record.views.joined import join
 
 __all__ = ["ExportError", "csv", "netcdf"]
@@ -101,7 +102,8 @@ def _cell(place: float) -> str:
 
 def netcdf(source: Source, selection: PanelSelection) -> bytes:
     """Return a dataset: dims (module, step), a variable per quantity, NaN = not measured."""
-    pieces = list(_pieces(source, selection))
+    recorded = [one for one in selection.series if not is_formula(one[1])]
+    pieces = list(_pieces(source, selection.looking_at("series", recorded)))
     _check(source, pieces)
     order = [row.name for row in source.modules]
     shown = {piece.series for piece in pieces}
@@ -151,7 +153,7 @@ def _check(source: Source, pieces: Sequence[_SeriesPiece]) -> None:
 def _pieces(source: Source, selection: PanelSelection) -> Iterator[_SeriesPiece]:
     """Yield the series on the screen, and every module of the heat map."""
     low, high = selection.window or (-np.inf, np.inf)
-    for stream in source.streams.values():
+    for stream in with_formulas(source.streams, selection.series).values():
         steps = stream.steps()
         start, stop = np.searchsorted(steps, low), np.searchsorted(steps, high, "right")
         quantities = {variable.name for variable in stream.variables}

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import asdict, dataclass, fields, replace
 from fnmatch import fnmatchcase
 from typing import Any, cast, get_type_hints
 
 from notebook_probe.errors import ProbeError
+from notebook_probe.explorer.charts import ChosenChart, chart_message, chosen_charts
 from notebook_probe.explorer.declared import read_declared
 from notebook_probe.explorer.messages.axis_entries import axis_order
 from notebook_probe.explorer.messages.selection import PanelSelection
@@ -32,6 +33,8 @@ class ViewSettings:
         Quantity of the heat map.
     series : tuple of (str, str)
         Module and quantity of each line; a module may be a glob, such as ``"blocks.*.attn"``.
+    charts : tuple of ChosenChart
+        Charts as arranged; their series are drawn, too, and may have globs as well.
     rows, folds : tuple of str
         Rows of the heat map, and folded modules.
 
@@ -49,6 +52,7 @@ class ViewSettings:
     log_y: bool | None = None
     y_limits: tuple[float, float] | None = None
     outliers: bool = False
+    charts: tuple[ChosenChart, ...] = ()
     log_x: bool = False
     smooth: float = 0.9
     x_axis: str = "step"
@@ -73,18 +77,21 @@ class ViewSettings:
         if unknown := sorted({*settings} - known):
             allowed = ", ".join(sorted(known))
             raise ProbeError(f"a view has no setting {unknown[0]!r}; allowed: {allowed}")
+        given = {**settings, "charts": _filled(settings.get("charts", []))}
         read = {
             name: read_declared(value, _HINTS[name], f"{name!r} of a saved view")
-            for name, value in settings.items()
+            for name, value in given.items()
         }
-        message = {**PanelSelection().message(), **read}
-        return cls.of(PanelSelection().chosen(cast("SelectionMessage", message)))
+        message = cast("SelectionMessage", {**PanelSelection().message(), **read})
+        charts = chosen_charts(message["charts"])
+        return replace(cls.of(PanelSelection().chosen(message)), charts=charts)
 
     def to_json(self) -> dict[str, Any]:
         """Return the settings as they are written to a file."""
         return {
             **asdict(self),
             "series": [list(one) for one in self.series],
+            "charts": [_plain(one) for one in self.charts],
             "rows": list(self.rows),
             "folds": list(self.folds),
             "y_limits": None if self.y_limits is None else list(self.y_limits),
@@ -93,17 +100,47 @@ class ViewSettings:
     def applied(self, selection: PanelSelection, source: Source) -> PanelSelection:
         """Return the selection with these settings, for the modules of this run."""
         known = axis_order(source)
-        series = [
-            (module, quantity)
-            for pattern, quantity in self.series
-            for module in _matching(pattern, known)
-        ]
-        drawn = selection.without(*selection.series).with_series(*series[:MOST_LINES])
+        charts = tuple(
+            replace(one, series=_expanded(one.series, known)[:MOST_LINES]) for one in self.charts
+        )
+        arranged = [pair for one in charts for pair in one.series]
+        series = [*dict.fromkeys([*_expanded(self.series, known), *arranged])][:MOST_LINES]
+        drawn = selection.without(*selection.series).with_series(*series)
         own = {one.name: getattr(self, one.name) for one in fields(self) if one.name != "series"}
+        own["charts"] = chosen_charts([*map(chart_message, charts)], series)
         own["home"] = self.home or selection.home
         own["rows"] = tuple(one for one in self.rows if one in known)
         own["folds"] = tuple(one for one in self.folds if one in known)
         return replace(drawn, **own)
+
+
+def _filled(charts: Any) -> Any:
+    """Return the charts of a file with everything that they leave out, as in a new chart."""
+    if not isinstance(charts, list):
+        return charts
+    plain = chart_message(ChosenChart())
+    for one in charts:
+        if isinstance(one, dict) and (unknown := sorted({*one} - {*plain})):
+            allowed = ", ".join(sorted(plain))
+            raise ProbeError(f"a chart has no setting {unknown[0]!r}; allowed: {allowed}")
+    return [{**plain, **one} if isinstance(one, dict) else one for one in charts]
+
+
+def _plain(chart: ChosenChart) -> dict[str, Any]:
+    """Return a chart as it is written to a file."""
+    limits = chart.y_limits
+    return {
+        **chart_message(chart),
+        "series": [list(one) for one in chart.series],
+        "y_limits": None if limits is None else list(limits),
+    }
+
+
+def _expanded(series: Iterable[tuple[str, str]], known: list[str]) -> tuple[tuple[str, str], ...]:
+    """Return the series of these modules of a run, with globs replaced by what they match."""
+    return tuple(
+        (module, quantity) for pattern, quantity in series for module in _matching(pattern, known)
+    )
 
 
 def _matching(pattern: str, known: list[str]) -> list[str]:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 
 from notebook_probe.record.format.schema import LOGGED_BY
 from notebook_probe.record.format.source import StreamView, Variable
@@ -44,19 +44,35 @@ def is_bounded(variable: Variable) -> bool:
 
 
 def charts_of(
-    streams: Iterable[StreamView], series: Iterable[tuple[str, str]]
+    streams: Iterable[StreamView],
+    series: Iterable[tuple[str, str]],
+    chosen: Sequence[Iterable[tuple[str, str]]] = (),
 ) -> dict[tuple[str, str], int]:
     """Return the number of the chart in which each series is drawn, from 0 for the first.
 
     Series share a value axis if they have the same units and are all bounded, or all not: on one
-    axis with a loss an accuracy would be a flat line.
+    axis with a loss an accuracy would be a flat line. ``chosen`` lists series that are in charts
+    already, which come first; another one joins the first chart with values of its kind.
     """
     kinds = {one.name: _axis_kind(one) for stream in streams for one in stream.variables}
+
+    def kind_of(quantity: str) -> str:
+        return kinds.get(quantity, Variable(quantity).units)
+
+    listed = {one: number for number, some in enumerate(chosen) for one in some}
     chart_of: dict[str, int] = {}
+    for (_, quantity), number in listed.items():
+        chart_of.setdefault(kind_of(quantity), number)
+    numbers = {*range(len(chosen))}
+    last = len(chosen) + MOST_CHARTS - 1
     found = {}
-    for module, quantity in series:
-        kind = kinds.get(quantity, Variable(quantity).units)
-        found[module, quantity] = chart_of.setdefault(kind, min(len(chart_of), MOST_CHARTS - 1))
+    for one in series:
+        if one in listed:
+            found[one] = listed[one]
+            continue
+        number = chart_of.setdefault(kind_of(one[1]), min(len(numbers), last))
+        numbers.add(number)
+        found[one] = number
     return found
 
 

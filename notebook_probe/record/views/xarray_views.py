@@ -14,12 +14,14 @@ from notebook_probe.errors import NotApplicableError, UnknownNameError
 from notebook_probe.record.format.lookup import recorded_name
 from notebook_probe.record.format.schema import NAMES, module_label
 from notebook_probe.record.format.source import (
+    ROOT,
     ArrayView,
     StreamView,
     Thinned,
     Variable,
     VectorView,
 )
+from notebook_probe.record.formulas import formula_stream, is_formula
 from notebook_probe.record.views import blobs, channels, joined
 from notebook_probe.record.views.branches.branches import Branches
 from notebook_probe.record.views.branches.latest_values import overlaid
@@ -246,6 +248,9 @@ class XarrayViews(ABC):
     def series(self, module: str, quantity: str, *, kept: bool = False) -> xr.DataArray:
         """Return one quantity of one module over its measured steps, dims (step,).
 
+        A quantity that begins with ``=`` is a formula of recorded series, such as ``= 1 -
+        accuracy`` or ``= mean(grad_norm@"blocks.*")``, of the whole model ``""``.
+
         A vector has its axis, or its place in the module's vector, as a second dimension, an
         array its own. A histogram's edges are ``series.linear_bin_lo * series.linear_bin_width``.
 
@@ -259,8 +264,13 @@ class XarrayViews(ABC):
         ------
         UnknownNameError
             Nothing of that name is recorded; the message lists close ones.
+        FormulaError
+            A formula cannot be read, or has no value.
         """
         now = self.snapshot()
+        if is_formula(quantity):
+            stream = formula_stream(self.streams, quantity)
+            return joined.series([stream], [ROOT], ROOT, quantity)
         quantity, label = recorded_name(quantity, now.variables), module_label(module)
         column = self._series(now, label, quantity)
         return kept_rows(column, now.streams_of(label, quantity)) if kept else column

@@ -199,6 +199,13 @@ class Flusher:
             self._changed.wait_for(lambda: self._served >= ticket or self.finished, timeout_s)
             return self._served >= ticket and not self.last_error
 
+    def flush_soon(self) -> None:
+        """Ask for a flush, without waiting for it."""
+        if self.is_ours:
+            with self._changed:
+                self._requested += 1
+                self._changed.notify_all()
+
     def close(self) -> None:
         """Write the rest, mark the record closed, release the lock. Safe to call twice.
 

@@ -367,6 +367,10 @@ class RecordWriter:
         """Wait until everything recorded so far is stored; False when it failed or took longer."""
         return self._flusher.flush(timeout_s) and self._place.flush(timeout_s)
 
+    def flush_soon(self) -> None:
+        """Store what was recorded so far at once, without waiting for it."""
+        self._flusher.flush_soon()
+
     def flush_or_raise(self, timeout_s: float = 10.0) -> None:
         """Flush, raise RecordWriteError if that fails, and warn if it is slow; see `flush`."""
         closing.flush_record(self._flusher, self._place, timeout_s)

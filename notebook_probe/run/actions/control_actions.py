@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from functools import partial
 from typing import Any
 
 import numpy as np
@@ -236,16 +235,4 @@ class ControlActions(LiveActions):
         RuntimeError
             While an earlier one still runs.
         """
-        live = self._live
-        # Two trainings of one model at a time would mix their steps.
-        if live.state.trains_in_background:
-            raise RuntimeError("training already runs in the background; press Stop or wait()")
-        live.state.background = Background(
-            function,
-            on_end=live.end_loop,
-            stop=partial(live.put, Control("stop")),  # not of self: a run may be dropped
-            on_error=live.loop_raised,
-            reached=live.gate.reached,
-        )
-        # Kept first: a request at one of its first steps asks whether the training is one.
-        return live.state.background.start()
+        return self._live.train_in_background(function)

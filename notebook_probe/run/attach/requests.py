@@ -115,6 +115,8 @@ class LookAt:
     module: str
     samples: int = 8
     """Number of samples of tensors with a batch axis."""
+    soon: bool = False
+    """Write them at once: a user waits for the picture."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import weakref
 from collections.abc import Callable
-from typing import Protocol
+from typing import Protocol, TypeGuard, runtime_checkable
 
 from notebook_probe.errors import ProbeError, ScheduleError, TrainingStopped
 from notebook_probe.run.going_back.requests import EvaluateAt, GoBack, SaveCheckpoint
 
-__all__ = ["MUST_BE_FREE", "CanGoBack", "GoingBack", "WayBack"]
+__all__ = ["MUST_BE_FREE", "CanGoBack", "CanStartBack", "GoingBack", "WayBack"]
 
 MUST_BE_FREE = "The loop must be paused or in the background to go back"
 
@@ -35,6 +35,27 @@ class CanGoBack(Protocol):
     def save_now(self) -> str:
         """Save the present state permanently; return what was done, in words."""
         ...
+
+
+@runtime_checkable
+class CanStartBack(CanGoBack, Protocol):
+    """A training loop that can also go back after it has ended, and train on in the background."""
+
+    @property
+    def ended_at(self) -> int | None:
+        """Number of updates to train up to after a rewind; None while the loop runs."""
+        ...
+
+    @property
+    def going_to(self) -> int | None:
+        """Step to which the loop goes back now; None if it does not."""
+        ...
+
+    def check_start(self, step: int) -> None:
+        """Raise a ProbeError that says why the state after ``step`` updates cannot be had."""
+
+    def start_back(self, request: GoBack) -> None:
+        """Go back on a thread of the loop, and train on there up to `ended_at`."""
 
 
 class GoingBack(TrainingStopped):
@@ -78,6 +99,44 @@ class WayBack:
         loop = self._loop()
         return "" if loop is None else loop.restores
 
+    def leave_loop(self) -> None:
+        """Offer no way back any more: a branch has taken the loop over."""
+        self._loop = lambda: None
+
+    @property
+    def until(self) -> int | None:
+        """Step up to which a loop that has ended would train after a rewind; None for others."""
+        loop = self._startable()
+        # A thread that is paused after its loop has ended still trains.
+        return None if loop is None or self._is_free() else loop.ended_at
+
+    @property
+    def going_to(self) -> int | None:
+        """Step to which the loop goes back now; None if it does not."""
+        loop = self._startable()
+        return None if loop is None else loop.going_to
+
+    def starts_by(self, request: object) -> TypeGuard[GoBack]:
+        """Return whether a request would make a loop that has ended train again."""
+        return isinstance(request, GoBack) and self.until is not None
+
+    def _start(self, request: GoBack) -> str:
+        """Send a loop that has ended back, to train on in the background."""
+        loop, until = self._startable(), self.until
+        assert loop is not None
+        assert until is not None  # or it would not start
+        if request.step >= until:
+            raise ScheduleError(f"step {request.step}: training ended there, nothing is left to do")
+        loop.check_start(request.step)
+        _check_numbers(request)
+        self._check(request)
+        loop.start_back(request)
+        return f"{_words(request)}; training in the background, to step {until}"
+
+    def _startable(self) -> CanStartBack | None:
+        loop = self._loop()
+        return loop if isinstance(loop, CanStartBack) else None
+
     def save(self, request: SaveCheckpoint, step: int) -> str:
         """Save the present state; return what was done, in words.
 
@@ -102,6 +161,8 @@ class WayBack:
         loop = self._loop()
         if loop is None:
             raise ProbeError("this loop keeps no states that it could go back to")
+        if self.starts_by(request):
+            return self._start(request)
         if not self._is_free():
             raise ProbeError(MUST_BE_FREE)
         loop.check_back(request.step)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field, fields
+from dataclasses import dataclass, field, fields, replace
 from typing import Literal, TypeAlias
 
 from notebook_probe.run.health.status_text import describe_status
@@ -175,8 +175,18 @@ class StatusHead:
     """Contents of the flight recorder, in words; empty without one."""
     traceback: str = ""
     """Traceback of the exception that has ended the loop; empty without one."""
+    going_to: int = -1
+    """Step to which the loop goes back now; -1 if it does not."""
+    until: int = -1
+    """Step up to which a loop that has ended would train after a rewind; -1 for others."""
     device: str = ""
     """Device of the model, such as ``"cuda:0, NVIDIA H100"``; empty for a record or if unknown."""
+
+    def with_way_back(self, going_to: int | None, until: int | None) -> StatusHead:
+        """Return the state of a run whose loop goes back, or can although it has ended."""
+        if going_to is not None:  # the run may be closed already, its branch has not begun
+            return replace(self, state="training", going_to=going_to)
+        return self if until is None else replace(self, until=until)
 
 
 @dataclass(frozen=True, slots=True, repr=False)

@@ -46,6 +46,8 @@ class _OpenLook:
     samples: int
     tensors: Sequence[KeptTensor]
     probes: Sequence[Probe]
+    soon: bool
+    """A user waits for it."""
 
 
 class Looks:
@@ -163,7 +165,7 @@ class Looks:
         if not found:
             raise NotApplicableError(f"look({request.module!r}): there is nothing to look at")
         module = standard_place(next(iter(found.values())).place)
-        return _OpenLook(module, step, n, [*found], [*found.values()])
+        return _OpenLook(module, step, n, [*found], [*found.values()], request.soon)
 
     def _check_room(self) -> None:
         if self._record.stopped:
@@ -198,6 +200,8 @@ class Looks:
         text = f"looked at {', '.join(seen)} of {one.module}"
         self._record.event(one.step, LOOK, text, detail_of(one.module, seen, arrays))
         self._let_go(one.step)
+        if one.soon:
+            self._record.flush_soon()
 
     def _let_go(self, step: int) -> None:
         """Drop the oldest looks to make room, and record that."""

@@ -13,6 +13,8 @@ from torch import nn
 import notebook_probe as nbp
 from notebook_probe.explorer.conversation import PanelSession
 from notebook_probe.explorer.parse import parse
+from notebook_probe.explorer.parts.looks import LooksPart
+from notebook_probe.run.attach.requests import LookAt
 
 
 class Talk:
@@ -98,6 +100,43 @@ def test_looks_of_an_opened_record_are_shown(model: nn.Module, tmp_path: Path) -
     talk.says(type="show_look", view="x", module="2", step=0, other=-1, sample=0)
     [(shown, _)] = talk.is_told("shown_look")
     assert shown["error"] == ""
+
+
+def test_a_look_that_is_being_written_is_shown_when_it_is_there(
+    model: nn.Module, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with nbp.watch(model, store=tmp_path / "run.zarr", probes=None) as run:
+        run.controls.put(LookAt("2", soon=True))
+        train(model)
+        run.controls.settle()
+        part = LooksPart(run, run.controls)
+        [row] = part.rows()
+        asked: Any = {"v": 1, "type": "show_look", "view": "x", "module": "2", "sample": 0}
+        wanted: Any = {**asked, "step": row["step"], "other": -1}
+        run.flush()
+        blobs = type(run).blobs
+        monkeypatch.setattr(type(run), "blobs", property(lambda run: {}))  # not written yet
+        part.hear(wanted)
+        assert part.frames() == []
+        monkeypatch.setattr(type(run), "blobs", blobs)
+        [(shown, _)] = part.frames()
+        assert shown["error"] == ""
+        assert part.frames() == []
+
+
+def test_a_look_that_a_user_waits_for_is_written_at_once(model: nn.Module, tmp_path: Path) -> None:
+    with nbp.watch(model, store=tmp_path / "run.zarr", probes=None) as run:
+        writer = run._parts.writer
+        asked: list[str] = []
+        writer.flush_soon = lambda: asked.append("soon")  # type: ignore[method-assign]
+        run.controls.put(LookAt("2"))
+        train(model)
+        run.controls.settle()
+        assert asked == []
+        run.controls.put(LookAt("2", soon=True))
+        train(model)
+        run.controls.settle()
+        assert asked == ["soon"]
 
 
 def test_a_look_that_is_not_there_says_so(model: nn.Module, tmp_path: Path) -> None:

@@ -7,18 +7,22 @@ import subprocess
 import sys
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
 from matplotlib.axes import Axes
 from matplotlib.colors import to_hex
 
+from notebook_probe import open_run
 from notebook_probe.alerts.alert import Alert
+from notebook_probe.explorer.charts import ChosenChart
 from notebook_probe.explorer.draw.lines.lines import Lines
 from notebook_probe.explorer.messages.selection import PanelSelection
 from notebook_probe.explorer.messages.value_scale import LineChart, line_charts
 from notebook_probe.explorer.save.code import code
-from notebook_probe.figures import LineOptions, overview
+from notebook_probe.explorer.save.export import look_of
+from notebook_probe.figures import overview
 from notebook_probe.figures.style import BAD, BRAND, WARNING
 from notebook_probe.record.format.ranges import charts_of
 from notebook_probe.record.format.schema import LOGGED_BY
@@ -80,9 +84,9 @@ def test_the_frame_and_the_files_have_the_same_charts(logged: FakeSource) -> Non
 
 def pictured(source: FakeSource, **look: object) -> list[Axes]:
     """The axes of the lines in a picture of both series."""
-    charts = [(one.series, one.log_y) for one in line_charts(source, BOTH)]
-    options = LineOptions(**look)  # type: ignore[arg-type]
-    figure = overview(source, "loss", BOTH.series, look=options, charts=charts)
+    selection = replace(BOTH, smooth=0.0, **look)  # type: ignore[arg-type]
+    charts = [(one.series, look_of(one, selection)) for one in line_charts(source, selection)]
+    figure = overview(source, "loss", BOTH.series, charts=charts)
     return [axes for axes in figure.axes if axes.lines]
 
 
@@ -131,16 +135,86 @@ print(json.dumps([[axes.get_yscale(), axes.get_ylim(), axes.lines[-1].get_ydata(
 @pytest.mark.slow
 def test_the_code_draws_the_average_and_the_limits_of_the_panel(record: Path) -> None:
     selection = replace(BOTH, smooth=0.95, y_limits=(0.01, 2.0))
-    charts = [LineChart((LOSS,), True), LineChart((ACCURACY,), False)]
+    charts = [
+        LineChart((LOSS,), True, selection.chart(0)),
+        LineChart((ACCURACY,), False, selection.chart(1)),
+    ]
     text = code(str(record), selection, charts)
-    script = "\n".join(["import matplotlib", "matplotlib.use('agg')", text, SHOW])
-    run = [sys.executable, "-W", "error", "-c", script]
-    done = subprocess.run(run, capture_output=True, text=True, timeout=120)
-    assert done.returncode == 0, done.stderr
-    (log, limits, loss), (linear, _, accuracy) = json.loads(done.stdout)
+    (log, limits, loss), (linear, _, accuracy) = shown_by(text)
     assert (log, linear, limits) == ("log", "linear", [0.01, 2.0])
     weight = capped(0.95, len(STEPS))
     told = Average(weight, log=True).follow(FALLING[:, None])[:, 0]
     np.testing.assert_allclose(loss, told, rtol=1e-6)
     told = Average(weight).follow(1 - FALLING[:, None])[:, 0]
     np.testing.assert_allclose(accuracy, told, rtol=1e-6)
+
+
+ARRANGED = replace(
+    BOTH,
+    charts=(
+        ChosenChart((ACCURACY,), log_y=False, y_limits=(0.25, 0.75), smooth=0.0),
+        ChosenChart((LOSS,), log_y=False, smooth=0.5),
+    ),
+)
+
+
+def test_a_picture_draws_each_arranged_chart_with_its_own_settings(logged: FakeSource) -> None:
+    charts = [(one.series, look_of(one, ARRANGED)) for one in line_charts(logged, ARRANGED)]
+    figure = overview(logged, "loss", ARRANGED.series, charts=charts)
+    upper, lower = (axes for axes in figure.axes if axes.lines)
+    assert upper.get_ylim() == (0.25, 0.75)
+    assert lower.get_yscale() == "linear"
+    told = Average(0.5).follow(FALLING[:, None])[:, 0]
+    np.testing.assert_allclose(np.asarray(lower.lines[1].get_ydata()), told, rtol=1e-5)
+
+
+def spiked(source: FakeSource) -> None:
+    """A loss of 4e6 at one step, which is far beyond all others."""
+    source.streams["logged"]._values["loss"][7] = 4e6  # type: ignore[attr-defined]
+
+
+def test_a_picture_leaves_an_outlier_out_and_says_so(logged: FakeSource) -> None:
+    linear = replace(BOTH, log_y=False, smooth=0.0)
+    spiked(logged)
+    charts = [(one.series, look_of(one, linear)) for one in line_charts(logged, linear)]
+    figure = overview(logged, "loss", BOTH.series, charts=charts)
+    upper, lower = (axes for axes in figure.axes if axes.lines)
+    assert upper.get_ylim()[1] < 2
+    assert upper.get_title("right").startswith("1 value beyond the scale, to 4")
+    assert lower.get_title("right") == ""
+    shown = replace(linear, outliers=True)
+    charts = [(one.series, look_of(one, shown)) for one in line_charts(logged, shown)]
+    upper = next(a for a in overview(logged, "loss", BOTH.series, charts=charts).axes if a.lines)
+    assert upper.get_ylim()[1] > 4e6
+    assert upper.get_title("right") == ""
+
+
+@pytest.mark.slow
+def test_the_code_draws_each_arranged_chart_with_its_own_settings(record: Path) -> None:
+    (_, limits, accuracy), (scale, _, loss) = shown_by(
+        code(str(record), ARRANGED, line_charts(open_run(record), ARRANGED))
+    )
+    assert (limits, scale) == ([0.25, 0.75], "linear")
+    np.testing.assert_allclose(accuracy, 1 - FALLING, rtol=1e-6)
+    np.testing.assert_allclose(loss, Average(0.5).follow(FALLING[:, None])[:, 0], rtol=1e-6)
+
+
+@pytest.mark.slow
+def test_the_code_of_several_runs_has_a_picture_for_each_chart(
+    record: Path, tmp_path: Path
+) -> None:
+    selection = replace(ARRANGED, others=(str(record),))
+    text = code(str(record), selection, line_charts(open_run(record), selection))
+    run = [sys.executable, "-W", "error", "-c", f"import matplotlib\nmatplotlib.use('agg')\n{text}"]
+    done = subprocess.run(run, capture_output=True, text=True, timeout=120, cwd=tmp_path)
+    assert done.returncode == 0, done.stderr
+    assert sorted(one.name for one in tmp_path.iterdir()) == ["lines-2.png", "lines.png"]
+
+
+def shown_by(text: str) -> Any:
+    """What the code draws, axes by axes: scale, limits, last line."""
+    script = "\n".join(["import matplotlib", "matplotlib.use('agg')", text, SHOW])
+    run = [sys.executable, "-W", "error", "-c", script]
+    done = subprocess.run(run, capture_output=True, text=True, timeout=120)
+    assert done.returncode == 0, done.stderr
+    return json.loads(done.stdout)

@@ -72,7 +72,7 @@ def test_the_file_is_plain_json_that_a_person_can_write(tmp_path: Path) -> None:
 
 
 def test_a_wrong_setting_or_name_says_which(tmp_path: Path) -> None:
-    with pytest.raises(ProbeError, match="no setting 'hom'; allowed: cells, folds, home"):
+    with pytest.raises(ProbeError, match="no setting 'hom'; allowed: cells, charts, folds, home"):
         ViewSettings.from_json({"hom": "grad_norm"})
     with pytest.raises(ProbeError, match="'log_y' of a saved view is 'yes', not"):
         ViewSettings.from_json({"log_y": "yes"})

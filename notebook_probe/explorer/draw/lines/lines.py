@@ -21,6 +21,7 @@ from notebook_probe.explorer.messages.wire import VERSION, Frame, LineSeries, Li
 from notebook_probe.json_numbers import json_number
 from notebook_probe.record.format.ranges import charts_of
 from notebook_probe.record.format.source import Source, StreamView
+from notebook_probe.record.formulas import FormulaStreams
 from notebook_probe.record.views.looks import without_gone
 from notebook_probe.record.views.thinning.average import capped
 from notebook_probe.record.views.thinning.averages import holding
@@ -54,13 +55,18 @@ class Lines:
     def __init__(self) -> None:
         self._lines: dict[_Key, LinePoints] = {}
         self._averages = AverageLines()
+        self._formulas = FormulaStreams()
         self._clock = WallTime()
         self._timed: list[str] = []
 
     def frame(
         self, source: Source, selection: PanelSelection, width: int, pixel_ratio: float = 1.0
     ) -> Frame:
-        streams = {**source.streams, **element_streams(source, selection.series)}
+        streams = {
+            **source.streams,
+            **element_streams(source, selection.series),
+            **self._formulas.of(source.streams, selection.series),
+        }
         together = {name: _together(one, selection.series) for name, one in streams.items()}
         self._timed = [*source.streams]
         self._read(source, streams, selection)
@@ -70,11 +76,12 @@ class Lines:
             for series in selection.series
         }
         linear = bounded(source)
-        charts = charts_of(streams.values(), selection.series)
-        log_of = _log_of(lines, charts, selection.log_y, linear)
+        charts = _charts_of(streams, selection)
+        log_of = _log_of(lines, charts, selection, linear)
         looks = {
             series: Smoothing(
-                self._weight(series, selection.smooth), log_of[series] and series[1] not in linear
+                self._weight(series, selection.chart(charts[series]).smooth),
+                log_of[series] and series[1] not in linear,
             )
             for series in selection.series
         }
@@ -99,6 +106,8 @@ class Lines:
                     x0=x0,
                 )
             )
+            if series[1] in self._formulas.problems:
+                heads[-1]["problem"] = self._formulas.problems[series[1]]
             parts += [points.x - x0, points.y, average.x - x0, average.y]
         message: LinesFrame = {
             "v": VERSION,
@@ -209,19 +218,24 @@ def _spans_sizes(lines: Mapping[Series, PixelPoints], linear: frozenset[str]) ->
     return not signed and any(quantity not in linear for _, quantity in lines)
 
 
+def _charts_of(streams: Streams, selection: PanelSelection) -> dict[Series, int]:
+    """Return the chart of each series: as arranged, else as fits."""
+    arranged = [one.series for one in selection.charts]
+    return charts_of(streams.values(), selection.series, arranged)
+
+
 def _log_of(
     lines: Mapping[Series, PixelPoints],
     charts: Mapping[Series, int],
-    chosen: bool | None,
+    selection: PanelSelection,
     linear: frozenset[str],
 ) -> dict[Series, bool]:
     """Return whether the axis of each series is logarithmic: as chosen, or as fits its chart."""
-    if chosen is not None:
-        return dict.fromkeys(lines, chosen)
-    fits = {
-        chart: _spans_sizes({one: lines[one] for one in lines if charts[one] == chart}, linear)
-        for chart in charts.values()
-    }
+    fits = {}
+    for chart in {*charts.values()}:
+        chosen = selection.chart(chart).log_y
+        together = {one: lines[one] for one in lines if charts[one] == chart}
+        fits[chart] = _spans_sizes(together, linear) if chosen is None else chosen
     return {series: fits[charts[series]] for series in lines}
 
 

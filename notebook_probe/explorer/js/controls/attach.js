@@ -119,7 +119,8 @@ export function createAttach({ state, selection, link, dialogs, look, signal }) 
    * @param {QuantityRow | undefined} one
    */
   function attachedHere(rows, one) {
-    const paths = new Set(rows.map((row) => row.path));
+    // A search marks thousands: what the tree holds already is not collected again.
+    const paths = rows.length === state.marked.size ? state.marked : new Set(rows.map((row) => row.path));
     const here = state.status.attached.filter(([module]) => paths.has(module));
     const same = here.filter(([, name]) => name === one?.name);
     return same.length ? same : here;

@@ -32,7 +32,7 @@ export function fittingQuantities(quantities, row) {
  * @param {TreeRow[]} rows
  */
 export function misfitReason(quantity, rows) {
-  if (!rows.length || fittingRows(quantity, rows).length) return "";
+  if (!rows.length || rows.some((row) => !misfit(quantity, row))) return "";
   return firstReason(quantity, rows);
 }
 

@@ -4,6 +4,7 @@ import { element, listener, setAttribute, setHidden } from "../dom.js";
 import { modulesText } from "../format.js";
 import { homeFrame, measured, showsVectors } from "../state.js";
 import { createChoice, patchOf } from "../options/choice.js";
+import { createUndoButtons } from "../options/undo_buttons.js";
 import { createSavedViews } from "../options/saved_views.js";
 import { ratioOptions } from "../parts/compare/comparing.js";
 import { ratioName } from "../parts/compare/names.js";
@@ -91,7 +92,8 @@ export function createHeatOptions(parts) {
     "✕ zoom",
   );
   reset.title = "Show all steps again";
-  const words = [createSavedViews(parts).el, createHeatRows(parts).el, graph.word, word.el];
+  const undo = createUndoButtons(parts).el;
+  const words = [undo, createSavedViews(parts).el, createHeatRows(parts).el, graph.word, word.el];
   const options = element("span", { class: "nbp-options" }, reset, ...words);
   const el = element("div", { class: "nbp-head" }, chips, more.el, options);
   const listen = listener(signal);

@@ -19,6 +19,7 @@ const [KEY_ZOOM, KEY_PAN] = [1.5, 0.25];
  *   looks: { look(): void, go(by: number): void },
  *   graph: { toggle(): void },
  *   dock: { toggle(): void },
+ *   pins: { here(): void, clear(): void },
  * }} KeyboardParts
  */
 
@@ -37,6 +38,7 @@ export function createKeyboard({
   looks,
   graph,
   dock,
+  pins,
   signal,
 }) {
   root.addEventListener("keydown", pressed, { signal });
@@ -82,10 +84,14 @@ export function createKeyboard({
     0: stepWindow.reset,
     "<": () => pan(-KEY_PAN),
     ">": () => pan(KEY_PAN),
+    z: selection.undo,
+    Z: selection.redo,
+    p: pins.here,
     n: () => alerts.open(),
     r: () => compare.open(),
     Escape: () => {
       state.pinned = null;
+      pins.clear();
       point(null);
     },
   };

@@ -2,23 +2,21 @@
 
 import { element, setAttribute, setHidden, setText } from "../dom.js";
 import { seriesName } from "../names.js";
-import { hasSeries, isLogY, measured } from "../state.js";
+import { arrangedCharts, withNew } from "../charts/arranged.js";
+import { recordedSeries } from "../options/recorded_series.js";
+import { hasSeries, isLogY } from "../state.js";
 import { ALIGNMENTS } from "../parts/compare/alignments.js";
 import { createChoice, patchOf } from "../options/choice.js";
 import { createPopover } from "./popover.js";
 import { createSeriesChips } from "../options/series_chips.js";
-import { createLimits } from "../options/limits.js";
+import { formulaItems } from "../options/formula_items.js";
+import { createLimits, upperChart } from "../options/limits.js";
+import { OUTLIERS, VALUES } from "../options/scale_choices.js";
 import { createSmoothing } from "../options/smoothing.js";
 import { createViewWord } from "../options/view_word.js";
 
 const GAPS_PX = 30;
 
-/** @type {Array<[boolean | null, string, string]>} */
-const VALUES = [
-  [null, "as fits", "Linear for shares and values of both signs, else logarithmic."],
-  [true, "log", "Values of 0 and below are in a separate lane."],
-  [false, "linear", ""],
-];
 /** @type {Array<[PanelSelection["x_axis"], string, string]>} */
 const STEPS = [
   ["step", "step", ""],
@@ -30,12 +28,6 @@ const SPACING = [
   [true, "log", "The first steps are drawn wide."],
 ];
 
-/** @type {Array<[boolean, string, string]>} */
-const OUTLIERS = [
-  [false, "left out", "Single values far beyond all others are outside; their number is written above the lines."],
-  [true, "shown", "The axis has room for every value."],
-];
-
 /** @param {PanelParts} parts */
 export function createLineOptions(parts) {
   const { state, selection, dialogs, signal } = parts;
@@ -44,20 +36,32 @@ export function createLineOptions(parts) {
   const picker = createPopover({
     button: plus,
     search: "Find a module or quantity",
-    items: recordedSeries,
+    items: listedSeries,
+    hint: state.parts.saved ? "" : "Type = for a formula, such as = 1 - accuracy.",
     signal,
   });
   const bulk = chipButton("draw-marked", "", "");
+  const newChart = chipButton("new-chart", "+ chart", "Add a chart below");
   /** @type {ChoiceOf<PanelSelection>} */
   const choice = (label, role, options, field) =>
-    createChoice({ label, role, options, choose: (value) => selection.change(patchOf(field, value)), signal });
+    createChoice({ label, role, options, choose: (value) => ofAll(patchOf(field, value)), signal });
   const values = choice("Values", "log-y", VALUES, "log_y");
   const along = choice("Along x", "x-axis", STEPS, "x_axis");
   const spacing = choice("Spacing", "log-x", SPACING, "log_x");
   const aligned = choice("Other runs by", "aligned-lines", ALIGNMENTS, "aligned");
   const outliers = choice("Outliers", "outliers", OUTLIERS, "outliers");
-  const limits = createLimits(parts);
-  const smoothing = createSmoothing(parts);
+  const limits = createLimits({
+    limits: () => state.selection.y_limits,
+    change: selection.change,
+    about: () => upperChart(state),
+    signal,
+  });
+  const smoothing = createSmoothing({
+    weight: () => state.selection.smooth,
+    drawn: () => (state.lines?.smooth === state.selection.smooth ? state.lines.series.map((one) => one.weight) : []),
+    change: ofAll,
+    signal,
+  });
   const word = createViewWord({
     dialogs,
     label: "Options of the lines",
@@ -65,10 +69,11 @@ export function createLineOptions(parts) {
     lines: [values, limits, outliers, smoothing, along, spacing, aligned],
     signal,
   });
-  const el = element("div", { class: "nbp-head" }, chips.el, chips.rest, picker.el, bulk, word.el);
+  const el = element("div", { class: "nbp-head" }, chips.el, chips.rest, picker.el, bulk, newChart, word.el);
 
   bulk.addEventListener("click", drawMarked, { signal });
   for (const topic of ["selection", "lines", "status", "model", "marked"]) state.on(topic, refresh);
+  newChart.addEventListener("click", () => selection.arrange(withNew(arrangedCharts(state))), { signal });
   let room = 0; // of the chips, in pixels
   let beside = ""; // words that stand there, too, as they were measured
   const observer = new ResizeObserver(() => fit(null));
@@ -76,23 +81,28 @@ export function createLineOptions(parts) {
   signal.addEventListener("abort", () => observer.disconnect());
 
   /**
-   * Every recorded pair that contains all words of the query; what the loop logs comes first.
+   * A choice for all charts: of those that were arranged, each has its own.
+   * @param {Partial<PanelSelection>} patch
+   */
+  function ofAll(patch) {
+    const { charts } = state.selection;
+    const { log_y, outliers, smooth } = { ...state.selection, ...patch };
+    /** @type {Partial<ChartMessage>} */
+    const own = "log_y" in patch ? { log_y } : "outliers" in patch ? { outliers } : "smooth" in patch ? { smooth } : {};
+    selection.change({ ...patch, charts: charts.map((chart) => ({ ...chart, ...own })) });
+  }
+
+  /**
    * @param {string} query
+   * @param {string} typed
    * @returns {ListItem[]}
    */
-  function recordedSeries(query) {
-    const words = query.split(/[\s·]+/).filter(Boolean);
-    /** @type {ListItem[]} */
-    const found = [];
-    const { logged, recorded } = state.status;
-    for (const quantity of [...logged, ...measured(state.status)]) {
-      for (const module of recorded[quantity] ?? []) {
-        const text = seriesName(module, quantity);
-        const lower = text.toLowerCase();
-        if (words.every((one) => lower.includes(one))) found.push(seriesItem(module, quantity, text));
-      }
-    }
-    return found;
+  function listedSeries(query, typed) {
+    // What was saved is drawn as it is: nothing there computes a formula.
+    if (typed.startsWith("=") && !state.parts.saved) return formulaItems(state, typed, selection.add);
+    return recordedSeries(state, query).map(([module, quantity]) => {
+      return seriesItem(module, quantity, seriesName(module, quantity));
+    });
   }
 
   /**
@@ -129,7 +139,9 @@ export function createLineOptions(parts) {
     values.show(log, log === null ? `Now ${isLog ? "logarithmic" : "linear"}.` : "");
     limits.show();
     outliers.show(state.selection.outliers);
-    setHidden(outliers.el, state.selection.y_limits !== null);
+    const isArranged = state.selection.charts.length > 0;
+    setHidden(limits.el, isArranged); // each chart has its own
+    setHidden(outliers.el, state.selection.y_limits !== null && !isArranged);
     along.show(axis);
     spacing.show(wide);
     smoothing.show();
@@ -158,7 +170,7 @@ export function createLineOptions(parts) {
   function fit(words) {
     if (words !== beside) {
       beside = words ?? "";
-      const others = [picker.el, bulk, word.el].filter((node) => !node.hidden);
+      const others = [picker.el, bulk, newChart, word.el].filter((node) => !node.hidden);
       const taken = others.reduce((sum, node) => sum + node.offsetWidth, GAPS_PX);
       room = Math.max(0, el.clientWidth - taken);
     }

@@ -7,7 +7,8 @@ import { grouped } from "../format.js";
  * @typedef {{
  *   button: HTMLElement,
  *   search: string,
- *   items: (query: string) => ListItem[],
+ *   items: (query: string, typed: string) => ListItem[],
+ *   hint?: string,
  *   signal: AbortSignal,
  * }} PopoverParts
  */
@@ -15,11 +16,12 @@ import { grouped } from "../format.js";
 const MOST_ITEMS = 200;
 
 /**
- * `items(query)` gives `{ text, note, detail, on, data, act }` in order; `search` is the placeholder of a
- * search field, "" for none. A choice closes the list, and Enter on the button reopens it.
+ * `items(query)` gives `{ text, note, detail, on, data, act }` in order, for what was typed in
+ * small letters; an item that `completes` it is typed instead. `search` is the placeholder of a search field, ""
+ * for none. A choice closes the list, and Enter on the button reopens it.
  * @param {PopoverParts} parts
  */
-export function createPopover({ button, search, items, signal }) {
+export function createPopover({ button, search, items, hint = "", signal }) {
   const field = element("input", {
     type: "search",
     placeholder: search,
@@ -73,13 +75,12 @@ export function createPopover({ button, search, items, signal }) {
   }
 
   function fill() {
-    const all = items(field.value.trim().toLowerCase());
+    const typed = field.value.trim();
+    const all = items(typed.toLowerCase(), typed);
     list.replaceChildren(...all.slice(0, MOST_ITEMS).map(itemNode));
     const rest = all.length - MOST_ITEMS;
-    setText(
-      more,
-      rest > 0 ? `${grouped(rest)} more: search to narrow` : all.length ? "" : "Nothing found.",
-    );
+    const usual = all.length ? (typed ? "" : hint) : "Nothing found.";
+    setText(more, rest > 0 ? `${grouped(rest)} more: search to narrow` : usual);
     setHidden(more, !more.textContent);
   }
 
@@ -98,10 +99,18 @@ export function createPopover({ button, search, items, signal }) {
       ...(item.detail ? [element("span", { class: "nbp-detail", title: item.detail }, item.detail)] : []),
     );
     node.addEventListener("click", () => {
+      if (item.completes !== undefined) return complete(item.completes);
       item.act();
-      leave();
+      return leave();
     });
     return node;
+  }
+
+  /** @param {string} text */
+  function complete(text) {
+    field.value = text;
+    fill();
+    field.focus();
   }
 
   function leave() {

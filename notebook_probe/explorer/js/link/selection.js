@@ -2,6 +2,7 @@
 
 import { throttled } from "../dom.js";
 import { EMPTY_SELECTION, hasSeries } from "../state.js";
+import { createUndo } from "./undo.js";
 
 const PATIENCE_MS = 1000;
 const NAMES = /** @type {Array<keyof PanelSelection>} */ (Object.keys(EMPTY_SELECTION));
@@ -37,8 +38,16 @@ export function createSelection(state, send, signal) {
     late = null;
   }
 
+  const history = createUndo();
+
   /** @param {Partial<PanelSelection>} patch */
   function change(patch) {
+    history.note(state.selection, patch);
+    apply(patch);
+  }
+
+  /** @param {Partial<PanelSelection>} patch */
+  function apply(patch) {
     late = null;
     clearTimeout(waiting);
     waiting = setTimeout(settle, PATIENCE_MS);
@@ -47,6 +56,17 @@ export function createSelection(state, send, signal) {
 
   return {
     change,
+    /** Take the last change in this view back. */
+    undo() {
+      const patch = history.undo();
+      if (patch) apply(patch);
+    },
+    /** Make the last change again that was taken back. */
+    redo() {
+      const patch = history.redo();
+      if (patch) apply(patch);
+    },
+    changes: history.words,
     /** @param {SelectionMessage} message */
     receive(message) {
       const fields = NAMES.map((name) => [name, message[name]]);
@@ -71,8 +91,21 @@ export function createSelection(state, send, signal) {
      * @param {string} quantity
      */
     remove(module, quantity) {
-      const rest = state.selection.series.filter(([m, q]) => m !== module || q !== quantity);
-      change({ series: rest });
+      /** @type {(series: Array<[string, string]>) => Array<[string, string]>} */
+      const rest = (series) => series.filter(([m, q]) => m !== module || q !== quantity);
+      const charts = state.selection.charts.map((chart) => ({ ...chart, series: rest(chart.series) }));
+      change({ series: rest(state.selection.series), charts });
+    },
+    /**
+     * Charts as a user arranges them; what is in none of them, of those that were drawn, is left out.
+     * @param {ChartMessage[]} charts
+     */
+    arrange(charts) {
+      const series = charts.flatMap((chart) => chart.series);
+      const has = (/** @type {[string, string]} */ [m, q]) => series.some(([one, other]) => one === m && other === q);
+      const kept = state.selection.series.filter(has);
+      const added = series.filter(([module, quantity]) => !hasSeries(state.selection, module, quantity));
+      change({ charts, series: [...kept, ...added] });
     },
   };
 }

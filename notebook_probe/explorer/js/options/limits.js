@@ -2,8 +2,15 @@
 
 import { element, setAttribute, setText } from "../dom.js";
 
-/** @param {Pick<PanelParts, "state" | "selection" | "signal">} parts */
-export function createLimits({ state, selection, signal }) {
+/**
+ * `limits()` are the chosen ones, null for none; `about()` says of what.
+ * @param {Pick<PanelParts, "signal"> & {
+ *   limits: () => [number, number] | null,
+ *   change: (patch: { y_limits: [number, number] | null }) => void,
+ *   about: () => string,
+ * }} parts
+ */
+export function createLimits({ limits: chosen, change, about, signal }) {
   const [low, high] = [field("Lowest value", "y-low"), field("Highest value", "y-high")];
   const fit = element("button", { type: "button", class: "nbp-option", "data-action": "fit-y" }, "fit");
   fit.title = "Let the axis follow the lines again";
@@ -16,7 +23,7 @@ export function createLimits({ state, selection, signal }) {
     sentence,
   );
   for (const node of [low, high]) node.addEventListener("change", changed, { signal });
-  fit.addEventListener("click", () => selection.change({ y_limits: null }), { signal });
+  fit.addEventListener("click", () => change({ y_limits: null }), { signal });
 
   function changed() {
     const ends = [low, high].map(({ value }) => (value.trim() ? Number(value.replace(",", ".")) : NaN));
@@ -24,16 +31,15 @@ export function createLimits({ state, selection, signal }) {
     const isRight = ends[0] < ends[1];
     for (const node of [low, high]) setAttribute(node, "aria-invalid", isRight ? null : "true");
     setText(sentence, isRight ? "" : "Two numbers are needed, the lower one first.");
-    if (isRight) selection.change({ y_limits: [ends[0], ends[1]] });
+    if (isRight) change({ y_limits: [ends[0], ends[1]] });
   }
 
   return {
     el,
     show() {
-      const { y_limits: limits } = state.selection;
+      const limits = chosen();
       fit.hidden = !limits;
-      const upper = upperChart(state);
-      if (low.getAttribute("aria-invalid") !== "true") setText(sentence, upper && `Of the upper chart: ${upper}.`);
+      if (low.getAttribute("aria-invalid") !== "true") setText(sentence, about());
       if (low.matches(":focus") || high.matches(":focus")) return;
       [low.value, high.value] = (limits ?? ["", ""]).map(String);
     },
@@ -41,14 +47,14 @@ export function createLimits({ state, selection, signal }) {
 }
 
 /**
- * The quantities of the upper chart, where there are others below it; "" for a single chart.
+ * Which chart is the upper one, where there are others below it; "" for a single chart.
  * @param {Pick<PanelState, "lines">} state
  */
-function upperChart({ lines }) {
+export function upperChart({ lines }) {
   const series = lines?.series ?? [];
   const first = Math.min(...series.map(({ chart }) => chart));
   const upper = series.filter(({ chart }) => chart === first).map(({ quantity }) => quantity);
-  return upper.length < series.length ? [...new Set(upper)].join(", ") : "";
+  return upper.length < series.length ? `Of the upper chart: ${[...new Set(upper)].join(", ")}.` : "";
 }
 
 /**

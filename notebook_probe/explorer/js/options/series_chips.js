@@ -1,9 +1,10 @@
 /** A chip per series that is drawn, on one line; those without a place stand behind "+12". */
 
-import { element, setHidden, setText } from "../dom.js";
+import { element, listener, setHidden, setText } from "../dom.js";
 import { seriesName, shortName } from "../names.js";
 import { rgbOf, seriesColour, seriesDash } from "../plots/colour.js";
 import { fitChips } from "./fitted_chips.js";
+import { bringOut, emphasize } from "../charts/emphasis.js";
 import { createPopover } from "../controls/popover.js";
 
 /** @typedef {{ module: string, quantity: string, name: string }} NamedSeries */
@@ -22,7 +23,30 @@ export function createSeriesChips({ state, selection, theme, signal }) {
   let drawn = "";
 
   chips.addEventListener("click", removed, { signal });
+  const listen = listener(signal);
+  listen(chips, "pointerover", pointed);
+  listen(chips, "focusin", pointed);
+  listen(chips, "pointerleave", left);
+  listen(chips, "focusout", left);
   for (const topic of ["lines", "theme"]) state.on(topic, colour);
+  state.on("emphasis", dim);
+
+  /** @param {UIEvent} event */
+  function pointed(event) {
+    const { module, quantity } = event.target.closest(".nbp-chip")?.dataset ?? {};
+    if (module !== undefined && quantity !== undefined) emphasize(state, { module, quantity });
+  }
+
+  function left() {
+    emphasize(state, null);
+  }
+
+  function dim() {
+    for (const chip of chips.children) {
+      const { module = "", quantity = "" } = chip.dataset;
+      bringOut(chip, state, { module, quantity });
+    }
+  }
 
   /** @param {MouseEvent} event */
   function removed(event) {
@@ -67,6 +91,7 @@ export function createSeriesChips({ state, selection, theme, signal }) {
     setText(restButton, `+${hidden}`);
     setHidden(rest.el, !hidden);
     colour();
+    dim();
   }
 
   /** The frame says which colour is bound to which series. */

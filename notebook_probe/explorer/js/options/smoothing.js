@@ -4,8 +4,15 @@ import { element, setAttribute, setText } from "../dom.js";
 import { weightAt } from "../format.js";
 import { smoothingText } from "./smoothing_text.js";
 
-/** @param {Pick<PanelParts, "state" | "selection" | "signal">} parts */
-export function createSmoothing({ state, selection, signal }) {
+/**
+ * `weight()` is the chosen one, `drawn()` those of the lines that are drawn with it.
+ * @param {Pick<PanelParts, "signal"> & {
+ *   weight: () => number,
+ *   drawn: () => number[],
+ *   change: (patch: { smooth: number }) => void,
+ * }} parts
+ */
+export function createSmoothing({ weight: chosen, drawn, change, signal }) {
   const slider = element("input", {
     type: "range",
     min: "0",
@@ -25,18 +32,18 @@ export function createSmoothing({ state, selection, signal }) {
   );
   slider.addEventListener(
     "input",
-    () => selection.change({ smooth: weightAt(Number(slider.value)) }),
+    () => change({ smooth: weightAt(Number(slider.value)) }),
     { signal },
   );
 
   return {
     el,
     show() {
-      const { smooth } = state.selection;
+      const smooth = chosen();
       if (weightAt(Number(slider.value)) !== smooth) slider.value = String(-Math.log10(1 - smooth));
       setAttribute(slider, "aria-valuetext", smooth);
       setText(weight, smooth ? String(smooth).padEnd(4, "0") : "none");
-      setText(sentence, smoothingText(state));
+      setText(sentence, smoothingText(smooth, drawn()));
     },
   };
 }

@@ -44,6 +44,7 @@ export function fillRow(node, row, look) {
   const title = [head, ...attached.map(probeLine), problem, alerts, paused].filter(Boolean);
   node.style.setProperty("--nbp-depth", String(Math.min(depth, 8)));
   node.classList.toggle("nbp-current", row.path === current);
+  node.classList.toggle("nbp-pointed", row.path === state.emphasis?.module);
   setAttribute(node, "data-module", row.path);
   setAttribute(node, "aria-selected", state.marked.has(row.path));
   setAttribute(node, "aria-level", depth + 1);

@@ -1,6 +1,7 @@
 /** The module tree: only the rows in sight exist, so ten thousand modules scroll like ten. */
 
 import { createSilentProbes } from "../controls/silent_probes.js";
+import { emphasize } from "../charts/emphasis.js";
 import { element, listener, setHidden, setText } from "../dom.js";
 import { grouped } from "../format.js";
 import { searchModules, unfoldedRows } from "./modules.js";
@@ -57,6 +58,14 @@ export function createTree({ state, theme, attached, signal }) {
   listen(search, "keydown", (event) => event.key === "Escape" && showAll());
   listen(rows, "click", clicked);
   listen(scroller, "keydown", pressed);
+  listen(rows, "pointerover", ({ target }) => {
+    const module = target.closest(".nbp-row")?.dataset.module;
+    emphasize(state, module === undefined ? null : { module, quantity: null });
+  });
+  listen(rows, "pointerleave", () => emphasize(state, null));
+  state.on("emphasis", () => {
+    for (const row of rows.children) row.classList.toggle("nbp-pointed", row.dataset.module === state.emphasis?.module);
+  });
   state.on("model", foldRepeats);
   state.on("model", list);
   state.on("reveal", reveal);

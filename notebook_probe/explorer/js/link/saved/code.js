@@ -1,5 +1,7 @@
 /** The lines that make this view from the record: the kernel's templates, filled here. */
 
+import { inItsChart, settingsOf } from "../../charts/arranged.js";
+
 /**
  * @typedef {{
  *   templates: SavedMessage["templates"],
@@ -15,7 +17,7 @@
  * @param {CodeParts} parts
  */
 export function codeOf({ templates, location, selection, log, lines: drawn }) {
-  const { home, log_x: logX, x_axis: axis, y_limits: limits } = selection;
+  const { home, log_x: logX, x_axis: axis, } = selection;
   const series = selection.series.filter(([, quantity]) => !quantity.includes("[")); // an element is no quantity
   const window = windowOf(selection);
   const logHeat = selection.log_heat ?? log.heat;
@@ -32,35 +34,48 @@ export function codeOf({ templates, location, selection, log, lines: drawn }) {
     height: 1 + 2.5 * charts.length,
     series: charts.map((one) => one.series),
     yscales: charts.map((one) => (one.log ? "log" : "linear")),
-    smooth: selection.smooth,
+    limits: charts.map(({ limits }, number) => limitsOf(templates, number, limits)).join(""),
+    smooth: charts.map((one) => one.smooth),
     window,
     x: axis === "time" ? "series.time" : "series.step",
     xscale: logX && axis !== "time" ? "symlog" : "linear",
     xlabel: axis,
-    limits: limits ? filled(templates.limits, { low: limits[0], high: limits[1] }) : "",
   };
   return [
     filled(templates.head, { location }),
     home ? filled(templates.heat, heat) : "",
-    series.length ? filled(selection.smooth ? templates.smoothed : templates.lines, lines) : "",
+    series.length ? filled(charts.some((one) => one.smooth) ? templates.smoothed : templates.lines, lines) : "",
   ].join("");
+}
+
+/**
+ * @param {SavedMessage["templates"]} templates
+ * @param {number} number
+ * @param {PanelSelection["y_limits"]} limits
+ */
+function limitsOf(templates, number, limits) {
+  return limits ? filled(templates.limits, { number, low: limits[0], high: limits[1] }) : "";
 }
 
 /**
  * Series that share a value axis, as they are drawn.
  * @param {Array<[string, string]>} series
- * @param {Pick<PanelSelection, "log_y">} selection
+ * @param {PanelSelection} selection
  * @param {DecodedLines | null} drawn
  */
-function chartsOf(series, { log_y: chosen }, drawn) {
+function chartsOf(series, selection, drawn) {
   const shown = series.map((pair) => {
-    const one = drawn?.series.find(({ module, quantity }) => module === pair[0] && quantity === pair[1]);
-    return { pair, chart: one?.chart ?? 0, log: chosen ?? one?.log_y ?? true };
+    const [module, quantity] = pair;
+    const one = drawn?.series.find((line) => line.module === module && line.quantity === quantity);
+    const known = { module, quantity, chart: one?.chart ?? 0, log_y: one?.log_y ?? true };
+    const { chart, log_y: log } = inItsChart(selection, known);
+    return { pair, chart, log };
   });
   const numbers = [...new Set(shown.map(({ chart }) => chart))].sort((one, other) => one - other);
   return numbers.map((number) => {
     const ofChart = shown.filter(({ chart }) => chart === number);
-    return { series: ofChart.map(({ pair }) => pair), log: ofChart[0].log };
+    const { y_limits: limits, smooth } = settingsOf(selection, number);
+    return { series: ofChart.map(({ pair }) => pair), log: ofChart[0].log, limits, smooth };
   });
 }
 

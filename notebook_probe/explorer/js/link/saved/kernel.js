@@ -39,7 +39,7 @@ export function createSavedKernel({ first, ...packed }, { root, state, fail }) {
   const begun = first.find((one) => one.type === "selection");
   if (!model || !saved || !begun) throw new Error("what was saved has no model, or no selection");
   const pieces = createPieces(packed);
-  const linesOf = createSavedLines({ pieces, saved });
+  const linesOf = createSavedLines({ pieces, saved, begun });
   /** @type {Array<(message: object, buffers: Buffers) => void>} */
   let views = [];
   /** @type {PanelSelection} */

@@ -4,6 +4,7 @@ import { decodeHeat, decodeLines } from "../frames.js";
 import { measuredStep } from "../../plots/heat/measured.js";
 import { NOT_FINITE } from "../../plots/heat/states.js";
 import { averageOf } from "./average.js";
+import { inItsChart, settingsOf } from "../../charts/arranged.js";
 import { createClock } from "./clock.js";
 import { createColours } from "./colours.js";
 
@@ -39,9 +40,9 @@ const NO_FRAME = { smooth: 0, log_y: true, series: [], events: [], x0: 0 };
 
 /**
  * A function of the selection: its frame, `{ message, buffers }` as the kernel sends it.
- * @param {{ pieces: SavedPieces, saved: SavedMessage }} parts
+ * @param {{ pieces: SavedPieces, saved: SavedMessage, begun: PanelSelection }} parts
  */
-export function createSavedLines({ pieces, saved }) {
+export function createSavedLines({ pieces, saved, begun }) {
   const colours = createColours(saved.colours);
   const clock = createClock(saved.clock);
 
@@ -49,20 +50,22 @@ export function createSavedLines({ pieces, saved }) {
   return async function frame(selection) {
     const kept = await pieces.read("lines", "");
     const lines = kept ? decodeLines(kept.message, kept.buffers) : NO_FRAME;
-    const { smooth, x_axis: axis } = selection;
+    const { x_axis: axis } = selection;
     const found = await Promise.all(selection.series.map((pair) => lineOf(pair, lines, pieces)));
     const drawn = found.map((one, k) => {
-      const log = selection.log_y ?? one.log_y;
-      const isAveraged = smooth === lines.smooth && log === one.log_y;
+      const { log_y: log, chart } = inItsChart(selection, { ...one, chart: one.chart ?? chartLike(one, lines) });
+      const { smooth } = settingsOf(selection, chart);
+      const saved = settingsOf(begun, inItsChart(begun, { ...one, chart }).chart).smooth;
+      const isAveraged = smooth === saved && log === one.log_y;
       return {
         ...one,
         log_y: log,
-        chart: one.chart ?? chartLike(one, lines),
+        chart,
         colour: colours.of(selection.series, k),
         average: isAveraged && one.average ? one.average : averaged(one, smooth, log),
       };
     });
-    return packed({ ...lines, smooth }, drawn, axis === "time" ? clock : (step) => step);
+    return packed({ ...lines, smooth: selection.smooth }, drawn, axis === "time" ? clock : (step) => step);
   };
 }
 

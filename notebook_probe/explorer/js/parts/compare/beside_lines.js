@@ -1,5 +1,6 @@
 /** The series of other runs as the line plot draws them: in the colour of this run's, dashed by run. */
 
+import { inItsChart } from "../../charts/arranged.js";
 import { runName } from "./names.js";
 
 /** @typedef {{ lines: DecodedLines, selection: PanelSelection, log: boolean }} BesideScale */
@@ -22,12 +23,13 @@ export function besideLines(state) {
   if (!message || !lines || !selection.others.length) return [];
   const numbers = floatsOf(message.buffers[0]);
   return message.series.flatMap((line) => {
-    const own = lines.series.find((one) => one.module === line.module && one.quantity === line.quantity);
+    const found = lines.series.find((one) => one.module === line.module && one.quantity === line.quantity);
+    const own = found && inItsChart(selection, found);
     const dash = line.run ? selection.others.indexOf(line.run) : 0;
     if (!own || dash < 0 || (line.run === "" && !selection.grouped)) return [];
     const name = line.run ? runName(state, line.run) : `mean of ${line.n_runs} runs`;
     const head = { ...line, name, colour: own.colour, dash: DASHES[dash], missing: why(state, line) };
-    const log = selection.log_y ?? own.log_y;
+    const log = own.log_y;
     return [{ ...head, chart: own.chart, log_y: log, ...placed(numbers, line, message.x0, { lines, selection, log }) }];
   });
 }

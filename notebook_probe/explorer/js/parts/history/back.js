@@ -4,9 +4,10 @@ import { element, isGreyed, setGreyed, setHidden, setText } from "../../dom.js";
 import { grouped } from "../../format.js";
 import { createTicket } from "../ticket.js";
 import { actionButton, createBackForm } from "./back_form.js";
-import { callOf, doneText, factsOf, goneText, restoredText } from "./back_words.js";
+import { callOf, doneText, endedText, factsOf, goneText, restoredText } from "./back_words.js";
 
 const NO_WAY = "Once the loop has stopped, in a cell:";
+const NOT_EVALUATED = "The loop has ended: nbp.recompute measures its checkpoints";
 
 /**
  * @param {CheckpointRow} one
@@ -21,6 +22,7 @@ export function createBack(one, { state, link, dialogs }) {
   const act = actionButton("Rewind and run", "rewind", "nbp-main");
   const way = element("div", {}, element("p", {}, NO_WAY), callOf(one));
   const foot = element("footer", { role: "none" }, evaluate, ticket.el, cancel, act);
+  const facts = element("span", { class: "nbp-soft" });
   const words = element("p", { class: "nbp-soft" });
   const waits = element("p", { role: "status", "data-role": "waits" });
   const gone = element("p", {}, goneText(one));
@@ -33,7 +35,7 @@ export function createBack(one, { state, link, dialogs }) {
       "header",
       { role: "none" },
       element("h3", {}, `Back to step ${grouped(one.step)}`),
-      element("span", { class: "nbp-soft" }, factsOf(one)),
+      facts,
     ),
     form.el,
     element("section", {}, ...(one.gone ? [gone] : [words, waits, way])),
@@ -72,6 +74,7 @@ export function createBack(one, { state, link, dialogs }) {
 
   function describe() {
     ticket.describe();
+    setText(facts, factsOf(one)); // its age grows
     if (isDone) return setText(words, doneText(state, one));
     const { way: known } = state.parts.history;
     const acts = known !== null && !one.gone;
@@ -79,7 +82,9 @@ export function createBack(one, { state, link, dialogs }) {
     for (const node of [form.el, evaluate, act]) setHidden(node, !acts);
     setHidden(foot, !acts);
     setHidden(way, one.gone || (acts && !why));
-    for (const node of [evaluate, act]) setGreyed(node, why);
+    setGreyed(act, why || endedText(state, one));
+    setGreyed(evaluate, why || (known?.until == null ? "" : NOT_EVALUATED));
+    setText(act, known?.until == null ? "Rewind and run" : "Rewind and continue in the background");
     if (why !== said) why ? ticket.say("refused", why) : ticket.clear();
     said = why;
     setText(words, restoredText(state, one));

@@ -14,7 +14,18 @@ export function restoredText(state, one) {
   const takes = rate ? `, about ${duration(steps / rate)} to here again` : "";
   const what = way ? `${way.restores} as they were. ` : "";
   const stays = `What was recorded after ${grouped(one.step)} stays, as branch ${branch}`;
-  return `${what}${stays}: ${grouped(steps)} steps${takes}.`;
+  const again = way?.until == null ? "" : ` The loop has ended: it trains to step ${grouped(way.until)} again.`;
+  return `${what}${stays}: ${grouped(steps)} steps${takes}.${again}`;
+}
+
+/**
+ * Why a loop that has ended would not train after a rewind; "" if it would.
+ * @param {Pick<PanelState, "parts">} state
+ * @param {CheckpointRow} one
+ */
+export function endedText({ parts }, { step }) {
+  const until = parts.history.way?.until ?? null;
+  return until !== null && step >= until ? "Training ended at this step: nothing is left to train" : "";
 }
 
 /**
@@ -26,7 +37,7 @@ export function doneText({ parts }, { step }) {
   const { branch, fork, left } = parts.history;
   if (fork !== step || !left) return "";
   const stays = `branch ${branch - 1} stays, to step ${grouped(left.to)}`;
-  return `Branch ${branch} goes on from step ${grouped(step)}; ${stays}.`;
+  return `Branch ${branch} continues from step ${grouped(step)}; ${stays}. In cells it is loop.run.`;
 }
 
 /** @param {CheckpointRow} one */

@@ -1,5 +1,6 @@
 /** Look: keeps the tensors of a module at the next step, and shows them in place of the heat map. */
 
+import { queuedText } from "../../controls/queued.js";
 import { element, isGreyed, setAttribute, setGreyed, setHidden, setText } from "../../dom.js";
 import { bytes, grouped } from "../../format.js";
 import { ROOT } from "../../names.js";
@@ -7,6 +8,7 @@ import { createLookView } from "./look_view.js";
 
 const ONE = "Looks at one module at a time: mark it in the tree";
 const LEFT = "It was asked for in the branch that was left";
+const IDLE = "It waits for the next training step: no loop runs now";
 const KEEPS = "Keep input, output, gradient, weight and update";
 /** @type {Record<string, string>} */
 const WHEN = { false: "at the next step", true: "at the next step, when the run goes on" };
@@ -163,6 +165,8 @@ export function createLooks({ instead, ...parts }) {
     const missed = state.parts.looks.missed.find(([path, at]) => path === module && at === step);
     if (missed && ticket?.state === "applied") return over(missed[2]);
     const at = step >= 0 ? `step ${grouped(step)}` : "the next step";
+    outcome.classList.remove("nbp-bad");
+    setText(outcome, queuedText(state, "") ? IDLE : "");
     return setText(button, `Looking at ${at} …`);
   }
 
@@ -171,11 +175,13 @@ export function createLooks({ instead, ...parts }) {
     settle();
     setGreyed(button, "", text);
     view.say(text);
+    outcome.classList.add("nbp-bad");
     setText(outcome, text);
   }
 
   function settle() {
     asked = null;
+    setText(outcome, "");
     for (const one of buttons) setText(one, "Look");
   }
 

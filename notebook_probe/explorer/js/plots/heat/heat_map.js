@@ -1,5 +1,6 @@
 /** The heat map in its place: frames in, hover, a click draws a series, a drag zooms. */
 
+import { emphasize } from "../../charts/emphasis.js";
 import { setHidden } from "../../dom.js";
 import { heatFrame, showsVectors, usualOf } from "../../state.js";
 import { createPlot, describeAxes, hideTip, showNote, showTip } from "../plot.js";
@@ -40,7 +41,7 @@ export function createHeatMap({ state, theme, selection, link, fail, signal }) {
   for (const topic of ["selection", "vectors", "status"]) state.on(topic, turn);
   const pointed = createPointed({ state, plot, marked: () => painted && { ...painted.box, marks: painted.marks } });
   const stepWindow = createStepWindow({ state, selection, stepAt: (x) => painted && painted.axis.value(x) });
-  const calls = { ...stepWindow, hover, leave: pointed.leave, click: draw, reset };
+  const calls = { ...stepWindow, hover, leave, click: draw, reset };
   trackPointer(plot, () => painted && painted.box, calls, signal);
 
   /**
@@ -147,7 +148,16 @@ export function createHeatMap({ state, theme, selection, link, fail, signal }) {
    * @param {number} y
    */
   function hover(x, y) {
-    if (!pointed.hoverMark(x, y)) pointed.point(cellAt(x, y) ?? state.pinned);
+    if (pointed.hoverMark(x, y)) return;
+    const cell = cellAt(x, y);
+    pointed.point(cell ?? state.pinned);
+    const module = painted?.frame.rows[cell?.row ?? -1];
+    emphasize(state, module === undefined ? null : { module, quantity: null });
+  }
+
+  function leave() {
+    pointed.leave();
+    emphasize(state, null);
   }
 
   /**

@@ -23,6 +23,9 @@ export function rowNames(rows, rowHeight) {
   return names;
 }
 
+/** @type {WeakMap<object, { font: string, width: number }>} */
+const measured = new WeakMap(); // names -> what they need: thousands are measured once, not in each frame
+
 /**
  * Names as wide as they need, within reason.
  * @param {CanvasRenderingContext2D} context
@@ -30,9 +33,13 @@ export function rowNames(rows, rowHeight) {
  * @param {Array<{ name: string }>} names
  */
 export function gutterWidth(context, colours, names) {
+  const before = measured.get(names);
+  if (before?.font === colours.font) return before.width;
   context.font = colours.font;
   const widths = names.map(({ name }) => context.measureText(name).width);
-  return Math.round(Math.min(150, Math.max(52, Math.max(...widths) + 16)));
+  const width = Math.round(Math.min(150, Math.max(52, Math.max(...widths) + 16)));
+  measured.set(names, { font: colours.font, width });
+  return width;
 }
 
 /**

@@ -1,5 +1,7 @@
 /** The lines in charts above each other: those of one chart share a value axis, all charts the steps. */
 
+import { inItsChart, settingsOf } from "../../charts/arranged.js";
+import { AXIS_HEIGHT } from "../step_axis.js";
 import { exactScale, laneScale, valueScale } from "../scale.js";
 import { shownRange } from "./shown_range.js";
 
@@ -7,31 +9,70 @@ export const TITLE_PX = 18; // above each chart
 const BETWEEN_PX = 26; // with room for half of the lowest tick label, too
 const TICK_PX = 44; // between two ticks of a value axis, at least
 
+const EMPTY = { low: 0, high: 1, lane: false, exact: false, beyond: null };
+const OTHERS_PX = 140; // height of a chart below those that were arranged
+
 /**
- * The charts from the top, each with its part of the box; one without a value has none.
+ * The charts from the top, each with its part of the box. One that was arranged is there without a
+ * value, too; others are not.
  * @param {ChartedLines} drawn
  * @param {Axis} axis
  * @param {Box} box
- * @param {Pick<PanelSelection, "y_limits" | "outliers">} selection
+ * @param {PanelSelection} selection
  * @returns {LineChart[]}
  */
-export function chartsOf(drawn, axis, box, { y_limits: limits, outliers }) {
-  const numbers = chartNumbers(drawn.prepared);
+export function chartsOf(drawn, axis, box, selection) {
+  const arranged = selection.charts.map((_, number) => number);
+  const numbers = [...new Set([...arranged, ...chartNumbers(drawn.prepared)])].sort((one, other) => one - other);
   const [from, to] = [axis.forward(axis.low), axis.forward(axis.high)];
-  const parts = numbers.flatMap((number) => {
+  const parts = numbers.flatMap((number, at) => {
     const part = partOf(drawn, number);
-    const log = part.prepared[0].log_y;
-    const ofChart = { log, y_limits: number === numbers[0] ? limits : null, outliers };
-    const range = shownRange([...part.prepared, ...part.beside, ...part.back], from, to, ofChart);
-    return range ? [{ ...part, number, log, range }] : [];
+    const settings = settingsOf(selection, arranged.length ? number : at);
+    const log = part.prepared[0]?.log_y ?? false;
+    const range = shownRange([...part.prepared, ...part.beside, ...part.back], from, to, { ...settings, log });
+    const isEmpty = !range;
+    if (isEmpty && number >= arranged.length) return [];
+    return [{ ...part, number, log, isEmpty, range: range ?? EMPTY, height: settings.height || OTHERS_PX }];
   });
-  const height = (box.bottom - box.top + BETWEEN_PX) / parts.length;
-  return parts.map((part, k) => {
-    const top = Math.round(box.top + k * height);
-    const bottom = k === parts.length - 1 ? box.bottom : Math.round(top + height) - BETWEEN_PX;
-    const place = { ...box, top, bottom };
-    return { ...part, box: place, values: scaleOf(part.range, part.log, place) };
+  const room = box.bottom - box.top - BETWEEN_PX * (parts.length - 1);
+  const share = room / parts.reduce((sum, { height }) => sum + height, 0);
+  let end = box.top - BETWEEN_PX;
+  return parts.map(({ height, ...part }, k) => {
+    const top = Math.round(end + BETWEEN_PX);
+    end += BETWEEN_PX + height * share;
+    const place = { ...box, top, bottom: k === parts.length - 1 ? box.bottom : Math.round(end) };
+    const values = scaleOf(part.range, part.log, place);
+    return { ...part, box: place, values: part.isEmpty ? { ...values, ticks: [] } : values };
   });
+}
+
+/**
+ * One of the charts, in the room of all.
+ * @param {LineChart[]} charts
+ * @param {number} at
+ * @param {Box} box
+ * @returns {LineChart[]}
+ */
+export function alone(charts, at, box) {
+  return charts
+    .filter((_, place) => place === at)
+    .map((chart) => {
+      const values = scaleOf(chart.range, chart.log, box);
+      return { ...chart, box, values: chart.isEmpty ? { ...values, ticks: [] } : values };
+    });
+}
+
+/**
+ * Pixels that charts which were arranged take, with everything around them; 0 without any.
+ * @param {Pick<PanelState, "selection" | "lines">} state
+ */
+export function heightOfCharts({ selection, lines }) {
+  const { charts } = selection;
+  if (!charts.length) return 0;
+  const drawn = (lines?.series ?? []).map((one) => inItsChart(selection, one));
+  const n = chartNumbers(drawn).filter((number) => number >= charts.length).length;
+  const heights = charts.reduce((sum, { height }) => sum + height, n * OTHERS_PX);
+  return heights + TITLE_PX + AXIS_HEIGHT + BETWEEN_PX * (charts.length + n - 1);
 }
 
 /**

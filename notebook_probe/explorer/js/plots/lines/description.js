@@ -64,6 +64,7 @@ function howToDraw({ model, status }) {
 export function whyEmpty(state, prepared) {
   if (!state.selection.series.length) return howToDraw(state);
   if (prepared.some((one) => one.n)) return "No finite value here.";
+  if (prepared.some((one) => one.problem)) return "No value, for the reason below.";
   const { series } = state.selection;
   const notSaved = whyNotSaved(state, series.map(([, quantity]) => quantity)[0]);
   if (notSaved) return notSaved;

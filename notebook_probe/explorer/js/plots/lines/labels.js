@@ -8,6 +8,7 @@ import { outermost, spread } from "./label_places.js";
 
 /** @typedef {{ x: number, y: number, series: PaintedSeries, value: number | null }} LineEnd */
 
+const DIMMED = 0.4; // while another line is pointed at
 const LABEL_PX = 14;
 const EARLY_PX = 14; // a line that ends so far from the edge is led to its label by dots
 
@@ -38,8 +39,11 @@ export function paintLabels(context, view, ground) {
   const space = width - box.right - 18;
   shown.forEach((end, k) => {
     context.fillStyle = context.strokeStyle = seriesColour(end.series.colour, ground, 4.5);
-    if (!end.series.missing) paintLeader(context, end, places[k], box);
+    const isDimmed = view.isDimmed(end.series);
+    if (!end.series.missing && !isDimmed) paintLeader(context, end, places[k], box);
+    context.globalAlpha = isDimmed ? DIMMED : 1;
     paintLabel(context, view, end, places[k], space);
+    context.globalAlpha = 1;
   });
   if (shown.length === ends.length) return;
   context.fillStyle = colours.soft;

@@ -8,6 +8,7 @@ import { paintLabels } from "./labels.js";
 import { paintBeside } from "./paint_beside.js";
 
 const RAW_ALPHA = 0.45; // behind its average, which hides how low and how high it went
+const DIMMED = 0.22; // while another line is pointed at
 const MANY = 20; // lines from which on they are thin: to be told apart, and to be painted in a frame
 const FEW_POINTS = 40; // points below which each one is drawn
 
@@ -37,17 +38,19 @@ export function paintLines(context, view) {
     context.strokeStyle = context.fillStyle = seriesColour(series.colour, ground);
     context.setLineDash([]);
     const averaged = series.average.v.length > 0;
+    const strength = view.isDimmed(series) ? DIMMED : 1;
     if (averaged) {
-      context.globalAlpha = RAW_ALPHA;
+      context.globalAlpha = RAW_ALPHA * strength;
       context.lineWidth = 1;
       paintLine(context, series, axis, values);
-      context.globalAlpha = 1;
     }
+    context.globalAlpha = strength;
     if (series.n <= FEW_POINTS) paintDots(context, series.u, series.v, axis, values);
     context.setLineDash(seriesDash(series.colour));
     context.lineWidth = width;
     paintLine(context, averaged ? series.average : series, axis, values);
     if (averaged && series.lane) paintLine(context, series.lane, axis, values);
+    context.globalAlpha = 1;
   }
   context.setLineDash([]);
   context.restore();

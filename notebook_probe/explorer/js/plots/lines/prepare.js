@@ -5,7 +5,7 @@
  * kernel takes of every recorded value. Of what has no logarithm v is minus infinity, `unplaced`
  * counts it, and `lane` is all of it.
  * @param {Pick<DecodedLines, "series" | "x0">} frame
- * @param {{ log_x: boolean, log_y: boolean | null }} wish
+ * @param {{ log_x: boolean, log_y?: boolean | null }} wish
  * @returns {PreparedSeries[]}
  */
 export function prepareLines(frame, { log_x: logX, log_y: chosen }) {
