@@ -25,8 +25,9 @@ class FirstOutput:
     def keep(self, output: object) -> None:
         """Keep the output of a call, if it is the first one and a plain tensor."""
         self._output = None
-        if isinstance(output, Tensor) and type(output.data) is Tensor and not self._is_over:
-            self._output = None if output.is_meta else output.detach()
+        # By its exact type: a tensor of another class would notice each question.
+        if type(output) is Tensor and not (self._is_over or output.is_meta):
+            self._output = output.detach()
         self._is_over = True
 
     def take(self) -> Tensor | None:
