@@ -52,6 +52,7 @@ def lr_high(
     grad_cosine: Doubles,
     most: float = 0.1,
     agree: float = 0.3,
+    thrown: float = 1.0,
     window: int = 20,
 ) -> Any:
     """Steps that are large for most layers, and whose gradients do not lead on.
@@ -60,10 +61,13 @@ def lr_high(
     more than a tenth those that diverged had none above 0.26, and small networks that learn from
     all of their data in each step had 0.9 and more. Gradients of zeros agree with nothing; without
     a cosine nothing is reported. Steps that get smaller by themselves are no cause, such as the
-    first ones of RMSprop: the last quarter of the window must be as large.
+    first ones of RMSprop, of 37 %: the last quarter of the window must be as large, unless a step
+    was larger than ``thrown`` times the weights, after which steps are small compared with them.
     """
     steps = of_most(update_ratio)[:, None]
-    ratio = np.minimum(mean_before(steps, window), mean_before(steps, window // 4))
+    ratio, latest = mean_before(steps, window), mean_before(steps, window // 4)
+    largest = np.fmax(highest_before(steps, window), steps)
+    ratio = np.where(largest > thrown, ratio, np.minimum(ratio, latest))
     usual = median(grad_cosine, axis=1)[:, None]
     is_known = np.isfinite(highest_before(usual, window)) | np.isfinite(usual)
     cosine = np.where(is_known, np.nan_to_num(mean_before(usual, window)), np.nan)

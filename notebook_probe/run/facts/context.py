@@ -16,24 +16,23 @@ __all__ = ["FactContext", "FirstOutput"]
 
 
 class FirstOutput:
-    """Output of the first training call, until its loss was read, or until the next call."""
+    """Size of the output of the first training call, until a loss was read."""
 
     def __init__(self) -> None:
-        self._output: Tensor | None = None
+        self._known: tuple[int, Tensor] | None = None
         self._is_over = False
 
     def keep(self, output: object) -> None:
-        """Keep the output of a call, if it is the first one and a plain tensor."""
-        self._output = None
+        """Measure the output of a call, if it is the first one and a plain tensor of numbers."""
         # By its exact type: a tensor of another class would notice each question.
-        if type(output) is Tensor and not (self._is_over or output.is_meta):
-            self._output = output.detach()
+        if type(output) is Tensor and not self._is_over and output.is_floating_point():
+            self._known = output.numel(), output.detach().float().square().mean().sqrt()
         self._is_over = True
 
-    def take(self) -> Tensor | None:
-        """Return the output, once."""
-        output, self._output = self._output, None
-        return output
+    def take(self) -> tuple[int, Tensor] | None:
+        """Return its number of elements and root mean square, once."""
+        known, self._known = self._known, None
+        return known
 
 
 @dataclass(frozen=True, slots=True)

@@ -72,7 +72,9 @@ class LossEnds:
 
     def read(self, root: Node, step: int) -> None:
         """Read what a loss compares, on the training thread; most losses do not say."""
-        ends = _ends(root, self._first_output.take())
+        ends, first = _ends(root), self._first_output.take()
+        if ends is None and first is not None:
+            self._read_difference(root, *first)
         if ends is None or ends.targets.numel() < 2:
             return
         output, targets = ends.output.detach().float(), ends.targets.detach().float()
@@ -83,6 +85,21 @@ class LossEnds:
         read = [outside, targets.amin(), targets.amax(), targets.square().mean().sqrt()]
         read += [output.square().mean().sqrt(), _ratio(ends.loss, output, targets)]
         self._later.read(read, partial(self._judge, step, name, ends.loss, targets.numel()))
+
+    def _read_difference(self, root: Node, n: int, given: Tensor) -> None:
+        """Read a difference with targets from outputs of this size, at the first step."""
+        node = next((one for one in _links(root) if _difference(one) is not None), None)
+        made = None if node is None else _saved(node, "self")
+        if made is not None and made.numel() == n > 1:
+            size = made.detach().float().square().mean().sqrt()
+            self._later.read([size, given], self._judge_difference)
+
+    def _judge_difference(self, read: Sequence[Any]) -> None:
+        """Judge a difference that is as large as the targets, as the outputs are far smaller."""
+        size, given = read
+        times = self._findings.threshold("targets_out_of_scale", "times")
+        if all(map(math.isfinite, read)) and size > times * max(given, 1.0):
+            self._say_scale(size, given)
 
     def _judge(self, step: int, name: str, loss: str, n: int, read: Sequence[Any]) -> None:
         outside, lowest, highest, size, given, ratio = read
@@ -125,7 +142,7 @@ class LossEnds:
             self._findings.say("no_better_than_constant", last, since=first, words=words)
 
 
-def _ends(root: Node, model_output: Tensor | None) -> _Ends | None:
+def _ends(root: Node) -> _Ends | None:
     """Return what a loss compares; None if its graph does not say."""
     for node in _links(root):
         name = node.name()
@@ -137,34 +154,42 @@ def _ends(root: Node, model_output: Tensor | None) -> _Ends | None:
             kind = "" if activation is None else activation.name()
             return _same_shape(name, _saved(node, "self"), _saved(node, "target"), kind)
         if name in ("PowBackward0", "AbsBackward0"):
-            return _of_difference(node, model_output)
+            return _of_difference(node)
     return None
 
 
-def _of_difference(node: Node, model_output: Tensor | None) -> _Ends | None:
+def _of_difference(node: Node) -> _Ends | None:
     """Return what a difference compares whose square or absolute value is the loss.
 
-    What a linear layer has saved is not read to compute its output again: in a checkpoint that
-    would run the layers again.
+    The output is known where the last operation has saved it. What a linear layer has saved is not
+    read to compute it again: in a checkpoint that would run the layers again.
     """
-    difference = _past_shapes(node.next_functions[0][0])
-    if difference is None or difference.name() != "SubBackward0":
-        return None
-    if node.name() == "PowBackward0" and getattr(node, "_saved_exponent", None) != 2:
+    difference = _difference(node)
+    if difference is None:
         return None
     sides = [one for one, _ in difference.next_functions]
-    if len(sides) != 2 or (sides[0] is None) == (sides[1] is None):
-        return None
     activation = _past_shapes(sides[0] or sides[1])
     output = None if activation is None else _saved(activation, "result")
-    if output is None and activation is not None and activation.name() not in BOUNDS:
-        output = model_output
     made = _saved(node, "self")
     if activation is None or output is None or made is None or output.numel() != made.numel():
         return None
     output = output.reshape(made.shape)
     targets = output - made if sides[0] is not None else output + made
     return _Ends("MseLossBackward0", output, targets, activation.name())
+
+
+def _difference(node: Node) -> Node | None:
+    """Return the difference with targets that a square or absolute value is of."""
+    if node.name() not in ("PowBackward0", "AbsBackward0"):
+        return None
+    if node.name() == "PowBackward0" and getattr(node, "_saved_exponent", None) != 2:
+        return None
+    difference = _past_shapes(node.next_functions[0][0])
+    if difference is None or difference.name() != "SubBackward0":
+        return None
+    sides = [one for one, _ in difference.next_functions]
+    is_with_targets = len(sides) == 2 and (sides[0] is None) != (sides[1] is None)
+    return difference if is_with_targets else None
 
 
 def _links(root: Node) -> Iterator[Node]:
