@@ -50,6 +50,12 @@ def rates(ratio: float, cosine: float, n: int) -> dict[str, Any]:
     return {"update_ratio": [ratio] * n, "grad_cosine": [cosine] * n}
 
 
+def shrinking(first: float, cosine: float, n: int) -> dict[str, Any]:
+    """Layers whose steps get smaller by themselves, to a quarter of 10 %."""
+    steps = [max(0.025, first * 0.8**row) for row in range(n)]
+    return {"update_ratio": steps, "grad_cosine": [cosine] * n}
+
+
 def unmoved(ratio: float, grad_norm: float, n: int) -> dict[str, Any]:
     return {"update_ratio": [ratio] * n, "grad_norm": [grad_norm] * n, "weight_norm": [2.0] * n}
 

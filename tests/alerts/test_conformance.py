@@ -31,6 +31,7 @@ from tests.alerts.series import (
     rates,
     rising,
     running,
+    shrinking,
     stuck,
     surprised,
     unmoved,
@@ -80,7 +81,7 @@ FIRES: dict[str, list[dict[str, Any]]] = {
         early([0.11, 0.0, 0.11, 0.0, 0.0, 0.11, 0.0, 0.11], 1.0, 2.1, 1.0, 1.0, 2.1, 1.0, 2.1),
         early([0.0] * 96 + [0.11] * 4, *[2.1] * 99),
     ],
-    "lr_high": [rates(0.101, 0.29, 20)],
+    "lr_high": [rates(0.101, 0.29, 20), shrinking(2.0, 0.2, 20)],
     "hardly_trains": [
         stuck(9.9e-5, 2.0, 1.97, 44),
         stuck(9.9e-5, -2.0, -2.03, 44),
@@ -223,6 +224,7 @@ SILENT: dict[str, list[dict[str, Any]]] = {
         rates(0.11, 0.31, 25),
         rates(0.11, -1.0, 19),
         rates(0.5, np.nan, 25),
+        shrinking(0.6, 0.2, 25),  # of RMSprop, whose first steps are its largest
     ],
     "lr_low": [
         unmoved(0.99e-6, 1.9e-3, 12),
