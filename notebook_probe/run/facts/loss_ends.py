@@ -16,7 +16,7 @@ from torch.nn import functional as F
 
 from notebook_probe.alerts.rule import Severity
 from notebook_probe.examine.checks.values import RANGES, SHAPES
-from notebook_probe.run.facts.context import FactContext
+from notebook_probe.run.facts.context import FactContext, root_mean_square
 
 __all__ = ["LossEnds"]
 
@@ -91,8 +91,7 @@ class LossEnds:
         node = next((one for one in _links(root) if _difference(one) is not None), None)
         made = None if node is None else _saved(node, "self")
         if made is not None and made.numel() == n > 1:
-            size = made.detach().float().square().mean().sqrt()
-            self._later.read([size, given], self._judge_difference)
+            self._later.read([root_mean_square(made), given], self._judge_difference)
 
     def _judge_difference(self, read: Sequence[Any]) -> None:
         """Judge a difference that is as large as the targets, as the outputs are far smaller."""

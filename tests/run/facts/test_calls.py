@@ -308,3 +308,25 @@ def test_hooks_that_pile_up_on_a_layer_that_is_measured_now_and_then_are_named(
 
     assert "hooks_pile_up" in found(24)
     assert "hooks_pile_up" not in found(8)
+
+
+class Sparse(nn.Module):
+    """Returns a sparse tensor, and one of no elements, in turns."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.inner, self.n = nn.Linear(8, 2), 0
+
+    def forward(self, x: Tensor) -> Tensor:
+        self.n += 1
+        out: Tensor = self.inner(x)
+        return out.to_sparse() if self.n == 1 else out[:0] + out.sum()
+
+
+def test_outputs_of_any_layout_turn_no_fact_off(tmp_path: Path) -> None:
+    model = Sparse()
+    with nbp.watch(model, store=tmp_path / "a.zarr", budget=None) as run:
+        for _ in range(4):
+            model(torch.rand(4, 8)).sum().backward()
+            SGD(model.parameters(), lr=0.1).step()
+    assert "facts are off" not in str(run.events)

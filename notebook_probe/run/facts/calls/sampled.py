@@ -101,7 +101,7 @@ class _TrainingCall:
         casts, self._casts = self._casts, None
         if casts is not None:
             self._findings.attempt(self._say_casts, casts)
-        self._first_output.keep(output)
+        self._findings.attempt(self._first_output.keep, output)
         self._findings.attempt(self._batches.returned, output)
 
     def _say_casts(self, casts: CastFollower) -> None:
