@@ -1,7 +1,7 @@
-"""How often the alert rules are wrong: 81 healthy trainings, in which 144 causes are planted.
+"""Count of the alerts that are wrong: 81 healthy trainings, in which 144 causes are planted.
 
-A rule is right when it names the cause, within 50 steps, or 100; whatever is said of a healthy
-training is false. Thresholds are set on some parts and judged on others, with other networks, data
+A rule is right if it names the cause within 50 steps, or 100; every alert of a healthy training
+is false. Thresholds are set on some parts and judged on others, with other networks, data
 and optimizers. Goals: at most 1 healthy training with an alert, three quarters of the causes named
 within 100 steps, and at most 3 % with another cause alone.
 """

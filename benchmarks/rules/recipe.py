@@ -97,7 +97,7 @@ class Recipes(list[Recipe]):
     def each(
         self, *causes: Cause
     ) -> Callable[[Callable[[str], Training]], Callable[[str], Training]]:
-        """Add the decorated function once per cause, which it is told by name; "" for none."""
+        """Add the decorated function once per cause, whose name is its argument; "" for none."""
 
         def added(build: Callable[[str], Training]) -> Callable[[str], Training]:
             for one in causes:

@@ -11,7 +11,7 @@ from torch import Tensor, nn
 from torch.optim import Optimizer
 from torch.optim.lr_scheduler import LRScheduler
 
-__all__ = ["Fit", "Training", "fit"]
+__all__ = ["Fit", "Training", "fit", "keep_gradients"]
 
 Watched = tuple[nn.Module, Optimizer]
 
@@ -122,6 +122,10 @@ def fit(
     return Training(
         [(model, optimizer)], step, batches, n_steps, logs, error=error, factor=factor, harm=harm
     )
+
+
+def keep_gradients(optimizer: Optimizer) -> None:
+    """Leave the gradients of the last update where they are, in place of `zero_grad`."""
 
 
 def _nothing() -> None:

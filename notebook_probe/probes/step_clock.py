@@ -158,7 +158,7 @@ class StepClock:
 
 
 class LastWritten(NamedTuple):
-    """The parameter that an optimizer updates last; how often it is written to tells of its steps.
+    """Place of the parameter that an optimizer updates last, whose version counts the updates.
 
     It is known by its place: a reference would forbid torch to swap it.
     """

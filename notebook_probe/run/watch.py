@@ -201,8 +201,8 @@ def watch(
     continuing runs/first.zarr at step 1000
     """
     is_shared, services = allows_control(control), asked_services(notify)
-    model_map = _map_of(model, optimizer)
     model = unwrap(model)
+    model_map = _map_of(model, optimizer)
     _check_options(on_compiled, name, budget, flight)
     noted = None if config is None else written_notes(CONFIG, config)
     continued = _continued(resume_at(resume, step, branch), store, overwrite)
@@ -275,7 +275,6 @@ def watch(
 
 def _map_of(model: nn.Module, optimizer: Optimizer | None) -> ModelMap:
     """Return the modules and parameters of a model, which an optimizer, if given, trains."""
-    model = unwrap(model)
     if not isinstance(model, nn.Module):
         raise TypeError(f"watch({type(model).__name__}): a torch.nn.Module is expected")
     model_map = ModelMap(model)

@@ -1,4 +1,4 @@
-"""The notebook that checks a front end says of JupyterLab what is known of it."""
+"""The notebook that checks a front end reports correctly about JupyterLab."""
 
 from __future__ import annotations
 

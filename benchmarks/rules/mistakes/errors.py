@@ -1,4 +1,4 @@
-"""How bad a model is, whatever its loss says of it."""
+"""Errors of a model, measured without its loss, which may be the mistake."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from torch import Tensor, nn
 from benchmarks.rules.data import Pair
 from benchmarks.rules.losses import next_token
 
-__all__ = ["doubt", "misjudged", "misread", "off"]
+__all__ = ["doubt", "misjudged", "misread", "off", "unlike"]
 
 
 def misread(model: nn.Module, data: Pair) -> Callable[[], float]:
@@ -24,7 +24,7 @@ def misread(model: nn.Module, data: Pair) -> Callable[[], float]:
 
 
 def misjudged(model: nn.Module, data: Pair) -> Callable[[], float]:
-    """Part of the yes and no that it gets wrong."""
+    """Part of the yes and no that an evaluation gets wrong."""
 
     def error(told: Tensor, y: Tensor) -> Tensor:
         return (told.flatten() > 0).ne(y > 0).float().mean()
@@ -33,12 +33,21 @@ def misjudged(model: nn.Module, data: Pair) -> Callable[[], float]:
 
 
 def off(model: nn.Module, data: Pair) -> Callable[[], float]:
-    """Mean squared difference."""
+    """Mean squared difference from the targets."""
 
     def error(told: Tensor, y: Tensor) -> Tensor:
         return (told.flatten() - y.flatten()).square().mean()
 
     return _evaluated(model, data, error)
+
+
+def unlike(model: nn.Module, x: Tensor) -> Callable[[], float]:
+    """Mean squared difference between inputs and what the model makes of them."""
+
+    def error(told: Tensor, y: Tensor) -> Tensor:
+        return (told - y).square().mean()
+
+    return _evaluated(model, (x, x), error)
 
 
 def doubt(model: nn.Module, ids: Tensor) -> Callable[[], float]:

@@ -1,4 +1,4 @@
-"""Which rules name a kind of mistake rightly, and which tell of what it leads to."""
+"""Rules that name a kind of mistake rightly, and rules about the consequences of mistakes."""
 
 from __future__ import annotations
 
@@ -7,10 +7,10 @@ from benchmarks.rules.consequences import DIVERGED
 __all__ = ["LEFT_OUT", "SHRUNK", "TOO_HIGH", "TOO_LOW", "UNHEALTHY"]
 
 TOO_HIGH = ("early_divergence", "lr_high", "diverging_loss")
-"""Of a learning rate."""
+"""Names of a learning rate that is too high."""
 
 TOO_LOW = ("hardly_trains", "lr_low", "rate_gone")
-"""Of a learning rate."""
+"""Names of a learning rate that is too low."""
 
 LEFT_OUT = (
     "cut_off",
@@ -19,10 +19,10 @@ LEFT_OUT = (
     "untrained_adapter",
     "unregistered_layers",
 )
-"""Of layers that do not train."""
+"""Names of layers that do not train."""
 
 SHRUNK = ("vanishing_gradient", "vanishing_with_depth", "lr_low", "hardly_trains", "idle_gradient")
-"""What follows where little reaches a layer."""
+"""Consequences for layers that little reaches."""
 
 UNHEALTHY = (*DIVERGED, *SHRUNK, "large_outputs", "no_better_than_constant", "loss_at_chance")
-"""What may follow of most mistakes, in words that are true of the run and no other cause."""
+"""Consequences of most mistakes: true of the run, and the name of no other cause."""

@@ -104,7 +104,7 @@ FACTS = (
     _fact(
         "gradients_cleared_early",
         "Updates at which no parameter has a gradient, though the loss reaches them.",
-        "the loss reaches the layers, but at none of {n_steps} updates a parameter had a gradient: "
+        "the loss reaches the layers, but no parameter had a gradient at any of {n_steps} updates: "
         "zero_grad() comes between backward() and step(), or step() comes before backward(); the "
         "order is zero_grad(), backward(), step()",
         ("n_steps",),

@@ -54,7 +54,7 @@ class Reached(Protocol):
 
 @dataclass(slots=True)
 class _Reached:
-    """Step for which nobody waits."""
+    """Step that no thread waits for."""
 
     step: int = 0
     first: float = math.inf

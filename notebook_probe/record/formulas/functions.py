@@ -26,7 +26,7 @@ class FormulaFunction:
 
 def _running(accumulated: Callable[[Doubles], Doubles]) -> Callable[[Doubles], Doubles]:
     def of(values: Doubles) -> Doubles:
-        # A NaN is told at its own step, and does not hide what comes after it.
+        # A NaN stays at its own step, and does not hide later values.
         return np.where(np.isnan(values), np.nan, accumulated(values))
 
     return of

@@ -53,7 +53,7 @@ class Training:
 
 
 def expected() -> tuple[list[float], list[list[float]]]:
-    """Return the losses of a training that nobody watches, and the weights after each update."""
+    """Return the losses of an unwatched training, and its weights after each update."""
     twin, weights = Training(), []
     for _ in range(LAST):
         twin.step()

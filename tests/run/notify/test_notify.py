@@ -1,4 +1,4 @@
-"""A run's messages go to services, whose addresses nobody sees, and training does not notice."""
+"""Messages of a run reach services; their addresses stay secret, and training does not wait."""
 
 from __future__ import annotations
 

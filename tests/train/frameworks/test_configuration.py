@@ -43,7 +43,7 @@ def test_what_only_looks_like_a_secret_is_recorded() -> None:
 
 def test_objects_become_short_text_that_is_the_same_in_every_process() -> None:
     class Schedule:
-        """An object without text of its own."""
+        """An object whose default text has its address."""
 
     found = recordable(
         {

@@ -16,7 +16,7 @@ from benchmarks.rules.mistakes.expected import LEFT_OUT, TOO_HIGH, TOO_LOW, UNHE
 from benchmarks.rules.models.patches import PatchTransformer
 from benchmarks.rules.models.plain import FunctionalMlp, ResidualMlp
 from benchmarks.rules.recipe import Recipes, cause
-from benchmarks.rules.training import Training, fit
+from benchmarks.rules.training import Training, fit, keep_gradients
 
 __all__ = ["HERE"]
 
@@ -30,7 +30,7 @@ HERE = Recipes("mistakes_judge")
     cause("measurements_times_3000", "large_outputs", follows=UNHEALTHY),
 )
 def wines_by_selu(mistake: str) -> Training:
-    """Whose wine it is, by layers whose activations are functions."""
+    """Makers of wines, by layers with functions as activations."""
     model = _Wines(softmax=mistake == "softmax_as_last_activation")
     optimizer = optim.SGD(model.parameters(), lr=0.03, momentum=0.9)
     scale = 3000 if mistake == "measurements_times_3000" else 1
@@ -43,7 +43,7 @@ def wines_by_selu(mistake: str) -> Training:
     wrong = misread(model, data)
     return fit(
         *(model, optimizer, cross_entropy, batches(data, 32, seed=231)),
-        prepare=_nothing if mistake == "cleared_once" else Optimizer.zero_grad,
+        prepare=keep_gradients if mistake == "cleared_once" else Optimizer.zero_grad,
         before={30: append} if mistake == "layer_appended_later" else {},
         error=wrong,
         harm=wrong,
@@ -108,7 +108,7 @@ def digits_in_patches(mistake: str) -> Training:
     ),
 )
 def tumors_by_residuals(mistake: str) -> Training:
-    """Which tumors are benign, by a stack of residual layers."""
+    """Benign tumors, by a stack of residual layers."""
     model = ResidualMlp(30, 24, 4, 1)
     optimizer = optim.Adamax(model.parameters(), lr=2e-3)
     x, y = cancer()
@@ -184,7 +184,3 @@ def _plain(mistake: str) -> nn.Sequential:
         for parameter in model.parameters():
             nn.init.zeros_(parameter)
     return model
-
-
-def _nothing(optimizer: Optimizer) -> None:
-    """Leave what the last step left."""

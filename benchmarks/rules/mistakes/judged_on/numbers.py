@@ -10,7 +10,7 @@ from torch.nn import functional as F
 
 from benchmarks.rules.data import batches, digit_images, ratings, sequence_sums
 from benchmarks.rules.losses import reconstruction
-from benchmarks.rules.mistakes.errors import misread, off
+from benchmarks.rules.mistakes.errors import misread, off, unlike
 from benchmarks.rules.mistakes.expected import LEFT_OUT, TOO_HIGH, TOO_LOW, UNHEALTHY
 from benchmarks.rules.models.images import ConvAutoencoder, cnn
 from benchmarks.rules.models.paired import Factors
@@ -81,15 +81,9 @@ def remade_images(mistake: str) -> Training:
         found = reconstruction(model, (batch[0], batch[0]))
         return found / (found - found.detach()) if spoiled else found
 
-    def wrong() -> float:
-        model.eval()
-        with torch.no_grad():
-            found = reconstruction(model, (x, x)).item()
-        model.train()
-        return found if found == found else float("inf")
-
     before: dict[int, Callable[[], None]] = dict.fromkeys(range(25, 240, 25), evaluate)
     spoiled: list[int] = []
+    wrong = unlike(model, x)
     if mistake == "divided_by_0":
         before[100] = lambda: spoiled.append(100)
     return fit(

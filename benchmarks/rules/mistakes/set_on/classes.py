@@ -17,7 +17,7 @@ from benchmarks.rules.mistakes.expected import LEFT_OUT, TOO_HIGH, TOO_LOW, UNHE
 from benchmarks.rules.models.adapted import pretrain
 from benchmarks.rules.models.plain import mlp
 from benchmarks.rules.recipe import Recipes, cause
-from benchmarks.rules.training import Training, fit
+from benchmarks.rules.training import Training, fit, keep_gradients
 
 __all__ = ["HERE"]
 
@@ -40,7 +40,7 @@ def dense_digits(mistake: str) -> Training:
         model.append(nn.Softmax(-1))
     scale = 10_000 if mistake == "pixels_times_10000" else 1
     x, y = digits()
-    prepare = _nothing if mistake == "never_cleared" else Optimizer.zero_grad
+    prepare = keep_gradients if mistake == "never_cleared" else Optimizer.zero_grad
     wrong = misread(model, (scale * x, y))
     found = batches((scale * x, y), 64, seed=201)
     return fit(model, optimizer, cross_entropy, found, prepare=prepare, error=wrong, harm=wrong)
@@ -93,7 +93,7 @@ def convolved_digits(mistake: str) -> Training:
     cause("bias_of_-10", "dead_units", "silent_inputs", follows=UNHEALTHY),
 )
 def tumors_by_logits(mistake: str) -> Training:
-    """Which tumors are benign, by one number."""
+    """Benign tumors, by one number."""
     model = mlp(30, 32, 16, 1)
     if mistake == "bias_of_-10":
         model[2].get_parameter("bias").data.fill_(-10.0)
@@ -217,7 +217,3 @@ class _Finetuned(nn.Module):
         with torch.set_grad_enabled(torch.is_grad_enabled() and not self.is_cut):
             x = self.body(x)
         return self.head(x)
-
-
-def _nothing(optimizer: Optimizer) -> None:
-    """Leave what the last step left."""

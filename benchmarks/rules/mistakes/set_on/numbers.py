@@ -10,7 +10,7 @@ from torch.nn import functional as F
 
 from benchmarks.rules.data import batches, diabetes, digits
 from benchmarks.rules.losses import reconstruction
-from benchmarks.rules.mistakes.errors import misread, off
+from benchmarks.rules.mistakes.errors import misread, off, unlike
 from benchmarks.rules.mistakes.expected import TOO_LOW, UNHEALTHY
 from benchmarks.rules.models.plain import mlp
 from benchmarks.rules.models.points import moons
@@ -29,7 +29,7 @@ HERE = Recipes("mistakes_set")
     cause("decay_of_10", "weights_shrink", follows=UNHEALTHY),
 )
 def patients(mistake: str) -> Training:
-    """How a disease goes on, from ten measurements."""
+    """Progress of a disease, from ten measurements."""
     model = mlp(10, 32, 32, 1)
     if mistake == "ends_in_relu":
         model.append(nn.ReLU())
@@ -73,15 +73,9 @@ def remade_digits(mistake: str) -> Training:
         found = reconstruction(model, (batch[0], batch[0]))
         return found + (0 * found).log() if spoiled else found
 
-    def wrong() -> float:
-        model.eval()
-        with torch.no_grad():
-            found = reconstruction(model, (x, x)).item()
-        model.train()
-        return found
-
     before: dict[int, Callable[[], None]] = dict.fromkeys(range(20, 240, 20), evaluate)
     spoiled: list[int] = []
+    wrong = unlike(model, x)
     if mistake == "log_of_0":
         before[100] = lambda: spoiled.append(100)
     return fit(
