@@ -4,7 +4,8 @@ A hook runs inside the pass that it reports. Reading the gradients where a pass 
 would not do: another thread's pass may be writing them at that moment, which ends the process.
 
 At first every parameter has a hook. Once the passes of an update are known, one parameter for each
-pass is enough, and mostly one for all.
+pass is enough, and mostly one for all. A hook on a parameter takes torch 0.6 us in each pass from
+then on, also when it has been taken off. So the first ones are on nodes of the pass's graph.
 """
 
 from __future__ import annotations
@@ -13,20 +14,25 @@ import threading
 import time
 import weakref
 from collections.abc import Iterable, Sequence
+from contextlib import suppress
 from typing import Protocol
 
 import torch
 from torch import Tensor, nn
+from torch.autograd.graph import get_gradient_edge
 from torch.nn.parameter import UninitializedParameter
+from torch.utils.hooks import RemovableHandle
 
 from notebook_probe.model.parameter_slots import Slot, distinct, slots_below
 from notebook_probe.probes.step.gradient_hooks import hook_accumulation, was_zeroed
 from notebook_probe.uninterrupted import whole
 
-__all__ = ["ArrivalListener", "KeptGradient", "Witnesses"]
+__all__ = ["ArrivalListener", "KeptGradient", "NodeHook", "Witnesses"]
 
 MOST = 8
 """The most parameters that have a hook once they are chosen."""
+MOST_AWAITED = 16
+"""Passes whose graph gets hooks; if none of them has reached the model, the parameters get them."""
 
 
 class ArrivalListener(Protocol):
@@ -94,18 +100,20 @@ class Witnesses:
     def __init__(self, model: nn.Module, listener: ArrivalListener) -> None:
         self._model, self._listener = weakref.ref(model), weakref.ref(listener)
         self._hooked: dict[Slot, _Hook] = {}
+        self._slots: Sequence[Slot] = ()
+        self._n_awaited = 0
         self._chosen: list[Slot] = []
         self.are_chosen = False
         self._lock = threading.RLock()  # a run may be closed on one thread and train on another
         self.are_hooked = False
 
     def begin(self) -> None:
-        """Put the hooks on, before the passes of a step."""
+        """Prepare for the passes of a step."""
         with self._lock:
             if not self.are_hooked:
                 self.are_hooked = True
                 model = self._model()
-                self._hook(distinct(slots_below(model)) if model is not None else ())
+                self._slots = distinct(slots_below(model)) if model is not None else ()
             elif self.are_chosen:
                 for slot, hook in self._hooked.items():
                     owner = slot.owner()
@@ -115,6 +123,31 @@ class Witnesses:
                     if parameter is None or parameter._cdata != hook.contents:
                         self._hook(self._chosen)
                         break
+
+    @whole
+    def await_pass(self) -> Sequence[NodeHook]:
+        """Put hooks on all parameters for a pass that begins; return those that are to be removed.
+
+        By the slots that `begin` has found: another thread may change the model now.
+        """
+        with self._lock:
+            self._n_awaited += 1
+            if self._n_awaited > MOST_AWAITED:  # each takes its time, and none has come here
+                self._hook(self._slots)
+                return ()
+            found: list[NodeHook] = []
+            for slot in self._slots:
+                parameter = slot.get()
+                if parameter is None or slot in self._hooked or not _can_be_hooked(parameter):
+                    continue
+                if parameter._post_accumulate_grad_hooks:  # they may step, and clear the gradient
+                    self._hook([slot])
+                    continue
+                try:
+                    found.append(NodeHook(parameter, slot, self._listener))
+                except Exception:  # whatever a parameter is
+                    self._hook([slot])
+            return found
 
     @whole
     def _hook(self, slots: Iterable[Slot]) -> None:
@@ -141,10 +174,11 @@ class Witnesses:
                     self._chosen = [*self._chosen, min(slots, key=_n_elements)][-MOST:]
             for slot in self._hooked.keys() - self._chosen:
                 self._hooked.pop(slot).handle.remove()
-            self.are_chosen = True
+            self._hook(self._chosen)
+            self.are_chosen, self._n_awaited = True, 0
 
     def forget(self) -> None:
-        """Put hooks on all parameters at the next step, as no pass has reached a chosen one."""
+        """Put hooks on all parameters at the next pass, as none has reached a chosen one."""
         self.are_hooked = self.are_chosen = False
 
     def remove(self) -> None:
@@ -188,6 +222,33 @@ class _Hook:
                 listener.arrived(self._slot, parameter, begun)
         except Exception:  # whatever a gradient is, its pass runs
             return
+
+
+class NodeHook:
+    """The hook on the node that accumulates a parameter's gradient, for one pass.
+
+    The node is held as long: a checkpoint calls the model in the pass, and takes the same node. No
+    longer, because torch swaps no parameter whose node will be used again.
+    """
+
+    def __init__(
+        self, parameter: Tensor, slot: Slot, listener: weakref.ref[ArrivalListener]
+    ) -> None:
+        self._parameter, self._slot, self._listener = parameter, slot, listener
+        self._node = get_gradient_edge(parameter).node
+        self._handle: RemovableHandle = self._node.register_hook(self._accumulated)
+
+    def remove(self) -> None:
+        self._handle.remove()
+        del self._node, self._parameter
+
+    def _accumulated(self, *_: object) -> None:
+        if torch.compiler.is_dynamo_compiling():
+            return
+        begun = time.perf_counter()
+        with suppress(Exception):  # as of `_Hook`
+            if (listener := self._listener()) is not None:
+                listener.arrived(self._slot, self._parameter, begun)
 
 
 def _can_be_hooked(parameter: Tensor) -> bool:

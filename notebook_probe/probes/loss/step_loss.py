@@ -19,7 +19,7 @@ from torch.optim import Optimizer
 from notebook_probe.model.parameter_slots import Slot
 from notebook_probe.probes.due.due_probes import DueProbes
 from notebook_probe.probes.due.readings import DueFrame
-from notebook_probe.probes.loss.arrivals import KeptGradient, Witnesses
+from notebook_probe.probes.loss.arrivals import KeptGradient, NodeHook, Witnesses
 from notebook_probe.probes.parameters.scalers import scaler_calling
 from notebook_probe.probes.step.phase import PhaseOfThread
 from notebook_probe.quantities.reduce.stat import Number
@@ -38,10 +38,12 @@ SHOWN_AS = "loss"
 class LossPass:
     """Pass, or several that have left their gradients in the same place."""
 
-    __slots__ = ("left", "seconds", "thread", "value", "was_applied")
+    __slots__ = ("hooks", "left", "seconds", "thread", "value", "was_applied")
 
     def __init__(self, value: Number, thread: int) -> None:
         self.value, self.thread = value, thread
+        self.hooks: Sequence[NodeHook] = ()
+        """Hooks that are there as long as it runs."""
         self.left: dict[Slot, KeptGradient] = {}
         self.was_applied = False
         self.seconds = 0.0
@@ -147,6 +149,7 @@ class StepLoss:
         thread = threading.get_ident()
         if not self.witnesses.are_hooked and self._thread in (0, thread):
             self.witnesses.begin()  # no call of the model was seen: it is compiled, perhaps
+        hooks = () if self.witnesses.are_chosen else self.witnesses.await_pass()
         if self._ended:
             self._forget_cleared()
         one, self._spare = self._spare, None
@@ -154,6 +157,7 @@ class StepLoss:
             one = LossPass(loss, thread)
         else:
             one.value, one.thread, one.was_applied, one.seconds = loss, thread, False, 0.0
+        one.hooks = hooks
         self._running[thread] = one
         return one
 
@@ -196,6 +200,9 @@ class StepLoss:
     ) -> None:
         if begun is None:
             return
+        for hook in begun.hooks:
+            hook.remove()
+        begun.hooks = ()
         self._running.pop(begun.thread, None)
         if has_come_through and not begun.was_applied:
             if not begun.left:
