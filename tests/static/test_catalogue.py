@@ -130,6 +130,7 @@ norm_bias_rms            | parameters    | m  | one
 attn_entropy             | forward       | a  | one
 attn_entropy_min         | forward       | a  | one
 attn_max_logit           | forward       | a  | one
+qk_norm_product          | forward       | a  | one
 attn_sink_share          | forward       | a  | one
 attn_narrowest_head      | forward       | a  | one
 attn_max_logit_head      | forward       | a  | one

@@ -104,7 +104,7 @@ SCENES = {
                 "attn_entropy attn_entropy_min",
                 Shown(marks={"ln 16, even": math.log(16)}, told=COLLAPSING),
             ),
-            "attn_max_logit": Shown(log=False),
+            **_all("attn_max_logit qk_norm_product", Shown(log=False)),
             **_all("attn_narrowest_head attn_max_logit_head", Shown(log=False)),
             **_all("attn_entropy_share attn_head_entropy", Shown(told=COLLAPSING)),
             "attn_sink_share": Shown(),

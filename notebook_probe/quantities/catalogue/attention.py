@@ -19,11 +19,12 @@ from notebook_probe.axis import PER_CHANNEL
 from notebook_probe.errors import QuantityError, UnreadableError
 from notebook_probe.quantities.define.decorator import quantity
 from notebook_probe.quantities.define.questions import ATTENTION
-from notebook_probe.quantities.reduce.attention_scores import Attention
+from notebook_probe.quantities.reduce.attention_scores import Attention, Products
 from notebook_probe.quantities.reduce.reductions import reduction
 
 __all__ = [
     "Heads",
+    "NormProducts",
     "attn_entropy",
     "attn_entropy_min",
     "attn_entropy_share",
@@ -35,6 +36,8 @@ __all__ = [
     "attn_narrowest_head",
     "attn_sink_share",
     "heads",
+    "norms",
+    "qk_norm_product",
 ]
 
 LOWEST = -1e4
@@ -132,6 +135,50 @@ def heads(
     return reduce(Heads.merge, map(Heads.of, attention.pieces()))
 
 
+@dataclass(slots=True)
+class NormProducts:
+    """The largest product of a query's and a key's norm in each head, scaled; float (head,)."""
+
+    largest: Tensor
+
+    def merge(self, other: NormProducts) -> NormProducts:
+        """Return the larger ones of both."""
+        if self.largest.shape != other.largest.shape:
+            raise QuantityError(
+                f"attention of {len(self.largest)} and of {len(other.largest)} heads in one step "
+                f"has no common heads"
+            )
+        return NormProducts(torch.maximum(self.largest, other.largest))
+
+
+@reduction("norms", cost="forward", misfit=_misfit)
+def norms(
+    attention: Attention,
+    module: nn.Module | None = None,
+    wanted: frozenset[str] = frozenset(),
+) -> NormProducts:
+    """Measure the norms of an attention's queries and keys.
+
+    Raises
+    ------
+    UnreadableError
+        Anything but an attention of queries and keys, or one without any score.
+
+    Examples
+    --------
+    >>> from notebook_probe.quantities.reduce.attention_scores import Products
+    >>> norms(Products.of(torch.ones(1, 2, 5, 4), torch.ones(1, 2, 3, 4))).largest.tolist()
+    [2.0, 2.0]
+    """
+    if not isinstance(attention, Products):
+        raise UnreadableError(
+            f"a {type(attention).__name__} has no queries and keys, only what their products are"
+        )
+    if 0 in attention.shape:
+        raise UnreadableError(f"attention of shape {attention.shape} has no score")
+    return NormProducts(attention.norm_products())
+
+
 @quantity(units="nat", source="https://arxiv.org/abs/2303.06296", question=ATTENTION)
 def attn_entropy(attention_heads: Heads) -> Tensor:
     """Width of the queries' attention, ``mean_i(-sum_j p_ij ln p_ij)`` over all heads and queries.
@@ -189,6 +236,20 @@ def attn_max_logit(attention_heads: Heads) -> Tensor:
     query raises it and changes nothing.
     """
     return _largest(attention_heads).amax()
+
+
+@quantity(source="https://arxiv.org/abs/2302.05442", question=ATTENTION)
+def qk_norm_product(attention_norms: NormProducts) -> Tensor:
+    """Largest score that queries and keys are long enough for, ``max_ij |q_i| |k_j| / sqrt(d)``.
+
+    No score of ``attn_max_logit`` is larger. It rises before that does, as long as queries and keys
+    do not point the same way yet; where both are normalized, it stands still.
+
+    Warnings
+    --------
+    Masks do not count. Missing where scores are handed to a softmax without their queries and keys.
+    """
+    return attention_norms.largest.amax()
 
 
 @quantity(source="https://arxiv.org/abs/2309.17453", question=ATTENTION, bounds=(0, 1))

@@ -108,6 +108,13 @@ class Products(Attention):
     def is_cpu(self) -> bool:
         return self.query.is_cpu
 
+    def norm_products(self) -> Tensor:
+        """Return each head's largest product of a query's and a key's norm, scaled; (head,)."""
+        longest = [_longest(self.query), _longest(self.key)]
+        n_sharing = self.query.shape[1] // self.key.shape[1]
+        keys = longest[1].repeat_interleave(n_sharing, dim=1)
+        return (longest[0] * keys).amax(0) * abs(self.scale)
+
     def _piece(self, items: slice, queries: slice) -> Tensor:
         query, key = _wide(self.query[items, :, queries]), _wide(self.key[items])
         # Grouped-query attention: several query heads share a key head, without repeating the keys.
@@ -162,6 +169,12 @@ def _four(tensor: Tensor) -> Tensor:
         tensor = tensor.unsqueeze(0)
     # A single head is an axis of size 1.
     return tensor.unsqueeze(1) if tensor.dim() == 3 else tensor.flatten(0, -4)
+
+
+def _longest(rows: Tensor) -> Tensor:
+    """Return the largest norm of a row, (batch, head); NaN if one is."""
+    wide = torch.promote_types(rows.dtype, torch.float32)
+    return torch.linalg.vector_norm(rows, dim=-1, dtype=wide).amax(-1)
 
 
 def _wide(tensor: Tensor) -> Tensor:

@@ -17,7 +17,9 @@ from tests.probes.calls.attentive import (
     HEADS,
     LENGTH,
     N_ITEMS,
+    WIDTH,
     agree,
+    batch,
     by_hand,
     causal,
     eager,
@@ -175,3 +177,19 @@ def test_evaluations_and_single_calls_are_read_too(tmp_path: Path) -> None:
             pytest.approx(expected, rel=1e-5)
         )
         assert "1[0]" in run.data.module
+
+
+@pytest.mark.parametrize("kv_heads", [HEADS, 2])
+def test_the_norms_of_queries_and_keys_are_recorded(kv_heads: int, tmp_path: Path) -> None:
+    def attend(q: Tensor, k: Tensor, v: Tensor) -> Tensor:
+        return sdpa(q, k, v, enable_gqa=True, is_causal=True)
+
+    model = by_hand(attend, kv_heads=kv_heads)
+    with nbp.watch(model, store=tmp_path / "run.zarr", probes={"1": "qk_norm_product"}) as run:
+        train(model)
+    twin: Any = by_hand(attend, kv_heads=kv_heads)
+    twin(batch())
+    q, k = (np.linalg.norm(wide(one), axis=-1) for one in twin[1].last)
+    products = q.max(-1) * np.repeat(k, HEADS // kv_heads, axis=1).max(-1)
+    wanted = products.max() / np.sqrt(WIDTH // HEADS)
+    assert run.series("1", "qk_norm_product").values == pytest.approx([wanted], rel=2e-5)

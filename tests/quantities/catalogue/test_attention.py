@@ -12,9 +12,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from torch import Tensor, nn
 
-from notebook_probe.errors import UnreadableError
+from notebook_probe.errors import QuantityError, UnreadableError
 from notebook_probe.quantities import as_quantity
-from notebook_probe.quantities.catalogue.attention import Heads, heads
+from notebook_probe.quantities.catalogue.attention import Heads, heads, norms
 from notebook_probe.quantities.reduce import attention_scores as scores
 from notebook_probe.quantities.reduce.attention_scores import GivenScores, Products
 from tests.quantities.attention_oracle import Scores, wide
@@ -163,3 +163,49 @@ def test_nested_tensors_cannot_be_read() -> None:
     nested = torch.nested.nested_tensor([drawn(2, 3, 4), drawn(2, 5, 4)], layout=torch.jagged)
     with pytest.raises(UnreadableError, match="nested"):
         Products.of(nested, nested)
+
+
+@settings(deadline=None, max_examples=30)
+@given(SIZES, st.integers(1, 3), st.integers(0, 99), st.sampled_from([None, 0.3, -2.0]))
+def test_no_score_is_above_the_product_of_norms(
+    sizes: tuple[int, int, int, int], n_sharing: int, seed: int, scale: float | None
+) -> None:
+    n_items, n_heads, n_queries, n_keys = sizes
+    query = drawn(n_items, n_heads * n_sharing, n_queries, 3, seed=seed)
+    key = drawn(n_items, n_heads, n_keys, 3, seed=seed + 1)
+    attention = Products.of(query, key, scale=scale)
+    found = norms(attention)
+    lengths = np.linalg.norm(wide(query), axis=-1), np.linalg.norm(wide(key), axis=-1)
+    repeated = np.repeat(lengths[1], n_sharing, axis=1)
+    every = lengths[0][..., :, None] * repeated[..., None, :] * abs(scale or 3**-0.5)
+    np.testing.assert_allclose(found.largest.numpy(), every.max((0, 2, 3)), rtol=1e-5)
+    assert (heads(attention).largest <= found.largest * (1 + 1e-5)).all()
+    value = as_quantity("qk_norm_product")(found)
+    assert value == pytest.approx(every.max(), rel=1e-5)
+
+
+@pytest.mark.parametrize("dtype", [torch.float16, torch.bfloat16, torch.float64])
+def test_norms_of_other_types_are_measured_in_float32_or_wider(dtype: torch.dtype) -> None:
+    query, key = (300 * drawn(2, 4, 5, 8)).to(dtype), drawn(2, 4, 6, 8).to(dtype)
+    lengths = [np.linalg.norm(wide(one), axis=-1).max(-1) for one in (query, key)]
+    found = norms(Products.of(query, key, scale=1.0)).largest
+    np.testing.assert_allclose(found.numpy(), (lengths[0] * lengths[1]).max(0), rtol=1e-5)
+
+
+def test_calls_of_a_step_have_the_larger_product_and_a_broken_key_breaks_its_head() -> None:
+    one, other = (Products.of(drawn(1, 2, 3, 4, seed=n), drawn(1, 2, 5, 4)) for n in (1, 2))
+    wanted = torch.maximum(norms(one).largest, norms(other).largest)
+    assert torch.equal(norms(one).merge(norms(other)).largest, wanted)
+    key = drawn(1, 2, 5, 4)
+    key[0, 1, 2, 3] = torch.nan
+    broken = norms(Products.of(drawn(1, 2, 3, 4), key)).largest
+    assert broken.isnan().tolist() == [False, True]
+    with pytest.raises(QuantityError, match="attention of 2 and of 3 heads"):
+        norms(one).merge(norms(Products.of(drawn(1, 3, 3, 4), drawn(1, 3, 5, 4))))
+
+
+def test_scores_without_their_queries_have_no_norms() -> None:
+    with pytest.raises(UnreadableError, match="no queries and keys"):
+        norms(GivenScores.of(torch.zeros(1, 2, 3, 4)))
+    with pytest.raises(UnreadableError, match="no score"):
+        norms(Products.of(torch.zeros(1, 2, 0, 4), torch.zeros(1, 2, 3, 4)))
