@@ -42,16 +42,16 @@ class ProbeAccounts:
         self._per_value |= _per_value(spent)
         self._spent += sum(sum(one.values()) for one in spent.values())
 
-    def spent(self) -> float:
-        return self._spent + sum(sum(one.seconds().values()) for one in self._current())
-
-    def expected(self) -> dict[Probe, float]:
-        seconds = self._per_value | _per_value({one: one.seconds() for one in self._current()})
+    def look(self) -> tuple[dict[Probe, float], float]:
+        """Implement the Accounts."""
+        spent = {one: one.seconds() for one in self._current()}  # of thousands of probes: only once
+        seconds = self._per_value | _per_value(spent)
         rates: dict[Schedule, float] = {}
         for probe in seconds:
             if probe.armed not in rates:
                 rates[probe.armed] = _rate(probe.armed, self.step)
-        return {p: one * rates[p.armed] / p.every for p, one in seconds.items()}
+        expected = {p: one * rates[p.armed] / p.every for p, one in seconds.items()}
+        return expected, self._spent + sum(sum(one.values()) for one in spent.values())
 
 
 def _per_value(spent: Mapping[Readings, Mapping[Probe, float]]) -> dict[Probe, float]:

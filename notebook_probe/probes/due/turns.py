@@ -9,9 +9,9 @@ from notebook_probe.probes.step.stretching import LARGEST
 
 __all__ = ["LEAST_MODULES", "MOST_TURNS", "Turns"]
 
-LEAST_MODULES = 16
+LEAST_MODULES = 32
 """Places that are measured together at least: a step in which something is due costs as much as
-about ten more modules, whatever is measured in it."""
+about twenty more modules, whatever is measured in it."""
 MOST_TURNS = 64
 """Maximum number of turns: each has separate readings, which are built once and kept."""
 
@@ -32,10 +32,10 @@ class Turns:
 
     Examples
     --------
-    >>> turns = Turns(f"layers.{i:02}" for i in range(64))
-    >>> [turns.turn(f"layers.{i:02}", 16) for i in (0, 15, 16, 32, 63)]
+    >>> turns = Turns(f"layers.{i:03}" for i in range(128))
+    >>> [turns.turn(f"layers.{i:03}", 16) for i in (0, 31, 32, 64, 127)]
     [12, 12, 9, 6, 3]
-    >>> [turns.turn(f"layers.{i:02}", 2) for i in (0, 15, 16, 32, 63)]
+    >>> [turns.turn(f"layers.{i:03}", 2) for i in (0, 31, 32, 64, 127)]
     [0, 0, 1, 0, 1]
     """
 

@@ -124,7 +124,7 @@ class ParameterChanges:
         yield from self._shares(measured, self._measure_s)
 
     def _shares(
-        self, sharing: Sequence[tuple[int, list[Probe]]], seconds: float
+        self, sharing: Sequence[tuple[int, Sequence[Probe]]], seconds: float
     ) -> Iterator[tuple[Sequence[Probe], float]]:
         total = max(1, sum(self._sizes[place] for place, _ in sharing))
         for place, probes in sharing:

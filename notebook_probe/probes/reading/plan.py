@@ -119,6 +119,15 @@ class ReadingPlan:
         """Add to the cost of a moment."""
         self.seconds[moment] = self.seconds.get(moment, 0.0) + seconds
 
-    def of(self, moment: Moment) -> list[Probe]:
+    def of(self, moment: Moment) -> Sequence[Probe]:
         """Return the probes that share what is read at a moment."""
-        return [probe for probe in self.probes if moment in probe.moments]
+        return self._sharing.get(moment, ())
+
+    @cached_property
+    def _sharing(self) -> dict[Moment, list[Probe]]:
+        """The probes of each moment: a budget asks for those of all plans."""
+        found: dict[Moment, list[Probe]] = {}
+        for probe in self.probes:
+            for moment in probe.moments:
+                found.setdefault(moment, []).append(probe)
+        return found

@@ -108,7 +108,7 @@ class Budget:
         self._clear()
 
     def _clear(self) -> None:
-        self._spending.clear(self._accounts.spent() if self._accounts is not None else 0.0)
+        self._spending.clear(self._accounts.look()[1] if self._accounts is not None else 0.0)
 
     def factor(self, probe: Probe) -> int:
         """Return the number of due steps of a probe of which one is measured."""
@@ -174,7 +174,6 @@ class Budget:
         if is_over and spending.n_steps % self._period == 0:
             self._left_s = math.inf
             self._decide(step)
-            self._clear()
 
     def add_passed(self, passed: Mapping[int, PassedStep]) -> None:
         """Add steps in which nothing was due, as `add` adds each."""
@@ -197,13 +196,16 @@ class Budget:
 
     def _decide(self, step: int) -> None:
         if self._accounts is None:
+            self._clear()
             return
-        expected, spent = self._accounts.expected(), self._accounts.spent()
+        expected, spent = self._accounts.look()
         costs = self._last = self._spending.costs(expected, spent)
+        n_steps = self._spending.n_steps
+        self._spending.clear(spent)
         wanted = self._wanted(costs, expected)
         has_settled = wanted == self.factors and self._look >= SETTLED_STEPS
         most = LONGEST_LOOK if has_settled else SETTLED_STEPS
-        self._look = min(max(2 * self._spending.n_steps, FIRST_LOOK), most)
+        self._look = min(max(2 * n_steps, FIRST_LOOK), most)
         if wanted == self.factors:
             return
         self.factors = MappingProxyType(wanted)

@@ -43,11 +43,11 @@ class Accounts(Protocol):
     `ProbeAccounts`, which imports this module, is one.
     """
 
-    def expected(self) -> Mapping[Probe, float]:
-        """Return the average seconds of a step for each probe, measured as often as it is now."""
+    def look(self) -> tuple[Mapping[Probe, float], float]:
+        """Return the average seconds of a step for each probe, and those spent so far for all.
 
-    def spent(self) -> float:
-        """Return the seconds spent for all probes since the beginning."""
+        The average is of what each would take if it was measured as often as it is now.
+        """
 
 
 @dataclass(frozen=True, slots=True)

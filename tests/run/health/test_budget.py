@@ -65,8 +65,8 @@ class Model:
         """What each costs a step, as it is measured now."""
         return {p: self.costs[name] / self.period(name) for name, p in self.probes.items()}
 
-    def spent(self) -> float:
-        return self._spent
+    def look(self) -> tuple[dict[Probe, float], float]:
+        return self.expected(), self._spent
 
     def period(self, name: str) -> int:
         """It is measured once in so many steps."""

@@ -9,17 +9,20 @@ import pytest
 from torch import nn
 
 import notebook_probe as nbp
-from notebook_probe.probes.due.turns import Turns
+from notebook_probe.probes.due.turns import LEAST_MODULES, Turns
 from tests.models import floats, made, sgd, train
 from tests.run.conftest import Watch
 
-N_LAYERS, FACTOR, N_STEPS = 40, 8, 40
+N_LAYERS, FACTOR, N_STEPS = 2 * LEAST_MODULES, 8, 40
 NAMES = ("output_std", "grad_norm", "weight_norm", "update_ratio", "output_grad_norm")
 batch = floats(5, 4)
 
 
 def deep() -> nn.Module:
-    return nn.Sequential(*(nn.Linear(4, 4) for _ in range(N_LAYERS)))
+    layers = [nn.Linear(4, 4) for _ in range(N_LAYERS)]
+    for layer in layers:
+        nn.init.orthogonal_(layer.weight)  # as else the outputs of so many would be constant
+    return nn.Sequential(*layers)
 
 
 def trained(watch: Watch, factors: dict[str, int]) -> nbp.Run:

@@ -13,6 +13,7 @@ from torch import nn
 
 import notebook_probe as nbp
 from notebook_probe.alerts import Alert
+from notebook_probe.probes.due.turns import LEAST_MODULES
 from notebook_probe.probes.step.budget import BOUGHT_S, BOUGHT_SHARE, BOUGHT_STEPS
 from notebook_probe.record.format.notes import WHOLE
 from notebook_probe.record.format.source import Event
@@ -21,7 +22,7 @@ from tests.models import floats, made, sgd, train
 from tests.run.conftest import Watch
 from tests.run.health.test_budget import Model
 
-N_LAYERS, FACTOR, N_STEPS = 32, 8, 32
+N_LAYERS, FACTOR, N_STEPS = 2 * LEAST_MODULES, 8, 32
 NAMES = ("output_std", "grad_norm", "weight_norm", "update_ratio", "output_grad_norm")
 batch = floats(5, 4)
 
