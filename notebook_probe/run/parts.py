@@ -268,7 +268,7 @@ class RunParts:
         first, resumed = self.writer.first_step, self.writer.continued
         if resumed:
             self.writer.event(first, "resume", "the training goes on")
-        self.references.begin(first, self.writer)
+        self.references.begin(first)
         self.probes.add(first_probes)
         if self.flight.n_steps:
             self.probes.add(Attachment.resolved(flight_probes, self.probes.model_map))

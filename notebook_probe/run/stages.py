@@ -24,6 +24,7 @@ from notebook_probe.run.attach.probe_requests import ProbeRequests
 from notebook_probe.run.attach.probe_set import ProbeSet
 from notebook_probe.run.attach.requests import (
     BuildGraph,
+    CompareWith,
     EditRule,
     LookAt,
     Release,
@@ -170,9 +171,7 @@ class ControlParts:
         never_cleared = NeverCleared(observer.updates.uncleared, rules)
         unswitched = UnswitchedMode(observer.unswitched, rules)
         trained = TrainedUnswitched(model, observer.unswitched, rules)
-        compared = ReferenceWatch(
-            writer.source, references, rules, lambda why: writer.event(gate.step, "error", why)
-        )
+        compared = ReferenceWatch(writer.source, references, rules, writer)
         found = {
             DIFFERS: compared.take,
             "untrained_adapter": untrained.take,
@@ -227,6 +226,7 @@ class ControlParts:
             LookAt: measuring.looks.apply,
             BuildGraph: graphs.apply,
             EditRule: lambda request, step: edit(rules, request),
+            CompareWith: lambda request, step: compared.choose(request.runs, step),
             **breakpoints.acts(),
             **dict.fromkeys((GoBack, EvaluateAt), way_back.apply),
             SaveCheckpoint: way_back.save,

@@ -16,6 +16,7 @@ from notebook_probe.errors import NotApplicableError, RecordFormatError
 from notebook_probe.explorer.messages.alert_rows import AlertMessages
 from notebook_probe.explorer.messages.selection import PanelSelection
 from notebook_probe.explorer.messages.shown_alert import showing
+from notebook_probe.run.attach.requests import CompareWith
 from tests.run.conftest import Watch
 
 pytestmark = pytest.mark.xdist_group("reference")  # one process makes what they share
@@ -89,6 +90,41 @@ def test_a_layer_with_another_start_is_named_once_with_its_quantity_step_and_rat
     first = opened.find_differences().first  # the record names the references
     assert first is not None
     assert (first.module, first.quantity, first.step) == ("2", "weight_norm", 0)
+
+
+def test_references_are_chosen_and_dismissed_while_the_run_trains(watch: Watch, good: str) -> None:
+    model = net(12)
+    widen(model)
+    run = watch(model)
+    train(model, run, 12)
+    assert not run.alerts.of(RULE)
+    places = tuple(str(one) for one in sorted(Path(good).parent.glob(Path(good).name)))
+    refused = run.controls.put(CompareWith((*places, "a.zarr")))
+    chosen = run.controls.put(CompareWith(places))
+    train(model, run, 13, n=1)
+    assert (refused.state, chosen.state) == ("refused", "applied")
+    assert refused.text.endswith("5 references; allowed: up to 4")
+    assert chosen.text == "compared with good-0, good-1, good-2, good-3"
+    [alert] = run.alerts.of(RULE)  # of what was recorded before they were chosen
+    assert (alert.step, alert.quantities) == (0, ("weight_norm",))
+    assert run.find_differences().found
+    dismissed = run.controls.put(CompareWith(()))
+    train(model, run, 14, n=1)
+    assert dismissed.text == "compared with no run"
+    run.close()
+    with pytest.raises(NotApplicableError):
+        nbp.open_run(run.location).find_differences()
+
+
+def test_a_chosen_reference_that_is_gone_ends_no_training(watch: Watch, tmp_path: Path) -> None:
+    model = net(12)
+    run = watch(model)
+    run.controls.put(CompareWith((str(tmp_path / "gone.zarr"),)))
+    train(model, run, 12, n=2)
+    run.controls.settle()
+    run.close()
+    [error] = [event.text for event in run.events if event.kind == "error"]
+    assert error.startswith("references are not compared: RecordFormatError: ")
 
 
 def test_a_learning_rate_of_ten_times_is_an_update_that_differs(watch: Watch, good: str) -> None:

@@ -21,6 +21,7 @@ __all__ = [
     "AttachPreset",
     "Budgeted",
     "BuildGraph",
+    "CompareWith",
     "Compiled",
     "Control",
     "Detach",
@@ -133,6 +134,14 @@ class EditRule:
 
 
 @dataclass(frozen=True, slots=True)
+class CompareWith:
+    """Alert once this run differs from other runs, its references; from none if there is none."""
+
+    runs: tuple[str, ...]
+    """Locations of their records."""
+
+
+@dataclass(frozen=True, slots=True)
 class Scale:
     """Multiply a setting by one factor, in every group by that group's value."""
 
@@ -160,6 +169,7 @@ Request: TypeAlias = (
     | Set
     | LookAt
     | BuildGraph
+    | CompareWith
     | EditRule
     | AddBreakpoint
     | EditBreakpoint

@@ -5,17 +5,24 @@ from __future__ import annotations
 import json
 import threading
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 
 from notebook_probe.alerts import Rule, read_alerts
 from notebook_probe.alerts.builtin.references import DIFFERS
 from notebook_probe.alerts.track import Onset
 from notebook_probe.compare.axes import ComparedRun
 from notebook_probe.compare.deviation import told
-from notebook_probe.compare.reference import ReferenceDifferences, ReferenceSearch, absolute
+from notebook_probe.compare.reference import (
+    ReferenceDifferences,
+    ReferenceSearch,
+    absolute,
+)
+from notebook_probe.compare.reference.opening import MOST
 from notebook_probe.probes.step.sink import EventSink
 from notebook_probe.record.format.notes import REFERENCE
 from notebook_probe.record.format.source import ROOT
+from notebook_probe.record.read.reader import OpenedRecord
+from notebook_probe.record.store.location import stem
 
 __all__ = ["ReferenceWatch"]
 
@@ -36,8 +43,13 @@ class ReferenceWatch:
         None or up to four.
     rules : mapping of str to Rule
         Nothing is compared without the rule.
-    failed : callable
-        Receives the reason why nothing is compared any more.
+    events : EventSink
+        Has the references, and the reason why nothing is compared any more.
+
+    Attributes
+    ----------
+    chosen : tuple of str
+        Locations of the references.
     """
 
     def __init__(
@@ -45,16 +57,44 @@ class ReferenceWatch:
         source: ComparedRun,
         references: Sequence[ComparedRun],
         rules: Mapping[str, Rule],
-        failed: Callable[[str], None],
+        events: EventSink,
     ) -> None:
-        self._source, self.references, self._rules = source, tuple(references), rules
-        self._failed = failed
+        self._source, self._references, self._rules = source, tuple(references), rules
+        self._events = events
+        self._step = 0
+        self.chosen = tuple(absolute(run.location) for run in references)
         self._lock = threading.Lock()
         self._search: ReferenceSearch | None = None
         self._factor = 0.0
         self._is_over, self._has_told_modules = not references, False
         self._next_look = time.monotonic() + PERIOD_S
         self._found: list[Onset] = []
+
+    @property
+    def references(self) -> tuple[ComparedRun, ...]:
+        """The references, opened."""
+        if self.chosen and not self._references:
+            self._references = tuple(OpenedRecord(one) for one in self.chosen)
+        return self._references
+
+    def choose(self, runs: Sequence[str], step: int) -> str:
+        """Compare with these runs from now on, also what is recorded already.
+
+        They are opened on the writer's thread.
+
+        Raises
+        ------
+        ValueError
+            There are too many.
+        """
+        if len(runs) > MOST:
+            raise ValueError(f"{len(runs)} references; allowed: up to {MOST}")
+        with self._lock:
+            self.chosen, self._references = tuple(absolute(one) for one in runs), ()
+            self._is_over, self._has_told_modules = not runs, False
+            self._search, self._next_look = None, time.monotonic()
+        names = ", ".join(stem(one) for one in runs) or "no run"
+        return self._note(step, names)
 
     def look_in_turn(self) -> None:
         """Compare the new rows if that is due and no other thread does; on the writer's thread."""
@@ -88,7 +128,8 @@ class ReferenceWatch:
             found = self._search_with(rule).found()
         except Exception as error:  # a reference was removed: the training and its record go on
             self._is_over, self._search = True, None
-            self._failed(f"references are not compared: {type(error).__name__}: {error}")
+            why = f"references are not compared: {type(error).__name__}: {error}"
+            self._events.event(self._step, "error", why)
             return
         if found.modules and not self._has_told_modules:
             self._has_told_modules = True
@@ -105,14 +146,17 @@ class ReferenceWatch:
             self._search = ReferenceSearch(self._source, self.references, factor=factor or None)
         return self._search
 
-    def begin(self, step: int, events: EventSink) -> None:
+    def begin(self, step: int) -> None:
         """Note the references in the record; a resumed one that has the alert has no second one."""
-        if not self.references:
-            return
-        names = ", ".join(run.name for run in self.references)
-        detail = json.dumps({"runs": [absolute(run.location) for run in self.references]})
-        events.event(step, REFERENCE, f"compared with {names}", detail)
-        self._is_over = self._is_over or bool(read_alerts(self._source.events).of(DIFFERS))
+        if self.chosen:
+            self._note(step, ", ".join(run.name for run in self.references))
+            self._is_over = self._is_over or bool(read_alerts(self._source.events).of(DIFFERS))
+
+    def _note(self, step: int, names: str) -> str:
+        """Note in the record with what it is compared from now on, and return that."""
+        self._step, text = step, f"compared with {names}"
+        self._events.event(step, REFERENCE, text, json.dumps({"runs": [*self.chosen]}))
+        return text
 
 
 def _of_numbers(found: ReferenceDifferences, rule: Rule) -> Onset:
