@@ -45,7 +45,8 @@ RUNS = [
 
 
 def tells(panel: PanelPage, runs: Sequence[Any] = tuple(RUNS), **changes: Any) -> None:
-    told = {"folder": "runs", "listed": True, "problem": "", "n_left_out": 0}
+    told: dict[str, Any] = {"folder": "runs", "listed": True, "problem": "", "n_left_out": 0}
+    told |= {"references": [], "are_references": False}
     state = {**told, "own": None, "runs": list(runs), "refused": {}, **changes}
     panel.say({"v": 1, "type": "compare", **state})
 

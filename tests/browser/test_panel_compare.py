@@ -89,3 +89,23 @@ def test_runs_are_aligned_by_what_is_chosen_and_a_refusal_stands_beside_it(
     panel.page.locator("[data-role=aligned] [aria-checked=true]").press("ArrowRight")
     wait_chosen(panel, aligned="epochs")
     panel.picture("compare-refused")
+
+
+@pytest.mark.parametrize(("width", "theme"), [(900, "light"), (1100, "dark")])
+def test_compared_runs_become_references_by_a_click_and_are_dismissed_by_another(
+    bare: PanelPage, width: int, theme: str
+) -> None:
+    panel = compared(introduce(bare.show(width, theme)))
+    panel.action("runs").click()
+    choice = panel.page.locator("[data-role=references]")
+    expect(choice.get_by_role("radio", name="none")).to_be_checked()
+    choice.get_by_role("radio", name="where it differs").click()
+    [asked] = panel.sent("compare_with")
+    assert asked["runs"] == OTHERS
+    tells(panel, references=["digits-cnn-8", "digits-cnn-5"], are_references=True)
+    expect(choice.get_by_role("radio", name="where it differs")).to_be_checked()
+    panel.picture(f"compare-references-{width}-{theme}")
+    tells(panel, references=["good-1"], are_references=False)
+    expect(dialog(panel)).to_contain_text("now compared with good-1")
+    choice.get_by_role("radio", name="none").click()
+    assert panel.sent("compare_with")[-1]["runs"] == []

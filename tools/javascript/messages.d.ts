@@ -129,6 +129,13 @@ interface CheckpointRow {
   gone: boolean;
 }
 
+interface CompareWithClick {
+  v: number;
+  type: "compare_with";
+  id: string;
+  runs: Array<string>;
+}
+
 interface CompiledClick {
   v: number;
   type: "compiled";
@@ -751,6 +758,7 @@ type AnyMessage =
   | BreakClick
   | BudgetClick
   | BuildGraphClick
+  | CompareWithClick
   | CompiledClick
   | ControlClick
   | DetachClick

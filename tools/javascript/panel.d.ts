@@ -179,6 +179,8 @@ interface PartMessages {
   left_lines: (LinesFrame & { buffers: Buffers }) | null;
   left_heat: (HeatFrame & { buffers: Buffers }) | null;
   compare: {
+    references: string[];
+    are_references: boolean;
     folder: string;
     listed: boolean;
     problem: string;

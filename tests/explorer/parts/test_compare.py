@@ -132,3 +132,20 @@ def test_a_file_of_a_run_beside_others_has_those_too(folder: Path) -> None:
     [(message, [content])] = talk.all_told("exported")
     assert "note" not in message
     assert bytes(content).startswith(b"run,module,quantity,step,time,value\nown,")
+
+
+def test_compared_runs_become_the_references_of_a_run_that_trains(folder: Path) -> None:
+    train(folder / "good.zarr")
+    watched = model()
+    with nbp.watch(watched, store=folder / "own.zarr") as run:
+        talk = Talk(run, run.controls)
+        good = str(folder / "good.zarr")
+        talk.chooses(others=[good])
+        before = talk.is_told("compare")[-1]
+        assert (before[0]["references"], before[0]["are_references"]) == ([], False)
+        talk.says(type="compare_with", id="1", runs=[good])
+        run._parts.gate.do_waiting(0)
+        after = talk.is_told("compare")[-1]
+        assert (after[0]["references"], after[0]["are_references"]) == (["good"], True)
+        talk.chooses(others=[])
+        assert talk.is_told("compare")[-1][0]["are_references"] is False

@@ -2,6 +2,7 @@
 
 import { element, setHidden, setText } from "../../dom.js";
 import { ALIGNMENTS } from "./alignments.js";
+import { createFollowedRuns } from "./followed_runs.js";
 import { runName } from "./names.js";
 import { refusedText } from "./partings.js";
 import { createSegment } from "./segment.js";
@@ -12,8 +13,8 @@ const DRAWN = [
   ["group", "group"],
 ];
 
-/** @param {Pick<PanelParts, "state" | "selection" | "signal">} parts */
-export function createComparing({ state, selection, signal }) {
+/** @param {Pick<PanelParts, "state" | "selection" | "link" | "signal">} parts */
+export function createComparing({ state, selection, link, signal }) {
   const heat = createSegment({
     label: "Heat map",
     role: "ratio-to",
@@ -35,6 +36,7 @@ export function createComparing({ state, selection, signal }) {
   });
   /** @type {(text: string) => HTMLElement} */
   const word = (text) => element("span", { class: "nbp-soft" }, text);
+  const followed = createFollowedRuns({ state, link, signal });
   const refused = element("p", { class: "nbp-bad nbp-refused", role: "status", hidden: "" });
   const together = element("span", { class: "nbp-comparing" }, word("drawn as"), drawn.el);
   const el = element(
@@ -43,6 +45,7 @@ export function createComparing({ state, selection, signal }) {
     element("span", { class: "nbp-comparing nbp-comparing-heat" }, word("heat map"), heat.el),
     together,
     element("span", { class: "nbp-comparing" }, word("aligned by"), aligned.el),
+    followed.el,
     refused,
   );
 
@@ -50,7 +53,8 @@ export function createComparing({ state, selection, signal }) {
     el,
     refresh() {
       const { others, ratio_to: to, aligned: by, grouped } = state.selection;
-      setHidden(el, !others.length);
+      followed.refresh();
+      setHidden(el, !others.length && followed.el.hidden);
       setHidden(together, others.length < 2);
       heat.show(ratioOptions(state), to);
       drawn.show(DRAWN, grouped ? "group" : "lines");
