@@ -72,6 +72,37 @@ PREPARE = """
 RENDER = """() => { window.cleanUp = parts.default.render({
   model: fake, el: document.getElementById("cell") }); }"""
 
+DRESS = """([around, isLight]) => {
+  document.getElementById("around").textContent = around;
+  document.body.setAttribute("data-jp-theme-light", isLight);
+}"""
+
+CUT = """() => {
+  const root = document.querySelector(".nbp-panel");
+  const room = root.getBoundingClientRect();
+  const seen = { visibilityProperty: true, opacityProperty: true };
+  const isText = (node) => node.nodeType === Node.TEXT_NODE && node.data.trim();
+  const hasText = (node) => [...node.childNodes].some(isText);
+  const overflow = (node) => getComputedStyle(node).overflowX;
+  const clipOf = (node) => {
+    let at = node;
+    while (at !== root && overflow(at) === "visible") at = at.parentElement;
+    return at === root ? null : at;
+  };
+  const isCut = (node) => {
+    const range = document.createRange();
+    range.selectNodeContents(node);
+    const { left, right, width } = range.getBoundingClientRect();
+    const clip = clipOf(node);
+    if (!width || (clip && ["auto", "scroll"].includes(overflow(clip)))) return false;
+    if (!clip) return left < room.left - 1 || right > room.right + 1;
+    if (right <= clip.getBoundingClientRect().right + 1) return false;
+    return !(node.closest("[title]") ?? clip.closest("[title]"));
+  };
+  const nodes = [...root.querySelectorAll("*")].filter((one) => one.checkVisibility(seen));
+  return nodes.filter((one) => hasText(one) && isCut(one)).map((one) => one.textContent);
+}"""
+
 
 class PanelPage:
     """One view of the panel. ``say`` is the kernel's side, ``sent`` what the panel said."""
@@ -103,6 +134,15 @@ class PanelPage:
         self.page.evaluate(RENDER)
         expect(self.root).to_have_count(1)
         return self
+
+    def dress(self, theme: str) -> None:
+        """Change to another theme of JupyterLab, as a user does while the panel is open."""
+        self.page.emulate_media(color_scheme="dark" if theme == "dark" else "light")
+        ground = "#fff" if theme == "light" else "#111"
+        around = f":root {{{theme_variables(theme)}}} body {{background: {ground}}}"
+        self.page.evaluate(DRESS, [around, str(theme == "light").lower()])
+        for _ in range(3):  # the panel reads its colors two frames later
+            self.wait_frame()
 
     @property
     def root(self) -> Locator:
@@ -214,6 +254,11 @@ class PanelPage:
             return low + (high - low) * (x - left) / (right - left); }"""
         )
         return None if found is None else round(float(found))
+
+    def cut(self) -> list[str]:
+        """Return texts that no one can read: outside the panel, or cut and in no title."""
+        found: list[str] = self.page.evaluate(CUT)
+        return found
 
     def picture(self, name: str) -> None:
         """Keep a screenshot of the panel for a person to look at."""

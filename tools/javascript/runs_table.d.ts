@@ -49,3 +49,56 @@ interface ChosenRuns {
   set(name: string, value: string | string[]): void;
   save_changes(): void;
 }
+
+/** Runs of these values of a column; of categories those with one of the texts. */
+interface ColumnRange {
+  low: number;
+  high: number;
+  texts: string[] | null;
+}
+
+/** A column as an axis of a picture; shares are 0 at its low end, 1 at its high one. */
+interface RunAxis {
+  name: string;
+  isLog: boolean;
+  ticks: Array<{ at: number; label: string }>;
+  at(key: ColumnKey, text: string): number;
+  rangeOf(from: number, to: number): ColumnRange;
+  sharesOf(range: ColumnRange): number[];
+}
+
+/** Where runs are in a picture of them, in pixels. */
+interface RunPlaces {
+  kind: "parallel" | "scatter";
+  axes: RunAxis[];
+  box: [number, number, number, number];
+  /** Of the parallel axes. */
+  xs: number[];
+  /** Axis, then row; NaN without a value. */
+  shares: Float64Array[];
+  yOf(share: number): number;
+  xOf?: (share: number) => number;
+  shareAt(axis: number, pixel: number): number;
+  /** The row of the run next to a place, -1 if none is near. */
+  nearest(x: number, y: number, among: number[]): number;
+}
+
+interface RunPicture {
+  places: RunPlaces;
+  size: { width: number; height: number };
+  rows: TableRows;
+  ranges: ReadonlyMap<string, ColumnRange>;
+  /** Row -> share of its color; NaN without a value. */
+  coloured: Float64Array;
+  /** Rows that are pointed at or open. */
+  brought: number[];
+  colours: Colours;
+}
+
+/** The picture above the table and its columns; empty for what is usual. */
+interface PictureChoice {
+  kind: "" | "parallel" | "scatter";
+  x: string;
+  y: string;
+  colour: string;
+}

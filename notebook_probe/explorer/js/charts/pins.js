@@ -94,7 +94,8 @@ export function createPins({ state, theme, painted, signal }) {
   function rowOf({ module, quantity, colour }, values, ground) {
     const units = unitsOf(state.model, quantity);
     const swatch = element("i", { style: `background: ${seriesColour(colour, ground)}` });
-    const name = element("span", { role: "rowheader", class: "nbp-pin-name" }, swatch, seriesName(module, quantity));
+    const series = seriesName(module, quantity);
+    const name = element("span", { role: "rowheader", class: "nbp-pin-name", title: series }, swatch, series);
     const told = values.map((one, at) => {
       if (!one) return cell("no value");
       const elsewhere = one.step === state.pins[at] ? "" : ` at ${grouped(one.step)}`;

@@ -49,7 +49,8 @@ export function createDialogs({ root, signal }) {
     setAttribute(anchor, "aria-expanded", true);
     place(current);
     observer.observe(inside);
-    (box.querySelector("[autofocus]") ?? focusable(box)[0] ?? box).focus();
+    const stops = focusable(box); // a field that is disabled takes no focus
+    (stops.find((node) => node.hasAttribute("autofocus")) ?? stops[0] ?? box).focus();
   }
 
   function close() {

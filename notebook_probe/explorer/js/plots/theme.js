@@ -13,7 +13,7 @@ const ROLES = ["ink", "soft", "line", "edge", "ground", "brand", "bad", "amber"]
  */
 export function createTheme(root, state, signal) {
   const probes = ROLES.map((role) => element("span", { style: `color: var(--nbp-${role})` }));
-  root.append(element("span", { hidden: "" }, ...probes));
+  root.append(element("span", { class: "nbp-theme-colors", hidden: "" }, ...probes));
   /** @type {Colours | null} */
   let known = null; // whoever asks the browser has it lay the page out at once, and the frame once more
   let lookedMs = 0;
@@ -36,7 +36,9 @@ export function createTheme(root, state, signal) {
     observer.observe(node, { attributes: true, attributeFilter: ["class", "data-jp-theme-light"] });
   }
   signal.addEventListener("abort", () => observer.disconnect());
-  matchMedia("(prefers-color-scheme: dark)").addEventListener("change", changed, { signal });
+  for (const media of ["(prefers-color-scheme: dark)", "(forced-colors: active)"]) {
+    matchMedia(media).addEventListener("change", changed, { signal });
+  }
 
   /** In a shadow tree, as marimo's, no style sheet of ours sees what the page has chosen. */
   function adopt() {

@@ -61,7 +61,9 @@ export function createRateGroups({ choice, edited, signal }) {
     }
     box.checked = choice.together;
     lines.forEach(({ contents, now, field }, group) => {
-      setText(contents, knob.details[group]?.text ?? "");
+      const text = knob.details[group]?.text ?? "";
+      setText(contents, text);
+      setAttribute(contents, "title", text);
       const value = knob.groups[group];
       setText(now, value === null ? "none" : `${rateText(value)} →`);
       field.disabled = value === null;
