@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from os import PathLike
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 import numpy as np
 
@@ -19,7 +19,7 @@ from notebook_probe.lineage.table import LineageTable
 from notebook_probe.record.read import many
 from notebook_probe.record.read.ranks import OpenedRanks, rank_folders
 from notebook_probe.record.read.reader import OpenedRecord
-from notebook_probe.record.store.location import Location
+from notebook_probe.record.store.location import Location, local_path
 from notebook_probe.record.store.other_tools import RunOfOtherTool, run_readers
 from notebook_probe.record.store.remote.address import is_location
 from notebook_probe.record.views.chunked import ChunksLike
@@ -34,7 +34,18 @@ if TYPE_CHECKING:
     from notebook_probe.explorer import Explorer
     from notebook_probe.run.controls import Controls
 
-__all__ = ["Lineage", "OpenedJob", "OpenedRun", "OpenedRuns", "open_run", "open_runs"]
+__all__ = [
+    "Lineage",
+    "MarkRun",
+    "OpenedJob",
+    "OpenedRun",
+    "OpenedRuns",
+    "open_run",
+    "open_runs",
+]
+
+MarkRun: TypeAlias = Callable[[str, str, str], Mapping[str, Any]]
+"""Mark the run at a location: a field and its text; returns the changed cells of its row."""
 
 
 def _old_run(path: Path) -> RunOfOtherTool | None:
@@ -125,12 +136,29 @@ class Lineage(LineageTable):
         --------
         >>> nbp.open_runs("runs/*.zarr").lineage().explore()  # doctest: +SKIP
         """
-        from notebook_probe.explorer.runs_table import runs_box
+        from notebook_probe.explorer.runs_table import KeptTable, TableSource, runs_box
 
         def explorer_of(place: str) -> Explorer:
             return open_run(place).explorer
 
-        return runs_box(self, explorer_of, self._condition, self._read_row, self._again)
+        return runs_box(
+            self,
+            explorer_of,
+            TableSource(self._condition, self._read_row, self._again, self._mark),
+            KeptTable(self._kept_in),
+        )
+
+    @property
+    def _kept_in(self) -> Path | None:
+        """Folder in which the arrangement of the table is kept: that of all records, if any."""
+        places = [local_path(str(row.get("run") or "")) for row in self]
+        folders = {place.parent for place in places if place is not None}
+        return folders.pop() if len(folders) == 1 else None
+
+    @property
+    def _mark(self) -> MarkRun | None:
+        """Function that marks a run; None if the rows of the table have no marks."""
+        return None
 
     @property
     def _again(self) -> Callable[[], Iterable[Mapping[str, Any]]] | None:

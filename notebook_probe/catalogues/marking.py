@@ -57,6 +57,24 @@ class Marking(ABC):
         """Set the note of a run, replacing the one before."""
         change(self.place_of(run), lambda marks: marks.noted(text))
 
+    def rename(self, run: Any, name: str) -> None:
+        """Show a run under another name in tables; an empty one brings its title back.
+
+        Raises
+        ------
+        UnknownNameError
+            No run is called so, or several are.
+        ValueError
+            An invalid name: a line of at most 100 characters is allowed.
+        RecordWriteError
+            Its record cannot be marked.
+
+        Examples
+        --------
+        >>> cat.rename("digits-3", "deep, with warmup")  # doctest: +SKIP
+        """
+        change(self.place_of(run), lambda marks: marks.named(name))
+
     def archive(self, run: Any) -> None:
         """Archive a run: tables omit it unless called with ``archived=True``."""
         change(self.place_of(run), lambda marks: marks.put_aside(True))

@@ -4,11 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field, replace
+from pathlib import Path
 from typing import Any, Self
 
 from notebook_probe.catalogues.documents import read_document
+from notebook_probe.catalogues.marks import Marks, change
 from notebook_probe.catalogues.marks import read as read_marks
-from notebook_probe.opened import Lineage
+from notebook_probe.home import home
+from notebook_probe.opened import Lineage, MarkRun
 from notebook_probe.record.read.reader import OpenedRecord
 
 __all__ = ["Runs"]
@@ -49,5 +52,46 @@ class Runs(Lineage):
     def _again(self) -> Callable[[], Iterable[Mapping[str, Any]]] | None:
         return self.asked_again
 
+    @property
+    def _kept_in(self) -> Path | None:
+        try:
+            return home()
+        except RuntimeError:
+            return None
+
+    @property
+    def _mark(self) -> MarkRun | None:
+        return mark_run
+
     def _read_row(self, record: OpenedRecord) -> Mapping[str, Any]:
         return {**read_document(record.location).row, **read_marks(record.location)}
+
+
+def mark_run(place: str, field_name: str, text: str) -> Mapping[str, Any]:
+    """Mark the run at a location as a user has typed it; return the changed cells of its row.
+
+    Tags are separated by commas and replace those before.
+
+    Raises
+    ------
+    ProbeError, OSError
+        Its record cannot be marked.
+    ValueError
+        The text is no name, no tags, or too long.
+    """
+    changed = change(place, lambda marks: HOW[field_name](marks, text))
+    # Without a name the title is shown again, which only the record knows.
+    named = {} if "name" in changed else {"name": read_document(place).row.get("name")}
+    return {**changed, **named}
+
+
+def _retagged(marks: Marks, text: str) -> Marks:
+    tags = [one.strip() for one in text.split(",") if one.strip()]
+    return marks.untagged(marks.tags).tagged(tags)
+
+
+HOW: Mapping[str, Callable[[Marks, str], Marks]] = {
+    "name": Marks.named,
+    "note": Marks.noted,
+    "tags": _retagged,
+}

@@ -48,8 +48,8 @@ def told(value: object) -> str:
 
     Examples
     --------
-    >>> told(0.000123456), told(12345), told(None), told([1, 2]), told(True)
-    ('0.0001235', '12\u2009345', '', '[1, 2]', 'True')
+    >>> told(0.000123456), told(12345), told(None), told([1, 2]), told(["a", "b"]), told(True)
+    ('0.0001235', '12\u2009345', '', '[1, 2]', 'a, b', 'True')
     """
     if value is None:
         return ""
@@ -57,6 +57,8 @@ def told(value: object) -> str:
         return f"{value:.4g}"
     if isinstance(value, int) and not isinstance(value, bool):
         return f"{value:,}".replace(",", "\u2009")
+    if isinstance(value, list) and all(isinstance(one, str) for one in value):
+        return told(", ".join(value))  # tags
     text = text_of(value) if not isinstance(value, bool) else str(value)
     return text if len(text) <= LONGEST else f"{text[: LONGEST - 1]}…"
 

@@ -4,13 +4,21 @@ from __future__ import annotations
 
 import math
 import sys
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, TypedDict
 
 from notebook_probe.lineage.order import text_of, told
 from notebook_probe.lineage.table import LineageTable
 
-__all__ = ["LineageColumn", "TableView", "column_of", "columns_of", "view_of"]
+__all__ = [
+    "LineageColumn",
+    "RunMarks",
+    "TableView",
+    "column_of",
+    "columns_of",
+    "marks_of",
+    "view_of",
+]
 
 MOST_COLUMNS = 40
 MOST_CELLS = 120_000
@@ -31,6 +39,16 @@ class LineageColumn(TypedDict):
     """Texts of the cells."""
 
 
+class RunMarks(TypedDict):
+    """Marks of one run."""
+
+    at: int
+    """Place of its row."""
+    name: str
+    tags: list[str]
+    note: str
+
+
 class TableView(TypedDict):
     """A table, and of which columns the view can ask for more."""
 
@@ -43,6 +61,8 @@ class TableView(TypedDict):
     """Columns in which runs differ, as in a printed table."""
     columns: list[LineageColumn]
     """The first of these columns."""
+    marks: list[RunMarks]
+    """Marks of the runs that have any."""
 
 
 def view_of(table: LineageTable) -> TableView:
@@ -62,7 +82,27 @@ def view_of(table: LineageTable) -> TableView:
         "names": [*table.columns],
         "shown": shown,
         "columns": columns_of(table, shown),
+        "marks": [one for one in marks_of(enumerate(table)) if one["tags"] or one["note"]],
     }
+
+
+def marks_of(rows: Iterable[tuple[int, Mapping[str, Any]]]) -> list[RunMarks]:
+    """Return the marks of rows, each with its place.
+
+    Examples
+    --------
+    >>> marks_of([(3, {"name": "a", "tags": ["good"]})])
+    [{'at': 3, 'name': 'a', 'tags': ['good'], 'note': ''}]
+    """
+    return [
+        {
+            "at": at,
+            "name": str(row.get("name") or ""),
+            "tags": [str(one) for one in row.get("tags") or []],
+            "note": str(row.get("note") or ""),
+        }
+        for at, row in rows
+    ]
 
 
 def columns_of(table: LineageTable, names: Iterable[str]) -> list[LineageColumn]:

@@ -8,9 +8,9 @@ from playwright.sync_api import Locator
 
 from tests.browser import alert_messages as gpt
 from tests.browser import (
+    compare_messages,
     test_panel_alerts,
     test_panel_breaks,
-    test_panel_compare,
     test_panel_knobs,
     test_panel_picker,
     test_panel_probe_cost,
@@ -95,8 +95,8 @@ def graph(bare: PanelPage, width: int) -> None:
 
 
 def group_of_runs(bare: PanelPage, width: int) -> None:
-    panel = test_panel_compare.compared(introduce(bare.show(width)))
-    panel.say(*test_panel_compare.two_beside())
+    panel = compare_messages.compared(introduce(bare.show(width)))
+    panel.say(*compare_messages.two_beside())
 
 
 def knobs(bare: PanelPage, width: int) -> None:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from queue import SimpleQueue
 from typing import Any
 
@@ -15,11 +15,11 @@ from notebook_probe.lineage.view import view_of
 from tests.browser.panel_page import SCREENSHOTS, theme_variables
 
 RENDER = """
-async ([source, styles, table]) => {
+async ([source, styles, table, kept]) => {
   const sheet = document.createElement("style");
   sheet.textContent = styles;
   document.head.append(sheet);
-  const state = { table, chosen: "", others: [], said: "" };
+  const state = { table, chosen: "", others: [], said: "", kept, can_mark: true };
   const heard = {};
   window.sent = [];
   window.fake = {
@@ -32,7 +32,7 @@ async ([source, styles, table]) => {
   };
   window.heard = heard;
   const url = URL.createObjectURL(new Blob([source], { type: "text/javascript" }));
-  const view = await import(url);
+  window.view = await import(url);
   window.cleanUp = view.default.render({ model: fake, el: document.getElementById("cell") });
 }
 """
@@ -47,7 +47,13 @@ class TablePage:
         self.table: Any = {}
         page.on("pageerror", lambda error: self.errors.append(str(error)))
 
-    def show(self, table: LineageTable, theme: str = "light", width: int = 880) -> TablePage:
+    def show(
+        self,
+        table: LineageTable,
+        theme: str = "light",
+        width: int = 880,
+        kept: Mapping[str, Any] | None = None,
+    ) -> TablePage:
         self.page.goto("about:blank")
         self.errors.clear()
         self.page.set_viewport_size({"width": width + 32, "height": 700})
@@ -59,7 +65,7 @@ class TablePage:
         )
         self.page.mouse.move(0, 0)
         self.table = view_of(table)
-        self.page.evaluate(RENDER, [esm(), css(), self.table])
+        self.page.evaluate(RENDER, [esm(), css(), self.table, kept or {}])
         expect(self.root).to_have_count(1)
         return self
 
@@ -112,7 +118,7 @@ class TablePage:
         runs = [*view["runs"], *(f"new/{k}.zarr" for k in range(9))]
         labels = [*view["labels"], *(f"new {k}" for k in range(9))]
         told = {"runs": [runs[one] for one in at], "labels": [labels[one] for one in at]}
-        told |= {"names": [], "shown": view["shown"]}
+        told |= {"names": [], "shown": view["shown"], "marks": []}
         self.say("rows", **{**told, "at": at, "columns": columns, **fields})
 
     def say_line(self, at: int, **fields: Any) -> None:

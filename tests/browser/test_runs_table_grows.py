@@ -16,6 +16,7 @@ from playwright.sync_api import Browser, expect
 import notebook_probe as nbp
 from notebook_probe.explorer.runs_table.answers import Answers
 from notebook_probe.explorer.runs_table.open_rows import OpenRows
+from notebook_probe.explorer.runs_table.table_source import TableSource
 from notebook_probe.lineage.table import LineageTable
 from tests.browser.lab import PATIENCE_S
 from tests.browser.table_page import TablePage
@@ -105,10 +106,8 @@ def test_runs_of_other_processes_come_into_an_open_table_and_tell_what_becomes_o
     (tmp_path / "runs").mkdir()
     with nbp.catalogue(tmp_path / "index.sqlite", root=tmp_path / "runs") as cat:
         runs = cat.runs(lambda row: str(row["run"]).startswith(str(tmp_path)))
-        answers = Answers(
-            OpenRows(runs), lambda text: lambda row: False, runs._read_row,
-            lambda message: told.put(dict(message)), runs.asked_again,
-        )  # fmt: skip
+        source = TableSource(lambda text: lambda row: False, runs._read_row, runs.asked_again)
+        answers = Answers(OpenRows(runs), source, lambda message: told.put(dict(message)))
         served = table.show(runs).served_by(answers, told)
 
         def cell(name: str, text: str) -> Callable[[], bool]:

@@ -18,6 +18,16 @@ interface RunsTable {
   names: string[];
   shown: string[];
   columns: TableColumn[];
+  /** Of the runs that have any. */
+  marks: RunMarks[];
+}
+
+/** What a user has noted of a run. */
+interface RunMarks {
+  at: number;
+  name: string;
+  tags: string[];
+  note: string;
 }
 
 /** Rows that are others now, and those that have come, behind the others by their places. */
@@ -28,6 +38,29 @@ interface RowsMessage {
   columns: TableColumn[];
   names: string[];
   shown: string[];
+  marks: RunMarks[];
+}
+
+/** Runs with one value of a column: the mean of their losses, its ends, and how many there are. */
+interface GroupLine {
+  text: string;
+  n: number;
+  x: number[];
+  mean: Array<number | null>;
+  low: Array<number | null>;
+  high: Array<number | null>;
+  last: number | null;
+  std: number | null;
+}
+
+interface GroupsMessage {
+  view: string;
+  by: string;
+  scalar: string;
+  n_read: number;
+  n_runs: number;
+  groups: GroupLine[];
+  problem: string;
 }
 
 /** What the kernel says of the text in the filter box. */
@@ -46,8 +79,17 @@ type RunsBody = ReturnType<typeof import("../../notebook_probe/explorer/runs_tab
 interface ChosenRuns {
   get(name: "chosen" | "said"): string;
   get(name: "others"): string[];
-  set(name: string, value: string | string[]): void;
+  get(name: "can_mark"): boolean;
+  set(name: string, value: string | string[] | KeptTable): void;
   save_changes(): void;
+}
+
+/** How a view was arranged last; empty at first. */
+interface KeptTable {
+  columns?: string[] | null;
+  sorted?: { name: string; down: boolean };
+  filter?: string;
+  picture?: PictureChoice;
 }
 
 /** Runs of these values of a column; of categories those with one of the texts. */
@@ -97,8 +139,9 @@ interface RunPicture {
 
 /** The picture above the table and its columns; empty for what is usual. */
 interface PictureChoice {
-  kind: "" | "parallel" | "scatter";
+  kind: "" | "parallel" | "scatter" | "groups";
   x: string;
   y: string;
   colour: string;
+  by: string;
 }

@@ -1,4 +1,4 @@
-"""Marks on a run: tags, a note, and whether it is archived."""
+"""Marks on a run: a name, tags, a note, and whether it is archived."""
 
 from __future__ import annotations
 
@@ -28,6 +28,8 @@ class Marks:
     tags: tuple[str, ...] = ()
     note: str = ""
     archived: bool = False
+    name: str = ""
+    """Replaces the title of the record in tables; empty to keep it."""
 
     def tagged(self, tags: Iterable[str]) -> Marks:
         """Return the marks with these tags, too.
@@ -62,13 +64,26 @@ class Marks:
             )
         return replace(self, note=note)
 
+    def named(self, name: str) -> Marks:
+        """Return the marks with this name; with an empty one tables show the title again.
+
+        Raises
+        ------
+        ValueError
+            It is no line of text, or too long.
+        """
+        if not isinstance(name, str) or len(name) > LONGEST_TAG or not name.isprintable():
+            raise ValueError(f"name={name!r}"[:160] + f"; a line of at most {LONGEST_TAG}")
+        return replace(self, name=name.strip())
+
     def put_aside(self, archived: bool) -> Marks:
         """Return the marks with this archived flag."""
         return replace(self, archived=bool(archived))
 
     def plain(self) -> dict[str, Any]:
         """Return plain values for JSON."""
-        return {"tags": [*self.tags], "note": self.note, "archived": self.archived}
+        named = {"name": self.name} if self.name else {}
+        return {"tags": [*self.tags], "note": self.note, "archived": self.archived, **named}
 
     def text(self) -> bytes:
         """Return the metadata of the zarr group with these marks."""
@@ -82,9 +97,11 @@ class Marks:
             found = json.loads(content or b"{}")["attributes"]
             tags = [one for one in found.get("tags", []) if isinstance(one, str)]
             note, archived = found.get("note", ""), found.get("archived", False)
+            name = found.get("name", "")
         except (ValueError, LookupError, TypeError, AttributeError, RecursionError):
             return cls()
-        return cls(tuple(tags), note if isinstance(note, str) else "", archived is True)
+        texts = [one if isinstance(one, str) else "" for one in (note, name)]
+        return cls(tuple(tags), texts[0], archived is True, texts[1][:LONGEST_TAG])
 
 
 def _tag(tag: object) -> str:

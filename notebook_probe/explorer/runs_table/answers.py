@@ -7,13 +7,16 @@ from functools import partial
 from threading import Lock
 from typing import Any, TypeAlias
 
+from notebook_probe.errors import ProbeError
 from notebook_probe.explorer.draw.worker import Worker
-from notebook_probe.explorer.runs_table.arriving import Arriving, AskAgain
+from notebook_probe.explorer.runs_table.arriving import Arriving
 from notebook_probe.explorer.runs_table.asked import TableRequest, asked
-from notebook_probe.explorer.runs_table.filtering import Condition, filtered
-from notebook_probe.explorer.runs_table.following import ReadRow, RowsToRead
+from notebook_probe.explorer.runs_table.filtering import filtered
+from notebook_probe.explorer.runs_table.following import RowsToRead
+from notebook_probe.explorer.runs_table.grouping import RunGroups
 from notebook_probe.explorer.runs_table.open_rows import OpenRows
 from notebook_probe.explorer.runs_table.reading import Records, looked_at
+from notebook_probe.explorer.runs_table.table_source import TableSource
 from notebook_probe.lineage.view import columns_of
 
 __all__ = ["Answers", "Send"]
@@ -35,40 +38,32 @@ class Answers:
     ----------
     open_rows : OpenRows
         Rows that the views show.
-    condition : callable
-        Reads the text of a condition.
-    read_row : callable
-        The row of an opened record.
+    source : TableSource
+        Functions that read and mark runs.
     send : callable
         Sends a message to all views.
-    again : callable, optional
-        Returns the present rows.
     """
 
-    def __init__(
-        self,
-        open_rows: OpenRows,
-        condition: Condition,
-        read_row: ReadRow,
-        send: Send,
-        again: AskAgain | None = None,
-    ) -> None:
-        self._open, self._condition, self._send = open_rows, condition, send
+    def __init__(self, open_rows: OpenRows, source: TableSource, send: Send) -> None:
+        self._open, self._source, self._send = open_rows, source, send
         self._rows = open_rows.rows
         self._reading = Worker("notebook_probe table of runs")
         self._thinking = Worker("notebook_probe filter of runs")
         self._telling = Lock()  # what is told of rows reaches views in the order of their changes
         self._records = Records()
-        self._following = RowsToRead(self._rows, read_row, self._records)
-        self._arriving = Arriving(again)
+        self._following = RowsToRead(self._rows, source.read_row, self._records)
+        self._arriving = Arriving(source.again)
         self._changed: dict[int, None] = {}
         self._in_sight: list[int] = []
+        self._grouping: RunGroups | None = None
         self._answering: dict[str, Callable[[TableRequest], None]] = {
             "hello": lambda _: self._reading.do(self._greet),
             "look": lambda _: self._reading.do(self._look),
             "lines": self._on_lines,
             "columns": lambda one: self._thinking.do(partial(self._give, one)),
             "filter": lambda one: self._thinking.do(partial(self._filter, one)),
+            "mark": lambda one: self._thinking.do(partial(self._mark, one)),
+            "groups": self._on_groups,
         }
 
     def receive(self, content: object) -> None:
@@ -85,7 +80,7 @@ class Answers:
     # ------------------------------------------------------------------- in a thread of their own
 
     def _filter(self, message: TableRequest) -> None:
-        found = filtered(message["text"], [*self._rows], self._condition)
+        found = filtered(message["text"], [*self._rows], self._source.condition)
         self._send(
             {
                 "type": "filtered",
@@ -96,6 +91,23 @@ class Answers:
                 "problem": found.problem,
             }
         )
+
+    def _mark(self, message: TableRequest) -> None:
+        """Mark one run; the view that asked learns why it could not be done."""
+        problem, mark = "", self._source.mark
+        at, field = message["runs"][0], message["names"][0]
+        try:
+            if mark is None:
+                raise ValueError("these runs cannot be marked")
+            cells = mark(str(self._rows[at].get("run") or ""), field, message["text"])
+        except (ProbeError, OSError, ValueError) as error:
+            problem = str(error)
+        else:
+            with self._telling:
+                places = self._open.take_in([{**self._rows[at], **cells}])
+                self._changed |= dict.fromkeys(places)
+                self._tell(places)
+        self._send({"type": "marked", "view": message["view"], "at": at, "problem": problem})
 
     def _give(self, message: TableRequest) -> None:
         with self._telling:
@@ -137,6 +149,21 @@ class Answers:
         """Report the seconds until there may be more rows."""
         rest_s = GROWN_S if self._following.n else self._arriving.rest_s
         self._send({"type": "looked", "again_s": rest_s, "problem": self._arriving.problem})
+
+    def _on_groups(self, message: TableRequest) -> None:
+        """Group these runs by a column; a newer request replaces one that is not answered."""
+        [by] = message["names"] or [""]
+        rows = [self._rows[at] for at in message["runs"]]
+        self._grouping = RunGroups(self._records, by, rows)
+        self._reading.do(partial(self._group_next, self._grouping, message["view"]))
+
+    def _group_next(self, groups: RunGroups, view: str) -> None:
+        if groups is not self._grouping:
+            return
+        groups.read_some()
+        self._send({"type": "groups", "view": view, **groups.message()})
+        if not groups.is_whole:  # other requests may have come
+            self._reading.do(partial(self._group_next, groups, view))
 
     def _on_lines(self, message: TableRequest) -> None:
         """Read these lines; those requested before and no longer in sight are not read."""

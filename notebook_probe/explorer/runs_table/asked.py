@@ -6,9 +6,13 @@ from typing import Any, TypedDict
 
 __all__ = ["TableRequest", "asked"]
 
-KINDS = ("hello", "look", "lines", "columns", "filter")
+KINDS = ("hello", "look", "lines", "columns", "filter", "mark", "groups")
+FIELDS = ("name", "note", "tags")
+"""Marks that a view can change."""
 LONGEST = 2000
 """Characters of a condition."""
+LONGEST_MARK = 10_001
+"""One more than those of a note, which is then refused with the reason."""
 MOST = 1000
 """Rows or columns in one message."""
 
@@ -34,13 +38,22 @@ def asked(content: Any, n_rows: int) -> TableRequest | None:
     """
     if not isinstance(content, dict) or content.get("type") not in KINDS:
         return None
-    return {
+    longest = LONGEST_MARK if content["type"] == "mark" else LONGEST
+    message: TableRequest = {
         "type": content["type"],
         "view": str(content.get("view", "")),
-        "text": str(content.get("text", ""))[:LONGEST],
+        "text": str(content.get("text", ""))[:longest],
         "names": [one for one in _list(content, "names") if isinstance(one, str)],
         "runs": [one for one in _list(content, "runs") if type(one) is int and 0 <= one < n_rows],
     }
+    return message if _is_whole(message) else None
+
+
+def _is_whole(message: TableRequest) -> bool:
+    """Return whether a mark is of one run and one field, and groups are by a column."""
+    if message["type"] == "mark":
+        return len(message["runs"]) == 1 and message["names"] in [[one] for one in FIELDS]
+    return message["type"] != "groups" or len(message["names"]) == 1
 
 
 def _list(content: dict[str, Any], key: str) -> list[Any]:

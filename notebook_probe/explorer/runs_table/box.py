@@ -10,10 +10,9 @@ from traitlets import TraitError
 
 from notebook_probe.errors import ProbeError
 from notebook_probe.explorer.explorer import Explorer
-from notebook_probe.explorer.runs_table.arriving import AskAgain
-from notebook_probe.explorer.runs_table.filtering import Condition
-from notebook_probe.explorer.runs_table.following import ReadRow
+from notebook_probe.explorer.runs_table.kept import KeptTable
 from notebook_probe.explorer.runs_table.runs_table import RunsTable
+from notebook_probe.explorer.runs_table.table_source import TableSource
 from notebook_probe.lineage.table import LineageTable
 
 __all__ = ["runs_box"]
@@ -22,9 +21,8 @@ __all__ = ["runs_box"]
 def runs_box(
     table: LineageTable,
     explorer_of: Callable[[str], Explorer],
-    condition: Condition,
-    read_row: ReadRow,
-    again: AskAgain | None = None,
+    source: TableSource,
+    kept: KeptTable,
 ) -> VBox:
     """Return the table, with the Explorer of the chosen run below it and the ticked runs overlaid.
 
@@ -34,10 +32,11 @@ def runs_box(
         The runs.
     explorer_of : callable
         The Explorer of the run at a location.
-    condition, read_row, again : callable
-        As in `RunsTable`.
+    source : TableSource
+    kept : KeptTable
+        Arrangement of the table when it was last used, and where the next one goes.
     """
-    rows = RunsTable(table, condition, read_row, again)
+    rows = RunsTable(table, source, kept.read())
     box = VBox([rows])
 
     def choose(change: Any) -> None:
@@ -68,6 +67,7 @@ def runs_box(
         if change.owner in box.children:
             rows.set(others=change.new)
 
+    rows.observe(lambda change: kept.write(change.new), "kept")
     rows.observe(choose, "chosen")
     rows.observe(overlay, "others")
     return box

@@ -6,7 +6,7 @@ from collections.abc import Iterable, Mapping
 from typing import Any
 
 from notebook_probe.lineage.table import FIRST, LineageTable, labels_of
-from notebook_probe.lineage.view import MOST_COLUMNS, TableView, column_of, view_of
+from notebook_probe.lineage.view import MOST_COLUMNS, TableView, column_of, marks_of, view_of
 
 __all__ = ["OpenRows"]
 
@@ -51,7 +51,7 @@ class OpenRows:
     def take_in(self, told: Iterable[Row]) -> list[int]:
         """Merge rows; return the places of rows that are new, changed or relabeled."""
         found: dict[int, None] = {}
-        n = len(self.rows)
+        n, is_renamed = len(self.rows), False
         for row in told:
             at = self._places.setdefault(str(row.get("run") or ""), len(self.rows))
             if at == len(self.rows):
@@ -59,13 +59,14 @@ class OpenRows:
                 self._labels.append("")
             elif not _differs(row, self.rows[at]):
                 continue
+            is_renamed |= row.get("name") != self.rows[at].get("name")
             self.rows[at] = dict(row)
             self._names |= dict.fromkeys(row)
             found[at] = None
         if self._apart.take_in(self.rows[at] for at in found) or not self.standard:
             self.standard = self._shown()
             self._given |= dict.fromkeys(self.standard)
-        if len(self.rows) > n:
+        if len(self.rows) > n or is_renamed:
             found |= dict.fromkeys(self._called())
         return sorted(found)
 
@@ -81,6 +82,7 @@ class OpenRows:
             "columns": [column_of(name, [row.get(name) for row in rows]) for name in names],
             "names": [*self._names][len(self.view["names"]) :],
             "shown": self.standard,
+            "marks": marks_of(zip(places, rows, strict=True)),
         }
 
     def _called(self) -> list[int]:

@@ -14,15 +14,19 @@ from ipywidgets.widgets.trait_types import TypedTuple
 from notebook_probe.explorer.assets import joined
 from notebook_probe.explorer.kernel import kernel_route, widget_lock
 from notebook_probe.explorer.runs_table.answers import Answers
-from notebook_probe.explorer.runs_table.arriving import AskAgain
-from notebook_probe.explorer.runs_table.filtering import Condition
-from notebook_probe.explorer.runs_table.following import ReadRow
 from notebook_probe.explorer.runs_table.open_rows import OpenRows
+from notebook_probe.explorer.runs_table.table_source import TableSource
 from notebook_probe.lineage.table import LineageTable
 
 __all__ = ["RunsTable", "css", "esm"]
 
-SHEETS = ("css/base.css", "css/dialog.css", "runs_table/view.css")
+SHEETS = (
+    "css/base.css",
+    "css/dialog.css",
+    "css/forced_colors.css",
+    "runs_table/view.css",
+    "runs_table/picture.css",
+)
 
 
 @cache
@@ -46,12 +50,10 @@ class RunsTable(anywidget.AnyWidget):
     ----------
     table : LineageTable
         Table to show.
-    condition : callable
-        Reads the text of a condition for the filter.
-    read_row : callable
-        The row of an opened record, for runs that grow.
-    again : callable, optional
-        Function that returns the present rows, with runs that have started since.
+    source : TableSource
+        Functions that read and mark runs.
+    kept : mapping, optional
+        Arrangement to begin with.
 
     Attributes
     ----------
@@ -63,12 +65,18 @@ class RunsTable(anywidget.AnyWidget):
         Locations of the overlaid runs.
     said : str
         Result of a click, in words.
+    kept : dict
+        Columns, order, filter and picture, as a view has arranged them last.
+    can_mark : bool
+        True if names, tags and notes can be edited.
     """
 
     table = traitlets.Dict().tag(sync=True)
     chosen = traitlets.Unicode().tag(sync=True)
     others = TypedTuple(traitlets.Unicode()).tag(sync=True)
     said = traitlets.Unicode().tag(sync=True)
+    kept = traitlets.Dict().tag(sync=True)
+    can_mark = traitlets.Bool().tag(sync=True)
 
     _esm = traitlets.Unicode().tag(sync=True)
     _css = traitlets.Unicode().tag(sync=True)
@@ -76,14 +84,16 @@ class RunsTable(anywidget.AnyWidget):
     def __init__(
         self,
         table: LineageTable,
-        condition: Condition,
-        read_row: ReadRow,
-        again: AskAgain | None = None,
+        source: TableSource,
+        kept: Mapping[str, Any] | None = None,
     ) -> None:
         rows = OpenRows(table)
+        can_mark = source.mark is not None
         with widget_lock:
-            super().__init__(table=rows.view, _esm=esm(), _css=css())
-            self._answers = Answers(rows, condition, read_row, self._tell, again)
+            super().__init__(
+                table=rows.view, kept=dict(kept or {}), can_mark=can_mark, _esm=esm(), _css=css()
+            )
+            self._answers = Answers(rows, source, self._tell)
             self.on_msg(RunsTable._arrived)
         self._route = kernel_route()
         self._route.carry(self.comm)

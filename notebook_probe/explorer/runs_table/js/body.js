@@ -4,18 +4,21 @@ import { element, listener } from "../../js/dom.js";
 import { valueAt } from "../../js/maps.js";
 import { createRow } from "./row.js";
 
+/** @typedef {"open" | "tick" | "star" | "edit"} RowAct */
 /** @typedef {{ isOpen: boolean, isTicked: boolean }} RowMark */
 /**
  * @typedef {{
  *   rows: TableRows,
  *   scroller: HTMLElement,
- *   act: (kind: "open" | "tick", at: number) => void,
+ *   act: (kind: RowAct, at: number) => void,
  *   seen: (places: number[]) => void,
  *   signal: AbortSignal,
  * }} BodyParts
  */
 
 const HEIGHT = 28; // of a row, as the style sheet has it
+/** @type {Record<string, RowAct>} */
+const MARKS = { s: "star", e: "edit" };
 const BESIDE = 8; // rows that are made above and below those in sight
 
 /**
@@ -114,12 +117,14 @@ export function createBody({ rows, scroller, act, seen, signal }) {
   /** @param {MouseEvent} event */
   function clicked(event) {
     const at = placeOf(event.target);
-    if (at >= 0) act(event.target.matches("input") ? "tick" : "open", at);
+    const button = event.target.closest("button");
+    if (at < 0) return;
+    act(event.target.matches("input") ? "tick" : /** @type {RowAct} */ (button?.dataset.act ?? "open"), at);
   }
 
   /** @param {KeyboardEvent} event */
   function pressed(event) {
-    if (event.target.closest("thead")) return;
+    if (event.target.closest("thead") || event.ctrlKey || event.metaKey || event.altKey) return;
     const here = rows.order.indexOf(focused);
     const page = Math.max(1, Math.floor(scroller.clientHeight / HEIGHT) - 2);
     /** @type {Record<string, number>} */
@@ -127,6 +132,7 @@ export function createBody({ rows, scroller, act, seen, signal }) {
     if (event.key in steps) go(Math.max(0, Math.min(here + steps[event.key], rows.order.length - 1)));
     else if (event.key === "Enter" && focused >= 0) act("open", focused);
     else if (event.key === " " && focused >= 0) act("tick", focused);
+    else if (rows.canMark && event.key in MARKS && focused >= 0) act(MARKS[event.key], focused);
     else return;
     event.preventDefault();
     event.stopPropagation();
@@ -180,6 +186,15 @@ export function createBody({ rows, scroller, act, seen, signal }) {
     },
     /** @param {number} at */
     rowOf: (at) => made.get(at),
+    /**
+     * Give a row the focus, if it is in sight.
+     * @param {number} at
+     */
+    focusAt(at) {
+      focused = at;
+      mark(marked);
+      focus();
+    },
   };
 }
 

@@ -8,6 +8,7 @@ import { grouped } from "../../js/format.js";
  *   rows: TableRows,
  *   ask: (text: string) => void,
  *   arrange: (change: () => void, how: { stays: boolean }) => void,
+ *   keep: () => void,
  *   signal: AbortSignal,
  * }} FilterParts
  */
@@ -18,10 +19,10 @@ const WORD = /^[\p{L}\p{N}_./-]*$/u; // what can be no condition
 
 /**
  * `ask(text)` has the kernel read it; `arrange(change, { stays })` makes a change of which rows are
- * wanted, `stays` where they are those of the same text as before.
+ * wanted, `stays` where they are those of the same text as before; `keep()` follows a new text.
  * @param {FilterParts} parts
  */
-export function createFilter({ rows, ask, arrange, signal }) {
+export function createFilter({ rows, ask, arrange, keep, signal }) {
   const box = element("input", {
     type: "search",
     "aria-label": "Filter: words, or a condition",
@@ -62,6 +63,7 @@ export function createFilter({ rows, ask, arrange, signal }) {
     const stays = text === applied;
     [problem, applied] = ["", text];
     arrange(() => rows.filter(what), { stays });
+    if (!stays) keep();
   }
 
   function refresh() {
@@ -76,6 +78,12 @@ export function createFilter({ rows, ask, arrange, signal }) {
   return {
     el,
     refresh,
+    text: () => box.value.trim(),
+    /** @param {string} text */
+    restore(text) {
+      box.value = text;
+      typed();
+    },
     /**
      * What the kernel says of the text; it may be another one by now.
      * @param {FilteredMessage} message

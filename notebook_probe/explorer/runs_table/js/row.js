@@ -1,5 +1,6 @@
 /** One run as a row: its tick, name, alerts, the line of its loss, its values. */
 
+import { createMarkButtons } from "./marking.js";
 import { paintSparkline } from "../../js/controls/sparkline.js";
 import { element, setAttribute } from "../../js/dom.js";
 import { valueAt } from "../../js/maps.js";
@@ -22,7 +23,13 @@ export function createRow(rows, at) {
   });
   const badge = element("span", { class: "nbp-runs-badge", role: "img", hidden: "" });
   const name = element("span", { class: "nbp-runs-name", title: `${label}\n${rows.runs[at]}` }, label);
+  const marks = createMarkButtons(label);
   const named = element("span", { class: "nbp-runs-named" }, tick, name, badge);
+  if (rows.canMark) {
+    tick.after(marks.star);
+    name.after(marks.edit);
+  }
+  marks.show(rows.marksOf(at));
   const loss = element("td", { class: "nbp-runs-loss" });
   const el = element(
     "tr",
@@ -35,6 +42,7 @@ export function createRow(rows, at) {
   return {
     el,
     badge,
+    edit: marks.edit,
     /**
      * What is read of the record, once it is.
      * @param {LookedAt} found

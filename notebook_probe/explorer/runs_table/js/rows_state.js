@@ -2,6 +2,7 @@
 
 import { valueAt } from "../../js/maps.js";
 import { nextSort, orderedBy } from "./order.js";
+import { isWithin } from "./picture/axes.js";
 
 /**
  * `order` is the rows in sight of the filter, as they are sorted; `shown` the names of columns. Lists
@@ -22,9 +23,21 @@ export function createRows(table) {
     wanted: null, // the places that a condition is true of; null for all
     /** @type {string[]} */
     words: [],
+    /** @type {Map<string, ColumnRange>} */
+    ranges: new Map(), // column -> its values that are wanted
+    /** @type {PictureChoice} */
+    picture: { kind: "", x: "", y: "", colour: "", by: "" },
     came: table.runs.map((_, at) => at), // as nobody has sorted them: the newest first
     /** @type {number[]} */
     order: [],
+    canMark: false,
+    /** @type {Map<number, RunMarks>} */
+    marks: new Map(table.marks.map((one) => [one.at, one])),
+    /**
+     * @param {number} at
+     * @returns {RunMarks}
+     */
+    marksOf: (at) => rows.marks.get(at) ?? { at, name: "", tags: [], note: "" },
     /** @type {Map<number, LookedAt>} */
     looks: new Map(), // place -> line, alerts
     get shown() {
@@ -45,7 +58,7 @@ export function createRows(table) {
       rows.arrange();
     },
     arrange() {
-      const found = rows.came.filter((at) => (rows.wanted?.has(at) ?? true) && hasWords(at));
+      const found = rows.came.filter((at) => (rows.wanted?.has(at) ?? true) && hasWords(at) && isInRanges(at));
       const keys = rows.sorted.name === "run" ? rows.labels : columns.get(rows.sorted.name)?.keys;
       rows.order = keys ? orderedBy(found, keys, rows.sorted.down) : found;
     },
@@ -60,7 +73,8 @@ export function createRows(table) {
      * Rows that are others now, and those that have come, behind the others by their places.
      * @param {RowsMessage} message
      */
-    renew({ at: places, runs, labels, columns: given, names }) {
+    renew({ at: places, runs, labels, columns: given, names, marks }) {
+      for (const one of marks) rows.marks.set(one.at, one);
       rows.names.push(...names.filter((name) => !rows.names.includes(name)));
       places.forEach((at, k) => {
         if (at > rows.runs.length) return; // what comes between them is still to be told
@@ -76,6 +90,14 @@ export function createRows(table) {
   function comes(at) {
     rows.came.unshift(at);
     for (const { keys, texts } of columns.values()) [keys[at], texts[at]] = [keys[at] ?? null, texts[at] ?? ""];
+  }
+
+  /** @param {number} at */
+  function isInRanges(at) {
+    return [...rows.ranges].every(([name, range]) => {
+      const column = columns.get(name);
+      return !column || isWithin(range, column.keys[at] ?? null, column.texts[at] ?? "");
+    });
   }
 
   /** @param {number} at */

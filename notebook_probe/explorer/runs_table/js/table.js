@@ -8,12 +8,16 @@ import { createBody } from "./body.js";
 import { createChoosing } from "./choosing.js";
 import { createFilter } from "./filter_box.js";
 import { createHead, widthOf } from "./head.js";
+import { createMarking } from "./marking.js";
 import { createPicking } from "./picking.js";
+import { createRunPicture } from "./picture/picture.js";
+import { createRanges } from "./picture/ranges.js";
 import { createReading } from "./reading.js";
+import { csvOf, saveText } from "./csv.js";
 import { createRows } from "./rows_state.js";
 import { createTip } from "./tip.js";
 
-/** @typedef {Comm & ChosenRuns & { get(name: "table"): RunsTable }} TableModel */
+/** @typedef {Comm & ChosenRuns & { get(name: "table"): RunsTable, get(name: "kept"): KeptTable }} TableModel */
 
 const HINT = "a click on a head sorts, on a row opens the run; a tick draws it beside the open one";
 let count = 0; // views are told apart by it, and by when they were made
@@ -24,6 +28,8 @@ function render({ model, el }) {
   const { signal } = life;
   const view = `${Date.now()}-${(count += 1)}`;
   const rows = createRows(model.get("table"));
+  rows.canMark = model.get("can_mark");
+  let failure = ""; // of the last mark
   let unasked = ""; // why it is not known which runs there are now
   /** @type {(type: string, fields: object) => void} */
   const send = (type, fields) => model.send({ v: 1, type, view, ...fields });
@@ -37,25 +43,79 @@ function render({ model, el }) {
   const choosing = createChoosing({ model, told });
   const reading = createReading({ el: scroller, send, isKnown: (at) => rows.looks.has(at), signal });
   const head = createHead({ rows, sort });
-  /** @type {(kind: "open" | "tick", at: number) => void} */
-  const act = (kind, at) => choosing[kind](rows.runs[at]);
+  /** @type {(at: number, field: string, text: string) => void} */
+  const mark = (at, field, text) => send("mark", { runs: [at], names: [field], text });
+  const marking = createMarking({ rows, dialogs, body: () => body, send: mark, failed, signal });
+  /** @type {(kind: "open" | "tick" | "star" | "edit", at: number) => void} */
+  const act = (kind, at) => (kind === "star" || kind === "edit" ? marking[kind](at) : choosing[kind](rows.runs[at]));
   const body = createBody({ rows, scroller, act, seen: reading.seen, signal });
   const tip = createTip({ root, rows, body, signal });
-  const filter = createFilter({ rows, ask: (text) => send("filter", { text }), arrange: arranged, signal });
+  const filter = createFilter({ rows, ask: (text) => send("filter", { text }), arrange: arranged, keep, signal });
   const picking = createPicking({ rows, dialogs, pick, signal });
-  createTheme(root, { emit: () => body.refresh({ anew: true }) }, signal);
+  const theme = createTheme(root, { emit: themed }, signal);
+  const ranges = createRanges({ rows, clear: (name) => arranged(() => take(name)), signal });
+  const isOpen = (/** @type {number} */ at) => Object.values(choosing.stateOf(rows.runs[at])).some(Boolean);
+  const open = (/** @type {number} */ at) => act("open", at);
+  const picture = createRunPicture({ rows, theme, changed: arranged, open, isOpen, keep, ask: groupsOf, signal });
+  const seen = { class: "nbp-runs-columns", title: "The rows and columns in sight" };
+  const csv = element("button", { type: "button", ...seen }, "CSV ↓");
+  csv.addEventListener("click", () => saveText("runs.csv", "text/csv", csvOf(rows)), { signal });
 
   table.append(head.el, body.el);
-  root.append(element("div", { class: "nbp-runs-bar" }, filter.el, picking.el), scroller, foot, tip.el);
+  const bar = element("div", { class: "nbp-runs-bar" }, filter.el, picture.toggle, picking.el, csv);
+  root.append(bar, picture.el, ranges.el, scroller, foot, tip.el); // a range that comes moves no picture
   el.append(root);
 
   /** @param {string} name */
   function sort(name) {
     arranged(() => rows.sort(name));
+    keep();
+  }
+
+  /**
+   * Take the range of a column away.
+   * @param {string} name
+   */
+  function take(name) {
+    rows.ranges.delete(name);
+    rows.arrange();
+  }
+
+  /** @param {string} by */
+  function groupsOf(by) {
+    send("groups", { names: [by], runs: rows.order });
+  }
+
+  function themed() {
+    body.refresh({ anew: true });
+    picture.refresh();
+  }
+
+  /** What is arranged is there again when the table is made anew. */
+  function keep() {
+    const columns = rows.picked === rows.standard ? null : rows.picked;
+    model.set("kept", { columns, sorted: rows.sorted, filter: filter.text(), picture: { ...rows.picture } });
+    model.save_changes();
+  }
+
+  /** As it was kept, as far as there still are such columns. */
+  function restore() {
+    const { columns = null, sorted, filter: text = "", picture: chosen } = model.get("kept");
+    if (sorted) rows.sorted = { ...rows.sorted, ...sorted };
+    if (chosen) Object.assign(rows.picture, chosen);
+    if (columns) show(columns.filter((name) => rows.names.includes(name)));
+    if (text) filter.restore(text);
+    rows.arrange();
   }
 
   /** @param {string[]} names */
   function pick(names) {
+    show(names);
+    keep();
+  }
+
+  /** @param {string[]} names */
+  function show(names) {
     rows.picked = names;
     const missing = names.filter((name) => !rows.columns.has(name));
     if (missing.length) send("columns", { names: missing });
@@ -78,6 +138,8 @@ function render({ model, el }) {
     }
     head.refresh();
     filter.refresh();
+    ranges.refresh();
+    picture.refresh();
     table.setAttribute("aria-rowcount", String(rows.order.length + 1));
   }
 
@@ -89,30 +151,41 @@ function render({ model, el }) {
     const isPicked = rows.picked !== rows.standard;
     if (names.join("\n") === rows.standard.join("\n")) return;
     rows.standard = names;
-    if (!isPicked) pick(names);
+    if (!isPicked) show(names);
   }
 
   /** Other columns are. */
   function rearranged() {
     const widths = rows.shown.map((name) => widthOf(valueAt(rows.columns, name).texts, spanOf(name)));
     const named = widthOf(rows.labels, [10, 26]);
-    const own = `min(calc(${named}ch + 66px), 36cqw)`; // it stays in sight while the others scroll
+    const beside = rows.canMark ? 118 : 66; // pixels: tick, marks and badge
+    const own = `min(calc(${named}ch + ${beside}px), 40cqw)`; // it stays in sight while the others scroll
     const sized = [own, "112px", ...widths.map((n) => `calc(${n}ch + 22px)`)];
     groups.replaceChildren(...sized.map((width) => element("col", { style: `width: ${width}` })));
     table.style.minWidth = `calc(${sized.join(" + ")})`;
     head.refresh();
     body.refresh({ anew: true });
+    picture.refresh();
   }
 
   function told() {
+    picture.refresh();
     body.mark((at) => choosing.stateOf(rows.runs[at]));
-    const problem = choosing.problem || model.get("said") || unasked;
+    const problem = choosing.problem || failure || model.get("said") || unasked;
     setText(foot, problem || choosing.words(HINT));
     foot.classList.toggle("nbp-bad", Boolean(problem));
   }
 
+  /** @param {string} problem */
+  function failed(problem) {
+    failure = problem;
+    told();
+  }
+
   /** @type {Record<string, (message: any) => unknown>} */
   const answers = {
+    marked: (message) => message.view === view && marking.answered(message),
+    groups: (message) => message.view === view && picture.grouped(message),
     filtered: (message) => message.view === view && filter.answered(message),
     /** @param {{ columns: TableColumn[] }} message */
     columns(message) {
@@ -145,6 +218,7 @@ function render({ model, el }) {
     "change:said": told,
   };
   for (const [what, run] of Object.entries(heard)) model.on(what, run);
+  restore();
   rearranged();
   arranged(() => {});
   told();

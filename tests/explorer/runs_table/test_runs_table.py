@@ -14,7 +14,7 @@ import traitlets
 
 import notebook_probe as nbp
 from notebook_probe.errors import RecordFormatError
-from notebook_probe.explorer.runs_table import RunsTable, runs_box
+from notebook_probe.explorer.runs_table import KeptTable, RunsTable, TableSource, runs_box
 from notebook_probe.explorer.runs_table.answers import Answers
 from notebook_probe.explorer.runs_table.arriving import Arriving
 from notebook_probe.explorer.runs_table.asked import asked
@@ -50,8 +50,8 @@ def condition(text: str) -> Callable[[Mapping[str, Any]], bool]:
 
 
 @pytest.fixture
-def box() -> Iterator[Any]:
-    made = runs_box(TABLE, opened, condition, row_of)
+def box(tmp_path: Path) -> Iterator[Any]:
+    made = runs_box(TABLE, opened, TableSource(condition, row_of), KeptTable(tmp_path))
     yield made
     made.children[0].close()
 
@@ -168,7 +168,7 @@ def test_a_run_that_grows_is_told_until_it_has_ended(tmp_path: Path) -> None:
             step(run, optimizer, model, k)
         run.flush()
         table = LineageTable.of([row_of(nbp.open_run(place)), {"run": str(tmp_path / "none.zarr")}])
-        answers = Answers(OpenRows(table), condition, row_of, heard)
+        answers = Answers(OpenRows(table), TableSource(condition, row_of), heard)
         answers.receive({"type": "hello"})
         assert heard.of("looked")[-1]["again_s"] == 1
         answers.receive({"type": "lines", "runs": [0, 1]})
@@ -220,7 +220,7 @@ def test_a_silent_run_is_read_again_after_a_while_and_others_only_when_they_have
 
 
 def test_a_table_that_is_closed_answers_nothing() -> None:
-    table = RunsTable(TABLE, condition, row_of)
+    table = RunsTable(TABLE, TableSource(condition, row_of))
     table.close()
     table.close()
     assert table.comm is None
