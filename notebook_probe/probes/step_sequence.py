@@ -151,6 +151,15 @@ class StepSequence:
             if self.training.frame is None:
                 act()
 
+    def at_rest(self, act: Callable[[], None]) -> None:
+        """Do something now if no step is open but one whose update has happened.
+
+        The last step of a training in a cell stays open until the next one begins.
+        """
+        with self.turn:
+            if self.training.frame is None or self.has_ended:
+                act()
+
     @property
     def probes(self) -> tuple[Probe, ...]:
         """Probes that are measured."""

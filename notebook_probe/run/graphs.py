@@ -47,6 +47,8 @@ class Graphs:
         Events of the record so far.
     excuse : callable
         Called with the seconds for which building blocked training.
+    is_moving : callable
+        Returns whether a step has ended lately.
     """
 
     def __init__(
@@ -56,9 +58,10 @@ class Graphs:
         record: RecordWriter,
         events: Callable[[], Sequence[Event]],
         excuse: Callable[[float], None],
+        is_moving: Callable[[], bool],
     ) -> None:
         self._probes, self._observer, self._record = probes, observer, record
-        self._events, self._excuse = events, excuse
+        self._events, self._excuse, self._is_moving = events, excuse, is_moving
         self._awaited: _NextCall | None = None
 
     def apply(self, request: BuildGraph, step: int) -> str:
@@ -74,6 +77,10 @@ class Graphs:
         batch = self._observer.replay.batch
         if batch is not None:
             return str(self._held(step, lambda: build(self.model, batch.args, batch.kwargs)))
+        shapes = self._observer.calls.shapes
+        if shapes is not None and not self._is_moving():
+            # Nothing calls the model now, and only shapes of its last inputs are known: zeros do.
+            return str(self._held(step, lambda: build(self.model, *shapes.zeros())))
         if self._awaited is None:
             self._awaited = _NextCall(self.model, self._observer, step)
         return "the graph is built of what the model is called with next, after that step"

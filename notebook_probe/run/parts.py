@@ -234,6 +234,14 @@ class RunParts:
             self.observer.steps.between_steps(lambda: self.gate.do_waiting(clock.step))
         return ticket
 
+    def put_at_rest(self, request: Request) -> Ticket:
+        """Answer a request at once if no step is under way, else queue it."""
+        ticket = Ticket(request, queued_step=self.observer.clock.upcoming)
+        self.observer.steps.at_rest(lambda: self.gate.answer(ticket))
+        if ticket.state == "queued":
+            self.gate.put(ticket)
+        return ticket
+
     def loop_raised(self, error: BaseException) -> None:
         """Pause a training that has raised, if requested, before it ends; Stop is no error."""
         if isinstance(error, KeyboardInterrupt):

@@ -29,7 +29,15 @@ from notebook_probe.run.actions.base import LiveActions
 from notebook_probe.run.attach.fitting import fitting
 from notebook_probe.run.attach.preset_table import typical_percent
 from notebook_probe.run.attach.presets import presets
-from notebook_probe.run.attach.requests import Control, EditRule, Fitting, Request, Set, Ticket
+from notebook_probe.run.attach.requests import (
+    BuildGraph,
+    Control,
+    EditRule,
+    Fitting,
+    Request,
+    Set,
+    Ticket,
+)
 from notebook_probe.run.attach.rescheduled import denser
 from notebook_probe.run.breakpoints.conditions import AtStep
 from notebook_probe.run.breakpoints.requests import BreakpointInfo
@@ -82,8 +90,14 @@ class RunControls(LiveActions):
         return True
 
     def put(self, request: Request) -> Ticket:
-        """Queue a request for the next step boundary, from any thread."""
-        return self._parts.put(request)
+        """Queue a request for the next step boundary, from any thread.
+
+        The graph of a run at rest is built at once.
+        """
+        parts = self._parts
+        if isinstance(request, BuildGraph) and parts.state.state(self.closed) == "idle":
+            return parts.put_at_rest(request)
+        return parts.put(request)
 
     def status_head(self) -> StatusHead:
         """Return the status without its probes: state, step, speed and cost, in microseconds."""

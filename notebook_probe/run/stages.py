@@ -164,7 +164,14 @@ class ControlParts:
         gate = Gate(writer.first_step, between)
         whole.wake = gate.wake
         breakpoints.wake = gate.wake
-        graphs = Graphs(probes, observer, writer, lambda: writer.source.events, gate.excuse)
+        graphs = Graphs(
+            probes,
+            observer,
+            writer,
+            lambda: writer.source.events,
+            gate.excuse,
+            lambda: recording.meter.is_moving,
+        )
         rules = Rules(changed=lambda *edited: note_edit(writer, gate.step, *edited))
         facts = Facts(model, observer, writer, rules, whole)
         untrained = Untrained(model, observer.updates, rules)

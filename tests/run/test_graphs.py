@@ -2,10 +2,15 @@
 
 from __future__ import annotations
 
+import gc
 import json
+import time
+import weakref
+from collections.abc import Callable
 from importlib.util import find_spec
 from pathlib import Path
 from threading import Event, Thread, Timer
+from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
@@ -21,6 +26,7 @@ from notebook_probe.record.format.source import Event as Happened
 from notebook_probe.run.actions import graph_actions
 from notebook_probe.run.attach.requests import BuildGraph, Request
 from notebook_probe.run.gate import Gate
+from notebook_probe.run.health import meter
 from tests.models import Shared, equal, floats, made, mean_square, mlp, sgd, train
 from tests.run.conftest import Watch
 from tests.run.loops import applied, training, wait_until
@@ -62,6 +68,76 @@ def test_a_request_is_answered_by_the_graph_of_the_next_step(watch: Watch) -> No
     assert event.step == 4
     assert run.graph().nodes[-1].shape == (5, 2)
     assert not [hook for hook in model._forward_pre_hooks.values() if "OnCall" in repr(hook)]
+
+
+@pytest.fixture
+def later(monkeypatch: pytest.MonkeyPatch) -> Callable[[], None]:
+    """Let a minute pass, after which no step has ended lately."""
+    passed_s = [0.0]
+    clock = SimpleNamespace(monotonic=lambda: time.monotonic() + passed_s[0])
+    monkeypatch.setattr(meter, "time", SimpleNamespace(**{**vars(time), **vars(clock)}))
+    return lambda: passed_s.append(passed_s.pop() + 60)
+
+
+def test_a_run_at_rest_answers_at_once_by_the_shapes_of_its_inputs(
+    watch: Watch, later: Callable[[], None]
+) -> None:
+    model = made(mlp)
+    optimizer = sgd(model)
+    run = watch(model, optimizer)
+    train(model, optimizer, batch, range(3))
+    later()
+    before = {name: one.clone() for name, one in model.state_dict().items()}
+    random = torch.get_rng_state()
+    ticket = run.controls.put(BuildGraph())
+    assert (ticket.state, ticket.text) == (
+        "applied",
+        "Sequential: exported, 3 operators of 3 modules",
+    )
+    (event,) = kept(run)
+    assert run.graph().nodes[-1].shape == (5, 2)
+    assert all(torch.equal(before[name], one) for name, one in model.state_dict().items())
+    assert torch.equal(torch.get_rng_state(), random)
+    train(model, optimizer, batch, range(3, 5))
+    run.flush()
+    norms = run.series("0", "grad_norm")
+    assert norms.step.values.tolist() == [0, 1, 2, 3, 4], "the step that was open is whole"
+    assert event.step == 2
+
+
+def test_no_batch_is_kept_for_it(watch: Watch) -> None:
+    model = made(mlp)
+    run, optimizer = watch(model, sgd(model)), sgd(model)
+    given: list[weakref.ref[torch.Tensor]] = []
+
+    def noted(step: int) -> torch.Tensor:
+        x = floats(5, 4)(step)
+        given.append(weakref.ref(x))
+        return x
+
+    train(model, optimizer, noted, range(3))
+    run.controls.settle()
+    gc.collect()
+    assert [one() is None for one in given] == [True, True, True]
+
+
+def test_arguments_that_may_hold_memory_wait_for_the_next_step(
+    watch: Watch, later: Callable[[], None]
+) -> None:
+    class Cached(nn.Linear):
+        def forward(self, x: torch.Tensor, cache: Any) -> torch.Tensor:
+            return super().forward(x)
+
+    model = Cached(4, 2)
+    optimizer = sgd(model)
+    run = watch(model, optimizer)
+    for _ in range(3):
+        model(torch.ones(3, 4), SimpleNamespace()).sum().backward()
+        optimizer.step()
+    later()
+    assert run.controls.put(BuildGraph()).text == (
+        "the graph is built of what the model is called with next, after that step"
+    )
 
 
 def test_the_batch_that_is_kept_is_taken_at_once(watch: Watch) -> None:

@@ -12,6 +12,7 @@ from torch import Tensor, nn
 from torch.utils._pytree import tree_map_only
 
 from notebook_probe.model.map import ModelMap
+from notebook_probe.probes.loss.input_shapes import InputShapes
 from notebook_probe.probes.step.containers import tensors_of
 
 __all__ = ["MOST_CALLS", "KeptCall", "KeptCalls"]
@@ -100,6 +101,8 @@ class KeptCalls:
     draws : bool
         Keep the state of torch's generator, which takes as long as all the rest: a call of the
         model has drawn a number.
+    shapes : InputShapes or None
+        Shapes of the arguments of one of the calls in `LEARNED_IN`.
     learns : bool
         A call runs at whose end `learn_draws` is to be called.
     """
@@ -107,6 +110,7 @@ class KeptCalls:
     def __init__(self) -> None:
         self.wanted = self.draws = self.learns = False
         self.by_thread: dict[int, list[KeptCall]] = {}
+        self.shapes: InputShapes | None = None
         self._before: Tensor | None = None
         self._n_calls = 0
         self._changing: dict[tuple[str, str], weakref.ref[nn.Module]] = {}
@@ -128,6 +132,7 @@ class KeptCalls:
             state = _random_state() if self.draws else None
             if self._n_calls in LEARNED_IN:
                 self._learn(model_map)
+                self.shapes = InputShapes.of(args, kwargs)
                 state = self._before = _random_state()
                 self.learns = True
             self._n_calls += 1
@@ -143,6 +148,13 @@ class KeptCalls:
                 kept.append(_made(KeptCall, call))
         except Exception:  # whatever a model is given, it is called
             self.wanted = False
+
+    def note_shapes(self, args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> None:
+        """Note the shapes of a model whose calls are not kept; once, whatever it is given."""
+        try:
+            self.shapes = InputShapes.of(args, kwargs) or InputShapes((), {})
+        except Exception:
+            self.shapes = InputShapes((), {})
 
     def forget_last(self) -> None:
         """Forget this thread's last call, which has raised."""
