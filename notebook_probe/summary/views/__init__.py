@@ -1,18 +1,22 @@
-"""Views of a collector's data, in every panel of this process: images and histograms."""
+"""Views of what was recorded, in every panel of this process: images, sounds, texts, histograms."""
 
 from __future__ import annotations
 
 from pathlib import Path
 
 from notebook_probe.explorer.draw.view import VIEWS, Draw, view
+from notebook_probe.summary.views.audio import sounds
 from notebook_probe.summary.views.histograms import histogram_table
 from notebook_probe.summary.views.images import pictures
+from notebook_probe.summary.views.texts import texts
 
 __all__ = ["show_views"]
 
 HERE = Path(__file__).parent
 ALL: dict[str, tuple[Draw, str]] = {
     "images": (pictures, "images.js"),
+    "audio": (sounds, "audio.js"),
+    "texts": (texts, "texts.js"),
     "histograms": (histogram_table, "histograms.js"),
 }
 

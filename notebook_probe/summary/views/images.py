@@ -9,6 +9,7 @@ import xarray as xr
 
 from notebook_probe.explorer.messages.selection import PanelSelection
 from notebook_probe.record.format.source import ROOT, Source
+from notebook_probe.summary.views.beside import of_two_runs
 
 __all__ = ["pictures", "shown_steps"]
 
@@ -17,14 +18,18 @@ MOST_BYTES = 2_000_000
 
 
 def pictures(source: Source, selection: PanelSelection) -> dict[str, Any] | None:
-    """Input images, and images from the model, at a step."""
+    """Input images, and images from the model, at a step; beside them those of a compared run."""
+    return of_two_runs(source, selection, _pictures)
+
+
+def _pictures(source: Source) -> list[dict[str, Any]]:
     names = [name for name in source.blobs if name == "input_image" or name.endswith("_image")]
     found = [source.series("", name) for name in names if ROOT in source.blobs[name]]
     in_colour = [one for one in found if one.ndim == 4 and one.sizes["step"]]
     if not in_colour:
-        return None
+        return []
     room = MOST_BYTES // len(in_colour)
-    return {"series": [_told(one, room) for one in in_colour]}
+    return [_told(one, room) for one in in_colour]
 
 
 def _told(series: xr.DataArray, room: int) -> dict[str, Any]:

@@ -1,23 +1,28 @@
+const PLAY_MS = 500;
+const STEP_CHOSEN = "nbp-summary-step";
+
 /**
- * A choice of series and a slider over their steps; what is shown of a step is the caller's.
+ * A choice of series and a slider over their steps; what is shown of a step is the caller's. All
+ * views of one panel are at the same step; `▶` goes through the steps, two each second.
  * @template {SteppedSeries} Series
  * @param {SteppedElement} element
  * @param {Series[]} series
  * @param {(place: HTMLElement, one: Series, at: number) => void} show
  */
 function stepper(element, series, show) {
-  const known = element.stepper ?? { name: series[0].name, step: Infinity };
+  /** @returns {HTMLElement & { summaryStep?: number }} */
+  const panel = () => element.closest(".nbp-panel") ?? element; // a view is first drawn, then put there
+  const known = element.stepper ?? { name: series[0].name };
   const state = "choice" in known && element.querySelector("input") ? known : controls(element, known);
   element.stepper = state;
-  const { choice, slider, label, place } = state;
+  const { choice, slider, label, place, play } = state;
   const names = series.map(({ name }) => name);
   if (choice.options.length !== names.length || names.some((n, i) => choice.options[i].value !== n))
     choice.replaceChildren(...names.map((name) => new Option(name)));
   const chosen = () => series.find(({ name }) => name === state.name) ?? series[0];
   const draw = () => {
     const one = chosen();
-    const later = one.steps.findIndex((step) => step > state.step);
-    const at = later < 0 ? one.steps.length - 1 : Math.max(later - 1, 0);
+    const at = placeOf(one.steps, panel().summaryStep ?? Infinity);
     choice.value = one.name;
     choice.hidden = series.length < 2;
     slider.max = String(one.steps.length - 1);
@@ -26,40 +31,111 @@ function stepper(element, series, show) {
     slider.setAttribute("aria-valuetext", label.textContent);
     show(place, one, at);
   };
+  /** @param {number} at */
+  const go = (at) => {
+    const { steps } = chosen();
+    panel().summaryStep = at >= steps.length - 1 ? Infinity : steps[at];
+    document.dispatchEvent(new CustomEvent(STEP_CHOSEN, { detail: panel() }));
+  };
+  const stop = () => {
+    clearInterval(state.timer);
+    state.timer = 0;
+    play.textContent = "▶";
+    play.setAttribute("aria-label", "play");
+  };
+  const next = () => {
+    const at = Number(slider.value) + 1;
+    if (!element.isConnected || at >= chosen().steps.length) return stop();
+    return go(at);
+  };
+  /** @param {CustomEvent} event */
+  const followed = ({ detail }) => {
+    if (!element.isConnected) state.follow?.abort();
+    else if (detail === panel()) draw();
+  };
   choice.onchange = () => {
     state.name = choice.value;
     draw();
   };
   slider.oninput = () => {
-    const { steps } = chosen();
-    state.step = +slider.value === steps.length - 1 ? Infinity : steps[+slider.value];
-    draw();
+    stop();
+    go(Number(slider.value));
   };
+  play.onclick = () => {
+    if (state.timer) return stop();
+    if (Number(slider.value) >= chosen().steps.length - 1) go(0);
+    state.timer = setInterval(() => next(), PLAY_MS);
+    play.textContent = "❚❚";
+    play.setAttribute("aria-label", "pause");
+    return undefined;
+  };
+  state.follow?.abort();
+  state.follow = new AbortController();
+  const { signal } = state.follow;
+  document.addEventListener(STEP_CHOSEN, (event) => followed(/** @type {CustomEvent} */ (event)), { signal });
+  clearInterval(state.timer);
+  if (state.timer) state.timer = setInterval(() => next(), PLAY_MS); // of the newest series
   draw();
+}
+
+/**
+ * The place of the last step that is not later.
+ * @param {number[]} steps
+ * @param {number} step
+ */
+function placeOf(steps, step) {
+  const later = steps.findIndex((one) => one > step);
+  return later < 0 ? steps.length - 1 : Math.max(later - 1, 0);
+}
+
+/**
+ * One or two of the same step next to each other, the second of another run, each below its name.
+ * @param {HTMLElement} place
+ * @param {Array<{ name: string, step: number, content: HTMLElement }>} shown
+ */
+function sideBySide(place, shown) {
+  const figures = shown.map(({ name, step, content }) => {
+    const figure = document.createElement("figure");
+    const caption = document.createElement("figcaption");
+    figure.style = "flex: 1 1 240px; min-width: 0; margin: 0";
+    caption.style = "color: var(--nbp-soft); font-size: 12px";
+    caption.textContent = name ? `${name}, step ${step}` : "";
+    figure.append(caption, content);
+    return figure;
+  });
+  const row = document.createElement("div");
+  row.style = "display: flex; flex-wrap: wrap; gap: 4px 16px";
+  row.append(...figures);
+  place.replaceChildren(row);
 }
 
 /**
  * The controls in their element, with what was chosen before.
  * @param {HTMLElement} element
- * @param {{ name: string, step: number }} known
+ * @param {{ name: string }} known
  * @returns {StepperState}
  */
-function controls(element, { name, step }) {
+function controls(element, { name }) {
   const choice = document.createElement("select");
+  const play = document.createElement("button");
   const slider = document.createElement("input");
   const label = document.createElement("output");
   const place = document.createElement("div");
   const row = document.createElement("div");
   slider.type = "range";
   slider.min = "0";
+  play.type = "button";
+  play.textContent = "▶";
   choice.setAttribute("aria-label", "series");
   slider.setAttribute("aria-label", "step");
+  play.setAttribute("aria-label", "play");
   row.style = "display: flex; flex-wrap: wrap; gap: 8px; align-items: center; margin: 4px 0";
   slider.style = "flex: 1 1 160px; min-width: 0; accent-color: var(--nbp-brand)";
+  play.style = "width: 34px; padding: 1px 0; line-height: 20px";
   choice.style =
     "max-width: 45%; color: var(--nbp-ink); background: transparent; font: inherit";
   label.style = "color: var(--nbp-ink); min-width: 6em";
-  row.append(choice, slider, label);
+  row.append(choice, play, slider, label);
   element.replaceChildren(row, place);
-  return { name, step, choice, slider, label, place };
+  return { name, choice, play, slider, label, place, timer: 0, follow: null };
 }

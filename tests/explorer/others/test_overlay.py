@@ -87,6 +87,32 @@ def test_averages_alone_are_drawn_where_lines_are_smoothed(folder_panel: Panel) 
     np.testing.assert_allclose(drawn(frame)["long", "loss"], [range(40), expected], rtol=1e-5)
 
 
+def test_a_formula_is_computed_of_the_series_of_each_run(folder_panel: Panel) -> None:
+    formula = ("(root)", "= 1 - loss / 2")
+    folder_panel.selection = folder_panel.selection.with_series(formula)
+    [frame] = folder_panel.shows("a", "b")
+    lines = drawn(frame)
+    for name in ("a", "b"):
+        steps, values = lines[name, formula[1]]
+        np.testing.assert_array_equal(steps, range(len(LOSSES[name])))
+        np.testing.assert_array_equal(values, 1 - np.array(LOSSES[name]) / 2)
+    [frame] = folder_panel.shows("a", "b", grouped=True, log_y=False)
+    [message, _] = frame
+    [group] = [one for one in message["series"] if one["quantity"] == formula[1]]
+    assert (group["n_runs"], group["banded"]) == (2, True)
+    steps, mean, low, high = drawn(frame)["", formula[1]]
+    np.testing.assert_allclose([steps[0], mean[0]], [0, 1 - 5 / 2], rtol=1e-6)
+    np.testing.assert_allclose([low[0], high[0]], [1 - 8 / 2, 1 - 2 / 2], atol=1e-6)
+
+
+def test_a_formula_whose_series_is_not_recorded_there_has_no_points(folder_panel: Panel) -> None:
+    formula = ("(root)", "= 1 - accuracy")
+    folder_panel.selection = folder_panel.selection.with_series(formula)
+    [(message, _)] = folder_panel.shows("a")
+    counts = {line["quantity"]: line["n"] for line in message["series"]}
+    assert counts == {"loss": 6, "update_ratio": 6, "= 1 - accuracy": 0}
+
+
 def test_what_is_not_recorded_there_is_named_with_no_points(folder_panel: Panel) -> None:
     folder_panel.selection = folder_panel.selection.with_series(("(root)", "accuracy"))
     [(message, _)] = folder_panel.shows("a")
