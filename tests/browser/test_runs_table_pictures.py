@@ -14,9 +14,11 @@ from typing import Any
 import pytest
 from playwright.sync_api import Browser, Locator, expect
 
+from notebook_probe.catalogues.marks import read
 from notebook_probe.lineage.table import LineageTable
 from tests.browser.access import findings
-from tests.browser.lab import PATIENCE_S
+from tests.browser.lab import PATIENCE_S, LabServer, OpenNotebook
+from tests.browser.panel_page import SCREENSHOTS
 from tests.browser.table_page import TablePage
 
 
@@ -390,3 +392,66 @@ def test_axe_finds_nothing_serious_in_the_table(plain: TablePage, theme: str) ->
     table.page.keyboard.press("Escape")
     table.page.get_by_role("button", name="columns").click()
     assert findings(table.page, ".nbp-runs-table") == []
+
+
+# ---------------------------------------------------------------- in JupyterLab
+
+SWEEPING = """
+import torch
+import notebook_probe as nbp
+
+for lr in (0.1, 0.01):
+    for seed in range(2):
+        torch.manual_seed(seed)
+        model = torch.nn.Linear(4, 1)
+        optimizer = torch.optim.SGD(model.parameters(), lr)
+        name, config = f"lr {lr} seed {seed}", {"lr": lr, "seed": seed}
+        place = f"sweep/{lr}-{seed}.zarr"
+        with nbp.watch(model, optimizer, store=place, name=name, config=config) as run:
+            for step in range(20):
+                optimizer.zero_grad()
+                loss = model(torch.ones(8, 4)).square().mean()
+                loss.backward()
+                run.log(loss=loss)
+                optimizer.step()
+cat = nbp.catalogue("sweep/index.sqlite", root="sweep")
+"""
+OPEN = "cat.runs(lambda row: str(row['name']).startswith(('lr', 'best'))).explore()"
+
+
+def test_in_a_notebook_runs_are_grouped_brushed_marked_and_found_again(
+    lab: LabServer, open_notebook: OpenNotebook
+) -> None:
+    notebook = open_notebook([SWEEPING, OPEN, OPEN])
+    notebook.run(0, 1)
+    cell = notebook.locate(1)
+    rows = cell.locator(".nbp-runs-table tbody tr[data-at]")
+    expect(rows).to_have_count(4)
+    cell.get_by_role("button", name="groups", exact=True).click()
+    entries = cell.get_by_role("group", name="Groups").get_by_role("button")
+    expect(cell.get_by_label("grouped by")).to_have_value("config.lr")
+    expect(entries).to_have_count(2)
+    expect(entries.nth(0)).to_contain_text("0.01 N 2, last ")
+    notebook.screenshot(SCREENSHOTS / "runs-groups-lab.png")
+    entries.nth(1).click()
+    expect(rows).to_have_count(2)
+    cell.get_by_role("button", name="Star lr 0.1 seed 0").click()
+    expect(cell.locator('.nbp-runs-star[aria-pressed="true"]')).to_have_count(1)
+    rows.filter(has_text="lr 0.1 seed 0").focus()
+    notebook.page.keyboard.press("e")
+    dialog = cell.get_by_role("dialog")
+    dialog.get_by_label("Name").fill("best")
+    dialog.get_by_label("Note").fill("for the paper")
+    dialog.get_by_role("button", name="Save").click()
+    expect(dialog).to_have_count(0)
+    expect(rows.locator(".nbp-runs-name").filter(has_text="best")).to_have_count(1)
+    marks = read(lab.notebooks / "sweep" / "0.1-0.zarr")
+    assert marks == {"tags": ["star"], "note": "for the paper", "archived": False, "name": "best"}
+
+    notebook.run(2)
+    later = notebook.locate(2)
+    expect(later.locator(".nbp-runs-canvas:visible")).to_have_count(1)
+    expect(later.get_by_role("button", name="groups", exact=True)).to_have_attribute(
+        "aria-pressed", "true"
+    )
+    expect(later.get_by_role("button", name="Star best")).to_have_attribute("aria-pressed", "true")

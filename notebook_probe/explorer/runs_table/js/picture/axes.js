@@ -91,8 +91,16 @@ function ofCategories(name, kinds) {
  * @param {TableRows} rows
  */
 export function axesOf(rows) {
-  const names = rows.shown.filter((name) => !MARKS.includes(name)).sort((one, other) => rankOf(one) - rankOf(other));
-  return names.flatMap((name) => axisOf(valueAt(rows.columns, name)) ?? []);
+  return ranked(rows).flatMap((name) => axisOf(valueAt(rows.columns, name)) ?? []);
+}
+
+/**
+ * The columns that are shown: settings first, results last.
+ * @param {TableRows} rows
+ */
+export function ranked(rows) {
+  const names = rows.shown.filter((name) => !MARKS.includes(name));
+  return names.sort((one, other) => rankOf(one) - rankOf(other));
 }
 
 /** @param {string} name */

@@ -5,6 +5,7 @@ import { grouped, significant } from "../../../js/format.js";
 import { valueAt } from "../../../js/maps.js";
 import { rgbOf, seriesColour } from "../../../js/plots/colour.js";
 import { linearTicks, logTicks } from "../../../js/plots/ticks.js";
+import { ranked } from "./axes.js";
 
 const HEIGHT = 260;
 const MARGIN = { left: 62, right: 14, top: 12, bottom: 24 };
@@ -46,7 +47,7 @@ export function createGroups({ rows, theme, ask, choose, leave, signal }) {
   function show(isShown) {
     setHidden(el, !isShown);
     if (!isShown) return;
-    const names = rows.shown.filter(isGroup);
+    const names = ranked(rows).filter(isGroup);
     const by = names.includes(rows.picture.by) ? rows.picture.by : (names[0] ?? "");
     if ([...select.options].map(({ value }) => value).join("\n") !== names.join("\n")) {
       select.replaceChildren(...names.map((name) => element("option", { value: name }, name)));
@@ -66,7 +67,7 @@ export function createGroups({ rows, theme, ask, choose, leave, signal }) {
   function isGroup(name) {
     const { texts } = valueAt(rows.columns, name);
     const n = new Set(rows.order.map((at) => texts[at]).filter(Boolean)).size;
-    return n > 1 && n <= MOST;
+    return n > 1 && n <= MOST && n < rows.order.length;
   }
 
   function paint() {
