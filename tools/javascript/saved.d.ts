@@ -124,3 +124,10 @@ interface LuminoClass {
 
 /** Ids of the widgets whose panels are alive in this page. */
 declare var notebookProbeLive: Set<string | undefined> | undefined;
+
+/** A part of a formula. */
+type FormulaNode =
+  | { kind: "number"; value: number }
+  | { kind: "series"; quantity: string; module: string | null }
+  | { kind: "operation"; sign: string; left: FormulaNode; right: FormulaNode }
+  | { kind: "call"; name: string; of: FormulaNode };

@@ -56,7 +56,7 @@ export function createChartSeries({ state, selection, chart, signal }) {
     const query = field.value.trim().toLowerCase();
     const typed = field.value.trim();
     /** @type {Array<[string, string]>} */
-    const formula = typed.length > 1 && typed.startsWith("=") && !state.parts.saved ? [[ROOT, spaced(typed)]] : [];
+    const formula = typed.length > 1 && typed.startsWith("=") ? [[ROOT, spaced(typed)]] : [];
     const all = formula.length || !query ? formula : recordedSeries(state, query);
     const others = all.filter(([module, quantity]) => !here().some(([m, q]) => m === module && q === quantity));
     const key = JSON.stringify([query, others.slice(0, MOST_FOUND), state.selection.series]);

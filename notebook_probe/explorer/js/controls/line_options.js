@@ -98,8 +98,7 @@ export function createLineOptions(parts) {
    * @returns {ListItem[]}
    */
   function listedSeries(query, typed) {
-    // What was saved is drawn as it is: nothing there computes a formula.
-    if (typed.startsWith("=") && !state.parts.saved) return formulaItems(state, typed, selection.add);
+    if (typed.startsWith("=")) return formulaItems(state, typed, selection.add);
     return recordedSeries(state, query).map(([module, quantity]) => {
       return seriesItem(module, quantity, seriesName(module, quantity));
     });

@@ -37,9 +37,10 @@ export function createSavedKernel({ first, ...packed }, { root, state, fail }) {
   const model = first.find((one) => one.type === "model");
   const saved = first.find((one) => one.type === "saved");
   const begun = first.find((one) => one.type === "selection");
+  const status = first.find((one) => one.type === "status");
   if (!model || !saved || !begun) throw new Error("what was saved has no model, or no selection");
   const pieces = createPieces(packed);
-  const linesOf = createSavedLines({ pieces, saved, begun });
+  const linesOf = createSavedLines({ pieces, saved, begun, recorded: status?.recorded ?? {} });
   /** @type {Array<(message: object, buffers: Buffers) => void>} */
   let views = [];
   /** @type {PanelSelection} */

@@ -7,6 +7,7 @@ import { averageOf } from "./average.js";
 import { inItsChart, settingsOf } from "../../charts/arranged.js";
 import { createClock } from "./clock.js";
 import { createColours } from "./colours.js";
+import { formulaValues } from "./formulas.js";
 
 /**
  * @typedef {Omit<LineSeries, "chart" | "colour" | "n" | "n_average" | "offset"> & SavedPoints & {
@@ -18,6 +19,7 @@ import { createColours } from "./colours.js";
  */
 
 /** @typedef {{ x: number[], y: number[] | Float32Array }} SavedPoints */
+/** @typedef {{ pieces: SavedPieces, recorded: Readonly<Record<string, string[]>> }} SavedSource */
 /** @typedef {Pick<DecodedLines, "smooth" | "log_y" | "series" | "events" | "x0">} SavedLines */
 
 /** @type {Omit<SavedLine, "module" | "quantity"> & { average: SavedPoints }} */
@@ -40,9 +42,14 @@ const NO_FRAME = { smooth: 0, log_y: true, series: [], events: [], x0: 0 };
 
 /**
  * A function of the selection: its frame, `{ message, buffers }` as the kernel sends it.
- * @param {{ pieces: SavedPieces, saved: SavedMessage, begun: PanelSelection }} parts
+ * @param {{
+ *   pieces: SavedPieces,
+ *   saved: SavedMessage,
+ *   begun: PanelSelection,
+ *   recorded: Readonly<Record<string, string[]>>,
+ * }} parts
  */
-export function createSavedLines({ pieces, saved, begun }) {
+export function createSavedLines({ pieces, saved, begun, recorded }) {
   const colours = createColours(saved.colours);
   const clock = createClock(saved.clock);
 
@@ -51,7 +58,7 @@ export function createSavedLines({ pieces, saved, begun }) {
     const kept = await pieces.read("lines", "");
     const lines = kept ? decodeLines(kept.message, kept.buffers) : NO_FRAME;
     const { x_axis: axis } = selection;
-    const found = await Promise.all(selection.series.map((pair) => lineOf(pair, lines, pieces)));
+    const found = await Promise.all(selection.series.map((pair) => lineOf(pair, lines, { pieces, recorded })));
     const drawn = found.map((one, k) => {
       const { log_y: log, chart } = inItsChart(selection, { ...one, chart: one.chart ?? chartLike(one, lines) });
       const { smooth } = settingsOf(selection, chart);
@@ -73,10 +80,11 @@ export function createSavedLines({ pieces, saved, begun }) {
  * One series over its steps: as it was recorded, or by columns of its heat map, or without a point.
  * @param {[string, string]} series
  * @param {SavedLines} lines
- * @param {SavedPieces} pieces
+ * @param {SavedSource} source
  * @returns {Promise<SavedLine>}
  */
-async function lineOf([module, quantity], { series, x0 }, pieces) {
+async function lineOf([module, quantity], lines, source) {
+  const { series, x0 } = lines;
   const name = { module, quantity };
   const line = series.find((one) => one.module === module && one.quantity === quantity);
   /** @type {(x: ArrayLike<number>) => number[]} */
@@ -85,10 +93,56 @@ async function lineOf([module, quantity], { series, x0 }, pieces) {
     const average = { ...line.average, x: steps(line.average.x) };
     return { ...line, x: steps(line.x), marks: steps(line.marks), average };
   }
-  const frame = await pieces.read("heat", quantity);
+  if (quantity.startsWith("=")) return { ...name, ...(await formulaLine(quantity, lines, source)) };
+  const frame = await source.pieces.read("heat", quantity);
   if (!frame) return { ...name, ...NO_LINE };
   const heat = decodeHeat(frame.message, frame.buffers);
   return { ...name, ...columnsOf(heat, heat.index.get(module)) };
+}
+
+/**
+ * A formula that is typed here, of series whose every value was saved.
+ * @param {string} formula
+ * @param {SavedLines} lines
+ * @param {SavedSource} source
+ */
+async function formulaLine(formula, lines, source) {
+  try {
+    const { steps, values } = await formulaValues(formula, source.recorded, async (module, quantity) => {
+      const { x, y, marks, n_rows: n } = await lineOf([module, quantity], lines, source);
+      /** @type {Map<number, number>} */
+      const known = new Map(marks.map((step) => [step, NaN]));
+      x.forEach((step, k) => known.set(step, known.has(step) ? NaN : y[k]));
+      if (known.size < n) throw new Error(`only ${known.size} of ${n} values of ${quantity} are saved here`);
+      const steps = [...known.keys()].sort((one, other) => one - other);
+      return { steps, values: steps.map((step) => Number(known.get(step))) };
+    });
+    return recordedLine(steps, values);
+  } catch (error) {
+    return { ...NO_LINE, problem: error instanceof Error ? error.message : String(error) };
+  }
+}
+
+/**
+ * @param {number[]} steps
+ * @param {number[]} values
+ */
+function recordedLine(steps, values) {
+  const finite = values.filter(Number.isFinite);
+  const [last] = values.slice(-1);
+  return {
+    ...NO_LINE,
+    x: steps,
+    y: values,
+    average: null,
+    marks: steps.filter((_, k) => !Number.isFinite(values[k])),
+    n_rows: steps.length,
+    first_step: steps[0] ?? 0,
+    last_step: steps.at(-1) ?? 0,
+    last_value: Number.isFinite(last) ? last : null,
+    n_nonfinite: values.length - finite.length,
+    log_y: finite.every((value) => value > 0) && Math.max(...finite) > 1,
+  };
 }
 
 /**
