@@ -170,6 +170,7 @@ def media(bare: PanelPage, two: Path) -> Iterator[tuple[PanelPage, dict[str, Loc
     assert panel.errors == []
 
 
+@pytest.mark.slow
 def test_one_slider_moves_images_sounds_and_texts_of_two_runs(
     media: tuple[PanelPage, dict[str, Locator]],
 ) -> None:
@@ -198,6 +199,7 @@ def test_a_sound_is_the_samples_that_were_recorded(
     expect(player).to_have_js_property("duration", 800 / RATE)
 
 
+@pytest.mark.slow
 def test_play_goes_through_the_steps_and_stops_at_the_last(
     media: tuple[PanelPage, dict[str, Locator]],
 ) -> None:

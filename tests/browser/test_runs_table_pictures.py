@@ -207,6 +207,7 @@ def test_a_point_is_named_and_opens_its_run(table: TablePage) -> None:
     assert table.saved()["chosen"] == best["run"]
 
 
+@pytest.mark.slow
 def test_a_range_among_a_thousand_runs_paints_each_of_them_once(plain: TablePage) -> None:
     table = plain.show(LineageTable.of(row(k) for k in range(1000)))
     chosen(table, "parallel")
@@ -312,6 +313,7 @@ def test_a_key_stars_the_row_and_rows_of_another_kind_have_no_marks(plain: Table
 # ---------------------------------------------------------------- kept, and CSV
 
 
+@pytest.mark.slow
 def test_columns_order_filter_and_picture_are_there_again(plain: TablePage) -> None:
     table = plain.show(TABLE)
     table.head("config.lr").click()

@@ -124,11 +124,15 @@ def test_no_batch_is_kept_for_it(watch: Watch) -> None:
 def test_arguments_that_may_hold_memory_wait_for_the_next_step(
     watch: Watch, later: Callable[[], None]
 ) -> None:
-    class Cached(nn.Linear):
-        def forward(self, x: torch.Tensor, cache: Any) -> torch.Tensor:
-            return super().forward(x)
+    class Cached(nn.Module):
+        def __init__(self) -> None:
+            super().__init__()
+            self.linear = nn.Linear(4, 2)
 
-    model = Cached(4, 2)
+        def forward(self, x: torch.Tensor, cache: Any) -> torch.Tensor:
+            return self.linear(x)
+
+    model = Cached()
     optimizer = sgd(model)
     run = watch(model, optimizer)
     for _ in range(3):

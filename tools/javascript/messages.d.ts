@@ -246,6 +246,15 @@ interface GroupRow {
   held: boolean;
 }
 
+interface GroupsMessage {
+  by: string;
+  scalar: string;
+  n_read: number;
+  n_runs: number;
+  groups: Array<RunGroupLine>;
+  problem: string;
+}
+
 interface HeatFrame {
   v: number;
   type: "heat";
@@ -521,6 +530,17 @@ interface RuleTrial {
   steps: Array<number>;
   n: number;
   problem: string;
+}
+
+interface RunGroupLine {
+  text: string;
+  n: number;
+  x: Array<number | null>;
+  mean: Array<number | null>;
+  low: Array<number | null>;
+  high: Array<number | null>;
+  last: number | null;
+  std: number | null;
 }
 
 interface RunRow {

@@ -41,28 +41,6 @@ interface RowsMessage {
   marks: RunMarks[];
 }
 
-/** Runs with one value of a column: the mean of their losses, its ends, and how many there are. */
-interface GroupLine {
-  text: string;
-  n: number;
-  x: number[];
-  mean: Array<number | null>;
-  low: Array<number | null>;
-  high: Array<number | null>;
-  last: number | null;
-  std: number | null;
-}
-
-interface GroupsMessage {
-  view: string;
-  by: string;
-  scalar: string;
-  n_read: number;
-  n_runs: number;
-  groups: GroupLine[];
-  problem: string;
-}
-
 /** What the kernel says of the text in the filter box. */
 interface FilteredMessage {
   view: string;

@@ -6,13 +6,9 @@ export default {
   draw(element, data) {
     stepper(element, data.series, (place, one, at) => {
       const key = JSON.stringify([one.name, one.steps[at], one.beside?.run]);
-      if (place.dataset.shown === key) return undefined; // it may be playing
+      if (place.dataset.shown === key) return; // it may be playing
       place.dataset.shown = key;
-      const own = { name: one.beside ? data.run : "", step: one.steps[at], content: playerOf(one, at) };
-      if (!one.beside) return sideBySide(place, [own]);
-      const there = placeOf(one.beside.steps, one.steps[at]);
-      const { run, steps } = one.beside;
-      return sideBySide(place, [own, { name: run, step: steps[there], content: playerOf(one.beside, there) }]);
+      sideBySide(place, { run: data.run, one, at, make: playerOf });
     });
   },
 };

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from collections import OrderedDict
 from collections.abc import Callable, Sequence
-from typing import Any
+from typing import Any, cast
 
+from notebook_probe.compare.axes import ComparedRun
 from notebook_probe.errors import ProbeError
 from notebook_probe.explorer.messages.selection import PanelSelection
 from notebook_probe.record.format.source import Source
@@ -44,7 +45,8 @@ def of_two_runs(
 
 def run_name(source: Source) -> str:
     """Return the name of a run."""
-    return str(source.snapshot().attrs.get("title") or "this run")
+    run = cast(ComparedRun, source)  # panels show runs and records, and both have a title
+    return str(run.snapshot().attrs.get("title") or "this run")
 
 
 def _read_there(place: str, read: Callable[[Source], Sequence[Told]]) -> dict[str, Told]:

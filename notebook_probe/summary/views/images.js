@@ -4,13 +4,7 @@ export default {
    * @param {{ series: ImageSeries[], run: string }} data
    */
   draw(element, data) {
-    stepper(element, data.series, (place, one, at) => {
-      const own = { name: one.beside ? data.run : "", step: one.steps[at], content: imageOf(one, at) };
-      if (!one.beside) return sideBySide(place, [own]);
-      const there = placeOf(one.beside.steps, one.steps[at]);
-      const { run, steps } = one.beside;
-      return sideBySide(place, [own, { name: run, step: steps[there], content: imageOf(one.beside, there) }]);
-    });
+    stepper(element, data.series, (place, one, at) => sideBySide(place, { run: data.run, one, at, make: imageOf }));
   },
 };
 

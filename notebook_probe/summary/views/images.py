@@ -18,7 +18,7 @@ MOST_BYTES = 2_000_000
 
 
 def pictures(source: Source, selection: PanelSelection) -> dict[str, Any] | None:
-    """Input images, and images from the model, at a step; beside them those of a compared run."""
+    """Input images, and images from the model, at a step, with those of a compared run."""
     return of_two_runs(source, selection, _pictures)
 
 

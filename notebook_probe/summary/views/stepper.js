@@ -89,24 +89,37 @@ function placeOf(steps, step) {
 }
 
 /**
- * One or two of the same step next to each other, the second of another run, each below its name.
+ * The content of a step, next to that of the same series of another run, if one is compared.
+ * @template {SteppedSeries} Series
  * @param {HTMLElement} place
- * @param {Array<{ name: string, step: number, content: HTMLElement }>} shown
+ * @param {{ run: string, one: WithBeside<Series>, at: number, make: (one: Series, at: number) => HTMLElement }} shown
  */
-function sideBySide(place, shown) {
-  const figures = shown.map(({ name, step, content }) => {
-    const figure = document.createElement("figure");
-    const caption = document.createElement("figcaption");
-    figure.style = "flex: 1 1 240px; min-width: 0; margin: 0";
-    caption.style = "color: var(--nbp-soft); font-size: 12px";
-    caption.textContent = name ? `${name}, step ${step}` : "";
-    figure.append(caption, content);
-    return figure;
-  });
+function sideBySide(place, { run, one, at, make }) {
+  const step = one.steps[at];
+  const figures = [figureOf(one.beside ? `${run}, step ${step}` : "", make(one, at))];
+  if (one.beside) {
+    const there = placeOf(one.beside.steps, step);
+    const name = `${one.beside.run}, step ${one.beside.steps[there]}`;
+    figures.push(figureOf(name, make(one.beside, there)));
+  }
   const row = document.createElement("div");
   row.style = "display: flex; flex-wrap: wrap; gap: 4px 16px";
   row.append(...figures);
   place.replaceChildren(row);
+}
+
+/**
+ * @param {string} text
+ * @param {HTMLElement} content
+ */
+function figureOf(text, content) {
+  const figure = document.createElement("figure");
+  const caption = document.createElement("figcaption");
+  figure.style = "flex: 1 1 240px; min-width: 0; margin: 0";
+  caption.style = "color: var(--nbp-soft); font-size: 12px";
+  caption.textContent = text;
+  figure.append(caption, content);
+  return figure;
 }
 
 /**

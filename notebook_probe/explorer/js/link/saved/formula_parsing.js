@@ -1,7 +1,6 @@
 /** Reading a formula of series, as the kernel does: `= 1 - accuracy`, `= mean(grad_norm@"blocks.*")`. */
 
-/** Functions of one series, and over the modules of one quantity. */
-export const OF_SERIES = ["abs", "sqrt", "exp", "log", "log10", "running_min", "running_max"];
+const OF_SERIES = ["abs", "sqrt", "exp", "log", "log10", "running_min", "running_max"];
 export const OF_MODULES = ["mean", "sum", "min", "max"];
 
 const KINDS = [

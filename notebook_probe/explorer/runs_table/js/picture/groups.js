@@ -11,6 +11,7 @@ const HEIGHT = 260;
 const MARGIN = { left: 62, right: 14, top: 12, bottom: 24 };
 const WAIT_MS = 200; // after the last change of which rows are wanted
 const MOST = 12; // groups that can be told apart
+const MOST_RUNS = 1000; // that the kernel reads for one picture
 const WIDE_RATIO = 30; // of the largest value to the least one: a logarithmic axis
 
 /**
@@ -76,7 +77,8 @@ export function createGroups({ rows, theme, ask, choose, leave, signal }) {
     const ground = rgbOf(theme.read().ground);
     const colours = groups.map((_, k) => seriesColour(k, ground));
     paintGroups(canvas, groups, colours, theme.read());
-    const whole = `mean of ${scalar || "no loss"}; the band is its lowest and highest run`;
+    const few = rows.order.length > MOST_RUNS ? `, of the first ${grouped(MOST_RUNS)} runs` : "";
+    const whole = `mean of ${scalar || "no loss"}${few}; the band is its lowest and highest run`;
     setText(said, problem || (n < all ? `reading ${grouped(n)} of ${grouped(all)} runs` : whole));
     setAttribute(canvas, "aria-label", `${scalar} of ${groups.length} groups of runs by ${by}`);
     setAttribute(canvas, "data-groups", JSON.stringify(groups.map(({ text, n: count, last }) => [text, count, last])));
@@ -94,7 +96,7 @@ export function createGroups({ rows, theme, ask, choose, leave, signal }) {
 
 /**
  * @param {string} by
- * @param {GroupLine} group
+ * @param {RunGroupLine} group
  * @param {string} colour
  */
 function groupButton(by, { text, n, last, std }, colour) {
@@ -107,7 +109,7 @@ function groupButton(by, { text, n, last, std }, colour) {
 
 /**
  * @param {HTMLCanvasElement} canvas
- * @param {GroupLine[]} groups
+ * @param {RunGroupLine[]} groups
  * @param {string[]} lines
  * @param {Colours} colours
  */
@@ -163,7 +165,7 @@ function gridOf(pen, { box, scale, steps, x, y }, colours) {
 
 /**
  * @param {CanvasRenderingContext2D} pen
- * @param {GroupLine} group
+ * @param {RunGroupLine} group
  * @param {string} colour
  * @param {{ x: (step: number) => number, y: (value: number) => number }} place
  */
@@ -171,12 +173,12 @@ function groupOf(pen, group, colour, { x, y }) {
   const known = group.x.map((_, k) => k).filter((k) => group.mean[k] !== null);
   [pen.fillStyle, pen.strokeStyle, pen.lineWidth] = [colour, colour, 2];
   pen.beginPath();
-  for (const k of known) pen.lineTo(x(group.x[k]), y(Number(group.high[k])));
-  for (const k of [...known].reverse()) pen.lineTo(x(group.x[k]), y(Number(group.low[k])));
+  for (const k of known) pen.lineTo(x(Number(group.x[k])), y(Number(group.high[k])));
+  for (const k of [...known].reverse()) pen.lineTo(x(Number(group.x[k])), y(Number(group.low[k])));
   pen.globalAlpha = 0.14;
   pen.fill();
   pen.globalAlpha = 1;
   pen.beginPath();
-  for (const k of known) pen.lineTo(x(group.x[k]), y(Number(group.mean[k])));
+  for (const k of known) pen.lineTo(x(Number(group.x[k])), y(Number(group.mean[k])));
   pen.stroke();
 }
