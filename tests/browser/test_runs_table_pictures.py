@@ -310,6 +310,14 @@ def test_a_key_stars_the_row_and_rows_of_another_kind_have_no_marks(plain: Table
     expect(table.page.locator(".nbp-runs-star")).to_have_count(0)
 
 
+def test_a_phone_shows_some_letters_of_each_name(plain: TablePage) -> None:
+    table = plain.show(TABLE, width=320)
+    table.say_line(2, n_alerts=12, alerts=["step 9: large steps"])
+    table.wait_sent("lines")
+    width = table.page.locator(".nbp-runs-name").nth(2).evaluate("(node) => node.clientWidth")
+    assert width > 20
+
+
 # ---------------------------------------------------------------- kept, and CSV
 
 

@@ -159,7 +159,8 @@ function render({ model, el }) {
     const widths = rows.shown.map((name) => widthOf(valueAt(rows.columns, name).texts, spanOf(name)));
     const named = widthOf(rows.labels, [10, 26]);
     const beside = rows.canMark ? 118 : 66; // pixels: tick, marks and badge
-    const own = `min(calc(${named}ch + ${beside}px), 40cqw)`; // it stays in sight while the others scroll
+    // It stays in sight while the others scroll, with some letters of the name on a phone, too.
+    const own = `max(${beside + 40}px, min(calc(${named}ch + ${beside}px), 40cqw))`;
     const sized = [own, "112px", ...widths.map((n) => `calc(${n}ch + 22px)`)];
     groups.replaceChildren(...sized.map((width) => element("col", { style: `width: ${width}` })));
     table.style.minWidth = `calc(${sized.join(" + ")})`;
