@@ -106,4 +106,6 @@ def test_with_forced_colors_signs_keep_their_colors_and_what_is_chosen_stands_ou
     chosen = own.page.locator(".nbp-quantities [aria-pressed=true]").first
     assert chosen.evaluate(GROUND) != own.action("new-chart").evaluate(GROUND)
     assert own.action("attach").evaluate(GROUND) != own.root.evaluate(GROUND)
+    adjusts = "(node) => getComputedStyle(node).forcedColorAdjust"
+    assert own.action("attach").evaluate(adjusts) == "none", "words without a plate behind them"
     own.picture("access-forced-colors")
