@@ -3,14 +3,12 @@
 from __future__ import annotations
 
 import re
-import time
-from collections.abc import Iterator
-from contextlib import contextmanager
 
 import pytest
-from playwright.sync_api import Page, expect
+from playwright.sync_api import expect
 
 import notebook_probe as nbp
+from tests.browser.errands import Errands
 from tests.browser.explorer_page import PICTURES, Panel
 from tests.browser.lab import LabServer, OpenNotebook
 
@@ -51,38 +49,6 @@ run.close()
 run, model, optimizer = begun("today")
 """
 TRAIN = "train(run, model, optimizer, 10**6, jump=lambda step: 3.0 * (step % 300 > 250))"
-
-COUNT = """() => {
-  window.acts = { clicks: 0, keys: 0 };
-  const count = (name) => (event) => (acts[name] += event.isTrusted);
-  document.addEventListener("click", count("clicks"), true);
-  document.addEventListener("keydown", count("keys"), true);
-}"""
-
-
-class Errands:
-    """Count what a person does for each errand, and how long it takes."""
-
-    def __init__(self, page: Page) -> None:
-        self._page = page
-        self.done: dict[str, tuple[int, int, float]] = {}
-        page.evaluate(COUNT)
-
-    @contextmanager
-    def errand(self, name: str) -> Iterator[None]:
-        self._page.evaluate("Object.assign(acts, { clicks: 0, keys: 0 })")
-        begun_s = time.monotonic()
-        yield
-        took_s = time.monotonic() - begun_s
-        acts = self._page.evaluate("acts")
-        self.done[name] = acts["clicks"], acts["keys"], took_s
-
-    def told(self) -> str:
-        lines = [
-            f"{name:<55} {clicks} clicks, {keys} keys, {took_s:4.1f} s"
-            for name, (clicks, keys, took_s) in self.done.items()
-        ]
-        return "\n".join(lines)
 
 
 def test_the_errands_of_a_day_take_a_few_clicks_each(

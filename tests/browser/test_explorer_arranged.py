@@ -8,6 +8,7 @@ import re
 import pytest
 from playwright.sync_api import expect
 
+from tests.browser.errands import Errands
 from tests.browser.explorer_page import PICTURES, Panel
 from tests.browser.lab import LabServer, OpenNotebook
 
@@ -52,25 +53,28 @@ def test_two_charts_and_a_formula_are_there_the_next_day(
     notebook.run(0)
     panel = Panel(notebook, 0)
     panel.wait_points("loss", 60)
-    panel.press("new-chart")
-    panel.button("chart-options").last.click()
-    dialog = panel.root.get_by_role("dialog", name="Options of the chart")
-    search = dialog.get_by_label("Find a series for this chart")
-    search.fill("= 1 - accuracy")
-    search.press("Enter")
-    panel.wait_until(CHARTS, "= 1 - accuracy")
-    expect(dialog.get_by_role("list", name="Series of this chart")).to_contain_text(
-        "= 1 - accuracy"
-    )
-    panel.root.page.keyboard.press("Escape")
-    arranged = charts(panel)
-    assert arranged[-1] == ["= 1 - accuracy"]
-    panel.wait_points("= 1 - accuracy", 60)
-    panel.press("saved-views")
-    name = panel.root.get_by_label("Name of the view")
-    name.fill("side by side")
-    name.press("Enter")
-    expect(panel.root.get_by_role("listitem")).to_contain_text(["side by side"])
+    errands = Errands(notebook.page)
+    with errands.errand("put two charts side by side and find them there tomorrow"):
+        panel.press("new-chart")
+        panel.button("chart-options").last.click()
+        dialog = panel.root.get_by_role("dialog", name="Options of the chart")
+        search = dialog.get_by_label("Find a series for this chart")
+        search.fill("= 1 - accuracy")
+        search.press("Enter")
+        panel.wait_until(CHARTS, "= 1 - accuracy")
+        expect(dialog.get_by_role("list", name="Series of this chart")).to_contain_text(
+            "= 1 - accuracy"
+        )
+        panel.root.page.keyboard.press("Escape")
+        arranged = charts(panel)
+        assert arranged[-1] == ["= 1 - accuracy"]
+        panel.wait_points("= 1 - accuracy", 60)
+        panel.press("saved-views")
+        name = panel.root.get_by_label("Name of the view")
+        name.fill("side by side")
+        name.press("Enter")
+        expect(panel.root.get_by_role("listitem")).to_contain_text(["side by side"])
+    print(f"\n{errands.told()}")
     panel.show()
     notebook.screenshot(PICTURES / "arranged.png")
 
