@@ -391,8 +391,7 @@ class StepSequence:
         else:
             self._arm()
         self._reads_raw = any(probe.accumulations for probe in self.training.probes)
-        self.has_to_prepare = self._reads_raw or self.eager.wanted or self.eager.acts
-        self.has_to_prepare |= self.in_graphs.wanted
+        self._look_what_to_prepare()
         self.prepare()
 
     def _plan_graphs(self) -> None:
@@ -408,6 +407,14 @@ class StepSequence:
         """Put hooks where something is due; everywhere, while the root may not be called."""
         self.taps.arm(due, everywhere)
         self._accumulations.set(due.raw if due is not None else {})
+        if self.in_graphs.wanted:
+            self.in_graphs.look_at_compiled()
+            self._look_what_to_prepare()
+
+    def _look_what_to_prepare(self) -> None:
+        """Note whether steps have to be prepared, as those of a model that may be compiled have."""
+        is_compiled = self.in_graphs.wanted and self.taps.may_be_compiled
+        self.has_to_prepare = self._reads_raw or self.eager.acts or is_compiled
 
     def keep_batch(self, batch: ProbeBatch) -> None:
         """Run the model on this one from now on, and compare with nothing of an earlier one."""

@@ -92,7 +92,7 @@ class Run(
         name: str,
         first_probes: Attachment,
         fresh: bool,
-        on_compiled: OnCompiled = "skip",
+        on_compiled: OnCompiled = "inside",
         budget: float | None = None,
         optimizer: Optimizer | None = None,
         rank: int | None = None,

@@ -58,7 +58,7 @@ def watch(
     store: Location | PathLike[str] | None = None,
     probes: str | Preset | Sequence[str | Preset] | Mapping[Any, Any] | None = "default",
     name: str | None = None,
-    on_compiled: OnCompiled = "skip",
+    on_compiled: OnCompiled = "inside",
     resume: bool | int | None = None,
     max_bytes: int | None = None,
     keep_bits: Mapping[str, int] = MappingProxyType({}),
@@ -101,7 +101,7 @@ def watch(
         ["Quantity", "linear(5,0)"]]}``.
     name : str, optional
         Shown in the Explorer; the model's class by default.
-    on_compiled : "skip", "inside" or "eager"
+    on_compiled : "inside", "eager" or "skip"
         Calls of a compiled model run no hooks. ``"inside"`` has its graphs hand out norms, moments
         and counts; ``"eager"`` runs just the steps in which something is due in calls uncompiled;
         see `Run.on_compiled`.

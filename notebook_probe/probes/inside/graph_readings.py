@@ -20,8 +20,8 @@ from torch._C._dynamo import eval_frame
 from torch._dynamo import config
 
 from notebook_probe.probes.due.readings import DueFrame, Readings
-from notebook_probe.probes.inside.children import MarkedChildren
 from notebook_probe.probes.inside.handed_out import CallSums, HandedOut
+from notebook_probe.probes.inside.plain_graphs import guard_plain_graphs
 from notebook_probe.probes.inside.traced import (
     COUNTED,
     GraphTap,
@@ -32,7 +32,7 @@ from notebook_probe.probes.inside.traced import (
 )
 from notebook_probe.probes.reading.cells import Cell
 from notebook_probe.probes.reading.plan import ReadingPlan
-from notebook_probe.probes.step.compiled import compiled_region, has_compiled
+from notebook_probe.probes.step.compiled import compiled_region, n_compiled
 from notebook_probe.probes.step.passes import BackwardPasses
 from notebook_probe.probes.step.probe import Probe
 from notebook_probe.quantities.reduce.device_stat import NOTHING, DeviceStat, stat_of_sums
@@ -54,6 +54,9 @@ class StepHolder(Protocol):
 
     `StepSequence`, which imports this module, is one.
     """
+
+    has_to_prepare: bool
+    """Each update is to be noted, and the step after it prepared."""
 
     @property
     def frame(self) -> DueFrame | None:
@@ -104,13 +107,15 @@ class GraphReadings:
         What the graphs of the coming step read, as a digest; empty for nothing.
     is_full : bool
         A function has so many variants that no other one is compiled for readings.
+    refusal : str
+        Error with which a backend refused to compile readings; empty if none did.
     n_ambiguous : int
-        StepHolder of which nothing was taken, as some calls had a backward and others had none.
+        Steps of which nothing was taken, as some calls had a backward and others had none.
     """
 
     def __init__(self, model: nn.Module, steps: StepHolder | None = None) -> None:
         self.wanted = self.is_full = False
-        self.n_ambiguous, self.variant = 0, ""
+        self.n_ambiguous, self.variant, self.refusal = 0, "", ""
         self.training: Callable[[], nn.Module | None] = weakref.ref(model)
         self._steps = weakref.ref(steps) if steps is not None else lambda: None
         self._seconds = 0.0  # spent on what was handed out
@@ -120,8 +125,10 @@ class GraphReadings:
         self._calls, self._passes = HandedOut(), BackwardPasses()
         self._ended = HandedOut()
         self._full, self._compiled = "", set[str]()
-        self._children = MarkedChildren()
-        self._number = ""
+        self._n_compiled = -1
+        self._modules: dict[int, weakref.ref[nn.Module]] = {}
+        self._parts: dict[int, tuple[weakref.ref[nn.Module], bool]] = {}
+        self._number, self._has_guarded = "", False
         self._read, self._tried = set[str](), set[str]()
         self.last_step = -1
         """Last step of which a graph has handed out anything."""
@@ -153,8 +160,10 @@ class GraphReadings:
         if not self._number:
             self._number = next(n for n in map(str, itertools.count()) if n not in keepers)
             keepers[self._number] = self
-            if has_compiled():  # perhaps another model of its class
-                self._compile_again()
+        model = self.training()
+        self._modules = {id(one): weakref.ref(one) for one in model.modules()} if model else {}
+        self._parts = {}
+        self.look_at_compiled()
         plans = {place: plan for place, plan in readings.calls.items() if place and _is_read(plan)}
         counts = _witnesses(plans)
         for place, tap in self._taps.items():
@@ -170,12 +179,43 @@ class GraphReadings:
         output = reading_text(self._number, row, _traceable(plan, "output"), of_gradient)
         return reading_text(self._number, row + 1, given, nothing) if given else "", output
 
-    def look_for_unread(self, frame: DueFrame, modules: Mapping[str, nn.Module]) -> None:
-        """Compile the graphs of a part again if they are older than what they are to read.
+    def look_at_compiled(self) -> None:
+        """Guard what was compiled since the last look, perhaps before there were hooks."""
+        if self.wanted and self._n_compiled != (n := n_compiled()):
+            self._n_compiled = n
+            self._has_guarded |= guard_plain_graphs() > 0
 
-        They do not know its hooks then. Once for each part, which perhaps is not called.
+    def reads_in(self, module: nn.Module) -> bool:
+        """Implement the SumsKeeper."""
+        model = self.training()
+        if not self.variant or model is None or not model.training:
+            return False
+        return torch.is_grad_enabled() and self._has_part_in(module)
+
+    def _has_part_in(self, module: nn.Module) -> bool:
+        """Return whether a module is, or contains, one of the model's."""
+        known = self._parts.get(id(module))
+        if known is None or known[0]() is not module:
+            has_part = any(self._is_of_model(one) for one in module.modules())
+            known = self._parts[id(module)] = weakref.ref(module), has_part
+        return known[1]
+
+    def _is_of_model(self, module: nn.Module) -> bool:
+        found = self._modules.get(id(module))
+        return found is not None and found() is module
+
+    def refuse(self, error: Exception) -> None:
+        """Implement the SumsKeeper."""
+        self.refusal = self.refusal or f"{type(error).__name__}: {error}".splitlines()[0]
+
+    def look_for_unread(self, frame: DueFrame, modules: Mapping[str, nn.Module]) -> None:
+        """Compile the graphs of a part again if they do not know its hooks.
+
+        Where graphs without hooks were found they are compiled for readings anyway. Once for each
+        part, which perhaps is not called.
         """
-        if not self.variant:
+        has_guarded, self._has_guarded = self._has_guarded, False
+        if not self.variant or has_guarded or self.refusal:
             return
         unread, read = set[str](), set[str]()
         for place in filter(self._rows.__contains__, frame.plan.calls):
@@ -191,12 +231,7 @@ class GraphReadings:
 
     def _compile_again(self) -> None:
         model = self.training()
-        if model is None or not self.wanted:
-            return
-        if not self._children:
-            self._children.mark(model)
-            return
-        for code in _forwards(model):
+        for code in _forwards(model) if model is not None and self.wanted else ():
             eval_frame.reset_code(code)
 
     def prepare(self, upcoming: Readings | None) -> None:
@@ -204,6 +239,7 @@ class GraphReadings:
 
         It reads everything where what is due is not known, as while the model runs uncompiled.
         """
+        self.look_at_compiled()
         variant = self._full if upcoming is None or self.reads(upcoming) else ""
         if variant and variant not in self._compiled:
             self.is_full = self._is_full()
@@ -239,8 +275,10 @@ class GraphReadings:
 
     def _passes_now(self) -> BackwardPasses:
         steps = self._steps()
-        frame = None if steps is None or steps.has_ended else steps.frame
-        return self._passes if frame is None else frame.passes
+        if steps is None:
+            return self._passes
+        steps.has_to_prepare = True  # what nothing has compiled before is compiled now
+        return self._passes if steps.has_ended or steps.frame is None else steps.frame.passes
 
     def end_update(self) -> None:
         """Note that an optimizer has stepped: what was handed out so far is of the open step."""
@@ -307,7 +345,6 @@ class GraphReadings:
         """Read no more, and leave nothing on the model."""
         self.wanted, self.variant = False, ""
         self.forget()
-        self._children.remove()
         keepers.pop(self._number, None)
         self._taps, self._number = {}, ""
 

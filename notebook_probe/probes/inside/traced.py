@@ -18,8 +18,9 @@ import torch
 from torch import Tensor, nn
 from torch._C import _functorch
 from torch._C._dynamo import eval_frame
-from torch._dynamo import config
+from torch._dynamo import config, convert_frame
 
+from notebook_probe.probes.inside.refused import drop_if_refused
 from notebook_probe.probes.step.containers import activations
 from notebook_probe.probes.step.phase import is_captured
 from notebook_probe.quantities.reduce.device_stat import traced_sums
@@ -28,6 +29,7 @@ __all__ = [
     "COUNTED",
     "NOTHING_READ",
     "SINCE",
+    "TRACED",
     "GraphTap",
     "SumsKeeper",
     "SumsOrigin",
@@ -47,6 +49,9 @@ NEEDED = (
     "set_code_exec_strategy",
 )
 """Functions of Dynamo that are not public, so that a later version may have others."""
+
+OF_GUARDS = ("add_lambda_guard", "get_child_managers", "get_type_of_guarded_value")
+"""Methods of its guards."""
 
 NOTHING_READ = "-"
 """Mark in a reading that nothing of a tensor is read."""
@@ -70,6 +75,12 @@ class SumsKeeper(Protocol):
 
     def keep(self, sums: Tensor, n: int, where: SumsOrigin) -> None:
         """Keep the sums of a tensor of ``n`` elements."""
+
+    def reads_in(self, module: nn.Module) -> bool:
+        """Return whether a graph of a module would read now."""
+
+    def refuse(self, error: Exception) -> None:
+        """Note that a backend could not compile a graph with readings."""
 
 
 class SumsOrigin(NamedTuple):
@@ -154,8 +165,14 @@ class GraphTap:
         # In this order: a graph without gradients or of an evaluation has one variant only.
         if not torch.is_grad_enabled() or self.module() is not module:
             return False
+        if torch.compiler.is_exporting():
+            return False
         root = self.keeper.training()
         return root is not None and root.training and self.keeper.variant != ""
+
+
+TRACED = (GraphTap,)
+"""Classes of ours in the guards of a graph in which hooks were traced."""
 
 
 def _tensors(value: Any) -> list[Tensor]:
@@ -174,6 +191,7 @@ def _tensors(value: Any) -> list[Tensor]:
 def _read(tensors: list[Tensor], reading: str) -> None:
     """Read tensors, with the operations that a compiler records."""
     keeper, row, parts, of_gradient = reading.split(" ")
+    drop_if_refused(_read, _refuse)
     if _functorch.maybe_current_level() is not None or _is_in_branch():
         return
     distinct = [*{id(one): one for one in tensors if one.layout is torch.strided}.values()]
@@ -184,6 +202,12 @@ def _read(tensors: list[Tensor], reading: str) -> None:
         if reads_gradient:
             where = f"{keeper} {row} gradient {nth} {of_gradient}"
             tensor.register_hook(partial(_keep_sums, where=where))
+
+
+def _refuse(reading: str, error: Exception) -> None:
+    receiver: SumsKeeper | None = keepers.get(reading.split(" ")[0])
+    if receiver is not None:
+        receiver.refuse(error)
 
 
 def _is_in_branch() -> bool:
@@ -228,11 +252,16 @@ def _keep_nothing(sums: Tensor, n: int, where: str) -> None:
     """Replace `_keep` where tensors have no values."""
 
 
+def _has_all_needed() -> bool:
+    if not all(hasattr(eval_frame, name) for name in NEEDED):
+        return False
+    manager = getattr(torch._C._dynamo.guards, "GuardManager", None)
+    return hasattr(convert_frame, "input_codes") and all(hasattr(manager, n) for n in OF_GUARDS)
+
+
 def _define() -> bool:
     version = tuple(int(part) for part in torch.__version__.split("+")[0].split(".")[:2])
-    if version < tuple(map(int, SINCE.split("."))) or not all(
-        hasattr(eval_frame, name) for name in NEEDED
-    ):
+    if version < tuple(map(int, SINCE.split("."))) or not _has_all_needed():
         return False
     try:
         from torch._higher_order_ops.effects import _EffectType, _register_effectful_op

@@ -13,8 +13,13 @@ from notebook_probe.quantities.define import questions
 from notebook_probe.quantities.define.decorator import quantity
 from notebook_probe.quantities.define.window import window_quantity
 from notebook_probe.quantities.reduce.peaks import Peaks
-from notebook_probe.quantities.reduce.reductions import reduction
-from notebook_probe.quantities.reduce.samples import channelled, sample_blocks, widest_type
+from notebook_probe.quantities.reduce.reductions import Traced, reduction
+from notebook_probe.quantities.reduce.samples import (
+    channelled,
+    sample_blocks,
+    traced_rows,
+    widest_type,
+)
 from notebook_probe.quantities.reduce.stat import Stat
 
 __all__ = [
@@ -154,7 +159,15 @@ class Magnitudes:
         return Magnitudes(self.sums + other.sums)
 
 
-@reduction("magnitudes", first_only=True)
+def _traced(tensor: Tensor, module: nn.Module | None, wanted: frozenset[str]) -> Tensor:
+    return traced_rows(tensor, module).double().abs().sum(0)
+
+
+def _of_sums(sums: Tensor, n: int, wanted: frozenset[str]) -> Magnitudes:
+    return Magnitudes(sums)
+
+
+@reduction("magnitudes", first_only=True, traced=Traced(_traced, _of_sums))
 def magnitudes(
     tensor: Tensor, module: nn.Module | None = None, wanted: frozenset[str] = frozenset()
 ) -> Magnitudes:

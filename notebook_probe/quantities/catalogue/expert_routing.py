@@ -11,8 +11,8 @@ from notebook_probe.axis import PER_CHANNEL
 from notebook_probe.errors import QuantityError
 from notebook_probe.quantities.define.decorator import quantity
 from notebook_probe.quantities.define.questions import COLLAPSE
-from notebook_probe.quantities.reduce.reductions import reduction
-from notebook_probe.quantities.reduce.samples import samples
+from notebook_probe.quantities.reduce.reductions import Traced, reduction
+from notebook_probe.quantities.reduce.samples import samples, traced_rows
 
 __all__ = [
     "Winners",
@@ -40,7 +40,18 @@ class Winners:
         return Winners(self.counts + other.counts)
 
 
-@reduction("winners", first_only=True)
+def _traced(tensor: Tensor, module: nn.Module | None, wanted: frozenset[str]) -> Tensor:
+    rows = traced_rows(tensor, module)
+    largest = rows.max(1)
+    is_winner = largest.indices[:, None] == torch.arange(rows.shape[1], device=rows.device)
+    return (is_winner & ~largest.values.isnan()[:, None]).sum(0).double()
+
+
+def _of_sums(sums: Tensor, n: int, wanted: frozenset[str]) -> Winners:
+    return Winners(sums)
+
+
+@reduction("winners", first_only=True, traced=Traced(_traced, _of_sums))
 def winners(
     tensor: Tensor, module: nn.Module | None = None, wanted: frozenset[str] = frozenset()
 ) -> Winners:

@@ -18,8 +18,8 @@ from notebook_probe.errors import QuantityError
 from notebook_probe.quantities.define import questions
 from notebook_probe.quantities.define.decorator import quantity
 from notebook_probe.quantities.reduce.peaks import Peaks
-from notebook_probe.quantities.reduce.reductions import reduction
-from notebook_probe.quantities.reduce.samples import samples
+from notebook_probe.quantities.reduce.reductions import Traced, reduction
+from notebook_probe.quantities.reduce.samples import samples, traced_rows
 
 __all__ = [
     "Channels",
@@ -97,7 +97,20 @@ class Channels:
         return (of_mean + self.squares / self.n_rows).sqrt()
 
 
-@reduction("channels", first_only=True)
+def _traced(tensor: Tensor, module: nn.Module | None, wanted: frozenset[str]) -> Tensor:
+    rows = traced_rows(tensor, module).double()
+    mean = rows.mean(0)
+    squares = (rows - mean).square().sum(0)
+    sizes = rows.square().sum(0)
+    return torch.stack([mean, torch.where(mean.isfinite(), squares, sizes)])
+
+
+def _of_sums(sums: Tensor, n: int, wanted: frozenset[str]) -> Channels:
+    mean, squares = sums.view(2, -1)
+    return Channels(n // len(mean), mean, squares)
+
+
+@reduction("channels", first_only=True, traced=Traced(_traced, _of_sums))
 def channels(
     tensor: Tensor, module: nn.Module | None = None, wanted: frozenset[str] = frozenset()
 ) -> Channels:

@@ -11,14 +11,14 @@ from notebook_probe.errors import UnreadableError
 from notebook_probe.quantities.define.decorator import quantity
 from notebook_probe.quantities.define.questions import SIGNAL
 from notebook_probe.quantities.reduce.arrays import wide
-from notebook_probe.quantities.reduce.measure import measure
+from notebook_probe.quantities.reduce.measure import IN_GRAPHS, measure
 from notebook_probe.quantities.reduce.reductions import reduction
 from notebook_probe.quantities.reduce.stat import Stat, root
 
 __all__ = ["energy", "residual_change", "residual_ratio"]
 
 
-@reduction("energy", first_only=True)
+@reduction("energy", first_only=True, traced=IN_GRAPHS)
 def energy(
     tensor: Tensor, module: nn.Module | None = None, wanted: frozenset[str] = frozenset()
 ) -> Stat:

@@ -12,7 +12,7 @@ from notebook_probe.model.unwrapped import unwrapped
 from notebook_probe.quantities.define import questions
 from notebook_probe.quantities.define.decorator import quantity
 from notebook_probe.quantities.reduce.arrays import readable
-from notebook_probe.quantities.reduce.reductions import reduction
+from notebook_probe.quantities.reduce.reductions import Traced, reduction
 from notebook_probe.quantities.reduce.stat import Number
 
 __all__ = ["LINEAR_PART", "Saturated", "saturated", "saturated_fraction"]
@@ -49,7 +49,17 @@ def _misfit(module: nn.Module | None) -> str:
     return "" if _bounds(module) else f"is no bounded activation; known are {known}"
 
 
-@reduction("saturated", misfit=_misfit)
+def _traced(tensor: Tensor, module: nn.Module | None, wanted: frozenset[str]) -> Tensor:
+    low, high = _bounds(module) or (math.nan, math.nan)
+    values = tensor.detach()
+    return ((values < low) | (values > high)).sum().double()
+
+
+def _of_sums(sums: Tensor, n: int, wanted: frozenset[str]) -> Saturated:
+    return Saturated(n, float(sums) if sums.is_cpu else sums[0])
+
+
+@reduction("saturated", misfit=_misfit, traced=Traced(_traced, _of_sums))
 def saturated(
     tensor: Tensor, module: nn.Module | None = None, wanted: frozenset[str] = frozenset()
 ) -> Saturated:

@@ -21,12 +21,14 @@ from notebook_probe.quantities.reduce.device_stat import (
     device_stat,
     device_stats,
     difference_stats,
+    stat_of_sums,
+    traced_sums,
 )
 from notebook_probe.quantities.reduce.quiet import quiet
-from notebook_probe.quantities.reduce.reductions import measuring, reduction
+from notebook_probe.quantities.reduce.reductions import Traced, measuring, reduction
 from notebook_probe.quantities.reduce.stat import Stat
 
-__all__ = ["STAT", "measure", "measure_difference", "measure_differences"]
+__all__ = ["IN_GRAPHS", "STAT", "measure", "measure_difference", "measure_differences"]
 
 ROW = 4096
 """Elements of one dot: few enough for its rounding not to show in float32, and for BLAS not to wake
@@ -96,7 +98,10 @@ def _stats(tensors: Sequence[Tensor], wanted: frozenset[str]) -> list[Stat | Dev
     ]
 
 
-@reduction("sumsq", "moments", "zeros", "nonfinite", "largest", batched=_stats)
+IN_GRAPHS = Traced(lambda tensor, module, wanted: traced_sums(tensor, wanted), stat_of_sums)
+
+
+@reduction("sumsq", "moments", "zeros", "nonfinite", "largest", batched=_stats, traced=IN_GRAPHS)
 def _stat(tensor: Tensor, module: nn.Module | None, wanted: frozenset[str]) -> Any:
     array = dense(tensor)
     if array is None:

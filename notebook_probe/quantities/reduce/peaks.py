@@ -8,10 +8,15 @@ import torch
 from torch import Tensor, nn
 
 from notebook_probe.errors import QuantityError
-from notebook_probe.quantities.reduce.reductions import reduction
-from notebook_probe.quantities.reduce.samples import channelled, extremes, widest_type
+from notebook_probe.quantities.reduce.reductions import Traced, reduction
+from notebook_probe.quantities.reduce.samples import (
+    channelled,
+    extremes,
+    traced_rows,
+    widest_type,
+)
 
-__all__ = ["Peaks", "peaks"]
+__all__ = ["Peaks", "peaks", "traced_extremes"]
 
 
 @dataclass(slots=True)
@@ -41,7 +46,27 @@ class Peaks:
         return torch.maximum(self.largest.abs(), self.smallest.abs())
 
 
-@reduction("peaks", first_only=True)
+def traced_extremes(
+    tensor: Tensor, module: nn.Module | None, wanted: frozenset[str] = frozenset()
+) -> Tensor:
+    """Return the largest and the smallest number of each channel, (2, channel), in a graph.
+
+    Examples
+    --------
+    >>> traced_extremes(torch.tensor([[0.0, -1.0], [2.0, -3.0]]), nn.Linear(2, 2))
+    tensor([[ 2., -1.],
+            [ 0., -3.]], dtype=torch.float64)
+    """
+    rows = traced_rows(tensor, module)
+    return torch.stack([rows.amax(0), rows.amin(0)]).double()
+
+
+def _peaks_of(sums: Tensor, n: int, wanted: frozenset[str]) -> Peaks:
+    largest, smallest = sums.view(2, -1)
+    return Peaks(n // len(largest), largest, smallest)
+
+
+@reduction("peaks", first_only=True, traced=Traced(traced_extremes, _peaks_of))
 def peaks(
     tensor: Tensor, module: nn.Module | None = None, wanted: frozenset[str] = frozenset()
 ) -> Peaks:

@@ -24,6 +24,7 @@ __all__ = [
     "Part",
     "Reduction",
     "State",
+    "Traced",
     "derive",
     "measuring",
     "parts",
@@ -50,6 +51,16 @@ Misfit: TypeAlias = Callable[[nn.Module], str]
 M = TypeVar("M", bound=Measure)
 
 
+@dataclass(frozen=True, slots=True)
+class Traced:
+    """Way to read a tensor inside a compiled graph: sums there, and a state of them later."""
+
+    sums: Callable[[Tensor, nn.Module | None, frozenset[str]], Tensor]
+    """``sums(tensor, module, wanted)``, float64 of any shape, by operations that torch traces."""
+    state: Callable[[Tensor, int, frozenset[str]], Any]
+    """``state(sums, n, wanted) -> State`` of a tensor of ``n`` elements; the sums are flat."""
+
+
 def _fits(module: nn.Module) -> str:
     return ""
 
@@ -73,6 +84,8 @@ class Reduction:
     """Function from the pooled state to what a quantity receives; None for the state itself."""
     of_copies: frozenset[str] = frozenset()
     """Parts that take so much longer than a copy that they are measured of one, later."""
+    traced: Traced | None = None
+    """Way to measure it inside a compiled graph; None where there is none."""
 
     def __repr__(self) -> str:
         return f"<reduction {', '.join(self.parts)} of {self.home}>"
@@ -184,6 +197,7 @@ def reduction(
     cost: Cost = "scalar",
     misfit: Misfit = _fits,
     of_copies: Collection[str] = (),
+    traced: Traced | None = None,
 ) -> Callable[[M], M]:
     """Register the decorated function as what measures the parts ``names``, and trust it.
 
@@ -194,7 +208,7 @@ def reduction(
     draws no random number of torch's. ``cost`` is its class where it is more than one pass;
     ``misfit`` says why some module has nothing to measure, such as ``"keeps no running mean"``.
     Parts ``of_copies`` are expensive: where one of them is wanted of large parameters another
-    thread may call the function later, with copies.
+    thread may call the function later, with copies. ``traced`` reads it in a compiled graph.
 
     Examples
     --------
@@ -210,7 +224,9 @@ def reduction(
 
     def register(measure: M) -> M:
         apart = frozenset(of_copies)
-        made = Reduction(names, measure, first_only, batched, cost, misfit, of_copies=apart)
+        made = Reduction(
+            names, measure, first_only, batched, cost, misfit, of_copies=apart, traced=traced
+        )
         for name in names:
             parts.add(name, made)
         return measure

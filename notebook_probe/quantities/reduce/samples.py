@@ -26,6 +26,7 @@ __all__ = [
     "sample_blocks",
     "sampled_rows",
     "samples",
+    "traced_rows",
     "widest_type",
 ]
 
@@ -130,6 +131,28 @@ def channelled(tensor: Tensor, module: nn.Module | None) -> tuple[Tensor, int]:
     refuse_indices(tensor, module)
     values = torch.atleast_2d(readable(tensor))
     return values, channel_axis(module, values.shape)
+
+
+def traced_rows(tensor: Tensor, module: nn.Module | None) -> Tensor:
+    """Return the rows (sample, channel) of a tensor, in operations that torch traces.
+
+    In the tensor's own type; complex numbers become their moduli.
+
+    Raises
+    ------
+    UnreadableError
+        A tensor of indices.
+
+    Examples
+    --------
+    >>> traced_rows(torch.zeros(2, 3, 4, 4), nn.Conv2d(3, 8, 1)).shape
+    torch.Size([32, 3])
+    """
+    refuse_indices(tensor, module)
+    plain = tensor.detach()
+    values = torch.atleast_2d(plain.abs() if plain.is_complex() else plain)
+    axis = channel_axis(module, values.shape)
+    return values.movedim(axis, -1).reshape(-1, values.shape[axis])
 
 
 def widest_type(values: Tensor) -> torch.dtype:

@@ -15,6 +15,7 @@ __all__ = [
     "NOT_INSIDE",
     "NO_VARIANT",
     "OLD_TORCH",
+    "REFUSED",
     "PresetInfo",
     "ProbeStatus",
     "QuantityInfo",
@@ -56,7 +57,12 @@ AMBIGUOUS = (
     "not tell which call had it. run.on_compiled = 'eager' runs the probed steps uncompiled"
 )
 
-COMPILED_NOTES = frozenset({COMPILED, NOT_INSIDE, OLD_TORCH, NO_VARIANT, AMBIGUOUS})
+REFUSED = (
+    "the model is compiled by a backend that refuses graphs with readings, so these were compiled "
+    "without. run.on_compiled = 'eager' runs the probed steps uncompiled"
+)
+
+COMPILED_NOTES = frozenset({COMPILED, NOT_INSIDE, OLD_TORCH, NO_VARIANT, AMBIGUOUS, REFUSED})
 """Notes of probes that running the probed steps uncompiled would give values."""
 
 

@@ -26,6 +26,7 @@ from notebook_probe.run.health.status import (
     NO_VARIANT,
     NOT_INSIDE,
     OLD_TORCH,
+    REFUSED,
 )
 from notebook_probe.schedules import Schedule, can_foresee
 
@@ -144,6 +145,8 @@ class WhySilent:
             return NOT_INSIDE
         if in_graphs.wanted and in_graphs.n_ambiguous:
             return AMBIGUOUS
+        if in_graphs.wanted and in_graphs.refusal:
+            return REFUSED
         if self._is_compiled():
             return self._why_not_inside(probe)
         model = self._model()

@@ -95,7 +95,7 @@ def test_inductor_hands_out_the_same_and_trains_the_same_bits(watch: Watch) -> N
     assert trained(model, whole(model, "inductor"), range(3)) == left
     assert differing(everything(alone), everything(model)) == []
     check(run, wanted, [0, 2])
-    assert n_graphs() - before == 2
+    assert n_graphs() - before == 1, "step 1 runs in the graph of its unwatched twin"
     assert n_breaks() == 0
 
 

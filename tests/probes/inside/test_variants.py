@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-import copy
-from collections.abc import Iterator
+import pickle
+from collections.abc import Callable, Iterator
+from typing import Any
 
 import pytest
 import torch
@@ -129,19 +130,124 @@ def test_closing_leaves_the_model_as_it_was_found(watch: Watch) -> None:
     model = made(Small)
     training = Training(model)
     training.go(1)
-    kinds = [type(module._modules) for module in model.modules()]
     before = {name: dict(vars(module)) for name, module in model.named_modules()}
     run = watch(model, probes={"*": ["output_norm", "input_norm"]})
     training.go(2)
-    twin = copy.deepcopy(model)
-    assert [type(module._modules) for module in twin.modules()] == kinds
     run.close()
     for name, module in model.named_modules():
         assert not module._forward_hooks
         assert not module._forward_pre_hooks
         assert module._modules is before[name]["_modules"]
         assert vars(module).keys() == before[name].keys()
-    assert training.go(1) <= 1
+    assert training.go(1) == 0, "the graph from before is used again"
+
+
+def test_a_model_that_is_read_inside_pickles_as_one_that_is_not(watch: Watch) -> None:
+    alone, model = made(Small), made(Small)
+    run = watch(model, probes={"*": ["output_norm", "output_grad_norm"]})
+    for each in (model, alone):
+        Training(each).go(2)
+    assert steps_of(run, "first") == [0, 1]
+    assert pickle.dumps(model) == pickle.dumps(alone)
+    assert [vars(one).keys() for one in model.modules()] == [
+        vars(one).keys() for one in alone.modules()
+    ]
+
+
+def test_graphs_from_before_serve_steps_in_which_nothing_is_due(watch: Watch) -> None:
+    model = made(Small)
+    training = Training(model)
+    assert training.go(2) == 1
+    run = watch(model, probes={"*": [["output_norm", "every(3)"]]})
+    assert [training.go(1) for _ in range(6)] == [1, 0, 0, 0, 0, 0]
+    assert steps_of(run, "first") == [0, 3]
+    run.close()
+    assert training.go(2) == 0
+
+
+def test_evaluations_in_graphs_from_before_compile_nothing(watch: Watch) -> None:
+    model = made(Small)
+    training = Training(model)
+    training.go(1)
+    model.eval()
+    training.called(batch(7))
+    model.train()
+    watch(model, probes={"*": ["output_norm"]})
+    training.go(2)
+    model.eval()
+    before = n_graphs()
+    training.called(batch(8))
+    assert n_graphs() == before
+
+
+class Holder(nn.Module):
+    """Finds its model in a list, and is no part of it."""
+
+    def __init__(self, model: nn.Module) -> None:
+        super().__init__()
+        self.models = [model]
+
+    def forward(self, x: Tensor) -> Tensor:
+        return self.models[0](x)
+
+
+def test_a_graph_that_found_the_model_anywhere_is_compiled_for_readings(watch: Watch) -> None:
+    model = made(Small)
+    holder = Holder(model)
+    called, optimizer = whole(holder, "eager"), sgd(model)
+    train_step(called, optimizer, batch(0))
+    run = watch(model, probes={"first": ["output_norm"]})
+    for step in range(1, 4):
+        train_step(called, optimizer, batch(step))
+    assert steps_of(run, "first") == [0, 1, 2]
+
+
+class Refusing:
+    """A compiler of graphs without effects, or of none."""
+
+    def __init__(self, refuses_all: bool = False) -> None:
+        self.refuses_all = refuses_all
+
+    def __call__(self, graph: torch.fx.GraphModule, inputs: list[Tensor]) -> Callable[..., Any]:
+        if self.refuses_all or graph.graph.find_nodes(op="call_function", target=traced._read):
+            raise NotImplementedError("no effects")
+        return graph.forward
+
+
+def test_a_backend_that_refuses_readings_compiles_without_them_and_the_status_says_so(
+    watch: Watch,
+) -> None:
+    alone, model = made(Small), made(Small)
+    left = trained(alone, whole(alone, Refusing()), range(3))
+    torch._dynamo.reset()
+    run = watch(model, probes={"first": ["output_norm", "weight_norm"]})
+    before = n_graphs()
+    assert trained(model, whole(model, Refusing()), range(3)) == left
+    run.controls.settle()
+    notes = {probe.quantity: probe.note for probe in run.probes()}
+    assert "backend" in notes["output_norm"]
+    assert notes["weight_norm"] == ""
+    assert n_graphs() - before == 1
+    assert n_breaks() == 0
+
+
+def test_a_backend_that_refuses_everything_raises_its_own_error(watch: Watch) -> None:
+    model = made(Small)
+    run = watch(model, probes={"first": ["output_norm"]})
+    with pytest.raises(torch._dynamo.exc.BackendCompilerFailed, match="no effects"):
+        trained(model, whole(model, Refusing(refuses_all=True)), range(1))
+    assert run._parts.observer.in_graphs.refusal == ""
+
+
+@pytest.mark.parametrize("strict", [True, False])
+def test_an_exported_program_has_no_readings(watch: Watch, strict: bool) -> None:
+    alone, model = made(Small), made(Small)
+    watch(model, probes={"*": ["output_norm", "output_grad_norm"]})
+    codes = [
+        torch.export.export(one, (batch(0),), strict=strict).graph_module.code
+        for one in (alone, model)
+    ]
+    assert codes[0] == codes[1]
 
 
 def test_watching_changes_no_bit_of_what_is_trained(watch: Watch) -> None:
