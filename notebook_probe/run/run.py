@@ -212,7 +212,8 @@ class Run(
         """Handling of probes of a compiled model's calls, ``"inside"``, ``"eager"`` or ``"skip"``.
 
         With ``"inside"`` the graphs hand out what is a sum over outputs, inputs and output
-        gradients: norms, means, deviations, extremes, counts of zeros and of what is not finite.
+        gradients: norms, means, deviations, extremes, counts of zeros and of what is not finite,
+        of whole tensors and of their channels.
         Dynamo compiles one more variant of each graph, for steps in which something is due. With
         ``"eager"`` those steps run uncompiled, from the next step on, and everything is measured;
         eager and compiled kernels may differ in the last bits. ``"skip"`` measures nothing of

@@ -12,7 +12,7 @@ import time
 import weakref
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from types import CodeType
-from typing import Protocol
+from typing import Any, Protocol
 
 import torch
 from torch import Tensor, nn
@@ -21,10 +21,12 @@ from torch._dynamo import config
 
 from notebook_probe.probes.due.readings import DueFrame, Readings
 from notebook_probe.probes.inside.handed_out import CallSums, HandedOut
+from notebook_probe.probes.inside.model_parts import ModelParts
 from notebook_probe.probes.inside.plain_graphs import guard_plain_graphs
 from notebook_probe.probes.inside.traced import (
     COUNTED,
     GraphTap,
+    Sums,
     SumsOrigin,
     can_trace,
     keepers,
@@ -32,13 +34,13 @@ from notebook_probe.probes.inside.traced import (
 )
 from notebook_probe.probes.reading.cells import Cell
 from notebook_probe.probes.reading.plan import ReadingPlan
-from notebook_probe.probes.step.compiled import compiled_region, n_compiled
+from notebook_probe.probes.step.compiled import compiled_region, has_compiled, n_compiled
 from notebook_probe.probes.step.passes import BackwardPasses
 from notebook_probe.probes.step.probe import Probe
-from notebook_probe.quantities.reduce.device_stat import NOTHING, DeviceStat, stat_of_sums
+from notebook_probe.quantities.reduce.device_stat import NOTHING
 from notebook_probe.quantities.reduce.features import Moment
 from notebook_probe.quantities.reduce.measure import STAT
-from notebook_probe.quantities.reduce.stat import Stat
+from notebook_probe.quantities.reduce.reductions import Derived, parts
 
 __all__ = ["GraphReadings", "can_read"]
 
@@ -71,8 +73,18 @@ def can_read(probe: Probe) -> bool:
     """Return whether graphs can hand out all that a probe of calls needs."""
     features = probe.quantity.features
     return not probe.per_call and all(
-        feature.tensor in READ and feature.part in STAT.parts for feature in features
+        feature.tensor in READ and _is_traced(feature.part) for feature in features
     )
+
+
+def _is_traced(part: str) -> bool:
+    """Return whether graphs can hand out what a part is, or is derived from."""
+    if not part:
+        return False
+    found = parts[part]
+    if isinstance(found, Derived):
+        return all(map(_is_traced, found.needs))
+    return found.traced is not None
 
 
 def _traceable(plan: ReadingPlan, tensor: str) -> frozenset[str]:
@@ -85,7 +97,7 @@ def _traceable(plan: ReadingPlan, tensor: str) -> frozenset[str]:
 
 def _cells(plan: ReadingPlan, tensor: str) -> Iterator[Cell]:
     for cell in plan.cells.get(tensor, ()):
-        if type(cell) is Cell and cell.reduction is STAT:
+        if type(cell) is Cell and cell.reduction.traced is not None:
             yield cell
 
 
@@ -121,13 +133,13 @@ class GraphReadings:
         self._seconds = 0.0  # spent on what was handed out
         self._taps: dict[str, GraphTap] = {}
         self._rows: dict[str, int] = {}
+        self._places: list[str] = []  # by their rows
         self._plans: weakref.WeakKeyDictionary[Readings, bool] = weakref.WeakKeyDictionary()
         self._calls, self._passes = HandedOut(), BackwardPasses()
         self._ended = HandedOut()
         self._full, self._compiled = "", set[str]()
         self._n_compiled = -1
-        self._modules: dict[int, weakref.ref[nn.Module]] = {}
-        self._parts: dict[int, tuple[weakref.ref[nn.Module], bool]] = {}
+        self._parts = ModelParts(self.training)
         self._number, self._has_guarded = "", False
         self._read, self._tried = set[str](), set[str]()
         self.last_step = -1
@@ -160,9 +172,7 @@ class GraphReadings:
         if not self._number:
             self._number = next(n for n in map(str, itertools.count()) if n not in keepers)
             keepers[self._number] = self
-        model = self.training()
-        self._modules = {id(one): weakref.ref(one) for one in model.modules()} if model else {}
-        self._parts = {}
+        self._parts.forget()
         self.look_at_compiled()
         plans = {place: plan for place, plan in readings.calls.items() if place and _is_read(plan)}
         counts = _witnesses(plans)
@@ -173,7 +183,10 @@ class GraphReadings:
         self._full = hashlib.sha256(repr(texts).encode()).hexdigest()[:16]
 
     def _texts(self, place: str, plan: ReadingPlan, is_counted: bool) -> tuple[str, str]:
-        row = 2 * self._rows.setdefault(place, len(self._rows))
+        if place not in self._rows:
+            self._rows[place] = len(self._places)
+            self._places.append(place)
+        row = 2 * self._rows[place]
         given, nothing = _traceable(plan, "input"), frozenset[str]()
         of_gradient = _traceable(plan, "grad_output") or frozenset({COUNTED} if is_counted else ())
         output = reading_text(self._number, row, _traceable(plan, "output"), of_gradient)
@@ -190,19 +203,7 @@ class GraphReadings:
         model = self.training()
         if not self.variant or model is None or not model.training:
             return False
-        return torch.is_grad_enabled() and self._has_part_in(module)
-
-    def _has_part_in(self, module: nn.Module) -> bool:
-        """Return whether a module is, or contains, one of the model's."""
-        known = self._parts.get(id(module))
-        if known is None or known[0]() is not module:
-            has_part = any(self._is_of_model(one) for one in module.modules())
-            known = self._parts[id(module)] = weakref.ref(module), has_part
-        return known[1]
-
-    def _is_of_model(self, module: nn.Module) -> bool:
-        found = self._modules.get(id(module))
-        return found is not None and found() is module
+        return torch.is_grad_enabled() and self._parts.are_in(module)
 
     def refuse(self, error: Exception) -> None:
         """Implement the SumsKeeper."""
@@ -255,7 +256,7 @@ class GraphReadings:
 
     def _is_full(self) -> bool:
         """Return whether a function of the model has nearly as many variants as Dynamo allows."""
-        model = self.training()
+        model = self.training() if has_compiled() else None
         count = eval_frame._debug_get_cache_entry_list
         codes = _forwards(model) if model is not None else ()
         most = max((len(count(code)) for code in codes), default=0)
@@ -263,10 +264,15 @@ class GraphReadings:
 
     # ---------------------------------------------------------------- what graphs hand out
 
+    def module_of(self, row: int) -> nn.Module | None:
+        """Implement the SumsKeeper."""
+        return self._taps[self._places[row]].module()
+
     def keep(self, sums: Tensor, n: int, where: SumsOrigin) -> None:
         """Implement the SumsKeeper."""
         begun = time.perf_counter()
-        found, passes = CallSums(where, _state(sums, n, where)), self._passes_now()
+        found = CallSums(where, _states(sums, n, where), not sums.is_cpu)
+        passes = self._passes_now()
         if where.what != "gradient":
             self._calls.take_call(found, passes)
         elif torch._C._current_graph_task_id() != -1:
@@ -305,10 +311,11 @@ class GraphReadings:
         begun = time.perf_counter()
         frame.settle()
         self.last_step = frame.step
-        places, called = {row: place for place, row in self._rows.items()}, dict[str, bool]()
+        called = dict[str, bool]()
         read: list[tuple[ReadingPlan, Moment]] = []
-        for where, state in found:
-            place = places[where.row // 2]
+        for one in found:
+            where = one.where
+            place = self._places[where.row // 2]
             plan = frame.plan.calls.get(place)
             if plan is None:
                 continue
@@ -316,8 +323,8 @@ class GraphReadings:
             if where.nth == 0 and where.row % 2 == 0 and not is_gradient:
                 frame.calls[plan.counter] += 1
                 called[place] = called.get(place, False) or where.what == "awaited"
-            if state is not None:
-                _fill(frame, plan, where, state)
+            if one.states:
+                _fill(frame, plan, one)
                 read.append((plan, "backward" if is_gradient else "forward"))
         self._spend(frame, read, time.perf_counter() - begun)
         self._read |= called.keys()
@@ -352,7 +359,8 @@ class GraphReadings:
 def _forwards(model: nn.Module) -> list[CodeType]:
     """Return the code of every forward of a model's classes, to which Dynamo ties its graphs."""
     kinds = {type(module): None for module in model.modules()}
-    codes = (getattr(kind.forward, "__code__", None) for kind in kinds)
+    # One that is scripted has none.
+    codes = (getattr(getattr(kind, "forward", None), "__code__", None) for kind in kinds)
     return [code for code in codes if code is not None]
 
 
@@ -367,20 +375,23 @@ def _witnesses(plans: Mapping[str, ReadingPlan]) -> set[str]:
     return {*[*plans][:1], *[*plans][-1:]}
 
 
-def _state(sums: Tensor, n: int, where: SumsOrigin) -> DeviceStat | Stat | None:
-    if not where.parts:
-        return None
-    if not n:
-        return NOTHING
-    # On a device a copy: the memory is the graph's, which may write over it.
-    return stat_of_sums(sums if sums.is_cpu else sums.clone(), n, where.parts)
+def _states(sums: Tensor, n: int, where: SumsOrigin) -> list[tuple[Sums, Any]]:
+    """Return what a graph has handed out, with the state that it is."""
+    # The memory is the graph's, which may write over it; of these on a CPU only numbers are kept.
+    is_plain = sums.is_cpu and all(one.reduction is STAT for one in where.sums)
+    pieces = (sums if is_plain else sums.clone()).split([one.length for one in where.sums])
+    return [
+        (one, NOTHING if not n else one.reduction.traced.state(piece, n, one.parts))
+        for one, piece in zip(where.sums, pieces, strict=True)
+        if one.reduction.traced is not None
+    ]
 
 
-def _fill(frame: DueFrame, plan: ReadingPlan, where: SumsOrigin, state: DeviceStat | Stat) -> None:
+def _fill(frame: DueFrame, plan: ReadingPlan, read: CallSums) -> None:
+    where = read.where
     is_input = where.row % 2
     tensor = "grad_output" if where.what == "gradient" else "input" if is_input else "output"
     for cell in _cells(plan, tensor):
-        if cell.wanted <= where.parts:
-            old = frame.states[cell.index]
-            frame.states[cell.index] = state if old is None else old.merge(state)
-            frame.on_device |= isinstance(state, DeviceStat)
+        for one, state in read.states:
+            if cell.reduction is one.reduction and cell.wanted <= one.parts:
+                cell.take(frame, state, read.on_device)

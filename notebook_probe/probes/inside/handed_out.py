@@ -10,12 +10,10 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
-from notebook_probe.probes.inside.traced import SumsOrigin
+from notebook_probe.probes.inside.traced import Sums, SumsOrigin
 from notebook_probe.probes.step.passes import BackwardKind, BackwardPass, BackwardPasses
-from notebook_probe.quantities.reduce.device_stat import DeviceStat
-from notebook_probe.quantities.reduce.stat import Stat
 
 __all__ = ["CallSums", "HandedOut"]
 
@@ -27,8 +25,9 @@ class CallSums(NamedTuple):
     """Sums of one tensor of a call, and what they are of."""
 
     where: SumsOrigin
-    state: DeviceStat | Stat | None
-    """None of a tensor that was only counted."""
+    states: list[tuple[Sums, Any]]
+    """Empty of a tensor that was only counted."""
+    on_device: bool
 
 
 @dataclass(slots=True)

@@ -16,9 +16,7 @@ from torch.fx import GraphModule
 __all__ = ["drop_if_refused"]
 
 
-def drop_if_refused(
-    reading: Callable[..., Any], note: Callable[[str, Exception], object]
-) -> None:
+def drop_if_refused(reading: Callable[..., Any], note: Callable[[str, Exception], object]) -> None:
     """Have the graph that is being traced compiled without readings if its backend refuses them.
 
     Parameters

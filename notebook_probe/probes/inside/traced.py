@@ -8,7 +8,7 @@ traces the backward; so the model's own graph of gradients has no node more.
 from __future__ import annotations
 
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from functools import cache, partial
 from types import FrameType
 from typing import Any, NamedTuple, Protocol
@@ -20,10 +20,12 @@ from torch._C import _functorch
 from torch._C._dynamo import eval_frame
 from torch._dynamo import config, convert_frame
 
+from notebook_probe.errors import UnreadableError
 from notebook_probe.probes.inside.refused import drop_if_refused
 from notebook_probe.probes.step.containers import activations
 from notebook_probe.probes.step.phase import is_captured
-from notebook_probe.quantities.reduce.device_stat import traced_sums
+from notebook_probe.quantities.reduce.measure import STAT
+from notebook_probe.quantities.reduce.reductions import Reduction, measuring
 
 __all__ = [
     "COUNTED",
@@ -31,6 +33,7 @@ __all__ = [
     "SINCE",
     "TRACED",
     "GraphTap",
+    "Sums",
     "SumsKeeper",
     "SumsOrigin",
     "can_trace",
@@ -76,11 +79,22 @@ class SumsKeeper(Protocol):
     def keep(self, sums: Tensor, n: int, where: SumsOrigin) -> None:
         """Keep the sums of a tensor of ``n`` elements."""
 
+    def module_of(self, row: int) -> nn.Module | None:
+        """Return the module with a number."""
+
     def reads_in(self, module: nn.Module) -> bool:
         """Return whether a graph of a module would read now."""
 
     def refuse(self, error: Exception) -> None:
         """Note that a backend could not compile a graph with readings."""
+
+
+class Sums(NamedTuple):
+    """Sums of one reduction among those of a tensor."""
+
+    reduction: Reduction
+    parts: frozenset[str]
+    length: int
 
 
 class SumsOrigin(NamedTuple):
@@ -94,21 +108,38 @@ class SumsOrigin(NamedTuple):
         Either ``read``, ``awaited`` (read, and its gradient will be) or ``gradient``.
     nth : int
         Number of the tensor among those of the call.
-    parts : frozenset of str
+    sums : tuple of Sums
+        What the sums are, one after the other.
     """
 
     keeper: str
     row: int
     what: str
     nth: int
-    parts: frozenset[str]
+    sums: tuple[Sums, ...]
 
 
 @cache
 def _where(text: str) -> SumsOrigin:
-    keeper, row, what, nth, parts = text.split(" ")
-    read = frozenset[str]() if parts in _WITHOUT_SUMS else frozenset(parts.split(","))
-    return SumsOrigin(keeper, int(row), what, int(nth), read)
+    keeper, row, what, nth, *sums = text.split(" ")
+    return SumsOrigin(keeper, int(row), what, int(nth), tuple(map(_sums_of, sums)))
+
+
+def _sums_of(text: str) -> Sums:
+    length, parts = text.split(":")
+    names = parts.split(",")
+    return Sums(measuring(names[0]), frozenset(names), int(length))
+
+
+@cache
+def _reductions(parts: str) -> tuple[tuple[Reduction, frozenset[str]], ...]:
+    """Return the reductions that measure some parts, each with those of its own."""
+    if parts in _WITHOUT_SUMS:
+        return ()
+    found: dict[Reduction, set[str]] = {}
+    for part in parts.split(","):
+        found.setdefault(measuring(part), set()).add(part)
+    return tuple((one, frozenset(own)) for one, own in found.items())
 
 
 keepers: WeakValueDictionary[str, Any] = WeakValueDictionary()
@@ -198,10 +229,10 @@ def _read(tensors: list[Tensor], reading: str) -> None:
     for nth, tensor in enumerate(activations(distinct)):
         reads_gradient = of_gradient != NOTHING_READ and tensor.requires_grad and _is_awaited()
         what = "awaited" if reads_gradient else "read"
-        _keep_sums(tensor, f"{keeper} {row} {what} {nth} {parts}")
+        _keep_sums(tensor, f"{keeper} {row} {what} {nth}", parts)
         if reads_gradient:
-            where = f"{keeper} {row} gradient {nth} {of_gradient}"
-            tensor.register_hook(partial(_keep_sums, where=where))
+            where = f"{keeper} {row} gradient {nth}"
+            tensor.register_hook(partial(_keep_sums, where=where, parts=of_gradient))
 
 
 def _refuse(reading: str, error: Exception) -> None:
@@ -229,14 +260,35 @@ def _is_awaited() -> bool:
     return not config.compiled_autograd
 
 
-def _keep_sums(tensor: Tensor, where: str) -> None:
-    parts = where.rpartition(" ")[2]
+def _keep_sums(tensor: Tensor, where: str, parts: str) -> None:
     n = tensor.numel()
-    if parts in _WITHOUT_SUMS or n == 0:
-        sums = torch.zeros(0, dtype=torch.float64, device=tensor.device)
-    else:
-        sums = traced_sums(tensor, frozenset(parts.split(",")))
-    torch.ops.notebook_probe.keep(sums, n, where)
+    found = [*_all_sums(tensor, where, parts)] if n else [*_nothing(tensor, parts)]
+    flat = [sums for _, sums in found] or [_empty(tensor)]
+    sums = flat[0] if len(flat) == 1 else torch.cat(flat)
+    read = [f"{len(own)}:{','.join(sorted(names))}" for names, own in found]
+    torch.ops.notebook_probe.keep(sums, n, " ".join([where, *read]))
+
+
+def _empty(tensor: Tensor) -> Tensor:
+    return torch.zeros(0, dtype=torch.float64, device=tensor.device)
+
+
+def _nothing(tensor: Tensor, parts: str) -> Iterator[tuple[frozenset[str], Tensor]]:
+    """Yield the sums of a tensor without elements, of which a pooled `Stat` has to know."""
+    return ((own, _empty(tensor)) for one, own in _reductions(parts) if one is STAT)
+
+
+def _all_sums(tensor: Tensor, where: str, parts: str) -> Iterator[tuple[frozenset[str], Tensor]]:
+    keeper, row, _, nth = where.split(" ")
+    receiver: SumsKeeper | None = keepers.get(keeper)
+    module = receiver.module_of(int(row) // 2) if receiver is not None else None
+    for reduction, wanted in _reductions(parts):
+        if reduction.traced is not None and not (reduction.first_only and int(nth)):
+            try:
+                sums = reduction.traced.sums(tensor, module, wanted)
+            except UnreadableError:  # indices have no channels
+                continue
+            yield wanted, sums.reshape(-1)
 
 
 def _keep(sums: Tensor, n: int, where: str) -> None:

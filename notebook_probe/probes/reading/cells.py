@@ -79,6 +79,12 @@ class Cell:
         except Exception as error:  # whatever a tensor is, training goes on
             frame.blame_all(self.probes, error)
 
+    def take(self, frame: FramePart, state: Any, on_device: bool) -> None:
+        """Pool a state that a compiled graph has measured."""
+        old = frame.states[self.index]
+        frame.states[self.index] = state if old is None else self._merged(frame, old, state)
+        frame.on_device |= on_device
+
     def _merged(self, frame: FramePart, old: Any, state: Any) -> Any:
         """Merge states; a module that is used twice may get other channels each time: no error."""
         if state is NOTHING_COMMON:
