@@ -33,7 +33,6 @@ _holders: weakref.WeakSet[EagerSteps] = weakref.WeakSet()
 _held: Any = None
 _changing = threading.RLock()
 """Runs on several threads share the stance."""
-_frames, _stats = counters["frames"], counters["stats"]
 
 
 class EagerSteps:
@@ -109,7 +108,8 @@ def n_compiled() -> int:
 
     With ``fullgraph=True`` Dynamo counts graphs, but no frames.
     """
-    return _frames["total"] + _stats["unique_graphs"]
+    # Looked up each time: a user may clear all counters, and torch then makes new ones.
+    return counters["frames"]["total"] + counters["stats"]["unique_graphs"]
 
 
 def has_compiled() -> bool:

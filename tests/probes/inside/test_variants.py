@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 import torch
 from torch import Tensor, nn
+from torch._dynamo.utils import counters
 from torch.optim import SGD
 
 import notebook_probe as nbp
@@ -389,3 +390,15 @@ def test_blocks_of_an_eager_model_switch_with_its_steps(watch: Watch) -> None:
         train_step(model, optimizer, batch(step))
     assert steps_of(run, "block.first") == [0, 2, 4]
     assert n_graphs() - before == 2
+
+
+def test_counters_that_the_user_clears_hide_no_graph(watch: Watch) -> None:
+    counters.clear()
+    model = made(Small)
+    run = watch(model, probes={"first": [["output_norm", "every(2)"]]})
+    training = Training(model)
+    for _ in range(3):
+        training.go(1)
+        counters.clear()
+    training.go(2)
+    assert steps_of(run, "first") == [0, 2, 4]

@@ -405,3 +405,32 @@ def test_a_part_that_is_not_called_has_none_and_one_that_is_compiled_alone_has_a
     of_body = calls(run, "body.first")
     assert of_body[0] == 1
     assert all_missing(of_body[1:])
+
+
+class Sliced(nn.Module):
+    """Slices its list of modules in each forward, by which torch registers them once more."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.layers = nn.ModuleList([nn.Linear(4, 4), nn.Linear(4, 2)])
+
+    def forward(self, x: Tensor) -> Tensor:
+        for layer in self.layers[:2]:
+            x = layer(x)
+        return x
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("on_compiled", ["inside", "skip"])
+def test_a_forward_that_registers_modules_is_compiled_once(
+    on_compiled: str, watch: Watch
+) -> None:
+    counts = []
+    for is_watched in (False, True):
+        torch._dynamo.reset()
+        model, compiler = made(Sliced), Counting()
+        if is_watched:
+            watch(model, probes={"layers.0": ["output_norm"]}, on_compiled=on_compiled)
+        train(wrapped(model, compiler, True), sgd(model), batch, range(4))
+        counts.append(compiler.n_graphs)
+    assert counts == [1, 1]
