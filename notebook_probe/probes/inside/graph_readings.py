@@ -10,7 +10,7 @@ import hashlib
 import itertools
 import time
 import weakref
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Hashable, Mapping, Sequence
 from types import CodeType
 from typing import Any, Protocol
 
@@ -19,10 +19,13 @@ from torch import Tensor, nn
 from torch._C._dynamo import eval_frame
 from torch._dynamo import config
 
+from notebook_probe.model.channel_axes import channel_axis_of
 from notebook_probe.probes.due.readings import DueFrame, Readings
 from notebook_probe.probes.inside.handed_out import CallSums, HandedOut
 from notebook_probe.probes.inside.model_parts import ModelParts
 from notebook_probe.probes.inside.plain_graphs import guard_plain_graphs
+from notebook_probe.probes.inside.plans import cells, is_read, traceable, witnesses
+from notebook_probe.probes.inside.signatures import crowded_kinds, has_region_of
 from notebook_probe.probes.inside.traced import (
     COUNTED,
     GraphTap,
@@ -32,20 +35,22 @@ from notebook_probe.probes.inside.traced import (
     keepers,
     reading_text,
 )
-from notebook_probe.probes.reading.cells import Cell
 from notebook_probe.probes.reading.plan import ReadingPlan
 from notebook_probe.probes.step.compiled import compiled_region, has_compiled, n_compiled
 from notebook_probe.probes.step.passes import BackwardPasses
-from notebook_probe.probes.step.probe import Probe
 from notebook_probe.quantities.reduce.device_stat import NOTHING
 from notebook_probe.quantities.reduce.features import Moment
 from notebook_probe.quantities.reduce.measure import STAT
-from notebook_probe.quantities.reduce.reductions import Derived, parts
 
-__all__ = ["GraphReadings", "can_read"]
+__all__ = ["GraphReadings"]
 
-READ = ("output", "input", "grad_output")
-"""Tensors whose sums a graph can hand out."""
+TENSORS = {
+    "input": "input",
+    "output": "output",
+    "awaited": "output",
+    "gradient": "grad_output",
+}
+"""The tensor of a call by what its sums are of."""
 
 SPARE = 2
 """Variants that are left to the user's own recompilations of a function."""
@@ -67,38 +72,6 @@ class StepHolder(Protocol):
     @property
     def has_ended(self) -> bool:
         """True if the update of the open step has happened: what comes is of the next one."""
-
-
-def can_read(probe: Probe) -> bool:
-    """Return whether graphs can hand out all that a probe of calls needs."""
-    features = probe.quantity.features
-    return not probe.per_call and all(
-        feature.tensor in READ and _is_traced(feature.part) for feature in features
-    )
-
-
-def _is_traced(part: str) -> bool:
-    """Return whether graphs can hand out what a part is, or is derived from."""
-    if not part:
-        return False
-    found = parts[part]
-    if isinstance(found, Derived):
-        return all(map(_is_traced, found.needs))
-    return found.traced is not None
-
-
-def _traceable(plan: ReadingPlan, tensor: str) -> frozenset[str]:
-    """Return the parts that a graph can hand out of a tensor of calls; empty if none.
-
-    Those of several calls that are kept apart cannot be: a graph does not number its calls.
-    """
-    return frozenset(itertools.chain(*(cell.wanted for cell in _cells(plan, tensor))))
-
-
-def _cells(plan: ReadingPlan, tensor: str) -> Iterator[Cell]:
-    for cell in plan.cells.get(tensor, ()):
-        if type(cell) is Cell and cell.reduction.traced is not None:
-            yield cell
 
 
 class GraphReadings:
@@ -133,7 +106,8 @@ class GraphReadings:
         self._seconds = 0.0  # spent on what was handed out
         self._taps: dict[str, GraphTap] = {}
         self._rows: dict[str, int] = {}
-        self._places: list[str] = []  # by their rows
+        self._places: dict[int, str] = {}  # by their rows
+        self._kinds: dict[Hashable, int] = {}
         self._plans: weakref.WeakKeyDictionary[Readings, bool] = weakref.WeakKeyDictionary()
         self._calls, self._passes = HandedOut(), BackwardPasses()
         self._ended = HandedOut()
@@ -141,6 +115,8 @@ class GraphReadings:
         self._n_compiled = -1
         self._parts = ModelParts(self.training)
         self._number, self._has_guarded = "", False
+        self._crowded: Collection[type] = ()
+        self._is_crowded = False
         self._read, self._tried = set[str](), set[str]()
         self.last_step = -1
         """Last step of which a graph has handed out anything."""
@@ -159,7 +135,9 @@ class GraphReadings:
         """Return what the hooks of a module read in a graph."""
         known = self._taps.get(place)
         if known is None or known.module() is not module():
-            known = self._taps[place] = GraphTap(self, module)
+            row = self._rows.setdefault(place, len(self._rows))
+            self._places[row] = place
+            known = self._taps[place] = GraphTap(self, module, row)
         return known
 
     def set_places(self, readings: Readings) -> None:
@@ -174,26 +152,42 @@ class GraphReadings:
             keepers[self._number] = self
         self._parts.forget()
         self.look_at_compiled()
-        plans = {place: plan for place, plan in readings.calls.items() if place and _is_read(plan)}
-        counts = _witnesses(plans)
+        plans = {place: plan for place, plan in readings.calls.items() if place and is_read(plan)}
+        counts = witnesses(plans)
         for place, tap in self._taps.items():
             plan = plans.get(place)
             tap.input, tap.output = self._texts(place, plan, place in counts) if plan else ("", "")
-        texts = sorted((tap.input, tap.output) for tap in self._taps.values() if tap.output)
-        self._full = hashlib.sha256(repr(texts).encode()).hexdigest()[:16]
+        texts = {place: (tap.input, tap.output) for place, tap in self._taps.items() if tap.output}
+        self._full = hashlib.sha256(repr(sorted(texts.items())).encode()).hexdigest()[:16]
+        model, most = self.training(), config.recompile_limit - SPARE
+        self._crowded = crowded_kinds(texts, model, most) if model is not None else ()
+        self._look_at_regions()
+
+    def _look_at_regions(self) -> None:
+        """Read nothing if parts that are compiled separately read in too many different ways."""
+        model = self.training()
+        if self._crowded and model is not None:
+            self._is_crowded = has_region_of(self._crowded, model)
+            self.variant = "" if self._is_crowded else self.variant
 
     def _texts(self, place: str, plan: ReadingPlan, is_counted: bool) -> tuple[str, str]:
-        if place not in self._rows:
-            self._rows[place] = len(self._places)
-            self._places.append(place)
-        row = 2 * self._rows[place]
-        given, nothing = _traceable(plan, "input"), frozenset[str]()
-        of_gradient = _traceable(plan, "grad_output") or frozenset({COUNTED} if is_counted else ())
-        output = reading_text(self._number, row, _traceable(plan, "output"), of_gradient)
-        return reading_text(self._number, row + 1, given, nothing) if given else "", output
+        like = self._like(place)
+        given, nothing = traceable(plan, "input"), frozenset[str]()
+        of_gradient = traceable(plan, "grad_output") or frozenset({COUNTED} if is_counted else ())
+        read = traceable(plan, "output")
+        output = reading_text(self._number, like, "output", read, of_gradient)
+        input = reading_text(self._number, like, "input", given, nothing) if given else ""
+        return input, output
+
+    def _like(self, place: str) -> int:
+        """Return the number of the first module of the same kind and sizes."""
+        module = self._taps[place].module()
+        return self._kinds.setdefault(_kind(module), self._rows[place])
 
     def look_at_compiled(self) -> None:
         """Guard what was compiled since the last look, perhaps before there were hooks."""
+        if self._crowded:
+            self._look_at_regions()
         if self.wanted and self._n_compiled != (n := n_compiled()):
             self._n_compiled = n
             self._has_guarded |= guard_plain_graphs() > 0
@@ -243,15 +237,15 @@ class GraphReadings:
         self.look_at_compiled()
         variant = self._full if upcoming is None or self.reads(upcoming) else ""
         if variant and variant not in self._compiled:
-            self.is_full = self._is_full()
+            self.is_full = self._is_crowded or self._is_full()
             if not self.is_full:
                 self._compiled.add(variant)
-        self.variant = "" if self.is_full else variant
+        self.variant = "" if self.is_full or self._is_crowded else variant
 
     def reads(self, readings: Readings) -> bool:
         """Return whether a graph has anything to read for these."""
         if readings not in self._plans:
-            self._plans[readings] = any(map(_is_read, readings.calls.values()))
+            self._plans[readings] = any(map(is_read, readings.calls.values()))
         return self._plans[readings]
 
     def _is_full(self) -> bool:
@@ -268,10 +262,10 @@ class GraphReadings:
         """Implement the SumsKeeper."""
         return self._taps[self._places[row]].module()
 
-    def keep(self, sums: Tensor, n: int, where: SumsOrigin) -> None:
+    def keep(self, sums: Tensor, n: int, row: int, where: SumsOrigin) -> None:
         """Implement the SumsKeeper."""
         begun = time.perf_counter()
-        found = CallSums(where, _states(sums, n, where), not sums.is_cpu)
+        found = CallSums(row, where, _states(sums, n, where), not sums.is_cpu)
         passes = self._passes_now()
         if where.what != "gradient":
             self._calls.take_call(found, passes)
@@ -314,18 +308,17 @@ class GraphReadings:
         called = dict[str, bool]()
         read: list[tuple[ReadingPlan, Moment]] = []
         for one in found:
-            where = one.where
-            place = self._places[where.row // 2]
+            what = one.where.what
+            place = self._places[one.row]
             plan = frame.plan.calls.get(place)
             if plan is None:
                 continue
-            is_gradient = where.what == "gradient"
-            if where.nth == 0 and where.row % 2 == 0 and not is_gradient:
+            if one.where.nth == 0 and what in ("output", "awaited"):
                 frame.calls[plan.counter] += 1
-                called[place] = called.get(place, False) or where.what == "awaited"
+                called[place] = called.get(place, False) or what == "awaited"
             if one.states:
                 _fill(frame, plan, one)
-                read.append((plan, "backward" if is_gradient else "forward"))
+                read.append((plan, "backward" if what == "gradient" else "forward"))
         self._spend(frame, read, time.perf_counter() - begun)
         self._read |= called.keys()
         return called
@@ -356,23 +349,19 @@ class GraphReadings:
         self._taps, self._number = {}, ""
 
 
+def _kind(module: nn.Module | None) -> Hashable:
+    """Return what reductions may ask of a module."""
+    if module is None:
+        return None
+    return type(module), module.extra_repr(), channel_axis_of(module)
+
+
 def _forwards(model: nn.Module) -> list[CodeType]:
     """Return the code of every forward of a model's classes, to which Dynamo ties its graphs."""
     kinds = {type(module): None for module in model.modules()}
     # One that is scripted has none.
     codes = (getattr(getattr(kind, "forward", None), "__code__", None) for kind in kinds)
     return [code for code in codes if code is not None]
-
-
-def _is_read(plan: ReadingPlan) -> bool:
-    return any(_traceable(plan, tensor) for tensor in READ)
-
-
-def _witnesses(plans: Mapping[str, ReadingPlan]) -> set[str]:
-    """Return places whose gradients tell whether calls had a backward, where none is read."""
-    if any(_traceable(plan, "grad_output") for plan in plans.values()):
-        return set()
-    return {*[*plans][:1], *[*plans][-1:]}
 
 
 def _states(sums: Tensor, n: int, where: SumsOrigin) -> list[tuple[Sums, Any]]:
@@ -388,10 +377,7 @@ def _states(sums: Tensor, n: int, where: SumsOrigin) -> list[tuple[Sums, Any]]:
 
 
 def _fill(frame: DueFrame, plan: ReadingPlan, read: CallSums) -> None:
-    where = read.where
-    is_input = where.row % 2
-    tensor = "grad_output" if where.what == "gradient" else "input" if is_input else "output"
-    for cell in _cells(plan, tensor):
+    for cell in cells(plan, TENSORS[read.where.what]):
         for one, state in read.states:
             if cell.reduction is one.reduction and cell.wanted <= one.parts:
                 cell.take(frame, state, read.on_device)

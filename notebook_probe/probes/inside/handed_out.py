@@ -24,6 +24,8 @@ MOST_SUMS = 100_000
 class CallSums(NamedTuple):
     """Sums of one tensor of a call, and what they are of."""
 
+    row: int
+    """Number of the module."""
     where: SumsOrigin
     states: list[tuple[Sums, Any]]
     """Empty of a tensor that was only counted."""
@@ -114,10 +116,10 @@ def _all_of(segments: Iterable[_Segment]) -> Iterator[CallSums]:
 def _are_balanced(segments: Iterable[_Segment]) -> bool:
     """Return whether each call had a gradient, as far as any module tells."""
     segments = [*segments]
-    calls = [one.where for segment in segments for one in segment.calls]
-    gradients = [one.where for segment in segments for one in segment.gradients]
-    awaited = Counter(where.row for where in calls if where.what == "awaited")
-    came = Counter(where.row for where in gradients)
+    calls = [one for segment in segments for one in segment.calls]
+    gradients = [one for segment in segments for one in segment.gradients]
+    awaited = Counter(one.row for one in calls if one.where.what == "awaited")
+    came = Counter(one.row for one in gradients)
     if not awaited and not came:
         return True
     return any(came[row] == n for row, n in awaited.items())

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Callable, Iterator
-from functools import cache, partial
+from functools import cache
 from types import FrameType
 from typing import Any, NamedTuple, Protocol
 from weakref import WeakValueDictionary
@@ -76,8 +76,8 @@ class SumsKeeper(Protocol):
     training: Callable[[], nn.Module | None]
     """Reference to the model, whose mode says whether a call is of the training."""
 
-    def keep(self, sums: Tensor, n: int, where: SumsOrigin) -> None:
-        """Keep the sums of a tensor of ``n`` elements."""
+    def keep(self, sums: Tensor, n: int, row: int, where: SumsOrigin) -> None:
+        """Keep the sums of a tensor of ``n`` elements, at the module with the number ``row``."""
 
     def module_of(self, row: int) -> nn.Module | None:
         """Return the module with a number."""
@@ -102,10 +102,9 @@ class SumsOrigin(NamedTuple):
 
     Attributes
     ----------
-    row : int
-        The module's number with its run, and whether it is an input.
     what : str
-        Either ``read``, ``awaited`` (read, and its gradient will be) or ``gradient``.
+        Either ``input``, ``output``, ``awaited`` (an output whose gradient will be read) or
+        ``gradient``.
     nth : int
         Number of the tensor among those of the call.
     sums : tuple of Sums
@@ -113,7 +112,6 @@ class SumsOrigin(NamedTuple):
     """
 
     keeper: str
-    row: int
     what: str
     nth: int
     sums: tuple[Sums, ...]
@@ -121,8 +119,8 @@ class SumsOrigin(NamedTuple):
 
 @cache
 def _where(text: str) -> SumsOrigin:
-    keeper, row, what, nth, *sums = text.split(" ")
-    return SumsOrigin(keeper, int(row), what, int(nth), tuple(map(_sums_of, sums)))
+    keeper, what, nth, *sums = text.split(" ")
+    return SumsOrigin(keeper, what, int(nth), tuple(map(_sums_of, sums)))
 
 
 def _sums_of(text: str) -> Sums:
@@ -151,15 +149,26 @@ def can_trace() -> bool:
     return _is_defined
 
 
-def reading_text(keeper: str, row: int, parts: frozenset[str], of_gradient: frozenset[str]) -> str:
+def reading_text(
+    keeper: str, like: int, name: str, parts: frozenset[str], of_gradient: frozenset[str]
+) -> str:
     """Return what to read of a module's tensors, as the text that a graph has of it.
+
+    Parameters
+    ----------
+    keeper : str
+    like : int
+        Number of a module of the same kind and sizes: those that are alike share a graph.
+    name : str
+        Either ``input`` or ``output``.
+    parts, of_gradient : frozenset of str
 
     Examples
     --------
-    >>> reading_text("0", 3, frozenset({"zeros", "moments"}), frozenset())
-    '0 3 moments,zeros -'
+    >>> reading_text("0", 3, "output", frozenset({"zeros", "moments"}), frozenset())
+    '0 3 output moments,zeros -'
     """
-    return f"{keeper} {row} {_joined(parts)} {_joined(of_gradient)}"
+    return f"{keeper} {like} {name} {_joined(parts)} {_joined(of_gradient)}"
 
 
 def _joined(parts: frozenset[str]) -> str:
@@ -174,32 +183,38 @@ class GraphTap:
     keeper : SumsKeeper
     module : reference to nn.Module
         A shallow copy of it has the same hooks, and is not read.
+    row : int
+        Its number. A graph has it as a tensor, its argument, as modules that are alike share one:
+        it would be compiled again for another number.
     """
 
-    __slots__ = ("input", "keeper", "module", "output")
+    __slots__ = ("input", "keeper", "module", "output", "row")
 
-    def __init__(self, keeper: SumsKeeper, module: Callable[[], nn.Module | None]) -> None:
-        self.keeper, self.module = keeper, module
+    def __init__(
+        self, keeper: SumsKeeper, module: Callable[[], nn.Module | None], row: int
+    ) -> None:
+        self.keeper, self.module, self.row = keeper, module, torch.tensor(row)
         self.input = self.output = ""
 
     def before(self, module: nn.Module, args: Any, kwargs: Any) -> None:
         """Read what a call is given, in a graph that is being traced."""
-        if self.input and self._is_read(module):
-            _read_traced(_tensors([args, kwargs]), self.input)
+        if self._is_read(module) and self.input:
+            _read_traced(_tensors([args, kwargs]), self.row, self.input)
 
     def after(self, module: nn.Module, output: Any) -> None:
         """Read what a call returns, in a graph that is being traced."""
-        if self.output and self._is_read(module):
-            _read_traced(_tensors(output), self.output)
+        if self._is_read(module) and self.output:
+            _read_traced(_tensors(output), self.row, self.output)
 
     def _is_read(self, module: nn.Module) -> bool:
-        # In this order: a graph without gradients or of an evaluation has one variant only.
-        if not torch.is_grad_enabled() or self.module() is not module:
-            return False
-        if torch.compiler.is_exporting():
+        # In this order: a graph without gradients or of an evaluation has one variant only, and
+        # one that reads nothing does not depend on what there is to read.
+        if not torch.is_grad_enabled() or torch.compiler.is_exporting():
             return False
         root = self.keeper.training()
-        return root is not None and root.training and self.keeper.variant != ""
+        if root is None or not root.training or self.keeper.variant == "":
+            return False
+        return self.module() is module
 
 
 TRACED = (GraphTap,)
@@ -219,20 +234,22 @@ def _tensors(value: Any) -> list[Tensor]:
     return found
 
 
-def _read(tensors: list[Tensor], reading: str) -> None:
+def _read(tensors: list[Tensor], row: Tensor, reading: str) -> None:
     """Read tensors, with the operations that a compiler records."""
-    keeper, row, parts, of_gradient = reading.split(" ")
+    keeper, like, name, parts, of_gradient = reading.split(" ")
     drop_if_refused(_read, _refuse)
     if _functorch.maybe_current_level() is not None or _is_in_branch():
         return
+    receiver: SumsKeeper | None = keepers.get(keeper)
+    module = receiver.module_of(int(like)) if receiver is not None else None
     distinct = [*{id(one): one for one in tensors if one.layout is torch.strided}.values()]
     for nth, tensor in enumerate(activations(distinct)):
         reads_gradient = of_gradient != NOTHING_READ and tensor.requires_grad and _is_awaited()
-        what = "awaited" if reads_gradient else "read"
-        _keep_sums(tensor, f"{keeper} {row} {what} {nth}", parts)
+        what = "awaited" if reads_gradient else name
+        _Handing(row, f"{keeper} {what} {nth}", module, parts, nth == 0)(tensor)
         if reads_gradient:
-            where = f"{keeper} {row} gradient {nth}"
-            tensor.register_hook(partial(_keep_sums, where=where, parts=of_gradient))
+            where = f"{keeper} gradient {nth}"
+            tensor.register_hook(_Handing(row, where, module, of_gradient, nth == 0))
 
 
 def _refuse(reading: str, error: Exception) -> None:
@@ -260,47 +277,52 @@ def _is_awaited() -> bool:
     return not config.compiled_autograd
 
 
-def _keep_sums(tensor: Tensor, where: str, parts: str) -> None:
-    n = tensor.numel()
-    found = [*_all_sums(tensor, where, parts)] if n else [*_nothing(tensor, parts)]
-    flat = [sums for _, sums in found] or [_empty(tensor)]
-    sums = flat[0] if len(flat) == 1 else torch.cat(flat)
-    read = [f"{len(own)}:{','.join(sorted(names))}" for names, own in found]
-    torch.ops.notebook_probe.keep(sums, n, " ".join([where, *read]))
+class _Handing(NamedTuple):
+    """Operations that hand out the sums of a tensor, or of its gradient."""
+
+    row: Tensor
+    where: str
+    module: nn.Module | None
+    """A module like the one that is read."""
+    parts: str
+    is_first: bool
+
+    def __call__(self, tensor: Tensor) -> None:
+        n = tensor.numel()
+        found = [*(self._sums(tensor) if n else self._nothing(tensor))]
+        flat = [sums for _, sums in found] or [_empty(tensor)]
+        sums = flat[0] if len(flat) == 1 else torch.cat(flat)
+        read = [f"{len(own)}:{','.join(sorted(names))}" for names, own in found]
+        torch.ops.notebook_probe.keep(sums, n, self.row, " ".join([self.where, *read]))
+
+    def _sums(self, tensor: Tensor) -> Iterator[tuple[frozenset[str], Tensor]]:
+        for reduction, wanted in _reductions(self.parts):
+            if reduction.traced is not None and (self.is_first or not reduction.first_only):
+                try:
+                    sums = reduction.traced.sums(tensor, self.module, wanted)
+                except UnreadableError:  # indices have no channels
+                    continue
+                yield wanted, sums.reshape(-1)
+
+    def _nothing(self, tensor: Tensor) -> Iterator[tuple[frozenset[str], Tensor]]:
+        """Yield the sums of a tensor without elements, of which a pooled `Stat` has to know."""
+        return ((own, _empty(tensor)) for one, own in _reductions(self.parts) if one is STAT)
 
 
 def _empty(tensor: Tensor) -> Tensor:
     return torch.zeros(0, dtype=torch.float64, device=tensor.device)
 
 
-def _nothing(tensor: Tensor, parts: str) -> Iterator[tuple[frozenset[str], Tensor]]:
-    """Yield the sums of a tensor without elements, of which a pooled `Stat` has to know."""
-    return ((own, _empty(tensor)) for one, own in _reductions(parts) if one is STAT)
-
-
-def _all_sums(tensor: Tensor, where: str, parts: str) -> Iterator[tuple[frozenset[str], Tensor]]:
-    keeper, row, _, nth = where.split(" ")
-    receiver: SumsKeeper | None = keepers.get(keeper)
-    module = receiver.module_of(int(row) // 2) if receiver is not None else None
-    for reduction, wanted in _reductions(parts):
-        if reduction.traced is not None and not (reduction.first_only and int(nth)):
-            try:
-                sums = reduction.traced.sums(tensor, module, wanted)
-            except UnreadableError:  # indices have no channels
-                continue
-            yield wanted, sums.reshape(-1)
-
-
-def _keep(sums: Tensor, n: int, where: str) -> None:
+def _keep(sums: Tensor, n: int, row: Tensor, where: str) -> None:
     if not sums.is_cpu and is_captured():
         return  # a CUDA graph would write there again at each replay, and run no Python
     found = _where(where)
     receiver: SumsKeeper | None = keepers.get(found.keeper)
     if receiver is not None:
-        receiver.keep(sums, n, found)
+        receiver.keep(sums, n, int(row), found)
 
 
-def _keep_nothing(sums: Tensor, n: int, where: str) -> None:
+def _keep_nothing(sums: Tensor, n: int, row: Tensor, where: str) -> None:
     """Replace `_keep` where tensors have no values."""
 
 
@@ -318,7 +340,7 @@ def _define() -> bool:
     try:
         from torch._higher_order_ops.effects import _EffectType, _register_effectful_op
 
-        _library.define("keep(Tensor sums, SymInt n, str where) -> ()")
+        _library.define("keep(Tensor sums, SymInt n, Tensor row, str where) -> ()")
         _library.impl("keep", _keep, "CompositeExplicitAutograd")
         _library.impl("keep", _keep_nothing, "Meta")
         _register_effectful_op(torch.ops.notebook_probe.keep.default, _EffectType.ORDERED)
@@ -329,4 +351,4 @@ def _define() -> bool:
 
 _library = torch.library.Library("notebook_probe", "DEF")
 _is_defined = _define()
-_read_traced: Callable[[list[Tensor], str], None] = torch._dynamo.allow_in_graph(_read)
+_read_traced: Callable[[list[Tensor], Tensor, str], None] = torch._dynamo.allow_in_graph(_read)

@@ -10,7 +10,7 @@ from collections.abc import Collection
 from torch import nn
 
 from notebook_probe.model.map import ModelMap
-from notebook_probe.probes.inside.graph_readings import can_read
+from notebook_probe.probes.inside.plans import can_read
 from notebook_probe.probes.inside.traced import can_trace
 from notebook_probe.probes.observer import Observer
 from notebook_probe.probes.reading.plan import is_of_calls

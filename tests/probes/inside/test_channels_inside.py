@@ -11,7 +11,7 @@ import torch
 from torch import Tensor, nn
 
 import notebook_probe as nbp
-from notebook_probe.probes.inside.graph_readings import can_read
+from notebook_probe.probes.inside.plans import can_read
 from notebook_probe.probes.step.probe import Probe
 from tests.models import floats, loss_of, made, sgd
 from tests.probes.inside.compiled_models import n_breaks, n_graphs, whole
@@ -55,8 +55,9 @@ class Images(nn.Module):
         super().__init__()
         self.conv, self.relu = nn.Conv2d(2, 3, 3, padding=1), nn.ReLU()
         self.head, self.tanh = nn.Linear(3, 4), nn.Tanh()
+        assert self.conv.bias is not None
         with torch.no_grad():
-            self.conv.bias[0] = -100.0
+            self.conv.bias.copy_(torch.tensor([-100.0, 0.1, 0.2]))
 
     def forward(self, x: Tensor) -> Tensor:
         x = self.relu(self.conv(x))

@@ -422,9 +422,7 @@ class Sliced(nn.Module):
 
 @pytest.mark.slow
 @pytest.mark.parametrize("on_compiled", ["inside", "skip"])
-def test_a_forward_that_registers_modules_is_compiled_once(
-    on_compiled: str, watch: Watch
-) -> None:
+def test_a_forward_that_registers_modules_is_compiled_once(on_compiled: str, watch: Watch) -> None:
     counts = []
     for is_watched in (False, True):
         torch._dynamo.reset()
