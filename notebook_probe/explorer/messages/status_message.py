@@ -184,7 +184,9 @@ def _problem_row(text: str, count: int = 1) -> ProblemRow:
 
 
 def _progress(head: StatusHead) -> str:
-    """Return what takes its time between two steps, in words; mostly empty."""
+    """Return what takes its time, in words; mostly empty."""
     if head.going_to >= 0:
         return f"rewinding to step {head.going_to}"
+    if head.compiling:
+        return "compiling the readings"
     return f"measuring {head.progress}" if head.progress else ""

@@ -88,10 +88,10 @@ class GraphReadings:
     ----------
     wanted : bool
         Calls of compiled modules are read in their graphs.
+    compiles : bool
+        Graphs that make readings are being compiled.
     variant : str
         What the graphs of the coming step read, as a digest; empty for nothing.
-    is_full : bool
-        A function has so many variants that no other one is compiled for readings.
     refusal : str
         Error with which a backend refused to compile readings; empty if none did.
     n_ambiguous : int
@@ -99,7 +99,7 @@ class GraphReadings:
     """
 
     def __init__(self, model: nn.Module, steps: StepHolder | None = None) -> None:
-        self.wanted = self.is_full = False
+        self.wanted = self.compiles = self._has_no_room = False
         self.n_ambiguous, self.variant, self.refusal = 0, "", ""
         self.training: Callable[[], nn.Module | None] = weakref.ref(model)
         self._steps = weakref.ref(steps) if steps is not None else lambda: None
@@ -120,6 +120,11 @@ class GraphReadings:
         self._read, self._tried = set[str](), set[str]()
         self.last_step = -1
         """Last step of which a graph has handed out anything."""
+
+    @property
+    def is_full(self) -> bool:
+        """True if Dynamo might refuse to compile graphs for readings, so that none is."""
+        return self._has_no_room or self._is_crowded
 
     @property
     def acts(self) -> bool:
@@ -201,6 +206,7 @@ class GraphReadings:
 
     def refuse(self, error: Exception) -> None:
         """Implement the SumsKeeper."""
+        self.compiles = False
         self.refusal = self.refusal or f"{type(error).__name__}: {error}".splitlines()[0]
 
     def look_for_unread(self, frame: DueFrame, modules: Mapping[str, nn.Module]) -> None:
@@ -235,12 +241,13 @@ class GraphReadings:
         It reads everything where what is due is not known, as while the model runs uncompiled.
         """
         self.look_at_compiled()
+        self.compiles = False
         variant = self._full if upcoming is None or self.reads(upcoming) else ""
-        if variant and variant not in self._compiled:
-            self.is_full = self._is_crowded or self._is_full()
-            if not self.is_full:
+        if variant:
+            self._has_no_room = variant not in self._compiled and self._is_full()
+            if not self._has_no_room:
                 self._compiled.add(variant)
-        self.variant = "" if self.is_full or self._is_crowded else variant
+        self.variant = "" if self.is_full else variant
 
     def reads(self, readings: Readings) -> bool:
         """Return whether a graph has anything to read for these."""
@@ -264,7 +271,7 @@ class GraphReadings:
 
     def keep(self, sums: Tensor, n: int, row: int, where: SumsOrigin) -> None:
         """Implement the SumsKeeper."""
-        begun = time.perf_counter()
+        begun, self.compiles = time.perf_counter(), False
         found = CallSums(row, where, _states(sums, n, where), not sums.is_cpu)
         passes = self._passes_now()
         if where.what != "gradient":
@@ -339,6 +346,7 @@ class GraphReadings:
 
     def forget(self) -> None:
         """Forget what was handed out of a step that is dropped."""
+        self.compiles = False
         self._calls, self._passes, self._ended = HandedOut(), BackwardPasses(), HandedOut()
 
     def close(self) -> None:

@@ -16,7 +16,7 @@ from torch.fx import GraphModule
 __all__ = ["drop_if_refused"]
 
 
-def drop_if_refused(reading: Callable[..., Any], note: Callable[[str, Exception], object]) -> None:
+def drop_if_refused(reading: Callable[..., Any], note: Callable[[str, Exception], object]) -> bool:
     """Have the graph that is being traced compiled without readings if its backend refuses them.
 
     Parameters
@@ -25,13 +25,19 @@ def drop_if_refused(reading: Callable[..., Any], note: Callable[[str, Exception]
         Function that the graph calls for a reading.
     note : callable
         Called with the last argument of each reading that is dropped, and the error.
+
+    Returns
+    -------
+    bool
+        Dynamo traces a graph now, which will be compiled.
     """
     try:
         graph = InstructionTranslator.current_tx().output
-    except AttributeError:  # not traced by Dynamo
-        return
+    except AttributeError:
+        return False
     if not isinstance(graph.compiler_fn, _Backend) and graph.compiler_fn is not None:
         graph.compiler_fn = _Backend(graph.compiler_fn, reading, note)
+    return True
 
 
 class _Backend:

@@ -73,6 +73,8 @@ class SumsKeeper(Protocol):
 
     variant: str
     """Set of readings that graphs make, empty for none; Dynamo compiles a graph for each value."""
+    compiles: bool
+    """A graph that makes readings is being compiled."""
     training: Callable[[], nn.Module | None]
     """Reference to the model, whose mode says whether a call is of the training."""
 
@@ -237,11 +239,13 @@ def _tensors(value: Any) -> list[Tensor]:
 def _read(tensors: list[Tensor], row: Tensor, reading: str) -> None:
     """Read tensors, with the operations that a compiler records."""
     keeper, like, name, parts, of_gradient = reading.split(" ")
-    drop_if_refused(_read, _refuse)
+    receiver: SumsKeeper | None = keepers.get(keeper)
+    if receiver is None:
+        return
+    receiver.compiles |= drop_if_refused(_read, _refuse)
     if _functorch.maybe_current_level() is not None or _is_in_branch():
         return
-    receiver: SumsKeeper | None = keepers.get(keeper)
-    module = receiver.module_of(int(like)) if receiver is not None else None
+    module = receiver.module_of(int(like))
     distinct = [*{id(one): one for one in tensors if one.layout is torch.strided}.values()]
     for nth, tensor in enumerate(activations(distinct)):
         reads_gradient = of_gradient != NOTHING_READ and tensor.requires_grad and _is_awaited()

@@ -120,6 +120,7 @@ class RunState:
             scalars={name: float(value) for name, value in self._steps.scalars.items()},
             problem=self._problem(),
             progress=self._observer.replay.progress,
+            compiling=self._observer.in_graphs.compiles,
             total_s=meter.total_s,
             total_cost_s=meter.total_cost_s,
             n_measured=meter.n_steps,
@@ -147,9 +148,9 @@ class RunState:
             return "failed"
         if self._gate.is_waiting:
             return "paused"
-        is_measuring = bool(self._observer.replay.progress)
+        is_busy = bool(self._observer.replay.progress) or self._observer.in_graphs.compiles
         # A slow measurement between two steps is part of training, though no step ends.
-        if self._meter.is_moving or self.trains_in_background or is_measuring:
+        if self._meter.is_moving or self.trains_in_background or is_busy:
             return "training"
         return "idle" if self._observer.clock.step > 0 else "waiting"
 

@@ -187,6 +187,8 @@ class StatusHead:
     """Step up to which a loop that has ended would train after a rewind; -1 for others."""
     device: str = ""
     """Device of the model, such as ``"cuda:0, NVIDIA H100"``; empty for a record or if unknown."""
+    compiling: bool = False
+    """Graphs that make readings are being compiled, inside a call of the model."""
 
     def with_way_back(self, going_to: int | None, until: int | None) -> StatusHead:
         """Return the state of a run whose loop goes back, or can although it has ended."""

@@ -39,6 +39,8 @@ def describe_status(status: Status) -> str:
         lines.append(status.flight)
     if status.progress:
         lines.append(f"measuring {status.progress}")
+    if status.compiling:
+        lines.append("compiling the readings")
     if status.budget:
         lines.append(status.budget)
     if not math.isnan(status.cost_percent):

@@ -157,6 +157,18 @@ def test_budget_progress_and_vectors_are_part_of_the_status() -> None:
     assert status["vectors"] == {"output_histogram": "bars"}
 
 
+def test_readings_that_are_compiled_are_part_of_the_status() -> None:
+    controls = FakeControls()
+    messages = Messages(FakeSource(), controls)
+    before = messages.status()
+    assert before is not None
+    assert before["progress"] == ""
+    controls.how_far = {"compiling": True}
+    after = messages.status()
+    assert after is not None
+    assert after["progress"] == "compiling the readings"
+
+
 def test_how_far_training_will_go_is_part_of_the_status_as_far_as_it_is_known() -> None:
     controls = FakeControls()
     messages = Messages(FakeSource(), controls)

@@ -402,3 +402,21 @@ def test_counters_that_the_user_clears_hide_no_graph(watch: Watch) -> None:
         counters.clear()
     training.go(2)
     assert steps_of(run, "first") == [0, 2, 4]
+
+
+def test_the_status_says_that_readings_are_compiled_while_they_are(watch: Watch) -> None:
+    model, seen = made(Small), []
+    run = watch(model, probes={"first": [["output_norm", "every(2)"]]})
+
+    def compile_slowly(graph: torch.fx.GraphModule, inputs: list[Tensor]) -> Callable[..., Any]:
+        status = run.status()
+        seen.append((status.compiling, status.state, "compiling the readings" in str(status)))
+        return graph.forward
+
+    called, optimizer = whole(model, compile_slowly), sgd(model)
+    for step in range(4):
+        assert not run.status().compiling
+        train_step(called, optimizer, batch(step))
+    assert seen[0] == (True, "training", True)
+    assert seen[-1][0] is False, "the graph without readings"
+    assert len(seen) == 2
