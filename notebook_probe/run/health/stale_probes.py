@@ -12,7 +12,7 @@ from notebook_probe.alerts.track import Onset
 from notebook_probe.probes.reading.plan import is_of_calls
 from notebook_probe.probes.step.probe import Probe
 from notebook_probe.run.health.status import ProbeStatus
-from notebook_probe.run.health.why_silent import NOT_CALLED, UNCALLED
+from notebook_probe.run.health.why_silent import PERHAPS_UNUSED, UNCALLED
 from notebook_probe.schedules import can_foresee
 
 __all__ = ["StaleProbes"]
@@ -65,7 +65,7 @@ class StaleProbes:
 
 
 def _was_never_called(status: ProbeStatus) -> bool:
-    return status.note == NOT_CALLED and not status.n_values
+    return status.note in PERHAPS_UNUSED and not status.n_values
 
 
 def _says_why(probe: Probe, status: ProbeStatus, used: set[str]) -> bool:
@@ -77,7 +77,7 @@ def _says_why(probe: Probe, status: ProbeStatus, used: set[str]) -> bool:
     if status.waits or probe.phase != "training":
         return False
     if not status.n_values:
-        return status.note in UNCALLED - ({NOT_CALLED} if status.module in used else set())
+        return status.note in UNCALLED - (PERHAPS_UNUSED if status.module in used else set())
     return bool(status.note)
 
 

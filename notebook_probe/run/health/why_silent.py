@@ -30,13 +30,25 @@ from notebook_probe.run.health.status import (
 )
 from notebook_probe.schedules import Schedule, can_foresee
 
-__all__ = ["GONE", "NOT_CALLED", "OF_OTHERS", "UNCALLED", "WhySilent", "why_waiting"]
+__all__ = [
+    "GONE",
+    "NOT_CALLED",
+    "OF_OTHERS",
+    "PERHAPS_UNUSED",
+    "UNCALLED",
+    "WhySilent",
+    "why_waiting",
+]
 
 LOOK_AGAIN_S = 5.0
 LATE_STEPS = 3
 """Silent due steps after which something seems wrong with a probe that once had values."""
 NOT_CALLED = "not called by any training forward yet"
 IN_EVAL = f"{NOT_CALLED}, as the model is in evaluation mode: model.train() before it trains"
+NOT_IN_GRAPHS = (
+    f"{NOT_CALLED} that a compiled graph shows: it hands out nothing of branches, of loops and of "
+    "what torch.func transforms"
+)
 PERHAPS_COMPILED = f"{NOT_CALLED}; should its calls be compiled, run.on_compiled = 'eager'"
 CAPTURED = "called while a CUDA graph was captured: its replays run no hooks"
 HOOKS_GONE = "somebody took our hooks off this module"
@@ -45,7 +57,9 @@ OF_OTHERS = (
     "the optimizers that step hold none of this model's parameters; one that was made before they "
     "were replaced, as by load_state_dict(assign=True), holds the old ones"
 )
-UNCALLED = COMPILED_NOTES | {NOT_CALLED, IN_EVAL, PERHAPS_COMPILED, HOOKS_GONE}
+PERHAPS_UNUSED = frozenset({NOT_CALLED, NOT_IN_GRAPHS})
+"""Notes of modules that no call was seen of, whose weights may be used without one."""
+UNCALLED = COMPILED_NOTES | PERHAPS_UNUSED | {IN_EVAL, PERHAPS_COMPILED, HOOKS_GONE}
 """Notes of a probe that should have had a value by now; of others, there may be none to have."""
 
 
@@ -162,6 +176,8 @@ class WhySilent:
             return OLD_TORCH
         if in_graphs.wanted and not can_read(probe):
             return NOT_INSIDE
+        if in_graphs.wanted and in_graphs.last_step >= 0:
+            return NOT_IN_GRAPHS
         return NO_VARIANT if in_graphs.wanted and in_graphs.is_full else COMPILED
 
     def _is_compiled(self) -> bool:
