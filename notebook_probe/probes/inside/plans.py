@@ -1,4 +1,4 @@
-"""What compiled graphs can hand out of the readings of a module's calls."""
+"""Readings of a module's calls that compiled graphs can make."""
 
 from __future__ import annotations
 

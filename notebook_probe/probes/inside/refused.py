@@ -17,7 +17,7 @@ __all__ = ["drop_if_refused"]
 
 
 def drop_if_refused(reading: Callable[..., Any], note: Callable[[str, Exception], object]) -> bool:
-    """Have the graph that is being traced compiled without readings if its backend refuses them.
+    """Compile the graph that is being traced without readings if its backend refuses them.
 
     Parameters
     ----------

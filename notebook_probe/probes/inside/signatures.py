@@ -1,4 +1,4 @@
-"""What instances of one class read: those that read alike share a graph, if compiled separately."""
+"""Differences between the readings of a class's instances: those that read alike share a graph."""
 
 from __future__ import annotations
 

@@ -133,7 +133,7 @@ def _sums_of(text: str) -> Sums:
 
 @cache
 def _reductions(parts: str) -> tuple[tuple[Reduction, frozenset[str]], ...]:
-    """Return the reductions that measure some parts, each with those of its own."""
+    """Return the reductions that measure some parts, each with the parts that it measures."""
     if parts in _WITHOUT_SUMS:
         return ()
     found: dict[Reduction, set[str]] = {}
