@@ -93,3 +93,51 @@ def test_the_button_of_the_notice_brings_values_while_the_training_cell_runs(
     assert int(probed.step[0]) >= 2 * EVERY, "nothing was measured before the click"
     assert (np.diff(probed.step) == EVERY).all()
     assert (probed > 0).all()
+
+
+SLOW = """
+def compile_slowly(graph, inputs):
+    n_readings = sum("_read" in str(node.target) for node in graph.graph.nodes)
+    if n_readings:
+        time.sleep(5)  # as Inductor takes
+    return graph.forward
+
+model = Regression()
+model.compile(backend=compile_slowly, fullgraph=True)
+optimizer = torch.optim.SGD(model.parameters(), lr=0.01)
+run = nbp.watch(model, optimizer, store='runs/inside.zarr', probes=None, budget=None)
+run.attach(['body', 'head'], 'grad_norm')
+run.explore()
+"""
+COUNT = """
+from torch._dynamo.utils import counters
+run.flush()
+print(counters["stats"]["unique_graphs"], sum(counters["graph_break"].values()))
+"""
+
+
+def test_a_click_attaches_inside_the_graphs_of_a_model_that_trains_compiled(
+    lab: LabServer, open_notebook: OpenNotebook
+) -> None:
+    notebook = open_notebook([MODEL, SLOW, "train()", COUNT])
+    notebook.run(0, WATCH)
+    panel = Panel(notebook, WATCH)
+    notebook.start(TRAINING)
+    panel.wait_state("training")
+    panel.wait_step(2 * EVERY)
+    panel.attach("body", "output_std", f"every({EVERY})")
+    expect(panel.root.locator(".nbp-progress")).to_have_text("compiling the readings")
+    notebook.screenshot(PICTURES / "compiling.png")
+    panel.add_series("body", "output_std")
+    panel.wait_points("body · output_std", 5)
+    expect(panel.root.locator(".nbp-progress")).to_be_hidden()
+    expect(panel.root.locator(".nbp-notice")).to_be_hidden()
+    assert notebook.is_running(TRAINING), "all of this happened while the cell was blocking"
+
+    notebook.interrupt()
+    notebook.wait_finished(TRAINING)
+    notebook.run(FLUSH)
+    assert notebook.text(FLUSH).split() == ["2", "0"], "graphs with readings and without, no breaks"
+    probed = nbp.open_run(lab.notebooks / "runs" / "inside.zarr").series("body", "output_std")
+    assert (np.diff(probed.step) == EVERY).all()
+    assert (probed > 0).all()

@@ -195,7 +195,10 @@ class GraphTap:
     def __init__(
         self, keeper: SumsKeeper, module: Callable[[], nn.Module | None], row: int
     ) -> None:
-        self.keeper, self.module, self.row = keeper, module, torch.tensor(row)
+        self.keeper, self.module = keeper, module
+        # On the host, which reads it, and no inference tensor: a backward may have to keep it.
+        with torch.inference_mode(False):
+            self.row = torch.tensor(row, device="cpu")
         self.input = self.output = ""
 
     def before(self, module: nn.Module, args: Any, kwargs: Any) -> None:
@@ -211,7 +214,8 @@ class GraphTap:
     def _is_read(self, module: nn.Module) -> bool:
         # In this order: a graph without gradients or of an evaluation has one variant only, and
         # one that reads nothing does not depend on what there is to read.
-        if not torch.is_grad_enabled() or torch.compiler.is_exporting():
+        # Earlier torch cannot say whether it exports.
+        if not (_is_defined and torch.is_grad_enabled()) or torch.compiler.is_exporting():
             return False
         root = self.keeper.training()
         if root is None or not root.training or self.keeper.variant == "":

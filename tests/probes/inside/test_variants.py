@@ -420,3 +420,11 @@ def test_the_status_says_that_readings_are_compiled_while_they_are(watch: Watch)
     assert seen[0] == (True, "training", True)
     assert seen[-1][0] is False, "the graph without readings"
     assert len(seen) == 2
+
+
+def test_the_device_and_the_mode_in_which_a_run_begins_do_not_matter(watch: Watch) -> None:
+    model = made(Small)
+    with torch.device("meta"), torch.inference_mode():
+        run = watch(model, probes={"first": ["output_norm", "output_grad_norm"]})
+    trained(model, whole(model), range(2))
+    assert steps_of(run, "first") == steps_of(run, "first", "output_grad_norm") == [0, 1]
