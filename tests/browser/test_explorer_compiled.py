@@ -128,7 +128,6 @@ def test_a_click_attaches_inside_the_graphs_of_a_model_that_trains_compiled(
     panel.attach("body", "output_std", f"every({EVERY})")
     expect(panel.root.locator(".nbp-progress")).to_have_text("compiling the readings")
     notebook.screenshot(PICTURES / "compiling.png")
-    panel.add_series("body", "output_std")
     panel.wait_points("body · output_std", 5)
     expect(panel.root.locator(".nbp-progress")).to_be_hidden()
     expect(panel.root.locator(".nbp-notice")).to_be_hidden()
