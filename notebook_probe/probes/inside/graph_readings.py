@@ -361,7 +361,11 @@ def _kind(module: nn.Module | None) -> Hashable:
     """Return what reductions may ask of a module."""
     if module is None:
         return None
-    return type(module), module.extra_repr(), channel_axis_of(module)
+    try:
+        sizes = module.extra_repr()
+    except Exception:  # a user's own, which nothing here may need
+        sizes = str(id(module))
+    return type(module), sizes, channel_axis_of(module)
 
 
 def _forwards(model: nn.Module) -> list[CodeType]:

@@ -26,7 +26,10 @@ _known: weakref.WeakSet[Any] = weakref.WeakSet()
 
 def guard_plain_graphs() -> int:
     """Guard all graphs that know of no hook; return how many have become guarded."""
-    return sum(map(_guard, _new()))
+    try:
+        return sum(map(_guard, _new()))
+    except (AttributeError, TypeError, RuntimeError):  # of parts of Dynamo that are not public
+        return 0
 
 
 def _new() -> Iterator[Any]:
@@ -81,4 +84,7 @@ def _children(manager: Any) -> Iterator[Any]:
 
 def _may_run_plain(module: nn.Module) -> bool:
     """Return whether a graph that reads nothing may run for a module now."""
-    return not any(keeper.reads_in(module) for keeper in [*keepers.values()])
+    try:
+        return not any(keeper.reads_in(module) for keeper in [*keepers.values()])
+    except Exception:  # whatever a user's module is, training goes on
+        return True

@@ -19,6 +19,7 @@ from torch import Tensor, nn
 from torch._C import _functorch
 from torch._C._dynamo import eval_frame
 from torch._dynamo import config, convert_frame
+from torch._dynamo.exc import RestartAnalysis
 
 from notebook_probe.errors import UnreadableError
 from notebook_probe.probes.inside.refused import drop_if_refused
@@ -296,6 +297,14 @@ class _Handing(NamedTuple):
     is_first: bool
 
     def __call__(self, tensor: Tensor) -> None:
+        try:
+            self._hand_out(tensor)
+        except RestartAnalysis:  # by which Dynamo begins again
+            raise
+        except Exception:  # such as of a size that data decide: the model is compiled without
+            return
+
+    def _hand_out(self, tensor: Tensor) -> None:
         n = tensor.numel()
         found = [*(self._sums(tensor) if n else self._nothing(tensor))]
         flat = [sums for _, sums in found] or [_empty(tensor)]

@@ -428,3 +428,30 @@ def test_the_device_and_the_mode_in_which_a_run_begins_do_not_matter(watch: Watc
         run = watch(model, probes={"first": ["output_norm", "output_grad_norm"]})
     trained(model, whole(model), range(2))
     assert steps_of(run, "first") == steps_of(run, "first", "output_grad_norm") == [0, 1]
+
+
+class Selecting(nn.Module):
+    """Has an output of a size that the data decide."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.first, self.some = nn.Linear(4, 4), Positive()
+
+    def forward(self, x: Tensor) -> Tensor:
+        return self.some(self.first(x)).sum()
+
+
+class Positive(nn.Module):
+    def forward(self, x: Tensor) -> Tensor:
+        return x[x > 0]
+
+
+def test_an_output_of_a_size_that_data_decide_stops_no_training(watch: Watch) -> None:
+    model, alone = made(Selecting), made(Selecting)
+    with torch._dynamo.config.patch(capture_dynamic_output_shape_ops=True):
+        left = trained(alone, whole(alone), range(2))
+        run = watch(model, probes={"*": ["output_norm", "output_grad_norm", "input_norm"]})
+        assert trained(model, whole(model), range(2)) == left
+    assert steps_of(run, "first") == steps_of(run, "first", "output_grad_norm") == [0, 1]
+    assert steps_of(run, "some", "input_norm") == [0, 1]
+    assert differing(everything(alone), everything(model)) == []
