@@ -17,7 +17,7 @@ from typing import Any, Protocol
 import torch
 from torch import Tensor, nn
 from torch._C._dynamo import eval_frame
-from torch._dynamo import config
+from torch._dynamo import config, external_utils
 
 from notebook_probe.model.channel_axes import channel_axis_of
 from notebook_probe.probes.due.readings import DueFrame, Readings
@@ -369,11 +369,14 @@ def _kind(module: nn.Module | None) -> Hashable:
 
 
 def _forwards(model: nn.Module) -> list[CodeType]:
-    """Return the code of every forward of a model's classes, to which Dynamo ties its graphs."""
+    """Return the code of every forward of a model's classes, to which Dynamo ties its graphs.
+
+    The code in which Dynamo wraps a forward of torch's own, such as that of `nn.Sequential`, too.
+    """
     kinds = {type(module): None for module in model.modules()}
     # One that is scripted has none.
     codes = (getattr(getattr(kind, "forward", None), "__code__", None) for kind in kinds)
-    return [code for code in codes if code is not None]
+    return [external_utils.wrap_inline(len).__code__, *(code for code in codes if code is not None)]
 
 
 def _states(sums: Tensor, n: int, where: SumsOrigin) -> list[tuple[Sums, Any]]:

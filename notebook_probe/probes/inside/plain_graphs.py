@@ -13,7 +13,6 @@ from typing import Any
 
 from torch import nn
 from torch._C._dynamo import eval_frame
-from torch._C._dynamo.guards import DictGuardManager
 from torch._dynamo import convert_frame, guards
 
 from notebook_probe.probes.inside.traced import TRACED, keepers
@@ -77,7 +76,7 @@ def _knows_hooks(root: Any) -> bool:
 def _children(manager: Any) -> Iterator[Any]:
     yield from manager.get_child_managers()
     # Those of a dict's keys and values are kept elsewhere.
-    if isinstance(manager, DictGuardManager):
+    if hasattr(manager, "get_key_value_managers"):
         for pair in manager.get_key_value_managers().values():
             yield from (one for one in pair if one is not None)
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import pickle
+from collections import OrderedDict
 from collections.abc import Callable, Iterator
 from typing import Any
 
@@ -284,8 +285,15 @@ def test_eager_steps_measure_the_rest_on_request(watch: Watch) -> None:
     assert steps_of(run, "first", "effective_rank")[:2] == [3, 4]
 
 
-def test_no_variant_is_compiled_where_dynamo_would_refuse_it(watch: Watch) -> None:
-    model = made(Small)
+def sequential() -> nn.Sequential:
+    return nn.Sequential(OrderedDict(first=nn.Linear(4, 8), last=nn.Linear(8, 2)))
+
+
+@pytest.mark.parametrize("make", [Small, sequential])
+def test_no_variant_is_compiled_where_dynamo_would_refuse_it(
+    make: Callable[[], nn.Module], watch: Watch
+) -> None:
+    model = made(make)
     training = Training(model)
     with torch._dynamo.config.patch(recompile_limit=2):
         training.go(1)
