@@ -372,6 +372,8 @@ class StepSequence:
     def _take_from_graphs(self, frame: DueFrame) -> None:
         """Take what compiled graphs have read in the step that ends."""
         self.taps.called_in_graphs(self.in_graphs.fill(frame), frame.step)
+        if self.in_graphs.last_step == frame.step:
+            self.training.note_graphs()
         if has_compiled():
             self.in_graphs.look_for_unread(frame, self.model_map.by_every_path)
 

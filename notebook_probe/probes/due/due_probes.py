@@ -107,6 +107,10 @@ class DueProbes:
         """
         self._budget.set_limit(percent)
 
+    def note_graphs(self) -> None:
+        """Note that compiled graphs have read what was due."""
+        self._budget.note_graphs()
+
     def set_probes(self, probes: Iterable[Probe]) -> None:
         """Measure exactly these from the next step on."""
         self.probes, self._built = tuple(probes), {}

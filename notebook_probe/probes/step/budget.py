@@ -33,6 +33,8 @@ SETTLED_STEPS = 64
 """Steps to look at before a factor is changed, once factors have settled. The first looks are
 shorter: after 4, 8, 16, ... steps if the first one took too long."""
 FIRST_LOOK, LONGEST_LOOK = 4, 256
+FIRST_FACTOR = 8
+"""Factor with which compiled graphs read until it is known what that costs."""
 MOST_PATIENCE = 16
 """Maximum number of usual looks before factors are halved again, if that was too much before."""
 AIM = 0.9
@@ -109,6 +111,12 @@ class Budget:
 
     def _clear(self) -> None:
         self._spending.clear(self._accounts.look()[1] if self._accounts is not None else 0.0)
+
+    def note_graphs(self) -> None:
+        """Note that compiled graphs read: what that takes is seen from longer steps only."""
+        if not self._spending.has_graphs:
+            self._spending.has_graphs = True
+            self._look = FIRST_LOOK
 
     def factor(self, probe: Probe) -> int:
         """Return the number of due steps of a probe of which one is measured."""
@@ -217,6 +225,9 @@ class Budget:
 
     def _wanted(self, costs: StepCosts, expected: Mapping[Probe, float]) -> Mapping[str, int]:
         """Return the powers of two, from the present ones, that spend the budget."""
+        if not self._spending.knows_graphs:
+            names = (probe.variable for probe in expected if probe.can_stretch)
+            return {name: max(self.factors.get(name, 1), FIRST_FACTOR) for name in names}
         aim = AIM * self._limit
         stretchable = Stretchable.among(expected, self.factors, costs)
         self._n_low = self._n_low + 1 if costs.due < ROOM * self._limit else 0

@@ -81,10 +81,17 @@ class Spending:
     ours. A hook also makes torch slower where nobody counts: by how much is seen from how much
     longer those steps are in which more is due. That, and the cost of a step in which nothing is
     due, is remembered when steps are cleared.
+
+    Attributes
+    ----------
+    has_graphs : bool
+        Compiled graphs read, in which nobody counts: whatever is due, a due step takes as much more
+        as it is longer.
     """
 
     def __init__(self) -> None:
         self._idle, self._hidden = 0.0, HIDDEN[0]
+        self.has_graphs, self._in_graphs = False, math.nan
         self.clear(0.0)
 
     def clear(self, spent: float) -> None:
@@ -104,6 +111,11 @@ class Spending:
     def n_steps(self) -> int:
         return len(self._steps)
 
+    @property
+    def knows_graphs(self) -> bool:
+        """True unless graphs read, and it is not known yet by how much that makes steps longer."""
+        return not (self.has_graphs and math.isnan(self._in_graphs))
+
     def costs(self, expected: Mapping[Probe, float], spent: float) -> StepCosts:
         """Return the average costs of a step.
 
@@ -118,10 +130,13 @@ class Spending:
         due = [one for one in self._steps if one[2]]
         if len(idle) >= FEW:
             self._idle = median(cost for _, cost, _ in idle)
-            if len(due) >= FEW:
+            if len(due) >= FEW and self.has_graphs:
+                self._hidden, self._in_graphs = HIDDEN[0], self._look_into_graphs(idle, due)
+            elif len(due) >= FEW:
                 self._hidden = self._look_for_hidden(idle, due)
         bare = max(median(seconds - cost for seconds, cost, _ in idle or due), 1e-9)
-        of_due = sum(max(cost - self._idle, 0.0) for _, cost, _ in due)
+        in_graphs = 0.0 if math.isnan(self._in_graphs) else self._in_graphs
+        of_due = sum(max(cost - self._idle, 0.0) + in_graphs for _, cost, _ in due)
         beyond = max(of_due - (spent - self._spent), 0.0) / self.n_steps
         fixed = min(self._idle, fmean(cost for _, cost, _ in self._steps))
         stretched = sum(one for probe, one in expected.items() if probe.can_stretch)
@@ -133,6 +148,11 @@ class Spending:
             due=percent * (stretched + share * beyond),
             beyond=percent * share * beyond,
         )
+
+    def _look_into_graphs(self, idle: Sequence[Step], due: Sequence[Step]) -> float:
+        """Return the seconds by which due steps are longer than anybody has counted."""
+        longer = median(one[0] for one in due) - median(one[0] for one in idle)
+        return max(longer - (median(one[1] for one in due) - self._idle), 0.0)
 
     def _look_for_hidden(self, idle: Sequence[Step], due: Sequence[Step]) -> float:
         """Return the ratio of the real cost to the counted one, half of it from before."""

@@ -53,6 +53,7 @@ class Model:
         self.schedules = {name: schedules.get(name, 1) for name in costs}
         self.step = 0
         self.hidden = self.fixed = self.planned = self.beyond = self._spent = 0.0
+        self.in_graphs = 0.0
         self.plans: set[tuple[object, ...]] = set()
         self.measured: dict[str, list[int]] = {name: [] for name in costs}
 
@@ -81,6 +82,9 @@ class Model:
             self._spent += of_probes
             cost = self.fixed + of_probes + (self.beyond if due else 0.0)
             hidden, planned = self.hidden * of_probes, 0.0
+            if due and self.in_graphs:
+                hidden += self.in_graphs
+                self.budget.note_graphs()
             if due and (plan := (id(self.budget.factors), *due)) not in self.plans:
                 self.plans.add(plan)
                 planned = self.planned
@@ -415,3 +419,24 @@ def test_of_many_modules_each_is_measured_at_its_turn_among_the_due_steps(
         wanted = [s for k, s in enumerate(due) if k % factor == turns.turn(probe.place, factor)]
         assert [step for step, here in enumerate(found) if probe in here] == wanted
         assert (probe.every, budget.n_turns) == (factor, turns.n)
+
+
+@pytest.mark.parametrize("in_graphs", [0.01, 0.3, 2.0])
+def test_what_compiled_graphs_take_is_seen_from_longer_steps(in_graphs: float) -> None:
+    """Steps take so much longer if anything is due, where nobody counts, and counted 0.1 %."""
+    model = Model(5.0, {"output_std": 0.001, "grad_norm": 0.001})
+    model.fixed, model.in_graphs = 0.0001, in_graphs
+    first = model.run(8)
+    assert first <= 100 * in_graphs * 5 / 8 + 1, "four steps to look at, and one of the next four"
+    model.run(2000)
+    spent = model.run(2048)
+    assert spent <= 5.05
+    assert spent >= 1.0
+    assert model.factors[0] == model.factors[1] or max(model.factors) <= 2
+
+
+def test_graphs_that_cost_nothing_are_read_at_every_step_again() -> None:
+    model = Model(5.0, {"output_std": 0.001})
+    model.fixed, model.in_graphs = 0.0001, 1e-9
+    model.run(3000)
+    assert model.factors == [1]
