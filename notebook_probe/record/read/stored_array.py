@@ -23,6 +23,7 @@ from notebook_probe.checks import is_whole
 from notebook_probe.errors import RecordFormatError
 from notebook_probe.record.read.at_exit import program_ends, read_here
 from notebook_probe.record.read.checked_blosc import CheckedBlosc
+from notebook_probe.record.read.direct import DirectReader
 
 __all__ = ["StoredArray"]
 
@@ -112,11 +113,21 @@ class StoredArray:
 
     def __getitem__(self, key: Any) -> npt.NDArray[Any]:
         """Return the values at slices or integers, as in numpy."""
+        found = self._read_directly(key)
+        if found is not None:
+            return found
         if program_ends():
             # zarr's own event loop needs a thread, and none can be started while the interpreter
             # ends.
             return self._read(key, lambda array: read_here(array._async_array.getitem(key)))
         return self._read(key, lambda array: array[key])
+
+    def _read_directly(self, key: Any) -> npt.NDArray[Any] | None:
+        """Return the values if no event loop is needed for them; None to leave them to zarr."""
+        try:
+            return None if self._direct is None else self._direct.read(key)
+        except Exception:  # zarr finds it, too, and its error is told in one sentence
+            return None
 
     def outer(self, *key: Any) -> npt.NDArray[Any]:
         """Return the values at the outer product of slices and integer arrays."""
@@ -199,6 +210,10 @@ class StoredArray:
             return sync(found())
         except Exception:  # no reason to refuse what can be read
             return None
+
+    @cached_property
+    def _direct(self) -> DirectReader | None:
+        return DirectReader.of(self._at, self.shape, self.chunks, self._document)
 
     @cached_property
     def _array(self) -> zarr.Array[Any]:
