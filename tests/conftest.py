@@ -1,7 +1,10 @@
 """One thread, one seed and nothing compiled: a test is the same in every run and order."""
 
 import gc
+import itertools
+import linecache
 import os
+import re
 import shutil
 import signal
 import sys
@@ -37,6 +40,9 @@ if MEMORY.is_dir() and os.access(MEMORY, os.W_OK) and shutil.disk_usage(MEMORY).
 _home = TemporaryDirectory(prefix="notebook-probe-home-", ignore_cleanup_errors=True)
 os.environ[HOME] = _home.name
 
+_numbers = itertools.count()
+"""Numbers of the folders of tests."""
+
 # A busy machine is slow at times; how long an example takes says nothing about its truth.
 settings.register_profile(
     "project", deadline=None, derandomize=True, suppress_health_check=[HealthCheck.too_slow]
@@ -50,8 +56,32 @@ def pytest_collection_finish() -> None:
     gc.freeze()
 
 
+def pytest_runtest_setup(item: pytest.Item) -> None:
+    if isinstance(item, pytest.DoctestItem):
+        linecache.clearcache()  # doctest looks whether any file in it has changed
+
+
 def pytest_unconfigure() -> None:
     _home.cleanup()
+
+
+@pytest.fixture
+def tmp_path(tmp_path_factory: pytest.TempPathFactory, request: pytest.FixtureRequest) -> Path:
+    """A new folder. For each number pytest's fixture lists the folders of all tests before."""
+    name = re.sub(r"\W", "_", request.node.name)[:30]
+    folder = tmp_path_factory.getbasetemp() / "cases" / f"{name}{next(_numbers)}"
+    folder.mkdir(0o700, parents=True)
+    return folder
+
+
+@pytest.fixture(autouse=True, scope="session")
+def no_seed_is_kept_for_a_device_that_is_absent() -> Iterator[None]:
+    """`torch.manual_seed` keeps each call for a device that may come later, with its stack."""
+    devices = [getattr(torch, name) for name in ("cuda", "xpu", "mtia") if hasattr(torch, name)]
+    with pytest.MonkeyPatch.context() as patch:
+        for absent in (device for device in devices if not device.is_available()):
+            patch.setattr(absent, "manual_seed_all", lambda seed: None)
+        yield
 
 
 @pytest.fixture(autouse=True, scope="session")
