@@ -22,7 +22,7 @@ from notebook_probe.home import HOME
 from notebook_probe.probes.step import budget
 from notebook_probe.run.begin import provenance
 
-pytest_plugins = ["tests.pace.plugin"]
+pytest_plugins = ["tests.pace.dealing", "tests.pace.plugin"]
 
 torch.set_num_threads(1)
 
@@ -50,10 +50,28 @@ settings.register_profile(
 settings.load_profile("project")
 
 
+SEARCH_AFTER = 400
+"""Tests after which everything that is still in memory is taken out of searches for garbage."""
+DONE = pytest.StashKey[Iterator[int]]()
+
+
 def pytest_collection_finish() -> None:
     """What has been imported stays: the collector need not go through it again and again."""
     gc.collect()
     gc.freeze()
+
+
+@pytest.hookimpl(trylast=True)  # after what the file's tests share is gone
+def pytest_runtest_teardown(item: pytest.Item, nextitem: pytest.Item | None) -> None:
+    """Now and then, leave out of later searches for garbage what modules and reports keep.
+
+    Towards the end of the session one search took 0.2 s, and tests ask for dozens.
+    """
+    done = item.session.stash.setdefault(DONE, itertools.count(1))
+    if next(done) >= SEARCH_AFTER and (nextitem is None or nextitem.path != item.path):
+        item.session.stash[DONE] = itertools.count(1)
+        gc.collect()
+        gc.freeze()
 
 
 def pytest_runtest_setup(item: pytest.Item) -> None:
@@ -67,7 +85,7 @@ def pytest_unconfigure() -> None:
 
 @pytest.fixture
 def tmp_path(tmp_path_factory: pytest.TempPathFactory, request: pytest.FixtureRequest) -> Path:
-    """A new folder. For each number pytest's fixture lists the folders of all tests before."""
+    """A new folder. pytest's own fixture lists the folders of all earlier tests each time."""
     name = re.sub(r"\W", "_", request.node.name)[:30]
     folder = tmp_path_factory.getbasetemp() / "cases" / f"{name}{next(_numbers)}"
     folder.mkdir(0o700, parents=True)
@@ -76,7 +94,7 @@ def tmp_path(tmp_path_factory: pytest.TempPathFactory, request: pytest.FixtureRe
 
 @pytest.fixture(autouse=True, scope="session")
 def no_seed_is_kept_for_a_device_that_is_absent() -> Iterator[None]:
-    """`torch.manual_seed` keeps each call for a device that may come later, with its stack."""
+    """`torch.manual_seed` stores each call, with its stack, for a device that is never used."""
     devices = [getattr(torch, name) for name in ("cuda", "xpu", "mtia") if hasattr(torch, name)]
     with pytest.MonkeyPatch.context() as patch:
         for absent in (device for device in devices if not device.is_available()):
