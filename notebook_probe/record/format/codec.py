@@ -30,7 +30,7 @@ __all__ = [
     "check_size",
     "check_sum",
     "decode",
-    "decoded",
+    "decoded_rows",
     "decoded_text",
     "encode",
     "encode_rows",
@@ -86,24 +86,36 @@ def decode(frame: bytes, dtype: str, shape: tuple[int, ...]) -> npt.NDArray[Any]
     ValueError
         The content was damaged.
     """
-    return decoded(frame, dtype, shape).copy()
+    little = np.dtype(dtype).newbyteorder("<")
+    check_size(frame, little.itemsize * math.prod(shape))
+    check_sum(frame)
+    # A bytearray: an array over bytes would be read-only.
+    return np.frombuffer(bytearray(_numbers.decode(frame)), little).reshape(shape)
 
 
-def decoded(
-    frame: bytes, dtype: str, shape: tuple[int, ...], most: int | None = None
+def decoded_rows(
+    frame: bytes, dtype: str, shape: tuple[int, ...], n_rows: int, most: int
 ) -> npt.NDArray[Any]:
-    """Decode a ``frame`` made by `encode` to an array that cannot be written to.
+    """Decode the first rows of a chunk of this shape, and no block behind them.
 
     Raises
     ------
     ValueError
         The content was damaged, or is more than ``most`` bytes.
     """
-    little = np.dtype(dtype).newbyteorder("<")
-    n_bytes = little.itemsize * math.prod(shape)
-    check_size(frame, n_bytes if most is None else min(n_bytes, most))
+    little, row = np.dtype(dtype).newbyteorder("<"), math.prod(shape[1:])
+    n_bytes = little.itemsize * row * shape[0]
+    check_size(frame, min(n_bytes, most))
     check_sum(frame)
-    return np.frombuffer(_numbers.decode(frame), little).reshape(shape)
+    whole = _FrameBlocks.of(frame)
+    n_blocks = max(1, -(-n_rows * row * little.itemsize // whole.block_bytes))
+    is_usual = whole.are_apart and LENGTHS.unpack_from(frame, LENGTHS_AT)[0] == n_bytes
+    if is_usual and n_blocks < len(whole.blocks):
+        frame = _joined(whole, n_blocks * whole.block_bytes, whole.blocks[:n_blocks])
+        values = np.frombuffer(_numbers.decode(frame), little)
+    else:
+        values = np.frombuffer(_numbers.decode(frame), little, shape[0] * row)
+    return values[: n_rows * row].reshape(n_rows, *shape[1:])
 
 
 def decoded_text(frame: bytes, shape: tuple[int, ...], most: int) -> npt.NDArray[Any]:

@@ -17,7 +17,7 @@ import numpy as np
 import numpy.typing as npt
 from zarr.storage import StorePath
 
-from notebook_probe.record.format.codec import decoded, decoded_text
+from notebook_probe.record.format.codec import decoded_rows, decoded_text
 from notebook_probe.record.read.checked_store import CheckedStore
 from notebook_probe.record.store.plain_files import MOST_BYTES, PlainFiles
 
@@ -99,19 +99,19 @@ class DirectReader:
         out = np.empty([len(one) for one in wanted], _native(self.dtype))
         for place in product(*touched):
             there, here = zip(*map(_overlap, place, self.chunks, wanted), strict=True)
-            chunk = self._chunk(place)
+            chunk = self._chunk(place, here[0].stop)
             out[there] = self.fill if chunk is None else chunk[here]
         kept = (0 if isinstance(one, int) else slice(None) for one in _keys(key))
         return out[(*kept, ...)]  # with an ellipsis the result is an array, never a string
 
-    def _chunk(self, place: tuple[int, ...]) -> npt.NDArray[Any] | None:
-        """Return a chunk's values; None if it is not there."""
+    def _chunk(self, place: tuple[int, ...], n_rows: int) -> npt.NDArray[Any] | None:
+        """Return a chunk's first rows, and maybe others; None if it is not there."""
         frame = self.files.bytes_of(f"{self.path}/c/{'/'.join(map(str, place))}")
         if frame is None:
             return None
         if self.dtype == TEXT:
             return decoded_text(frame, self.chunks, MOST_BYTES)
-        return decoded(frame, self.dtype, self.chunks, MOST_BYTES)
+        return decoded_rows(frame, self.dtype, self.chunks, n_rows, MOST_BYTES)
 
 
 def _native(dtype: str) -> np.dtype[Any]:

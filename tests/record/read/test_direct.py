@@ -179,3 +179,18 @@ def test_a_closed_record_is_read_without_an_event_loop(
     monkeypatch.setattr(zarr.core.sync, "_get_loop", refuse)
     found = all_of(tmp_path / "a.zarr")
     assert all(one.identical(other) for one, other in zip(found, expected, strict=True))
+
+
+@LAW
+@given(n_rows=st.integers(0, 9_000), filled=st.integers(0, 9_000))
+def test_the_first_rows_are_those_of_the_whole_chunk(n_rows: int, filled: int) -> None:
+    """Compressed by blocks with values, compressed as a whole, and as a chunk that grows."""
+    shape = (9_000, 3)
+    values = np.random.default_rng(filled).normal(size=(filled, 3)).astype(np.float32)
+    whole = np.full(shape, np.nan, np.float32)
+    whole[:filled] = values
+    frames = [codec.encode_rows(values, shape, np.nan), codec.encode(whole)]
+    frames.append(codec.stored_header("float32", shape) + whole.tobytes())
+    for frame in frames:
+        found = codec.decoded_rows(frame, "float32", shape, n_rows, 2**28)
+        np.testing.assert_array_equal(found, whole[:n_rows])
