@@ -55,6 +55,16 @@ SEARCH_AFTER = 400
 DONE = pytest.StashKey[Iterator[int]]()
 
 
+@pytest.hookimpl(wrapper=True)
+def pytest_collection() -> Iterator[None]:
+    """Do not search for garbage between imports, of which everything stays."""
+    gc.disable()
+    try:
+        return (yield)
+    finally:
+        gc.enable()
+
+
 def pytest_collection_finish() -> None:
     """What has been imported stays: the collector need not go through it again and again."""
     gc.collect()

@@ -8,6 +8,7 @@ import platform
 import subprocess
 import sys
 from collections.abc import Mapping
+from itertools import filterfalse
 from pathlib import Path
 from typing import Any
 
@@ -87,7 +88,7 @@ def package_versions(loaded: Mapping[str, Any] = sys.modules) -> dict[str, str]:
 
     Nothing is imported for it, and no package's own code is run.
     """
-    names = loaded.keys() - _inner
+    names = {*filterfalse(_inner.__contains__, loaded)}
     _inner.update(filter(_is_inner, names))
     found = {"python": platform.python_version()}
     for name in sorted(names - _inner):
