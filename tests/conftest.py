@@ -67,7 +67,6 @@ def pytest_collection() -> Iterator[None]:
 
 def pytest_collection_finish() -> None:
     """What has been imported stays: the collector need not go through it again and again."""
-    gc.collect()
     gc.freeze()
 
 
