@@ -2,7 +2,6 @@
 
 import gc
 import itertools
-import linecache
 import os
 import re
 import shutil
@@ -82,11 +81,6 @@ def pytest_runtest_teardown(item: pytest.Item, nextitem: pytest.Item | None) -> 
         item.session.stash[DONE] = itertools.count(1)
         gc.collect()
         gc.freeze()
-
-
-def pytest_runtest_setup(item: pytest.Item) -> None:
-    if isinstance(item, pytest.DoctestItem):
-        linecache.clearcache()  # doctest looks whether any file in it has changed
 
 
 def pytest_unconfigure() -> None:
