@@ -67,7 +67,6 @@ def pytest_collection() -> Iterator[None]:
 def pytest_collection_finish() -> None:
     """What has been imported stays: the collector need not go through it again and again."""
     gc.freeze()
-    gc.set_threshold(10_000)  # the heap of a test process is larger than that of most programs
 
 
 @pytest.hookimpl(trylast=True)  # after what the file's tests share is gone

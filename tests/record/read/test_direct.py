@@ -84,6 +84,25 @@ def test_each_part_of_an_array_is_read_as_zarr_reads_it(folder: Path, dtype: str
     assert found.tolist() == expected.tolist()
 
 
+@LAW
+@given(
+    dtype=st.sampled_from(DTYPES),
+    rows=st.lists(st.integers(0, SHAPE[0] - 1), min_size=1),
+    columns=st.lists(st.integers(0, SHAPE[1] - 1), min_size=1),
+)
+def test_rows_and_columns_in_any_order_are_read_as_zarr_reads_them(
+    folder: Path, dtype: str, rows: list[int], columns: list[int]
+) -> None:
+    store = CheckedStore(PlainFiles(folder, read_only=True))
+    array = StoredArray.parse(store, dtype, dtype, document(folder, dtype))
+    stored = zarr.open_array(folder / dtype, mode="r")
+    for key in ((slice(2, 9), np.array(columns)), (np.array(rows), np.array(columns))):
+        expected = np.asarray(stored.oindex[key])
+        found = array.outer(*key)
+        assert (found.dtype, found.shape) == (expected.dtype, expected.shape)
+        assert found.tolist() == expected.tolist()
+
+
 @pytest.mark.parametrize(
     "key", [slice(None, None, 2), -1, 10, np.array([1]), (0, 0, 0), True, Ellipsis], ids=repr
 )
