@@ -35,14 +35,14 @@ PLAIN = {
     "chunk_key_encoding": {"name": "default", "configuration": {"separator": "/"}},
     "storage_transformers": [],
 }
-"""What the metadata of each array of the format have in common."""
+"""Metadata of every array of the format."""
 SPECIAL = {"NaN": math.nan, "Infinity": math.inf, "-Infinity": -math.inf}
 """Numbers that JSON cannot write."""
 
 
 @dataclass(frozen=True, slots=True)
 class DirectReader:
-    """Reads one array of a folder of plain files.
+    """Reader of one array in a folder of plain files.
 
     Attributes
     ----------
