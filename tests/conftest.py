@@ -1,7 +1,9 @@
 """One thread, one seed and nothing compiled: a test is the same in every run and order."""
 
 import gc
+import itertools
 import os
+import re
 import shutil
 import signal
 import sys
@@ -19,7 +21,7 @@ from notebook_probe.home import HOME
 from notebook_probe.probes.step import budget
 from notebook_probe.run.begin import provenance
 
-pytest_plugins = ["tests.pace.plugin"]
+pytest_plugins = ["tests.pace.dealing", "tests.pace.plugin"]
 
 torch.set_num_threads(1)
 
@@ -37,6 +39,9 @@ if MEMORY.is_dir() and os.access(MEMORY, os.W_OK) and shutil.disk_usage(MEMORY).
 _home = TemporaryDirectory(prefix="notebook-probe-home-", ignore_cleanup_errors=True)
 os.environ[HOME] = _home.name
 
+_numbers = itertools.count()
+"""Numbers of the folders of tests."""
+
 # A busy machine is slow at times; how long an example takes says nothing about its truth.
 settings.register_profile(
     "project", deadline=None, derandomize=True, suppress_health_check=[HealthCheck.too_slow]
@@ -44,14 +49,61 @@ settings.register_profile(
 settings.load_profile("project")
 
 
+SEARCH_AFTER = 400
+"""Tests after which everything that is still in memory is taken out of searches for garbage."""
+DONE = pytest.StashKey[Iterator[int]]()
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_collection() -> Iterator[None]:
+    """Hardly search for garbage between imports, of which everything stays."""
+    before = gc.get_threshold()
+    gc.set_threshold(1_000_000)  # not off: dask would leave it off, for good, where it was imported
+    try:
+        return (yield)
+    finally:
+        gc.set_threshold(*before)
+
+
 def pytest_collection_finish() -> None:
     """What has been imported stays: the collector need not go through it again and again."""
-    gc.collect()
     gc.freeze()
+
+
+@pytest.hookimpl(trylast=True)  # after what the file's tests share is gone
+def pytest_runtest_teardown(item: pytest.Item, nextitem: pytest.Item | None) -> None:
+    """Now and then, leave out of later searches for garbage what modules and reports keep.
+
+    Towards the end of the session one search took 0.2 s, and tests ask for dozens.
+    """
+    done = item.session.stash.setdefault(DONE, itertools.count(1))
+    if next(done) >= SEARCH_AFTER and (nextitem is None or nextitem.path != item.path):
+        item.session.stash[DONE] = itertools.count(1)
+        gc.collect()
+        gc.freeze()
 
 
 def pytest_unconfigure() -> None:
     _home.cleanup()
+
+
+@pytest.fixture
+def tmp_path(tmp_path_factory: pytest.TempPathFactory, request: pytest.FixtureRequest) -> Path:
+    """A new folder. pytest's own fixture lists the folders of all earlier tests each time."""
+    name = re.sub(r"\W", "_", request.node.name)[:30]
+    folder = tmp_path_factory.getbasetemp() / "cases" / f"{name}{next(_numbers)}"
+    folder.mkdir(0o700, parents=True)
+    return folder
+
+
+@pytest.fixture(autouse=True, scope="session")
+def no_seed_is_kept_for_a_device_that_is_absent() -> Iterator[None]:
+    """`torch.manual_seed` stores each call, with its stack, for a device that is never used."""
+    devices = [getattr(torch, name) for name in ("cuda", "xpu", "mtia") if hasattr(torch, name)]
+    with pytest.MonkeyPatch.context() as patch:
+        for absent in (device for device in devices if not device.is_available()):
+            patch.setattr(absent, "manual_seed_all", lambda seed: None)
+        yield
 
 
 @pytest.fixture(autouse=True, scope="session")

@@ -8,7 +8,6 @@ from typing import Any
 
 import numpy as np
 import torch
-from sklearn import datasets
 from torch import Tensor
 
 __all__ = [
@@ -21,6 +20,7 @@ __all__ = [
     "digits",
     "iris",
     "ratings",
+    "scikit",
     "sequence_sums",
     "text",
     "text_batches",
@@ -32,9 +32,17 @@ N_CHARACTERS = 96
 
 
 @cache
+def scikit() -> Any:
+    """Return scikit-learn's data sets: to list the trainings need not wait for their import."""
+    from sklearn import datasets
+
+    return datasets
+
+
+@cache
 def digits() -> Pair:
     """1,797 images of digits as 64 pixels from 0 to 1; ten classes."""
-    x, y = datasets.load_digits(return_X_y=True)
+    x, y = scikit().load_digits(return_X_y=True)
     return torch.tensor(x / 16, dtype=torch.float32), torch.tensor(y)
 
 
@@ -46,23 +54,23 @@ def digit_images() -> Pair:
 
 def wine() -> Pair:
     """178 wines, 13 standardised measurements; three classes."""
-    return _classes(datasets.load_wine)
+    return _classes(scikit().load_wine)
 
 
 def cancer() -> Pair:
     """569 tumours, 30 standardised measurements; two classes."""
-    return _classes(datasets.load_breast_cancer)
+    return _classes(scikit().load_breast_cancer)
 
 
 def diabetes() -> Pair:
     """442 patients, 10 standardised measurements; one standardised number."""
-    x, y = datasets.load_diabetes(return_X_y=True)
+    x, y = scikit().load_diabetes(return_X_y=True)
     return _standard(x), _standard(y)
 
 
 def iris() -> Pair:
     """150 flowers, 4 standardised measurements; three classes."""
-    return _classes(datasets.load_iris)
+    return _classes(scikit().load_iris)
 
 
 def ratings(n: int, seed: int) -> Pair:
@@ -96,7 +104,7 @@ def sequence_sums(n: int, length: int, seed: int) -> Pair:
 @cache
 def text() -> Tensor:
     """The descriptions of scikit-learn's data sets, a character each."""
-    loaders = (datasets.load_digits, datasets.load_wine, datasets.load_breast_cancer)
+    loaders = (scikit().load_digits, scikit().load_wine, scikit().load_breast_cancer)
     words = "\n".join(loader().DESCR for loader in loaders).encode("ascii", "ignore")
     return torch.from_numpy(np.frombuffer(words, np.uint8).astype(np.int64) - 31).clamp(
         0, N_CHARACTERS - 1

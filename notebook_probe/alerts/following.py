@@ -174,7 +174,7 @@ def _filled(last: Doubles, values: npt.NDArray[np.float32], present: Mask) -> Do
     is_measured = np.concatenate([np.ones((1, len(last)), bool), present])
     rows = np.where(is_measured, np.arange(len(known))[:, None], 0)
     newest = np.maximum.accumulate(rows, axis=0)
-    filled: Doubles = np.take_along_axis(known, newest, axis=0)
+    filled: Doubles = known[newest, np.arange(len(last))]
     return filled
 
 

@@ -34,17 +34,17 @@ def median(values: Doubles, axis: int) -> Doubles:
     >>> median(np.array([[1.0, 5.0, np.nan, 2.0], [np.nan] * 4]), axis=1).tolist()
     [2.0, nan]
     """
-    ordered = np.sort(values, axis)  # NaN goes to the end
-    n = np.expand_dims(np.count_nonzero(~np.isnan(values), axis), axis)
-    if not values.shape[axis]:
-        return np.full(np.squeeze(n, axis).shape, np.nan)
-    low, high = (np.maximum(n + side, 0) // 2 for side in (-1, 0))
-    ends = [
-        np.take_along_axis(ordered, np.minimum(i, np.maximum(n - 1, 0)), axis) for i in (low, high)
-    ]
+    ordered = np.sort(np.moveaxis(values, axis, -1))  # NaN goes to the end
+    shape, length = ordered.shape[:-1], ordered.shape[-1]
+    if not length:
+        return np.full(shape, np.nan)
+    rows = ordered.reshape(-1, length)
+    n, each = length - np.count_nonzero(np.isnan(rows), axis=1), np.arange(len(rows))
+    low = rows[each, np.maximum(n - 1, 0) // 2]
+    high = rows[each, np.minimum(n // 2, np.maximum(n - 1, 0))]
     with np.errstate(invalid="ignore", over="ignore"):
-        middle: Doubles = np.where(ends[0] == ends[1], ends[0], (ends[0] + ends[1]) / 2)
-    return np.squeeze(middle, axis)
+        middle: Doubles = np.where(low == high, low, (low + high) / 2)
+    return middle.reshape(shape)
 
 
 def over_median(

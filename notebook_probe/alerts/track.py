@@ -72,7 +72,7 @@ class Track:
         stream: StreamView,
         first_step: int,
         reported: frozenset[str],
-        order: Callable[[Sequence[str]], Indices],
+        order: Callable[[tuple[str, ...]], Indices],
     ) -> None:
         n_before = rule.window + BEFORE
         self._rule, self._first_step, self._reported = rule, first_step, reported
@@ -100,9 +100,10 @@ class Track:
 
         Rows in which modules took turns are one row for each round.
         """
-        every = stream.modules
-        name = recorded_name(self._leading, stream.variables)
-        size, stop = rows_at_a_time(len(every)), stream.n_rows
+        every, stop = stream.modules, stream.n_rows
+        if self._row >= stop:  # of most streams, at most looks
+            return
+        name, size = recorded_name(self._leading, stream.variables), rows_at_a_time(len(every))
         while self._row < stop:
             steps = stream.steps(self._row, min(self._row + size, stop))
             if before is not None:
@@ -118,9 +119,9 @@ class Track:
 
     def end(self, stream: StreamView, others: Sequence[StreamView]) -> Iterator[Onset]:
         """Yield the findings in a round that is not complete: nothing more comes."""
-        every = stream.modules
-        rows = joined(self._rounds.end(), len(every))
-        yield from self._look_at(rows, [stream, *others], every)
+        every, rounds = stream.modules, self._rounds.end()
+        if rounds:
+            yield from self._look_at(joined(rounds, len(every)), [stream, *others], every)
 
     def _look_at(
         self, rows: JoinedRows, streams: Sequence[StreamView], every: tuple[str, ...]

@@ -58,6 +58,8 @@ class Watcher:
         self._once = {one.rule for one in earlier}
         self._followed: dict[str, _Followed] = {}
         self._turns = TurnsTaken()
+        self._orders: dict[tuple[tuple[str, ...], Flow | None], Indices] = {}
+        self._n_modules = 0
         # The writer's thread looks before each flush, `Run.alerts` on the caller's thread.
         self._lock = threading.Lock()
         self._problem = ""
@@ -152,8 +154,14 @@ class Watcher:
             if newest is None:
                 yield from track.end(view, others)
 
-    def _in_order(self, labels: Sequence[str], flow: Flow | None) -> Indices:
-        return flow_order(labels, self._source.modules, flow)
+    def _in_order(self, labels: tuple[str, ...], flow: Flow | None) -> Indices:
+        modules = self._source.modules
+        if len(modules) != self._n_modules:  # which are only appended
+            self._orders.clear()
+            self._n_modules = len(modules)
+        if (labels, flow) not in self._orders:  # the same for most rules
+            self._orders[labels, flow] = flow_order(labels, modules, flow)
+        return self._orders[labels, flow]
 
     def _raise_alerts(
         self, name: str, followed: _Followed, findings: Callable[[], Iterable[Onset]]

@@ -10,18 +10,16 @@ from typing import Any
 
 import numpy as np
 import torch
-from sklearn.datasets import load_digits
 from torch import Tensor, nn
 from torch.optim import SGD, Adam, Optimizer
 
 import notebook_probe as nbp
+from tests.digits import digits
 
 __all__ = ["HEALTHY", "ILL", "Training", "attention_net", "batches", "deep", "mlp", "run_it"]
 
 Batch = tuple[Tensor, Tensor]
-DIGITS = load_digits()
-IMAGES = torch.tensor(DIGITS.data, dtype=torch.float32) / 16
-LABELS = torch.tensor(DIGITS.target)
+IMAGES, LABELS = digits()
 
 
 def batches(size: int = 32, seed: int = 0) -> Iterator[Batch]:

@@ -5,21 +5,19 @@ from functools import cache
 from typing import Any
 
 import torch
-from sklearn.datasets import load_digits
 from torch import Tensor, nn
 from torch.utils.data import DataLoader
+
+from tests.digits import digits as all_digits
 
 BATCH = 40
 
 
 @cache
 def rows() -> list[dict[str, Tensor]]:
-    images, labels = load_digits(return_X_y=True)
+    images, labels = all_digits()
     return [
-        {
-            "images": torch.tensor(image, dtype=torch.float32) / 16,
-            "labels": torch.tensor(int(label)),
-        }
+        {"images": image, "labels": label}
         for image, label in zip(images[:400], labels[:400], strict=True)
     ]
 

@@ -30,6 +30,7 @@ BROUGHT_BY = {
     "safetensors": "transformers",
     "sklearn": "scikit-learn",
     "traitlets": "ipywidgets",
+    "xdist": "pytest-xdist",
     "yaml": "pyyaml",
     "zmq": "ipykernel",
 }

@@ -5,7 +5,6 @@ from __future__ import annotations
 from functools import cache
 
 import torch
-from sklearn.datasets import load_digits
 from torch import Tensor
 
 __all__ = ["digits"]
@@ -14,5 +13,7 @@ __all__ = ["digits"]
 @cache
 def digits() -> tuple[Tensor, Tensor]:
     """Images as rows of 64 numbers from 0 to 1, and which digit each shows."""
+    from sklearn.datasets import load_digits  # a second, for those who only list the pictures
+
     data = load_digits()
     return torch.tensor(data.data / 16, dtype=torch.float32), torch.tensor(data.target)

@@ -6,9 +6,9 @@ import math
 
 import numpy as np
 import torch
-from sklearn import datasets
 from torch import Tensor, nn
 
+from benchmarks.rules.data import scikit
 from benchmarks.rules.models.plain import mlp
 
 __all__ = ["Denoiser", "Flow", "moons", "roll"]
@@ -16,13 +16,13 @@ __all__ = ["Denoiser", "Flow", "moons", "roll"]
 
 def moons(n: int, seed: int) -> tuple[Tensor, Tensor]:
     """Points of two interlocking half circles, and which of the two."""
-    x, y = datasets.make_moons(n, noise=0.1, random_state=seed)
+    x, y = scikit().make_moons(n, noise=0.1, random_state=seed)
     return torch.tensor(x, dtype=torch.float32), torch.tensor(y)
 
 
 def roll(n: int, seed: int) -> tuple[Tensor]:
     """Points of a spiral, standardised."""
-    x, _ = datasets.make_swiss_roll(n, noise=0.3, random_state=seed)
+    x, _ = scikit().make_swiss_roll(n, noise=0.3, random_state=seed)
     flat = x[:, [0, 2]]
     return (torch.tensor((flat - flat.mean(0)) / np.std(flat), dtype=torch.float32),)
 

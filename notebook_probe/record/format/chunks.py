@@ -65,6 +65,9 @@ class Chunks(Protocol):
         With ``tails`` the last ones as well; these are turned back if rows follow after all.
         """
 
+    def finish(self) -> None:
+        """Give new chunks their final form from now on: few rows follow, or none."""
+
     def sync(self) -> None:
         """Write everything to the disk if durability requires it; then publish."""
 

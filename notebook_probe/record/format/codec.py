@@ -17,18 +17,21 @@ import struct
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cache
+from itertools import accumulate
 from typing import Any, TypeAlias
 
 import google_crc32c
 import numpy as np
 import numpy.typing as npt
-from numcodecs import Blosc
+from numcodecs import Blosc, VLenUTF8
 
 __all__ = [
     "HEADER_BYTES",
     "check_size",
     "check_sum",
     "decode",
+    "decoded_rows",
+    "decoded_text",
     "encode",
     "encode_rows",
     "encode_text",
@@ -59,6 +62,7 @@ _as_they_are = Blosc(cname="zstd", clevel=0, shuffle=Blosc.SHUFFLE, blocksize=0)
 # 2 to 10 times as long for a few per cent.
 _numbers = Blosc(cname="zstd", clevel=1, shuffle=Blosc.SHUFFLE, blocksize=0)
 _text = Blosc(cname="zstd", clevel=1, shuffle=Blosc.NOSHUFFLE, blocksize=0)
+_strings = VLenUTF8()
 
 
 def encode(chunk: npt.NDArray[Any]) -> bytes:
@@ -87,6 +91,48 @@ def decode(frame: bytes, dtype: str, shape: tuple[int, ...]) -> npt.NDArray[Any]
     check_sum(frame)
     # A bytearray: an array over bytes would be read-only.
     return np.frombuffer(bytearray(_numbers.decode(frame)), little).reshape(shape)
+
+
+def decoded_rows(
+    frame: bytes, dtype: str, shape: tuple[int, ...], n_rows: int, most: int
+) -> npt.NDArray[Any]:
+    """Decode the first rows of a chunk of this shape, and no block behind them.
+
+    Raises
+    ------
+    ValueError
+        The content was damaged, or is more than ``most`` bytes.
+    """
+    little, row = np.dtype(dtype).newbyteorder("<"), math.prod(shape[1:])
+    n_bytes = little.itemsize * row * shape[0]
+    check_size(frame, min(n_bytes, most))
+    check_sum(frame)
+    whole = _FrameBlocks.of(frame)
+    n_blocks = max(1, -(-n_rows * row * little.itemsize // whole.block_bytes))
+    is_usual = whole.are_apart and LENGTHS.unpack_from(frame, LENGTHS_AT)[0] == n_bytes
+    if is_usual and n_blocks < len(whole.blocks):
+        frame = _joined(whole, n_blocks * whole.block_bytes, whole.blocks[:n_blocks])
+        values = np.frombuffer(_numbers.decode(frame), little)
+    else:
+        values = np.frombuffer(_numbers.decode(frame), little, shape[0] * row)
+    return values[: n_rows * row].reshape(n_rows, *shape[1:])
+
+
+def decoded_text(frame: bytes, shape: tuple[int, ...], most: int) -> npt.NDArray[Any]:
+    """Decode a ``frame`` made by `encode_text` to an array of strings.
+
+    Raises
+    ------
+    ValueError
+        The content was damaged, or is more than ``most`` bytes.
+    """
+    check_size(frame, most)
+    check_sum(frame)
+    items = _text.decode(frame)
+    count, expected = int.from_bytes(items[:4], "little"), math.prod(shape)
+    if count != expected:  # room is made for as many
+        raise ValueError(f"it has {count} strings; {expected} are expected")
+    return np.asarray(_strings.decode(items)).reshape(shape)
 
 
 def check_size(frame: bytes | memoryview, most: int) -> None:
@@ -225,8 +271,7 @@ def _blank(dtype: str, shape: tuple[int, ...], fill: float) -> _FrameBlocks:
 
 
 def _joined(like: _FrameBlocks, n_bytes: int, blocks: tuple[bytes, ...]) -> bytes:
-    lengths = [len(block) for block in blocks]
     begin = HEADER_BYTES + 4 * len(blocks)
-    starts = begin + np.cumsum([0, *lengths], dtype="<u4")
-    header = like.kind + LENGTHS.pack(n_bytes, like.block_bytes, int(starts[-1]))
-    return b"".join([header, starts[:-1].astype("<u4").tobytes(), *blocks])
+    *starts, end = accumulate(map(len, blocks), initial=begin)
+    header = like.kind + LENGTHS.pack(n_bytes, like.block_bytes, end)
+    return b"".join([header, struct.pack(f"<{len(starts)}I", *starts), *blocks])

@@ -74,5 +74,4 @@ def _place(path: str) -> tuple[int, str, str]:
     return path.count("/"), parent, name
 
 
-def _dump(document: Mapping[str, Any]) -> str:
-    return json.dumps(document, separators=(",", ":"))
+_dump = json.JSONEncoder(separators=(",", ":")).encode

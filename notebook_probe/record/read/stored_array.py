@@ -23,6 +23,7 @@ from notebook_probe.checks import is_whole
 from notebook_probe.errors import RecordFormatError
 from notebook_probe.record.read.at_exit import program_ends, read_here
 from notebook_probe.record.read.checked_blosc import CheckedBlosc
+from notebook_probe.record.read.direct import DirectReader
 
 __all__ = ["StoredArray"]
 
@@ -112,30 +113,31 @@ class StoredArray:
 
     def __getitem__(self, key: Any) -> npt.NDArray[Any]:
         """Return the values at slices or integers, as in numpy."""
+        found = self._read_directly(key)
+        if found is not None:
+            return found
         if program_ends():
             # zarr's own event loop needs a thread, and none can be started while the interpreter
             # ends.
             return self._read(key, lambda array: read_here(array._async_array.getitem(key)))
         return self._read(key, lambda array: array[key])
 
+    def _read_directly(self, key: Any) -> npt.NDArray[Any] | None:
+        """Return the values if no event loop is needed for them; None to leave them to zarr."""
+        try:
+            return None if self._direct is None else self._direct.read(key)
+        except Exception:  # zarr finds it, too, and its error is told in one sentence
+            return None
+
     def outer(self, *key: Any) -> npt.NDArray[Any]:
         """Return the values at the outer product of slices and integer arrays."""
+        within = _covering(key)
+        found = self._read_directly(within)
+        if found is not None:
+            return _outer_of(found, key, within)
         if program_ends():
-            return self._outer_of_slices(key)
+            return _outer_of(self[within], key, within)
         return self._read(key, lambda array: array.oindex[key])
-
-    def _outer_of_slices(self, key: Sequence[Any]) -> npt.NDArray[Any]:
-        """Return the result of `outer`, by reading everything between the integers as well."""
-        firsts = [None if isinstance(one, slice) else int(np.min(one)) for one in key]
-        within = tuple(
-            one if first is None else slice(first, int(np.max(one)) + 1)
-            for one, first in zip(key, firsts, strict=True)
-        )
-        found = self[within]
-        for axis, (one, first) in enumerate(zip(key, firsts, strict=True)):
-            if first is not None:
-                found = np.take(found, np.asarray(one) - first, axis)
-        return found
 
     def _read(self, key: Any, read: Any) -> npt.NDArray[Any]:
         try:
@@ -201,6 +203,10 @@ class StoredArray:
             return None
 
     @cached_property
+    def _direct(self) -> DirectReader | None:
+        return DirectReader.of(self._at, self.shape, self.chunks, self._document)
+
+    @cached_property
     def _array(self) -> zarr.Array[Any]:
         document: Any = self._document
         _check_codecs(document.get("codecs"))
@@ -208,6 +214,24 @@ class StoredArray:
         # blosc trusts the sizes in a chunk's header, which may be damaged.
         own = (CheckedBlosc.of(c) if type(c) is BloscCodec else c for c in metadata.codecs)
         return zarr.Array(zarr.AsyncArray(replace(metadata, codecs=tuple(own)), self._at))
+
+
+def _covering(key: Sequence[Any]) -> tuple[slice, ...]:
+    """Return slices with everything between the integers of a key as well."""
+    return tuple(
+        one if isinstance(one, slice) else slice(int(np.min(one)), int(np.max(one)) + 1)
+        for one in key
+    )
+
+
+def _outer_of(
+    found: npt.NDArray[Any], key: Sequence[Any], within: Sequence[slice]
+) -> npt.NDArray[Any]:
+    """Return what a key selects of the values in the slices that cover it."""
+    for axis, (one, covering) in enumerate(zip(key, within, strict=True)):
+        if not isinstance(one, slice):
+            found = np.take(found, np.asarray(one) - covering.start, axis)
+    return found
 
 
 def _n_selected(length: int, key: Any) -> int:

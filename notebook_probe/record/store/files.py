@@ -45,6 +45,8 @@ class Files:
         self.outlives_power = outlives_power
         self._changed_folders = {folder.parent} if outlives_power else set()
         self._partial = folder / PARTIAL
+        # Strings: joining and parsing paths took more time than the system takes to write a file.
+        self._root, self._partial_name = str(folder), str(folder / PARTIAL)
         self._sizes = {
             path.relative_to(folder).as_posix(): path.stat().st_size
             for path in plain_files(folder)
@@ -68,7 +70,6 @@ class Files:
 
     def write_sparse(self, key: str, content: bytes, size: int) -> None:
         """Put ``content`` under ``key``, followed by zeros up to ``size`` that take no room."""
-        target = self.folder / key
         try:
             self._fill_partial(content, size)
         except OSError:
@@ -76,10 +77,10 @@ class Files:
                 self._partial.unlink(missing_ok=True)
             raise
         if not self.has(key):  # only now: a removed record's folder must not come back
-            target.parent.mkdir(parents=True, exist_ok=True)
-        _replace(self._partial, target)
+            _make_folder(f"{self._root}/{key}".rpartition("/")[0])
+        _replace(self._partial_name, f"{self._root}/{key}")
         if self.outlives_power:
-            self._note_change(target.parent, is_new=not self.has(key))
+            self._note_change((self.folder / key).parent, is_new=not self.has(key))
         self.note(key, len(content))
 
     def _note_change(self, folder: Path, *, is_new: bool) -> None:
@@ -108,10 +109,10 @@ class Files:
     def _new_partial(self) -> FileIO:
         """Return the new, empty file to fill; never one that another process has put there."""
         try:
-            return self._partial.open("xb", buffering=0)
+            return FileIO(self._partial_name, "x")
         except FileExistsError:  # a killed writer's
             self._partial.unlink()
-            return self._partial.open("xb", buffering=0)
+            return FileIO(self._partial_name, "x")
 
     def note(self, key: str, n_bytes: int) -> None:
         """Take note that ``key`` takes so much room now."""
@@ -140,6 +141,8 @@ class Files:
 
     def keys(self, under: str) -> list[str]:
         """Keys below the folder ``under``."""
+        if not os.path.isdir(f"{self._root}/{under}"):  # noqa: PTH112  of each new array
+            return []
         paths = (self.folder / under).rglob("*")
         return [path.relative_to(self.folder).as_posix() for path in paths if path.is_file()]
 
@@ -172,14 +175,24 @@ def open_here(path: Path | str, flags: int) -> int:
     return os.open(path, flags | getattr(os, "O_NOFOLLOW", 0) | getattr(os, "O_BINARY", 0), 0o644)
 
 
-def _replace(source: Path, target: Path) -> None:
+def _make_folder(path: str) -> None:
+    """Make a folder, and those above it, where there is none."""
+    try:
+        os.mkdir(path)  # noqa: PTH102  see `Files`
+    except FileExistsError:
+        return
+    except FileNotFoundError:
+        os.makedirs(path, exist_ok=True)  # noqa: PTH103
+
+
+def _replace(source: str, target: str) -> None:
     """Rename over ``target``; on Windows this fails for a moment while a reader has it open."""
     # Readers open files for milliseconds; a longer failure is a real one, raised below.
     for pause in REPLACE_PAUSES_S:
         try:
-            os.replace(source, target)  # noqa: PTH105  Path.replace parses both paths again
+            os.replace(source, target)  # noqa: PTH105  see `Files`
         except PermissionError:
             time.sleep(pause)
         else:
             return
-    source.replace(target)
+    os.replace(source, target)  # noqa: PTH105

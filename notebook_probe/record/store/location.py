@@ -17,6 +17,7 @@ from zarr.storage import LocalStore
 
 from notebook_probe.errors import RecordWriteError
 from notebook_probe.record.store.lock import LOCK_NAME
+from notebook_probe.record.store.plain_files import PlainFiles
 
 __all__ = [
     "ROOT_KEY",
@@ -165,6 +166,8 @@ def _tails(location: str) -> list[str]:
 
 def read_key(store: Store, key: str) -> bytes | None:
     """Return the bytes under ``key``, or None."""
+    if isinstance(store, PlainFiles):  # without zarr's event loop on another thread
+        return store.bytes_of(key)
     try:
         found = sync(store.get(key, default_buffer_prototype()))
     except (FileNotFoundError, NotADirectoryError):  # there is no store at all

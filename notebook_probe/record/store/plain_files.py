@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import stat
 from collections.abc import Iterable
 from typing import Any
@@ -24,6 +25,15 @@ class PlainFiles(LocalStore):
         self._check(key)
         return super().get_sync(key, **wanted)
 
+    def bytes_of(self, key: str) -> bytes | None:
+        """Return the bytes under ``key``; None if there is no file of that name."""
+        self._check(key)
+        try:
+            with open(f"{self.root}/{key}", "rb", buffering=0) as file:  # noqa: PTH123  many, small
+                return file.readall()
+        except (FileNotFoundError, IsADirectoryError, NotADirectoryError):
+            return None
+
     async def get(self, key: str, *wanted: Any, **named: Any) -> Buffer | None:
         self._check(key)
         return await super().get(key, *wanted, **named)
@@ -37,9 +47,9 @@ class PlainFiles(LocalStore):
         return await super().get_partial_values(prototype, ranges)
 
     def _check(self, key: str) -> None:
-        path = self.root / key
+        path = f"{self.root}/{key}"
         try:
-            found = path.stat()
+            found = os.stat(path)  # noqa: PTH116  joining paths takes longer
         except OSError:  # for who opens it
             return
         if not (stat.S_ISREG(found.st_mode) or stat.S_ISDIR(found.st_mode)):

@@ -143,6 +143,10 @@ class Commits:
         """Give all that is published its final form, with ``tails`` also the last chunks."""
         self._arrays.chunks.seal(tails=tails)
 
+    def finish(self) -> None:
+        """Give new chunks their final form at once: the next rows are the last."""
+        self._arrays.chunks.finish()
+
     def close(self) -> None:
         """Close open files; safe to call twice."""
         self._arrays.chunks.close()

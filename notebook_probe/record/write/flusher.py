@@ -294,6 +294,8 @@ class Flusher:
 
     def _write(self, *, whole: bool, last: bool) -> None:
         self._stop_when_large()
+        if last:
+            self._commits.finish()
         if self._commit(whole=whole):
             self.flushed_at = time.monotonic()
         # After the commit: what is published is safe while chunks are compressed.

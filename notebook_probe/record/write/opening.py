@@ -9,7 +9,7 @@ from collections.abc import Iterator, Mapping
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 from datetime import UTC, datetime
-from functools import partial
+from functools import cache, partial
 from importlib.metadata import PackageNotFoundError, version
 from typing import Any
 
@@ -180,15 +180,19 @@ def _write_errors(name: str) -> Iterator[None]:
 
 
 def _new_attrs() -> dict[str, Any]:
-    try:
-        package = version("notebook-probe")
-    except PackageNotFoundError:  # a source tree that is not installed
-        package = "unknown"
     return {
         "Conventions": CONVENTIONS,
-        "notebook_probe_version": package,
+        "notebook_probe_version": _package_version(),
         "format_version": FORMAT_VERSION,
         "comment": WHERE,
         "run_id": uuid.uuid4().hex,
         "created": datetime.now(UTC).isoformat(timespec="seconds"),
     }
+
+
+@cache  # the package's metadata is a long mail header, parsed each time
+def _package_version() -> str:
+    try:
+        return version("notebook-probe")
+    except PackageNotFoundError:  # a source tree that is not installed
+        return "unknown"

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from functools import cache
 from typing import Any
 
 from notebook_probe.errors import QuantityError, UnknownNameError
@@ -199,15 +200,20 @@ def resolve_presets(model_map: ModelMap, probes: Any) -> ResolvedRequest:
             f"{', '.join(presets)}"
         )
     chosen = [_named(one) if isinstance(one, str) else one for one in given]
+    rows = [row for preset in chosen for row in preset.rows]
+
+    @cache  # a preset names few schedules, and only of what two rows measure one is compared
+    def often(i: int) -> int:
+        return _n_due(schedule(rows[i].schedule))
+
     wanted: dict[tuple[str, str], tuple[int, Probe]] = {}
-    for row in (row for preset in chosen for row in preset.rows):
-        often = _n_due(schedule(row.schedule))
+    for i, row in enumerate(rows):
         for probe in _fitting(model_map, row):
-            before, _ = wanted.setdefault((probe.place, probe.variable), (often, probe))
+            before, _ = wanted.setdefault((probe.place, probe.variable), (i, probe))
             # An unknown frequency (0) is never replaced: nothing says which of both is due more
             # often.
-            if often > before > 0:
-                wanted[probe.place, probe.variable] = often, probe
+            if before != i and often(i) > often(before) > 0:
+                wanted[probe.place, probe.variable] = i, probe
     return ResolvedRequest(tuple(probe for _, probe in wanted.values()), ())
 
 

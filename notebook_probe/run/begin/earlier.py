@@ -63,9 +63,10 @@ def close_earlier(model: nn.Module, asked: Location, fresh: bool) -> None:
 
     A run whose model was collected is being closed already, on another thread: wait for that.
     """
+    here = _resolved(asked)
     # A copy, as closing may remove entries, on another thread as well.
     for run, place in list(_asked.items()):
-        same_store = _resolved(asked) in (place, _resolved(run.location))
+        same_store = here in (place, _resolved(run.location))
         if same_store or (fresh and not run.closed and run.controls.is_replaced_by(model)):
             with losses_as_warnings():  # the new run is not to blame
                 run.close()

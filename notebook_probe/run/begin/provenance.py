@@ -8,6 +8,7 @@ import platform
 import subprocess
 import sys
 from collections.abc import Mapping
+from itertools import filterfalse
 from pathlib import Path
 from typing import Any
 
@@ -87,11 +88,20 @@ def package_versions(loaded: Mapping[str, Any] = sys.modules) -> dict[str, str]:
 
     Nothing is imported for it, and no package's own code is run.
     """
+    names = {*filterfalse(_inner.__contains__, loaded)}
+    _inner.update(filter(_is_inner, names))
     found = {"python": platform.python_version()}
-    packages = (name for name in [*loaded] if "." not in name and not name.startswith("_"))
-    for name in sorted({*packages} - sys.stdlib_module_names):
+    for name in sorted(names - _inner):
         # From `__dict__`, as attribute access may run a lazy package's `__getattr__`.
         version = getattr(loaded.get(name), "__dict__", {}).get("__version__")
         if isinstance(version, str):
             found[name] = str(version)
     return found
+
+
+_inner: set[str] = set()
+"""Modules that are no packages by themselves: of thousands, each name is looked at once."""
+
+
+def _is_inner(name: str) -> bool:
+    return "." in name or name.startswith("_") or name in sys.stdlib_module_names

@@ -12,13 +12,13 @@ import numpy as np
 import numpy.typing as npt
 import pytest
 import torch
-from sklearn.datasets import load_digits
 from torch import Tensor, nn
 
 import notebook_probe as nbp
 from notebook_probe.errors import UnreadableError
 from notebook_probe.quantities import as_quantity
 from notebook_probe.quantities.reduce.stat import Stat
+from tests.digits import digits
 
 Array: TypeAlias = npt.NDArray[np.float64]
 Micro: TypeAlias = "list[dict[str, Array]]"
@@ -236,8 +236,7 @@ def test_the_noise_scale_of_handwritten_digits_is_that_of_their_own_gradients(
     tmp_path: Path,
 ) -> None:
     """With a rate of zero, against the covariance of the gradients of all 1797 images by hand."""
-    images, labels = (torch.as_tensor(each) for each in load_digits(return_X_y=True))
-    images = images.float() / 16
+    images, labels = digits()
     torch.manual_seed(0)
     model, generator = nn.Linear(64, 10), torch.Generator().manual_seed(0)
     error = model(images).double().softmax(1) - nn.functional.one_hot(labels, 10)

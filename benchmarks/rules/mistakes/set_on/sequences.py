@@ -16,7 +16,10 @@ from benchmarks.rules.training import Training, fit
 __all__ = ["HERE"]
 
 HERE = Recipes("mistakes_set")
-PIECES = text()[: 40 * 25].view(40, 25)
+
+
+def _pieces() -> Tensor:
+    return text()[: 40 * 25].view(40, 25)
 
 
 @HERE.each(
@@ -35,7 +38,7 @@ def letters_by_lstm(mistake: str) -> Training:
     def loss(model: nn.Module, ids: Tensor) -> Tensor:
         return factor * next_token(model, ids)
 
-    wrong = doubt(model, PIECES)
+    wrong = doubt(model, _pieces())
     return fit(
         *(model, optimizer, loss, text_batches(12, 24, seed=221)),
         clip=1.0,
@@ -80,7 +83,7 @@ def letters_by_gpt(mistake: str) -> Training:
             optimizer.step()
         return (loss.item(),)
 
-    wrong = doubt(model, PIECES)
+    wrong = doubt(model, _pieces())
     found = text_batches(8, 24, seed=222)
     return Training([(model, optimizer)], step, found, error=wrong, harm=wrong, factor=0.8)
 

@@ -12,7 +12,8 @@ start. Any reader of zarr decodes it at any time.
    column added later has NaN before it, and nothing of what a cut record once had there.
 3. The root is replaced (`commit`): the rows of all arrays become visible together.
 4. A full chunk is soon compressed into a temporary file and renamed to its key; when the record is
-   closed the last ones are too. Rows that follow after all turn it back (1).
+   closed the last ones are too. Rows that follow after all turn it back (1). A chunk that begins in
+   the last flush is written in this form at once.
 
 Why nothing tears
 -----------------
@@ -85,6 +86,7 @@ class HotChunks:
         self._tails: dict[str, _Tail] = {}
         self._full: set[str] = set()
         """Of the tails those that were full when written, or found so."""
+        self._is_finishing = False
 
     def write_rows(self, path: str, spec: ArraySpec, start: int, values: Array) -> None:
         for number, place, piece in spans(start, len(values), spec.chunks[0]):
@@ -122,6 +124,9 @@ class HotChunks:
             self._open.drop(key)
             del self._tails[key]
 
+    def finish(self) -> None:
+        self._is_finishing = True
+
     def sync(self) -> None:
         self._open.sync()
 
@@ -130,8 +135,16 @@ class HotChunks:
 
     def _write(self, key: str, spec: ArraySpec, row: int, rows: Array) -> None:
         """Write rows of one chunk, from its ``row`` on."""
-        if key not in self._tails and not self._make(key, spec, row, rows):
-            return
+        if key not in self._tails:
+            before = self._rows_before(key, spec, row, rows)
+            if before is None:
+                return
+            self._open.drop(key)
+            if self._is_finishing:  # a short record would write each of its chunks twice
+                every = np.concatenate([before[:row], rows])
+                self._files.write(key, encode_rows(every, spec.chunks, FILL[spec.dtype]))
+                return
+            self._make(key, spec, row, before)
         row_bytes = rows.nbytes // len(rows)
         self._open.write_at(key, HEADER_BYTES + row * row_bytes, rows.data.cast("B"))
         tail = self._tails[key]
@@ -140,21 +153,21 @@ class HotChunks:
             self._full.add(key)
         self._files.note(key, HEADER_BYTES + tail.stop * row_bytes)
 
-    def _make(self, key: str, spec: ArraySpec, row: int, rows: Array) -> bool:
-        """Make the chunk a stored frame with the rows below ``row``; return False if not due."""
+    def _rows_before(self, key: str, spec: ArraySpec, row: int, rows: Array) -> Array | None:
+        """Return what a chunk has below ``row``; None if no chunk is due for ``rows``."""
         frame = self._files.read(key)
         if frame is not None:
-            before = _cut(decode(frame, spec.dtype, spec.chunks), row)
+            return _cut(decode(frame, spec.dtype, spec.chunks), row)
         # A missing chunk reads as NaN, so that none is made for a part without values.
-        elif rows.dtype != np.float32 or measured(rows).any():
-            before = np.full((row, *spec.chunks[1:]), FILL[spec.dtype], spec.dtype)
-        else:
-            return False
-        self._open.drop(key)
+        if rows.dtype != np.float32 or measured(rows).any():
+            return np.full((row, *spec.chunks[1:]), FILL[spec.dtype], spec.dtype)
+        return None
+
+    def _make(self, key: str, spec: ArraySpec, row: int, before: Array) -> None:
+        """Make the chunk a stored frame, with these rows before the one to be written."""
         header = stored_header(spec.dtype, spec.chunks)
         self._files.write_sparse(key, header + before.tobytes(), _stored_bytes(spec))
         self._tails[key] = _Tail(spec, row)
-        return True
 
     def _is_stored(self, key: str, spec: ArraySpec) -> bool:
         if self._files.size(key) != _stored_bytes(spec):

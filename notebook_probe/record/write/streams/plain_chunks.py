@@ -51,6 +51,9 @@ class PlainChunks:
     def seal(self, *, tails: bool = False) -> None:
         """Do nothing: a chunk is compressed whenever it is written."""
 
+    def finish(self) -> None:
+        """Do nothing: a chunk has its final form whenever it is written."""
+
     def sync(self) -> None:
         """Do nothing: a chunk is synced before it gets its name, if durability requires it."""
 

@@ -99,6 +99,10 @@ class ChunkMachine(RuleBasedStateMachine):
     def seal(self, tails: bool) -> None:
         self.chunks.seal(tails=tails)
 
+    @rule()
+    def finish(self) -> None:
+        self.chunks.finish()
+
     @rule(part=st.floats(0, 1))
     def cut(self, part: float) -> None:
         n = int(part * len(self.expected["step"]))
@@ -141,6 +145,33 @@ def chunk_files(folder: Path) -> dict[str, bytes]:
     return {
         path.relative_to(folder).as_posix(): path.read_bytes() for path in folder.rglob("c/*/*")
     }
+
+
+def test_a_chunk_that_begins_at_the_end_is_written_once_as_if_it_were_sealed(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    spec = ArraySpec("float32", ("step", "module"), (500, 2), {})
+    rows = np.arange(600.0, dtype=np.float32).reshape(300, 2)
+    sealed, finished = HotChunks(Files(tmp_path / "a")), HotChunks(Files(tmp_path / "b"))
+    (tmp_path / "a").mkdir()
+    sealed.write_rows("q", spec, 0, rows)
+    sealed.seal(tails=True)
+    (tmp_path / "b").mkdir()
+    written, write = list[str](), Files.write_sparse
+
+    def note(files: Files, key: str, content: bytes, size: int) -> None:
+        written.append(key)
+        write(files, key, content, size)
+
+    with monkeypatch.context() as patch:
+        patch.setattr(Files, "write_sparse", note)
+        finished.finish()
+        finished.write_rows("q", spec, 0, rows)
+        finished.seal(tails=True)
+    assert written == ["q/c/0/0"]
+    assert chunk_files(tmp_path / "b") == chunk_files(tmp_path / "a")
+    for chunks in (sealed, finished):
+        chunks.close()
 
 
 def test_a_tail_is_a_stored_frame_until_it_is_full(tmp_path: Path) -> None:
