@@ -85,7 +85,7 @@ class Spending:
     Attributes
     ----------
     has_graphs : bool
-        Compiled graphs read, in which nobody counts: whatever is due, a due step takes as much more
+        Compiled graphs read, in which no hook counts: whatever is due, a due step takes as much more
         as it is longer.
     """
 
@@ -150,7 +150,7 @@ class Spending:
         )
 
     def _look_into_graphs(self, idle: Sequence[Step], due: Sequence[Step]) -> float:
-        """Return the seconds by which due steps are longer than anybody has counted."""
+        """Return the seconds by which due steps are longer than the hooks have counted."""
         longer = median(one[0] for one in due) - median(one[0] for one in idle)
         return max(longer - (median(one[1] for one in due) - self._idle), 0.0)
 
