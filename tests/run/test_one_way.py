@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import sys
 from itertools import groupby
 from pathlib import Path
@@ -61,6 +62,13 @@ def package_of(frame: FrameType) -> str:
     path = Path(frame.f_code.co_filename)
     parts = path.relative_to(ROOT).parts if path.is_relative_to(ROOT) else ()
     return "" if len(parts) < 2 or parts[0] in EVERYBODYS else parts[0]
+
+
+@pytest.fixture(scope="module", autouse=True)
+def alone() -> None:
+    """End the loops and collectors of other tests, which would listen, too."""
+    gc.unfreeze()
+    gc.collect()
 
 
 @pytest.mark.parametrize(
