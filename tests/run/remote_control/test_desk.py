@@ -229,7 +229,9 @@ def test_letters_to_an_earlier_training_are_removed_unread(
     run = watch(model, store=place, probes=None, control=True)
     assert [*box.iterdir()] == []
     late = box / f"{stale.id}.json"
-    late.write_bytes(letter_bytes(stale))
+    whole = tmp_path / "letter"
+    whole.write_bytes(letter_bytes(stale))
+    whole.rename(late)  # as senders do: half of it would be malformed
     wait_until(lambda: not late.exists())
     run.close()
     assert refusals(run) == {"for another training": 1}
