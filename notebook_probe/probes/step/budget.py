@@ -32,7 +32,7 @@ measuring costs, and gives a first complete picture."""
 SETTLED_STEPS = 64
 """Steps to look at before a factor is changed, once factors have settled. The first looks are
 shorter: after 4, 8, 16, ... steps if the first one took too long."""
-FIRST_LOOK, LONGEST_LOOK = 4, 256
+FIRST_LOOK, LONGEST_LOOK = 4, 512
 FIRST_FACTOR = 8
 """Factor with which compiled graphs read until it is known what that costs."""
 MOST_PATIENCE = 16
