@@ -85,8 +85,8 @@ class Spending:
     Attributes
     ----------
     has_graphs : bool
-        Compiled graphs read, in which no hook counts: whatever is due, a due step takes as much more
-        as it is longer.
+        Compiled graphs read, in which no hook counts: a due step takes as much more as it is
+        longer, whatever is due.
     """
 
     def __init__(self) -> None:
