@@ -41,8 +41,9 @@ assert float(low[0, 0]) < float(high[0, 0]) and float(at_ten.sum()) == 24
     "images_text_parameters": """
 assert record.config["widths"] == [8, 8] and record.annotations["purpose"] == "a first try"
 assert record.series("", "inputs_image").step.values.tolist() == [0, 10]
+from notebook_probe.explorer.messages.selection import PanelSelection
 from notebook_probe.summary.views.images import pictures
-[shown] = pictures(record, None)["series"]
+[shown] = pictures(record, PanelSelection())["series"]
 assert shown["name"] == "inputs_image" and shown["pixels"].shape == (2, 4, 4, 3)
 assert sum(event.kind == "sample" for event in record.events) == 2
 """,

@@ -15,6 +15,7 @@ from notebook_probe.record import RecordWriter, Variable
 from notebook_probe.record.format.chunk_sizes import ChunkSizes
 from notebook_probe.record.read.checked_store import CheckedStore
 from notebook_probe.record.read.stored_array import StoredArray
+from notebook_probe.record.store.plain_files import PlainFiles
 from notebook_probe.record.write.streams import stream as stream_module
 from notebook_probe.record.write.streams.hot_chunks import HotChunks
 from tests.record.build import BINS, COUNTS, GRAD, WEIGHT, fill, fill_vectors, new_writer
@@ -70,13 +71,13 @@ def test_every_way_to_ask_for_chunks_gives_the_same_values_unread(
         assert all(data[name].chunks is not None for name in data.data_vars)
         assert data.load().identical(plain)
     reads: list[str] = []
-    read = StoredArray._read
+    read = StoredArray._read_directly  # which every reading tries first
 
-    def noted(self: StoredArray, key: Any, how: Any) -> Any:
+    def noted(self: StoredArray, key: Any) -> Any:
         reads.append(self.name)
-        return read(self, key, how)
+        return read(self, key)
 
-    monkeypatch.setattr(StoredArray, "_read", noted)
+    monkeypatch.setattr(StoredArray, "_read_directly", noted)
     for data in looks(place):
         reads.clear()
         lazy = data.grad_norm.sel(module="m3").max("step")
@@ -100,13 +101,18 @@ def test_every_chunk_on_disk_is_read_for_one_chunk_of_dask_alone(
     place: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     keys: list[str] = []
-    get = CheckedStore.get
+    get, bytes_of = CheckedStore.get, PlainFiles.bytes_of
 
     async def counted(self: CheckedStore, key: str, *rest: Any, **named: Any) -> Any:
         keys.append(key)
         return await get(self, key, *rest, **named)
 
+    def counted_directly(self: PlainFiles, key: str) -> bytes | None:
+        keys.append(key)
+        return bytes_of(self, key)
+
     monkeypatch.setattr(CheckedStore, "get", counted)
+    monkeypatch.setattr(PlainFiles, "bytes_of", counted_directly)
     for data in looks(place):
         keys.clear()
         data.grad_norm.compute()
