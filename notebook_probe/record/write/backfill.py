@@ -31,6 +31,7 @@ from notebook_probe.record.format.source import Floats, Steps, StreamView, Varia
 from notebook_probe.record.views.branches.branches import IN_ORDER, Order, StreamName, read_name
 from notebook_probe.record.write.flusher import Flusher
 from notebook_probe.record.write.recorded_source import RecordedSource
+from notebook_probe.record.write.streams.rows import row_bytes, rows_per_block
 from notebook_probe.record.write.streams.stream import StreamWriter
 from notebook_probe.uninterrupted import whole
 
@@ -150,7 +151,9 @@ class Backfill:
             tables = np.full((len(steps[part]), *stream.shape), NOT_MEASURED, np.float32)
             for table, row in zip(tables, values[part], strict=True):
                 table[cells] = row
-            self._make_room(tables.nbytes)
+            # The stream may begin one block more than the rows fill.
+            n_rows = len(tables) + rows_per_block(stream.shape)
+            self._make_room(n_rows * row_bytes(stream.shape))
             for step, table in zip(steps[part].tolist(), tables, strict=True):
                 if not stream.record(step, now_ms, table):
                     why = self._flusher.last_error or self._flusher.losses.why
