@@ -175,7 +175,7 @@ class Observer:
             frame.is_unseen = False
         if self.calls.wanted:
             self.calls.keep(args, kwargs, self.steps.model_map)
-        elif self.calls.shapes is None:  # on an accelerator no call is kept
+        elif not self.calls.has_shapes:  # on an accelerator no call is kept
             self.calls.note_shapes(args, kwargs)
         if "training" in self.samplers:
             self._sample("training", args, kwargs)

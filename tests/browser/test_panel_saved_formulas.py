@@ -63,7 +63,7 @@ WRONG = [
 
 
 def given() -> tuple[dict[str, list[str]], dict[str, Any]]:
-    """What is recorded, and the values of each series, as a file has them."""
+    """Return the recorded series and their values, as a file has them."""
     recorded: dict[str, list[str]] = {}
     series: dict[str, Any] = {}
     for stream in streams().values():

@@ -1,4 +1,4 @@
-"""What was recorded, in a panel: images, sounds, texts and histograms, with one slider."""
+"""Images, sounds, texts and histograms of a record in a panel, with one slider."""
 
 from collections.abc import Iterator
 from dataclasses import replace
@@ -61,7 +61,7 @@ def shown(panel: PanelPage, run: nbp.OpenedRun, name: str, theme: str) -> Locato
 
 
 def draw_view(panel: PanelPage, run: nbp.OpenedRun, name: str, *others: str) -> Locator:
-    """A view of a panel that is there, with the first of other runs beside this one."""
+    """Return a view of the panel, with the first of other runs next to this one."""
     draw, file = ALL[name]
     text = "\n".join((HERE / one).read_text("utf-8") for one in ("stepper.js", file))
     panel.say({"v": 1, "type": "esm", "view": name, "text": text})

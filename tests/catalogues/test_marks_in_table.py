@@ -29,7 +29,7 @@ class Served:
         self.answers = Answers(self.rows, source, lambda one: self._heard.put(dict(one)))
 
     def mark(self, field: str, text: str, at: int = 0) -> dict[str, Any]:
-        """Mark a run; the rows that the views were sent, with what came of it."""
+        """Mark a run, and return the rows that the views were sent, with the result."""
         message = {"type": "mark", "view": "v", "runs": [at], "names": [field], "text": text}
         self.answers.receive(message)
         found = [self._heard.get(timeout=20)]

@@ -1,4 +1,4 @@
-"""How tests are assigned to workers."""
+"""Assignment of tests to workers."""
 
 from __future__ import annotations
 

@@ -217,14 +217,6 @@ def gradients_of(module: nn.Module) -> list[Tensor]:
     return [one.grad for one in module.parameters() if one.grad is not None]
 
 
-@pytest.fixture
-def swapping() -> Iterator[None]:
-    before = torch.__future__.get_swap_module_params_on_conversion()
-    torch.__future__.set_swap_module_params_on_conversion(True)
-    yield
-    torch.__future__.set_swap_module_params_on_conversion(before)
-
-
 @pytest.mark.usefixtures("swapping")
 @pytest.mark.parametrize("moment", ["after the update", "before the update"])
 def test_a_model_whose_tensors_are_swapped_is_recorded_on(moment: str, watch: Watch) -> None:

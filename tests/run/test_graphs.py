@@ -121,8 +121,9 @@ def test_no_batch_is_kept_for_it(watch: Watch) -> None:
     assert [one() is None for one in given] == [True, True, True]
 
 
+@pytest.mark.parametrize("keeps", [True, False], ids=["kept calls", "as on an accelerator"])
 def test_arguments_that_may_hold_memory_wait_for_the_next_step(
-    watch: Watch, later: Callable[[], None]
+    keeps: bool, watch: Watch, later: Callable[[], None]
 ) -> None:
     class Cached(nn.Module):
         def __init__(self) -> None:
@@ -135,6 +136,7 @@ def test_arguments_that_may_hold_memory_wait_for_the_next_step(
     model = Cached()
     optimizer = sgd(model)
     run = watch(model, optimizer)
+    run._parts.observer.calls.wanted = keeps
     for _ in range(3):
         model(torch.ones(3, 4), SimpleNamespace()).sum().backward()
         optimizer.step()

@@ -12,7 +12,7 @@ FIELDS = ("name", "note", "tags")
 LONGEST = 2000
 """Characters of a condition."""
 LONGEST_MARK = 10_001
-"""One more than those of a note, which is then refused with the reason."""
+"""Characters that are taken: one more than a note may have, so that a longer one is refused."""
 MOST = 1000
 """Rows or columns in one message."""
 

@@ -28,7 +28,7 @@ Line = tuple[Doubles, Doubles]
 
 
 class RunGroupLine(TypedDict):
-    """One group: arrays are over its places, None without a finite value."""
+    """Lines of one group of runs, one value for each place; None without a finite value."""
 
     text: str
     """The value that its runs have in common."""

@@ -14,7 +14,6 @@ import threading
 import time
 import weakref
 from collections.abc import Iterable, Sequence
-from contextlib import suppress
 from typing import Protocol
 
 import torch
@@ -132,8 +131,9 @@ class Witnesses:
         """
         with self._lock:
             self._n_awaited += 1
-            if self._n_awaited > MOST_AWAITED:  # each takes its time, and none has come here
+            if self._n_awaited == MOST_AWAITED:  # each takes its time, and none has come here
                 self._hook(self._slots)
+            if self._n_awaited >= MOST_AWAITED:
                 return ()
             found: list[NodeHook] = []
             for slot in self._slots:
@@ -190,28 +190,13 @@ class Witnesses:
                 hook.handle.remove()
 
 
-class _Hook:
-    """The hook on one parameter.
+class _ArrivalHook:
+    """Notify the listener that a pass has added to the gradient of a parameter."""
 
-    Attributes
-    ----------
-    contents : int
-        The address of the contents that it is on. If torch swaps the contents of a parameter, the
-        hook goes with the old ones, although the parameter still lists it.
-    """
+    __slots__ = ("_listener", "_slot")
 
-    __slots__ = ("_listener", "_slot", "contents", "handle")
-
-    def __init__(
-        self,
-        parameter: Tensor,
-        slot: Slot,
-        listener: weakref.ref[ArrivalListener],
-        is_swapped: bool,
-    ) -> None:
+    def __init__(self, slot: Slot, listener: weakref.ref[ArrivalListener]) -> None:
         self._slot, self._listener = slot, listener
-        self.contents: int = parameter._cdata
-        self.handle = hook_accumulation(parameter, self, is_swapped)
 
     def __call__(self, parameter: Tensor) -> None:
         if torch.compiler.is_dynamo_compiling():
@@ -224,17 +209,44 @@ class _Hook:
             return
 
 
-class NodeHook:
+class _Hook(_ArrivalHook):
+    """The hook on one parameter.
+
+    Attributes
+    ----------
+    contents : int
+        The address of the contents that it is on. If torch swaps the contents of a parameter, the
+        hook goes with the old ones, although the parameter still lists it.
+    """
+
+    __slots__ = ("contents", "handle")
+
+    def __init__(
+        self,
+        parameter: Tensor,
+        slot: Slot,
+        listener: weakref.ref[ArrivalListener],
+        is_swapped: bool,
+    ) -> None:
+        super().__init__(slot, listener)
+        self.contents: int = parameter._cdata
+        self.handle = hook_accumulation(parameter, self, is_swapped)
+
+
+class NodeHook(_ArrivalHook):
     """The hook on the node that accumulates a parameter's gradient, for one pass.
 
     The node is held as long: a checkpoint calls the model in the pass, and takes the same node. No
     longer, because torch swaps no parameter whose node will be used again.
     """
 
+    __slots__ = ("_handle", "_node", "_parameter")
+
     def __init__(
         self, parameter: Tensor, slot: Slot, listener: weakref.ref[ArrivalListener]
     ) -> None:
-        self._parameter, self._slot, self._listener = parameter, slot, listener
+        super().__init__(slot, listener)
+        self._parameter = parameter
         self._node = get_gradient_edge(parameter).node
         self._handle: RemovableHandle = self._node.register_hook(self._accumulated)
 
@@ -243,12 +255,7 @@ class NodeHook:
         del self._node, self._parameter
 
     def _accumulated(self, *_: object) -> None:
-        if torch.compiler.is_dynamo_compiling():
-            return
-        begun = time.perf_counter()
-        with suppress(Exception):  # as of `_Hook`
-            if (listener := self._listener()) is not None:
-                listener.arrived(self._slot, self._parameter, begun)
+        self(self._parameter)
 
 
 def _can_be_hooked(parameter: Tensor) -> bool:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import threading
 import weakref
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from typing import Any, NamedTuple
 
 import torch
@@ -102,7 +103,9 @@ class KeptCalls:
         Keep the state of torch's generator, which takes as long as all the rest: a call of the
         model has drawn a number.
     shapes : InputShapes or None
-        Shapes of the arguments of one of the calls in `LEARNED_IN`.
+        Shapes of the arguments of one of the calls in `LEARNED_IN`; None for others than tensors.
+    has_shapes : bool
+        They were looked at, though no call is kept.
     learns : bool
         A call runs at whose end `learn_draws` is to be called.
     """
@@ -111,6 +114,7 @@ class KeptCalls:
         self.wanted = self.draws = self.learns = False
         self.by_thread: dict[int, list[KeptCall]] = {}
         self.shapes: InputShapes | None = None
+        self.has_shapes = False
         self._before: Tensor | None = None
         self._n_calls = 0
         self._changing: dict[tuple[str, str], weakref.ref[nn.Module]] = {}
@@ -150,11 +154,10 @@ class KeptCalls:
             self.wanted = False
 
     def note_shapes(self, args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> None:
-        """Note the shapes of a model whose calls are not kept; once, whatever it is given."""
-        try:
-            self.shapes = InputShapes.of(args, kwargs) or InputShapes((), {})
-        except Exception:
-            self.shapes = InputShapes((), {})
+        """Note the shapes of a call that is not kept; only once, even if nothing can be noted."""
+        self.has_shapes = True
+        with suppress(Exception):  # whatever a model is given, it is called
+            self.shapes = InputShapes.of(args, kwargs)
 
     def forget_last(self) -> None:
         """Forget this thread's last call, which has raised."""

@@ -1,4 +1,4 @@
-"""What compiled graphs hand out of channels is that of numpy on an eager twin in float64."""
+"""Values of channels from compiled graphs, against numpy on an eager twin in float64."""
 
 from __future__ import annotations
 

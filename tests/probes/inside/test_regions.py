@@ -115,7 +115,7 @@ SETS = [("output_norm",), ("output_mean",), ("zero_fraction",), ("output_abs_max
 def test_layers_that_read_in_too_many_ways_are_not_read_and_the_status_says_so(
     watched_first: bool, watch: Watch
 ) -> None:
-    """Each way is a graph of its own, and Dynamo refuses a function with more than so many."""
+    """Each way needs a separate graph, and Dynamo refuses a function with too many of them."""
     model = made(Deep)
     model = model if watched_first else by_regions(model)
     run = watch(model, probes={f"layers.{i}.up": [*SETS[i]] for i in range(len(SETS))})

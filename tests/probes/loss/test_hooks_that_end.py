@@ -1,11 +1,8 @@
-"""Hooks that learn which passes reach a model: those on parameters cost something for good."""
+"""Hooks that learn which passes reach a model: few on parameters, where they always cost time."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-
 import pytest
-import torch
 from torch import nn
 
 from notebook_probe.record.format.loss_names import BACKWARD_LOSS
@@ -40,14 +37,6 @@ def test_losses_are_found_though_other_models_were_trained_first(watch: Watch) -
         train_step(model, optimizer, batch(0))
     run.controls.settle()
     assert run.series("", BACKWARD_LOSS).step.values.tolist() == [0, 1, 2, 3, 4]
-
-
-@pytest.fixture
-def swapping() -> Iterator[None]:
-    before = torch.__future__.get_swap_module_params_on_conversion()
-    torch.__future__.set_swap_module_params_on_conversion(True)
-    yield
-    torch.__future__.set_swap_module_params_on_conversion(before)
 
 
 @pytest.mark.usefixtures("swapping")

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 
 import numpy as np
 import pytest
@@ -263,14 +263,6 @@ CASTS: dict[str, Callable[[nn.Module], nn.Module]] = {
 @pytest.mark.parametrize("cast", CASTS)
 def test_a_model_that_changes_its_precision_keeps_its_series(cast: str, watch: Watch) -> None:
     check_names_that_changed(mlp, CASTS[cast], [], watch)
-
-
-@pytest.fixture
-def swapping() -> Iterator[None]:
-    before = torch.__future__.get_swap_module_params_on_conversion()
-    torch.__future__.set_swap_module_params_on_conversion(True)
-    yield
-    torch.__future__.set_swap_module_params_on_conversion(before)
 
 
 @pytest.mark.usefixtures("swapping")

@@ -423,7 +423,7 @@ def test_of_many_modules_each_is_measured_at_its_turn_among_the_due_steps(
 
 @pytest.mark.parametrize("in_graphs", [0.01, 0.3, 2.0])
 def test_what_compiled_graphs_take_is_seen_from_longer_steps(in_graphs: float) -> None:
-    """Steps take so much longer if anything is due, where nobody counts, and counted 0.1 %."""
+    """Steps in which anything is due are longer, of which the hooks count 0.1 % only."""
     model = Model(5.0, {"output_std": 0.001, "grad_norm": 0.001})
     model.fixed, model.in_graphs = 0.0001, in_graphs
     first = model.run(8)
