@@ -7,11 +7,11 @@ from pathlib import Path
 
 __all__ = ["FOUND", "LIMIT_S", "MARKED", "read", "write"]
 
-LIMIT_S = 0.5
+LIMIT_S = 0.25
 """What a quick case may take, on an idle core of the reference machine."""
 MARKED = Path("tests/slow_cases.txt")
 """The cases that the tool has marked slow, below the project's root."""
-FOUND = Path("build/over_half_a_second.txt")
+FOUND = Path("build/over_the_limit.txt")
 """The cases that the last checked run has found too slow."""
 
 
