@@ -1,4 +1,4 @@
-"""Mark listed cases slow, and find quick ones that take more than a quarter of a second.
+"""Mark listed cases slow, and find quick ones that take more than a fifth of a second.
 
 ``--pace=check`` (`make test`) marks such a case slow, or fails over it if it takes a second. Each
 is first measured again alone, so that neither a busy machine nor an import that came first decides.
@@ -38,7 +38,7 @@ SECONDS = pytest.StashKey[float]()
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
-    group = parser.getgroup("pace", "the quarter-second rule")
+    group = parser.getgroup("pace", "the limit of a quick test")
     group.addoption("--pace", choices=("off", "check", "report", "measure"), default="off")
     group.addoption("--pace-file", type=Path, help="where --pace=measure writes seconds by case")
     group.addoption("--slow-in", type=Path, help="run slow tests only of the files listed here")
@@ -112,7 +112,7 @@ class Reporter:
     def pytest_terminal_summary(self, terminalreporter: pytest.TerminalReporter) -> None:
         if not self.over:
             return
-        terminalreporter.section("quick cases that take more than a quarter of a second")
+        terminalreporter.section("quick cases that take more than a fifth of a second")
         for case, seconds in sorted(self.over.items(), key=lambda pair: -pair[1]):
             terminalreporter.line(f"{seconds:6.2f} s  {self.verdict(case)}  {case}")
         for line in self.advice():
