@@ -195,7 +195,7 @@ class ParametersResult:
 def _combined(quantity: Quantity, values: list[Any]) -> Any:
     combine = COMBINE[quantity.combine]
     if quantity.axis is None:
-        return combine([float(value) for value in values])
+        return combine([*map(float, values)])
     if isinstance(quantity.axis, Image):
         return np.asarray(values[-1])
     vectors = [np.asarray(value, np.float64) for value in values]

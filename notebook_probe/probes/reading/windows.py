@@ -107,16 +107,22 @@ class SummaryWindow:
         return {None: window}
 
     def _update(self, window: Window, frame: StepFrame) -> None:
-        states = [source.state(frame) for source in self._sources]
-        if all(state is not None for state in states):
-            window.update(*states)
+        states = []
+        for source in self._sources:  # at every step: a generator would cost more than most windows
+            if (state := source.state(frame)) is None:
+                return
+            states.append(state)
+        window.update(*states)
 
 
 def _compute(probe: Probe, index: int, frame: StepFrame, windows: Iterable[Window]) -> None:
-    returned = [window.compute() for window in _whole(probe.quantity, windows)]
-    values = [probe.quantity.value_of(one) for one in returned if one is not None]
+    values = []
+    for window in _whole(probe.quantity, windows):
+        if (returned := window.compute()) is not None:
+            value = probe.quantity.value_of(returned)
+            values.append(value)
+            frame.on_device |= isinstance(value, Tensor)
     frame.states[index] = {0: values} if values else None
-    frame.on_device |= any(isinstance(value, Tensor) for value in values)
 
 
 def _whole(quantity: Quantity, windows: Iterable[Any]) -> list[Window]:

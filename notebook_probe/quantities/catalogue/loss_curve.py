@@ -114,7 +114,7 @@ class LossSpikeScore:
         middle = median(self._past)
         # 1.4826 MAD estimates the standard deviation of normal noise, and one spike does not raise
         # it.
-        spread = 1.4826 * median(abs(past - middle) for past in self._past)
+        spread = 1.4826 * median([abs(past - middle) for past in self._past])
         return (loss - middle) / spread if spread > 0 else None
 
     def compute(self) -> float | None:
@@ -152,9 +152,9 @@ class TrainEvalGap:
         loss = logged.get("loss")
         if loss is not None:
             self._total, self._n = self._total + loss, self._n + 1
-        evaluated = next((logged[name] for name in EVALUATED if name in logged), None)
-        if evaluated is not None and self._n:
-            self._gap = evaluated - self._total / self._n if self._is_whole else None
+        evaluated = [logged[name] for name in EVALUATED if name in logged]
+        if evaluated and self._n:
+            self._gap = evaluated[0] - self._total / self._n if self._is_whole else None
             self._total, self._n, self._is_whole = 0.0, 0, True
 
     def compute(self) -> float | None:

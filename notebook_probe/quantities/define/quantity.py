@@ -160,6 +160,8 @@ class Quantity:
             For anything but one real number, or as many as the axis is long.
         """
         if self.axis is None:
+            if type(returned) is float:  # of most windows, at every step
+                return returned
             return read_scalar(f"{self.name} returned", returned)
         where = f"{self.name} returned"
         if isinstance(self.axis, Image):
