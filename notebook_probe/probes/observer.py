@@ -110,7 +110,7 @@ class Observer:
             for end in self._ends:
                 end()
             self.steps.close()
-            self.calls.wanted = False
+            self.calls.wanted, self.calls.latest = False, None
             self.calls.by_thread.clear()
 
     def watches(self, module: nn.Module) -> bool:
@@ -173,6 +173,8 @@ class Observer:
         frame = self.training.frame or self.steps.open_frame(rooted=True)
         if frame.is_unseen:
             frame.is_unseen = False
+        if self.calls.latest is not None:
+            self.calls.keep_latest(frame.step, args, kwargs)
         if self.calls.wanted:
             self.calls.keep(args, kwargs, self.steps.model_map)
         elif not self.calls.has_shapes:  # on an accelerator no call is kept

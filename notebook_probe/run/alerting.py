@@ -19,6 +19,7 @@ from notebook_probe.run.flight.recorder import FlightRecorder
 from notebook_probe.run.gate import Gate
 from notebook_probe.run.health.probe_statuses import ProbeStatuses
 from notebook_probe.run.health.stale_probes import StaleProbes
+from notebook_probe.run.looks.kept_batches import KeptBatches
 from notebook_probe.uninterrupted import whole
 
 __all__ = ["Alarm"]
@@ -55,6 +56,8 @@ class Alarm:
         Asked to measure the steps after each.
     references : ReferenceWatch
         Compares the rows with good runs.
+    batches : KeptBatches
+        Records the batches of alerts.
     """
 
     def __init__(
@@ -71,6 +74,7 @@ class Alarm:
         flight: FlightRecorder,
         whole: WholeSteps,
         references: ReferenceWatch,
+        batches: KeptBatches,
     ) -> None:
         self._writer, self._steps = writer, steps
         self._probes, self._statuses, self._gate = probes, statuses, gate
@@ -85,7 +89,7 @@ class Alarm:
             first_step=writer.first_step,
             earlier=[*read_alerts(writer.source.events), *read_remarks(writer.source.events)],
         )
-        self._references = references
+        self._references, self._batches = references, batches
         self._stale = StaleProbes()
         self._next_look = time.monotonic() + PROBES_S
 
@@ -95,6 +99,7 @@ class Alarm:
         self._references.look_in_turn()
         self._take_found()
         self._watcher.look(wait=False)
+        self._batches.learn()
         if time.monotonic() > self._next_look:
             self.look_at_probes()
 
@@ -140,5 +145,6 @@ class Alarm:
         self._whole.ask(alert.step, f"{alert.rule} was found at step {alert.step}")
         if alert.is_remark:
             return
+        self._batches.told(alert)
         self._breakpoints.told(alert)
         self._flight.happened(f"{alert.rule} fired at step {alert.step}")

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Callable, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from functools import partial
 from typing import Any, Self
@@ -13,6 +14,7 @@ from torch import nn
 
 from notebook_probe.alerts import Rules
 from notebook_probe.compare.axes import ComparedRun
+from notebook_probe.errors import ProbeError
 from notebook_probe.model.map import ModelMap
 from notebook_probe.probes.observer import Observer
 from notebook_probe.probes.reading.closed_steps import ClosedSteps
@@ -23,7 +25,7 @@ from notebook_probe.run.attach.attachment import Attachment
 from notebook_probe.run.attach.flight_probes import flight_probes
 from notebook_probe.run.attach.looking_back import LookingBack
 from notebook_probe.run.attach.probe_set import ProbeSet
-from notebook_probe.run.attach.requests import Control, Request, Ticket
+from notebook_probe.run.attach.requests import Control, LookAt, Request, Ticket
 from notebook_probe.run.attach.whole_steps import OTHER_PROBES, WholeSteps
 from notebook_probe.run.backfill import PastSteps
 from notebook_probe.run.background import Background
@@ -46,6 +48,7 @@ from notebook_probe.run.mirror.mirror import Mirrors
 from notebook_probe.run.rows.row_keeper import RowKeeper
 from notebook_probe.run.settings.settings import Settings
 from notebook_probe.run.stages import ControlParts, MeasuringParts, RecordingParts
+from notebook_probe.uninterrupted import uninterrupted
 
 __all__ = ["RunParts"]
 
@@ -241,6 +244,16 @@ class RunParts:
         if ticket.state == "queued":
             self.gate.put(ticket)
         return ticket
+
+    def look_at_rest(self, request: LookAt) -> Ticket | None:
+        """Look now if no step is under way and the last inputs still exist; else return None."""
+        done: list[str] = []
+        with suppress(ProbeError), uninterrupted:  # a refusal is given where it is queued
+            self.observer.steps.at_rest(lambda: done.append(self.looks.at_rest(request)))
+        if not any(done):
+            return None
+        step = self.observer.clock.upcoming
+        return Ticket(request, queued_step=step, state="applied", applied_step=step, text=done[0])
 
     def loop_raised(self, error: BaseException) -> None:
         """Pause a training that has raised, if requested, before it ends; Stop is no error."""

@@ -34,6 +34,7 @@ from notebook_probe.run.attach.requests import (
     Control,
     EditRule,
     Fitting,
+    LookAt,
     Request,
     Set,
     Ticket,
@@ -92,12 +93,16 @@ class RunControls(LiveActions):
     def put(self, request: Request) -> Ticket:
         """Queue a request for the next step boundary, from any thread.
 
-        The graph of a run at rest is built at once.
+        The graph of a run at rest is built at once, and a module is looked at if the last inputs
+        still exist.
         """
         parts = self._parts
-        if isinstance(request, BuildGraph) and parts.state.state(self.closed) == "idle":
-            return parts.put_at_rest(request)
-        return parts.put(request)
+        is_of_rest = isinstance(request, BuildGraph | LookAt)
+        if not is_of_rest or parts.state.state(self.closed) != "idle":
+            return parts.put(request)
+        if isinstance(request, LookAt):
+            return parts.look_at_rest(request) or parts.put(request)
+        return parts.put_at_rest(request)
 
     def status_head(self) -> StatusHead:
         """Return the status without its probes: state, step, speed and cost, in microseconds."""
@@ -194,7 +199,15 @@ class RunControls(LiveActions):
 
     def each_boundary(self, callback: Callable[[], None]) -> Callable[[], None]:
         """Call ``callback`` on the training thread at every boundary; returns its removal."""
-        return self._parts.gate.each_boundary(callback)
+        gate, calls = self._parts.gate, self._parts.observer.calls
+        remove = gate.each_boundary(callback)
+        calls.follow(is_followed=True)
+
+        def end() -> None:
+            remove()
+            calls.follow(is_followed=gate.is_followed)
+
+        return end
 
     def each_news(self, callback: Callable[[], None]) -> Callable[[], None]:
         """Call ``callback`` on the training thread after answers to requests and when it pauses."""

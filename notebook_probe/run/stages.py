@@ -55,6 +55,7 @@ from notebook_probe.run.health.probe_statuses import ProbeStatuses
 from notebook_probe.run.health.state import RunState
 from notebook_probe.run.health.untrained import Untrained
 from notebook_probe.run.health.why_silent import WhySilent
+from notebook_probe.run.looks.kept_batches import KeptBatches
 from notebook_probe.run.looks.looks import Looks
 from notebook_probe.run.mirror.mirror import Mirrors
 from notebook_probe.run.rows.row_keeper import RowKeeper
@@ -128,7 +129,7 @@ class MeasuringParts:
             observer,
             probes,
             Settings(lambda: observer.updates.optimizers, writer),
-            Looks(probes, writer, lambda: writer.source.events),
+            Looks(probes, writer, lambda: writer.source.events, observer.calls),
             PastSteps(writer, rows, steps, observer),
             ProbeStatuses(model, observer, WhySilent(model, observer, steps.scalars)),
         )
@@ -173,7 +174,8 @@ class ControlParts:
             lambda: recording.meter.is_moving,
         )
         rules = Rules(changed=lambda *edited: note_edit(writer, gate.step, *edited))
-        facts = Facts(model, observer, writer, rules, whole)
+        batches = KeptBatches(measuring.looks, writer, observer.calls, rules)
+        facts = Facts(model, observer, writer, rules, whole, batches)
         untrained = Untrained(model, observer.updates, rules)
         never_cleared = NeverCleared(observer.updates.uncleared, rules)
         unswitched = UnswitchedMode(observer.unswitched, rules)
@@ -201,12 +203,18 @@ class ControlParts:
             flight=flight,
             whole=whole,
             references=compared,
+            batches=batches,
         )
         rules.show_states(alarm.states)
         look = partial(alarm.look, whole=True)
         gate.ask(
             BreakpointCheck(
-                breakpoints, steps, look, lambda: gate.is_followed, lambda: gate.resumed_by
+                breakpoints,
+                steps,
+                look,
+                lambda: gate.is_followed,
+                lambda: gate.resumed_by,
+                batches,
             )
         )
         mirrors = Mirrors(writer, steps.drain)

@@ -138,7 +138,10 @@ def test_a_look_at_an_idle_run_says_what_it_waits_for(panel: PanelPage, run: nbp
     panel.say(kernel.status_message(state="training", tickets=queued))
     expect(said).to_have_text("")
     panel.say(kernel.status_message(state="idle", tickets=queued))
-    expect(said).to_have_text("It waits for the next training step: no loop runs now")
+    expect(said).to_have_text(
+        "It waits for the next training step: no loop runs now, and the last inputs are gone or "
+        "changed"
+    )
     expect(said).not_to_have_class(re.compile("nbp-bad"))
     panel.picture("look-idle")
     answering = Kernel(panel, run)

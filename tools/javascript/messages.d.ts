@@ -364,6 +364,8 @@ interface LookRow {
   module: string;
   step: number;
   nbytes: number;
+  why: string;
+  is_batch: boolean;
 }
 
 interface LookedAt {

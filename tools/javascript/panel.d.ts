@@ -277,6 +277,7 @@ interface PanelState {
   vectorOptions: { counts: boolean; own: boolean };
   looked: number | null;
   pressed: Pick<PlacedMark, "step" | "kind"> | null;
+  batch: { step: number; anchor: HTMLElement } | null;
   cursor: Cursor | null;
   pinned: Cursor | null;
   strip: number;

@@ -8,6 +8,8 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
+from notebook_probe.record.views.looks import OF_MODULE
+
 __all__ = ["Maps", "maps_of"]
 
 MOST_MAPS = 256
@@ -39,9 +41,6 @@ class Maps:
     note: str
 
 
-OF_BATCH = ("input", "output", "grad_output", "attention")
-
-
 def maps_of(tensor: str, array: Floats, sample: int = 0, places: list[int] | None = None) -> Maps:
     """Return the maps of one sample, or of the whole tensor if it has no batch axis.
 
@@ -63,7 +62,7 @@ def maps_of(tensor: str, array: Floats, sample: int = 0, places: list[int] | Non
     >>> maps_of("weight", np.ones((4, 3, 2, 2), np.float32)).note
     'norm over 3 inputs'
     """
-    n_samples = len(array) if tensor in OF_BATCH and array.ndim > 2 else 0
+    n_samples = len(array) if tensor not in OF_MODULE and array.ndim > 2 else 0
     if n_samples:
         array = array[min(sample, n_samples - 1)]
     stack, notes = _as_maps(tensor, array)
@@ -79,7 +78,7 @@ def maps_of(tensor: str, array: Floats, sample: int = 0, places: list[int] | Non
 
 
 def _as_maps(tensor: str, array: Floats) -> tuple[Floats, list[str]]:
-    if array.ndim == 4 and array.shape[1] > 1 and tensor in ("weight", "grad", "update"):
+    if array.ndim == 4 and array.shape[1] > 1 and tensor in OF_MODULE:
         # float64, as squares of float32 overflow; a diverged tensor may be infinite in any type.
         with np.errstate(over="ignore", invalid="ignore"):
             norms = np.sqrt(np.square(array.astype(np.float64)).sum(1))

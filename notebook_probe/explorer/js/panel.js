@@ -28,6 +28,7 @@ import { createGraph } from "./parts/graph/graph.js";
 import { createHistory } from "./parts/history/history.js";
 import { followLeft } from "./parts/history/left.js";
 import { createKnobs } from "./parts/knobs/knobs.js";
+import { createBatch } from "./parts/looks/batch.js";
 import { createLooks } from "./parts/looks/looks.js";
 import { createSavedNotice } from "./parts/saved/notice.js";
 import { createAttached } from "./parts/probes/attached.js";
@@ -82,6 +83,7 @@ function render({ model, el }) {
   // One element for what a look hides: each of these shows and hides itself, too.
   const map = element("div", { class: "nbp-map" }, heatOptions.el, graph.el, heat.el, vectors.el, history.el);
   const looks = createLooks({ ...parts, instead: map });
+  createBatch({ ...parts, looks });
   const knobs = createKnobs(parts);
   const bar = createTopBar({ ...parts, compare, knobs, probes, breaks, look: looks.inBar, dock });
   const tree = createTree({ ...parts, attached });

@@ -128,6 +128,8 @@ export function createState() {
     looked: null,
     /** The mark on a step axis that was clicked last; "pressed" follows. */
     pressed: null,
+    /** The step whose batch was asked for last, and the button that asks; "batch" follows. */
+    batch: null,
     /** Shared by both plots: { step, row, from } or null. */
     cursor: null,
     /** Where the cursor goes back to when nothing is pointed at. */

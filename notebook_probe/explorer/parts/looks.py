@@ -30,6 +30,10 @@ class LookRow(TypedDict):
     module: str
     step: int
     nbytes: int
+    why: str
+    """Why it was kept without a request, or what differs from a look in a step; or empty."""
+    is_batch: bool
+    """It has the inputs of the model alone, kept at an alert or a breakpoint."""
 
 
 class LookClick(TypedDict):
@@ -102,7 +106,14 @@ class LooksPart(Part):
     def rows(self) -> list[LookRow]:
         """Every look that is kept, by step."""
         return [
-            {"module": one.module, "step": one.step, "nbytes": one.nbytes} for one in self._kept()
+            {
+                "module": one.module,
+                "step": one.step,
+                "nbytes": one.nbytes,
+                "why": one.why,
+                "is_batch": one.is_batch,
+            }
+            for one in self._kept()
         ]
 
     def hear(self, message: ShowLook) -> None:

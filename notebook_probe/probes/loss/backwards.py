@@ -12,7 +12,7 @@ import time
 import weakref
 from collections.abc import Callable, Sequence
 from functools import wraps
-from math import isfinite
+from math import inf
 from typing import Any, NamedTuple, Protocol, TypeAlias
 
 import torch
@@ -37,6 +37,7 @@ _level = _functorch.maybe_current_level
 _compiling = getattr(torch._C._dynamo.eval_frame, "get_eval_frame_callback", None)
 """Return what compiles the functions that are called now; None where nothing does."""
 
+LOWEST = -inf
 OUTSIDE = -1
 """Number that torch gives for the current backward outside of any."""
 
@@ -58,6 +59,13 @@ class BackwardListener(Protocol):
         """
 
 
+class UsualLosses(Protocol):
+    """Protocol of what is known of earlier losses."""
+
+    highest: float
+    """Loss from which on one is unusual; infinite if all that are finite are usual."""
+
+
 class LossChecker(Protocol):
     """Protocol of an object that keeps calls of a model until their loss is known to be finite.
 
@@ -67,8 +75,15 @@ class LossChecker(Protocol):
     calls: dict[int, list[KeptCall]]
     """Kept calls of each thread."""
 
-    def not_finite(self, loss: Tensor, calls: list[KeptCall]) -> None:
-        """Handle a loss that is NaN or infinite, before its backward, with this thread's calls."""
+    @property
+    def usual(self) -> UsualLosses:
+        """Known losses; a plain attribute, as it is read at each step."""
+
+    def is_unusual(self, loss: Tensor, calls: list[KeptCall]) -> None:
+        """Handle a loss that is not finite, or high, before its backward.
+
+        ``calls`` are those of this thread.
+        """
 
 
 class Standing(NamedTuple):
@@ -167,8 +182,9 @@ def _telling(original: Callable[..., Any]) -> Callable[..., Any]:
             for reference in _checkers.references:
                 if (checker := reference()) is not None and checker.calls:
                     calls = checker.calls.pop(threading.get_ident(), None)
-                    if calls and value is not None and not isfinite(value):
-                        checker.not_finite(root, calls)
+                    # NaN is below nothing.
+                    if calls and value is not None and not LOWEST < value < checker.usual.highest:
+                        checker.is_unusual(root, calls)
         listener, n_listeners = None, 0
         for reference in _listeners.references:
             if (one := reference()) is not None and one.listens:

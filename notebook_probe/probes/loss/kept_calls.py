@@ -16,10 +16,13 @@ from notebook_probe.model.map import ModelMap
 from notebook_probe.probes.loss.input_shapes import InputShapes
 from notebook_probe.probes.step.containers import tensors_of
 
-__all__ = ["MOST_CALLS", "KeptCall", "KeptCalls"]
+__all__ = ["MOST_CALLS", "KeptCall", "KeptCalls", "LatestCalls"]
 
 MOST_CALLS = 16
 """Maximum number of kept calls that wait for one backward."""
+
+MOST_STEPS, MOST_BYTES = 2, 64 * 2**20
+"""Steps that training may pause after whose inputs are kept, and bytes of the inputs of one."""
 
 LEARNED_IN = frozenset({0, 1, 2, 10, 100, 1000, 10_000})
 """Numbers of the calls before which attributes are compared with those of the last such call."""
@@ -86,6 +89,54 @@ class KeptCall(NamedTuple):
         return self._replace(args=args, kwargs=kwargs, tensors=tensors)
 
 
+class LatestCalls:
+    """The last call of each of the last steps, with its inputs, which stay in memory.
+
+    Attributes
+    ----------
+    is_awaited : bool
+        Training may pause after the next step.
+    is_followed : bool
+        A panel shows the run.
+    by_step : dict of int to KeptCall
+        At most `MOST_STEPS`: on an accelerator a step is known one later.
+    last : tuple of int and KeptCall, or None
+        Step and weak references to the last call, while a panel shows the run.
+    """
+
+    def __init__(self) -> None:
+        self.is_awaited = self.is_followed = False
+        self.by_step: dict[int, KeptCall] = {}
+        self.last: tuple[int, KeptCall] | None = None
+
+    def keep(self, step: int, args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> None:
+        """Keep a call of this step, strongly if training may pause after it."""
+        for earlier in [one for one in self.by_step if one <= step - MOST_STEPS]:
+            del self.by_step[earlier]
+        is_kept, self.is_awaited = self.is_awaited or step in self.by_step, False
+        self.by_step.pop(step, None)
+        tensors = tensors_of([args, kwargs])
+        call = KeptCall(
+            args=args,
+            kwargs=kwargs,
+            tensors=tensors,
+            versions=_versions(tensors),
+            random=None,
+            autocast=None,
+            attributes=[],
+        )
+        if is_kept and sum(one.nbytes for one in tensors) <= MOST_BYTES:
+            self.by_step[step] = call
+        if self.is_followed:
+            self.last = step, call.weak()
+
+    def last_unchanged(self) -> tuple[int, KeptCall] | None:
+        """Return step and call of the last one, if its inputs still exist as they were."""
+        step, weak = self.last or (-1, None)
+        call = None if weak is None else weak.strong()
+        return (step, call) if call is not None and call.is_unchanged else None
+
+
 _made = tuple.__new__
 """Make a named tuple; its own constructor is a function in Python, which would run at each step."""
 
@@ -108,10 +159,14 @@ class KeptCalls:
         They were looked at, though no call is kept.
     learns : bool
         A call runs at whose end `learn_draws` is to be called.
+    latest : LatestCalls or None
+        Calls of the last steps, while a panel shows the run or training may pause after any of
+        them; None otherwise.
     """
 
     def __init__(self) -> None:
         self.wanted = self.draws = self.learns = False
+        self.latest: LatestCalls | None = None
         self.by_thread: dict[int, list[KeptCall]] = {}
         self.shapes: InputShapes | None = None
         self.has_shapes = False
@@ -152,6 +207,25 @@ class KeptCalls:
                 kept.append(_made(KeptCall, call))
         except Exception:  # whatever a model is given, it is called
             self.wanted = False
+
+    def follow(self, is_followed: bool) -> None:
+        """Refer weakly to the last call from now on, as a panel shows the run, or no more."""
+        self.latest = self.latest or LatestCalls()
+        self.latest.is_followed, self.latest.last = is_followed, None
+
+    def await_pause(self) -> None:
+        """Keep the call of the next step until training has not paused after it."""
+        self.latest = self.latest or LatestCalls()
+        self.latest.is_awaited = True
+
+    def keep_latest(self, step: int, args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> None:
+        """Keep a call if training may pause after its step, else drop those of before."""
+        latest = self.latest
+        if latest is None or not (latest.is_followed or latest.is_awaited or latest.by_step):
+            self.latest = None
+            return
+        with suppress(Exception):  # whatever a model is given, it is called
+            latest.keep(step, args, kwargs)
 
     def note_shapes(self, args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> None:
         """Note the shapes of a call that is not kept; only once, even if nothing can be noted."""

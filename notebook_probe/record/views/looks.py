@@ -19,6 +19,7 @@ __all__ = [
     "GONE",
     "LOOK",
     "MOST_LOOKS",
+    "OF_MODULE",
     "Look",
     "TensorFacts",
     "detail_of",
@@ -34,6 +35,9 @@ GONE = "look_gone"
 """The kind of the event that one has made room for a later one."""
 MOST_LOOKS = 64
 """Maximum number of looks in a record."""
+
+OF_MODULE = ("weight", "grad", "update")
+"""Tensors of a module without samples; all others have a batch axis, whatever their names."""
 
 Blobs = Mapping[str, Mapping[str, xr.DataArray]]
 
@@ -95,7 +99,10 @@ class Look:
     step : int
     facts : mapping of str to TensorFacts
         Facts by tensor: ``"input"``, ``"output"``, ``"grad_output"``, ``"weight"``, ``"grad"``,
-        ``"update"``, ``"attention"``, as far as they were available.
+        ``"update"``, ``"attention"``, as far as they were available; of a kept batch by the names
+        of the model's arguments, and ``"target"``.
+    why : str
+        Why it was kept without a request, or what differs from a look in a step; "" for others.
     """
 
     module: str
@@ -103,6 +110,7 @@ class Look:
     facts: Mapping[str, TensorFacts]
     _arrays: Mapping[str, str] = field(repr=False)
     _blobs: Callable[[], Blobs] = field(repr=False, compare=False)
+    why: str = ""
 
     @property
     def data(self) -> xr.Dataset:
@@ -129,12 +137,18 @@ class Look:
         return xr.DataArray(values, dims=dims, name=name, attrs=attrs)
 
     @property
+    def is_batch(self) -> bool:
+        """True for the inputs of the model alone, kept at an alert or a breakpoint."""
+        return bool(self.why) and "output" not in self.facts
+
+    @property
     def nbytes(self) -> int:
         """Bytes of the stored tensors in memory."""
         return sum(4 * math.prod(_kept_shape(array)) for array in self._arrays.values())
 
     def __repr__(self) -> str:
-        return f"<look at {', '.join(self.facts)} of {self.module!r} at step {self.step}>"
+        why = f", {self.why}" if self.why else ""
+        return f"<look at {', '.join(self.facts)} of {self.module!r} at step {self.step}{why}>"
 
 
 def looks_of(events: Iterable[Event], blobs: Callable[[], Blobs]) -> list[Look]:
@@ -186,10 +200,12 @@ def _gone_of(event: Event) -> tuple[str, int]:
         return "", -1
 
 
-def detail_of(module: str, facts: Mapping[str, TensorFacts], arrays: Mapping[str, str]) -> str:
+def detail_of(
+    module: str, facts: Mapping[str, TensorFacts], arrays: Mapping[str, str], why: str = ""
+) -> str:
     """Return the detail of its event."""
     tensors = {name: {"array": arrays[name], **one.plain()} for name, one in facts.items()}
-    return json.dumps({"module": module, "tensors": tensors})
+    return json.dumps({"module": module, "tensors": tensors} | ({"why": why} if why else {}))
 
 
 def _look(event: Event, blobs: Callable[[], Blobs]) -> Look | None:
@@ -198,10 +214,10 @@ def _look(event: Event, blobs: Callable[[], Blobs]) -> Look | None:
         tensors = detail["tensors"]
         facts = {str(name): TensorFacts.of(one) for name, one in tensors.items()}
         arrays = {str(name): str(one["array"]) for name, one in tensors.items()}
-        module = str(detail["module"])
+        module, why = str(detail["module"]), str(detail.get("why", ""))
     except (ValueError, LookupError, TypeError, AttributeError, RecursionError):
         return None
-    return Look(module, event.step, MappingProxyType(facts), MappingProxyType(arrays), blobs)
+    return Look(module, event.step, MappingProxyType(facts), MappingProxyType(arrays), blobs, why)
 
 
 def _kept_shape(array: str) -> list[int]:

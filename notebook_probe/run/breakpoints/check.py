@@ -6,6 +6,7 @@ import builtins
 import sys
 import threading
 from collections.abc import Callable, Sequence
+from typing import Protocol
 
 from notebook_probe.probes.reading.closed_steps import ClosedSteps
 from notebook_probe.probes.step.frame import StepFrame
@@ -14,6 +15,16 @@ from notebook_probe.run.breakpoints.conditions import OnAlert, OnNan, OnSeries
 from notebook_probe.run.breakpoints.hit import Hit, pause_text
 
 __all__ = ["BreakpointCheck", "how_to_resume"]
+
+
+class StepBatches(Protocol):
+    """Protocol of what keeps the batch of a step after which training pauses."""
+
+    def await_pause(self) -> None:
+        """Note that training may pause after the next step."""
+
+    def paused(self, step: int, why: str) -> None:
+        """Keep the batch of a step, if it still exists."""
 
 
 class BreakpointCheck:
@@ -33,6 +44,8 @@ class BreakpointCheck:
         Returns whether a panel shows the run.
     resumed_by : callable
         Returns how another process can continue the training, in words; empty if none can.
+    batches : StepBatches
+        Keeps the batch of a step after which training pauses.
     """
 
     def __init__(
@@ -41,11 +54,12 @@ class BreakpointCheck:
         steps: ClosedSteps,
         look_at_alerts: Callable[[], None],
         is_followed: Callable[[], bool],
-        resumed_by: Callable[[], str] = lambda: "",
+        resumed_by: Callable[[], str],
+        batches: StepBatches,
     ) -> None:
         self._breakpoints, self._steps = breakpoints, steps
         self._look_at_alerts, self._is_followed = look_at_alerts, is_followed
-        self._resumed_by = resumed_by
+        self._resumed_by, self._batches = resumed_by, batches
 
     @property
     def is_idle(self) -> bool:
@@ -57,6 +71,7 @@ class BreakpointCheck:
         breakpoints = self._breakpoints
         if breakpoints.waits_for(OnSeries, OnNan, OnAlert):
             self._steps.hurry()
+            self._batches.await_pause()
         if breakpoints.waits_for(OnAlert):
             self._look_at_alerts()
         return self._pauses(breakpoints.passing(step), step)
@@ -90,6 +105,8 @@ class BreakpointCheck:
                 self._breakpoints.pass_by(hits, text)
                 return False
         self._breakpoints.paused(hits, text)
+        for met in {hit.step for hit in hits}:
+            self._batches.paused(met, text)
         return True
 
 

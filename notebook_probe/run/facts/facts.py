@@ -35,6 +35,7 @@ from notebook_probe.run.facts.ranks.comparing import RankFacts
 from notebook_probe.run.facts.ranks.publishing import OwnReplica
 from notebook_probe.run.facts.rates import Rates
 from notebook_probe.run.facts.reach import GradientReach
+from notebook_probe.run.looks.kept_batches import KeptBatches
 
 __all__ = ["Facts"]
 
@@ -89,6 +90,8 @@ class Facts:
         Those of facts have no series.
     whole : WholeSteps
         Asked to measure the steps after each finding.
+    batches : KeptBatches
+        Copies batches of unusual losses.
     """
 
     can_be_interrupted = True
@@ -102,6 +105,7 @@ class Facts:
         writer: RecordWriter,
         rules: Rules,
         whole: WholeSteps,
+        batches: KeptBatches,
     ) -> None:
         self._observer, self._findings = observer, FactFindings(rules, whole.ask)
         self._writer, self._has_told = writer, False
@@ -116,7 +120,7 @@ class Facts:
         self._calls = SampledCalls(context, self._replica.called)
         self._norms, self._units = NormMomentum(context), EqualUnits(context)
         self._ranks = RankFacts(self._replica, writer, self._findings)
-        self._origin = NonfiniteOrigin(context, weakref.WeakMethod(self._look_again))
+        self._origin = NonfiniteOrigin(context, weakref.WeakMethod(self._look_again), batches)
         self._progress = FactsOfProgress(context, writer.source, self._graph)
         self._resting: weakref.WeakKeyDictionary[Optimizer, _Rest] = weakref.WeakKeyDictionary()
         self._rests: list[_Rest] = []

@@ -6,6 +6,7 @@ so that the origin is exact whatever the schedules are.
 
 from __future__ import annotations
 
+import math
 import time
 import weakref
 from collections.abc import Callable, Mapping
@@ -22,6 +23,7 @@ from notebook_probe.probes.loss.kept_calls import MOST_CALLS, KeptCall
 from notebook_probe.quantities.reduce.arrays import readable
 from notebook_probe.run.facts.context import FactContext
 from notebook_probe.run.facts.replayed_call import ReplayedCall, replayed, share_of_nan
+from notebook_probe.run.looks.kept_batches import KeptBatches
 
 __all__ = ["NonfiniteOrigin"]
 
@@ -40,10 +42,17 @@ class NonfiniteOrigin:
         Its observer keeps the calls.
     wake : weak reference to a callable
         Asks for `update_comes` at the next update.
+    batches : KeptBatches
+        Copies batches whose loss is not finite, or has jumped.
     """
 
-    def __init__(self, context: FactContext, wake: weakref.WeakMethod[Callable[[], None]]) -> None:
-        self._wake = wake
+    def __init__(
+        self,
+        context: FactContext,
+        wake: weakref.WeakMethod[Callable[[], None]],
+        batches: KeptBatches,
+    ) -> None:
+        self._wake, self.usual = wake, batches
         self._model, self._observer = context.model, context.observer
         self._findings, self._spend = context.findings, context.spend
         self.calls = self._observer.calls.by_thread
@@ -62,10 +71,19 @@ class NonfiniteOrigin:
         self._observer.calls.wanted = all(value is None or value.is_cpu for value in values)
         return backwards.check_losses(self)
 
-    def not_finite(self, loss: Tensor, calls: list[KeptCall]) -> None:
-        """Implement the LossChecker: find where it began."""
+    def is_unusual(self, loss: Tensor, calls: list[KeptCall]) -> None:
+        """Implement the LossChecker: copy the batch, and find where NaN began."""
+        if self._observer.steps.ignores_updates or self._n_replays >= MOST_REPLAYS:
+            return
+        begun = time.perf_counter()
+        self.usual.copy(self._observer.clock.step, loss, calls)
+        self._spend(time.perf_counter() - begun)
+        if not math.isfinite(loss.item()):
+            self._not_finite(loss, calls)
+
+    def _not_finite(self, loss: Tensor, calls: list[KeptCall]) -> None:
         model = self._model()
-        if model is None or self._observer.steps.ignores_updates or self._n_replays >= MOST_REPLAYS:
+        if model is None:
             return
         begun, step = time.perf_counter(), self._observer.clock.step
         if self.found is not None and step == self._step:  # by an earlier backward of the step

@@ -23,10 +23,10 @@ MOST = 2**20
 
 
 class KeptTensor:
-    """Samples of a tensor, and statistics of all of it."""
+    """Samples of a tensor, at most ``most`` elements, and statistics of all of it."""
 
-    def __init__(self, tensor: str, n_samples: int) -> None:
-        self.tensor, self._n_samples = tensor, n_samples
+    def __init__(self, tensor: str, n_samples: int, most: int | None = None) -> None:
+        self.tensor, self._n_samples, self._most = tensor, n_samples, most or MOST
         self._facts: _Facts | None = None
         self.stored = ""
         """Name of the record's array; empty until something is there."""
@@ -57,9 +57,9 @@ class KeptTensor:
 
     def of_batch(self, tensor: Tensor) -> Tensor:
         """Return some samples, along the first dimension."""
-        n = self._n_samples if tensor.ndim > 1 else MOST
+        n = self._n_samples if tensor.ndim > 1 else self._most
         # Halved until it fits: samples stay whole, which is what a look compares.
-        while n > 1 and tensor[:n].numel() > MOST:
+        while n > 1 and tensor[:n].numel() > self._most:
             n //= 2
         return self._kept(tensor, tensor[:n] if tensor.ndim else tensor)
 
@@ -69,7 +69,7 @@ class KeptTensor:
     def shares(self, attention: Attention) -> Tensor:
         """Return the attention weights of some samples, (batch, head, query, key)."""
         n_items, n_heads, n_queries, n_keys = attention.shape
-        fitting = max(1, MOST // max(1, n_heads * n_queries * n_keys))
+        fitting = max(1, self._most // max(1, n_heads * n_queries * n_keys))
         wanted = min(self._n_samples, fitting, n_items)
         flat: list[Tensor] = []
         for piece in attention.pieces():  # (some items, all heads, some queries, all keys)
@@ -84,10 +84,10 @@ class KeptTensor:
         # A record has no array without axes.
         part = part.detach().reshape(part.shape or (1,))
         every, along = 1, 0
-        if part.numel() > MOST:
+        if part.numel() > self._most:
             # Thinned along the longest axis, which distorts the picture least.
             along = max(range(part.ndim), key=lambda dim: part.shape[dim])
-            every = math.ceil(part.numel() / MOST)
+            every = math.ceil(part.numel() / self._most)
             part = part[(slice(None),) * along + (slice(None, None, every),)]
         # Of the whole tensor: the stored part may miss the one element that is infinite.
         self._facts = _Facts(tensor.detach(), every, along, shape or tuple(tensor.shape))

@@ -3,14 +3,17 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 
+from notebook_probe.axis import ARRAYS
 from notebook_probe.checks import whole_number
-from notebook_probe.errors import NotApplicableError, QuantityError
+from notebook_probe.errors import NotApplicableError, ProbeError, QuantityError
 from notebook_probe.model.selectors import standard_place
+from notebook_probe.probes.loss.kept_calls import KeptCalls
 from notebook_probe.probes.step.probe import Probe
-from notebook_probe.record.format.source import Event
+from notebook_probe.record.format.source import ROOT, Event, Variable
 from notebook_probe.record.views.looks import (
     GONE,
     LOOK,
@@ -25,7 +28,9 @@ from notebook_probe.record.write.writer import RecordWriter
 from notebook_probe.run.attach.probe_set import ProbeSet
 from notebook_probe.run.attach.request import resolve
 from notebook_probe.run.attach.requests import LookAt, Ticket
+from notebook_probe.run.looks.at_rest import tensors_at_rest
 from notebook_probe.run.looks.kept_tensor import TENSORS, KeptTensor
+from notebook_probe.run.looks.sample_copies import SampleCopies
 from notebook_probe.schedules import Steps
 from notebook_probe.uninterrupted import InterruptibleCondition
 
@@ -59,12 +64,18 @@ class Looks:
     record : RecordWriter
     events : callable
         Events of the record so far, which include looks of earlier runs.
+    calls : KeptCalls
     """
 
     def __init__(
-        self, probes: ProbeSet, record: RecordWriter, events: Callable[[], Sequence[Event]]
+        self,
+        probes: ProbeSet,
+        record: RecordWriter,
+        events: Callable[[], Sequence[Event]],
+        calls: KeptCalls,
     ) -> None:
         self._probes, self._record, self._events = probes, record, events
+        self._calls = calls
         self._asked: tuple[_OpenLook, ...] = ()
         self._changed = InterruptibleCondition()
         self._missed: dict[tuple[str, int], str] = {}
@@ -87,6 +98,56 @@ class Looks:
             self._hand((*others, asked), step)
         names = ", ".join(tensor.tensor for tensor in asked.tensors)
         return f"looking at {names} of {asked.module} in step {step}"
+
+    def at_rest(self, request: LookAt) -> str:
+        """Look while nothing trains, by calling the model with its last inputs again.
+
+        Return what was done, in words; "" if it cannot be, so that the next step is waited for.
+
+        Raises
+        ------
+        ProbeError
+            Invalid request, or no room.
+        """
+        self.check(request)
+        self._check_room()
+        latest, model_map = self._calls.latest, self._probes.model_map
+        last = None if latest is None else latest.last_unchanged()
+        module = model_map.modules.get("" if request.module == ROOT else request.module)
+        if last is None or module is None:
+            return ""
+        try:
+            tensors = tensors_at_rest(self._probes.model, module, last[1])
+        except Exception:  # of the model: it is looked at in the next step
+            return ""
+        label = standard_place(request.module)
+        copies = SampleCopies.of(last[0] + 1, tensors)
+        if not copies.tensors:
+            return ""
+        why = f"computed at rest from the inputs of step {last[0]}, without gradients"
+        kept = {(one.module, one.step) for one in looks_of(self._events(), dict)}
+        if (label, copies.step) not in kept:
+            self.keep_copies(copies, label, "rest", why)
+            self._record.flush_soon()
+        return f"looked at {label}, {why}"
+
+    def keep_copies(self, copies: SampleCopies, module: str, prefix: str, why: str) -> None:
+        """Record copied tensors as a look; their arrays have names of their own."""
+        if self._record.stopped:
+            return
+        facts, arrays, now_ms = {}, {}, time.time_ns() // 1_000_000
+        for name, samples in copies.samples.items():
+            stored = ARRAYS.stored(f"{prefix}_{name}", tuple(samples.shape))
+            found = copies.tensors[name].facts
+            # A keyword may be no name of an array, and a step may have been written already.
+            with suppress(ProbeError, ValueError):
+                variable = Variable(stored, "1", "a part of a tensor")
+                arrays_of = self._record.arrays(variable, module, samples.shape)
+                arrays_of.record(copies.step, now_ms, samples.numpy())
+                if found is not None:
+                    facts[name], arrays[name] = found, stored
+        if facts:
+            self.keep(module, copies.step, facts, arrays, why)
 
     def check(self, request: LookAt) -> None:
         """Raise a ProbeError for an invalid request; from any thread."""
@@ -197,11 +258,23 @@ class Looks:
             why = errors[0] if errors else f"it was not called in step {one.step}"
             self._missed[one.module, one.step] = f"{one.module}: {why}"
             return
-        text = f"looked at {', '.join(seen)} of {one.module}"
-        self._record.event(one.step, LOOK, text, detail_of(one.module, seen, arrays))
-        self._let_go(one.step)
+        self.keep(one.module, one.step, seen, arrays)
         if one.soon:
             self._record.flush_soon()
+
+    def keep(
+        self,
+        module: str,
+        step: int,
+        seen: Mapping[str, TensorFacts],
+        arrays: Mapping[str, str],
+        why: str = "",
+    ) -> None:
+        """Record a look whose arrays are recorded, and why it was taken without a request."""
+        told = f": {why}" if why else ""
+        text = f"looked at {', '.join(seen)} of {module}{told}"
+        self._record.event(step, LOOK, text, detail_of(module, seen, arrays, why))
+        self._let_go(step)
 
     def _let_go(self, step: int) -> None:
         """Drop the oldest looks to make room, and record that."""

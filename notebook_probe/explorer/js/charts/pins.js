@@ -25,7 +25,8 @@ export function createPins({ state, theme, painted, signal }) {
   const rows = element("div", { class: "nbp-pin-rows", role: "rowgroup" });
   const table = element("div", { role: "table", "aria-label": "Values at the pinned steps" }, heads, rows);
   const more = element("span", { class: "nbp-soft" });
-  const foot = element("div", { class: "nbp-pin-foot" }, more, clear);
+  const batches = element("span", { class: "nbp-pin-batches" });
+  const foot = element("div", { class: "nbp-pin-foot" }, more, batches, clear);
   const el = element("section", { class: "nbp-pins", "aria-label": "Pinned steps", hidden: "" }, table, foot);
   /** @type {number[]} */
   let before = []; // the pins before the last click, which a double-click gives back
@@ -78,12 +79,27 @@ export function createPins({ state, theme, painted, signal }) {
     if (key === known) return;
     known = key;
     setChildren(heads, headsOf(state.pins));
+    const steps = state.pins.join(" ");
+    if (batches.dataset.steps !== steps) setChildren(batches, state.pins.map(batchButton)); // else they stay under the pointer
+    batches.dataset.steps = steps;
     const ground = rgbOf(theme.read().ground);
     drawn = shown.map(({ series, values }) => rowOf(series, values, ground));
     rows.replaceChildren(...drawn);
     const rest = all.length - shown.length;
     const words = [state.pins.length < 2 && ALONE, rest > 0 && `${grouped(rest)} more series`];
     more.textContent = words.filter(Boolean).join(" ");
+  }
+
+  /** @param {number} step */
+  function batchButton(step) {
+    const button = element("button", { type: "button", class: "nbp-link", "data-action": "batch", "data-step": step });
+    button.textContent = `batch of step ${grouped(step)}`;
+    button.title = "Show what the model was called with at this step, or how to get it";
+    button.addEventListener("click", () => {
+      state.batch = { step, anchor: button };
+      state.emit("batch");
+    });
+    return button;
   }
 
   /**

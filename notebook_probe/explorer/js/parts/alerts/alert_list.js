@@ -41,7 +41,7 @@ export function createAlertList(parts, about) {
   function fill() {
     remarks.fill();
     const { alerts, findings, status, model, both } = state;
-    const asked = [status.attached, status.can.attach, state.parts.rules];
+    const asked = [status.attached, status.can.attach, state.parts.rules, state.parts.looks];
     const facts = [alerts, both, state.parts.left, model, status.recorded, ...asked];
     if (known.length && facts.every((fact, k) => fact === known[k])) return;
     known = facts;

@@ -38,7 +38,7 @@ export function createAlerts(parts) {
   const list = createAlertList(parts, about);
 
   count.addEventListener("click", toggle, { signal });
-  for (const topic of ["alerts", "model", "rules", "status", "history", "left"]) state.on(topic, refresh);
+  for (const topic of ["alerts", "model", "rules", "status", "history", "left", "looks"]) state.on(topic, refresh);
 
   function refresh() {
     const causes = causesOf(state);

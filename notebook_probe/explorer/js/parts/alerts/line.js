@@ -3,6 +3,7 @@
 import { createTicket } from "../../dialogs/ticket.js";
 import { element, isGreyed, listener, setAttribute, setGreyed, setHidden, setText } from "../../dom.js";
 import { grouped } from "../../format.js";
+import { batchOfAlert } from "../looks/batch.js";
 import { explanation } from "./explained.js";
 import { createFold } from "./fold.js";
 import { createMark, setSeverity } from "./mark.js";
@@ -28,6 +29,7 @@ export function createAlertLine(parts, folded) {
   const tag = element("span", { class: "nbp-tag", hidden: "" }, "before");
   const fold = createFold(folded, signal);
   const attach = element("button", { class: "nbp-link nbp-attach-here", type: "button", hidden: "" });
+  const batch = element("button", { class: "nbp-link", type: "button", "data-action": "batch", hidden: "" });
   const show = element("button", { class: "nbp-link", type: "button", "data-action": "show" }, "show");
   const more = element("div", { class: "nbp-alert-more", hidden: "" });
   const step = element("span", { class: "nbp-alert-step" });
@@ -37,7 +39,7 @@ export function createAlertLine(parts, folded) {
     mark,
     step,
     element("span", { class: "nbp-alert-text" }, before, place, rest, tag),
-    element("span", { class: "nbp-alert-acts" }, attach, show),
+    element("span", { class: "nbp-alert-acts" }, attach, batch, show),
     fold.el,
     more,
   );
@@ -52,6 +54,22 @@ export function createAlertLine(parts, folded) {
   listen(el, "click", (event) => event.target.closest("button, input, label, .nbp-alert-more") || toggle());
   listen(show, "click", () => isGreyed(show) || !line.alert || showAlert(line.alert, parts));
   listen(attach, "click", attachHere);
+  listen(batch, "click", openBatch);
+
+  function openBatch() {
+    state.batch = { step: Number(batch.dataset.step), anchor: batch };
+    state.emit("batch");
+  }
+
+  /** @param {ListedFinding} alert */
+  function describeBatch(alert) {
+    const kept = alert.left ? undefined : batchOfAlert(state, alert.step);
+    setHidden(batch, !kept);
+    if (!kept) return;
+    setAttribute(batch, "data-step", kept.step);
+    setText(batch, `batch of step ${grouped(kept.step)}`);
+    setAttribute(batch, "title", "Show the samples of this batch that are kept");
+  }
 
   function attachHere() {
     if (isGreyed(attach) || !offered) return;
@@ -86,10 +104,6 @@ export function createAlertLine(parts, folded) {
    * @param {ListedFinding} alert
    * @param {AlertLine | null} cause
    */
-  /**
-   * @param {ListedFinding} alert
-   * @param {AlertLine | null} cause
-   */
   function describe(alert, cause) {
     Object.assign(line, { alert, cause });
     const words = findingWords(alert);
@@ -104,6 +118,7 @@ export function createAlertLine(parts, folded) {
     setHidden(tag, !alert.left);
     fold.describe(alert);
     setGreyed(show, whyNotShown(alert, state), "Mark its modules, draw its series, go to its step");
+    describeBatch(alert);
     describeOffer(alert);
   }
 

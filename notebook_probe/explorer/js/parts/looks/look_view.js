@@ -3,6 +3,7 @@
 import { element, listener, setAttribute, setChildren, setGreyed, setHidden, setText } from "../../dom.js";
 import { grouped } from "../../format.js";
 import { valueOr } from "../../maps.js";
+import { ROOT } from "../../names.js";
 import { blockScale, createBlock, mapsOf } from "./block.js";
 import { createEnlarged } from "./enlarged.js";
 import { factsTable } from "./facts.js";
@@ -20,7 +21,7 @@ export function createLookView({ state, theme, again, leave, move, signal }) {
   const back = button("‹ heat map", "leave-look", "nbp-link");
   const path = element("bdi");
   const module = element("b", { class: "nbp-look-module" }, path);
-  const kind = element("span", { class: "nbp-soft" });
+  const kind = element("span", { class: "nbp-soft nbp-look-kind" });
   const earlier = arrow("‹", "earlier-look", "Earlier look");
   const later = arrow("›", "later-look", "Later look");
   const place = element("span", { class: "nbp-look-place" });
@@ -87,8 +88,8 @@ export function createLookView({ state, theme, again, leave, move, signal }) {
    * The block whose map is enlarged.
    * @param {ToldLook} look
    */
-  function chosenBlock({ blocks }) {
-    return blocks.find((one) => one.tensor === chosen.tensor) ?? ordered(blocks)[0];
+  function chosenBlock(look) {
+    return look.blocks.find((one) => one.tensor === chosen.tensor) ?? ordered(look)[0];
   }
 
   /** @param {number} by */
@@ -101,7 +102,7 @@ export function createLookView({ state, theme, again, leave, move, signal }) {
     if (!told?.blocks.length) return;
     const { ground } = theme.read();
     const { numbers } = told;
-    const shown = ordered(told.blocks).map((block) => {
+    const shown = ordered(told).map((block) => {
       const view = valueOr(views, block.tensor, () => createBlock({ theme, chosen: choose, signal }));
       const scale = blockScale(block, numbers, ground);
       view.show({ block, maps: mapsOf(block, numbers, block.offset, scale), scale }, chosen.place);
@@ -173,7 +174,9 @@ export function createLookView({ state, theme, again, leave, move, signal }) {
       const row = state.model.byPath.get(message.module);
       setText(path, message.module);
       setAttribute(module, "title", message.module);
-      setText(kind, row?.kind ?? "");
+      const why = looks.find((one) => one.step === message.step)?.why ?? "";
+      setText(kind, why || (row?.kind ?? ""));
+      setAttribute(kind, "title", why || null);
       fillChoices(told);
       setHidden(retake, !state.model.live);
       paint();
@@ -201,9 +204,14 @@ export function createLookView({ state, theme, again, leave, move, signal }) {
   };
 }
 
-/** @param {ShownBlock[]} blocks */
-function ordered(blocks) {
-  return [...blocks].sort((one, other) => ORDER.indexOf(one.tensor) - ORDER.indexOf(other.tensor));
+/**
+ * The inputs of the model itself are the batch, for which it is looked at.
+ * @param {Pick<ShownLook, "module" | "blocks">} look
+ */
+function ordered({ module, blocks }) {
+  const order = module === ROOT ? ["input", ...ORDER] : ORDER;
+  const rank = (/** @type {ShownBlock} */ { tensor }) => (order.includes(tensor) ? order.indexOf(tensor) : order.length);
+  return [...blocks].sort((one, other) => rank(one) - rank(other));
 }
 
 /** @param {Buffers[number]} view */

@@ -8,7 +8,7 @@ import { createLookView } from "./look_view.js";
 
 const ONE = "Looks at one module at a time: mark it in the tree";
 const LEFT = "It was asked for in the branch that was left";
-const IDLE = "It waits for the next training step: no loop runs now";
+const IDLE = "It waits for the next training step: no loop runs now, and the last inputs are gone or changed";
 const KEEPS = "Keep input, output, gradient, weight and update";
 /** @type {Record<string, string>} */
 const WHEN = { false: "at the next step", true: "at the next step, when the run goes on" };
@@ -93,6 +93,14 @@ export function createLooks({ instead, ...parts }) {
     link.send("show_look", { view: link.view, ...wanted });
   }
 
+  /**
+   * Samples of a batch are a look at the model itself.
+   * @param {number} step
+   */
+  function showBatch(step) {
+    move({ module: ROOT, step, other: -1, sample: 0 });
+  }
+
   function leave() {
     shown = null;
     place(null);
@@ -156,7 +164,8 @@ export function createLooks({ instead, ...parts }) {
     const ticket = state.status.tickets.find((one) => one.id === id);
     if (ticket?.state === "refused") return over(ticket.text);
     const newest = newestOf(module);
-    if (newest > asked.before) {
+    const isThere = ticket?.state === "applied" && newest === ticket.applied_step; // computed at rest before
+    if (newest > asked.before || isThere) {
       settle();
       return move({ module, step: newest, other: -1, sample: shown?.sample ?? 0 });
     }
@@ -196,5 +205,5 @@ export function createLooks({ instead, ...parts }) {
   }
 
   refresh();
-  return { el: view.el, button, inBar, outcome, kept, look: pressed, go };
+  return { el: view.el, button, inBar, outcome, kept, look: pressed, go, ask, showBatch };
 }
