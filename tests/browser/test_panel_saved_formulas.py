@@ -98,9 +98,12 @@ def file(tmp_path_factory: pytest.TempPathFactory) -> Path:
     folder = tmp_path_factory.mktemp("formulas")
     for name, n in (("short", 40), ("long", 3000)):
         torch.manual_seed(0)
-        model = torch.nn.Linear(2, 1)
-        optimizer = torch.optim.SGD(model.parameters(), 0.1)
-        run = nbp.watch(model, optimizer, store=folder / f"{name}.zarr", probes=None)
+        model = torch.nn.Sequential(torch.nn.Linear(2, 1), torch.nn.Linear(1, 1))
+        optimizer = torch.optim.SGD(model.parameters(), 1e-4)
+        probes = {"*": ["weight_norm"]}
+        run = nbp.watch(
+            model, optimizer, store=folder / f"{name}.zarr", probes=probes, budget=None
+        )
         for step in range(n):
             model(torch.ones(1, 2)).sum().backward()
             run.log(loss=1 / (step + 1), accuracy=0.1 + 0.8 * step / n)
@@ -136,6 +139,8 @@ def test_a_formula_typed_in_a_file_is_drawn_or_says_why_not(browser: Browser, fi
     expect(problems).to_contain_text("no series 'acc' is recorded")
     page.goto((file / "long.html").as_uri())
     typed(panel, "= 1 - accuracy")
-    expect(problems).to_contain_text("of 3000 values of accuracy are saved here")
+    expect(problems).to_contain_text("of 3000 values of accuracy are saved here; a formula that is")
+    typed(panel, "= 2 * weight_norm@1")
+    expect(problems).to_contain_text("only means of weight_norm@1 over steps are saved here")
     assert panel.errors == []
     context.close()

@@ -153,6 +153,12 @@ _add(
     PresetRow(("loss_ema", "loss_spike_score", "train_eval_gap"), root),
     PresetRow(("step_time", "samples_per_second", "data_wait_share", "peak_memory"), root),
 )
+_add(
+    "system",
+    "How busy the device or the processor is, the memory in use, and the time of a step.",
+    PresetRow(("device_utilization", "device_memory", "peak_memory"), root, "every(10)"),
+    PresetRow(("step_time", "data_wait_share"), root),
+)
 
 
 def _without_extra_passes() -> tuple[Quantity, ...]:

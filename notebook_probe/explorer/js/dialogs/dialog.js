@@ -53,7 +53,10 @@ export function createDialogs({ root, signal }) {
     (stops.find((node) => node.hasAttribute("autofocus")) ?? stops[0] ?? box).focus();
   }
 
-  function close() {
+  const close = () => end({});
+
+  /** @param {FocusOptions} focusing how the anchor gets the focus back */
+  function end(focusing) {
     if (!current) return;
     const { anchor, box, inside, closed } = current;
     const hadFocus = box.matches(":focus-within");
@@ -61,7 +64,7 @@ export function createDialogs({ root, signal }) {
     observer.unobserve(inside);
     box.remove();
     setAttribute(anchor, "aria-expanded", false);
-    if (hadFocus) anchor.focus();
+    if (hadFocus) anchor.focus(focusing);
     closed?.();
   }
 
@@ -88,8 +91,9 @@ export function createDialogs({ root, signal }) {
 
   /** @param {PointerEvent} event */
   function pressedOutside(event) {
+    // Scrolling to the anchor would move what is pressed away from the pointer: no click would follow.
     const path = event.composedPath();
-    if (current && !path.includes(current.box) && !path.includes(current.anchor)) close();
+    if (current && !path.includes(current.box) && !path.includes(current.anchor)) end({ preventScroll: true });
   }
 
   /** @param {KeyboardEvent} event */

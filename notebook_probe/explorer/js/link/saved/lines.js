@@ -22,6 +22,8 @@ import { formulaValues } from "./formulas.js";
 /** @typedef {{ pieces: SavedPieces, recorded: Readonly<Record<string, string[]>> }} SavedSource */
 /** @typedef {Pick<DecodedLines, "smooth" | "log_y" | "series" | "events" | "x0">} SavedLines */
 
+const BEFORE = "a formula that is drawn before the file is written is computed from all of them";
+
 /** @type {Omit<SavedLine, "module" | "quantity"> & { average: SavedPoints }} */
 const NO_LINE = {
   x: [],
@@ -109,11 +111,12 @@ async function lineOf([module, quantity], lines, source) {
 async function formulaLine(formula, lines, source) {
   try {
     const { steps, values } = await formulaValues(formula, source.recorded, async (module, quantity) => {
-      const { x, y, marks, n_rows: n } = await lineOf([module, quantity], lines, source);
+      const { x, y, marks, n_rows: n, mean_of: width } = await lineOf([module, quantity], lines, source);
+      if (width && width > 1) throw new Error(`only means of ${quantity}@${module} over steps are saved here; ${BEFORE}`);
       /** @type {Map<number, number>} */
       const known = new Map(marks.map((step) => [step, NaN]));
       x.forEach((step, k) => known.set(step, known.has(step) ? NaN : y[k]));
-      if (known.size < n) throw new Error(`only ${known.size} of ${n} values of ${quantity} are saved here`);
+      if (known.size < n) throw new Error(`only ${known.size} of ${n} values of ${quantity} are saved here; ${BEFORE}`);
       const steps = [...known.keys()].sort((one, other) => one - other);
       return { steps, values: steps.map((step) => Number(known.get(step))) };
     });
