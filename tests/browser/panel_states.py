@@ -10,6 +10,7 @@ from tests.browser import alert_messages as gpt
 from tests.browser import (
     compare_messages,
     test_panel_alerts,
+    test_panel_batch,
     test_panel_breaks,
     test_panel_knobs,
     test_panel_picker,
@@ -20,6 +21,7 @@ from tests.browser import (
 )
 from tests.browser.compare_messages import divided, opened
 from tests.browser.graph_messages import resnet18, show_graph
+from tests.browser.history_messages import history, way
 from tests.browser.panel_page import PanelPage, introduce
 from tests.browser.test_panel_arranged import ACCURACY, LOSS, NORM, chart, drawn
 from tests.browser.test_panel_enlarged import enlarged
@@ -50,6 +52,13 @@ def arranged(bare: PanelPage, width: int) -> None:
 def attached_list(bare: PanelPage, width: int) -> None:
     panel = test_panel_probe_cost.shown(bare, width)
     reached(panel, "attached").click()
+
+
+def batch(bare: PanelPage, width: int) -> None:
+    panel = test_panel_batch.charted(bare, width)
+    panel.say(test_panel_batch.KEPT)
+    panel.say(history(50, 100, way=way()))
+    test_panel_batch.asked_for(panel)
 
 
 def breakpoints(bare: PanelPage, width: int) -> None:
@@ -155,6 +164,7 @@ STATES: dict[str, Callable[[PanelPage, int], None]] = {
         alerts_drawer,
         arranged,
         attached_list,
+        batch,
         breakpoints,
         chart_options,
         compared,

@@ -35,8 +35,11 @@ def shown(
     return bare
 
 
-def charted(bare: PanelPage, theme: str = "light") -> PanelPage:
-    return drawn(bare, charts=[chart(LOSS)], theme=theme)
+KEPT = looks(("(root)", 40, WHY), ("(root)", 173, WHY))
+
+
+def charted(bare: PanelPage, width: int = 1100, theme: str = "light") -> PanelPage:
+    return drawn(bare, width, theme, charts=[chart(LOSS)])
 
 
 def dialog(panel: PanelPage) -> Locator:
@@ -73,8 +76,8 @@ def test_a_look_that_a_user_took_is_no_batch_of_an_alert(bare: PanelPage) -> Non
 
 @pytest.mark.parametrize("theme", ["light", "dark"])
 def test_of_another_step_the_nearest_batches_are_a_click_away(bare: PanelPage, theme: str) -> None:
-    panel = charted(bare, theme)
-    panel.say(looks(("(root)", 40, WHY), ("(root)", 173, WHY)))
+    panel = charted(bare, theme=theme)
+    panel.say(KEPT)
     panel.say(history(50, 100, way=way()))
     box = asked_for(panel)
     expect(box).to_contain_text("The nearest that are kept: step 173 step 40")

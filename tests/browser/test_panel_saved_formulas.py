@@ -101,9 +101,7 @@ def file(tmp_path_factory: pytest.TempPathFactory) -> Path:
         model = torch.nn.Sequential(torch.nn.Linear(2, 1), torch.nn.Linear(1, 1))
         optimizer = torch.optim.SGD(model.parameters(), 1e-4)
         probes = {"*": ["weight_norm"]}
-        run = nbp.watch(
-            model, optimizer, store=folder / f"{name}.zarr", probes=probes, budget=None
-        )
+        run = nbp.watch(model, optimizer, store=folder / f"{name}.zarr", probes=probes, budget=None)
         for step in range(n):
             model(torch.ones(1, 2)).sum().backward()
             run.log(loss=1 / (step + 1), accuracy=0.1 + 0.8 * step / n)

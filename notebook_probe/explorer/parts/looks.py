@@ -31,9 +31,9 @@ class LookRow(TypedDict):
     step: int
     nbytes: int
     why: str
-    """Why it was kept without a request, or what differs from a look in a step; or empty."""
+    """Reason for a look without a request, or difference to a look in a step; or empty."""
     is_batch: bool
-    """It has the inputs of the model alone, kept at an alert or a breakpoint."""
+    """True for the inputs of the model alone, kept at an alert or a breakpoint."""
 
 
 class LookClick(TypedDict):

@@ -132,7 +132,7 @@ class Looks:
         return f"looked at {label}, {why}"
 
     def keep_copies(self, copies: SampleCopies, module: str, prefix: str, why: str) -> None:
-        """Record copied tensors as a look; their arrays have names of their own."""
+        """Record copied tensors as a look; the arrays have separate names."""
         if self._record.stopped:
             return
         facts, arrays, now_ms = {}, {}, time.time_ns() // 1_000_000

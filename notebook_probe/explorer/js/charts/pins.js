@@ -80,7 +80,8 @@ export function createPins({ state, theme, painted, signal }) {
     known = key;
     setChildren(heads, headsOf(state.pins));
     const steps = state.pins.join(" ");
-    if (batches.dataset.steps !== steps) setChildren(batches, state.pins.map(batchButton)); // else they stay under the pointer
+    // Buttons stay under the pointer while only values change.
+    if (batches.dataset.steps !== steps) setChildren(batches, state.pins.map(batchButton));
     batches.dataset.steps = steps;
     const ground = rgbOf(theme.read().ground);
     drawn = shown.map(({ series, values }) => rowOf(series, values, ground));

@@ -40,13 +40,14 @@ export function createAttach({ state, selection, link, dialogs, look, signal }) 
   const detach = element("button", { "data-action": "detach", type: "button" }, "Detach");
   const attachedList = createAttachedList({ state, selection, signal });
   const outcome = createRequestOutcome({ state, selection, signal });
+  const pair = element("span", { class: "nbp-pair" }, look.button, detach);
   const el = element(
     "div",
     { class: "nbp-attach" },
     element("div", { class: "nbp-two" }, quantity.el, schedule),
     examples.el,
     hint,
-    element("div", { class: "nbp-buttons" }, attach, look.button, detach, attachedList.el),
+    element("div", { class: "nbp-buttons" }, attach, pair, attachedList.el),
     outcome.el,
     look.outcome,
   );

@@ -112,7 +112,8 @@ async function formulaLine(formula, lines, source) {
   try {
     const { steps, values } = await formulaValues(formula, source.recorded, async (module, quantity) => {
       const { x, y, marks, n_rows: n, mean_of: width } = await lineOf([module, quantity], lines, source);
-      if (width && width > 1) throw new Error(`only means of ${quantity}@${module} over steps are saved here; ${BEFORE}`);
+      const name = `${quantity}@${module}`;
+      if (width && width > 1) throw new Error(`only means of ${name} over steps are saved here; ${BEFORE}`);
       /** @type {Map<number, number>} */
       const known = new Map(marks.map((step) => [step, NaN]));
       x.forEach((step, k) => known.set(step, known.has(step) ? NaN : y[k]));

@@ -7,7 +7,8 @@ import { ROOT } from "../../names.js";
 
 const STAYS = 2; // steps after a jump at which an alert may report that it stays
 const MOST_NEAR = 3;
-const WHEN = "Samples are kept where an alert reports a jump of the loss or NaN, and where a breakpoint on a value pauses.";
+const WHEN =
+  "Samples are kept where an alert reports a jump of the loss or NaN, and where a breakpoint on a value pauses.";
 const AS_BEFORE = { preset: "", schedule: "every(1)", until: null, rate: null };
 
 /**
@@ -38,7 +39,8 @@ export function createBatch({ looks, ...parts }) {
     const { step, anchor } = state.batch;
     if (kept(state).some((one) => one.step === step)) return looks.showBatch(step);
     const dialog = createDialog(step);
-    dialogs.open({ anchor, label: `Batch of step ${grouped(step)}`, content: dialog.el, closed: () => (describe = null) });
+    const label = `Batch of step ${grouped(step)}`;
+    dialogs.open({ anchor, label, content: dialog.el, closed: () => (describe = null) });
     describe = dialogs.isOpenAt(anchor) ? dialog.describe : null;
   }
 
@@ -65,7 +67,8 @@ export function createBatch({ looks, ...parts }) {
     const foot = element("footer", { role: "none" }, ticket.el, next, back);
     const title = element("h3", {}, `No samples of step ${grouped(step)} are kept`);
     const section = element("section", {}, near, words, backWords);
-    const el = element("div", { class: "nbp-sections nbp-batch" }, element("header", { role: "none" }, title), section, foot);
+    const head = element("header", { role: "none" }, title);
+    const el = element("div", { class: "nbp-sections nbp-batch" }, head, section, foot);
     const options = { signal };
     next.addEventListener("click", keepNext, options);
     back.addEventListener("click", rewind, options);
@@ -150,7 +153,8 @@ function checkpointBefore({ parts }, step) {
  * @param {WayBackInfo} way
  */
 function backText(n, { restores }) {
-  const again = n ? `${grouped(n)} ${n === 1 ? "step is" : "steps are"} trained again, with the same batches` : "The step is trained again, with the same batch";
+  const steps = n === 1 ? "1 step is" : `${grouped(n)} steps are`;
+  const again = n ? `${steps} trained again, with the same batches` : "The step is trained again, with the same batch";
   const state = restores.charAt(0).toLowerCase() + restores.slice(1);
   return `${again} as far as the loop restores them (${state}). The run then pauses after this step, as a branch.`;
 }

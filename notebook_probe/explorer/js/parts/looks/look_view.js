@@ -210,7 +210,8 @@ export function createLookView({ state, theme, again, leave, move, signal }) {
  */
 function ordered({ module, blocks }) {
   const order = module === ROOT ? ["input", ...ORDER] : ORDER;
-  const rank = (/** @type {ShownBlock} */ { tensor }) => (order.includes(tensor) ? order.indexOf(tensor) : order.length);
+  /** @type {(block: ShownBlock) => number} */
+  const rank = ({ tensor }) => (order.includes(tensor) ? order.indexOf(tensor) : order.length);
   return [...blocks].sort((one, other) => rank(one) - rank(other));
 }
 
