@@ -1,4 +1,4 @@
-"""From a jump of the loss to its batch by a click in a real JupyterLab, and to any other by two."""
+"""From a jump of the loss to its batch in a real JupyterLab, and looks when nothing trains."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from playwright.sync_api import expect
 
 import notebook_probe as nbp
 from tests.browser.errands import Errands
-from tests.browser.explorer_page import PICTURES, Panel
+from tests.browser.explorer_page import MODEL, PICTURES, Panel, watch
 from tests.browser.lab import LabServer, OpenNotebook
 
 pytestmark = pytest.mark.stories
@@ -78,3 +78,31 @@ def test_a_jump_leads_to_its_batch_and_any_pinned_step_to_its_own(
     assert [one.step for one in record.looks if one.module == "(root)"] == [step], (
         "the branch begins before the jump"
     )
+
+
+def test_a_look_after_the_loop_shows_what_a_layer_returns_now(
+    lab: LabServer, open_notebook: OpenNotebook
+) -> None:
+    train = """
+x = torch.randn(32, 8)
+for _ in range(40):
+    loss = model(x).square().mean()
+    optimizer.zero_grad()
+    loss.backward()
+    optimizer.step()
+"""
+    notebook = open_notebook([MODEL, watch("idle"), train])
+    notebook.run(0, 1, 2)
+    panel = Panel(notebook, 1)
+    panel.wait_state("idle")
+    errands = Errands(notebook.page)
+    look = panel.root.get_by_role("region", name="Look")
+    with errands.errand("look at a layer's activations when nothing trains"):
+        panel.mark("2")
+        panel.press("look")
+        expect(look).to_be_visible()
+    expect(look).to_contain_text("computed at rest from the inputs of step 39")
+    panel.show()
+    notebook.screenshot(PICTURES / "look-at-rest.png")
+    print(f"\n{errands.told()}")
+    assert max(clicks for clicks, _, _ in errands.done.values()) <= 2

@@ -22,6 +22,7 @@ export function createLookView({ state, theme, again, leave, move, signal }) {
   const path = element("bdi");
   const module = element("b", { class: "nbp-look-module" }, path);
   const kind = element("span", { class: "nbp-soft nbp-look-kind" });
+  const why = element("p", { class: "nbp-soft nbp-look-why", hidden: "" });
   const earlier = arrow("‹", "earlier-look", "Earlier look");
   const later = arrow("›", "later-look", "Later look");
   const place = element("span", { class: "nbp-look-place" });
@@ -41,6 +42,7 @@ export function createLookView({ state, theme, again, leave, move, signal }) {
     "div",
     { class: "nbp-look", hidden: "", role: "region", "aria-label": "Look" },
     element("div", { class: "nbp-look-bar" }, back, module, kind, steps),
+    why,
     said,
     element(
       "div",
@@ -174,9 +176,9 @@ export function createLookView({ state, theme, again, leave, move, signal }) {
       const row = state.model.byPath.get(message.module);
       setText(path, message.module);
       setAttribute(module, "title", message.module);
-      const why = looks.find((one) => one.step === message.step)?.why ?? "";
-      setText(kind, why || (row?.kind ?? ""));
-      setAttribute(kind, "title", why || null);
+      setText(kind, row?.kind ?? "");
+      setText(why, looks.find((one) => one.step === message.step)?.why ?? "");
+      setHidden(why, !why.textContent);
       fillChoices(told);
       setHidden(retake, !state.model.live);
       paint();
