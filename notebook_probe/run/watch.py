@@ -95,8 +95,8 @@ def watch(
     probes : str, Preset, sequence of these, dict or None
         Quantities to measure from the first step: a preset or several of ``"default"``,
         ``"gradients"``, ``"activations"``, ``"spectra"``, ``"batchnorm"``, ``"attention"``,
-        ``"curvature"``, ``"precision"``, ``"optimizer"``, ``"alerts"``, ``"step"`` and
-        ``"everything"``, or a custom one. ``notebook_probe.list_presets()`` shows what each
+        ``"curvature"``, ``"precision"``, ``"optimizer"``, ``"alerts"``, ``"step"``, ``"system"``
+        and ``"everything"``, or a custom one. ``notebook_probe.list_presets()`` shows what each
         measures, where, when, and at what cost. None is for nothing. Or ``{selection: ["Quantity",
         ["Quantity", "linear(5,0)"]]}``.
     name : str, optional
