@@ -3,10 +3,10 @@
 import { element, listener, setAttribute, setChildren, setGreyed, setHidden, setText } from "../../dom.js";
 import { grouped } from "../../format.js";
 import { valueOr } from "../../maps.js";
-import { ROOT } from "../../names.js";
 import { blockScale, createBlock, mapsOf } from "./block.js";
 import { createEnlarged } from "./enlarged.js";
 import { factsTable } from "./facts.js";
+import { ordered } from "./order.js";
 import { createSamplePicture } from "./sample_picture.js";
 
 /** @typedef {ShownLook & { numbers: Float32Array }} ToldLook */
@@ -14,7 +14,6 @@ import { createSamplePicture } from "./sample_picture.js";
 
 /** @type {Record<string, [number, number]>} */
 const MOVES = { ArrowLeft: [0, -1], ArrowRight: [0, 1], ArrowUp: [-1, 0], ArrowDown: [1, 0] };
-const ORDER = ["output", "attention", "weight", "grad_output", "update", "grad", "input"];
 
 /** @param {Pick<PanelParts, "state" | "theme" | "signal"> & LookCalls} parts */
 export function createLookView({ state, theme, again, leave, move, signal }) {
@@ -204,17 +203,6 @@ export function createLookView({ state, theme, again, leave, move, signal }) {
       setHidden(said, !text);
     },
   };
-}
-
-/**
- * The inputs of the model itself are the batch, for which it is looked at.
- * @param {Pick<ShownLook, "module" | "blocks">} look
- */
-function ordered({ module, blocks }) {
-  const order = module === ROOT ? ["input", ...ORDER] : ORDER;
-  /** @type {(block: ShownBlock) => number} */
-  const rank = ({ tensor }) => (order.includes(tensor) ? order.indexOf(tensor) : order.length);
-  return [...blocks].sort((one, other) => rank(one) - rank(other));
 }
 
 /** @param {Buffers[number]} view */
