@@ -6,11 +6,12 @@ import threading
 import weakref
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
+from operator import is_
 from typing import Any, NamedTuple
 
 import torch
 from torch import Tensor, nn
-from torch.utils._pytree import tree_map_only
+from torch.utils._pytree import tree_leaves, tree_map_only
 
 from notebook_probe.model.map import ModelMap
 from notebook_probe.probes.loss.input_shapes import InputShapes
@@ -26,6 +27,9 @@ MOST_STEPS, MOST_BYTES = 2, 64 * 2**20
 
 LEARNED_IN = frozenset({0, 1, 2, 10, 100, 1000, 10_000})
 """Numbers of the calls before which attributes are compared with those of the last such call."""
+
+LEAVES = (Tensor, int, float, bool, str, type(None), torch.dtype, torch.device)
+"""Types of inputs that are referenced weakly, or hold no memory."""
 
 PLAIN = frozenset({int, float, bool, str})
 """Types of attributes that are restored: holding others might hold the graph of an earlier step."""
@@ -115,20 +119,12 @@ class LatestCalls:
             del self.by_step[earlier]
         is_kept, self.is_awaited = self.is_awaited or step in self.by_step, False
         self.by_step.pop(step, None)
-        tensors = tensors_of([args, kwargs])
-        call = KeptCall(
-            args=args,
-            kwargs=kwargs,
-            tensors=tensors,
-            versions=_versions(tensors),
-            random=None,
-            autocast=None,
-            attributes=[],
-        )
-        if is_kept and sum(one.nbytes for one in tensors) <= MOST_BYTES:
+        call = _call_of(args, kwargs)
+        if is_kept and sum(one.nbytes for one in call.tensors) <= MOST_BYTES:
             self.by_step[step] = call
         if self.is_followed:
-            self.last = step, call.weak()
+            weak = _weak(call)
+            self.last = None if weak is None else (step, weak)
 
     def last_unchanged(self) -> tuple[int, KeptCall] | None:
         """Return step and call of the last one, if its inputs still exist as they were."""
@@ -262,6 +258,34 @@ class KeptCalls:
                     self._known[key] = value
                     if before.get(key, value) is not value:
                         self._changing[key] = weakref.ref(module)
+
+
+def _call_of(args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> KeptCall:
+    """Return a call without the state in which it began."""
+    given = [*args, *kwargs.values()]
+    is_plain = all(type(one) is Tensor for one in given)  # nearly always, and quickly found
+    tensors = given if is_plain else tensors_of([args, kwargs])
+    return KeptCall(
+        args=args,
+        kwargs=kwargs,
+        tensors=tensors,
+        versions=_versions(tensors),
+        random=None,
+        autocast=None,
+        attributes=[],
+    )
+
+
+def _weak(call: KeptCall) -> KeptCall | None:
+    """Return the call with weak references; None where an object would hold tensors."""
+    args, kwargs, tensors = call[:3]
+    given = [*args, *kwargs.values()]
+    if len(given) == len(tensors) and all(map(is_, given, tensors)):
+        references: Any = [*map(weakref.ref, tensors)]
+        names = dict(zip(kwargs, references[len(args) :], strict=True))
+        return call._replace(args=(*references[: len(args)],), kwargs=names, tensors=references)
+    is_open = all(isinstance(leaf, LEAVES) for leaf in tree_leaves([args, kwargs]))
+    return call.weak() if is_open else None
 
 
 def _versions(tensors: Sequence[Tensor]) -> list[int]:

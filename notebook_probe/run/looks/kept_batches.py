@@ -41,6 +41,8 @@ N_BACK = 2
 """Steps between a jump and an alert that is reported where it stays."""
 RECENT, FEWEST = 100, 20
 """Losses that are usual, and how many are needed to judge."""
+RISE = 0.2
+"""Relative rise above a jump that is another one, until the recorded losses are known."""
 SAME = 1e-3
 """Relative difference between the recorded loss and the one of `backward()`."""
 
@@ -93,7 +95,8 @@ class KeptBatches:
         value = loss.item()
         self._waiting.append(_Jump(step, value, copies))
         if math.isfinite(value):
-            self.highest = max(self.highest, value)  # or a rising loss would be copied often
+            # Or a loss that rises at every step would be copied at every step.
+            self.highest = max(self.highest, value + RISE * abs(value))
 
     def await_pause(self) -> None:
         """Keep the inputs of the next step's last call until the step after it begins."""
