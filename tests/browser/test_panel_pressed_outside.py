@@ -11,6 +11,7 @@ from tests.browser.test_panel_presses import WATCH, filled, press
 OPENERS = ("line-options", "probes", "saved-views")
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("opener", OPENERS)
 @pytest.mark.parametrize("height", [420, 900])
 def test_a_button_of_the_foot_is_pressed_though_a_dialog_is_open(
