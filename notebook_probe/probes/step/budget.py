@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import math
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from types import MappingProxyType
 from typing import Any
 
@@ -15,6 +15,7 @@ from notebook_probe.probes.step.sink import EventSink
 from notebook_probe.probes.step.stretching import (
     Accounts,
     Spending,
+    Step,
     StepCosts,
     Stretchable,
     in_words,
@@ -166,6 +167,7 @@ class Budget:
             Something was measured.
         """
         if self._limit == math.inf:
+            self._compare([(seconds - planned, cost - planned, is_due)])
             return
         self._trained_s += seconds
         is_bought = step in self.whole
@@ -186,6 +188,7 @@ class Budget:
     def add_passed(self, passed: Mapping[int, PassedStep]) -> None:
         """Add steps in which nothing was due, as `add` adds each."""
         if self._limit == math.inf:
+            self._compare([(row.seconds, row.cost, False) for row in passed.values()])
             return
         cost, n_steps = sum([row.cost for row in passed.values()]), len(passed)
         decides = self._spending.n_steps + n_steps >= self._look or self._left_s < cost
@@ -196,6 +199,25 @@ class Budget:
         self._trained_s += sum([row.seconds for row in passed.values()])
         self._left_s -= cost
         self._spending.add_idle([(row.seconds, row.cost) for row in passed.values()])
+
+    def _compare(self, steps: Iterable[Step]) -> None:
+        """Look at what graphs take, without a limit as well."""
+        spending = self._spending
+        if not spending.has_graphs:
+            return
+        for step in steps:
+            spending.add(*step)
+        if spending.n_steps >= SETTLED_STEPS:
+            spending.compare()
+            spending.clear(0.0)
+
+    @property
+    def in_graphs_s(self) -> float:
+        """Seconds by which what compiled graphs read makes a due step longer.
+
+        0 if none does, NaN until some steps in which nothing is due can be compared.
+        """
+        return self._spending.in_graphs_s
 
     @property
     def _period(self) -> int:

@@ -116,6 +116,22 @@ class Spending:
         """True unless graphs read, and it is not known yet by how much that makes steps longer."""
         return not (self.has_graphs and math.isnan(self._in_graphs))
 
+    @property
+    def in_graphs_s(self) -> float:
+        """Seconds by which what graphs read makes a due step longer; NaN until it is known."""
+        return self._in_graphs if self.has_graphs else 0.0
+
+    def compare(self) -> None:
+        """Compare the steps in which something was due with the others, if there are enough."""
+        idle = [one for one in self._steps if not one[2]]
+        due = [one for one in self._steps if one[2]]
+        if len(idle) >= FEW:
+            self._idle = median(cost for _, cost, _ in idle)
+            if len(due) >= FEW and self.has_graphs:
+                self._hidden, self._in_graphs = HIDDEN[0], self._look_into_graphs(idle, due)
+            elif len(due) >= FEW:
+                self._hidden = self._look_for_hidden(idle, due)
+
     def costs(self, expected: Mapping[Probe, float], spent: float) -> StepCosts:
         """Return the average costs of a step.
 
@@ -126,14 +142,9 @@ class Spending:
         spent : float
             Seconds spent for all probes so far.
         """
+        self.compare()
         idle = [one for one in self._steps if not one[2]]
         due = [one for one in self._steps if one[2]]
-        if len(idle) >= FEW:
-            self._idle = median(cost for _, cost, _ in idle)
-            if len(due) >= FEW and self.has_graphs:
-                self._hidden, self._in_graphs = HIDDEN[0], self._look_into_graphs(idle, due)
-            elif len(due) >= FEW:
-                self._hidden = self._look_for_hidden(idle, due)
         bare = max(median(seconds - cost for seconds, cost, _ in idle or due), 1e-9)
         in_graphs = 0.0 if math.isnan(self._in_graphs) else self._in_graphs
         of_due = sum(max(cost - self._idle, 0.0) + in_graphs for _, cost, _ in due)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import time
 from collections import deque
 from collections.abc import Mapping
@@ -33,6 +34,7 @@ class Meter:
         self._budget = budget
         self._seconds: deque[float] = deque(maxlen=window)
         self._cost: deque[float] = deque(maxlen=window)
+        self._is_due: deque[bool] = deque(maxlen=window)
         self.total_s = self.total_cost_s = 0.0
         self._last = 0.0
         self._rests = True
@@ -43,8 +45,9 @@ class Meter:
         """Add a step that took ``seconds``, ``cost`` of them in our own code; see `Budget.add`."""
         self._seconds.append(seconds)
         self._cost.append(cost)
+        self._is_due.append(is_due)
         self.total_s += seconds
-        self.total_cost_s += cost
+        self.total_cost_s += cost + (self._in_graphs_s if is_due else 0.0)
         self._last = time.monotonic()
         self._rests = False
         self._budget.add(step, seconds, cost, planned, is_due)
@@ -54,6 +57,7 @@ class Meter:
         rows = [*passed.values()]
         self._seconds.extend([row.seconds for row in rows])
         self._cost.extend([row.cost for row in rows])
+        self._is_due.extend([False] * len(rows))
         self.total_s += sum([row.seconds for row in rows])
         self.total_cost_s += sum([row.cost for row in rows])
         self._last = time.monotonic()
@@ -75,13 +79,31 @@ class Meter:
         # Copied in one step: the training thread appends meanwhile.
         seconds = list(self._seconds)
         # The median: one long step, as with a checkpoint, is no slower training.
-        return 1.0 / max(median(seconds), 1e-9) if seconds else float("nan")
+        return 1.0 / max(median(seconds), 1e-9) if seconds else math.nan
 
     @property
     def cost_percent(self) -> float:
-        """Share of the last steps' time spent in probes and row keeping; NaN before the first."""
+        """Share of the last steps' time spent in probes and row keeping; NaN before the first.
+
+        With the time inside compiled graphs, once it is known.
+        """
         seconds = sum(list(self._seconds))
-        return 100.0 * sum(list(self._cost)) / seconds if seconds else float("nan")
+        if not seconds:
+            return math.nan
+        in_graphs = self._in_graphs_s * sum(list(self._is_due))
+        return 100.0 * (sum(list(self._cost)) + in_graphs) / seconds
+
+    @property
+    def graphs_percent(self) -> float:
+        """Part of `cost_percent` that is spent inside compiled graphs; NaN until it is known."""
+        seconds = sum(list(self._seconds))
+        in_graphs = self._budget.in_graphs_s * sum(list(self._is_due))
+        return 100.0 * in_graphs / seconds if seconds else 0.0
+
+    @property
+    def _in_graphs_s(self) -> float:
+        known = self._budget.in_graphs_s
+        return 0.0 if math.isnan(known) else known
 
     @property
     def is_moving(self) -> bool:

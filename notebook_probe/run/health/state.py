@@ -112,6 +112,7 @@ class RunState:
             step=step,
             steps_per_second=meter.steps_per_second,
             cost_percent=meter.cost_percent,
+            graphs_percent=meter.graphs_percent,
             n_probes=n_probes,
             dropped_rows=writer.dropped_rows,
             nbytes=writer.nbytes,

@@ -39,7 +39,7 @@ COMPILED = (
 """The note of a probe that cannot fire as long as the model is called in compiled form."""
 
 NOT_INSIDE = (
-    "the model is compiled: its graphs hand out sums over outputs, inputs and output gradients, "
+    "the model is compiled: its graphs hand out sums over outputs, inputs and their gradients, "
     "and this is none. run.on_compiled = 'eager' runs the probed steps uncompiled"
 )
 """The note of a probe that no compiled graph can measure."""
@@ -139,7 +139,10 @@ class StatusHead:
     """The step being trained now: the number of completed updates."""
     steps_per_second: float
     cost_percent: float
-    """Time spent in probes, in calling them and in row keeping, per cent of step time, lately."""
+    """Time spent in probes, in calling them and in row keeping, per cent of step time, lately.
+
+    With the time inside compiled graphs, which ``graphs_percent`` is.
+    """
     n_probes: int
     dropped_rows: int
     nbytes: int
@@ -187,6 +190,12 @@ class StatusHead:
     """Step up to which a loop that has ended would train after a rewind; -1 for others."""
     device: str = ""
     """Device of the model, such as ``"cuda:0, NVIDIA H100"``; empty for a record or if unknown."""
+    graphs_percent: float = 0.0
+    """Part of ``cost_percent`` that is spent inside compiled graphs; 0 if none reads.
+
+    No hook sees it: it is taken from how much longer the steps are in which something is due. NaN,
+    and not part of ``cost_percent``, until some of both kinds can be compared.
+    """
     compiling: bool = False
     """Graphs that make readings are being compiled, inside a call of the model."""
 

@@ -77,9 +77,14 @@ def _rate(status: Status) -> str:
 def _cost(status: Status) -> str:
     if math.isnan(status.cost_percent):
         return f"{status.n_probes} probes, whose cost is known from the first step on"
-    return (
-        f"{status.n_probes} probes cost {status.cost_percent:.2g} % of step time, measured lately"
-    )
+    cost = f"{status.n_probes} probes cost {status.cost_percent:.2g} % of step time"
+    return f"{cost}{_in_graphs(status.graphs_percent)}, measured lately"
+
+
+def _in_graphs(percent: float) -> str:
+    if math.isnan(percent):
+        return " and what they take inside compiled graphs, which is not known yet"
+    return f" ({percent:.2g} % inside compiled graphs)" if percent else ""
 
 
 def _size(n_bytes: int) -> str:
