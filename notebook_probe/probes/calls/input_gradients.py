@@ -9,13 +9,11 @@ from __future__ import annotations
 import time
 import weakref
 from collections.abc import Callable
-from dataclasses import dataclass
 from functools import partial
 from typing import Any
 
 import torch
 from torch import Tensor, nn
-from torch.autograd.graph import GradientEdge, Node, get_gradient_edge
 
 from notebook_probe.errors import UnreadableError
 from notebook_probe.model.reparametrized import weight_of
@@ -23,59 +21,21 @@ from notebook_probe.model.unwrapped import unwrapped
 from notebook_probe.probes.calls.cut_views import Narrowed, Widened, cut_view
 from notebook_probe.probes.calls.output_gradients import InPlace, hook_output
 from notebook_probe.probes.reading.attempt import attempt_in_hook
+from notebook_probe.probes.reading.entry import (
+    Entry,
+    GivenInput,
+    base_of,
+    is_returned,
+    is_view,
+    key_of,
+    links_of,
+)
 from notebook_probe.probes.reading.plan import ReadingPlan
 from notebook_probe.probes.step.part import FramePart
 from notebook_probe.probes.step.phase import is_traced
 from notebook_probe.probes.step.plain_mode import plain_mode
 
-__all__ = ["Entry", "hook_entry", "mark_entry"]
-
-MAX_NODES = 20_000
-"""A module whose graph is larger has a gap here: the walk would cost more than it tells."""
-
-
-@dataclass(slots=True)
-class _Given:
-    """Input at the beginning of a call; in-place changes leave other edges behind."""
-
-    tensor: Tensor
-    edge: GradientEdge
-    base_edge: GradientEdge | None
-    """Edge of the tensor that this one is a view of."""
-    version: int
-
-    @classmethod
-    def of(cls, tensor: Tensor) -> _Given:
-        base = tensor._base
-        is_of_graph = base is not None and base.grad_fn is not None
-        base_edge = get_gradient_edge(base) if base is not None and is_of_graph else None
-        return cls(tensor, get_gradient_edge(tensor), base_edge, tensor._version)
-
-    @property
-    def has_changed(self) -> bool:
-        return self.tensor._version != self.version
-
-    def edges(self) -> list[GradientEdge]:
-        """Return the edges to which the call sends the input's gradient.
-
-        An operation that changes a view in place stands between its base and what comes later.
-        """
-        through = self.base_edge if self.has_changed else None
-        return [self.edge] if through is None else [self.edge, through]
-
-
-@dataclass(slots=True)
-class Entry:
-    """Entry of a call into the graph: its inputs, and the number of its first node."""
-
-    inputs: list[_Given]
-    sequence: int
-
-
-def mark_entry(inputs: list[Tensor]) -> Entry | None:
-    """Remember where a call begins; None when no input needs a gradient."""
-    given = [_Given.of(tensor) for tensor in inputs if tensor.requires_grad]
-    return Entry(given, torch._C._autograd._get_sequence_nr()) if given else None
+__all__ = ["hook_entry"]
 
 
 def hook_entry(
@@ -94,11 +54,11 @@ def hook_entry(
         The module's graph is too large to be walked, or it changes a view in place and is given
         another one of the same tensor.
     """
-    links = _links(entry, outputs)
+    links = links_of(entry, outputs)
     for given in entry.inputs:
-        feeding, *through = [links.get(_key(edge), []) for edge in given.edges()]
+        feeding, *through = [links.get(key_of(edge), []) for edge in given.edges()]
         _refuse_entangled(given, entry)
-        returned = [tensor for tensor in outputs if _is_returned(tensor, given)]
+        returned = [tensor for tensor in outputs if is_returned(tensor, given)]
         n_links = sum(map(len, (feeding, *through))) or len(returned)
         share = _Share(n_links, plan, frame, module, call, given is entry.inputs[0])
         for tensor in returned:
@@ -111,67 +71,19 @@ def hook_entry(
         if view is not None:
             hook_output(view, frame, partial(share.add_part, Widened(view, given.tensor)))
             continue
-        share.views += [InPlace(output) for output in outputs if _is_view(output, given.tensor)]
+        share.views += [InPlace(output) for output in outputs if is_view(output, given.tensor)]
         for node, position in feeding:
             node.register_hook(_Sender(position, share.add))
         for node, position in through[0] if through else ():
-            narrowed = Narrowed(given.tensor, _base_of(given.tensor))
+            narrowed = Narrowed(given.tensor, base_of(given.tensor))
             node.register_hook(_Sender(position, partial(share.add_part, narrowed)))
 
 
-def _refuse_entangled(given: _Given, entry: Entry) -> None:
+def _refuse_entangled(given: GivenInput, entry: Entry) -> None:
     """Raise if one of several views of a tensor was changed, as which one cannot be told."""
-    base = _base_of(given.tensor)
-    if given.has_changed and sum(_base_of(one.tensor) is base for one in entry.inputs) > 1:
+    base = base_of(given.tensor)
+    if given.has_changed and sum(base_of(one.tensor) is base for one in entry.inputs) > 1:
         raise UnreadableError("changes in place one of several inputs that share their memory")
-
-
-def _is_returned(output: Tensor, given: _Given) -> bool:
-    """Return whether an output is an input, unchanged or seen in another shape.
-
-    Then what reaches the output is what is sent to the input, and an in-place operation behind
-    the module would take the node between them out of the graph.
-    """
-    if not output.requires_grad:
-        return False
-    is_whole = _is_view(output, given.tensor) and output.numel() == given.tensor.numel()
-    is_same = is_whole and not given.has_changed
-    return is_same or get_gradient_edge(output) == given.edge
-
-
-def _base_of(tensor: Tensor) -> Tensor:
-    return tensor if tensor._base is None else tensor._base
-
-
-def _is_view(output: Tensor, given: Tensor) -> bool:
-    return output._base is not None and output._base is _base_of(given)
-
-
-def _links(entry: Entry, outputs: list[Tensor]) -> dict[tuple[int, int], list[tuple[Node, int]]]:
-    """Nodes of this call that send to an input, and at which position, by the input's edge."""
-    wanted = {_key(edge) for given in entry.inputs for edge in given.edges()}
-    found: dict[tuple[int, int], list[tuple[Node, int]]] = {}
-    waiting = [get_gradient_edge(tensor).node for tensor in outputs if tensor.requires_grad]
-    seen: dict[int, Node] = {}
-    while waiting:
-        node = waiting.pop()
-        if id(node) in seen or node._sequence_nr() < entry.sequence:
-            continue
-        seen[id(node)] = node  # kept: a wrapper that is freed gives its id to the next
-        if len(seen) > MAX_NODES:
-            raise UnreadableError(f"more than {MAX_NODES} operations between output and input")
-        for position, (next_node, output_nr) in enumerate(node.next_functions):
-            if next_node is None:
-                continue
-            key = id(next_node), output_nr
-            if key in wanted:
-                found.setdefault(key, []).append((node, position))
-            waiting.append(next_node)
-    return found
-
-
-def _key(edge: GradientEdge) -> tuple[int, int]:
-    return id(edge.node), edge.output_nr
 
 
 class _Share:

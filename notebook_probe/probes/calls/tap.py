@@ -20,7 +20,7 @@ from torch.utils.hooks import RemovableHandle
 from notebook_probe.model.reparametrized import weight_of
 from notebook_probe.model.unwrapped import unwrapped
 from notebook_probe.probes.calls.attention_mode import AttentionMode, read_attention
-from notebook_probe.probes.calls.input_gradients import Entry, hook_entry, mark_entry
+from notebook_probe.probes.calls.input_gradients import hook_entry
 from notebook_probe.probes.calls.output_gradients import (
     OutputGradientReader,
     hook_output,
@@ -34,6 +34,7 @@ from notebook_probe.probes.calls.tap_hooks import (
 )
 from notebook_probe.probes.inside.traced import GraphTap
 from notebook_probe.probes.reading.attempt import attempt_in_hook
+from notebook_probe.probes.reading.entry import Entry, mark_entry
 from notebook_probe.probes.reading.plan import ReadingPlan
 from notebook_probe.probes.step.containers import activations, stranger_in, tensors_of
 from notebook_probe.probes.step.hooks import Switch

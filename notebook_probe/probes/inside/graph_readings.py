@@ -10,7 +10,7 @@ import hashlib
 import itertools
 import time
 import weakref
-from collections.abc import Callable, Collection, Hashable, Mapping, Sequence
+from collections.abc import Callable, Collection, Hashable, Iterator, Mapping, Sequence
 from types import CodeType
 from typing import Any, Protocol
 
@@ -22,35 +22,20 @@ from torch._dynamo import config, external_utils
 from notebook_probe.model.channel_axes import channel_axis_of
 from notebook_probe.probes.due.readings import DueFrame, Readings
 from notebook_probe.probes.inside.handed_out import CallSums, HandedOut
+from notebook_probe.probes.inside.handing import keepers
 from notebook_probe.probes.inside.model_parts import ModelParts
+from notebook_probe.probes.inside.origins import COUNTED, MOMENTS, TENSORS, Sums, SumsOrigin
 from notebook_probe.probes.inside.plain_graphs import guard_plain_graphs
 from notebook_probe.probes.inside.plans import cells, is_read, traceable, witnesses
 from notebook_probe.probes.inside.signatures import crowded_kinds, has_region_of
-from notebook_probe.probes.inside.traced import (
-    COUNTED,
-    GraphTap,
-    Sums,
-    SumsOrigin,
-    can_trace,
-    keepers,
-    reading_text,
-)
+from notebook_probe.probes.inside.traced import GraphTap, can_trace, reading_text
 from notebook_probe.probes.reading.plan import ReadingPlan
 from notebook_probe.probes.step.compiled import compiled_region, has_compiled, n_compiled
 from notebook_probe.probes.step.passes import BackwardPasses
 from notebook_probe.quantities.reduce.device_stat import NOTHING
 from notebook_probe.quantities.reduce.features import Moment
-from notebook_probe.quantities.reduce.measure import STAT
 
 __all__ = ["GraphReadings"]
-
-TENSORS = {
-    "input": "input",
-    "output": "output",
-    "awaited": "output",
-    "gradient": "grad_output",
-}
-"""The tensor of a call by what its sums are of."""
 
 SPARE = 2
 """Variants that are left to the user's own recompilations of a function."""
@@ -177,12 +162,13 @@ class GraphReadings:
 
     def _texts(self, place: str, plan: ReadingPlan, is_counted: bool) -> tuple[str, str]:
         like = self._like(place)
-        given, nothing = traceable(plan, "input"), frozenset[str]()
+        given, of_given = traceable(plan, "input"), traceable(plan, "grad_input")
         of_gradient = traceable(plan, "grad_output") or frozenset({COUNTED} if is_counted else ())
         read = traceable(plan, "output")
         output = reading_text(self._number, like, "output", read, of_gradient)
-        input = reading_text(self._number, like, "input", given, nothing) if given else ""
-        return input, output
+        if not (given or of_given):
+            return "", output
+        return reading_text(self._number, like, "input", given, of_given), output
 
     def _like(self, place: str) -> int:
         """Return the number of the first module of the same kind and sizes."""
@@ -274,7 +260,7 @@ class GraphReadings:
         begun, self.compiles = time.perf_counter(), False
         found = CallSums(row, where, _states(sums, n, where), not sums.is_cpu)
         passes = self._passes_now()
-        if where.what != "gradient":
+        if where.what not in MOMENTS:
             self._calls.take_call(found, passes)
         elif torch._C._current_graph_task_id() != -1:
             self._calls.take_gradient(found, passes)
@@ -325,7 +311,7 @@ class GraphReadings:
                 called[place] = called.get(place, False) or what == "awaited"
             if one.states:
                 _fill(frame, plan, one)
-                read.append((plan, "backward" if what == "gradient" else "forward"))
+                read.append((plan, MOMENTS.get(what, "forward")))
         self._spend(frame, read, time.perf_counter() - begun)
         self._read |= called.keys()
         return called
@@ -381,14 +367,22 @@ def _forwards(model: nn.Module) -> list[CodeType]:
 
 def _states(sums: Tensor, n: int, where: SumsOrigin) -> list[tuple[Sums, Any]]:
     """Return what a graph has handed out, with the state that it is."""
-    # The memory is the graph's, which may write over it; of these on a CPU only numbers are kept.
-    is_plain = sums.is_cpu and all(one.reduction is STAT for one in where.sums)
-    pieces = (sums if is_plain else sums.clone()).split([one.length for one in where.sums])
-    return [
-        (one, NOTHING if not n else one.reduction.traced.state(piece, n, one.parts))
-        for one, piece in zip(where.sums, pieces, strict=True)
-        if one.reduction.traced is not None
-    ]
+    if not n:
+        return [(one, NOTHING) for one in where.sums]
+    if sums.is_cpu and where.is_of_numbers:
+        pieces = _split(sums.tolist(), where)
+        return [(one, one.of_numbers(numbers, n)) for one, numbers in pieces]
+    # The memory is the graph's, which may write over it.
+    pieces = _split(sums.clone(), where)
+    return [(one, one.traced.state(piece, n, one.parts)) for one, piece in pieces]
+
+
+def _split(sums: Any, where: SumsOrigin) -> Iterator[tuple[Sums, Any]]:
+    """Yield the sums of each reduction, from a tensor or a list."""
+    start = 0
+    for one in where.sums:
+        yield one, sums[start : start + one.length]
+        start += one.length
 
 
 def _fill(frame: DueFrame, plan: ReadingPlan, read: CallSums) -> None:

@@ -12,7 +12,7 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
-from notebook_probe.probes.inside.traced import Sums, SumsOrigin
+from notebook_probe.probes.inside.origins import Sums, SumsOrigin
 from notebook_probe.probes.step.passes import BackwardKind, BackwardPass, BackwardPasses
 
 __all__ = ["CallSums", "HandedOut"]
@@ -119,7 +119,7 @@ def _are_balanced(segments: Iterable[_Segment]) -> bool:
     calls = [one for segment in segments for one in segment.calls]
     gradients = [one for segment in segments for one in segment.gradients]
     awaited = Counter(one.row for one in calls if one.where.what == "awaited")
-    came = Counter(one.row for one in gradients)
+    came = Counter(one.row for one in gradients if one.where.what == "gradient")
     if not awaited and not came:
         return True
     return any(came[row] == n for row, n in awaited.items())

@@ -15,7 +15,8 @@ from torch import nn
 from torch._C._dynamo import eval_frame
 from torch._dynamo import convert_frame, guards
 
-from notebook_probe.probes.inside.traced import TRACED, keepers
+from notebook_probe.probes.inside.handing import keepers
+from notebook_probe.probes.inside.traced import TRACED
 
 __all__ = ["guard_plain_graphs"]
 

@@ -12,7 +12,7 @@ from notebook_probe.quantities.reduce.reductions import Derived, parts
 
 __all__ = ["can_read", "cells", "is_read", "traceable", "witnesses"]
 
-READ = ("output", "input", "grad_output")
+READ = ("output", "input", "grad_output", "grad_input")
 """Tensors whose sums a graph can hand out."""
 
 

@@ -1,44 +1,41 @@
-"""Readings that Dynamo traces into a graph: the sums of a tensor, and an operator that keeps them.
+"""Readings that Dynamo traces into a graph.
 
-The operator has an effect, so that no compiler removes it, and takes sums alone: a graph is fused
-as without it. A gradient is read by a hook on the tensor, which autograd runs while AOTAutograd
-traces the backward; so the model's own graph of gradients has no node more.
+A gradient is read by a hook on the tensor, which autograd runs while AOTAutograd traces the
+backward; so the model's own graph of gradients has no node more.
 """
 
 from __future__ import annotations
 
+import itertools
 import sys
-from collections.abc import Callable, Iterator
-from functools import cache
+from collections.abc import Callable
 from types import FrameType
-from typing import Any, NamedTuple, Protocol
-from weakref import WeakValueDictionary
+from typing import Any, NamedTuple
 
 import torch
 from torch import Tensor, nn
 from torch._C import _functorch
 from torch._C._dynamo import eval_frame
 from torch._dynamo import config, convert_frame
-from torch._dynamo.exc import RestartAnalysis
 
-from notebook_probe.errors import UnreadableError
-from notebook_probe.probes.inside.refused import drop_if_refused
+from notebook_probe.probes.inside.changed_graphs import ReadingNodes, change_graph
+from notebook_probe.probes.inside.handing import (
+    GraphReader,
+    Summed,
+    SumsKeeper,
+    define,
+    hand_out,
+    keepers,
+)
+from notebook_probe.probes.inside.origins import NOTHING_READ
+from notebook_probe.probes.inside.shares import Begun
 from notebook_probe.probes.step.containers import activations
-from notebook_probe.probes.step.phase import is_captured
-from notebook_probe.quantities.reduce.measure import STAT
-from notebook_probe.quantities.reduce.reductions import Reduction, measuring
 
 __all__ = [
-    "COUNTED",
-    "NOTHING_READ",
     "SINCE",
     "TRACED",
     "GraphTap",
-    "Sums",
-    "SumsKeeper",
-    "SumsOrigin",
     "can_trace",
-    "keepers",
     "reading_text",
 ]
 
@@ -56,95 +53,6 @@ NEEDED = (
 
 OF_GUARDS = ("add_lambda_guard", "get_child_managers", "get_type_of_guarded_value")
 """Methods of its guards."""
-
-NOTHING_READ = "-"
-"""Mark in a reading that nothing of a tensor is read."""
-
-COUNTED = "count"
-"""Mark in a reading that a gradient is only counted, to tell whether a call had one."""
-
-_WITHOUT_SUMS = (NOTHING_READ, COUNTED)
-
-
-class SumsKeeper(Protocol):
-    """Protocol of the receiver of a run's sums.
-
-    `GraphReadings`, which imports this module, is one.
-    """
-
-    variant: str
-    """Set of readings that graphs make, empty for none; Dynamo compiles a graph for each value."""
-    compiles: bool
-    """A graph that makes readings is being compiled."""
-    training: Callable[[], nn.Module | None]
-    """Reference to the model, whose mode says whether a call is of the training."""
-
-    def keep(self, sums: Tensor, n: int, row: int, where: SumsOrigin) -> None:
-        """Keep the sums of a tensor of ``n`` elements, at the module with the number ``row``."""
-
-    def module_of(self, row: int) -> nn.Module | None:
-        """Return the module with a number."""
-
-    def reads_in(self, module: nn.Module) -> bool:
-        """Return whether a graph of a module would read now."""
-
-    def refuse(self, error: Exception) -> None:
-        """Note that a backend could not compile a graph with readings."""
-
-
-class Sums(NamedTuple):
-    """Sums of one reduction among those of a tensor."""
-
-    reduction: Reduction
-    parts: frozenset[str]
-    length: int
-
-
-class SumsOrigin(NamedTuple):
-    """Origin of sums that a graph hands out.
-
-    Attributes
-    ----------
-    what : str
-        Either ``input``, ``output``, ``awaited`` (an output whose gradient will be read) or
-        ``gradient``.
-    nth : int
-        Number of the tensor among those of the call.
-    sums : tuple of Sums
-        What the sums are, one after the other.
-    """
-
-    keeper: str
-    what: str
-    nth: int
-    sums: tuple[Sums, ...]
-
-
-@cache
-def _where(text: str) -> SumsOrigin:
-    keeper, what, nth, *sums = text.split(" ")
-    return SumsOrigin(keeper, what, int(nth), tuple(map(_sums_of, sums)))
-
-
-def _sums_of(text: str) -> Sums:
-    length, parts = text.split(":")
-    names = parts.split(",")
-    return Sums(measuring(names[0]), frozenset(names), int(length))
-
-
-@cache
-def _reductions(parts: str) -> tuple[tuple[Reduction, frozenset[str]], ...]:
-    """Return the reductions that measure some parts, each with the parts that it measures."""
-    if parts in _WITHOUT_SUMS:
-        return ()
-    found: dict[Reduction, set[str]] = {}
-    for part in parts.split(","):
-        found.setdefault(measuring(part), set()).add(part)
-    return tuple((one, frozenset(own)) for one, own in found.items())
-
-
-keepers: WeakValueDictionary[str, Any] = WeakValueDictionary()
-"""Receivers by the number that graphs have of them."""
 
 
 def can_trace() -> bool:
@@ -243,22 +151,70 @@ def _tensors(value: Any) -> list[Tensor]:
 
 def _read(tensors: list[Tensor], row: Tensor, reading: str) -> None:
     """Read tensors, with the operations that a compiler records."""
+    _read_at_once(tensors, row, reading)
+
+
+class _Found(NamedTuple):
+    """Sums of the tensors of a reading, and the call that begins with it."""
+
+    summed: list[Summed]
+    begun: Begun | None
+
+
+def _read_at_once(
+    tensors: list[Tensor], row: Tensor, reading: str, begun: _Found | None = None
+) -> _Found:
+    found = _summed(tensors, row, reading, begun)
+    hand_out(found.summed)
+    return found
+
+
+def _summed(
+    tensors: list[Tensor], row: Tensor, reading: str, begun: _Found | None = None
+) -> _Found:
+    """Return the sums of tensors, and have those of their gradients handed out.
+
+    ``begun`` is what the reading of the same call's inputs has returned.
+    """
     keeper, like, name, parts, of_gradient = reading.split(" ")
     receiver: SumsKeeper | None = keepers.get(keeper)
     if receiver is None:
-        return
-    receiver.compiles |= drop_if_refused(_read, _refuse)
+        return _Found([], None)
+    receiver.compiles |= change_graph(_NODES, _refuse)
     if _functorch.maybe_current_level() is not None or _is_in_branch():
-        return
+        return _Found([], None)
     module = receiver.module_of(int(like))
     distinct = [*{id(one): one for one in tensors if one.layout is torch.strided}.values()]
-    for nth, tensor in enumerate(activations(distinct)):
-        reads_gradient = of_gradient != NOTHING_READ and tensor.requires_grad and _is_awaited()
-        what = "awaited" if reads_gradient else name
-        _Handing(row, f"{keeper} {what} {nth}", module, parts, nth == 0)(tensor)
-        if reads_gradient:
+    read = activations(distinct)
+    is_awaited = of_gradient != NOTHING_READ and _is_awaited()
+    found: list[Summed] = []
+    for nth, tensor in enumerate(read):
+        awaits = is_awaited and name == "output" and tensor.requires_grad
+        what = "awaited" if awaits else name
+        found += GraphReader(row, f"{keeper} {what} {nth}", module, parts, nth == 0).summed(tensor)
+        if awaits:
             where = f"{keeper} gradient {nth}"
-            tensor.register_hook(_Handing(row, where, module, of_gradient, nth == 0))
+            tensor.register_hook(GraphReader(row, where, module, of_gradient, nth == 0))
+    if begun is not None and begun.begun is not None:
+        begun.begun.hook(read)
+    if name == "output" or not is_awaited:
+        return _Found(found, None)
+    return _Found(
+        found, Begun.of(read, GraphReader(row, f"{keeper} entry", module, of_gradient, True))
+    )
+
+
+def _hand_out_all(found: list[_Found]) -> None:
+    hand_out([*itertools.chain(*(one.summed for one in found))])
+
+
+def _begins(reading: str) -> bool:
+    """Return whether a reading is of inputs whose gradients are read, too."""
+    _, _, name, _, of_gradient = reading.split(" ")
+    return name == "input" and of_gradient != NOTHING_READ
+
+
+_NODES = ReadingNodes(_read, _read_at_once, _summed, _hand_out_all, _begins)
 
 
 def _refuse(reading: str, error: Exception) -> None:
@@ -286,63 +242,6 @@ def _is_awaited() -> bool:
     return not config.compiled_autograd
 
 
-class _Handing(NamedTuple):
-    """Operations that hand out the sums of a tensor, or of its gradient."""
-
-    row: Tensor
-    where: str
-    module: nn.Module | None
-    """A module like the one that is read."""
-    parts: str
-    is_first: bool
-
-    def __call__(self, tensor: Tensor) -> None:
-        try:
-            self._hand_out(tensor)
-        except RestartAnalysis:  # by which Dynamo begins again
-            raise
-        except Exception:  # such as of a size that data decide: the model is compiled without
-            return
-
-    def _hand_out(self, tensor: Tensor) -> None:
-        n = tensor.numel()
-        found = [*(self._sums(tensor) if n else self._nothing(tensor))]
-        flat = [sums for _, sums in found] or [_empty(tensor)]
-        sums = flat[0] if len(flat) == 1 else torch.cat(flat)
-        read = [f"{len(own)}:{','.join(sorted(names))}" for names, own in found]
-        torch.ops.notebook_probe.keep(sums, n, self.row, " ".join([self.where, *read]))
-
-    def _sums(self, tensor: Tensor) -> Iterator[tuple[frozenset[str], Tensor]]:
-        for reduction, wanted in _reductions(self.parts):
-            if reduction.traced is not None and (self.is_first or not reduction.first_only):
-                try:
-                    sums = reduction.traced.sums(tensor, self.module, wanted)
-                except UnreadableError:  # indices have no channels
-                    continue
-                yield wanted, sums.reshape(-1)
-
-    def _nothing(self, tensor: Tensor) -> Iterator[tuple[frozenset[str], Tensor]]:
-        """Yield the sums of a tensor without elements, of which a pooled `Stat` has to know."""
-        return ((own, _empty(tensor)) for one, own in _reductions(self.parts) if one is STAT)
-
-
-def _empty(tensor: Tensor) -> Tensor:
-    return torch.zeros(0, dtype=torch.float64, device=tensor.device)
-
-
-def _keep(sums: Tensor, n: int, row: Tensor, where: str) -> None:
-    if not sums.is_cpu and is_captured():
-        return  # a CUDA graph would write there again at each replay, and run no Python
-    found = _where(where)
-    receiver: SumsKeeper | None = keepers.get(found.keeper)
-    if receiver is not None:
-        receiver.keep(sums, n, int(row), found)
-
-
-def _keep_nothing(sums: Tensor, n: int, row: Tensor, where: str) -> None:
-    """Replace `_keep` where tensors have no values."""
-
-
 def _has_all_needed() -> bool:
     if not all(hasattr(eval_frame, name) for name in NEEDED):
         return False
@@ -354,18 +253,8 @@ def _define() -> bool:
     version = tuple(int(part) for part in torch.__version__.split("+")[0].split(".")[:2])
     if version < tuple(map(int, SINCE.split("."))) or not _has_all_needed():
         return False
-    try:
-        from torch._higher_order_ops.effects import _EffectType, _register_effectful_op
-
-        _library.define("keep(Tensor sums, SymInt n, Tensor row, str where) -> ()")
-        _library.impl("keep", _keep, "CompositeExplicitAutograd")
-        _library.impl("keep", _keep_nothing, "Meta")
-        _register_effectful_op(torch.ops.notebook_probe.keep.default, _EffectType.ORDERED)
-    except (ImportError, AttributeError, RuntimeError):
-        return False
-    return True
+    return define()
 
 
-_library = torch.library.Library("notebook_probe", "DEF")
 _is_defined = _define()
-_read_traced: Callable[[list[Tensor], Tensor, str], None] = torch._dynamo.allow_in_graph(_read)
+_read_traced: Callable[[list[Tensor], Tensor, str], object] = torch._dynamo.allow_in_graph(_read)

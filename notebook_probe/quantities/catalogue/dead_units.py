@@ -17,7 +17,7 @@ from notebook_probe.quantities.reduce.reductions import Traced, reduction
 from notebook_probe.quantities.reduce.samples import (
     channelled,
     sample_blocks,
-    traced_rows,
+    traced_channels,
     widest_type,
 )
 from notebook_probe.quantities.reduce.stat import Stat
@@ -160,7 +160,8 @@ class Magnitudes:
 
 
 def _traced(tensor: Tensor, module: nn.Module | None, wanted: frozenset[str]) -> Tensor:
-    return traced_rows(tensor, module).double().abs().sum(0)
+    values, axes = traced_channels(tensor, module)
+    return values.double().abs().sum(axes)
 
 
 def _of_sums(sums: Tensor, n: int, wanted: frozenset[str]) -> Magnitudes:

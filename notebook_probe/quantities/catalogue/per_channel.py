@@ -19,7 +19,8 @@ from notebook_probe.quantities.define import questions
 from notebook_probe.quantities.define.decorator import quantity
 from notebook_probe.quantities.reduce.peaks import Peaks
 from notebook_probe.quantities.reduce.reductions import Traced, reduction
-from notebook_probe.quantities.reduce.samples import samples, traced_rows
+from notebook_probe.quantities.reduce.samples import samples, traced_channels
+from notebook_probe.quantities.reduce.traced_stat import traced_shift, traced_spread
 
 __all__ = [
     "Channels",
@@ -98,11 +99,13 @@ class Channels:
 
 
 def _traced(tensor: Tensor, module: nn.Module | None, wanted: frozenset[str]) -> Tensor:
-    rows = traced_rows(tensor, module).double()
-    mean = rows.mean(0)
-    squares = (rows - mean).square().sum(0)
-    sizes = rows.square().sum(0)
-    return torch.stack([mean, torch.where(mean.isfinite(), squares, sizes)])
+    values, axes = traced_channels(tensor, module)
+    wide = values.double()
+    first = wide[tuple(slice(0, 1) if one in axes else slice(None) for one in range(wide.dim()))]
+    shift, n = traced_shift(first), wide.numel() // first.numel()
+    away = wide - shift
+    total, squares = away.sum(axes), away.square().sum(axes)
+    return torch.stack([shift.flatten() + total / n, traced_spread(total, squares, n)])
 
 
 def _of_sums(sums: Tensor, n: int, wanted: frozenset[str]) -> Channels:

@@ -21,13 +21,15 @@ from notebook_probe.quantities.reduce.arrays import readable
 from notebook_probe.quantities.reduce.stat import Stat
 
 __all__ = [
+    "NORM",
     "NOTHING",
     "DeviceStat",
+    "Parts",
     "device_stat",
     "device_stats",
     "difference_stats",
-    "stat_of_sums",
-    "traced_sums",
+    "one_row",
+    "pooled",
 ]
 
 N_SUMS = 6
@@ -48,7 +50,7 @@ BUFFER, MOST_ROWS = 1 << 20, 64
 NOTHING = Stat(0, 0.0, spread=0.0, n_zero=0.0, n_nonfinite=0.0)
 
 _PLAIN = (Tensor, torch.nn.Parameter)
-_NORM = frozenset({"sumsq"})
+NORM = frozenset({"sumsq"})
 
 Parts: TypeAlias = frozenset[str]
 
@@ -124,7 +126,7 @@ class DeviceStat:
             for one, sums in zip(self.rows, changed, strict=True)
             for column in _columns(one, sums)
         ]
-        stat = _pooled(found, self.parts)
+        stat = pooled(found, self.parts)
         return stat if self.here is None else self.here.merge(stat)
 
 
@@ -136,7 +138,12 @@ def _columns(rows: _TensorRows, sums: Any) -> list[list[float]]:
     return columns
 
 
-def _pooled(rows: Sequence[tuple[int, Sequence[float]]], parts: Parts) -> Stat:
+def one_row(sums: Tensor, n: int, parts: Parts) -> DeviceStat:
+    """Return the state of a tensor of ``n`` elements from its sums, in the order of a row's."""
+    return DeviceStat(n, parts, (_TensorRows(_Reduced(sums[:, None]), 0, 1, n),))
+
+
+def pooled(rows: Sequence[tuple[int, Sequence[float]]], parts: Parts) -> Stat:
     """Return the Stat of all rows, of their sizes and sums in the order of `_sums_of_rows`."""
     sizes = [size for size, _ in rows]
     by_sum = zip(*(column for _, column in rows), strict=True)
@@ -179,66 +186,6 @@ def _sums_of_rows(rows: Tensor, parts: Parts) -> Tensor:
     return torch.stack(found)
 
 
-# ---------------------------------------------------------------- tensors of compiled graphs
-
-
-EXACT_COUNT = 2**24
-"""Largest number up to which float32 holds every whole number."""
-ROUNDING = 1e-13
-"""Share of the mean square below which a variance is nothing but the rounding of two sums."""
-
-
-def traced_sums(tensor: Tensor, parts: Parts) -> Tensor:
-    """Return the sums of a tensor with elements, (sum,) float64, by operations that torch traces.
-
-    In the order of `_sums_of_rows`. A compiler makes one loop of plain sums, together with what
-    computes the tensor; it would read the tensor once more for a variance. Counts are added up in
-    float32, which takes half the time, as long as it holds every whole number that may come.
-
-    Examples
-    --------
-    >>> traced_sums(torch.tensor([3.0, 4.0]), frozenset({"sumsq"}))
-    tensor([5.], dtype=torch.float64)
-    """
-    plain = tensor.detach().reshape(-1)
-    if plain.is_complex():
-        plain = plain.abs()
-    wide, n = plain.double(), plain.numel()
-    plain = plain if plain.is_floating_point() else wide
-    sumsq = wide.square().sum()
-    ones = torch.float32 if n <= EXACT_COUNT else torch.float64
-    found = [sumsq.sqrt()]
-    if "moments" in parts:
-        total = wide.sum()
-        variance = (sumsq - total.square() / n) / n
-        found += [total, torch.where(variance < ROUNDING * sumsq / n, 0.0, variance)]
-    if "zeros" in parts:
-        found.append(n - (plain == 0).to(ones).sum().double())
-    if "nonfinite" in parts:
-        found.append((plain - plain != 0).to(ones).sum().double())
-    if "largest" in parts:
-        found.append(plain.abs().amax().double())
-    return torch.stack(found)
-
-
-def stat_of_sums(sums: Tensor, n: int, parts: Parts) -> DeviceStat | Stat:
-    """Return what `traced_sums` has found of a tensor of ``n`` elements.
-
-    Examples
-    --------
-    >>> parts = frozenset({"sumsq"})
-    >>> stat_of_sums(traced_sums(torch.tensor([3.0, 4.0]), parts), 2, parts).sumsq
-    25.0
-    """
-    if sums.is_cpu:
-        return _pooled([(n, sums.tolist())], parts) if parts != _NORM else _norm_of(sums, n)
-    return DeviceStat(n, parts, (_TensorRows(_Reduced(sums[:, None]), 0, 1, n),))
-
-
-def _norm_of(sums: Tensor, n: int) -> Stat:
-    return Stat(n, float(sums.item()) ** 2)
-
-
 # ---------------------------------------------------------------- tensors of calls
 
 
@@ -259,7 +206,7 @@ def device_stat(tensor: Tensor, parts: Parts) -> DeviceStat | Stat:
 
 
 def _reduced_at_once(flat: Tensor, parts: Parts) -> Iterator[_TensorRows]:
-    if parts == _NORM:  # reads it where it is
+    if parts == NORM:  # reads it where it is
         yield _TensorRows(_Reduced(_norms([flat])), 0, 1, flat.numel())
         return
     # Rows of one length, so that one kernel reduces all of a slab.
@@ -345,7 +292,7 @@ def device_stats(tensors: Sequence[Tensor], parts: Parts) -> list[DeviceStat | S
     """Measure tensors that stay as they are meanwhile: those alike together, without a copy."""
     flats = [_flat(tensor) for tensor in tensors]
     found: list[DeviceStat | Stat] = [NOTHING] * len(flats)
-    if parts == _NORM:
+    if parts == NORM:
         for places in _alike(flats, lambda one: (one.device, one.dtype)):
             source = _Reduced(_norms([flats[place] for place in places]))
             for column, place in enumerate(places):

@@ -21,12 +21,15 @@ from notebook_probe.quantities.reduce.device_stat import (
     device_stat,
     device_stats,
     difference_stats,
-    stat_of_sums,
-    traced_sums,
 )
 from notebook_probe.quantities.reduce.quiet import quiet
 from notebook_probe.quantities.reduce.reductions import Traced, measuring, reduction
 from notebook_probe.quantities.reduce.stat import Stat
+from notebook_probe.quantities.reduce.traced_stat import (
+    stat_of_numbers,
+    stat_of_sums,
+    traced_sums,
+)
 
 __all__ = ["IN_GRAPHS", "STAT", "measure", "measure_difference", "measure_differences"]
 
@@ -98,7 +101,9 @@ def _stats(tensors: Sequence[Tensor], wanted: frozenset[str]) -> list[Stat | Dev
     ]
 
 
-IN_GRAPHS = Traced(lambda tensor, module, wanted: traced_sums(tensor, wanted), stat_of_sums)
+IN_GRAPHS = Traced(
+    lambda tensor, module, wanted: traced_sums(tensor, wanted), stat_of_sums, stat_of_numbers
+)
 
 
 @reduction("sumsq", "moments", "zeros", "nonfinite", "largest", batched=_stats, traced=IN_GRAPHS)

@@ -12,7 +12,7 @@ from notebook_probe.quantities.reduce.reductions import Traced, reduction
 from notebook_probe.quantities.reduce.samples import (
     channelled,
     extremes,
-    traced_rows,
+    traced_channels,
     widest_type,
 )
 
@@ -57,8 +57,8 @@ def traced_extremes(
     tensor([[ 2., -1.],
             [ 0., -3.]], dtype=torch.float64)
     """
-    rows = traced_rows(tensor, module)
-    return torch.stack([rows.amax(0), rows.amin(0)]).double()
+    values, axes = traced_channels(tensor, module)
+    return torch.stack([values.amax(axes), values.amin(axes)]).double()
 
 
 def _peaks_of(sums: Tensor, n: int, wanted: frozenset[str]) -> Peaks:

@@ -59,6 +59,8 @@ class Traced:
     """``sums(tensor, module, wanted)``, float64 of any shape, by operations that torch traces."""
     state: Callable[[Tensor, int, frozenset[str]], Any]
     """``state(sums, n, wanted) -> State`` of a tensor of ``n`` elements; the sums are flat."""
+    of_numbers: Callable[[Sequence[float], int, frozenset[str]], Any] | None = None
+    """Function that does what ``state`` does with sums on the host, if they are a few numbers."""
 
 
 def _fits(module: nn.Module) -> str:

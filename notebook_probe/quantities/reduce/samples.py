@@ -26,6 +26,7 @@ __all__ = [
     "sample_blocks",
     "sampled_rows",
     "samples",
+    "traced_channels",
     "traced_rows",
     "widest_type",
 ]
@@ -133,10 +134,11 @@ def channelled(tensor: Tensor, module: nn.Module | None) -> tuple[Tensor, int]:
     return values, channel_axis(module, values.shape)
 
 
-def traced_rows(tensor: Tensor, module: nn.Module | None) -> Tensor:
-    """Return the rows (sample, channel) of a tensor, in operations that torch traces.
+def traced_channels(tensor: Tensor, module: nn.Module | None) -> tuple[Tensor, list[int]]:
+    """Return a tensor of two axes at least, and all of them but that of the channels.
 
-    In the tensor's own type; complex numbers become their moduli.
+    In operations that torch traces, and in the tensor's own type; complex numbers become their
+    moduli. A compiler reads along these axes in the order of the memory.
 
     Raises
     ------
@@ -145,13 +147,27 @@ def traced_rows(tensor: Tensor, module: nn.Module | None) -> Tensor:
 
     Examples
     --------
-    >>> traced_rows(torch.zeros(2, 3, 4, 4), nn.Conv2d(3, 8, 1)).shape
-    torch.Size([32, 3])
+    >>> values, axes = traced_channels(torch.zeros(2, 3, 4, 4), nn.Conv2d(3, 8, 1))
+    >>> values.sum(axes).shape, axes
+    (torch.Size([3]), [0, 2, 3])
     """
     refuse_indices(tensor, module)
     plain = tensor.detach()
     values = torch.atleast_2d(plain.abs() if plain.is_complex() else plain)
     axis = channel_axis(module, values.shape)
+    return values, [one for one in range(values.dim()) if one != axis]
+
+
+def traced_rows(tensor: Tensor, module: nn.Module | None) -> Tensor:
+    """Return the rows (sample, channel) of a tensor, as `traced_channels` gives it.
+
+    Examples
+    --------
+    >>> traced_rows(torch.zeros(2, 3, 4, 4), nn.Conv2d(3, 8, 1)).shape
+    torch.Size([32, 3])
+    """
+    values, others = traced_channels(tensor, module)
+    (axis,) = {*range(values.dim())} - {*others}
     return values.movedim(axis, -1).reshape(-1, values.shape[axis])
 
 

@@ -210,7 +210,8 @@ class Refusing:
         self.refuses_all = refuses_all
 
     def __call__(self, graph: torch.fx.GraphModule, inputs: list[Tensor]) -> Callable[..., Any]:
-        if self.refuses_all or graph.graph.find_nodes(op="call_function", target=traced._read):
+        readings = graph.graph.find_nodes(op="call_function", target=traced._hand_out_all)
+        if self.refuses_all or readings:
             raise NotImplementedError("no effects")
         return graph.forward
 
