@@ -40,8 +40,11 @@ class Begun:
 
     @classmethod
     def of(cls, inputs: list[Tensor], reader: GraphReader) -> Begun | None:
-        """Note that a call begins; None if no input needs a gradient."""
-        entry = mark_entry(inputs)
+        """Note that a call begins; None if no input needs a gradient, or one cannot be told."""
+        try:
+            entry = mark_entry(inputs)
+        except Exception:  # whatever a user's tensor is: the model is compiled without
+            return None
         return cls(entry, reader) if entry is not None else None
 
     def hook(self, outputs: list[Tensor]) -> None:

@@ -155,7 +155,7 @@ def _read(tensors: list[Tensor], row: Tensor, reading: str) -> None:
 
 
 class _Found(NamedTuple):
-    """Sums of the tensors of a reading, and the call that begins with it."""
+    """Sums of the tensors of a reading, and the call that it begins."""
 
     summed: list[Summed]
     begun: Begun | None
@@ -187,21 +187,22 @@ def _summed(
     distinct = [*{id(one): one for one in tensors if one.layout is torch.strided}.values()]
     read = activations(distinct)
     is_awaited = of_gradient != NOTHING_READ and _is_awaited()
+    is_called = name == "output"  # which is counted, if nothing else is read
     found: list[Summed] = []
     for nth, tensor in enumerate(read):
-        awaits = is_awaited and name == "output" and tensor.requires_grad
+        awaits = is_awaited and is_called and tensor.requires_grad
         what = "awaited" if awaits else name
-        found += GraphReader(row, f"{keeper} {what} {nth}", module, parts, nth == 0).summed(tensor)
+        reader = GraphReader(row, f"{keeper} {what} {nth}", module, parts, nth == 0)
+        found += reader.summed(tensor) if is_called or parts != NOTHING_READ else []
         if awaits:
             where = f"{keeper} gradient {nth}"
             tensor.register_hook(GraphReader(row, where, module, of_gradient, nth == 0))
     if begun is not None and begun.begun is not None:
         begun.begun.hook(read)
-    if name == "output" or not is_awaited:
+    if is_called or not is_awaited:
         return _Found(found, None)
-    return _Found(
-        found, Begun.of(read, GraphReader(row, f"{keeper} entry", module, of_gradient, True))
-    )
+    reader = GraphReader(row, f"{keeper} entry", module, of_gradient, True)
+    return _Found(found, Begun.of(read, reader))
 
 
 def _hand_out_all(found: list[_Found]) -> None:
