@@ -54,7 +54,7 @@ class Loop:
         if not self.with_losses:
             return self.workload.loss_fn(outputs, targets)
         losses = cross_entropy(outputs.flatten(0, -2), targets.flatten(), reduction="none")
-        self.run.batch(losses=losses)
+        self.run.batch(losses=losses, buckets=indices.flatten() % 10)
         return losses.mean()
 
     def _update(self) -> None:

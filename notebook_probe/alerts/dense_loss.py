@@ -11,7 +11,7 @@ from collections.abc import Iterable, Sequence
 import numpy as np
 
 from notebook_probe.alerts.following import has
-from notebook_probe.record.format.loss_names import BACKWARD_LOSS, LOSS, NAMED_LOSSES, logged_as
+from notebook_probe.record.format.loss_names import BACKWARD_LOSS, LOSS, NAMED_SERIES, logged_as
 from notebook_probe.record.format.missing import measured
 from notebook_probe.record.format.schema import EVALUATION
 from notebook_probe.record.format.source import ROOT, StreamView
@@ -26,7 +26,7 @@ FEW = 2
 
 def meant(quantities: tuple[str, ...], views: Iterable[StreamView]) -> tuple[str, ...]:
     """Return the series that a rule's quantities are, by their names in the record."""
-    if NAMED_LOSSES.keys().isdisjoint(quantities):
+    if NAMED_SERIES.keys().isdisjoint(quantities):
         return quantities
     of_steps = [view for view in views if not view.name.startswith(EVALUATION)]
     names = {variable.name for view in of_steps for variable in view.variables}

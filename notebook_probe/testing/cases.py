@@ -88,7 +88,7 @@ def train(model: nn.Module, batches: Iterable[Tensor], run: Run | None = None) -
                 run.batch(inputs=inputs, targets=targets, indices=torch.arange(len(inputs)) + part)
             losses = cross_entropy(model(inputs).float(), targets, reduction="none")
             if run is not None:
-                run.batch(losses=losses)
+                run.batch(losses=losses, buckets=targets)
             scaler.scale(losses.mean() / MICRO_BATCHES).backward()
         scaler.unscale_(optimizer)
         nn.utils.clip_grad_norm_(model.parameters(), LARGEST_NORM)

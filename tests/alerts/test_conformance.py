@@ -12,7 +12,7 @@ import pytest
 
 from notebook_probe.alerts import RULES, Rule, find_alerts
 from notebook_probe.alerts.builtin.facts import FACTS
-from notebook_probe.record.format.loss_names import NAMED_LOSSES
+from notebook_probe.record.format.loss_names import NAMED_SERIES
 from notebook_probe.testing import RuleSuite
 from notebook_probe.testing.rows import StreamInMemory, filled
 from tests.alerts.series import (
@@ -117,6 +117,15 @@ FIRES: dict[str, list[dict[str, Any]]] = {
         adversaries([1.4, *[0.049] * 20], 3.0),
         adversaries([0.0] * 20, 1.1),
         adversaries([1.4, *[0.049] * 20], -0.03),  # the log of how surely it was found out
+    ],
+    "clips_too_often": [{"clip_fraction": [0.51] * 10}],
+    "rollouts_differ": [{"logp_gap": [0.11] * 5}, {"logp_gap": [0.01] * 9 + [0.5]}],
+    "groups_without_signal": [
+        {"reward": [0.2] * 11, "idle_group_share": [0.91] * 11},
+        {
+            "reward": [0.3] * 10 + [0.9, 0.2] + [0.25] * 20,
+            "idle_group_share": [0.0] * 12 + [1.0] * 20,
+        },
     ],
     "generator_behind": [behind(4.9e-4, 1.4, *[0.69] * 3)],
     "loader_bound": [{"data_wait_share": [0.301] * 50}],
@@ -297,6 +306,16 @@ SILENT: dict[str, list[dict[str, Any]]] = {
         adversaries([0.01, 0.02, 0.02] * 20, -0.01),  # whose weights are clipped
         adversaries([1.4, *[0.04] * 60], -0.05),
     ],
+    "clips_too_often": [
+        {"clip_fraction": [0.49] * 40},
+        {"clip_fraction": [0.9] * 9},
+        {"clip_fraction": [0.0] * 40},  # of one update for each batch
+    ],
+    "rollouts_differ": [{"logp_gap": [0.09] * 40}, {"logp_gap": [9.0] * 4}],
+    "groups_without_signal": [
+        {"reward": [0.2] * 40, "idle_group_share": [0.89] * 40},
+        {"reward": [0.1] * 10 + [1.0] * 30, "idle_group_share": [0.0] * 20 + [1.0] * 20},
+    ],
     "generator_behind": [
         behind(5.1e-4, 1.4, *[0.69] * 9),
         behind(4.9e-4, 1.4, *[0.71] * 9),
@@ -330,7 +349,7 @@ SILENT: dict[str, list[dict[str, Any]]] = {
 
 class TestBuiltIn(RuleSuite):
     rules = tuple(FIRES)
-    logged = (*NAMED_LOSSES, "skipped", "calls")
+    logged = (*NAMED_SERIES, "skipped", "calls")
     fires = FIRES
     silent = SILENT
 
@@ -360,6 +379,9 @@ WORKED_OUT = {
     "gradient_too_long": [" 9e-09 "],
     "batchnorm_mismatch": [" 0.50 running", " 0.00 from"],
     "generator_behind": [" 49% of its first", " 151%,", " 0.05% "],
+    "groups_without_signal": ["91% of", "of 0.2 is not above the 0.2 "],
+    "rollouts_differ": [" by 0.11 ", "over 5 values"],
+    "clips_too_often": ["51% of"],
     "lr_high": [" 10% ", "(cosine 0.29)", " 0.01 times as large"],
     "hardly_trains": [" by 0.0001 ", " 1.97,", " with 2;", " 10 times as large"],
     "large_outputs": [" 10.1 "],

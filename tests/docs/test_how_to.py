@@ -54,6 +54,7 @@ assert few.series("body.0", "grad_norm").step.values.tolist() == [0, 10]
     "measure": """
 assert run.series("body.0", "linear_probe_accuracy").step.values.tolist() == [0]
 assert run.series("", "label_entropy").size == 20
+assert run.series("", "samples_by_bucket").sum("bucket").values.tolist() == [32, 320, 288]
 assert run.status().errors == ()
 """,
     "own_quantity": """

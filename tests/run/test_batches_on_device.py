@@ -24,6 +24,7 @@ QUANTITIES = (
     *("label_entropy", "label_share", "duplicate_fraction", "batch_seen_before"),
     "forgetting_events",
     *("sample_loss_quantiles", "worst_samples", "worst_sample_losses"),
+    *("loss_by_bucket", "samples_by_bucket"),
     *("loss_ema", "samples_per_second"),
 )
 inputs = floats(16, 4)
@@ -44,7 +45,7 @@ def train(folder: Path, is_on_device: bool) -> dict[str, Any]:
         targets[5] = -100
         run.batch(targets=placed(targets), indices=indices)
         losses = F.cross_entropy(model(placed(x)), placed(targets), reduction="none")
-        run.batch(losses=losses)
+        run.batch(losses=losses, buckets=placed(targets))
         optimizer.zero_grad()
         losses.mean().backward()
         optimizer.step()

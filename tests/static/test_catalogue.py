@@ -154,6 +154,8 @@ train_eval_gap           | scalar        | L  | several
 sample_loss_quantiles    | sort          | D  | one
 worst_samples            | sort          | D  | one
 worst_sample_losses      | sort          | D  | one
+loss_by_bucket           | scalar        | D  | several
+samples_by_bucket        | scalar        | D  | several
 forgetting_events        | activations   | Dy | several
 el2n                     | activations   | Dy | one
 label_entropy            | scalar        | D  | one

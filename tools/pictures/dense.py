@@ -229,7 +229,7 @@ def spoilt_data(watch: Watch) -> nbp.Run:
     for chosen in _chosen(targets):
         run.batch(inputs=images[chosen], targets=targets[chosen], indices=chosen)
         losses = cross_entropy(model(images[chosen]), targets[chosen], reduction="none")
-        run.batch(losses=losses)
+        run.batch(losses=losses, buckets=targets[chosen])
         _update(run, optimizer, losses.mean())
     return run
 

@@ -143,11 +143,12 @@ VECTORS: Mapping[str, Callable[[Any, str], str]] = {
     "path_plane": plane,
     "direction": entries,
     "nth_worst": entries,
+    "bucket": entries,
 }
 """How a vector is drawn, by its axis."""
 NAMED = {"eigs": profiles, "singular_values": profiles, "worst_samples": points}
 """The same for parts of names, which go before."""
-ENTRIES = {"index": "head", "nth_worst": "no.", "direction": "no."}
+ENTRIES = {"index": "head", "nth_worst": "no.", "bucket": "no.", "direction": "no."}
 LABELS = {"index": "number of the value, from 0", "distance": "distance a"}
 
 

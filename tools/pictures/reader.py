@@ -95,7 +95,7 @@ def _step(
 ) -> None:
     run.batch(inputs=images, targets=targets, indices=indices)
     losses = cross_entropy(model(images), targets, reduction="none")
-    run.batch(losses=losses)
+    run.batch(losses=losses, buckets=targets)
     optimizer.zero_grad()
     losses.mean().backward()
     nn.utils.clip_grad_norm_(model.parameters(), LARGEST_NORM)

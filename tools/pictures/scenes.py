@@ -266,6 +266,8 @@ SCENES = {
             "el2n": Shown(("linear2",)),
             "sample_loss_quantiles": Shown(told=PER_QUANTILE),
             "worst_sample_losses": Shown(told="a line for each of the eight"),
+            "loss_by_bucket": Shown(told="a bucket is a class; if sorted, some have no sample"),
+            "samples_by_bucket": Shown(told="a bucket is a class; if sorted, some have no sample"),
             "worst_samples": Shown(told="the wrong labels, from 940 on, recur"),
         },
         events={"sorted": 90, "shuffled": 120, "twice": 150},

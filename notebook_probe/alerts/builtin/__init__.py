@@ -10,6 +10,7 @@ from notebook_probe.alerts.builtin import (
     numbers,
     probes,
     references,
+    rollouts,
     training,
 )
 
@@ -23,5 +24,6 @@ __all__ = [
     "numbers",
     "probes",
     "references",
+    "rollouts",
     "training",
 ]

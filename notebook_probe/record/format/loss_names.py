@@ -1,4 +1,4 @@
-"""Names of the loss and of evaluations among the scalars of a training."""
+"""Names of the loss, of rollouts and of evaluations among the scalars of a training."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ __all__ = [
     "BACKWARD_LOSS",
     "LOSS",
     "LOSS_NAMES",
-    "NAMED_LOSSES",
+    "NAMED_SERIES",
     "logged_as",
     "loss_name",
     "names_evaluation",
@@ -24,12 +24,24 @@ BACKWARD_LOSS = "backward_loss"
 LOSS_NAMES = (LOSS, "train_loss", "train/loss", "training_loss", "loss/train", BACKWARD_LOSS)
 """Names of the loss in the order of preference; the first recorded one counts, if it is dense."""
 
-NAMED_LOSSES = {
+NAMED_SERIES = {
     LOSS: LOSS_NAMES,
     "loss_d": ("loss_d", "d_loss", "loss_D", "D_loss", "Loss_D", "train/loss_d", "train/d_loss"),
     "loss_g": ("loss_g", "g_loss", "loss_G", "G_loss", "Loss_G", "train/loss_g", "train/g_loss"),
+    "reward": ("reward", "train/reward", "critic/score/mean", "rollout/ep_rew_mean"),
+    "idle_group_share": ("idle_group_share", "frac_reward_zero_std"),
+    "logp_gap": ("logp_gap", "sampling/sampling_logp_difference/mean"),
+    "clip_fraction": (
+        "clip_fraction",
+        "clip_ratio/region_mean",  # TRL's GRPO, before that without a part
+        "clip_ratio",
+        "policy/clipfrac_avg",  # TRL's PPO
+        "actor/pg_clipfrac",  # verl
+        "train/clip_fraction",  # stable-baselines3
+    ),
 }
-"""Names of losses in alert rules, including discriminator and generator, with spellings."""
+"""Names of logged series in alert rules with their spellings: losses, also of discriminators and
+generators, and what trainers that learn from rollouts log of them."""
 
 
 ADVERSARIES = ("loss_d", "loss_g")
@@ -38,7 +50,7 @@ EVALUATION_PREFIX = re.compile(r"(eval|val|valid|validation|test|dev)(?![a-z])")
 
 
 def logged_as(quantity: str, names: Container[str]) -> str:
-    """Return the logged name of a quantity; its own unless it is a loss.
+    """Return the logged name of a quantity; its own unless it is in `NAMED_SERIES`.
 
     If both losses of two adversaries are logged, the tensor of `backward()` alternates between
     them, and is no loss that should fall.
@@ -48,9 +60,9 @@ def logged_as(quantity: str, names: Container[str]) -> str:
     >>> logged_as("loss_d", {"d_loss", "g_loss"}), logged_as("lr", {"lr"})
     ('d_loss', 'lr')
     """
-    found = next((name for name in NAMED_LOSSES.get(quantity, ()) if name in names), quantity)
+    found = next((name for name in NAMED_SERIES.get(quantity, ()) if name in names), quantity)
     is_of_two = found == BACKWARD_LOSS and all(
-        any(name in names for name in NAMED_LOSSES[one]) for one in ADVERSARIES
+        any(name in names for name in NAMED_SERIES[one]) for one in ADVERSARIES
     )
     return quantity if is_of_two else found
 

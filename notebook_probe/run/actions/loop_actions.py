@@ -38,9 +38,10 @@ class LoopActions(LiveActions):
         Parameters
         ----------
         **values : Tensor, array, list of numbers, or a container of tensors
-            ``targets`` (class indices), ``losses`` (one per sample) and ``indices`` (which samples
-            of the dataset) are those that our own quantities read. A quantity needs ``targets``
-            and ``indices`` before the forward pass if it also reads an ``output``.
+            ``targets`` (class indices), ``losses`` (one per sample), ``buckets`` (whole numbers,
+            see `loss_by_bucket`) and ``indices`` (which samples of the dataset) are those that our
+            own quantities read. A quantity needs ``targets`` and ``indices`` before the forward
+            pass if it also reads an ``output``.
 
         Raises
         ------

@@ -13,6 +13,7 @@ from notebook_probe.explorer.draw.lines.lines import Lines
 from notebook_probe.explorer.draw.vectors import Vectors
 from notebook_probe.explorer.messages.selection import PanelSelection
 from notebook_probe.record.format.elements import element_labels
+from notebook_probe.record.format.missing import MEASURED_NAN
 from notebook_probe.record.format.source import StreamView
 from notebook_probe.record.views.elements import Elements
 from tests.explorer.fakes import FakeSource, FakeStream, FakeVectors
@@ -116,6 +117,24 @@ def test_bins_that_no_module_ever_fills_are_left_out_and_what_is_not_finite_is_a
     assert message["keys"] == ["-1", "0", "1", "inf"]
     assert message["n_lanes"] == 1
     assert cells[0][3].max() == 1.0
+
+
+def test_elements_at_the_end_that_no_module_ever_has_are_left_out() -> None:
+    axis = Axis("bucket", {"bucket": tuple(map(float, range(50)))}, group="buckets")
+    stream = Histograms(["a", "b"], axis)
+    means = np.full((10, 2, 50), MEASURED_NAN)
+    means[:, 0, [0, 3]] = 2.0
+    means[5:, 1, 1] = 7.0
+    stream.append(range(10), histogram=means)
+    message, _, last = drawn(source_of(stream))
+    assert message["keys"] == ["0", "1", "2", "3"]
+    assert [row["n"] for row in message["rows"]] == [4, 4]
+    np.testing.assert_array_equal(last[0], means[-1, 0, :4])
+    np.testing.assert_array_equal(last[1], means[-1, 1, :4])
+    means[:, :, :] = MEASURED_NAN
+    nothing = Histograms(["a"], axis)
+    nothing.append(range(2), histogram=means[:2, :1])
+    assert drawn(source_of(nothing))[0]["keys"] == ["0"]
 
 
 def test_a_long_run_is_thinned_to_means_and_its_last_vector_is_exact() -> None:

@@ -118,6 +118,8 @@ class VectorReader:
         rows = _rows(grid, order, _last_values(streams, quantity, window), widths)
         if edges is not None:
             rows = _without_empty(rows, np.isnan(edges[0]))
+        elif counted is not None:
+            rows = _without_unused(rows, counted.size)
         variables = (one for stream in streams.values() for one in stream.variables)
         share = any(is_share(one) for one in variables if one.name == quantity)
         n_columns = grid.mean.shape[1]
@@ -256,12 +258,27 @@ def _without_empty(rows: Sequence[VectorRow], is_lane: npt.NDArray[np.bool_]) ->
     wanted = (wanted & ~is_lane) | (filled & is_lane)
     if not wanted.any():
         wanted = ~is_lane
-    kept = []
+    return [_only(row, wanted) for row in rows]
+
+
+def _without_unused(rows: Sequence[VectorRow], size: int) -> list[VectorRow]:
+    """Drop the elements at the end of a common axis that have no finite value in any module.
+
+    An axis has as many elements as the longest vector can have.
+    """
+    used = [0]
     for row in rows:
-        mask = wanted[row.elements]
-        elements = [one for one, keep in zip(row.elements, mask, strict=True) if keep]
-        kept.append(replace(row, elements=elements, cells=row.cells[mask], last=row.last[mask]))
-    return kept
+        known = np.isfinite(row.cells).any(axis=1) | np.isfinite(row.last)
+        used += [row.elements[place] for place in np.flatnonzero(known)]
+    wanted = np.arange(size) <= max(used)
+    return [_only(row, wanted) for row in rows]
+
+
+def _only(row: VectorRow, wanted: npt.NDArray[np.bool_]) -> VectorRow:
+    """Return the row with its wanted elements."""
+    mask = wanted[row.elements]
+    elements = [one for one, keep in zip(row.elements, mask, strict=True) if keep]
+    return replace(row, elements=elements, cells=row.cells[mask], last=row.last[mask])
 
 
 def _edges(axis: Axis) -> tuple[Cells, Cells] | None:
