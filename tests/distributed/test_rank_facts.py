@@ -21,6 +21,7 @@ from torch.optim import SGD
 from torch.optim.lr_scheduler import ReduceLROnPlateau
 
 import notebook_probe as nbp
+from notebook_probe.record.store.location import RemoteStore
 from notebook_probe.run.run import Run
 from tests.distributed.pair import Pair
 from tests.models import floats
@@ -41,7 +42,7 @@ def said_by(run: Run) -> Said:
     return [(one.rule, one.step, one.modules, one.text) for one in (*run.alerts, *run.remarks)]
 
 
-def train(rank: int, store: Path, mistake: str) -> Said:
+def train(rank: int, store: Path | RemoteStore, mistake: str) -> Said:
     plain = network(rank if mistake == "seed" else 0)
     is_alone = mistake in ("seed", "alone")
     model: nn.Module = plain if is_alone else DistributedDataParallel(plain)
@@ -101,6 +102,19 @@ def test_clipping_on_one_rank_is_named_at_the_step_after_it(pair: Pair, tmp_path
     assert "ranks 0, 1 should be equal" in text
     assert "changes its gradients alone after they are averaged, as by clipping" in text
     assert "wrapper" not in text
+
+
+@pytest.mark.parametrize("mistake", ["none", "clipped"])
+def test_ranks_that_are_shipped_to_a_store_are_compared_there(
+    mistake: str, pair: Pair, tmp_path: Path
+) -> None:
+    at = RemoteStore((tmp_path / "run.zarr").as_uri(), spool=tmp_path / "spool", every_s=0.2)
+    first, second = pair.run(train, at, mistake)
+    assert second == []
+    assert [one[:3] for one in first] == [
+        ("ranks_differ", 3, ("0", "1", "3")) for _ in range(mistake == "clipped")
+    ]
+    assert [one[:3] for one in said_by_opened(tmp_path)] == [one[:3] for one in first]
 
 
 def test_a_wrapper_that_is_bypassed_is_named_at_the_step_after_it(

@@ -29,6 +29,7 @@ __all__ = [
     "is_unused",
     "local_path",
     "new_folder",
+    "next_to",
     "read_key",
     "stem",
 ]
@@ -113,6 +114,23 @@ def below(location: Location, name: str) -> Location:
     if isinstance(location, str):
         return f"{location.rstrip('/')}/{name}"
     raise RecordWriteError(f"cannot make {name} in {location!r}; give a URL or a path")
+
+
+def next_to(location: Location, name: str) -> Location:
+    """Return the location of ``name`` in the folder or below the URL that ``location`` is in.
+
+    Examples
+    --------
+    >>> next_to("s3://bucket/run.zarr/rank_00000", "rank_00003")
+    's3://bucket/run.zarr/rank_00003'
+    """
+    if isinstance(location, RemoteStore):
+        return replace(location, store=next_to(location.store, name))
+    if isinstance(location, Path):
+        return location.parent / name
+    if isinstance(location, str):
+        return f"{location.rstrip('/').rpartition('/')[0]}/{name}"
+    raise RecordWriteError(f"nothing can be next to {location!r}; give a URL or a path")
 
 
 def stem(location: str) -> str:

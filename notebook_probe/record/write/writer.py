@@ -129,6 +129,7 @@ class RecordWriter:
             chunks=chunks,
         )
         attrs, chosen = {**attrs, "title": title}, read_resume(resume)
+        self.store = location
         with ExitStack() as undo:
             with uninterrupted:
                 opened = open_to_write(location, labelled(modules), attrs, chosen, options)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import time
 from collections.abc import Callable
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -12,13 +13,12 @@ import torch
 
 from notebook_probe.record.format.schema import SHARDS
 from notebook_probe.record.read.ranks import rank_name
-from notebook_probe.record.store.location import ROOT_KEY
-from notebook_probe.record.store.writing import has_writer
 from notebook_probe.record.write.writer import RecordWriter
 from notebook_probe.run.facts.fact import FactFindings
 from notebook_probe.run.facts.ranks.differences import RankDifference, differences
 from notebook_probe.run.facts.ranks.publishing import OwnReplica, is_distributed
 from notebook_probe.run.facts.ranks.replica import REPLICA, Replica
+from notebook_probe.run.facts.ranks.siblings import Siblings, siblings_of
 
 __all__ = ["RankFacts"]
 
@@ -48,6 +48,16 @@ STANDS = (
 )
 
 
+@dataclass(frozen=True)
+class _Other:
+    """What is known of another rank."""
+
+    replica: Replica
+    has_closed: bool
+    since: float
+    """Time from which its step is known to be open: on a store, at which it was read there."""
+
+
 class RankFacts:
     """Publication of a rank's state; in rank 0, facts about all ranks.
 
@@ -70,11 +80,10 @@ class RankFacts:
     ) -> None:
         self._own, self._writer, self._findings, self._now = own, writer, findings, now
         self._began = now()
-        self._folder = Path(writer.location)
-        self._compares = self._folder.name == rank_name(0)
+        is_first = Path(writer.location).name == rank_name(0)
+        self._siblings = siblings_of(writer.store) if is_first else None
         self._published: tuple[int, int] | None = None
-        self._signatures: dict[int, object] = {}
-        self._others: dict[int, tuple[Replica, bool]] = {}
+        self._others: dict[int, _Other] = {}
         self._shards: dict[str, int] | None = None
         self._known: set[str] = set()
         self._still: set[int] = set()
@@ -94,46 +103,47 @@ class RankFacts:
             self._published = signature
             self._writer.annotate(**{REPLICA: json.dumps(mine.to_json())})
         begun = time.perf_counter()
-        if self._compares and begun >= self._next_look:
-            self._compare(mine)
+        if self._siblings is not None and begun >= self._next_look:
+            self._compare(mine, self._siblings)
             now = time.perf_counter()
             self._next_look = now + RESTS * (now - begun)
 
     def rest_no_more(self) -> None:
-        """Compare at the next look, however short ago the last one was."""
+        """Compare at the next look, the last one, however short ago the one before was."""
         self._next_look = 0.0
+        if self._siblings is not None and self._published is not None:
+            self._siblings.last_look(_other_ranks())
 
-    def _compare(self, mine: Replica) -> None:
-        for rank in range(1, _n_ranks()):
-            self._read(rank)
+    def _compare(self, mine: Replica, siblings: Siblings) -> None:
+        siblings.look(_other_ranks())
+        for rank in _other_ranks():
+            self._read(rank, siblings)
         for kind in ("dtypes", "rates", "weights"):
             found = {
                 rank: one
-                for rank, (other, _) in self._others.items()
-                for one in differences(mine, other, rank)
+                for rank, other in self._others.items()
+                for one in differences(mine, other.replica, rank)
                 if one.kind == kind
             }
             if found:
                 self._say_difference(mine, found)
-        for rank, (other, has_closed) in self._others.items():
-            self._say_still(mine, rank, other, has_closed)
+        for rank, other in self._others.items():
+            self._say_still(mine, rank, other, siblings)
 
-    def _read(self, rank: int) -> None:
+    def _read(self, rank: int, siblings: Siblings) -> None:
         """Read what another rank has published; one that has no record yet says nothing."""
-        path = self._folder.parent / rank_name(rank) / ROOT_KEY
+        root = siblings.changed(rank)
+        if root is None:
+            return
         try:
-            status = path.stat()
-            signature = status.st_mtime_ns, status.st_size
-            if signature == self._signatures.get(rank):
-                return
-            attrs: dict[str, Any] = json.loads(path.read_bytes())["attributes"]
+            attrs: dict[str, Any] = json.loads(root)["attributes"]
             other = Replica.from_json(json.loads(attrs[REPLICA]))
-        except (OSError, ValueError, KeyError, TypeError):  # being written, or of another version
+        except (ValueError, KeyError, TypeError):  # of another version
             return
         if not other.states or other.since < self._began:  # of an earlier job, as yet
             return
-        self._signatures[rank] = signature
-        self._others[rank] = other, attrs.get("state") == "closed"
+        since = max(other.since, self._now()) if siblings.late_s else other.since
+        self._others[rank] = _Other(other, attrs.get("state") == "closed", since)
 
     def _say_difference(self, mine: Replica, found: dict[int, RankDifference]) -> None:
         first = min(found.values(), key=lambda one: one.step)
@@ -157,25 +167,25 @@ class RankFacts:
             return FROM_THE_START
         if "rates" in self._known:
             return "the learning rates do, too"
-        replicas = [mine, *(one for one, _ in self._others.values())]
+        replicas = [mine, *(one.replica for one in self._others.values())]
         called = [one.has_called_wrapper for one in replicas]
         if all(called):
             return CHANGED_ALONE
         return BYPASSED if False in called else f"{BYPASSED}; or {CHANGED_ALONE}. {TO_TELL}"
 
-    def _has_writer(self, rank: int) -> bool:
-        return has_writer(self._folder.parent / rank_name(rank))
-
-    def _say_still(self, mine: Replica, rank: int, other: Replica, has_closed: bool) -> None:
+    def _say_still(self, mine: Replica, rank: int, other: _Other, siblings: Siblings) -> None:
         """Report a rank that is behind and no longer moves."""
-        behind = mine.step - other.step
-        if behind <= has_closed:  # the last step of a run that has ended is closed
+        its_step = other.replica.step
+        behind = mine.step - its_step
+        if behind <= other.has_closed:  # the last step of a run that has ended is closed
             return
         # One step is no sign before rank 0 has been in it for long: steps may take minutes.
-        quiet_s = self._now() - (max(other.since, mine.since) if behind == 1 else other.since)
-        if has_closed:
+        since = max(other.since, mine.since) if behind == 1 else other.since
+        quiet_s = self._now() - since - siblings.late_s
+        is_here = other.replica.host == mine.host
+        if other.has_closed:
             what = ENDED
-        elif quiet_s > GONE_S and other.host == mine.host and not self._has_writer(rank):
+        elif quiet_s > GONE_S and is_here and not siblings.has_writer(rank):
             what = GONE
         elif quiet_s > self._findings.threshold("rank_stands_still", "seconds"):
             what = STANDS.format(quiet_s)
@@ -183,10 +193,10 @@ class RankFacts:
             return
         if rank not in self._still:
             self._still.add(rank)
-            words = {"rank": rank, "its_step": other.step, "what": what}
+            words = {"rank": rank, "its_step": its_step, "what": what}
             self._findings.forget("rank_stands_still")  # each rank is one
-            self._findings.say("rank_stands_still", mine.step, since=other.step, words=words)
+            self._findings.say("rank_stands_still", mine.step, since=its_step, words=words)
 
 
-def _n_ranks() -> int:
-    return torch.distributed.get_world_size() if is_distributed() else 1
+def _other_ranks() -> range:
+    return range(1, torch.distributed.get_world_size() if is_distributed() else 1)
