@@ -127,9 +127,10 @@ test-s3: .venv/stamp-test .venv-s3/stamp
 test-postgres: .venv/stamp-test
 	$(ONE_THREAD) $(BIN)/python -m pytest -m postgres tests/catalogues
 
-test-libraries: .venv-libraries/stamp .venv-graphs/stamp
+test-libraries: .venv-libraries/stamp .venv-graphs/stamp .venv-fastai/stamp
 	$(ONE_THREAD) .venv-libraries/bin/python -m pytest -m libraries tests/libraries --numprocesses 2 --dist loadfile
 	$(ONE_THREAD) .venv-graphs/bin/python -m pytest -m libraries tests/graph/of_libraries --numprocesses 2
+	$(ONE_THREAD) .venv-fastai/bin/python -m pytest -m libraries tests/trainers_apart
 
 test-frontends: .venv/stamp-test .venv-frontends/stamp
 	@$(BROWSER) .venv-frontends/bin/python -m pytest -m frontends tests/frontends

@@ -49,12 +49,12 @@ class Loop:
         self.run.log(loss=loss.detach(), eval_loss=loss.detach())
 
     def _loss(self, inputs: Tensor, targets: Tensor, indices: Tensor) -> Tensor:
-        self.run.batch(targets=targets, indices=indices)
+        self.run.batch(targets=targets, indices=indices, buckets=indices % 10)
         outputs = self.workload.model(inputs)
         if not self.with_losses:
             return self.workload.loss_fn(outputs, targets)
         losses = cross_entropy(outputs.flatten(0, -2), targets.flatten(), reduction="none")
-        self.run.batch(losses=losses, buckets=indices.flatten() % 10)
+        self.run.batch(losses=losses)
         return losses.mean()
 
     def _update(self) -> None:

@@ -36,11 +36,13 @@ BROUGHT_BY = {
 }
 # Imported only by tests of what happens with a module that is missing or in the way.
 INVENTED = {"a_script_of_mine", "nothing_like_it"}
-# Loggers whose requirements contradict those of the other libraries; their tests skip without them.
-BY_HAND = {"mlflow", "trackio"}
+# Loggers and trainers whose requirements contradict those of the other libraries; their tests skip
+# without them.
+BY_HAND = {"axolotl", "fastai", "mlflow", "trackio"}
 ELSEWHERE = {
     "libraries": ("tests/libraries", "notebook_probe/train/frameworks"),
     "graphs": ("tests/graph/of_libraries",),
+    "fastai": ("tests/trainers_apart",),
     "frontends": ("tests/frontends",),
     "docs": ("tools/site_pages.py",),
 }

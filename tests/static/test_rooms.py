@@ -30,6 +30,7 @@ OF_SEVERAL = {
     "site",
     "static",
     "tools",
+    "trainers_apart",
 }
 """Rooms of a kind of tests instead of a package; CONTRIBUTING says what each is of."""
 

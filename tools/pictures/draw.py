@@ -93,6 +93,12 @@ def channels(array: Any, module: str) -> str:
     return _over_steps(array, values, _along(array, along), f"channel of {module}", "")
 
 
+def buckets(array: Any, module: str) -> str:
+    """A number for each bucket, as a map of buckets over steps."""
+    values, along = _matrix(array)
+    return _over_steps(array, values, _along(array, along), "bucket", "")
+
+
 def histogram(array: Any, module: str) -> str:
     """Counts in bins over the steps."""
     values, _ = _matrix(array)
@@ -143,12 +149,12 @@ VECTORS: Mapping[str, Callable[[Any, str], str]] = {
     "path_plane": plane,
     "direction": entries,
     "nth_worst": entries,
-    "bucket": entries,
+    "bucket": buckets,
 }
 """How a vector is drawn, by its axis."""
 NAMED = {"eigs": profiles, "singular_values": profiles, "worst_samples": points}
 """The same for parts of names, which go before."""
-ENTRIES = {"index": "head", "nth_worst": "no.", "bucket": "no.", "direction": "no."}
+ENTRIES = {"index": "head", "nth_worst": "no.", "direction": "no."}
 LABELS = {"index": "number of the value, from 0", "distance": "distance a"}
 
 

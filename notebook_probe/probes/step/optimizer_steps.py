@@ -33,7 +33,7 @@ from notebook_probe.probes.step.live_options import (
 from notebook_probe.probes.step.phase import any_step_is_active, is_captured, step_is_active
 from notebook_probe.uninterrupted import uninterrupted, whole
 
-__all__ = ["Listener", "lap", "listen", "running"]
+__all__ = ["Listener", "lap", "listen", "running", "step_begins", "step_ended"]
 
 
 class Listener(Protocol):
@@ -185,6 +185,16 @@ def _after(optimizer: Optimizer, args: tuple[Any, ...], kwargs: dict[str, Any]) 
     if [*map(_rate, optimizer.param_groups)] != options.rates:
         options.step_ends(optimizer)
         _announce_to_all()
+
+
+def step_begins(optimizer: Optimizer) -> None:
+    """Announce a step that torch does not announce."""
+    _before(optimizer, (optimizer,), {})
+
+
+def step_ended(optimizer: Optimizer) -> None:
+    """Announce the end of a step that torch does not announce."""
+    _after(optimizer, (optimizer,), {})
 
 
 def _end(optimizer: Optimizer) -> None:

@@ -6,6 +6,7 @@ Importing this module makes the word known to transformers; ``nbp run`` does so 
 from __future__ import annotations
 
 from collections.abc import Mapping
+from types import MappingProxyType
 from typing import Any
 
 from torch import nn
@@ -116,19 +117,27 @@ class ReportCallback(WatchCallback):
     is the one that records; else one begins in a new folder below ``runs/``, with the Trainer's
     ``run_name``.
 
+    Parameters
+    ----------
+    config : mapping, optional
+        Further settings to record.
+
     Examples
     --------
     >>> import notebook_probe.train.frameworks.transformers  # doctest: +SKIP
     >>> TrainingArguments("out", report_to="notebook_probe")  # doctest: +SKIP
     """
 
-    def __init__(self) -> None:
+    def __init__(self, config: Mapping[str, Any] = MappingProxyType({})) -> None:
         super().__init__()
         self._watched.joins = True
+        self._config = config
 
     def on_train_begin(self, args: Any, state: Any, control: Any, **objects: Any) -> None:
         self._watched.options["name"] = getattr(args, "run_name", None)
         super().on_train_begin(args, state, control, **objects)
+        with harmless("a part of the configuration is not recorded"):
+            self._watched.configure(self._config)
 
 
 def _arguments(args: Any) -> dict[str, Any]:

@@ -49,8 +49,8 @@ STANDS = (
 
 
 @dataclass(frozen=True)
-class _Other:
-    """What is known of another rank."""
+class _KnownRank:
+    """Known state of another rank."""
 
     replica: Replica
     has_closed: bool
@@ -83,7 +83,7 @@ class RankFacts:
         is_first = Path(writer.location).name == rank_name(0)
         self._siblings = siblings_of(writer.store) if is_first else None
         self._published: tuple[int, int] | None = None
-        self._others: dict[int, _Other] = {}
+        self._others: dict[int, _KnownRank] = {}
         self._shards: dict[str, int] | None = None
         self._known: set[str] = set()
         self._still: set[int] = set()
@@ -143,7 +143,7 @@ class RankFacts:
         if not other.states or other.since < self._began:  # of an earlier job, as yet
             return
         since = max(other.since, self._now()) if siblings.late_s else other.since
-        self._others[rank] = _Other(other, attrs.get("state") == "closed", since)
+        self._others[rank] = _KnownRank(other, attrs.get("state") == "closed", since)
 
     def _say_difference(self, mine: Replica, found: dict[int, RankDifference]) -> None:
         first = min(found.values(), key=lambda one: one.step)
@@ -173,7 +173,7 @@ class RankFacts:
             return CHANGED_ALONE
         return BYPASSED if False in called else f"{BYPASSED}; or {CHANGED_ALONE}. {TO_TELL}"
 
-    def _say_still(self, mine: Replica, rank: int, other: _Other, siblings: Siblings) -> None:
+    def _say_still(self, mine: Replica, rank: int, other: _KnownRank, siblings: Siblings) -> None:
         """Report a rank that is behind and no longer moves."""
         its_step = other.replica.step
         behind = mine.step - its_step

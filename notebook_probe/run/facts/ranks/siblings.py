@@ -112,7 +112,7 @@ class FolderSiblings:
 
 @dataclass(slots=True)
 class _Sibling:
-    """What the last look has found of one rank."""
+    """Results of the last look at one rank."""
 
     engine: Engine
     root: bytes | None = None
