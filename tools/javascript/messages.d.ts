@@ -378,6 +378,28 @@ interface LookedAt {
   problem: string;
 }
 
+interface MessagesEnd {
+  v: number;
+  type: "notify_end";
+  which: number;
+}
+
+interface MessagesRow {
+  id: number;
+  kind: string;
+  on: Array<string>;
+  n_sent: number;
+  problem: string;
+}
+
+interface MessagesStart {
+  v: number;
+  type: "notify";
+  id: string;
+  address: string;
+  on: Array<string>;
+}
+
 interface ModelMessage {
   v: number;
   type: "model";
@@ -798,6 +820,8 @@ type AnyMessage =
   | LinesFrame
   | ListRuns
   | LookClick
+  | MessagesEnd
+  | MessagesStart
   | ModelMessage
   | Ping
   | Pointed

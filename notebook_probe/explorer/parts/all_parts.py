@@ -14,6 +14,7 @@ from notebook_probe.explorer.parts.graph import NetworkGraph
 from notebook_probe.explorer.parts.history import CheckpointHistory
 from notebook_probe.explorer.parts.knobs import Knobs
 from notebook_probe.explorer.parts.looks import LooksPart
+from notebook_probe.explorer.parts.messages import MessagesPart
 from notebook_probe.explorer.parts.panel_views import SavedViewsPart
 from notebook_probe.explorer.parts.parent_branch import ParentBranch
 from notebook_probe.explorer.parts.part import Click, Part, Seen
@@ -34,6 +35,7 @@ PARTS: tuple[type[Part], ...] = (
     Compare,
     NetworkGraph,
     SavedViewsPart,
+    MessagesPart,
 )
 
 CLICKS: Mapping[str, Click] = {kind: click for part in PARTS for kind, click in part.clicks.items()}

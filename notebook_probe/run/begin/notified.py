@@ -9,7 +9,13 @@ from functools import partial
 
 from notebook_probe.errors import RecordWarning
 from notebook_probe.run.begin.ranks import own_rank
-from notebook_probe.run.notify.lookout import DEFAULT, Occasion, checked_occasions
+from notebook_probe.run.notify.lookout import (
+    DEFAULT,
+    EVERY_S,
+    STALLED_S,
+    Occasion,
+    checked_occasions,
+)
 from notebook_probe.run.notify.notifier import Notifier
 from notebook_probe.run.notify.services import Services
 from notebook_probe.run.run import Run
@@ -21,7 +27,6 @@ Addresses = str | Sequence[str] | Services
 
 ADDRESSES, OCCASIONS = "NOTEBOOK_PROBE_NOTIFY", "NOTEBOOK_PROBE_NOTIFY_ON"
 """Variables of the environment: addresses with spaces between them, and occasions with commas."""
-EVERY_S = STALLED_S = 600.0
 
 
 def notify(

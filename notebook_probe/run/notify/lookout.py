@@ -12,11 +12,21 @@ from notebook_probe.alerts.rule import SEVERITIES
 from notebook_probe.errors import near
 from notebook_probe.record.format.source import Event
 
-__all__ = ["DEFAULT", "Lookout", "Message", "Occasion", "RunMoment", "checked_occasions"]
+__all__ = [
+    "DEFAULT",
+    "EVERY_S",
+    "STALLED_S",
+    "Lookout",
+    "Message",
+    "Occasion",
+    "RunMoment",
+    "checked_occasions",
+]
 
 Occasion: TypeAlias = Literal["remark", "warning", "severe", "end", "stalled"]
 OCCASIONS: tuple[Occasion, ...] = get_args(Occasion)
 DEFAULT: tuple[Occasion, ...] = ("severe", "end", "stalled")
+EVERY_S = STALLED_S = 600.0
 MANY_STEPS = 20
 """Usual times of a step without one after which a training has stalled, if that is longer."""
 

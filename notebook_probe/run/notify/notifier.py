@@ -65,6 +65,11 @@ class Notifier:
         self._thread.start()
 
     @property
+    def kinds(self) -> tuple[str, ...]:
+        """Kind of each address, such as ``"slack"``."""
+        return self.services.kinds
+
+    @property
     def closed(self) -> bool:
         return self._closing.is_set()
 

@@ -78,7 +78,10 @@ def _sender(address: str, place: str) -> Any:
     asset = apprise.AppriseAsset(app_id="notebook_probe", async_mode=False, secure_logging=True)
     sender = apprise.Apprise(asset=asset)
     with _Muted():
-        is_known = sender.add(address)
+        try:
+            is_known = sender.add(address)
+        except Exception:  # a plugin's, whose error may have the address
+            is_known = False
     if not is_known:
         raise ValueError(f"notify: {place}, {_kind(address)}://..., is none of {SHOWN}")
     return sender

@@ -2,6 +2,7 @@
 
 import { element, setAttribute, setText } from "../../dom.js";
 import { grouped } from "../../format.js";
+import { createMessages } from "../messages/messages.js";
 import { createPresetOffer } from "./preset_offer.js";
 import { WAITS } from "./waits.js";
 
@@ -22,7 +23,8 @@ export function createRulesWatch(parts) {
     title: "Which rules watch, and what the others wait for",
   });
   const list = element("div", { class: "nbp-rules" });
-  const el = element("span", { class: "nbp-rules-watch" }, link, createPresetOffer(parts).el);
+  const messages = createMessages(parts).el;
+  const el = element("span", { class: "nbp-rules-watch" }, link, createPresetOffer(parts).el, messages);
   link.addEventListener("click", open, { signal });
   state.on("rules", refresh);
 
