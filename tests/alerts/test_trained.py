@@ -42,7 +42,8 @@ def test_the_preset_of_the_alerts_feeds_every_rule_and_is_silent_on_what_goes_we
     needed = {quantity for rule in rules for quantity in rule.quantities}
     asked = {name for row in presets["alerts"].rows for name in row.names}
     of_facts = {"step_time"}
-    recorded_anyway = {"calls", "loss", "loss_d", "loss_g", "skipped"}
+    of_rollouts = {"clip_fraction", "idle_group_share", "logp_gap", "reward"}  # trainers log them
+    recorded_anyway = {"calls", "loss", "loss_d", "loss_g", "skipped", *of_rollouts}
     assert needed | of_facts == asked | recorded_anyway
 
 
@@ -100,4 +101,9 @@ def test_there_is_a_training_for_every_rule() -> None:
         "nothing_to_learn",
         "updates_skipped",
     }  # tests/alerts/test_conformance.py, tests/run/facts
-    assert built_in == {*ILL, *asked_of_the_run, *of_two_models, *of_series}
+    of_rollouts = {
+        "clips_too_often",
+        "groups_without_signal",
+        "rollouts_differ",
+    }  # tests/alerts/test_rollouts.py
+    assert built_in == {*ILL, *asked_of_the_run, *of_two_models, *of_series, *of_rollouts}
