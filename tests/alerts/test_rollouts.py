@@ -95,6 +95,7 @@ def _of(chances: Tensor, tokens: Tensor) -> Tensor:
     return every.gather(-1, tokens[..., None])[..., 0]
 
 
+@pytest.mark.slow
 def test_a_policy_that_learns_from_its_rollouts_is_not_accused(tmp_path: Path) -> None:
     assert alerts_of(tmp_path / "run.zarr") == []
 
@@ -108,10 +109,12 @@ def test_a_policy_that_has_learned_its_prompts_is_not_accused(tmp_path: Path) ->
     assert not run.alerts
 
 
+@pytest.mark.slow
 def test_rewards_that_tell_no_completion_from_another_are_found(tmp_path: Path) -> None:
     assert alerts_of(tmp_path / "run.zarr", reward=of_all_alike) == ["groups_without_signal"]
 
 
+@pytest.mark.slow
 def test_rollouts_of_another_temperature_are_found(tmp_path: Path) -> None:
     assert "rollouts_differ" in alerts_of(tmp_path / "run.zarr", temperature=0.6)
 
@@ -128,6 +131,7 @@ def test_a_clip_fraction_is_known_by_the_names_of_trainers(tmp_path: Path, name:
     assert alert.sentence.startswith("75% of the probability ratios were clipped")
 
 
+@pytest.mark.slow
 def test_updates_that_leave_the_region_of_their_rollouts_are_found(tmp_path: Path) -> None:
     found = alerts_of(tmp_path / "run.zarr", rate=0.3, n_updates=12)
     assert "clips_too_often" in found

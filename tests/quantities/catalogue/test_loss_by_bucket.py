@@ -45,7 +45,7 @@ def expected(losses: list[float], buckets: list[int]) -> tuple[list[float], list
     return means, counts
 
 
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=20, deadline=None)
 @given(st.lists(st.integers(-2, 2 * N_BUCKETS), max_size=40), st.integers(0, 40))
 def test_each_bucket_has_the_mean_of_its_losses(buckets: list[int], cut: int) -> None:
     losses = normal(2, len(buckets)).exp()
