@@ -49,7 +49,7 @@ class MessagesRow(TypedDict):
 
     id: int
     kind: str
-    """Such as ``"slack"``; all that is shown of an address."""
+    """Scheme of the address, such as ``"slack"``, and all that is shown of it."""
     on: list[str]
     n_sent: int
     problem: str
