@@ -111,13 +111,13 @@ class Witness:
         if self._inside:
             taken = _distinct((args, kwargs))
             self._taken[path] = versions(taken)
-            self._now.inputs[path] += [numbers([tensor]) for tensor in taken]
+            self._now.inputs[path] += [numbers([tensor]) for tensor in _without_indices(taken)]
 
     def _gives(self, path: str, module: nn.Module, args: tuple[Any, ...], output: Any) -> None:
         if not self._inside:
             return
         given = _distinct(output)
-        self._now.outputs[path] += [numbers([tensor]) for tensor in given]
+        self._now.outputs[path] += [numbers([tensor]) for tensor in _without_indices(given)]
         self._now.calls.append(call := Call(path, self._taken.pop(path), versions(given)))
         for tensor in call.outputs:
             tensor.retain_grad()
@@ -133,6 +133,12 @@ class Witness:
         self._now.end(self._model, self._before, optimizer)
         self.steps.append(self._now)
         self._now, self._before = Step(), self._weights()
+
+
+def _without_indices(tensors: list[Tensor]) -> list[Tensor]:
+    """Leave out positions, masks and indices that come with other numbers; tokens come alone."""
+    others = [one for one in tensors if one.dtype.is_floating_point or one.dtype.is_complex]
+    return others if others else tensors
 
 
 def _distinct(value: Any) -> list[Tensor]:

@@ -137,7 +137,7 @@ class Facts:
         for end in ends:
             end()
         self._calls.close()
-        self._ranks.rest_no_more()
+        self._ranks.prepare_last_look()
         self._reach.close()
 
     def look(self, step: int) -> bool:

@@ -108,8 +108,8 @@ class RankFacts:
             now = time.perf_counter()
             self._next_look = now + RESTS * (now - begun)
 
-    def rest_no_more(self) -> None:
-        """Compare at the next look, the last one, however short ago the one before was."""
+    def prepare_last_look(self) -> None:
+        """Read the other ranks once more as the run ends, and compare them at the next look."""
         self._next_look = 0.0
         if self._siblings is not None and self._published is not None:
             self._siblings.last_look(_other_ranks())
