@@ -141,7 +141,7 @@ class OnStore(Published):
         """What is said once the store has answered."""
         self.now = now
         self.facts.look()
-        self.facts.rest_no_more()
+        self.facts.prepare_last_look()
         self.facts.look()
         return [onset.sentence for _, onset in self.findings.take()]
 
