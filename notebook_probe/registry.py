@@ -118,6 +118,9 @@ class Registry(Generic[T]):
     def values(self) -> list[T]:
         return list(self._members.values())
 
+    def items(self) -> list[tuple[str, T]]:
+        return list(self._members.items())
+
     def _find(self, name: str) -> T | None:
         return self._members.get(self._aliases.get(name, name))
 

@@ -119,7 +119,9 @@ class GraphReadings:
     @property
     def has_work(self) -> bool:
         """True if graphs may have handed out something of the step that ends."""
-        return self.acts or len(self._ended) > 0
+        if len(self._ended) > 0:
+            return True
+        return self.wanted and bool(self._taps) and has_compiled()
 
     def tap(self, place: str, module: Callable[[], nn.Module | None]) -> GraphTap:
         """Return what the hooks of a module read in a graph."""

@@ -183,7 +183,8 @@ class ClosedSteps:
     def publish(self, frame: StepFrame) -> None:
         """Take a closed step of the training."""
         begun = time.perf_counter()
-        self.account_passed()
+        if self.passed:
+            self.account_passed()
         if frame.step in self.early:
             frame = frame.with_early(self.early.pop(frame.step))
         if frame.scalars:

@@ -32,15 +32,14 @@ class StepPlan(PartPlan, Protocol):
         Values of the step that are read when it ends.
     are_light : bool
         What a frame holds is small, and values are made of it in no time.
+    are_none : bool
+        Nothing is read.
     """
 
     due: tuple[Probe, ...]
     at_end: tuple[str, ...]
     are_light: bool
-
-    @property
-    def are_none(self) -> bool:
-        """True if nothing is read."""
+    are_none: bool
 
     @property
     def n_rows(self) -> int:
