@@ -12,7 +12,7 @@ from torch.optim import Optimizer
 
 from notebook_probe.alerts import Rule, Rules
 from notebook_probe.compare.axes import ComparedRun
-from notebook_probe.errors import near
+from notebook_probe.errors import near, shown_as
 from notebook_probe.model.map import ModelMap
 from notebook_probe.model.selectors import Where
 from notebook_probe.probes.step.probe import PhaseName
@@ -61,6 +61,7 @@ FORMER = {
 """Names that other tools, notebooks or habits still use."""
 
 
+@shown_as("run")
 class Run(
     LogActions,
     LoopActions,
@@ -331,6 +332,7 @@ class Run(
         return self._parts.source.all_events
 
     def snapshot(self) -> Snapshot:
+        """Return the present state."""
         return self._parts.source.snapshot()
 
     def recorded_name(self, quantity: str) -> str:

@@ -22,6 +22,7 @@ from notebook_probe.errors import (
     RecordWriteError,
     UnknownNameError,
     near,
+    shown_as,
 )
 from notebook_probe.record.format.missing import measured
 from notebook_probe.record.format.schema import SHARDS, module_label
@@ -94,6 +95,7 @@ def _of_store(location: Location) -> list[str]:
         raise RecordFormatError(f"cannot read {location}: {first_line(error)}") from error
 
 
+@shown_as("run")
 class OpenedRanks(OpenedRecord):
     """A job as its readers see it: what every rank measured, along a ``rank`` dimension.
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from notebook_probe.errors import QuantityError
+from notebook_probe.errors import QuantityError, shown_as
 from notebook_probe.model.selectors import Where
 from notebook_probe.run.actions.base import LiveActions
 from notebook_probe.run.attach.presets import presets
@@ -21,6 +21,7 @@ INCOMPLETE = (
 )
 
 
+@shown_as("run")
 class ProbeActions(LiveActions):
     """Methods that change schedules, attach presets and limit the cost during training."""
 

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, Protocol
 from notebook_probe.alerts import RULES, Alerts, Rule, find_alerts, read_alerts, read_remarks
 from notebook_probe.alerts.builtin.references import DIFFERS
 from notebook_probe.alerts.explaining import Explanation, explain
-from notebook_probe.errors import NotLookedError
+from notebook_probe.errors import NotLookedError, shown_as
 from notebook_probe.graph.graph import Graph
 from notebook_probe.graph.recorded import graph_of
 from notebook_probe.lineage.dataset_graph import DatasetGraph, read_dataset_graph
@@ -47,6 +47,7 @@ class _Acting(Source, Protocol):
     def _writing(self) -> AbstractContextManager[RecordWriter]: ...
 
 
+@shown_as("run")
 class SourceActions(ComparingActions):
     """Showing a run, looking at its alerts, and adding to its record.
 
