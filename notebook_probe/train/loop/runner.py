@@ -254,7 +254,7 @@ class LoopRunner:
             return False
         begun, n_updates = time.perf_counter(), self._trainer.global_step
         try:
-            metrics = self._trainer.train_step(self._drawn)
+            metrics = self._trainer.train_step_accumulated(self._drawn)
             self._drawn = []
         finally:
             if self._trainer.global_step > n_updates:  # an interrupt came right after
