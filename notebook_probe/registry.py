@@ -134,7 +134,7 @@ class Registry(Generic[T]):
                 continue
             try:
                 self.add(entry.name, entry.load())
-            except Exception as error:  # somebody else's package; the others are not to suffer
+            except Exception as error:  # a third-party package; the other ones must load
                 problem = f"{entry.value} could not be loaded: {type(error).__name__}: {error}"
                 self.instead(entry.name, problem)
                 warnings.warn(f"{self._kind} {entry.name!r} of {problem}", RegistryWarning, 2)

@@ -28,7 +28,7 @@ def add(parser: ArgumentParser) -> None:
     """Add the options."""
     parser.add_argument("runs", nargs=2, metavar="RUN", help=RUN)
     parser.add_argument("--quantity", help=f"where they part by it; by default {', '.join(USUAL)}")
-    parser.add_argument("--by", default="step", help=f"what is put beside: {', '.join(AXES)}")
+    parser.add_argument("--by", default="step", help=f"x axis: {', '.join(AXES)}")
     parser.add_argument("--json", action="store_true", help="as an object")
     add_catalogue(parser)
     parser.set_defaults(do=do)

@@ -107,7 +107,7 @@ def _train(
     begun, n_told = time.monotonic(), 0
     for step in range(steps):
         if step == steps * 7 // 8:
-            print(f"   now the learning rate goes up {TOO_HIGH} times: does anybody notice?")
+            print(f"   now the learning rate goes up {TOO_HIGH} times: does anyone notice?")
             optimizer.param_groups[0]["lr"] *= TOO_HIGH
         numbers, following = text.batch(BATCH)
         loss = model.loss(numbers.to(device), following.to(device))

@@ -29,7 +29,7 @@ def add(parser: ArgumentParser) -> None:
         metavar="FILE",
         help=".csv or .json: a row for each run; .zip: one record, packed; .nc: its numbers",
     )
-    parser.add_argument("--overwrite", action="store_true", help="if the file is there already")
+    parser.add_argument("--overwrite", action="store_true", help="if the file exists")
     add_catalogue(parser)
     parser.set_defaults(do=do)
 

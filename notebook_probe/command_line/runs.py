@@ -42,8 +42,8 @@ def add(parser: ArgumentParser) -> None:
     parser.add_argument(
         "--columns", metavar="NAMES", help="'state,params.lr,best.*'; by default those that differ"
     )
-    parser.add_argument("--archived", action="store_true", help="with those that were put aside")
-    parser.add_argument("--ranks", action="store_true", help="every rank of a job by itself")
+    parser.add_argument("--archived", action="store_true", help="with archived runs")
+    parser.add_argument("--ranks", action="store_true", help="each rank of a job separately")
     form = parser.add_mutually_exclusive_group()
     form.add_argument(
         "--json",

@@ -206,7 +206,7 @@ class PanelSession:
         with self._lock:
             others = self._selection.others
         if run and run not in others:
-            raise UnknownNameError(f"no run {run!r} beside this one; {near(run, others)}")
+            raise UnknownNameError(f"no run {run!r} in the folder of this one; {near(run, others)}")
         return run
 
     def showing(self, alert: Alert) -> dict[str, object]:
@@ -308,7 +308,7 @@ class PanelSession:
             self._drawn[kind], self._sent_of[kind] = key, selection
         try:
             frame = self._plots[kind].frame(self._source, selection, width)
-        except Exception as error:  # a view may be anybody's; the others go on
+        except Exception as error:  # a view may be a user's; the other views continue
             self.problem(error, f"view {kind!r}")
             return
         if frame is None:

@@ -83,7 +83,7 @@ class Graphs:
             return str(self._held(step, lambda: build(self.model, *shapes.zeros())))
         if self._awaited is None:
             self._awaited = _NextCall(self.model, self._observer, step)
-        return "the graph is built of what the model is called with next, after that step"
+        return "the graph is built from the next call of the model, after that step"
 
     def finish(self, step: int) -> bool:
         """Build the requested graph, once a step has called the model; between steps only.

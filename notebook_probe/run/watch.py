@@ -214,7 +214,7 @@ def watch(
     asked = _located(store, name, number)
     references = () if reference is None else opened_references(reference, str(asked))
     close_earlier(model, asked, fresh=store is None)
-    # Whoever is interrupted here has no run: what was begun for it is ended.
+    # An interrupt here leaves no run, so everything that was started for it is ended.
     with ExitStack() as undo:
         with uninterrupted:
             location = _free(model, asked, store, number, continued, overwrite)
@@ -333,7 +333,7 @@ def _why_there(asked: Location, location: Location) -> str:
     if location == asked:
         return ""
     return (
-        f", as {_from_here(str(asked))} is of an earlier model: resume=True goes on there, "
+        f", as {_from_here(str(asked))} is of an earlier model: resume=True continues it, "
         f"overwrite=True replaces it"
     )
 

@@ -47,7 +47,7 @@ def rewind(
     before = loop.run
     recorded = {} if before is None else _losses(before)
     if before is None and options:
-        raise ValueError(f"rewind({', '.join(options)}): nothing has been recorded to go on with")
+        raise ValueError(f"rewind({', '.join(options)}): there is no record to continue")
     _check(loop, step, 1 + max(recorded, default=-1))
     again = _set_again(before)
     if before is not None:

@@ -63,7 +63,9 @@ class Others:
                 record = Other(first_record(location))
                 alignment = Alignment(self._source, record, self._selection.aligned)
                 found.append(read(OtherRun(location, record, alignment)))
-            except Exception as error:  # a record may be anybody's, on a disk that has gone
+            except (
+                Exception
+            ) as error:  # any process may have written the record, on a disk that was removed
                 self._note(f"without {stem(location)} ({error})")
         return found
 

@@ -278,7 +278,7 @@ class Tap:
         if begun is not None and begun.entry is not None:
             try:
                 hook_entry(begun.entry, tensors, plan, frame, module, call)
-            except Exception as error:  # the outputs have been read, and training goes on
+            except Exception as error:  # the outputs have been read; training must continue
                 frame.blame_all(plan.of("entry"), error)
 
     def _read_values(

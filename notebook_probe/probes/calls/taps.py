@@ -106,7 +106,7 @@ class Taps:
         self._arm_all(self._in_evaluation & self._taps.keys(), stays)
 
     def _arm_all(self, places: Iterable[str], stays: bool) -> None:
-        # A model may be compiled at its first call, with the hooks that are there.
+        # A model may be compiled at its first call, with the present hooks.
         stays |= self._everywhere and self._in_graphs.wanted
         armed = [("training", self.due), ("evaluation", self._evaluated)]
         due = [(phase, readings.calls) for phase, readings in armed if readings is not None]

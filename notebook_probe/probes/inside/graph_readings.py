@@ -88,7 +88,7 @@ class GraphReadings:
         self.n_ambiguous, self.variant, self.refusal = 0, "", ""
         self.training: Callable[[], nn.Module | None] = weakref.ref(model)
         self._steps = weakref.ref(steps) if steps is not None else lambda: None
-        self._seconds = 0.0  # spent on what was handed out
+        self._seconds = 0.0  # spent on the sums that were handed out
         self._taps: dict[str, GraphTap] = {}
         self._rows: dict[str, int] = {}
         self._places: dict[int, str] = {}  # by their rows

@@ -79,5 +79,5 @@ def read_step(frame: StepFrame, optimizer: Optimizer, wanted: dict[str, list[Pro
     for name, probes in wanted.items():
         try:
             frame.of_step[name] = AT_UPDATE[name](frame, optimizer)
-        except Exception as error:  # whatever torch keeps there, the optimizer's step goes on
+        except Exception as error:  # the optimizer's step must survive whatever torch keeps there
             frame.blame_all(probes, error)

@@ -419,7 +419,7 @@ def _measured(frame: StepFrame, is_final: bool) -> MeasuredStep:
     streams = frame.plan.values(frame, is_final) if frame.plan is not None else ()
     named = {key: pooled.value for key, pooled in frame.collected.items()}
     logged: dict[str, Any] = frame.scalars  # all on the host by now
-    if frame.recorded_beside or not is_final:  # else nobody changes them any more
+    if frame.recorded_beside or not is_final:  # otherwise nothing changes them any more
         logged = dict(logged)
         for name in frame.recorded_beside:
             logged.pop(name, None)

@@ -68,7 +68,7 @@ class Replay:
                 raise UnreadableError(NO_BATCH)
             with self.batch.untouched(self.model):
                 self._read_places(frame, plans, self.batch, model_map)
-        except Exception as error:  # the model, the loss: whatever fails, training goes on
+        except Exception as error:  # the model or the loss may fail; training must continue
             frame.blame_all([p for plan in plans.values() for p in plan.probes], error)
         finally:
             self.progress = ""

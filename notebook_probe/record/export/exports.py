@@ -200,7 +200,7 @@ class Exports(XarrayViews):
         folder = local_path(self.location)
         if folder is None or not (folder / ROOT_KEY).is_file():
             raise RecordWriteError(
-                f"{self.location} is no folder with a record of its own, which alone can be packed"
+                f"{self.location} is no folder with a single record; no other can be packed"
             )
         with new_file(path, overwrite=overwrite) as partial:
             try:

@@ -160,7 +160,7 @@ class OpenedRecord(Exports):
         for place in self.unwritten:
             text = (
                 f"{self.location} lacks rows that could not be written: they are in {place}, a "
-                "record by itself, until the next writer of this one takes them in"
+                "separate record, until the next writer of this one takes them in"
             )
             warnings.warn(text, RecordWarning, stacklevel=3)
 

@@ -16,7 +16,7 @@ from notebook_probe.schedules import ScheduleLike
 __all__ = ["ProbeActions"]
 
 INCOMPLETE = (
-    "reschedule(where, quantity, schedule): a quantity and a schedule are expected; for what "
+    "reschedule(where, quantity, schedule): a quantity and a schedule are expected; for the handle "
     "attach returned a schedule is enough, reschedule(handle, schedule)"
 )
 

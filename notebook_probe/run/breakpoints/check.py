@@ -126,8 +126,8 @@ def how_to_resume() -> str:
         return f"{resume} from another thread, Ctrl-C ends the loop"
     # IPython sets this name; a kernel has no terminal, but an interrupt button.
     if getattr(builtins, "__IPYTHON__", False):
-        return "run.explore() before the loop shows a panel to go on in; interrupting ends it"
+        return "run.explore() before the loop shows a Continue button; interrupting ends it"
     # Without a terminal Ctrl-C may never come, and the job would wait until its time is over.
     if sys.stdin is not None and not sys.stdin.closed and sys.stdin.isatty():
-        return "Ctrl-C ends the loop; a panel, or training in the background, can go on"
+        return "Ctrl-C ends the loop; a panel, or training in the background, can continue"
     return ""

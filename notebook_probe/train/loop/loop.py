@@ -488,7 +488,7 @@ class Loop:
         >>> loop.stop_on("diverging_loss", "dead_units")  # doctest: +SKIP
         """
         if self.run is None:
-            raise RuntimeError("stop_on: alerts are found in what is recorded; watch() first")
+            raise RuntimeError("stop_on: alerts are found in the record; call watch() first")
         return self.on_step(StopOn(self.run, rules).on_step, f"stop on {rules}")
 
     # ---------------------------------------------------------------- continuing later

@@ -116,7 +116,7 @@ class LoopRunner:
 
         In `on_step` the step just done counts. Batches of a step that raised are drawn again.
         """
-        if self._resumed is not None and not self.running:  # nothing has gone on yet
+        if self._resumed is not None and not self.running:  # nothing has continued yet
             return {**self._resumed, "evaluated": self._results.of_evaluations()}
         data = self._data
         return {

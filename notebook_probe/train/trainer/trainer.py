@@ -376,7 +376,7 @@ class Trainer:
             self._totals.add(self._forward(batch))
         self.evaluation.end()
 
-    # ---------------------------------------------------------------- going on later
+    # ---------------------------------------------------------------- continuing later
 
     def state_dict(self) -> dict[str, Any]:
         """Return the states of model, optimizer, scheduler, scaler, averages and metrics."""
