@@ -36,7 +36,7 @@ from notebook_probe.explorer.messages.view_registry import ViewsPresent
 from notebook_probe.explorer.parts.all_parts import CLICKS, RESTARTS, AllParts
 from notebook_probe.explorer.parts.part import Seen
 from notebook_probe.explorer.save.exports import FileExports
-from notebook_probe.explorer.yield_io import let_out
+from notebook_probe.explorer.yield_io import yield_io
 from notebook_probe.record.format.source import Source
 from notebook_probe.run.controls import Controls
 from notebook_probe.run.health.status import ProbeStatus, StatusHead
@@ -228,7 +228,7 @@ class PanelSession:
             return
         for ticket in self._clicks.news():  # before anything is read, which takes its time
             send(ticket, [])
-            let_out()
+            yield_io()
         revision = self._source.revision
         selection = self._looked()
         self._publish_chosen(send, head, selection)
@@ -315,7 +315,7 @@ class PanelSession:
             return
         self._send_frame(send, kind, frame)
         if is_waited_for:
-            let_out()
+            yield_io()
         if frame[0].get("averaged", 1.0) < 1.0:
             self._drawn.pop(kind, None)  # more is to be drawn, whether or not the source grows
             self.has_more = True

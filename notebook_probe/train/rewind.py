@@ -15,7 +15,7 @@ from notebook_probe.run.actions.source_actions import hand_over_panel
 from notebook_probe.run.run import Run
 from notebook_probe.run.settings.settings import Settings
 from notebook_probe.train.checkpoints.contents import SavedTraining
-from notebook_probe.train.checkpoints.kept import Kept
+from notebook_probe.train.checkpoints.retained import Kept
 from notebook_probe.train.set_again import SetAgain
 
 __all__ = ["RewoundTraining", "rewind"]

@@ -19,8 +19,8 @@ from notebook_probe.record.read.reader import OpenedRecord
 from notebook_probe.record.store.location import stem
 
 if TYPE_CHECKING:
-    from notebook_probe.figures.apart import Apart
-    from notebook_probe.figures.beside import OverlaidSeries
+    from notebook_probe.figures.divergence import Apart
+    from notebook_probe.figures.overlay import OverlaidSeries
 
 __all__ = ["OtherRun", "Others"]
 
@@ -92,7 +92,7 @@ class Others:
 
     def apart(self, selection: PanelSelection) -> Apart | None:
         """Return the divergence of this run from others; None if there is none to show."""
-        from notebook_probe.figures.apart import Apart  # matplotlib, for pictures alone
+        from notebook_probe.figures.divergence import Apart  # matplotlib, for pictures alone
 
         if not selection.divided_by:
             return None
@@ -117,7 +117,7 @@ class Others:
         self, selection: PanelSelection, name: str, place: int, series: Series, line: Drawn
     ) -> OverlaidSeries:
         """Return the line on the axis of the picture."""
-        from notebook_probe.figures.beside import OverlaidSeries
+        from notebook_probe.figures.overlay import OverlaidSeries
 
         x = line.steps
         if selection.x_axis == "time":

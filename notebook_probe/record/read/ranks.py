@@ -33,7 +33,7 @@ from notebook_probe.record.store.location import ROOT_KEY, Location, RemoteStore
 from notebook_probe.record.store.remote import engine_of
 from notebook_probe.record.store.remote.shipper import first_line
 from notebook_probe.record.views.chunked import ChunksLike
-from notebook_probe.record.views.kept import kept_rows
+from notebook_probe.record.views.kept_rows import kept_rows
 from notebook_probe.record.views.selection import Names
 
 if TYPE_CHECKING:

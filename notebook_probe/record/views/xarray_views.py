@@ -33,7 +33,7 @@ from notebook_probe.record.views.chunked import (
     stored_chunks,
 )
 from notebook_probe.record.views.elements import Elements
-from notebook_probe.record.views.kept import kept_rows, streams_of
+from notebook_probe.record.views.kept_rows import kept_rows, streams_of
 from notebook_probe.record.views.named_scalars import ByName
 from notebook_probe.record.views.own_names import (
     OwnNames,

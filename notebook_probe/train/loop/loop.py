@@ -18,7 +18,7 @@ from notebook_probe.schedules import Every, Geometric, ScheduleLike, Seconds, Ti
 from notebook_probe.schedules import schedule as read_schedule
 from notebook_probe.train.checkpoints.fitting import Wanted
 from notebook_probe.train.checkpoints.index import Checkpoint
-from notebook_probe.train.checkpoints.kept import Kept
+from notebook_probe.train.checkpoints.retained import Kept
 from notebook_probe.train.data.dataset import Dataset, for_evaluation
 from notebook_probe.train.loop.counts import epochs, whole
 from notebook_probe.train.loop.finite import CheckFinite
