@@ -85,7 +85,7 @@ COMMANDS: dict[str, tuple[Callable[[ArgumentParser], None], str]] = {
 
 
 def main(words: Sequence[str] | None = None) -> int:
-    """Do what a command says; the exit code of the process.
+    """Run a command; return the exit code of the process.
 
     Parameters
     ----------

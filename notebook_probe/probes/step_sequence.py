@@ -385,7 +385,7 @@ class StepSequence:
         self.training.close()
 
     def _take_from_graphs(self, frame: DueFrame) -> None:
-        """Take what compiled graphs have read in the step that ends."""
+        """Take the readings of compiled graphs in the step that ends."""
         self.taps.called_in_graphs(self.in_graphs.fill(frame), frame.step)
         if self.in_graphs.last_step == frame.step:
             self.training.note_graphs()

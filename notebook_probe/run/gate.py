@@ -216,7 +216,7 @@ class Gate:
     def each_step(self, callback: Callable[[int], None]) -> Callable[[], None]:
         """Call ``callback(step)`` once on the way to each step; returns its removal.
 
-        Nothing that could continue a paused training exists.
+        It is not called during a pause, so it cannot continue a paused training.
         """
         remove = self._counting.add(callback)
         self.waits = True

@@ -172,7 +172,7 @@ class _NextCall:
             self._handle = UncopiedHandle(model.register_forward_pre_hook(hook, with_kwargs=True))
 
     def called(self, module: nn.Module, args: tuple[Any, ...], kwargs: dict[str, Any]) -> None:
-        """Keep what a training call is given."""
+        """Keep the arguments of a training call."""
         is_training = self._observer.phase.now == "training"
         if self.given is None and is_training and self._observer.watches(module):
             self.given = _apart(args), _apart(kwargs)

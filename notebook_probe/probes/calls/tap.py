@@ -172,7 +172,7 @@ class Tap:
         attempt_in_hook(begun, frame, plan, "forward", self._read_inputs, *reading)
 
     def _forget_interrupted(self, frame: FramePart, key: int) -> None:
-        """Drop what calls that raised have left."""
+        """Drop the entries of calls that raised."""
         if frame.step != self._step:
             self._begun, self._step = {}, frame.step
         self._begun.pop(key, None)
@@ -182,7 +182,7 @@ class Tap:
         return sum(begun.frame is frame for begun in self._begun.values()) if self._begun else 0
 
     def after(self, module: nn.Module, output: Any) -> None:
-        """Read what a call returns."""
+        """Read the output of a call."""
         begun = time.perf_counter()
         listener = self._listener()
         if listener is None or self.module() is not module or is_traced():  # or a copy

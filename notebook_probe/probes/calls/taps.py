@@ -100,7 +100,7 @@ class Taps:
         return self._taps.keys() & {*before.calls, *due.calls}
 
     def arm_evaluation(self, due: Readings | None) -> None:
-        """Arm what is due in the evaluation that begins."""
+        """Arm the taps of the probes that are due in the evaluation that begins."""
         self._evaluated = due
         stays = self.is_static or self._may_be_compiled()
         self._arm_all(self._in_evaluation & self._taps.keys(), stays)

@@ -333,7 +333,7 @@ class GraphReadings:
         return place in self._read
 
     def forget(self) -> None:
-        """Forget what was handed out of a step that is dropped."""
+        """Forget the sums of a step that is dropped."""
         self.compiles = False
         self._calls, self._passes, self._ended = HandedOut(), BackwardPasses(), HandedOut()
 
@@ -346,7 +346,7 @@ class GraphReadings:
 
 
 def _kind(module: nn.Module | None) -> Hashable:
-    """Return what reductions may ask of a module."""
+    """Return the properties of a module that reductions may read."""
     if module is None:
         return None
     try:

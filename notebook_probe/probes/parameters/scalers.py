@@ -75,7 +75,7 @@ AT_UPDATE: dict[str, Callable[[StepFrame, Optimizer], Any]] = {
 
 
 def read_step(frame: StepFrame, optimizer: Optimizer, wanted: dict[str, list[Probe]]) -> None:
-    """Read what the probes want of it."""
+    """Read the values of the scaler that probes need."""
     for name, probes in wanted.items():
         try:
             frame.of_step[name] = AT_UPDATE[name](frame, optimizer)

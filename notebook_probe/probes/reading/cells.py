@@ -118,7 +118,7 @@ class Cell:
             frame.blame_all(self.probes, error)
 
     def clear(self, frame: FramePart) -> None:
-        """Discard what was measured before."""
+        """Discard earlier measurements."""
         frame.states[self.index] = None
 
 

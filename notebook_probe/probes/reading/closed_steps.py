@@ -139,7 +139,7 @@ class ClosedSteps:
         return early.arrays.keys() if early else set()
 
     def coming(self, step: int) -> StepFrame | None:
-        """Return what was logged for a step before it was open."""
+        """Return the values that were logged for a step before it was open."""
         return self.early.get(step)
 
     def of_state(self, step: int) -> StepFrame:
@@ -152,7 +152,7 @@ class ClosedSteps:
 
     @whole
     def settled(self) -> None:
-        """Keep what was logged of the state."""
+        """Keep the values that were logged of the state."""
         self.account_passed()
         state, self.state = self.state, None
         if state is not None:
@@ -294,7 +294,7 @@ class ClosedSteps:
             self._record()
 
     def record(self) -> None:
-        """Record what waits here; from any thread."""
+        """Record the waiting steps; from any thread."""
         self._await_copies()
         with self._lock:
             self._record()

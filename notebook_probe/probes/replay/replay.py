@@ -61,7 +61,7 @@ class Replay:
 
     @whole
     def read(self, frame: StepFrame, plans: Mapping[str, ReadingPlan], model_map: ModelMap) -> None:
-        """Measure what is due of the state in which the step begins."""
+        """Measure the due quantities of the state before the step."""
         begun = time.perf_counter()
         try:
             if self.batch is None:

@@ -226,7 +226,7 @@ class StepFrame(FramePart):
         return here
 
     def settle(self) -> None:
-        """Decide what of the step counts, and pool it."""
+        """Decide which parts of the step count, and pool them."""
         self.settle_passes()
         parts, self._parts, self._loose = self._parts, (), None
         for part in parts:

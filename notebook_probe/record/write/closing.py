@@ -22,7 +22,7 @@ __all__ = ["close_by_itself", "close_record", "end_once", "flush_record", "losse
 
 
 def end_once(ends: weakref.finalize[..., Any], act: Callable[[], object]) -> None:
-    """End what a finalizer would end otherwise; after an interrupt this, or it, does the rest."""
+    """End everything that a finalizer would end; after an interrupt this, or it, does the rest."""
     if ends.alive:
         try:
             act()

@@ -143,7 +143,7 @@ class RunReader(Protocol):
         ...
 
     def close(self) -> None:
-        """Read what remains, and end."""
+        """Copy the remaining rows, and end."""
 
 
 class Mirrors:
