@@ -30,6 +30,7 @@ from notebook_probe.record.read.ranks import rank_name
 from notebook_probe.record.store.location import Location, below, local_path
 from notebook_probe.record.write.flusher import Durability
 from notebook_probe.record.write.writer import RecordWriter
+from notebook_probe.reports import report
 from notebook_probe.run.attach.attachment import Attachment
 from notebook_probe.run.attach.module_table import (
     OnCompiled,
@@ -268,7 +269,7 @@ def watch(
             if is_shared:
                 share(run, writer, location)
             notify_by(run, services)
-            print(_first_line(writer, continued) + _why_there(asked, location))
+            report(_first_line(writer, continued) + _why_there(asked, location))
         undo.pop_all()
     return run
 

@@ -80,8 +80,23 @@ def test_a_scalar_is_logged_by_its_name_and_value(tmp_path: Path) -> None:
 def test_a_name_without_a_number_is_no_scalar(given: tuple[Any, ...], tmp_path: Path) -> None:
     model = mlp()
     run = nbp.watch(model, probes=None, store=tmp_path / "run.zarr")
-    with pytest.raises(nbp.QuantityError, match=r"log\(.*a name and its number are expected"):
+    with pytest.raises(nbp.QuantityError, match=r"log\(.*numbers by name .* log\('loss', loss\)"):
         run.log(*given)
+
+
+@pytest.mark.parametrize(
+    ("name", "answer"),
+    [
+        ("cube", r'run\.to_xarray\("cube"\)'),
+        ("left", r"run\.parent"),
+        ("seris", r"close: 'series'"),
+    ],
+)
+def test_an_opened_run_answers_a_missing_name_as_well(run: nbp.Run, name: str, answer: str) -> None:
+    opened = nbp.open_run(run.location)
+    with pytest.raises(AttributeError, match=f"a run has no {name!r}.*{answer}"):
+        getattr(opened, name)
+    assert not hasattr(opened, name)
 
 
 def test_a_run_is_not_opened_but_read_as_it_is(run: nbp.Run) -> None:

@@ -218,6 +218,5 @@ def _by_name(
         return values
     given = ", ".join(type(one).__name__ for one in (values, value) if one is not None)
     raise QuantityError(
-        f"log({given}): a name and its number are expected, or numbers by name, as in "
-        f"log('loss', loss), log(loss=loss)"
+        f"log({given}): numbers by name are expected, as in log(loss=loss), or log('loss', loss)"
     )

@@ -6,6 +6,7 @@ from collections.abc import Iterable
 from contextlib import AbstractContextManager
 from os import PathLike, fspath
 from pathlib import Path
+from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, Protocol
 
 from notebook_probe.alerts import RULES, Alerts, Rule, find_alerts, read_alerts, read_remarks
@@ -21,6 +22,7 @@ from notebook_probe.record.views.looks import Look, looks_of
 from notebook_probe.record.views.xarray_views import Snapshot
 from notebook_probe.record.write.writer import RecordWriter
 from notebook_probe.run.actions.comparing_actions import ComparingActions, places_of_references
+from notebook_probe.run.actions.former_names import FormerNames
 
 if TYPE_CHECKING:
     import numpy.typing as npt
@@ -48,7 +50,7 @@ class _Acting(Source, Protocol):
 
 
 @shown_as("run")
-class SourceActions(ComparingActions):
+class SourceActions(ComparingActions, FormerNames):
     """Showing a run, looking at its alerts, and adding to its record.
 
     A subclass says in `_writing` who writes; a live run also says how it is controlled, which rules
@@ -56,6 +58,15 @@ class SourceActions(ComparingActions):
     """
 
     _panel: Panel | None = None
+    _owner = "a run"
+    _former = MappingProxyType(
+        {
+            "left": "run.parent",
+            "cube": 'run.to_xarray("cube")',
+            "tree": 'run.to_xarray("tree")',
+            "dataset": "run.to_xarray(chunks=...)",
+        }
+    )
 
     def _controls(self) -> Controls | None:
         """Return the panel's interface to a live run."""

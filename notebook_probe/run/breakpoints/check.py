@@ -10,6 +10,7 @@ from typing import Protocol
 
 from notebook_probe.probes.reading.closed_steps import ClosedSteps
 from notebook_probe.probes.step.frame import StepFrame
+from notebook_probe.reports import report
 from notebook_probe.run.breakpoints.breakpoints import Breakpoints
 from notebook_probe.run.breakpoints.conditions import OnAlert, OnNan, OnSeries
 from notebook_probe.run.breakpoints.hit import Hit, pause_text
@@ -100,7 +101,7 @@ class BreakpointCheck:
         # Nothing can resume a job without a panel, a terminal or another thread: it must not stop.
         if not self._is_followed():
             how = self._resumed_by() or how_to_resume()
-            print(f"{text}; {how}" if how else f"not {text}: nothing could resume it")
+            report(f"{text}; {how}" if how else f"not {text}: nothing could resume it")
             if not how:
                 self._breakpoints.pass_by(hits, text)
                 return False

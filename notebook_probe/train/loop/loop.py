@@ -6,11 +6,13 @@ import time
 from array import array
 from collections.abc import Callable, Iterable, Mapping
 from functools import partial
+from types import MappingProxyType
 from typing import Any, TypeAlias
 
 from notebook_probe.alerts import Rule
 from notebook_probe.checks import is_whole
 from notebook_probe.record.store.location import Location
+from notebook_probe.run.actions.former_names import FormerNames
 from notebook_probe.run.background import Background
 from notebook_probe.run.run import Run
 from notebook_probe.run.watch import watch
@@ -44,7 +46,7 @@ FASTEST_S = 0.001
 """Step duration that is reported before there is one."""
 
 
-class Loop:
+class Loop(FormerNames):
     """Training loop: steps and epochs over data, with hooks.
 
     Parameters
@@ -79,6 +81,9 @@ class Loop:
     2
     3
     """
+
+    _owner = "a loop"
+    _former = MappingProxyType({"detach": "remove() of the hook that was added"})
 
     def __init__(
         self,

@@ -75,7 +75,7 @@ def test_what_is_there_is_not_overwritten_unasked(writer: RecordWriter, tmp_path
     with pytest.raises(RecordWriteError, match="exists already"):
         writer.source.pack(tmp_path / "run.zip")
     path = writer.source.pack(tmp_path / "run.zip", overwrite=True)
-    with pytest.raises(RecordWriteError, match="no folder with a record"):
+    with pytest.raises(RecordWriteError, match="no folder with a single record"):
         open_record(path).pack(tmp_path / "again.zip")
 
 
