@@ -85,7 +85,7 @@ def say_branch(panel: PanelPage, step: int = 371) -> None:
 def test_the_click_asks_for_all_that_stands_there(panel: PanelPage) -> None:
     dialog = back(panel)
     expect(dialog).to_contain_text(f"{RESTORES} are restored.")
-    expect(dialog).to_contain_text("stays, as branch 1: 542 steps, about 2\u202fmin")
+    expect(dialog).to_contain_text("stay in the record, as branch 1: 542 steps, about 2\u202fmin")
     expect(dialog).to_contain_text("5 before the first alert")
     dialog.get_by_role("button", name="denser").click()
     expect(dialog.get_by_label("Preset")).to_have_value("alerts")

@@ -11,7 +11,7 @@ export function restoredText(state, one) {
   const { way, branch } = state.parts.history;
   const { rate, step } = state.status;
   const steps = Math.max(0, step - one.step);
-  const takes = rate ? `, about ${duration(steps / rate)} to here again` : "";
+  const takes = rate ? `, about ${duration(steps / rate)} to train them again` : "";
   const what = way ? `${way.restores} are restored. ` : "";
   const stays = `Rows after step ${grouped(one.step)} stay in the record, as branch ${branch}`;
   const again = way?.until == null ? "" : ` The loop has ended: it trains to step ${grouped(way.until)} again.`;
