@@ -1,4 +1,4 @@
-"""Answers to names that an object does not have: former ones, and misspelled ones."""
+"""Base of objects that answer former and misspelled names with the right one."""
 
 from __future__ import annotations
 
