@@ -1,8 +1,8 @@
 """Steps of one model, put together: each opens with what is due, closes, and passes the gate.
 
-At each boundary, in this order: the open step closes and goes to the sink; the gate may apply
-requests, wait while paused, or raise to stop; the next step opens and every probe's schedule is
-asked once. An `Observer` sees the model's calls, and asks for boundaries.
+At each boundary, in this order: the open step closes and goes to the sink; the gate, if something
+waits there, applies requests, waits while paused, or raises to stop; the next step opens and every
+probe's schedule is asked once. An `Observer` sees the model's calls, and asks for boundaries.
 
 While nothing is due and nothing waits at the gate, steps are at rest, and there is no boundary:
 
