@@ -194,7 +194,8 @@ class ClosedSteps:
         self.keep(frame)
         now = time.perf_counter()
         spent = frame.seconds + now - begun
-        self._costs.add(frame.step, now - frame.begun, spent, frame.planned, frame.reads)
+        is_due = frame.plan is not None and not frame.plan.are_none
+        self._costs.add(frame.step, now - frame.begun, spent, frame.planned, is_due)
 
     @whole
     def account_passed(self) -> None:

@@ -204,7 +204,7 @@ class StepFrame(FramePart):
         """True if nothing is recorded of it: nothing was due, nothing logged."""
         if self.scalars or self.arrays or self.collected:
             return False
-        return not self.reads
+        return self.plan is None or self.plan.are_none
 
     @property
     def reads(self) -> bool:
