@@ -46,8 +46,10 @@ A message says what was given, what is allowed, and where, in this order.
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from difflib import get_close_matches
+from types import FunctionType
+from typing import TypeVar
 
 __all__ = [
     "BreakpointError",
@@ -88,7 +90,10 @@ __all__ = [
     "UnreadableError",
     "ViewError",
     "near",
+    "shown_as",
 ]
+
+Kind = TypeVar("Kind")
 
 
 class ProbeError(Exception):
@@ -277,3 +282,30 @@ def near(name: str, known: Iterable[str], limit: int = 4) -> str:
 def _by_end(name: str, names: Iterable[str]) -> list[str]:
     """Return the names whose part after the last dot is close."""
     return [one for one in names if get_close_matches(name, [one.rpartition(".")[2]], cutoff=0.75)]
+
+
+def shown_as(owner: str) -> Callable[[type[Kind]], type[Kind]]:
+    """Name the methods of a class after ``owner`` in the errors that Python raises.
+
+    The methods of a run are defined in many classes. A call with wrong arguments would name one of
+    these, of which no user has heard.
+
+    Examples
+    --------
+    >>> @shown_as("run")
+    ... class Actions:
+    ...     def pause(self) -> None: ...
+    >>> Actions().pause(1)
+    Traceback (most recent call last):
+        ...
+    TypeError: run.pause() takes 1 positional argument but 2 were given
+    """
+
+    def renamed(kind: type[Kind]) -> type[Kind]:
+        for name, member in vars(kind).items():
+            while isinstance(member, FunctionType):
+                member.__qualname__ = f"{owner}.{name}"
+                member = getattr(member, "__wrapped__", None)
+        return kind
+
+    return renamed

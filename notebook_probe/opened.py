@@ -292,7 +292,7 @@ def open_run(
 def _check_location(given: object) -> None:
     if isinstance(given, SourceActions):
         raise TypeError(
-            f"open_run({type(given).__name__}): this is a run, to be read as it is; another "
+            f"open_run({type(given).__name__}): this is a run, which can be read directly; another "
             f"look at its record is open_run(run.location)"
         )
     if not is_location(given):

@@ -118,6 +118,9 @@ class Registry(Generic[T]):
     def values(self) -> list[T]:
         return list(self._members.values())
 
+    def items(self) -> list[tuple[str, T]]:
+        return list(self._members.items())
+
     def _find(self, name: str) -> T | None:
         return self._members.get(self._aliases.get(name, name))
 
@@ -131,7 +134,7 @@ class Registry(Generic[T]):
                 continue
             try:
                 self.add(entry.name, entry.load())
-            except Exception as error:  # somebody else's package; the others are not to suffer
+            except Exception as error:  # a third-party package; the other ones must load
                 problem = f"{entry.value} could not be loaded: {type(error).__name__}: {error}"
                 self.instead(entry.name, problem)
                 warnings.warn(f"{self._kind} {entry.name!r} of {problem}", RegistryWarning, 2)

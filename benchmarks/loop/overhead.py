@@ -29,7 +29,7 @@ class _Idle(Trainer):
         super().__init__(model, nn.functional.mse_loss, torch.optim.SGD(model.parameters(), 0.1))
         self._reported = Metrics[Value](loss=0.5)
 
-    def train_step(self, group: Iterable[Any]) -> Metrics[Value]:
+    def train_step_accumulated(self, batches: Iterable[Any]) -> Metrics[Value]:
         self.global_step += 1
         return self._reported
 
@@ -42,7 +42,7 @@ def run(chosen: argparse.Namespace) -> None:
 
     def bare() -> None:
         for batch in data:
-            trainer.train_step([batch])
+            trainer.train_step(batch)
 
     def ours() -> None:
         Loop(trainer, progress=False).run_steps(data, n)

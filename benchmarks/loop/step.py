@@ -60,6 +60,6 @@ def _ours(model: str, n: int) -> Callable[[], float]:
 
     def work() -> None:
         for _ in range(n):
-            trainer.train_step([(workload.inputs, workload.targets)])
+            trainer.train_step((workload.inputs, workload.targets))
 
     return lambda: cpu_s(work)

@@ -45,7 +45,7 @@ def flow_order(
     ['b', 'a.1', 'a', '(root)']
     """
     rows = {row.name or ROOT: i for i, row in enumerate(modules)}
-    ranks = [*_ranks(modules, flow), 0]  # the last one of what is nowhere
+    ranks = [*_ranks(modules, flow), 0]  # the last one for modules without a position
     return np.argsort([ranks[nearest(label, rows)] for label in labels], kind="stable")
 
 

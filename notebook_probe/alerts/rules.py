@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, MutableMapping
+from collections.abc import Callable, ItemsView, Iterator, Mapping, MutableMapping, ValuesView
 from html import escape
 from types import MappingProxyType
 from typing import TypeAlias
@@ -79,11 +79,23 @@ class Rules(MutableMapping[str, Rule]):
         self._tell(name, before, None)
 
     def __iter__(self) -> Iterator[str]:
-        every = dict.fromkeys([*RULES, *self._changed])
-        return iter([name for name in every if self._changed.get(name, ...) is not None])
+        return iter(self._now())
 
     def __len__(self) -> int:
-        return len(list(iter(self)))
+        return len(self._now())
+
+    def items(self) -> ItemsView[str, Rule]:
+        """Return the present names and rules; a panel asks at each refresh."""
+        return self._now().items()
+
+    def values(self) -> ValuesView[Rule]:
+        """Return the present rules."""
+        return self._now().values()
+
+    def _now(self) -> dict[str, Rule]:
+        # At once: one look-up per rule would be half of the calls of a panel's refresh.
+        every = {**dict(RULES.items()), **self._changed}
+        return {name: rule for name, rule in every.items() if rule is not None}
 
     def __repr__(self) -> str:
         states = self.states()

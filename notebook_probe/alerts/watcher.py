@@ -80,7 +80,7 @@ class Watcher:
             try:
                 self._look(whole)
                 self._problem = ""
-            except Exception as error:  # the record cannot be read: it is written all the same
+            except Exception as error:  # the record cannot be read, but is still written
                 self._problem = f"{type(error).__name__}: {error}"
             finally:
                 self._lock.release()
@@ -171,7 +171,7 @@ class Watcher:
         try:
             for finding in findings():
                 self._raise_alert(name, followed.rule, finding)
-        except Exception as error:  # a rule of the user's own; the others go on
+        except Exception as error:  # a user's rule; the other rules continue
             followed.problem = f"{type(error).__name__}: {error}"
             self._failed(self._next_step, f"alert rule {name} is off: {followed.problem}")
 

@@ -11,7 +11,7 @@ from typing import Any
 from notebook_probe.catalogues.marks import CleanUp, change, clean_up
 from notebook_probe.catalogues.query import Where, condition
 from notebook_probe.catalogues.runs import Runs
-from notebook_probe.errors import QueryError, UnknownNameError, near
+from notebook_probe.errors import QueryError, UnknownNameError, near, shown_as
 from notebook_probe.record.store.location import Location, ends_in
 
 __all__ = ["Marking"]
@@ -20,6 +20,7 @@ SHORTEST_ID = 4
 """Characters of an id that tell a run from others."""
 
 
+@shown_as("Catalogue")
 class Marking(ABC):
     """Marks and clean-up for classes that query runs.
 

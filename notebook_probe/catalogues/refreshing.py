@@ -137,7 +137,7 @@ class IndexRefresher:
                 look.gone += [known.id] if known is not None else []
                 return
             failed = self._unreadable.get(key)
-            # Unreadable as before: not parsed again at each refresh.
+            # Still unreadable: not parsed again at each refresh.
             if failed is not None and failed[0] == mark:
                 look.unreadable[place.name] = failed[1]
                 return

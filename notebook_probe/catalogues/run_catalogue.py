@@ -105,7 +105,7 @@ class Catalogue(Marking):
         return replace(Runs.of(kept), asked_again=partial(self._answer_now, question))
 
     def refresh(self) -> IndexChanges:
-        """Look what has changed.
+        """Read the records that have changed.
 
         Returns
         -------

@@ -13,7 +13,7 @@ from notebook_probe.record.store.other_tools import is_run_of_other_tool
 
 __all__ = ["RUN", "add_catalogue", "location_of", "opened"]
 
-RUN = "a place, a name, or how an id begins"
+RUN = "location, name, or first characters of an id"
 
 
 def add_catalogue(parser: ArgumentParser) -> None:
@@ -21,10 +21,10 @@ def add_catalogue(parser: ArgumentParser) -> None:
     parser.add_argument(
         "--catalogue",
         metavar="PLACE",
-        help="its database: a file, or postgresql://host/lab; by default this user's own",
+        help="database of the catalogue: a file, or postgresql://host/lab; by default the user's",
     )
     parser.add_argument(
-        "--root", action="append", metavar="PLACE", help="look below this folder or URL, too"
+        "--root", action="append", metavar="PLACE", help="also search this folder or URL"
     )
 
 

@@ -13,9 +13,12 @@ __all__ = ["add"]
 def add(parser: ArgumentParser) -> None:
     """Add the options."""
     parser.add_argument(
-        "--where", required=True, metavar="CONDITION", help="\"state == 'killed' and steps < 100\""
+        "--where",
+        required=True,
+        metavar="CONDITION",
+        help="such as \"state == 'killed' and steps < 100\"",
     )
-    parser.add_argument("--delete", action="store_true", help="delete what is shown")
+    parser.add_argument("--delete", action="store_true", help="delete the listed runs")
     add_catalogue(parser)
     parser.set_defaults(do=do)
 

@@ -27,9 +27,9 @@ USUAL = ("grad_norm", "update_ratio", "weight_norm", "output_std")
 def add(parser: ArgumentParser) -> None:
     """Add the options."""
     parser.add_argument("runs", nargs=2, metavar="RUN", help=RUN)
-    parser.add_argument("--quantity", help=f"where they part by it; by default {', '.join(USUAL)}")
-    parser.add_argument("--by", default="step", help=f"what is put beside: {', '.join(AXES)}")
-    parser.add_argument("--json", action="store_true", help="as an object")
+    parser.add_argument("--quantity", help=f"quantity to compare; by default {', '.join(USUAL)}")
+    parser.add_argument("--by", default="step", help=f"x axis: {', '.join(AXES)}")
+    parser.add_argument("--json", action="store_true", help="print a JSON object")
     add_catalogue(parser)
     parser.set_defaults(do=do)
 

@@ -38,14 +38,12 @@ def add(parser: ArgumentParser) -> None:
     parser.add_argument(
         "--folder",
         default="notebook-probe-demo",
-        help="a new folder, for the record and the report: %(default)s",
+        help="new folder for the record and the report, by default %(default)s",
     )
-    parser.add_argument("--steps", type=_count, default=STEPS, help="of the training: %(default)s")
+    parser.add_argument("--steps", type=_count, default=STEPS, help="training steps: %(default)s")
+    parser.add_argument("--device", help="such as cpu or cuda; by default CUDA if available")
     parser.add_argument(
-        "--device", help="such as cpu or cuda; by default a CUDA device where there is one"
-    )
-    parser.add_argument(
-        "--open", action=BooleanOptionalAction, default=True, help="the report, in the browser"
+        "--open", action=BooleanOptionalAction, default=True, help="open the report in the browser"
     )
     parser.set_defaults(do=do)
 
@@ -107,7 +105,7 @@ def _train(
     begun, n_told = time.monotonic(), 0
     for step in range(steps):
         if step == steps * 7 // 8:
-            print(f"   now the learning rate goes up {TOO_HIGH} times: does anybody notice?")
+            print(f"   now the learning rate goes up {TOO_HIGH} times: does anyone notice?")
             optimizer.param_groups[0]["lr"] *= TOO_HIGH
         numbers, following = text.batch(BATCH)
         loss = model.loss(numbers.to(device), following.to(device))

@@ -27,9 +27,9 @@ def add(parser: ArgumentParser) -> None:
         "--to",
         required=True,
         metavar="FILE",
-        help=".csv or .json: a row for each run; .zip: one record, packed; .nc: its numbers",
+        help=".csv or .json: a row per run; .zip: one packed record; .nc: its numbers",
     )
-    parser.add_argument("--overwrite", action="store_true", help="if the file is there already")
+    parser.add_argument("--overwrite", action="store_true", help="replace an existing file")
     add_catalogue(parser)
     parser.set_defaults(do=do)
 

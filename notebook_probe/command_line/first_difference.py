@@ -61,9 +61,12 @@ def add(parser: ArgumentParser) -> None:
     parser.add_argument("this", metavar="THIS", help=f"{WHAT} that returns model, inputs, ...")
     parser.add_argument("other", metavar="OTHER", help=f"{WHAT} that returns the other model")
     parser.add_argument(
-        "--tolerance", type=float, default=1e-6, help="of values that count as equal: %(default)s"
+        "--tolerance",
+        type=float,
+        default=1e-6,
+        help="relative difference of equal values, %(default)s",
     )
-    parser.add_argument("--json", action="store_true", help="as an object; see nbp schema")
+    parser.add_argument("--json", action="store_true", help="print a JSON object; see nbp schema")
     parser.set_defaults(do=do)
 
 

@@ -20,7 +20,7 @@ def add(parser: ArgumentParser) -> None:
         "path", nargs="+", metavar="PATH", help="a run of another tool, or a folder with such runs"
     )
     parser.add_argument("--to", required=True, metavar="FOLDER", help="folder for the records")
-    parser.add_argument("--json", action="store_true", help="a list of objects")
+    parser.add_argument("--json", action="store_true", help="print a list of objects")
     parser.set_defaults(do=do)
 
 

@@ -45,47 +45,59 @@ NAME = "notebook_probe"
 WRONG = 2
 INTERRUPTED = 130
 COMMANDS: dict[str, tuple[Callable[[ArgumentParser], None], str]] = {
-    "demo": (demo.add, "train a small network here, and open what is seen of it in the browser"),
+    "demo": (demo.add, "train a small network, and open its panel in the browser"),
     "run": (run_program.add, "run a program unchanged, and watch the first model that it trains"),
-    "runs": (runs.add, "the runs that meet a condition, as a table"),
-    "show": (show.add, "one run: settings, results, alerts"),
-    "compare": (compare.add, "two runs: what was set otherwise, and at which module they part"),
-    "first-difference": (first_difference.add, "the first operation in which two models differ"),
-    "explain": (explain.add, "what is wrong with a run, since which step, and where"),
-    "alerts": (alerts.add, "findings of one run; with --fail-on a test of it"),
-    "series": (series.add, "numbers of modules over steps, thinned with extremes kept"),
-    "tree": (tree.add, "modules of a run's model: class, parameters, alerts"),
-    "quantities": (quantities.add, "what is recorded, and what could be attached"),
-    "plot": (plot.add, "series as a picture, or as lines of characters"),
-    "follow": (follow.add, "news of a run, a JSON object per line, with an end"),
-    "attach": (verbs.add_attach, "measure a quantity of a training that runs elsewhere"),
-    "detach": (verbs.add_detach, "stop measuring in a training that runs elsewhere"),
-    "set": (verbs.add_set, "set its learning rate, or another option of its optimizers"),
-    "pause": (verbs.adding_control("pause"), "pause it before its next step"),
-    "resume": (verbs.adding_control("resume"), "continue it"),
-    "step": (verbs.adding_control("step"), "train one step, and pause"),
-    "stop": (verbs.adding_control("stop"), "end its loop; everything recorded is kept"),
-    "checkpoint": (verbs.add_checkpoint, "save its state"),
-    "rewind": (verbs.add_rewind, "go back to an earlier step, and train on from there"),
-    "look": (verbs.add_look, "keep the tensors of a module in its next step"),
-    "export": (export.add, "runs into a .csv, .json, .zip or .nc file"),
-    "import": (imports.add, "old runs of W&B, TensorBoard and others as records"),
+    "runs": (runs.add, "list the runs that meet a condition, as a table"),
+    "show": (show.add, "show one run: settings, results, alerts"),
+    "compare": (
+        compare.add,
+        "compare two runs: settings, and the module and step at which they diverge",
+    ),
+    "first-difference": (
+        first_difference.add,
+        "find the first operation in which two models differ",
+    ),
+    "explain": (explain.add, "explain what is wrong with a run, since which step, and where"),
+    "alerts": (alerts.add, "list the findings of one run; with --fail-on test it"),
+    "series": (series.add, "print values of modules over steps, thinned, with extremes kept"),
+    "tree": (tree.add, "list the modules of a run's model: class, parameters, alerts"),
+    "quantities": (quantities.add, "list recorded quantities, and those that can be attached"),
+    "plot": (plot.add, "draw series, as a picture or as lines of characters"),
+    "follow": (follow.add, "print news of a run as JSON lines, until a condition is met"),
+    "attach": (verbs.add_attach, "measure a quantity in a training that runs elsewhere"),
+    "detach": (verbs.add_detach, "stop measuring a quantity in a training that runs elsewhere"),
+    "set": (verbs.add_set, "set the learning rate of a training, or another option"),
+    "pause": (verbs.adding_control("pause"), "pause a training before its next step"),
+    "resume": (verbs.adding_control("resume"), "continue a paused training"),
+    "step": (verbs.adding_control("step"), "train one step of a training, then pause"),
+    "stop": (
+        verbs.adding_control("stop"),
+        "end the loop of a training; everything recorded is kept",
+    ),
+    "checkpoint": (verbs.add_checkpoint, "save the state of a training"),
+    "rewind": (
+        verbs.add_rewind,
+        "go back to an earlier step of a training, and continue from there",
+    ),
+    "look": (verbs.add_look, "store the tensors of a module in the next step of a training"),
+    "export": (export.add, "export runs to a .csv, .json, .zip or .nc file"),
+    "import": (imports.add, "convert old runs of W&B, TensorBoard and others to records"),
     "tag": (marks.add_tag, "tag a run"),
-    "note": (marks.add_note, "note something of a run"),
-    "archive": (marks.add_archive, "put runs aside: tables leave them out"),
-    "restore": (marks.add_restore, "have runs back that were put aside"),
-    "clean-up": (clean_up.add, "delete runs, after a look at what would go"),
-    "schema": (schemas.add, "JSON schemas of the outputs"),
-    "skill": (skill.add, "a page about these commands, for coding agents"),
+    "note": (marks.add_note, "write a note to a run"),
+    "archive": (marks.add_archive, "archive runs: tables leave them out"),
+    "restore": (marks.add_restore, "restore archived runs"),
+    "clean-up": (clean_up.add, "list runs to delete; with --delete delete them"),
+    "schema": (schemas.add, "print JSON schemas of the outputs"),
+    "skill": (skill.add, "print a page about these commands, for coding agents"),
     "mcp": (
         lambda parser: server.add(parser, COMMANDS, main),
-        "these commands as tools of the Model Context Protocol",
+        "serve these commands as tools of the Model Context Protocol",
     ),
 }
 
 
 def main(words: Sequence[str] | None = None) -> int:
-    """Do what a command says; the exit code of the process.
+    """Run a command; return the exit code of the process.
 
     Parameters
     ----------

@@ -16,7 +16,7 @@ def add_tag(parser: ArgumentParser) -> None:
     """Add the options of ``tag``."""
     parser.add_argument("run", metavar="RUN", help=RUN)
     parser.add_argument("tags", nargs="+", metavar="TAG")
-    parser.add_argument("--remove", action="store_true", help="take them off")
+    parser.add_argument("--remove", action="store_true", help="remove the tags")
     add_catalogue(parser)
     parser.set_defaults(do=_tag)
 
@@ -24,7 +24,7 @@ def add_tag(parser: ArgumentParser) -> None:
 def add_note(parser: ArgumentParser) -> None:
     """Add the options of ``note``."""
     parser.add_argument("run", metavar="RUN", help=RUN)
-    parser.add_argument("text", metavar="TEXT", help="in the place of the one before; '' for none")
+    parser.add_argument("text", metavar="TEXT", help="replaces the previous note; '' removes it")
     add_catalogue(parser)
     parser.set_defaults(do=_note)
 

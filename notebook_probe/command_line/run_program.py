@@ -17,20 +17,32 @@ ON_COMPILED = ("skip", "inside", "eager")
 def add(parser: ArgumentParser) -> None:
     """Add the options; all after the program is its own."""
     parser.usage = "nbp run [options] (-m MODULE | PROGRAM) [arguments of the program]"
-    parser.add_argument("--store", metavar="PLACE", help="place of the record; else below runs/")
+    parser.add_argument(
+        "--store", metavar="PLACE", help="location of the record, by default in runs/"
+    )
     parser.add_argument("--name", help="name of the run; by default the class of the model")
     parser.add_argument("--probes", metavar="A,B", help="presets to measure: default")
-    parser.add_argument("--budget", type=_budget, metavar="PERCENT", help="of step time, or none")
+    parser.add_argument(
+        "--budget", type=_budget, metavar="PERCENT", help="maximum cost in % of step time, or none"
+    )
     parser.add_argument("--on-compiled", choices=ON_COMPILED, help="calls of a compiled model")
     parser.add_argument("--model", metavar="CLASS", help="class to watch, if several are trained")
     parser.add_argument(
-        "--alerts", action="store_const", const="1", help="measure all that rules need"
+        "--alerts", action="store_const", const="1", help="measure everything that alert rules need"
     )
     parser.add_argument(
         "--control", action="store_const", const="1", help="allow nbp set, pause and so on"
     )
-    parser.add_argument("-m", dest="module", nargs=REMAINDER, metavar="MODULE", help="as python -m")
-    parser.add_argument("program", nargs=REMAINDER, metavar="PROGRAM", help="a file and its words")
+    parser.add_argument(
+        "-m",
+        dest="module",
+        nargs=REMAINDER,
+        metavar="MODULE",
+        help="run a module, as python -m does",
+    )
+    parser.add_argument(
+        "program", nargs=REMAINDER, metavar="PROGRAM", help="a file and its arguments"
+    )
     parser.set_defaults(do=do)
 
 

@@ -31,26 +31,35 @@ USUAL = (
 def add(parser: ArgumentParser) -> None:
     """Add the options."""
     parser.add_argument(
-        "folder", nargs="*", metavar="FOLDER", help="only runs below these, of other tools, too"
+        "folder",
+        nargs="*",
+        metavar="FOLDER",
+        help="only runs in these folders, also of other tools",
     )
     parser.add_argument(
-        "--where", metavar="CONDITION", help="\"params.lr < 1e-3 and tags has 'a'\""
+        "--where", metavar="CONDITION", help="such as \"params.lr < 1e-3 and tags has 'a'\""
     )
-    parser.add_argument("--sort", metavar="COLUMN", help="such as best.eval_accuracy")
-    parser.add_argument("-d", "--descending", action="store_true", help="the greatest first")
-    parser.add_argument("--limit", type=int, metavar="N", help="so many at most")
     parser.add_argument(
-        "--columns", metavar="NAMES", help="'state,params.lr,best.*'; by default those that differ"
+        "--sort", metavar="COLUMN", help="column to sort by, such as best.eval_accuracy"
     )
-    parser.add_argument("--archived", action="store_true", help="with those that were put aside")
-    parser.add_argument("--ranks", action="store_true", help="every rank of a job by itself")
+    parser.add_argument("-d", "--descending", action="store_true", help="largest first")
+    parser.add_argument("--limit", type=int, metavar="N", help="maximum number of runs")
+    parser.add_argument(
+        "--columns",
+        metavar="NAMES",
+        help="such as 'state,params.lr,best.*'; by default those that differ",
+    )
+    parser.add_argument("--archived", action="store_true", help="include archived runs")
+    parser.add_argument("--ranks", action="store_true", help="list each rank of a job")
     form = parser.add_mutually_exclusive_group()
     form.add_argument(
         "--json",
         action="store_true",
-        help="a list of objects with these columns; --columns '*' for all",
+        help="print a list of objects with these columns; --columns '*' for all",
     )
-    form.add_argument("--csv", action="store_true", help="all columns, or those of --columns")
+    form.add_argument(
+        "--csv", action="store_true", help="print CSV: all columns, or those of --columns"
+    )
     add_catalogue(parser)
     parser.set_defaults(do=do)
 

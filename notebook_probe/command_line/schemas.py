@@ -92,7 +92,7 @@ OF_RUN = {
 
 def add(parser: ArgumentParser) -> None:
     """Add the argument."""
-    parser.add_argument("verb", nargs="?", metavar="VERB", help="by default every verb")
+    parser.add_argument("verb", nargs="?", metavar="VERB", help="a command, by default all")
     parser.set_defaults(do=do)
 
 

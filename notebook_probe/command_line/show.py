@@ -29,7 +29,7 @@ MOST = 40
 def add(parser: ArgumentParser) -> None:
     """Add the options."""
     parser.add_argument("run", metavar="RUN", help=RUN)
-    parser.add_argument("--json", action="store_true", help="all that is known, as an object")
+    parser.add_argument("--json", action="store_true", help="print everything as a JSON object")
     add_catalogue(parser)
     parser.set_defaults(do=do)
 

@@ -36,7 +36,7 @@ from notebook_probe.explorer.messages.view_registry import ViewsPresent
 from notebook_probe.explorer.parts.all_parts import CLICKS, RESTARTS, AllParts
 from notebook_probe.explorer.parts.part import Seen
 from notebook_probe.explorer.save.exports import FileExports
-from notebook_probe.explorer.yield_io import let_out
+from notebook_probe.explorer.yield_io import yield_io
 from notebook_probe.record.format.source import Source
 from notebook_probe.run.controls import Controls
 from notebook_probe.run.health.status import ProbeStatus, StatusHead
@@ -206,7 +206,7 @@ class PanelSession:
         with self._lock:
             others = self._selection.others
         if run and run not in others:
-            raise UnknownNameError(f"no run {run!r} beside this one; {near(run, others)}")
+            raise UnknownNameError(f"no run {run!r} in the folder of this one; {near(run, others)}")
         return run
 
     def showing(self, alert: Alert) -> dict[str, object]:
@@ -228,7 +228,7 @@ class PanelSession:
             return
         for ticket in self._clicks.news():  # before anything is read, which takes its time
             send(ticket, [])
-            let_out()
+            yield_io()
         revision = self._source.revision
         selection = self._looked()
         self._publish_chosen(send, head, selection)
@@ -308,14 +308,14 @@ class PanelSession:
             self._drawn[kind], self._sent_of[kind] = key, selection
         try:
             frame = self._plots[kind].frame(self._source, selection, width)
-        except Exception as error:  # a view may be anybody's; the others go on
+        except Exception as error:  # a view may be a user's; the other views continue
             self.problem(error, f"view {kind!r}")
             return
         if frame is None:
             return
         self._send_frame(send, kind, frame)
         if is_waited_for:
-            let_out()
+            yield_io()
         if frame[0].get("averaged", 1.0) < 1.0:
             self._drawn.pop(kind, None)  # more is to be drawn, whether or not the source grows
             self.has_more = True

@@ -281,7 +281,7 @@ class Panel:
         self._widget_id = explorer.model_id
         _everyone.add(self)
         route.carry(explorer.comm)
-        # Weakly: the kernel must not keep a panel that nobody refers to.
+        # Weakly: the kernel must not keep a panel without other references.
         forget_cells = route.on_cell_end(_weakly(self._cell_ended))
         self._refresher = Refresher(self, partial(_end, explorer, route, forget_cells))
         if not self._is_here:

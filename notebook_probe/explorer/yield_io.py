@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import time
 
-__all__ = ["let_out"]
+__all__ = ["yield_io"]
 
 REST_S = 0.003
 
 
-def let_out() -> None:
+def yield_io() -> None:
     """Leave the lock of Python to the thread that brings the last message out.
 
     A notebook's kernel sends in a separate thread. The thread gets the lock from a computing one

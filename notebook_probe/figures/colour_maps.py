@@ -60,7 +60,7 @@ def draw_bar(bar: Axes, scale: ColourScale, *, across: bool = False) -> None:
     )
     plain_axes(bar, grid=False)
     ticks(bar.xaxis if across else bar.yaxis, isinstance(norm, LogNorm))
-    if across:  # numbers lie beside each other
+    if across:  # numbers are next to each other
         few = LogLocator(numticks=3) if isinstance(norm, LogNorm) else MaxNLocator(2)
         bar.xaxis.set_major_locator(few)
 

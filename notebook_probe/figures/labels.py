@@ -31,7 +31,7 @@ def labels_inches(texts: Sequence[str]) -> float:
 
 def draw_labels(axes: Axes, labels: Sequence[Label]) -> None:
     """Draw each at the right, and what leads from its value to it."""
-    axes.get_ylim()  # now, not when it is drawn: the labels stand beside the last points
+    axes.get_ylim()  # now, not when it is drawn: the labels are next to the last points
     to_axes = axes.transData + axes.transAxes.inverted()
     heights = [float(to_axes.transform((0.0, one.value))[1]) for one in labels]
     room = LABEL_INCHES * axes.figure.dpi / axes.bbox.height

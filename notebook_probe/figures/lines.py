@@ -12,10 +12,10 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.ticker import FuncFormatter
 
-from notebook_probe.figures.beside import OverlaidSeries, draw_beside
 from notebook_probe.figures.labels import Label, draw_labels, labels_inches
 from notebook_probe.figures.marks import draw_marks
 from notebook_probe.figures.outliers import inner_range
+from notebook_probe.figures.overlay import OverlaidSeries, draw_beside
 from notebook_probe.figures.style import (
     HEADING,
     LOST_COLOUR,

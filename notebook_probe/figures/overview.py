@@ -7,9 +7,8 @@ from typing import TypeAlias
 
 from matplotlib.figure import Figure
 
-from notebook_probe.figures.apart import Apart, draw_apart
-from notebook_probe.figures.beside import OverlaidSeries
 from notebook_probe.figures.cells import heat_inches, row_names
+from notebook_probe.figures.divergence import Apart, draw_apart
 from notebook_probe.figures.heat import draw_heat, read_grid, scale_of
 from notebook_probe.figures.labels import labels_inches
 from notebook_probe.figures.lines import (
@@ -21,6 +20,7 @@ from notebook_probe.figures.lines import (
     label_inches,
     recorded,
 )
+from notebook_probe.figures.overlay import OverlaidSeries
 from notebook_probe.figures.style import FONT, INK, SOFT, Picture, drawing, number, text_inches
 from notebook_probe.lineage.progress import n_steps
 from notebook_probe.record.format.source import Source

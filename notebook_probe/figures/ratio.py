@@ -11,8 +11,8 @@ from notebook_probe.compare.parting import parting
 from notebook_probe.compare.ratio_grid import ratio as read_ratio
 from notebook_probe.compare.ratio_grid import runs_of
 from notebook_probe.errors import UnknownNameError
-from notebook_probe.figures.apart import Apart, draw_apart
 from notebook_probe.figures.cells import N_COLUMNS, heat_inches, row_names
+from notebook_probe.figures.divergence import Apart, draw_apart
 from notebook_probe.figures.style import (
     HEADING,
     INK,

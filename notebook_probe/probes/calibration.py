@@ -67,7 +67,7 @@ def calibrate() -> None:
 def _calibrate() -> None:
     usual = HookOverhead(CallSample(0.0, USUAL_S), CallSample(0.0, USUAL_S))
     forward = backward = usual
-    with suppress(Exception):  # somebody's hooks on all modules may do anything
+    with suppress(Exception):  # global hooks of other code may do anything
         (near, near_back), (far, far_back) = _measured(_alike, NEAR), _measured(_unlike, FAR)
         forward, backward = HookOverhead(near, far), HookOverhead(near_back, far_back)
     keep(forward, backward)

@@ -1,8 +1,8 @@
 """Steps of one model, put together: each opens with what is due, closes, and passes the gate.
 
-At each boundary, in this order: the open step closes and goes to the sink; the gate may apply
-requests, wait while paused, or raise to stop; the next step opens and every probe's schedule is
-asked once. An `Observer` sees the model's calls, and asks for boundaries.
+At each boundary, in this order: the open step closes and goes to the sink; the gate, if something
+waits there, applies requests, waits while paused, or raises to stop; the next step opens and every
+probe's schedule is asked once. An `Observer` sees the model's calls, and asks for boundaries.
 
 While nothing is due and nothing waits at the gate, steps are at rest, and there is no boundary:
 
@@ -249,6 +249,16 @@ class StepSequence:
             updates.loss.witnesses.begin()
         return True
 
+    def _has_work_between(self, step: int) -> bool:
+        """Return whether the gate has work before ``step``: announced, or looked for in a while."""
+        # `follow_at_rest` asks the same in place: a call more would be felt in steps at rest.
+        return (
+            self.gate.waits
+            or step in self.look_before
+            or registrations.n != self._n_registered
+            or (step % LOOK_EVERY == 0 and self._looks_before(step, time.perf_counter()))
+        )
+
     def _looks_before(self, step: int, now: float) -> bool:
         return step <= FIRST_LOOKS or now - self._looked_s > LOOK_S
 
@@ -336,12 +346,17 @@ class StepSequence:
 
     def _pass_gate(self, to_open: bool = False) -> float:
         """Pass the gate once per step, at its end or before the next; return the seconds held."""
-        if self._gated == self.clock.step:
+        step = self.clock.step
+        if self._gated == step:
+            return 0.0
+        if to_open and not self._has_work_between(step):
+            self._gated = step
+            self.gate.reach(step)
             return 0.0
         try:
-            self._gated, self._is_opening = self.clock.step, to_open
+            self._gated, self._is_opening = step, to_open
             self._n_registered, self._looked_s = registrations.n, time.perf_counter()
-            return self.gate.pass_to(self.clock.step)
+            return self.gate.pass_to(step)
         except BaseException:  # no step opens now; the next call passes the gate again
             self._gated = -1
             self._arm()
@@ -370,7 +385,7 @@ class StepSequence:
         self.training.close()
 
     def _take_from_graphs(self, frame: DueFrame) -> None:
-        """Take what compiled graphs have read in the step that ends."""
+        """Take the readings of compiled graphs in the step that ends."""
         self.taps.called_in_graphs(self.in_graphs.fill(frame), frame.step)
         if self.in_graphs.last_step == frame.step:
             self.training.note_graphs()

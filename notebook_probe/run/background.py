@@ -87,7 +87,7 @@ class Background:
     ) -> None:
         """Pass the recording to another run from now on; called in the thread."""
         self._on_end, self._stop, self._on_error = on_end, stop, on_error
-        if self._is_stopping:  # while nobody was there to be asked
+        if self._is_stopping:  # while no thread could be asked
             stop()
 
     def wait(self, timeout_s: float | None = None, *, step: int | None = None) -> Any:

@@ -1,4 +1,4 @@
-"""Functions that are called one after another, each until it is taken out again."""
+"""List of callbacks, which are called in order until they are removed."""
 
 from __future__ import annotations
 

@@ -111,7 +111,7 @@ class _Ending:
             lambda: parts.writer.close(),
             lambda: parts.mirrors.close(),  # once the record is safe
         ]
-        if fresh:  # a folder of our own choosing that nothing was recorded in
+        if fresh:  # a folder that we chose, in which nothing was recorded
             acts.append(lambda: parts.writer.discard_if_empty())
         self._first, self._acts = acts[0], deque(acts)
         self._failure: Exception | None = None

@@ -101,7 +101,9 @@ class Gate:
         self._boundary = boundary
         self._waiting: queue.SimpleQueue[Ticket] = queue.SimpleQueue()
         self._followers: Callbacks[Callable[[], None]] = Callbacks()
-        self._once: Callbacks[Callable[[], None]] = Callbacks()  # nobody who follows
+        self._once: Callbacks[Callable[[], None]] = (
+            Callbacks()
+        )  # called once; they do not follow the run
         self._told: Callbacks[Callable[[], None]] = Callbacks()
         self._counting: Callbacks[Callable[[int], None]] = Callbacks()
         self._ending: Callbacks[Callable[[], None]] = Callbacks()
@@ -134,7 +136,7 @@ class Gate:
         self._waiting.put(ticket)
         self.waits = True
         if self._is_closed:
-            # The gate may have been closed in between: nobody would answer.
+            # The gate may have been closed in between: there would be no answer.
             self._refuse_waiting()
 
     def answer(self, ticket: Ticket) -> None:
@@ -214,7 +216,7 @@ class Gate:
     def each_step(self, callback: Callable[[int], None]) -> Callable[[], None]:
         """Call ``callback(step)`` once on the way to each step; returns its removal.
 
-        Nothing that could continue a paused training exists.
+        It is not called during a pause, so it cannot continue a paused training.
         """
         remove = self._counting.add(callback)
         self.waits = True

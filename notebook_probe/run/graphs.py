@@ -83,7 +83,7 @@ class Graphs:
             return str(self._held(step, lambda: build(self.model, *shapes.zeros())))
         if self._awaited is None:
             self._awaited = _NextCall(self.model, self._observer, step)
-        return "the graph is built of what the model is called with next, after that step"
+        return "the graph is built from the next call of the model, after that step"
 
     def finish(self, step: int) -> bool:
         """Build the requested graph, once a step has called the model; between steps only.
@@ -172,7 +172,7 @@ class _NextCall:
             self._handle = UncopiedHandle(model.register_forward_pre_hook(hook, with_kwargs=True))
 
     def called(self, module: nn.Module, args: tuple[Any, ...], kwargs: dict[str, Any]) -> None:
-        """Keep what a training call is given."""
+        """Keep the arguments of a training call."""
         is_training = self._observer.phase.now == "training"
         if self.given is None and is_training and self._observer.watches(module):
             self.given = _apart(args), _apart(kwargs)

@@ -109,7 +109,7 @@ class LiveSource(Exports):
         return [one for one in frames if one is not None]
 
     def _coming_frames(self) -> list[StepFrame]:
-        """Return what was logged of the step after the open one."""
+        """Return the values that were logged for the step after the open one."""
         frame = self._observer.steps.frame
         coming = None if frame is None else self._steps.coming(frame.step + 1)
         return [] if coming is None else [coming]

@@ -288,7 +288,7 @@ class RunParts:
         """
         first, resumed = self.writer.first_step, self.writer.continued
         if resumed:
-            self.writer.event(first, "resume", "the training goes on")
+            self.writer.event(first, "resume", "training continues")
         self.references.begin(first)
         self.probes.add(first_probes)
         if self.flight.n_steps:

@@ -5,14 +5,15 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager, nullcontext
 from functools import partial
-from typing import TYPE_CHECKING, Any
+from types import MappingProxyType
+from typing import Any
 
 from torch import nn
 from torch.optim import Optimizer
 
 from notebook_probe.alerts import Rule, Rules
 from notebook_probe.compare.axes import ComparedRun
-from notebook_probe.errors import near
+from notebook_probe.errors import shown_as
 from notebook_probe.model.map import ModelMap
 from notebook_probe.model.selectors import Where
 from notebook_probe.probes.step.probe import PhaseName
@@ -50,17 +51,8 @@ from notebook_probe.uninterrupted import whole
 
 __all__ = ["Run"]
 
-FORMER = {
-    "catalogue": "run.attachable()",
-    "left": "run.parent",
-    "cube": 'run.to_xarray("cube")',
-    "notify": "notebook_probe.notify(run, ...)",
-    "tree": 'run.to_xarray("tree")',
-    "dataset": "run.to_xarray(chunks=...)",
-}
-"""Names that other tools, notebooks or habits still use."""
 
-
+@shown_as("run")
 class Run(
     LogActions,
     LoopActions,
@@ -331,6 +323,7 @@ class Run(
         return self._parts.source.all_events
 
     def snapshot(self) -> Snapshot:
+        """Return the present state."""
         return self._parts.source.snapshot()
 
     def recorded_name(self, quantity: str) -> str:
@@ -368,18 +361,17 @@ class Run(
 
     # ---------------------------------------------------------------- inside
 
-    if not TYPE_CHECKING:  # or type checkers would take every name for one that exists
+    _former = MappingProxyType(
+        {
+            **SourceActions._former,
+            "catalogue": "run.attachable()",
+            "notify": "notebook_probe.notify(run, ...)",
+        }
+    )
 
-        def __getattr__(self, name: str) -> Any:
-            """Answer a name that is missing by the right one."""
-            if name.startswith("_"):  # of a run that is not complete yet, or of a protocol
-                raise AttributeError(name)
-            if name in FORMER:
-                raise AttributeError(f"a run has no {name!r}: it is {FORMER[name]}")
-            if hasattr(RunControls, name):
-                raise AttributeError(f"a run has no {name!r}: it is run.controls.{name}")
-            known = [one for one in dir(type(self)) if not one.startswith("_")]
-            raise AttributeError(f"a run has no {name!r}; {near(name, known)}", name=name, obj=self)
+    def _instead(self, name: str) -> str:
+        moved = f"run.controls.{name}" if hasattr(RunControls, name) else ""
+        return super()._instead(name) or moved
 
     def _controls(self) -> Controls:
         return self.controls

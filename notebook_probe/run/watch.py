@@ -30,6 +30,7 @@ from notebook_probe.record.read.ranks import rank_name
 from notebook_probe.record.store.location import Location, below, local_path
 from notebook_probe.record.write.flusher import Durability
 from notebook_probe.record.write.writer import RecordWriter
+from notebook_probe.reports import report
 from notebook_probe.run.attach.attachment import Attachment
 from notebook_probe.run.attach.module_table import (
     OnCompiled,
@@ -214,7 +215,7 @@ def watch(
     asked = _located(store, name, number)
     references = () if reference is None else opened_references(reference, str(asked))
     close_earlier(model, asked, fresh=store is None)
-    # Whoever is interrupted here has no run: what was begun for it is ended.
+    # An interrupt here leaves no run, so everything that was started for it is ended.
     with ExitStack() as undo:
         with uninterrupted:
             location = _free(model, asked, store, number, continued, overwrite)
@@ -268,7 +269,7 @@ def watch(
             if is_shared:
                 share(run, writer, location)
             notify_by(run, services)
-            print(_first_line(writer, continued) + _why_there(asked, location))
+            report(_first_line(writer, continued) + _why_there(asked, location))
         undo.pop_all()
     return run
 
@@ -333,7 +334,7 @@ def _why_there(asked: Location, location: Location) -> str:
     if location == asked:
         return ""
     return (
-        f", as {_from_here(str(asked))} is of an earlier model: resume=True goes on there, "
+        f", as {_from_here(str(asked))} is of an earlier model: resume=True continues it, "
         f"overwrite=True replaces it"
     )
 

@@ -23,7 +23,7 @@ class Between(Operators):
             # The dataclass is frozen; checked values replace the given ones.
             object.__setattr__(self, name, integer(value, f"between({name}={value!r})"))
         if self.start >= self.stop:
-            raise ScheduleError(f"{self}: no step lies there; the second must be greater")
+            raise ScheduleError(f"{self}: no step is in this range; the second must be greater")
 
     def __call__(self, step: int) -> bool:
         return self.start <= step < self.stop

@@ -42,7 +42,7 @@ class Every(Operators):
 
     @property
     def stream(self) -> str:
-        phase = self.offset % self.n  # a later start on the same grid needs no axis of its own
+        phase = self.offset % self.n  # a later start on the same grid needs no separate axis
         return f"every_{self.n}" if phase == 0 else f"every_{self.n}_{phase}"
 
     def next_due(self, step: int) -> int | None:

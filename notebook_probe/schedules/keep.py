@@ -70,7 +70,7 @@ class KeepN(Operators):
 
     def next_due(self, step: int) -> int | None:
         due = max(step, self.offset)
-        while not self(due):  # at most twice: a multiple may lie where the stride has grown
+        while not self(due):  # at most twice: the stride may have grown before a multiple
             stride = self.stride(due)
             due = self.offset + -(-(due - self.offset) // stride) * stride
         return due

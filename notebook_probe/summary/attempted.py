@@ -1,4 +1,4 @@
-"""Reading what belongs to others, of which any part may raise."""
+"""Guarded reads of foreign objects, any part of which may raise."""
 
 from __future__ import annotations
 

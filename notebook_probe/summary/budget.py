@@ -55,7 +55,7 @@ class ByteCounter:
             return True
         self._ended.add(stream)
         warnings.warn(
-            f"nothing more is collected of {stream!r}: {why}; all else goes on",
+            f"nothing more is collected of {stream!r}: {why}; everything else continues",
             RecordWarning,
             stacklevel=2,
         )
@@ -67,7 +67,7 @@ class ByteCounter:
         # Asked at each block, as other processes fill the disk, too.
         try:
             free = self._free()
-        except OSError:  # the folder is gone, or its disk: the writer will tell
+        except OSError:  # the folder or its disk was removed: the writer reports it
             return ""
         if block * SHARE > free:
             return f"{block} bytes are more than one in {SHARE} of the {free} that are free"

@@ -78,7 +78,7 @@ class DueRule:
         if self.tensor_freq is not None:
             return unit % self.tensor_freq == 0
         if total is None:
-            # The end is unknown, so that ever fewer units keep the number bounded.
+            # The end is unknown, so that fewer and fewer units keep the number bounded.
             return _ever_fewer(first)(unit)
         return unit in automatic_units(total, self.freq)
 

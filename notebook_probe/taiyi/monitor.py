@@ -166,7 +166,7 @@ class Monitor:
             self._warn_once(
                 "leap",
                 f"track({number}): what is due at this number was not measured, as {numbers} was "
-                f"expected; schedules are asked before the forward, so let numbers go on evenly",
+                f"expected; schedules are asked before the forward, so give evenly spaced numbers",
             )
 
     def _misses(self, number: int, expected: Collection[int]) -> bool:

@@ -67,7 +67,7 @@ class Visualization:
         self._send(self._last, dict(ext or {}))
 
     def close(self) -> None:
-        """Send what waits, and end the logger."""
+        """Send the waiting values, and end the logger."""
         waiting, self._waiting = self._waiting, []
         for step, ext in waiting:
             self._show(step, ext)

@@ -30,13 +30,13 @@ def evaluate_back(run: Run, found: Checkpoint, request: EvaluateAt) -> str:
     """
     if run.controls.kept_batch is None:
         raise ProbeError(
-            "evaluate on what? run.probe_batch(inputs, targets, loss_fn) keeps a batch"
+            "evaluate needs a batch: run.probe_batch(inputs, targets, loss_fn) keeps a batch"
         )
     model_map = ModelMap(run.controls.model)
     wanted = _of_evaluations(_probes(run, request.preset, model_map), model_map)
     if not wanted:
         what = request.preset or "what is attached"
-        raise ProbeError(f"{what}: nothing of it can be measured without a backward pass")
+        raise ProbeError(f"{what}: none of it can be measured without a backward pass")
     recompute(run, [found], None, wanted)
     n_series = sum(map(len, wanted.values()))
     return f"measured {n_series} series of step {found.step}"

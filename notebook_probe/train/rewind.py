@@ -15,7 +15,7 @@ from notebook_probe.run.actions.source_actions import hand_over_panel
 from notebook_probe.run.run import Run
 from notebook_probe.run.settings.settings import Settings
 from notebook_probe.train.checkpoints.contents import SavedTraining
-from notebook_probe.train.checkpoints.kept import Kept
+from notebook_probe.train.checkpoints.retained import Kept
 from notebook_probe.train.set_again import SetAgain
 
 __all__ = ["RewoundTraining", "rewind"]
@@ -47,7 +47,7 @@ def rewind(
     before = loop.run
     recorded = {} if before is None else _losses(before)
     if before is None and options:
-        raise ValueError(f"rewind({', '.join(options)}): nothing has been recorded to go on with")
+        raise ValueError(f"rewind({', '.join(options)}): there is no record to continue")
     _check(loop, step, 1 + max(recorded, default=-1))
     again = _set_again(before)
     if before is not None:

@@ -102,7 +102,7 @@ ALERTS = [
         ["blocks.2.attn", "blocks.3.attn"],
         ["attn_max_logit"],
         "the largest attention logit is 52.4, above 50: the softmax has no gradient there; "
-        "normalise queries and keys",
+        "normalize queries and keys",
     ),
     alert(
         331,

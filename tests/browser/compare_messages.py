@@ -213,4 +213,4 @@ def divided(panel: PanelPage, **selection: Any) -> PanelPage:
 
 
 def drawer(panel: PanelPage) -> Locator:
-    return panel.page.get_by_role("region", name="Where the runs part")
+    return panel.page.get_by_role("region", name="Where the runs diverge")

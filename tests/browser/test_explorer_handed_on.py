@@ -61,7 +61,7 @@ def works(panel: Locator) -> None:
     """It was opened from what was saved, hovers, and picks."""
     expect(panel).to_have_count(1)
     panel.scroll_into_view_if_needed()
-    expect(panel).to_contain_text("No kernel: hover, zoom and pick still work.")
+    expect(panel).to_contain_text("No kernel: hovering, zooming and selecting still work.")
     expect(panel.locator(".nbp-lines")).to_have_attribute("data-series", '["loss"]')
     panel.locator("canvas.nbp-heat").hover(position={"x": 200, "y": 50})
     expect(panel.locator(".nbp-plot:has(canvas.nbp-heat) .nbp-tip")).to_contain_text("update_ratio")

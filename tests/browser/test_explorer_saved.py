@@ -77,7 +77,7 @@ def test_cells_run_again_leave_one_panel_and_a_saved_notebook_its_picture(
     notebook.reload()
     saved = notebook.locate(WATCH).locator(".nbp-saved .nbp-panel")
     expect(saved).to_be_visible()
-    expect(saved).to_contain_text("No kernel: hover, zoom and pick still work.")
+    expect(saved).to_contain_text("No kernel: hovering, zooming and selecting still work.")
     expect(saved).to_contain_text("in this notebook · full record")
     expect(notebook.locate(WATCH)).not_to_contain_text("model not found")
     expect(notebook.locate(WATCH).locator(".nbp-panel")).to_have_count(1)

@@ -321,7 +321,7 @@ def test_a_rule_that_failed_says_so_in_place_of_its_trial(panel: PanelPage) -> N
     panel.say(gpt.alerts_message([news], before=gpt.ALERTS))
     found = opened(panel, "mine")
     expect(found.locator(".nbp-trial")).to_have_text(
-        "put off after an error: ValueError: no such axis"
+        "turned off after an error: ValueError: no such axis"
     )
 
 
@@ -342,7 +342,7 @@ def test_an_opened_record_shows_its_alerts_and_changes_nothing(panel: PanelPage)
 def test_without_alerts_the_foot_says_who_watches_and_who_waits_for_what(panel: PanelPage) -> None:
     panel.say(gpt.alerts_message([]))
     expect(panel.page.locator(".nbp-no-alerts")).to_have_text(
-        "No alerts · 7 rules watch, 1 waits for a series, 1 put off", use_inner_text=True
+        "No alerts · 7 rules watch, 1 waits for a series, 1 turned off", use_inner_text=True
     )
     panel.action("rules").click()
     rules = panel.page.get_by_role("dialog", name="Alert rules")

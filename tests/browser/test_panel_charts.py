@@ -86,7 +86,7 @@ def test_limits_are_those_of_the_upper_chart_and_say_so(bare: PanelPage) -> None
     assert lower["high"] <= 1.5
     panel.page.locator("[data-action=line-options]").click()
     limits = panel.page.locator(".nbp-choice-line", has_text="Limits")
-    expect(limits.locator(".nbp-hint")).to_have_text("Of the upper chart: loss.")
+    expect(limits.locator(".nbp-hint")).to_have_text("In the upper chart: loss.")
     panel.draw(*lines_message(BOTH, seq=2))  # one chart
     expect(limits.locator(".nbp-hint")).to_have_text("")
 

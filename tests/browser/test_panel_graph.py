@@ -361,7 +361,7 @@ def test_modules_alone_stand_below_each_other_and_it_is_said_why(bare: PanelPage
     why = "not exported: no inputs"
     panel = show_graph(bare, {**net.graph, "how": "tree", "why": why})
     told = panel.page.locator(".nbp-graph-how")
-    expect(told).to_have_text("The modules alone: what they give each other is not known")
+    expect(told).to_have_text("Only the modules: their connections are not known")
     expect(told).to_have_attribute("title", why)
     places = [one.bounding_box() for one in boxes(panel).all()]
     tops = [place["y"] for place in places if place]

@@ -106,7 +106,7 @@ def test_it_says_what_it_is_and_offers_nothing_that_needs_a_kernel(
     expect(bar).to_contain_text("finished")
     expect(bar).to_contain_text(f"at step {N_STEPS} ")
     line = opened.page.locator(".nbp-saved-line")
-    expect(line).to_contain_text("No kernel: hover, zoom and pick still work.")
+    expect(line).to_contain_text("No kernel: hovering, zooming and selecting still work.")
     expect(line.locator("code")).to_have_text(f'nbp.open_run("{run.location}").explore()')
     for gone in ("pause", "step", "stop", "attach", "dock", "look", "breaks"):
         expect(opened.action(gone)).not_to_be_visible()
@@ -309,7 +309,7 @@ def test_a_branch_has_its_strip_and_the_line_that_was_left(page: Page, tmp_path:
     left, _, right, _ = json.loads(panel.heat.get_attribute("data-box") or "")
     page.mouse.move(box["x"] + left + 0.8 * (right - left), box["y"] + 60)
     expect(panel.page.locator(".nbp-tip:visible")).to_contain_text(
-        "on the line that was left at step 5"
+        "on the parent branch, left at step 5"
     )
     panel.picture("handed-on-branch")
     assert not panel.errors

@@ -1,4 +1,4 @@
-"""Which rows the heat map has: all, those of what is marked, or folded as the tree is."""
+"""Choose the rows of the heat map: all, those of what is marked, or folded as the tree is."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ def test_rows_are_restricted_to_what_is_marked_and_back(panel: PanelPage) -> Non
     panel.row("block").click()
     word.click()
     dialog = panel.page.get_by_role("dialog", name="Rows of the heat map")
-    expect(dialog.locator("label").nth(1)).to_have_text("1 module marked, and what lies below")
+    expect(dialog.locator("label").nth(1)).to_have_text("1 module marked, and those below them")
     expect(choice(panel, "tree")).to_be_disabled()
     panel.picture("heat-rows-880")
     choice(panel, "marked").check()

@@ -80,7 +80,7 @@ def test_a_click_says_what_it_is_and_how_to_go_back(panel: PanelPage) -> None:
     diamonds(panel).first.click()
     dialog = panel.page.get_by_role("dialog", name="Back to step 200")
     expect(dialog).to_contain_text("checkpoint 14\u202fmin ago · 314\u202fkB · loss 0.571")
-    expect(dialog).to_contain_text("What was recorded after 200 stays, as branch 1: 642 steps")
+    expect(dialog).to_contain_text("Rows after step 200 stay in the record, as branch 1: 642 steps")
     expect(dialog.locator("pre")).to_have_text('run = loop.rewind(200, probes="default")')
     panel.page.keyboard.press("Escape")
     expect(dialog).to_have_count(0)

@@ -186,7 +186,7 @@ def test_against_a_scheduler_it_is_multiplied_or_held_and_released(panel: PanelP
     assert panel.wait_sent("set")["hold"] is True
     held = [group("7 weights", 2e-3, held=True), group("13 biases and norms", 2e-3, held=True)]
     panel.say(knobs(rate(7.5e-4, 7.5e-4, details=held)))
-    expect(section).to_contain_text("Held; its schedule says 2e−3:")
+    expect(section).to_contain_text("Set by hand; its schedule says 2e−3:")
     panel.action("release").click()
     assert panel.wait_sent("release")["name"] == "lr"
 

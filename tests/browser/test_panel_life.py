@@ -147,7 +147,7 @@ def test_a_message_of_an_unknown_kind_is_left_alone(shown: PanelPage) -> None:
 def test_a_broken_frame_is_reported_in_the_panel(shown: PanelPage) -> None:
     message, _ = heat_message(np.ones((1, 5)), ["stem.conv1"])
     shown.say(message, [])
-    expect(shown.page.locator(".nbp-trouble")).to_contain_text("The panel stumbled")
+    expect(shown.page.locator(".nbp-trouble")).to_contain_text("Error in the panel")
 
 
 def test_a_closed_view_leaves_nothing_behind(own: PanelPage) -> None:
@@ -301,7 +301,7 @@ def test_a_click_that_cannot_be_sent_says_so_and_throws_nothing(shown: PanelPage
     shown.page.evaluate("() => { fake.send = () => { throw new Error('Cannot send'); } }")
     shown.row("head.fc1").click()
     shown.action("attach").click()
-    expect(shown.ticket).to_contain_text("✕not sent: the kernel has gone")
+    expect(shown.ticket).to_contain_text("✕not sent: the kernel has ended")
     expect(shown.page.locator(".nbp-route")).to_have_text("kernel busy or restarted")
     shown.action("pause").click()
     expect(shown.action("pause")).not_to_have_class(re.compile("nbp-asked"))

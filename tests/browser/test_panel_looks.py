@@ -194,7 +194,7 @@ def test_a_look_of_a_branch_that_was_left_is_not_waited_for(panel: PanelPage) ->
     panel.say(branched(100, 200, 300))
     expect(panel.action("look")).to_have_text("Look")
     expect(panel.page.locator(".nbp-look-said").first).to_have_text(
-        "It was asked for in the branch that was left"
+        "Requested on the parent branch"
     )
 
 

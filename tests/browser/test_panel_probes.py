@@ -289,7 +289,7 @@ def test_modules_that_are_added_appear_and_marks_and_folds_stay(shown: PanelPage
 @pytest.mark.parametrize(
     ("value", "what"),
     [
-        ("vector", "A vector: its picture stands above the lines."),
+        ("vector", "A vector: its picture is above the lines."),
         ("image", "An image: recorded, not drawn here."),
     ],
 )

@@ -87,7 +87,7 @@ def test_a_cell_tells_the_ratio_and_where_its_row_parts(panel: PanelPage) -> Non
     tip = panel.page.locator(".nbp-plot:has(.nbp-heat) .nbp-tip")
     expect(tip).to_contain_text(re.compile(r"grad_norm  ×[34]"))
     expect(tip).to_contain_text("of digits-cnn-8")
-    expect(tip).to_contain_text("parts at step 412")
+    expect(tip).to_contain_text("diverges at step 412")
 
 
 def test_what_is_not_measured_in_either_is_hatched(panel: PanelPage) -> None:

@@ -84,8 +84,8 @@ def say_branch(panel: PanelPage, step: int = 371) -> None:
 
 def test_the_click_asks_for_all_that_stands_there(panel: PanelPage) -> None:
     dialog = back(panel)
-    expect(dialog).to_contain_text(f"{RESTORES} as they were.")
-    expect(dialog).to_contain_text("stays, as branch 1: 542 steps, about 2\u202fmin")
+    expect(dialog).to_contain_text(f"{RESTORES} are restored.")
+    expect(dialog).to_contain_text("stay in the record, as branch 1: 542 steps, about 2\u202fmin")
     expect(dialog).to_contain_text("5 before the first alert")
     dialog.get_by_role("button", name="denser").click()
     expect(dialog.get_by_label("Preset")).to_have_value("alerts")
@@ -297,7 +297,7 @@ def test_under_the_pointer_a_paler_cell_says_its_step_and_of_which_line_it_is(
     tip = panel.page.locator(".nbp-plot:has(canvas.nbp-heat) .nbp-tip")
     panel.heat.hover(position={"x": panel.x_of_step(panel.heat, 600.5), "y": 30})
     expect(tip).to_contain_text("step 600")
-    expect(tip).to_contain_text("on the line that was left at step 300")
+    expect(tip).to_contain_text("on the parent branch, left at step 300")
     panel.heat.hover(position={"x": panel.x_of_step(panel.heat, 200.5), "y": 30})
     expect(tip).to_contain_text("step 200")
     expect(tip).not_to_contain_text("left at step")

@@ -26,7 +26,7 @@ def test_the_name_opens_the_runs_of_the_folder_newest_first(panel: PanelPage) ->
     names = dialog(panel).locator(".nbp-run-rows .nbp-cut:first-of-type")
     expect(names.nth(0)).to_have_text("digits-cnn-8")
     expect(dialog(panel).locator(".nbp-run-rows .nbp-run-row")).to_have_count(6)
-    expect(dialog(panel)).to_contain_text("in runs/; ticked ones are drawn beside this one")
+    expect(dialog(panel)).to_contain_text("in runs/; ticked ones are drawn over this one")
     row = dialog(panel).locator(".nbp-run-row", has_text="digits-cnn-8")
     expect(row).to_contain_text("1\u202f860")
     expect(row).to_contain_text("0.213")
@@ -46,7 +46,9 @@ def test_a_tick_draws_a_run_beside_this_one_and_the_bar_counts_them(
     tick(panel, "digits-cnn-5").check()
     wait_chosen(panel, others=["runs/digits-cnn-8.zarr", "runs/digits-cnn-5.zarr"])
     expect(panel.action("runs")).to_contain_text("+2")
-    expect(panel.action("runs")).to_have_attribute("title", re.compile("beside digits-cnn-8"))
+    expect(panel.action("runs")).to_have_attribute(
+        "title", re.compile("compared with digits-cnn-8")
+    )
     box = panel.page.locator(".nbp-bar").bounding_box()
     assert box is not None
     assert box["height"] < 48
@@ -61,7 +63,7 @@ def test_at_most_four_runs_stand_beside_one(panel: PanelPage) -> None:
     opened(panel)
     for name in ("digits-cnn-8", "digits-cnn-7", "digits-cnn-5", "digits-cnn-4", "digits-cnn-3"):
         tick(panel, name).click()
-    expect(dialog(panel)).to_contain_text("At most 4 beside this one: take another away first")
+    expect(dialog(panel)).to_contain_text("At most 4 other runs: remove one first")
     expect(tick(panel, "digits-cnn-3")).not_to_be_checked()
     wait_chosen(panel, others=[one["run"] for one in RUNS[:4]])
 

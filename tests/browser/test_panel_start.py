@@ -283,7 +283,7 @@ def test_without_a_place_beside_the_notebook_the_panel_is_pinned_to_the_window(
     shown.page.keyboard.press("d")
     expect(shown.root).to_have_attribute("data-place", "here")
     expect(shown.root).not_to_be_in_viewport()
-    expect(dock).to_have_attribute("title", re.compile("^Dock beside the notebook"))
+    expect(dock).to_have_attribute("title", re.compile("^Dock next to the notebook"))
     assert shown.errors == []
 
 

@@ -318,7 +318,7 @@ def test_bins_that_widen_are_no_line_and_say_so(bare: PanelPage) -> None:
     click(panel, 600, 110)
     hover(panel, 600, 175)
     tip = panel.page.locator(".nbp-tip:visible")
-    expect(tip).to_contain_text("no line of it: its bins widen with the values")
+    expect(tip).to_contain_text("not drawn as a line: its bins widen with the values")
 
 
 def test_the_enlarged_row_takes_the_room_that_the_others_leave(bare: PanelPage) -> None:

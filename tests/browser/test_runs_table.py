@@ -100,7 +100,7 @@ def test_ticks_draw_runs_beside_the_open_one(table: TablePage) -> None:
     table.row("lost").focus()
     table.page.keyboard.press("Space")
     assert table.saved()["others"] == ["runs/wide.zarr", "runs/lost.zarr"]
-    expect(table.foot).to_have_text("runs/deep.zarr, and 2 beside it")
+    expect(table.foot).to_have_text("runs/deep.zarr, and 2 others")
     expect(table.tick("lost")).to_be_checked()
     table.tick("wide").click()
     assert table.saved() == {"chosen": "runs/deep.zarr", "others": ["runs/lost.zarr"]}
@@ -117,7 +117,7 @@ def test_no_more_are_drawn_than_can_be_told_apart(plain: TablePage) -> None:
     for k in range(6):
         table.tick(f"run {k}").click()
     assert len(table.saved()["others"]) == 4
-    expect(table.foot).to_have_text("At most 4 beside the open one: take another away first")
+    expect(table.foot).to_have_text("At most 4 runs with the open one: remove one first")
     expect(table.tick("run 5")).not_to_be_checked()
 
 

@@ -204,7 +204,7 @@ def test_runs_are_exported_as_rows_or_one_as_a_record(said: Said, tmp_path: Path
     assert "zarr.json" in zipfile.ZipFile(tmp_path / "slow.zip").namelist()
     assert said("export", "slow", "--to", str(tmp_path / "slow.nc"))[0] == 0
     code, _, err = said("export", "slow", "--to", str(table))
-    assert (code, "is there already" in err) == (2, True)
+    assert (code, "exists already" in err) == (2, True)
     assert said("export", "slow", "--to", str(table), "--overwrite")[0] == 0
 
 

@@ -59,7 +59,7 @@ def test_the_network_learns_and_a_rate_that_is_too_high_is_told_of(tmp_path: Pat
         timeout=170,
     )
     assert (done.returncode, done.stderr) == (0, "")
-    before, _, after = done.stdout.partition("does anybody notice?")
+    before, _, after = done.stdout.partition("does anyone notice?")
     assert "alert:" not in before
     assert "alert:" in after
     losses = [float(one) for one in re.findall(r"loss (\S+)", before)]

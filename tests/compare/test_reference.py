@@ -224,7 +224,7 @@ def test_references_are_named_by_pattern_path_run_or_row_and_never_the_run_itsel
 
 
 def test_what_is_no_reference_is_refused(tmp_path: Path) -> None:
-    with pytest.raises(RecordFormatError, match=r"none-\*.zarr': no record is there"):
+    with pytest.raises(RecordFormatError, match=r"none-\*.zarr': no record exists there"):
         opened_references(str(tmp_path / "none-*.zarr"))
     with pytest.raises(TypeError, match="reference=7: a path, a pattern such as"):
         opened_references(7)  # type: ignore[arg-type]

@@ -309,7 +309,7 @@ def test_without_a_loss_and_an_optimizer_what_needs_them_is_not_checked(watch: W
     found = watch(net(), probes=None).examine(IMAGES)
     unknown = {one.check: one.text for one in found if one.verdict == "unknown"}
     assert unknown == {
-        "who trains": "no optimizer is known yet: nbp.watch(model, optimizer) tells of one",
+        "who trains": "no optimizer is known yet: pass one to nbp.watch(model, optimizer)",
         "gradients": "no loss is known: examine(inputs, targets, loss)",
     }
 

@@ -72,7 +72,7 @@ def test_what_somebody_waits_for_is_let_out_before_the_next_is_made(
     talk: Talk, controls: FakeControls, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     order: list[str] = []
-    monkeypatch.setattr(conversation, "let_out", lambda: order.append("let out"))
+    monkeypatch.setattr(conversation, "yield_io", lambda: order.append("let out"))
 
     def told() -> list[str]:
         order.clear()

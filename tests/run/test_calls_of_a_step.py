@@ -21,6 +21,8 @@ IDLE, WITH_LOSS = 12, 19
 """Bounds for a step in which nothing is due, without and with a loss that the loop does not log."""
 FACTS = 7
 """The same for the facts of execution, which look at every fourth update or more rarely."""
+FORWARD = 100
+"""The same for a forward in which one probe is due: it also closes the step before."""
 DUE = 119
 """The same for each layer of a step in which all of the default probes are due."""
 WARM, MEASURED, REPEATS = 24, 8, 3
@@ -117,6 +119,29 @@ def test_the_loss_of_a_step_in_which_nothing_is_due_costs_a_few_more(watch: Watc
     assert calls_in(step) <= WITH_LOSS + FACTS
     assert calls_without_facts(step) <= WITH_LOSS
     assert len(run.series("", "backward_loss")) == WARM + (REPEATS + 1) * MEASURED
+
+
+@pytest.mark.parametrize("quantity", ["output_norm", "output_grad_norm", "weight_norm"])
+def test_a_forward_with_one_due_probe_costs_about_a_hundred_calls(
+    quantity: str, watch: Watch
+) -> None:
+    """With closing the step before, and opening this one."""
+    model, batch = chain(3), torch.ones(3, 4)
+    optimizer = SGD(model.parameters(), lr=0.001)
+    watch(model, probes=[]).attach("0", quantity, nbp.Every(1))
+    step = stepping(model, optimizer)
+    for _ in range(WARM):
+        step()
+    counts, outputs = [], list[torch.Tensor]()
+
+    def forward() -> None:
+        outputs.append(model(batch))
+
+    for _ in range(MEASURED):
+        counts.append(calls_of(forward, 1).total())
+        outputs.pop().square().mean().backward()
+        optimizer.step()
+    assert min(counts) <= FORWARD
 
 
 def test_a_due_step_costs_so_many_calls_for_each_layer(watch: Watch) -> None:

@@ -60,9 +60,7 @@ def test_a_request_is_answered_by_the_graph_of_the_next_step(watch: Watch) -> No
     ticket = run.controls.put(BuildGraph())
     train(model, optimizer, batch, range(2, 5))
     assert (ticket.state, ticket.applied_step) == ("applied", 2)
-    assert ticket.text == (
-        "the graph is built of what the model is called with next, after that step"
-    )
+    assert ticket.text == ("the graph is built from the next call of the model, after that step")
     train(model, optimizer, batch, range(5, 6))
     (event,) = kept(run)
     assert event.step == 4
@@ -142,7 +140,7 @@ def test_arguments_that_may_hold_memory_wait_for_the_next_step(
         optimizer.step()
     later()
     assert run.controls.put(BuildGraph()).text == (
-        "the graph is built of what the model is called with next, after that step"
+        "the graph is built from the next call of the model, after that step"
     )
 
 

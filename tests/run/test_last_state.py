@@ -62,8 +62,8 @@ def test_what_was_computed_in_the_last_step_is_said_to_be_lost_once(tmp_path: Pa
     assert [(event.step, event.text) for event in missed] == [
         (
             25,
-            "output_norm, grad_norm at 0, 1, include_last(every(10)): nobody knew the last step "
-            "before it was over; run.expect(end_step=...) tells it",
+            "output_norm, grad_norm at 0, 1, include_last(every(10)): the last step was not "
+            "known in time; announce it by run.expect(end_step=...)",
         )
     ]
     assert opened.series("0", "weight_norm").step.values.tolist() == [0, 10, 20, 25]

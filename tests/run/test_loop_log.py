@@ -128,7 +128,7 @@ def test_one_name_of_a_step_and_of_a_state_is_warned_of_and_loses_no_step(watch:
     for step in range(3):
         train_step(model, optimizer, batch(step))
         if step == 0:
-            with pytest.warns(nbp.ReplacedWarning, match="a name of its own"):
+            with pytest.warns(nbp.ReplacedWarning, match="has another name"):
                 run.log(loss=float(step))
         else:
             run.log(loss=float(step))

@@ -160,8 +160,8 @@ def test_a_record_that_goes_on_keeps_what_made_it_before(
     told = [(e.step, e.text, json.loads(e.detail)) for e in kept.events if e.kind == "code"]
     old = {"git": {"commit": "4f2c"}, "packages": {"torch": "2.4"}}
     assert told == [
-        (2, "gone on with other git than before", old),
-        (3, "gone on with other packages than before", {**old, "git": {"commit": "9ab1"}}),
+        (2, "continued with other git than before", old),
+        (3, "continued with other packages than before", {**old, "git": {"commit": "9ab1"}}),
     ]
 
 

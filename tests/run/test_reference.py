@@ -247,7 +247,7 @@ def test_what_is_no_reference_is_refused_before_anything_is_made(
     watch: Watch, tmp_path: Path
 ) -> None:
     store = tmp_path / "new.zarr"
-    with pytest.raises(RecordFormatError, match="no record is there"):
+    with pytest.raises(RecordFormatError, match="no record exists there"):
         watch(net(0), store=store, reference=str(tmp_path / "no-*.zarr"))
     assert not store.exists()
 

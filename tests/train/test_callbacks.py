@@ -227,7 +227,7 @@ def test_a_range_test_says_what_is_allowed(options: dict[str, Any], said: str) -
 
 
 def test_a_range_test_of_a_loop_says_where_its_trainer_is() -> None:
-    with pytest.raises(TypeError, match=r"a Trainer is expected; loop\.trainer is that of a loop"):
+    with pytest.raises(TypeError, match=r"a Trainer is expected; a loop has it as loop\.trainer"):
         find_learning_rate(a_loop(), batches(1))  # type: ignore[arg-type]
 
 

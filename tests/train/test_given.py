@@ -58,12 +58,12 @@ def test_an_optimizer_may_train_the_loss_alone_or_a_part_of_the_model() -> None:
 
     loss = Prototypes()
     ours = trainer(small_model(), loss_fn=loss, optimizer=torch.optim.SGD(loss.parameters(), 0.1))
-    assert ours.train_step(batches(1)) is not None
+    assert ours.train_step_accumulated(batches(1)) is not None
     assert (loss.places != 1).all()
     model = small_model()
     part = trainer(model, optimizer=torch.optim.SGD(model[3].parameters(), 0.1))
     before = [value.clone() for value in model.parameters()]
-    part.train_step(batches(1))
+    part.train_step_accumulated(batches(1))
     same_ones = [torch.equal(a, b) for a, b in zip(before, model.parameters(), strict=True)]
     assert same_ones == [True, True, False, False]
 

@@ -190,7 +190,7 @@ def test_one_batch_is_not_read_as_several(lone: str) -> None:
     loop = a_loop()
     loop.trainer._forward = None  # type: ignore[assignment]
     with pytest.raises(TypeError, match=r"one batch .* allowed: a list of them, such as \["):
-        loop.trainer.train_step(LONE[lone])
+        loop.trainer.train_step_accumulated(LONE[lone])
     for entry in (loop.trainer.eval, lambda data: loop.run_steps(data, 1), Dataset):
         with pytest.raises(TypeError, match="a list of them"):
             entry(LONE[lone])
@@ -198,6 +198,21 @@ def test_one_batch_is_not_read_as_several(lone: str) -> None:
         loop.run_epochs(LONE[lone], 1)
 
 
+@pytest.mark.parametrize("several", [[(X, Y)], [(X, Y), (X, Y)], [{"x": X, "labels": Y}]])
+def test_several_batches_are_not_read_as_one(several: list[Any]) -> None:
+    loop = a_loop()
+    with pytest.raises(TypeError, match=r"allowed: one batch, .*train_step_accumulated"):
+        loop.trainer.train_step(several)
+    assert loop.trainer.global_step == 0
+
+
+@pytest.mark.parametrize("one", [(X, Y), [X, Y], [[X], [Y]], ([X], [Y])])
+def test_one_batch_is_trained_as_a_list_of_it_is(one: Any) -> None:
+    found = a_loop().trainer.train_step(one)
+    assert found == a_loop().trainer.train_step_accumulated([(X, Y)])
+    assert found is not None
+
+
 def test_several_batches_in_a_tuple_are_several() -> None:
     loop = a_loop()
-    assert loop.trainer.train_step(tuple(batches())) is not None
+    assert loop.trainer.train_step_accumulated(tuple(batches())) is not None

@@ -64,7 +64,7 @@ def test_an_alert_stops_the_loop(watched: Watched) -> None:
     data = batches(1) * 1000
     data[5] = (data[5][0] * float("nan"), data[5][1])
     loop = Loop(trainer(), check_finite=False)
-    with pytest.raises(RuntimeError, match="stop_on: alerts are found in what is recorded"):
+    with pytest.raises(RuntimeError, match="stop_on: alerts are found in the record"):
         loop.stop_on("nonfinite_loss")
     run = watched(loop)
     with pytest.raises(UnknownNameError, match="no rule 'nonfinite_los'; close: 'nonfinite_loss'"):

@@ -43,6 +43,13 @@ def test_epochs_go_to_the_end_of_the_data_and_begin_it_anew() -> None:
     assert len(loop.train_step_durations) == 6
 
 
+def test_a_former_name_of_a_loop_is_answered_by_the_present_one() -> None:
+    with pytest.raises(AttributeError, match=r"a loop has no 'detach': it is remove\(\) of"):
+        a_loop().detach  # type: ignore[attr-defined]  # noqa: B018
+    with pytest.raises(AttributeError, match=r"no 'run_step'; close: 'run_steps'"):
+        a_loop().run_step  # type: ignore[attr-defined]  # noqa: B018
+
+
 def test_steps_go_on_with_the_same_data() -> None:
     data, loop = batches(5), a_loop()
     seen: list[torch.Tensor] = []

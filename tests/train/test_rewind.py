@@ -307,7 +307,7 @@ def test_what_cannot_be_gone_back_to_is_refused_and_nothing_has_changed(tmp_path
     assert run.series("", "loss").step.values.tolist() == [*range(6)]
     bare = a_loop()
     bare.run_steps(data, 1)
-    with pytest.raises(ValueError, match=r"rewind\(probes\): nothing has been recorded"):
+    with pytest.raises(ValueError, match=r"rewind\(probes\): there is no record"):
         bare.rewind(0, probes="default")
 
 

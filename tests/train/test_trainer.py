@@ -70,7 +70,7 @@ def test_it_trains_as_a_loop_by_hand_does(accumulate: int, clip: float | None) -
         clip=clip,
     )
     groups = [data[i : i + accumulate] for i in range(0, len(data), accumulate)]
-    found = [ours.train_step(group) for group in groups]
+    found = [ours.train_step_accumulated(group) for group in groups]
     assert [one["loss"] for one in found if one is not None] == expected
     assert same(mine, theirs)
 
@@ -86,7 +86,7 @@ def test_batches_that_are_accumulated_reach_the_device_one_after_the_other() -> 
     model = small_model()
     model.register_forward_pre_hook(lambda module, args: trace.append("called"))
     ours = trainer(model, accumulate=3).in_device("cpu")
-    ours.train_step([(Far(), y) for _, y in batches(3)])
+    ours.train_step_accumulated([(Far(), y) for _, y in batches(3)])
     assert trace == ["placed", "called"] * 3
 
 
@@ -106,13 +106,13 @@ def test_a_moving_average_is_the_mean_of_a_hundred_and_exponential_after(
 def test_what_is_reported_comes_in_order_and_the_average_begins_anew() -> None:
     ours = trainer(train_metrics={"accuracy": lambda p, y: (p.argmax(1) == y).float()})
     names = ["loss", "loss_moving", "fn_loss_moving", "accuracy"]
-    first, second = (ours.train_step([batch]) for batch in batches(2))
+    first, second = (ours.train_step(batch) for batch in batches(2))
     assert first is not None
     assert second is not None
     assert [*first] == [*second] == names
     assert second["loss_moving"] == (first["loss"] + second["loss"]) / 2
     ours.reset_train_metrics()
-    third = ours.train_step(batches(1))
+    third = ours.train_step_accumulated(batches(1))
     assert third is not None
     assert third["loss_moving"] == third["loss"]
 
@@ -201,7 +201,7 @@ def test_an_evaluation_leaves_buffers_that_a_forward_replaces() -> None:
     ours.eval(batches(1))
     assert model.first is None
     assert torch.equal(model.carried, torch.zeros(2))
-    ours.train_step(batches(1))
+    ours.train_step_accumulated(batches(1))
     carried = model.carried
     ours.eval(batches(3, seed=2))
     assert model.carried is carried
@@ -237,7 +237,7 @@ def test_a_term_of_the_model_counts_once(segments: bool) -> None:
     model = Sparse(segments)
     twin = copy.deepcopy(model)
     (x, y), optimizer = batches(1)[0], torch.optim.SGD(model.parameters(), 0.1)
-    found = Trainer(model, cross_entropy, optimizer).train_step([(x, y)])
+    found = Trainer(model, cross_entropy, optimizer).train_step((x, y))
     hidden = twin.a(x).relu()
     own = cross_entropy(twin.b(hidden), y)
     total = own + (0.1 * hidden.abs()).mean()
@@ -263,7 +263,7 @@ def test_terms_belong_to_their_thread_and_their_step() -> None:
             return super().forward(x)
 
     ours = trainer(Asks(3, 2))
-    ours.train_step(batches(1)), ours.train_step(batches(1))
+    ours.train_step_accumulated(batches(1)), ours.train_step_accumulated(batches(1))
     assert seen[0] is None
     assert seen[2] is None
     assert seen[1].shape == seen[3].shape == ()  # one term each
@@ -272,11 +272,11 @@ def test_terms_belong_to_their_thread_and_their_step() -> None:
 def test_a_model_may_bring_all_of_its_loss_and_must_bring_some() -> None:
     model = Sparse(segments=False)
     optimizer = torch.optim.SGD(model.parameters(), 0.1)
-    found = Trainer(model, None, optimizer).train_step([batches(1)[0][0]])
+    found = Trainer(model, None, optimizer).train_step(batches(1)[0][0])
     assert found is not None
     assert [*found] == ["loss", "loss_moving"]
     with pytest.raises(ValueError, match="there is no loss"):
-        trainer(loss_fn=None).train_step(batches(1))
+        trainer(loss_fn=None).train_step_accumulated(batches(1))
 
 
 def test_labels_come_first_in_lists_if_they_are_to() -> None:
@@ -285,9 +285,9 @@ def test_labels_come_first_in_lists_if_they_are_to() -> None:
 
     plain, first = small_model(), small_model()
     torch.manual_seed(1)
-    a = trainer(plain).train_step(batches(1))
+    a = trainer(plain).train_step_accumulated(batches(1))
     torch.manual_seed(1)
-    b = trainer(first, loss_fn=loss, labels_first=True).train_step(batches(1))
+    b = trainer(first, loss_fn=loss, labels_first=True).train_step_accumulated(batches(1))
     assert a == b
     assert same(plain, first)
 
@@ -304,7 +304,7 @@ def test_a_batch_that_is_a_dict_is_handed_over_by_name(names: tuple[str, str]) -
             return self.inner(x)
 
     model, (x, y) = Named(), batches(1)[0]
-    assert trainer(model).train_step([dict(zip(names, (x, y), strict=True))]) is not None
+    assert trainer(model).train_step(dict(zip(names, (x, y), strict=True))) is not None
     assert model.got == (["x", "labels"] if "labels" in names else ["x"])
 
 
@@ -318,7 +318,7 @@ def test_an_update_of_ones_own_acts_after_the_optimizer_and_before_metrics() -> 
 
     ours.add_per_step_update(lambda: pytest.fail("it was replaced"), scope="clamp")
     ours.add_per_step_update(clamp, scope="clamp")
-    ours.train_step(batches(1))
+    ours.train_step_accumulated(batches(1))
     assert seen == [False]
     assert weight.abs().max() <= 0.01
 
@@ -326,14 +326,14 @@ def test_an_update_of_ones_own_acts_after_the_optimizer_and_before_metrics() -> 
 def test_a_handler_hears_of_each_new_kind_of_batch_once() -> None:
     ours, seen = trainer(max_executors=3), []
     x, y = batches(1)[0]
-    ours.train_step([("early", x, y)])
+    ours.train_step(("early", x, y))
     ours.on_first_use(lambda model, mode: seen.append((model is ours.model, mode)))
     for spec in ("early", "a", "a", "early"):
-        ours.train_step([(spec, x, y)])
+        ours.train_step((spec, x, y))
     ours.eval([("a", x, y)] * 2)
     assert seen == [(True, "train"), (True, "eval")]
     with pytest.raises(RuntimeError, match="more than max_executors=3"):
-        ours.train_step([("b", x, y)])
+        ours.train_step(("b", x, y))
 
 
 @pytest.mark.parametrize("on_nonfinite", ["raise", "skip"])
@@ -342,10 +342,10 @@ def test_gradients_that_cannot_be_clipped_never_reach_the_weights(on_nonfinite: 
     x, y = batches(1)[0]
     before = weights(ours.model)
     if on_nonfinite == "skip":
-        assert ours.train_step([(x * math.inf, y)]) is None
+        assert ours.train_step((x * math.inf, y)) is None
     else:
         with pytest.raises(NonFiniteGradientError, match=r"clip=1 cannot scale that; allowed"):
-            ours.train_step([(x * math.inf, y)])
+            ours.train_step((x * math.inf, y))
     assert all(torch.equal(a, b) for a, b in zip(before, weights(ours.model), strict=True))
 
 
@@ -354,13 +354,13 @@ def test_a_step_that_a_scaler_skips_is_none(clip: float | None) -> None:
     scaler = torch.amp.GradScaler("cpu", init_scale=4.0)
     ours, data = trainer(scaler=scaler, clip=clip), batches(3)
     model = copy.deepcopy(ours.model)
-    assert ours.train_step(data[:1]) is not None
+    assert ours.train_step_accumulated(data[:1]) is not None
     x, y = data[1]
     before = weights(ours.model)
-    assert ours.train_step([(x * math.inf, y)]) is None
+    assert ours.train_step((x * math.inf, y)) is None
     assert all(torch.equal(a, b) for a, b in zip(before, weights(ours.model), strict=True))
     assert scaler.get_scale() == 2.0
-    assert ours.train_step(data[2:]) is not None
+    assert ours.train_step_accumulated(data[2:]) is not None
     assert not same(model, ours.model)
 
 
@@ -377,7 +377,7 @@ def test_metrics_are_called_as_their_class() -> None:
 def test_the_context_and_the_device_are_set_in_a_chain() -> None:
     ours = trainer(context={"lr": 1}).in_device("cpu").set_context({"lr": 2})
     assert ours.context == {"lr": 2}
-    assert ours.train_step(batches(1)) is not None
+    assert ours.train_step_accumulated(batches(1)) is not None
 
 
 @pytest.mark.slow
@@ -393,7 +393,7 @@ def test_a_collector_in_the_context_is_given_what_the_optimizer_does() -> None:
 
     ours.optimizer.register_step_pre_hook(norm)
     for batch in batches(3):
-        ours.train_step([batch])
+        ours.train_step(batch)
     assert np.allclose(collector.get_series_values("optimizer_grads_l2norm"), norms, rtol=1e-6)
 
 
@@ -427,7 +427,7 @@ def test_a_model_with_a_keyword_for_it_is_told_the_kind_of_its_batch() -> None:
     (x, y), *_ = batches(1)
     for model in (Told(3, 2), Spectrum(3, 2)):
         ours = trainer(model)
-        ours.train_step([("first", [x], [y])])
+        ours.train_step(("first", [x], [y]))
         ours.eval([(x, y)])
     assert seen == ["first", None]
 
@@ -436,7 +436,7 @@ def test_the_keys_and_names_of_what_an_optimizer_does_are_public() -> None:
     collector = DataCollector().collect_all()
     ours = trainer(context={train.OPTIMIZER_GRADS_L2_COLLECTOR: collector})
     collector.attach_to_executor(ours.training)
-    ours.train_step(batches(1))
+    ours.train_step_accumulated(batches(1))
     assert collector.get_all_series_names() == [
         train.OPTIMIZER_GRADS_L2NORM,
         train.OPTIMIZER_GLOBAL_STEP,

@@ -15,8 +15,8 @@ __all__ = ["generator_behind", "one_sided_gan"]
 @rule(
     says=(
         "the discriminator's loss is {loss_d:.2g}, below {most:g} since step {since}, and the "
-        "generator's {loss_g:.2g}: it tells all that is made from what is real, and the generator "
-        "learns little of that; a lower rate for the discriminator, or a higher one for the other"
+        "generator's {loss_g:.2g}: it recognizes every generated sample, and the generator "
+        "learns little from that; a lower rate for the discriminator, or a higher one for the other"
     ),
     rows=20,
     again=1000,
@@ -43,7 +43,7 @@ def one_sided_gan(
 
 @rule(
     says=(
-        "the discriminator's loss has come to {of_d:.0%} of its first and the generator's to "
+        "the discriminator's loss has fallen to {of_d:.0%} of its first and the generator's to "
         "{of_g:.0%}, while a step changes most layers by only {ratio:.2%} of their size: the "
         "generator falls behind; raise its rate, or lower the discriminator's"
     ),

@@ -39,7 +39,7 @@ def attention_collapse(
 @rule(
     says=(
         "the largest attention logit of head {attn_max_logit_head:.0f} is {attn_max_logit:.0f}, "
-        "above {most:g}: the softmax has no gradient there; normalise queries and keys"
+        "above {most:g}: the softmax has no gradient there; normalize queries and keys"
     ),
     source="https://arxiv.org/abs/2309.14322",
     severity="severe",

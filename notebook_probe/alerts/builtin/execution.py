@@ -57,7 +57,7 @@ def every_gradient_zero(grad_norm: Doubles, loss: Doubles) -> Any:
     says=(
         "the loss has been exactly zero since step {since}, the first one, and every gradient too: "
         "there is nothing to learn; look for an empty mask, targets that equal the outputs, or "
-        "rewards that are all the same"
+        "rewards that are all equal"
     ),
     rows=10,
     explained_by=("output_std",),

@@ -67,7 +67,7 @@ GROWTH = (
 FACTS = (
     _fact(
         "not_in_optimizer",
-        "Parameters with a gradient that no optimizer holds, behind one that is held.",
+        "Parameters with a gradient that no optimizer has, behind one that an optimizer has.",
         "{n} parameters have gradients that no optimizer applies: they hold others{also}; make "
         "the optimizer after the last change of the model, or call "
         "optimizer.add_param_group()",
@@ -141,8 +141,8 @@ FACTS = (
     _fact(
         "step_without_effect",
         "A weight that an update with a gradient leaves exactly the same.",
-        "updates with a gradient and a learning rate above 0 leave the weights exactly as they "
-        "were: {why}",
+        "updates with a gradient and a learning rate above 0 do not change the weights at all: "
+        "{why}",
         ("why",),
         "warning",
         ("update_ratio", "grad_norm"),
@@ -283,7 +283,7 @@ FACTS = (
     _fact(
         "loss_at_chance",
         "A cross entropy that stays at the loss of guessing.",
-        "the loss has been {loss} since step {first}, which is that of guessing among {n_classes} "
+        "the loss has been {loss} since step {first}, the loss of guessing among {n_classes} "
         "classes, {guess}: the outputs say nothing of the targets; check that inputs and targets "
         "belong together, that the input reaches the output, and the learning rate",
         ("loss", "first", "n_classes", "guess"),

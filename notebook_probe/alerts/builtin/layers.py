@@ -47,7 +47,7 @@ def large_outputs(
 @rule(
     says=(
         "{dead_fraction:.0%} of the units were never above zero, since step {since}; a lower "
-        "learning rate, or another initialisation, keeps them alive"
+        "learning rate, or another initialization, keeps them alive"
     ),
     steps=40,
     source="https://arxiv.org/abs/2302.12902",
@@ -74,8 +74,8 @@ def dead_units(dead_fraction: Doubles, most: float = 0.6) -> Any:
 
 @rule(
     says=(
-        "{silent_input_fraction:.0%} of what comes in here is zero in every row, since step "
-        "{since}: what is before it is dead, or fed with nothing"
+        "{silent_input_fraction:.0%} of the inputs are zero in every row, since step {since}: "
+        "the layers before are dead, or have no input themselves"
     ),
     rows=3,
     explained_by=("zero_fraction", "input_channel_abs_max", "input_std"),

@@ -41,7 +41,7 @@ untrained_adapter = Rule(
     _is_left_as_it_was,
     (),
     MappingProxyType({"after": 20}),
-    "{n_steps} steps have left it as it was: {why}",
+    "{n_steps} steps have not changed it: {why}",
     tells=("n_steps", "why"),
     severity="severe",
     explained_by=("grad_norm", "update_norm", "weight_norm"),

@@ -46,7 +46,7 @@ class Document:
 
     @property
     def may_end(self) -> bool:
-        """True if its writer may die, which changes no file."""
+        """True if its writer may still die, which no file would show."""
         return self.row["state"] == "running"
 
 

@@ -6,7 +6,7 @@ import json
 from collections.abc import Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from notebook_probe.catalogues.query.flattened import Laid
+from notebook_probe.catalogues.query.flattened import FlatValue
 from notebook_probe.catalogues.query.flattened import entries as entries_of
 
 if TYPE_CHECKING:
@@ -61,8 +61,8 @@ def keep(connection: Connection, some: Sequence[Put], generation: int) -> dict[K
         key = one.host, one.place
         run, now = ids[key], _laid(one.row)
         then = _laid(json.loads(before[key][1])) if key in before else {}
-        gone += [(run, *at) for at, laid in then.items() if now.get(at) != laid]
-        new += [(at[0], run, at[1], *laid) for at, laid in now.items() if then.get(at) != laid]
+        gone += [(run, *at) for at, flat in then.items() if now.get(at) != flat]
+        new += [(at[0], run, at[1], *flat) for at, flat in now.items() if then.get(at) != flat]
     _delete_entries(connection, gone)
     _insert_entries(connection, new)
     return ids
@@ -89,9 +89,9 @@ def forget_whole(connection: Connection, ids: Sequence[int]) -> None:
     connection.execute(delete(runs).where(runs.c.id.in_(ids)))
 
 
-def _laid(row: Row) -> dict[tuple[str, int], Laid]:
+def _laid(row: Row) -> dict[tuple[str, int], FlatValue]:
     """Return the entries of a row, by field and place among several."""
-    found: dict[tuple[str, int], Laid] = {}
+    found: dict[tuple[str, int], FlatValue] = {}
     last, n = "", 0
     for field, one in entries_of(row):
         n = n + 1 if field == last else 0

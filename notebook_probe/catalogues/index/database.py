@@ -102,7 +102,7 @@ def _sqlite(sqlalchemy: Any, url: str) -> Any:
         if not in_memory:
             with suppress(sqlite3.OperationalError):  # while another process does the same
                 cursor.execute("PRAGMA journal_mode=WAL")  # who reads never waits for who writes
-            cursor.execute("PRAGMA synchronous=NORMAL")  # it can be made anew
+            cursor.execute("PRAGMA synchronous=NORMAL")  # it can be rebuilt from the records
         cursor.close()
 
     sqlalchemy.event.listen(engine, "connect", settle)
@@ -165,7 +165,7 @@ def _has_tables(connection: Connection) -> bool:
     if version > VERSION:
         raise RecordFormatError(
             f"the catalogue in {connection.engine.url!r} is of version {version}; this version "
-            f"of the package has {VERSION}: give it a database of its own"
+            f"of the package has {VERSION}: give it a separate database"
         )
     return bool(version == VERSION)
 

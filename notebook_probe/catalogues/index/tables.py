@@ -57,7 +57,7 @@ entries = Table(
     Column("number", Double),
     Column("text", LargeBinary),
     PrimaryKeyConstraint("field", "run", "n"),
-    sqlite_with_rowid=False,  # the entries of a field lie beside each other, and nowhere else
+    sqlite_with_rowid=False,  # the entries of a field are stored next to each other, and only there
 )
 by_value = (
     Index("notebook_probe_by_number", entries.c.field, entries.c.number),
@@ -68,5 +68,5 @@ by_value = (
         postgresql_where=entries.c.text.is_not(None),
     ),
 )
-for one in by_value:  # where rows lie in the order in which they came
+for one in by_value:  # stored in the order of arrival
     one.ddl_if(dialect="postgresql")

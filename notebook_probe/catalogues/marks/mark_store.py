@@ -89,7 +89,7 @@ def change(location: Location, how: Callable[[Marks], Marks]) -> dict[str, Any]:
 
 def _in_folder(folder: Path, how: Callable[[Marks], Marks]) -> dict[str, Any]:
     if is_zip(folder):
-        raise RecordWriteError(f"{folder} is packed and stays as it is; mark it, then pack it")
+        raise RecordWriteError(f"{folder} is packed and is not changed; mark it, then pack it")
     if not (folder / ROOT_KEY).is_file():
         raise RecordFormatError(f"no record in {folder}")
     group = folder / MARKS

@@ -45,7 +45,7 @@ def own_checkpoints(record: OpenedRecord) -> OwnCheckpointFiles:
         elif path.exists():
             left[str(path)] = why
     for path in files:
-        left.pop(str(path), None)  # saved twice, and the later one lies there
+        left.pop(str(path), None)  # saved twice; the later one is stored there
     told = tuple(f"{path}: {why}" for path, why in left.items())
     return OwnCheckpointFiles(tuple(files), sum(files.values()), told)
 
@@ -92,7 +92,7 @@ def _why_not(path: Path, detail: Any, event: Event) -> str:
     except OSError as error:
         return f"it is not there: {error.strerror}"
     if path.name not in _listed(path.parent):
-        return f"{LIST} beside it does not list it"
+        return f"{LIST} next to it does not list it"
     if found.st_size != detail.get("bytes") or found.st_mtime > event.time_ms / 1000 + SLACK_S:
         return "it was written again since"
     return ""

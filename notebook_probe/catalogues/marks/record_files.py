@@ -59,7 +59,7 @@ def opened(folder: Path, run_id: str) -> OpenedRecord:
     except (ProbeError, OSError) as error:
         raise StaysError(f"no record that can be read: {error}") from error
     if not run_id or record.attrs.get("run_id") != run_id:
-        raise StaysError("another run lies there now")
+        raise StaysError("another run is stored there now")
     return record
 
 

@@ -11,13 +11,13 @@ Nothing is evaluated as code, and nothing here imports SQLAlchemy: columns bring
 
 from notebook_probe.catalogues.query.condition import Condition, IndexTables, Row, Sql
 from notebook_probe.catalogues.query.fields import field_named
-from notebook_probe.catalogues.query.flattened import Laid, entries, field_key, laid
+from notebook_probe.catalogues.query.flattened import FlatValue, entries, field_key, flattened
 from notebook_probe.catalogues.query.where import Where, condition
 
 __all__ = [
     "Condition",
+    "FlatValue",
     "IndexTables",
-    "Laid",
     "Row",
     "Sql",
     "Where",
@@ -25,5 +25,5 @@ __all__ = [
     "entries",
     "field_key",
     "field_named",
-    "laid",
+    "flattened",
 ]

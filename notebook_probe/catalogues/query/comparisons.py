@@ -158,12 +158,12 @@ def _compares(sign: str, value: Any) -> Test:
     kind = kind_of(value)
 
     def test(entry: Any) -> Any:
-        laid = (
+        flat = (
             order(entry.text, as_key(value))
             if kind == "text"
             else order(entry.number, as_double(value))
         )
-        return (entry.kind == kind) & laid
+        return (entry.kind == kind) & flat
 
     return test
 

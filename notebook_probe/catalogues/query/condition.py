@@ -18,7 +18,7 @@ Row: TypeAlias = Mapping[str, Any]
 """A run as names with dots and plain values; None is as good as not there."""
 
 Test: TypeAlias = "Callable[[Any], ColumnElement[bool]]"
-"""Test of an entry, an object with the columns ``kind``, ``number`` and ``text`` of `laid`."""
+"""Test of an entry, an object with the columns ``kind``, ``number`` and ``text`` of `flattened`."""
 
 
 class Sql(NamedTuple):

@@ -55,7 +55,7 @@ def _below(above: str, where: Mapping[Any, Any], depth: int) -> Iterator[Conditi
 def _named(key: Any, above: str) -> str:
     if isinstance(key, str) and key.startswith("$"):
         raise QueryError(
-            f"where: {key!r} stands where a field is expected; {{'params.lr': {{'$lt': 0.1}}}} "
+            f"where: {key!r} is given where a field is expected; {{'params.lr': {{'$lt': 0.1}}}} "
             f"is such, and text says 'and', 'or' and 'not'"
         )
     if not isinstance(key, str) or not key:

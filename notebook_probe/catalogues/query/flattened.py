@@ -20,12 +20,12 @@ __all__ = [
     "EXACT_BELOW",
     "LONG_LIST",
     "MOST_BYTES",
-    "Laid",
+    "FlatValue",
     "as_double",
     "as_key",
     "entries",
     "field_key",
-    "laid",
+    "flattened",
 ]
 
 ELEMENTS = "[]"
@@ -40,7 +40,7 @@ EXACT_BELOW = 2.0**53
 """Whole numbers beyond are rounded."""
 
 
-class Laid(NamedTuple):
+class FlatValue(NamedTuple):
     """One value, in three columns."""
 
     kind: str
@@ -48,33 +48,36 @@ class Laid(NamedTuple):
     text: bytes | None = None
 
 
-def laid(value: Any) -> Laid:
+def flattened(value: Any) -> FlatValue:
     """Return a value as stored in an index.
 
     Examples
     --------
-    >>> laid(3), laid(True), laid("a"), laid(float("nan"))[:2]
-    (Laid(kind='number', number=3.0, text=None), Laid(kind='bool', number=1.0, text=None), \
-Laid(kind='text', number=None, text=b'a'), ('nan', None))
+    >>> flattened(3)
+    FlatValue(kind='number', number=3.0, text=None)
+    >>> flattened("a")
+    FlatValue(kind='text', number=None, text=b'a')
+    >>> flattened(True)[:2], flattened(float("nan"))[:2]
+    (('bool', 1.0), ('nan', None))
     """
     kind = kind_of(value)
     if kind in ("number", "bool"):
-        return Laid(kind, as_double(value))
+        return FlatValue(kind, as_double(value))
     if kind == "text":
-        return Laid(kind, text=as_key(value))
-    return Laid(LONG_LIST if kind == "list" and len(value) > MOST_ELEMENTS else kind)
+        return FlatValue(kind, text=as_key(value))
+    return FlatValue(LONG_LIST if kind == "list" and len(value) > MOST_ELEMENTS else kind)
 
 
-def entries(row: Row) -> Iterator[tuple[str, Laid]]:
+def entries(row: Row) -> Iterator[tuple[str, FlatValue]]:
     """Yield the entries of a row: a key and its value, for a list one more for each element."""
     for field, value in row.items():
         if value is None:
             # A missing value has no entry, so `is missing` means that no entry exists.
             continue
-        found = laid(value)
+        found = flattened(value)
         yield field_key(field), found
         if found.kind == "list":
-            yield from ((field_key(field) + ELEMENTS, laid(one)) for one in value)
+            yield from ((field_key(field) + ELEMENTS, flattened(one)) for one in value)
 
 
 def as_double(number: float) -> float:

@@ -28,7 +28,7 @@ def add_request(parser: ArgumentParser, request: Callable[[Namespace], Request])
         type=seconds,
         default=TIMEOUT_S,
         metavar="S",
-        help="wait so many seconds for the next step of the training: %(default)s",
+        help="seconds to wait for the next step of the training: %(default)s",
     )
     add_output(parser)
     add_catalogue(parser)

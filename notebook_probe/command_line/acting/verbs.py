@@ -28,9 +28,11 @@ def add_attach(parser: ArgumentParser) -> None:
     """Add the options of `attach`."""
     add_request(parser, lambda asked: Attach((asked.module,), asked.quantity, asked.schedule))
     parser.add_argument("module", metavar="MODULE", help=MODULE)
-    parser.add_argument("quantity", metavar="QUANTITY", help="see nbp quantities WORD")
     parser.add_argument(
-        "schedule", metavar="SCHEDULE", nargs="?", default="every(1)", help="%(default)s"
+        "quantity", metavar="QUANTITY", help="name of a quantity; nbp quantities WORD finds one"
+    )
+    parser.add_argument(
+        "schedule", metavar="SCHEDULE", nargs="?", default="every(1)", help="by default %(default)s"
     )
 
 
@@ -48,10 +50,8 @@ def add_set(parser: ArgumentParser) -> None:
     add_request(parser, lambda asked: Set(asked.name, asked.value, asked.group, asked.hold))
     parser.add_argument("name", metavar="NAME", help="an option such as lr, or your own knob")
     parser.add_argument("value", metavar="VALUE", type=float, help="a number")
-    parser.add_argument(
-        "--group", type=count, metavar="N", help="one parameter group; by default all"
-    )
-    parser.add_argument("--hold", action="store_true", help="keep it, whatever a schedule says")
+    parser.add_argument("--group", type=count, metavar="N", help="parameter group, by default all")
+    parser.add_argument("--hold", action="store_true", help="ignore the schedule of the training")
 
 
 def adding_control(
@@ -77,13 +77,17 @@ def add_rewind(parser: ArgumentParser) -> None:
     parser.add_argument("step", metavar="STEP", type=count, help="number of completed updates")
     parser.add_argument("--lr", type=float, metavar="RATE", help="learning rate from there on")
     parser.add_argument("--pause-at", type=count, metavar="STEP", help="pause before this step")
-    parser.add_argument("--preset", default="", help="measure a preset in addition")
-    parser.add_argument("--schedule", default="every(1)", help="of the preset: %(default)s")
-    parser.add_argument("--until", type=count, metavar="STEP", help="end of the preset")
+    parser.add_argument("--preset", default="", help="preset to measure in addition")
+    parser.add_argument(
+        "--schedule", default="every(1)", help="schedule of the preset: %(default)s"
+    )
+    parser.add_argument("--until", type=count, metavar="STEP", help="last step of the preset")
 
 
 def add_look(parser: ArgumentParser) -> None:
     """Add the options of `look`."""
     add_request(parser, lambda asked: LookAt(asked.module, asked.samples))
     parser.add_argument("module", metavar="MODULE", help="path of one module")
-    parser.add_argument("--samples", type=count, default=8, metavar="N", help="%(default)s")
+    parser.add_argument(
+        "--samples", type=count, default=8, metavar="N", help="samples to store: %(default)s"
+    )

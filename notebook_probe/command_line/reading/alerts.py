@@ -34,12 +34,12 @@ MET = 3
 def add(parser: ArgumentParser) -> None:
     """Add the options."""
     add_run(parser)
-    parser.add_argument("--since", type=count, default=0, metavar="STEP", help="from this step on")
+    parser.add_argument("--since", type=count, default=0, metavar="STEP", help="first step")
     parser.add_argument(
         "--fail-on",
         choices=SEVERITIES,
         metavar="LEVEL",
-        help=f"exit code {MET} for one that is at least so severe: {', '.join(SEVERITIES)}",
+        help=f"exit code {MET} if a finding is at least so severe: {', '.join(SEVERITIES)}",
     )
     parser.set_defaults(do=do)
 

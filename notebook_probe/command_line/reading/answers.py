@@ -192,7 +192,8 @@ class ModuleLine:
     n_params: Annotated[int, "parameter elements of the module and everything below it"]
     n_own_params: Annotated[int, "parameter elements of the module itself"]
     trainable: Annotated[
-        bool | None, "its own parameters require gradients; null if unknown, as before step 20"
+        bool | None,
+        "its own parameters require gradients; null in the first 20 steps",
     ]
     groups: Annotated[tuple[int, ...], "parameter groups that hold its own parameters"]
     updated: Annotated[

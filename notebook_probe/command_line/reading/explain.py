@@ -57,13 +57,13 @@ def add(parser: ArgumentParser) -> None:
     """Add the options."""
     add_run(parser)
     parser.add_argument(
-        "--step", type=count, metavar="K", help="what was wrong as of this step, and nothing later"
+        "--step", type=count, metavar="K", help="explain the state at this step; ignore later ones"
     )
     parser.add_argument(
         "--against",
         action="append",
         metavar="GOOD",
-        help="a good run, or a pattern of up to four: where this one differs from it",
+        help="a good run, or a glob of up to four, to compare this one with",
     )
     parser.set_defaults(do=do)
 

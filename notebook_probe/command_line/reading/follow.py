@@ -47,20 +47,28 @@ def add(parser: ArgumentParser) -> None:
     parser.add_argument(
         "--until",
         metavar="CONDITION",
-        help="'alert|step>=500|finished': alternatives; also remark, warning and severe. "
+        help="end when one is met: 'alert|step>=500|finished'; also remark, warning, severe. "
         f"Exit code {MET} if one is met",
     )
     parser.add_argument(
-        "--timeout", type=seconds, default=TIMEOUT_S, metavar="S", help="seconds: %(default)s"
+        "--timeout",
+        type=seconds,
+        default=TIMEOUT_S,
+        metavar="S",
+        help="maximum seconds, %(default)s by default",
     )
     parser.add_argument(
         "--every", type=seconds, default=EVERY_S, metavar="S", help="seconds between progress lines"
     )
     parser.add_argument(
-        "--since", type=count, default=0, metavar="STEP", help="alerts from this step on"
+        "--since", type=count, default=0, metavar="STEP", help="report alerts from this step on"
     )
     parser.add_argument(
-        "--wait", type=seconds, default=0, metavar="S", help="seconds for a run that has not begun"
+        "--wait",
+        type=seconds,
+        default=0,
+        metavar="S",
+        help="seconds to wait for a run that has not started",
     )
     add_catalogue(parser)
     parser.set_defaults(do=do)

@@ -36,10 +36,16 @@ def add(parser: ArgumentParser) -> None:
     """Add the options."""
     add_run(parser)
     add_range(parser, "--to-step")
-    parser.add_argument("--to", metavar="FILE", help=f"{', '.join(KINDS)}; needs matplotlib")
-    parser.add_argument("--overwrite", action="store_true", help="if the file is there already")
-    parser.add_argument("--ascii", action="store_true", help="a line of 60 characters per series")
-    parser.add_argument("--log", action="store_true", help="logarithmic values, in the file")
+    parser.add_argument(
+        "--to", metavar="FILE", help=f"picture to write: {', '.join(KINDS)}; needs matplotlib"
+    )
+    parser.add_argument("--overwrite", action="store_true", help="replace an existing file")
+    parser.add_argument(
+        "--ascii", action="store_true", help="print a line of 60 characters per series"
+    )
+    parser.add_argument(
+        "--log", action="store_true", help="logarithmic axis of values, in the file"
+    )
     parser.set_defaults(do=do)
 
 

@@ -35,13 +35,13 @@ WORDS = re.compile(r"\d{1,3}|[^\W\d_]{1,6}|[^\w\s]|_")
 
 def add_output(parser: ArgumentParser) -> None:
     """Add the options of the output."""
-    parser.add_argument("--json", action="store_true", help="as an object; see nbp schema")
+    parser.add_argument("--json", action="store_true", help="print a JSON object; see nbp schema")
     parser.add_argument(
         "--limit",
         type=count,
         default=MOST_TOKENS,
         metavar="TOKENS",
-        help="length of the text: %(default)s; 0 for all",
+        help="maximum length of the text, %(default)s by default; 0 for no limit",
     )
 
 

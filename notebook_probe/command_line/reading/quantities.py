@@ -37,7 +37,7 @@ def add(parser: ArgumentParser) -> None:
         "words",
         nargs="*",
         metavar="[WORD] [RUN]",
-        help="a part of a name or a description; a run whose recorded quantities are listed",
+        help="part of a name or description, or a run, to list its quantities",
     )
     add_output(parser)
     add_catalogue(parser)

@@ -44,17 +44,23 @@ def add(parser: ArgumentParser) -> None:
 def add_range(parser: ArgumentParser, end: str) -> None:
     """Add the arguments that choose series and their rows; ``end`` names that of the last step."""
     parser.add_argument(
-        "module", metavar="MODULE", help="'layer1.*'; '(root)' or '' for the whole model"
+        "module",
+        metavar="MODULE",
+        help="path or glob, such as 'layer1.*'; '(root)' for the whole model",
     )
-    parser.add_argument("quantity", metavar="QUANTITY", help="'grad_norm', 'output_*'")
-    parser.add_argument("--from", dest="first", type=count, metavar="STEP", help="from this step")
-    parser.add_argument(end, dest="last_step", type=count, metavar="STEP", help="up to it")
-    parser.add_argument("--last", type=count, metavar="N", help="the last N rows")
+    parser.add_argument("quantity", metavar="QUANTITY", help="name or glob, such as 'output_*'")
+    parser.add_argument("--from", dest="first", type=count, metavar="STEP", help="first step")
+    parser.add_argument(end, dest="last_step", type=count, metavar="STEP", help="last step")
+    parser.add_argument("--last", type=count, metavar="N", help="only the last N rows")
     parser.add_argument(
-        "--around", type=count, metavar="STEP", help="every row near this step, none left out"
+        "--around", type=count, metavar="STEP", help="all rows near this step, not thinned"
     )
     parser.add_argument(
-        "--points", type=count, default=N_POINTS, metavar="N", help="of each series: %(default)s"
+        "--points",
+        type=count,
+        default=N_POINTS,
+        metavar="N",
+        help="points per series, %(default)s by default",
     )
 
 

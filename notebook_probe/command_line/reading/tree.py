@@ -30,7 +30,7 @@ HEAD = "module, class, parameters (its own), optimizer group, recorded quantitie
 def add(parser: ArgumentParser) -> None:
     """Add the options."""
     add_run(parser)
-    parser.add_argument("--depth", type=count, metavar="N", help="so many levels; by default all")
+    parser.add_argument("--depth", type=count, metavar="N", help="number of levels, by default all")
     parser.set_defaults(do=do)
 
 

@@ -27,7 +27,7 @@ INSTRUCTIONS = (
 def add(parser: ArgumentParser, commands: Commands, run: Callable[[Sequence[str]], int]) -> None:
     """Add the options; ``commands`` and ``run`` are those of this program."""
     parser.add_argument(
-        "--read-only", action="store_true", help="without the tools that act on a training"
+        "--read-only", action="store_true", help="leave out the tools that act on a training"
     )
     add_catalogue(parser)
     parser.set_defaults(do=lambda asked: do(asked, commands, run))

@@ -50,7 +50,7 @@ def opened_references(given: References, this: str = "") -> tuple[ComparedRun, .
             found[one.location] = one
     runs = [run for run in found.values() if absolute(run.location) != absolute(this)]
     if not runs:
-        raise RecordFormatError(f"reference={given!r}: no record is there")
+        raise RecordFormatError(f"reference={given!r}: no record exists there")
     if len(runs) > MOST:
         names = ", ".join(run.name for run in runs[:MOST])
         text = f"{len(runs)} references, of which the first {MOST} are taken: {names}"

@@ -81,7 +81,7 @@ def targets(subject: Subject) -> Iterator[Finding]:
         )
         yield Finding("targets", "wrong", text, "remove the last activation, or scale the targets")
     else:
-        yield Finding("targets", "good", f"targets lie in the range of {name} at the end")
+        yield Finding("targets", "good", f"targets are in the range of {name} at the end")
 
 
 def _last_operation(output: Tensor | None) -> tuple[float, float, str] | None:

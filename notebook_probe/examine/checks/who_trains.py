@@ -21,7 +21,7 @@ def who_trains(subject: Subject) -> Iterator[Finding]:
         yield Finding(CHECK, "wrong", "no parameter requires a gradient", advice)
         return
     if held is None:
-        text = "no optimizer is known yet: nbp.watch(model, optimizer) tells of one"
+        text = "no optimizer is known yet: pass one to nbp.watch(model, optimizer)"
         yield Finding(CHECK, "unknown", text)
         return
     missing = [name for name in trainable if name not in held]

@@ -30,7 +30,7 @@ class Difference:
 
 @dataclass(frozen=True, slots=True)
 class _Block:
-    """Operations that one log has instead of some of the other's."""
+    """Operations in which two logs differ, at one position."""
 
     this: Log
     other: Log

@@ -1,4 +1,4 @@
-"""Making what can be trained of parameters."""
+"""Build the model, loss, optimizer and data of an experiment from its parameters."""
 
 from __future__ import annotations
 

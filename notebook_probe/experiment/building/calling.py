@@ -1,4 +1,4 @@
-"""Calling what users give: functions with what they accept, models with what they name."""
+"""Call users' functions with the arguments that they accept, and models with what they name."""
 
 from __future__ import annotations
 

@@ -70,7 +70,7 @@ class UnitTrainer(Trainer):
         self.results: dict[str, Any] = {}
         self._of_minibatches: list[dict[str, Any]] = []
 
-    def train_step(self, group: Iterable[Any]) -> Metrics[Value] | None:
+    def train_step_accumulated(self, batches: Iterable[Any]) -> Metrics[Value] | None:
         """Train one unit.
 
         Raises
@@ -78,9 +78,9 @@ class UnitTrainer(Trainer):
         NoChangeError
             The user's function did not update.
         """
-        batches = [placed(item.keywords, self._where) for item in group]
+        minibatches = [placed(item.keywords, self._where) for item in batches]
         if self._train_loop is None:
-            return self._step(batches)
+            return self._step(minibatches)
         done: list[Metrics[Value] | None] = []
 
         def step(batches: Iterable[Mapping[str, Any]]) -> dict[str, Any]:
@@ -91,7 +91,7 @@ class UnitTrainer(Trainer):
             loss = None if metrics is None else metrics["loss"]
             return {"loss": loss, **self.results}
 
-        found = self._train_loop(step, batches, num_minibatches=len(batches))
+        found = self._train_loop(step, minibatches, num_minibatches=len(minibatches))
         if not done:
             raise NoChangeError(
                 f"unit {self.global_step + 1}: train_loop['func'] did not call step, so that "
@@ -107,7 +107,7 @@ class UnitTrainer(Trainer):
 
     def _step(self, batches: Sequence[Mapping[str, Any]]) -> Metrics[Value] | None:
         self._of_minibatches = []
-        metrics = super().train_step([self.item(batch) for batch in batches])
+        metrics = super().train_step_accumulated([self.item(batch) for batch in batches])
         self.results = merged(self._of_minibatches) if self._of_minibatches else {}
         return metrics
 

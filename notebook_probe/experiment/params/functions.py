@@ -41,7 +41,7 @@ class Origins:
         """Return the origin of a function, a class, or the class of a callable object."""
         # A decorated function is recorded as the one it wraps, which is the one in the source file.
         named = inspect.unwrap(function) if hasattr(function, "__wrapped__") else function
-        # An instance with `__call__` has no qualified name, so its class stands for it.
+        # An instance with `__call__` has no qualified name, so the name of its class is used.
         if not hasattr(named, "__qualname__"):
             named = type(named)
         module = str(getattr(named, "__module__", None) or "builtins")

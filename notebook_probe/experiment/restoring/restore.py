@@ -147,7 +147,7 @@ def _load_own(
         for path in before if load is None or load.fall_back else ():
             with suppress(DamagedError):
                 left = _load_whole(loop, path, strict)
-                text = f"{error}; the training goes on from {path}, which was saved before it"
+                text = f"{error}; training continues from {path}, which was saved before it"
                 warnings.warn(text, stacklevel=5)
                 return replace(newest, path=path), left
         raise

@@ -142,7 +142,7 @@ class Saver:
 
     def _save(self, loop: Loop, wanted: DueContents) -> None:
         if wanted.checkpoint:
-            loop.kept.wait()  # whoever is killed from here on has lost this one at most
+            loop.kept.wait()  # a process killed from here on loses at most this one
         if wanted.checkpoint or self._is_validated:
             _flush(loop)
         self._is_validated = False

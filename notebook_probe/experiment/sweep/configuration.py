@@ -65,7 +65,7 @@ class Configuration(Mapping[str, Any]):
         # The last parts of the paths are enough for a name, unless two of them are equal.
         paths = self.chosen if len({*ends}) < len(ends) else ends
         pairs = zip(paths, self.chosen.values(), strict=True)
-        return ", ".join(f"{path} {_short(value)}" for path, value in pairs) or "as it is"
+        return ", ".join(f"{path} {_short(value)}" for path, value in pairs) or "unchanged"
 
 
 def configured(base: Mapping[str, Any], chosen: Mapping[str, Any]) -> Configuration:
@@ -115,7 +115,7 @@ def _told(value: Any, *, strict: bool) -> Any:
         return f"{value.__module__}.{value.__qualname__}"
     if strict:
         raise TypeError(
-            f"{value!r} cannot be told apart from others tomorrow: choose among numbers, text, "
+            f"{value!r} cannot be recognized in a later process: choose among numbers, text, "
             f"lists, dicts, functions and classes"
         )
     return f"{type(value).__module__}.{type(value).__qualname__}"

@@ -49,7 +49,7 @@ def _one(given: Mapping[str, Any], i: int) -> TestParams:
     model = read(ModelParams, given["model_params"], "model_params")
     load = read(LoadParams, given["load_params"], "load_params")
     if not load.do_restore:
-        raise ParamError("load_params['do_restore']=False: a test is of what is loaded")
+        raise ParamError("load_params['do_restore']=False: a test needs a model that was loaded")
     validation = read_validations(given["validation_params"], "validation_params")
     if not validation:
         raise ParamError("validation_params: nothing to test by; one validation at least")

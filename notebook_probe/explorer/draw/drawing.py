@@ -124,7 +124,7 @@ class Drawing:
             if frame is not None and not self._closed:
                 show(self.view.name, frame)
             self._failure = LastFailure()
-        except BaseException as error:  # anybody's code, in a thread that has to live on
+        except BaseException as error:  # a user's code, in a thread that must survive
             self._failure = self._failure.followed_by(error)
         finally:
             # Failures count: a view that raises after ten seconds must not try again at each

@@ -71,7 +71,7 @@ def folded(grid: Grid, folds: Sequence[str]) -> Grid:
 
 def ratio_rows(found: Ratio, places: Sequence[str], folds: Sequence[str]) -> Ratio:
     """Select and fold the rows of the ratio of two runs."""
-    # A ratio has one number per cell, so it stands for mean and maximum alike.
+    # A ratio has one number per cell, so it is both the mean and the maximum.
     cells = Grid(
         modules=found.modules,
         first=found.first,

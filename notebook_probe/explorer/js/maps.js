@@ -9,7 +9,7 @@
  */
 export function valueAt(map, key) {
   const value = map.get(key);
-  if (value === undefined) throw new Error(`nothing is known of ${key}`);
+  if (value === undefined) throw new Error(`${key} is unknown`);
   return value;
 }
 

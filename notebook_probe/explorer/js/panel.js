@@ -56,7 +56,7 @@ function render({ model, el }) {
   const state = createState();
   /** @type {Fail} */
   const fail = (problem) => {
-    setText(trouble, problem instanceof Error ? `The panel stumbled: ${problem.message}` : String(problem));
+    setText(trouble, problem instanceof Error ? `Error in the panel: ${problem.message}` : String(problem));
     setHidden(trouble, false);
   };
 

@@ -85,7 +85,7 @@ class Defaults:
         self._offered: list[Series] = []
 
     def chosen(self, before: PanelSelection, after: PanelSelection) -> None:
-        """Note what the user has chosen."""
+        """Note the user's choice."""
         self._home_is_open &= after.home == before.home
         self.lines_are_open &= after.series == before.series
 

@@ -16,7 +16,7 @@ __all__ = ["check"]
 
 
 def check(name: str, value: Any, source: Source, listed: Iterable[str]) -> Any:
-    """Refuse a value of the trait ``name``, or give it with quantities by their own names.
+    """Check a value of the trait ``name``; return it with the recorded names of quantities.
 
     Parameters
     ----------

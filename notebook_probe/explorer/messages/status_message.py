@@ -184,7 +184,7 @@ def _problem_row(text: str, count: int = 1) -> ProblemRow:
 
 
 def _progress(head: StatusHead) -> str:
-    """Return what takes its time, in words; mostly empty."""
+    """Return the running long request, in words; usually empty."""
     if head.going_to >= 0:
         return f"rewinding to step {head.going_to}"
     if head.compiling:

@@ -67,7 +67,7 @@ class Pump(JupyterWay):
             kernel.shell_stream.flush(zmq.POLLOUT)  # the loop that sends replies is blocked
         finally:
             self._publish("idle")
-            # Output of the cell that goes on must not appear under the panel's message.
+            # Later output of the running cell must not appear under the panel's message.
             kernel.set_parent(cell_identities, cell, channel="shell")
 
     def _publish(self, state: str) -> None:

@@ -30,7 +30,7 @@ class MessageWay:
         self.carried.discard(comm.comm_id)
 
     def pump(self) -> None:
-        """Answer what waits; called at every step boundary."""
+        """Answer waiting messages; called at every step boundary."""
 
     def tell_myself(self, comm_id: str, content: Mapping[str, Any]) -> None:
         """Send a comm a custom message as a front end does."""

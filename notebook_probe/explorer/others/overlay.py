@@ -88,7 +88,7 @@ class RunOverlay:
         begun_s = time.thread_time()
         try:
             self.problems = self._drawn(selection)
-        except Exception as error:  # the thread goes on, whatever a source does
+        except Exception as error:  # the thread must survive errors of a source
             self.problems = dict.fromkeys(selection.others, _words(error))
         self._looked_s = self._clock()
         self._pace.drew(time.thread_time() - begun_s)
@@ -101,7 +101,9 @@ class RunOverlay:
         for run in selection.others:
             try:
                 lines[run] = self._lines_of(run, selection)
-            except Exception as error:  # a record may be anybody's, on a disk that has gone
+            except (
+                Exception
+            ) as error:  # any process may have written the record, on a disk that was removed
                 problems[run] = _words(error)
         readable = [run for run in selection.others if run in lines]
         if selection.grouped and len(lines) > 1:

@@ -114,7 +114,7 @@ class Shelf:
         """Read nothing more."""
         self._worker.close()
 
-    # ------------------------------------------------------------------- in the thread of its own
+    # ------------------------------------------------------------------- in its own thread
 
     def _look(self) -> None:
         self.own = run_row(self._source.location, self._source.name, self._source, "")
@@ -145,7 +145,9 @@ class Shelf:
     def _put(self, location: str, change: Callable[[_Entry], _Entry]) -> None:
         key = resolved(location)
         entry = self._entries.get(key) or _Entry(location, unread_row(location, stem(location)))
-        if location in self._kept and entry.location != location:  # written as it was chosen
+        if (
+            location in self._kept and entry.location != location
+        ):  # under the address that was chosen
             entry = replace(entry, location=location, row={**entry.row, "run": location})
         changed = change(entry)
         with self._lock:
@@ -166,7 +168,9 @@ class Shelf:
             problem = "; ".join(map(str, record.problems))
             differs = differences(self._source, record).text
             row = run_row(location, name, record, differs, problem)
-        except Exception as error:  # a record may be anybody's, on a disk that has gone
+        except (
+            Exception
+        ) as error:  # any process may have written the record, on a disk that was removed
             problem = f"cannot be read: {error}"
             return _Entry(location, unread_row(location, name, problem), None, now)
         return _Entry(location, row, record, now)

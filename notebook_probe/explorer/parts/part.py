@@ -74,7 +74,7 @@ class Part(ABC):
         """Return messages with buffers that views requested, each to be sent once."""
         return ()
 
-    def forget(self) -> None:  # noqa: B027  most parts send no frames of their own accord
+    def forget(self) -> None:  # noqa: B027  most parts only send frames when asked
         """Send everything again: a new view has nothing."""
 
     def hear(self, message: Any) -> None:

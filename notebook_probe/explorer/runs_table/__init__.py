@@ -7,14 +7,14 @@ It is given plain JSON and the functions that open and read runs::
                               ─▶ following.py: of runs that grow what is new
                               ─▶ arriving.py: runs that begin, and what else is told otherwise
                              ─▶ grouping.py: runs grouped by a column, their mean line and spread
-    kept.py: columns, order, filter and picture, there again next time
+    last_arrangement.py: columns, order, filter and picture, for the next time
     open_rows.py: the rows, each at its place, and the message with some of them
 
 Reading is done in separate threads; a view requests only visible rows.
 """
 
 from notebook_probe.explorer.runs_table.box import runs_box
-from notebook_probe.explorer.runs_table.kept import KeptTable
+from notebook_probe.explorer.runs_table.last_arrangement import KeptTable
 from notebook_probe.explorer.runs_table.runs_table import RunsTable
 from notebook_probe.explorer.runs_table.table_source import TableSource
 

@@ -49,7 +49,9 @@ class Answers:
         self._rows = open_rows.rows
         self._reading = Worker("notebook_probe table of runs")
         self._thinking = Worker("notebook_probe filter of runs")
-        self._telling = Lock()  # what is told of rows reaches views in the order of their changes
+        self._telling = (
+            Lock()
+        )  # so that messages about rows reach views in the order of the changes
         self._records = Records()
         self._following = RowsToRead(self._rows, source.read_row, self._records)
         self._arriving = Arriving(source.again)
@@ -77,7 +79,7 @@ class Answers:
         self._reading.close()
         self._thinking.close()
 
-    # ------------------------------------------------------------------- in a thread of their own
+    # ------------------------------------------------------------------- in a separate thread
 
     def _filter(self, message: TableRequest) -> None:
         found = filtered(message["text"], [*self._rows], self._source.condition)

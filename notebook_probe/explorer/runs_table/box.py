@@ -10,7 +10,7 @@ from traitlets import TraitError
 
 from notebook_probe.errors import ProbeError
 from notebook_probe.explorer.explorer import Explorer
-from notebook_probe.explorer.runs_table.kept import KeptTable
+from notebook_probe.explorer.runs_table.last_arrangement import KeptTable
 from notebook_probe.explorer.runs_table.runs_table import RunsTable
 from notebook_probe.explorer.runs_table.table_source import TableSource
 from notebook_probe.lineage.table import LineageTable

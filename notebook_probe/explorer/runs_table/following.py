@@ -69,7 +69,7 @@ class RowsToRead:
             self._read_s[at] = self._clock()
             try:
                 found[at] = row = self._read(self._records.record(place))
-            except Exception:  # a record may be anybody's; its line says why
+            except Exception:  # any process may have written the record; its line shows the error
                 self._records.forget(place)
                 continue
             if row.get("state") in ENDED:

@@ -74,7 +74,7 @@ class RunGroups:
         self._left.reverse()
         names = {told(row[by]) for row in self._left}
         self._problem = (
-            f"{len(names)} values of {by}; at most {MOST_GROUPS} can be told apart"
+            f"{len(names)} values of {by}; at most {MOST_GROUPS} can be distinguished"
             if len(names) > MOST_GROUPS
             else ""
         )

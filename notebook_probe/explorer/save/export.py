@@ -22,8 +22,8 @@ from notebook_probe.record.views.thinning.heat_grid import Grid, HeatGrid
 
 if TYPE_CHECKING:
     from notebook_probe.figures import LineOptions
-    from notebook_probe.figures.apart import Apart
-    from notebook_probe.figures.beside import OverlaidSeries
+    from notebook_probe.figures.divergence import Apart
+    from notebook_probe.figures.overlay import OverlaidSeries
 
 __all__ = ["FileKind", "export", "look_of", "picture"]
 

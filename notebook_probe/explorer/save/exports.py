@@ -39,5 +39,5 @@ class FileExports:
             yield self._made.get()
 
     def close(self) -> None:
-        """Make nothing more."""
+        """Stop making files."""
         self._worker.close()

@@ -19,8 +19,8 @@ from notebook_probe.record.read.reader import OpenedRecord
 from notebook_probe.record.store.location import stem
 
 if TYPE_CHECKING:
-    from notebook_probe.figures.apart import Apart
-    from notebook_probe.figures.beside import OverlaidSeries
+    from notebook_probe.figures.divergence import Apart
+    from notebook_probe.figures.overlay import OverlaidSeries
 
 __all__ = ["OtherRun", "Others"]
 
@@ -63,7 +63,9 @@ class Others:
                 record = Other(first_record(location))
                 alignment = Alignment(self._source, record, self._selection.aligned)
                 found.append(read(OtherRun(location, record, alignment)))
-            except Exception as error:  # a record may be anybody's, on a disk that has gone
+            except (
+                Exception
+            ) as error:  # any process may have written the record, on a disk that was removed
                 self._note(f"without {stem(location)} ({error})")
         return found
 
@@ -90,7 +92,7 @@ class Others:
 
     def apart(self, selection: PanelSelection) -> Apart | None:
         """Return the divergence of this run from others; None if there is none to show."""
-        from notebook_probe.figures.apart import Apart  # matplotlib, for pictures alone
+        from notebook_probe.figures.divergence import Apart  # matplotlib, for pictures alone
 
         if not selection.divided_by:
             return None
@@ -115,7 +117,7 @@ class Others:
         self, selection: PanelSelection, name: str, place: int, series: Series, line: Drawn
     ) -> OverlaidSeries:
         """Return the line on the axis of the picture."""
-        from notebook_probe.figures.beside import OverlaidSeries
+        from notebook_probe.figures.overlay import OverlaidSeries
 
         x = line.steps
         if selection.x_axis == "time":

@@ -25,7 +25,7 @@ from notebook_probe.figures.style import (
 
 __all__ = ["Box", "boxes"]
 
-# Inches: a box, what lies between two layers, round the picture, and above it for the heading.
+# Inches: a box, the gap between two layers, the margin, and the space of the heading.
 TALL, BETWEEN, MARGIN, HEADING = 0.42, 0.34, 0.25, 0.4
 PADDING = 0.22
 FILLED = "#eef3fb"
@@ -103,7 +103,7 @@ def _draw_box(axes: Axes, box: Box, x: float, top: float) -> None:
 def _draw_link(axes: Axes, route: list[tuple[float, int]], label: str) -> None:
     (x_start, above), *passed, (x_end, below) = route
     points = [(x_start, _top(above) - TALL)]
-    for x, layer in passed:  # straight down beside the boxes of the layer
+    for x, layer in passed:  # straight down next to the boxes of the layer
         points += [(x, _top(layer)), (x, _top(layer) - TALL)]
     points.append((x_end, _top(below)))
     vertices, codes = [points[0]], [Path.MOVETO]

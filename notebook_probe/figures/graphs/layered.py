@@ -61,7 +61,7 @@ def layered(widths: Sequence[float], links: Sequence[Pair], gap: float = 0.3) ->
     """
     layer, sizes = _layers(len(widths), links), [*widths]
     chains: dict[Pair, list[int]] = {}
-    for start, end in links:  # a link that passes layers has a place of its own in each
+    for start, end in links:  # a link that passes layers has a separate slot in each
         between = range(layer[start] + 1, layer[end])
         chains[start, end] = [start, *range(len(sizes), len(sizes) + len(between)), end]
         sizes += [EDGE_WIDTH] * len(between)

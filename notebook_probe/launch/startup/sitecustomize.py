@@ -78,7 +78,7 @@ def teach(trainer: Any) -> None:
     """Make our word known to a trainer."""
     try:
         __import__(TAKE_A_WORD[trainer.__name__])
-    except Exception as error:  # a version that has changed, perhaps, which must train all the same
+    except Exception as error:  # perhaps another version, under which training must still run
         tell(f"{trainer.__name__} does not know notebook_probe: {type(error).__name__}: {error}")
 
 
@@ -99,7 +99,7 @@ def _matters(optimizer: Any) -> bool:
     """Hand over an optimizer; return whether the next one matters."""
     try:
         from notebook_probe.launch.watching import made
-    except Exception as error:  # another interpreter, perhaps, which must train all the same
+    except Exception as error:  # perhaps another interpreter, in which training must still run
         tell(f"not watched: {type(error).__name__}: {error}")
         return False
     return made(optimizer)

@@ -88,7 +88,7 @@ def read_table(path: Path, points: Points) -> None:
 
 def _no_steps(path: Path, names: Sequence[str]) -> str:
     return (
-        f"{path}: none of its columns {', '.join(map(repr, names[:8]))} counts steps; one of "
+        f"{path}: no column of {', '.join(map(repr, names[:8]))} counts steps; one of "
         f"{', '.join(STEP_NAMES)} is expected"
     )
 

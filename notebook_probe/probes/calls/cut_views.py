@@ -20,7 +20,7 @@ __all__ = ["Narrowed", "Widened", "cut_view"]
 def cut_view(given: Tensor, edge: GradientEdge, outputs: Sequence[Tensor]) -> Tensor | None:
     """Return the one output that is a part of an input; None where there is none, or several."""
     if any(step == 0 and size > 1 for size, step in zip(given.size(), given.stride(), strict=True)):
-        return None  # its elements lie on each other
+        return None  # its elements overlap in memory
     base = given if given._base is None else given._base
     found = [
         output

@@ -132,7 +132,7 @@ class _Share:
             return
         try:
             plain_mode(lambda: self.add(fitted(gradient.detach())))
-        except Exception as error:  # whatever a tensor is, the backward goes on
+        except Exception as error:  # the backward must survive any kind of tensor
             self._frame.blame_all(self._plan.of("entry"), error)
 
     def _finish(self) -> None:

@@ -172,7 +172,7 @@ class Tap:
         attempt_in_hook(begun, frame, plan, "forward", self._read_inputs, *reading)
 
     def _forget_interrupted(self, frame: FramePart, key: int) -> None:
-        """Drop what calls that raised have left."""
+        """Drop the entries of calls that raised."""
         if frame.step != self._step:
             self._begun, self._step = {}, frame.step
         self._begun.pop(key, None)
@@ -182,7 +182,7 @@ class Tap:
         return sum(begun.frame is frame for begun in self._begun.values()) if self._begun else 0
 
     def after(self, module: nn.Module, output: Any) -> None:
-        """Read what a call returns."""
+        """Read the output of a call."""
         begun = time.perf_counter()
         listener = self._listener()
         if listener is None or self.module() is not module or is_traced():  # or a copy
@@ -278,7 +278,7 @@ class Tap:
         if begun is not None and begun.entry is not None:
             try:
                 hook_entry(begun.entry, tensors, plan, frame, module, call)
-            except Exception as error:  # the outputs have been read, and training goes on
+            except Exception as error:  # the outputs have been read; training must continue
                 frame.blame_all(plan.of("entry"), error)
 
     def _read_values(

@@ -100,13 +100,13 @@ class Taps:
         return self._taps.keys() & {*before.calls, *due.calls}
 
     def arm_evaluation(self, due: Readings | None) -> None:
-        """Arm what is due in the evaluation that begins."""
+        """Arm the taps of the probes that are due in the evaluation that begins."""
         self._evaluated = due
         stays = self.is_static or self._may_be_compiled()
         self._arm_all(self._in_evaluation & self._taps.keys(), stays)
 
     def _arm_all(self, places: Iterable[str], stays: bool) -> None:
-        # A model may be compiled at its first call, with the hooks that are there.
+        # A model may be compiled at its first call, with the present hooks.
         stays |= self._everywhere and self._in_graphs.wanted
         armed = [("training", self.due), ("evaluation", self._evaluated)]
         due = [(phase, readings.calls) for phase, readings in armed if readings is not None]

@@ -33,7 +33,7 @@ class ProbeAccounts:
         """The next one that opens."""
 
     def keep_only(self, probes: Collection[Probe]) -> None:
-        """Forget what is known of other probes."""
+        """Forget the costs of all other probes."""
         known = self._per_value
         self._per_value = {probe: known[probe] for probe in probes if probe in known}
 

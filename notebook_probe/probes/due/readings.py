@@ -60,6 +60,8 @@ class Readings:
         What a frame holds is small, and values are made of it in no time.
     n_steps : int
         Steps that were read so.
+    are_none : bool
+        Nothing is read.
     """
 
     due: tuple[Probe, ...]
@@ -78,12 +80,12 @@ class Readings:
     n_counts: int
     are_light: bool
     n_steps: int = 0
+    are_none: bool = field(init=False)
     _spent_before: dict[Probe, float] = field(default_factory=dict)
 
-    @property
-    def are_none(self) -> bool:
-        """True if nothing is read."""
-        return not self.due and not self.windows
+    def __post_init__(self) -> None:
+        # Once: it is asked several times in each step.
+        self.are_none = not self.due and not self.windows
 
     @property
     def n_rows(self) -> int:

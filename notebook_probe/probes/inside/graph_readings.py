@@ -88,7 +88,7 @@ class GraphReadings:
         self.n_ambiguous, self.variant, self.refusal = 0, "", ""
         self.training: Callable[[], nn.Module | None] = weakref.ref(model)
         self._steps = weakref.ref(steps) if steps is not None else lambda: None
-        self._seconds = 0.0  # spent on what was handed out
+        self._seconds = 0.0  # spent on the sums that were handed out
         self._taps: dict[str, GraphTap] = {}
         self._rows: dict[str, int] = {}
         self._places: dict[int, str] = {}  # by their rows
@@ -119,7 +119,9 @@ class GraphReadings:
     @property
     def has_work(self) -> bool:
         """True if graphs may have handed out something of the step that ends."""
-        return self.acts or len(self._ended) > 0
+        if len(self._ended) > 0:
+            return True
+        return self.wanted and bool(self._taps) and has_compiled()
 
     def tap(self, place: str, module: Callable[[], nn.Module | None]) -> GraphTap:
         """Return what the hooks of a module read in a graph."""
@@ -331,7 +333,7 @@ class GraphReadings:
         return place in self._read
 
     def forget(self) -> None:
-        """Forget what was handed out of a step that is dropped."""
+        """Forget the sums of a step that is dropped."""
         self.compiles = False
         self._calls, self._passes, self._ended = HandedOut(), BackwardPasses(), HandedOut()
 
@@ -344,7 +346,7 @@ class GraphReadings:
 
 
 def _kind(module: nn.Module | None) -> Hashable:
-    """Return what reductions may ask of a module."""
+    """Return the properties of a module that reductions may read."""
     if module is None:
         return None
     try:

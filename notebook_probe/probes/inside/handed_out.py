@@ -57,13 +57,13 @@ class HandedOut:
         return self._n
 
     def take_call(self, sums: CallSums, passes: BackwardPasses) -> None:
-        """Take what was read in a call."""
+        """Take the sums of a call."""
         if self._n < MOST_SUMS:
             self._last_open(passes).calls.append(sums)
         self._n += 1
 
     def take_gradient(self, sums: CallSums, passes: BackwardPasses) -> None:
-        """Take what was read in the backward that runs now."""
+        """Take the sums of the running backward pass."""
         if self._n < MOST_SUMS:
             self._segment_of(passes).gradients.append(sums)
         self._n += 1

@@ -111,12 +111,12 @@ class GraphTap:
         self.input = self.output = ""
 
     def before(self, module: nn.Module, args: Any, kwargs: Any) -> None:
-        """Read what a call is given, in a graph that is being traced."""
+        """Read the arguments of a call, in a graph that is being traced."""
         if self._is_read(module) and self.input:
             _read_traced(_tensors([args, kwargs]), self.row, self.input)
 
     def after(self, module: nn.Module, output: Any) -> None:
-        """Read what a call returns, in a graph that is being traced."""
+        """Read the output of a call, in a graph that is being traced."""
         if self._is_read(module) and self.output:
             _read_traced(_tensors(output), self.row, self.output)
 

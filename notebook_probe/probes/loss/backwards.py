@@ -282,7 +282,7 @@ def _weighted(root: Tensor, gradient: Tensor | None) -> Number:
     if type(root) is Tensor and root.is_cpu and not _has_modes():
         return root.item() if gradient is None else root.item() * gradient.item()
     found: list[Number] = []
-    with torch._C.DisableTorchFunction():  # nobody's mode sees us read
+    with torch._C.DisableTorchFunction():  # so that no mode of other code sees our reading
         plain_mode(_read, root, gradient, found)
     return found[0]
 

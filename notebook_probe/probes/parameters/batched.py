@@ -46,7 +46,7 @@ class BatchedMeasure:
             group.measure(frame, tensors)
 
     def clear(self, frame: StepFrame, place: int) -> None:
-        """Discard what was measured before of one parameter."""
+        """Discard earlier measurements of one parameter."""
         for cell in self._cells[place]:
             cell.clear(frame)
 

@@ -107,7 +107,7 @@ class ParameterChanges:
             try:
                 now = local(new)
                 old = self._before(place, now)
-            except Exception as error:  # whatever a parameter is, training goes on
+            except Exception as error:  # training must survive any kind of parameter
                 frame.blame_all(cell.probes, error)
                 continue
             if old is not None:

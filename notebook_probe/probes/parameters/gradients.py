@@ -41,7 +41,7 @@ class GradientReader:
         """Nothing is read."""
 
     def read(self, frame: StepFrame, optimizer: Optimizer | None) -> None:
-        """Read in place of what a closure's earlier run left.
+        """Read the gradients again, replacing those of a closure's earlier run.
 
         Parameters
         ----------

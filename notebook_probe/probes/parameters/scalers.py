@@ -75,9 +75,9 @@ AT_UPDATE: dict[str, Callable[[StepFrame, Optimizer], Any]] = {
 
 
 def read_step(frame: StepFrame, optimizer: Optimizer, wanted: dict[str, list[Probe]]) -> None:
-    """Read what the probes want of it."""
+    """Read the values of the scaler that probes need."""
     for name, probes in wanted.items():
         try:
             frame.of_step[name] = AT_UPDATE[name](frame, optimizer)
-        except Exception as error:  # whatever torch keeps there, the optimizer's step goes on
+        except Exception as error:  # the optimizer's step must survive whatever torch keeps there
             frame.blame_all(probes, error)

@@ -76,7 +76,7 @@ class Cell:
             old = states[self.index]
             states[self.index] = state if old is None else self._merged(frame, old, state)
             frame.on_device |= not tensor.is_cpu
-        except Exception as error:  # whatever a tensor is, training goes on
+        except Exception as error:  # training must survive any kind of tensor
             frame.blame_all(self.probes, error)
 
     def take(self, frame: FramePart, state: Any, on_device: bool) -> None:
@@ -118,7 +118,7 @@ class Cell:
             frame.blame_all(self.probes, error)
 
     def clear(self, frame: FramePart) -> None:
-        """Discard what was measured before."""
+        """Discard earlier measurements."""
         frame.states[self.index] = None
 
 
@@ -128,7 +128,7 @@ class CallCell(Cell):
     __slots__ = ()
 
     def add(self, frame: FramePart, tensor: Readable, module: nn.Module | None, call: int) -> None:
-        if call < 0:  # a recomputation under a checkpoint: which call it was, nobody can say
+        if call < 0:  # a recomputation under a checkpoint: the call is unknown
             return
         try:
             state = self._measure(tensor, module, self.wanted)

@@ -139,7 +139,7 @@ class ClosedSteps:
         return early.arrays.keys() if early else set()
 
     def coming(self, step: int) -> StepFrame | None:
-        """Return what was logged for a step before it was open."""
+        """Return the values that were logged for a step before it was open."""
         return self.early.get(step)
 
     def of_state(self, step: int) -> StepFrame:
@@ -152,7 +152,7 @@ class ClosedSteps:
 
     @whole
     def settled(self) -> None:
-        """Keep what was logged of the state."""
+        """Keep the values that were logged of the state."""
         self.account_passed()
         state, self.state = self.state, None
         if state is not None:
@@ -183,7 +183,8 @@ class ClosedSteps:
     def publish(self, frame: StepFrame) -> None:
         """Take a closed step of the training."""
         begun = time.perf_counter()
-        self.account_passed()
+        if self.passed:
+            self.account_passed()
         if frame.step in self.early:
             frame = frame.with_early(self.early.pop(frame.step))
         if frame.scalars:
@@ -193,7 +194,8 @@ class ClosedSteps:
         self.keep(frame)
         now = time.perf_counter()
         spent = frame.seconds + now - begun
-        self._costs.add(frame.step, now - frame.begun, spent, frame.planned, frame.reads)
+        is_due = frame.plan is not None and not frame.plan.are_none
+        self._costs.add(frame.step, now - frame.begun, spent, frame.planned, is_due)
 
     @whole
     def account_passed(self) -> None:
@@ -293,7 +295,7 @@ class ClosedSteps:
             self._record()
 
     def record(self) -> None:
-        """Record what waits here; from any thread."""
+        """Record the waiting steps; from any thread."""
         self._await_copies()
         with self._lock:
             self._record()
@@ -418,7 +420,7 @@ def _measured(frame: StepFrame, is_final: bool) -> MeasuredStep:
     streams = frame.plan.values(frame, is_final) if frame.plan is not None else ()
     named = {key: pooled.value for key, pooled in frame.collected.items()}
     logged: dict[str, Any] = frame.scalars  # all on the host by now
-    if frame.recorded_beside or not is_final:  # else nobody changes them any more
+    if frame.recorded_beside or not is_final:  # otherwise nothing changes them any more
         logged = dict(logged)
         for name in frame.recorded_beside:
             logged.pop(name, None)

@@ -38,7 +38,7 @@ class HostCopy:
     """
 
     def __init__(self, frames: Iterable[StepFrame]) -> None:
-        # As they are now: a step that is still open goes on being filled.
+        # The present values: a step that is still open continues to be filled.
         self.on_device = [_mapped_frame(frame, lambda tensor: tensor) for frame in frames]
         self._tensors: dict[int, Tensor] = {}
         for frame in self.on_device:

@@ -1,4 +1,4 @@
-"""Reading what the training loop hands over of a batch: targets, losses, indices, anything."""
+"""Read the values that the training loop passes for a batch: targets, losses, indices, anything."""
 
 from __future__ import annotations
 

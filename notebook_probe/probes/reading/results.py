@@ -140,7 +140,7 @@ class SummaryResult:
                 if state is None:  # not called, no gradient, no update
                     return ()
                 states.append(state)
-        except Exception as error:  # states that nobody can pool: it is this probe's alone
+        except Exception as error:  # states that cannot be pooled: only this probe fails
             frame.blame(self.probe, error)
             return ()
         return self._computed(frame, states, POOLED)

@@ -61,14 +61,14 @@ class Replay:
 
     @whole
     def read(self, frame: StepFrame, plans: Mapping[str, ReadingPlan], model_map: ModelMap) -> None:
-        """Measure what is due of the state in which the step begins."""
+        """Measure the due quantities of the state before the step."""
         begun = time.perf_counter()
         try:
             if self.batch is None:
                 raise UnreadableError(NO_BATCH)
             with self.batch.untouched(self.model):
                 self._read_places(frame, plans, self.batch, model_map)
-        except Exception as error:  # the model, the loss: whatever fails, training goes on
+        except Exception as error:  # the model or the loss may fail; training must continue
             frame.blame_all([p for plan in plans.values() for p in plan.probes], error)
         finally:
             self.progress = ""

@@ -1,4 +1,4 @@
-"""Walking what a module takes and returns: the tensors in tuples, dicts, dataclasses, sequences."""
+"""Find the tensors in the arguments and results of a module, within containers of any kind."""
 
 from __future__ import annotations
 

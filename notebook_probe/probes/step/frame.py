@@ -32,15 +32,14 @@ class StepPlan(PartPlan, Protocol):
         Values of the step that are read when it ends.
     are_light : bool
         What a frame holds is small, and values are made of it in no time.
+    are_none : bool
+        Nothing is read.
     """
 
     due: tuple[Probe, ...]
     at_end: tuple[str, ...]
     are_light: bool
-
-    @property
-    def are_none(self) -> bool:
-        """True if nothing is read."""
+    are_none: bool
 
     @property
     def n_rows(self) -> int:
@@ -205,7 +204,7 @@ class StepFrame(FramePart):
         """True if nothing is recorded of it: nothing was due, nothing logged."""
         if self.scalars or self.arrays or self.collected:
             return False
-        return not self.reads
+        return self.plan is None or self.plan.are_none
 
     @property
     def reads(self) -> bool:
@@ -227,7 +226,7 @@ class StepFrame(FramePart):
         return here
 
     def settle(self) -> None:
-        """Decide what of the step counts, and pool it."""
+        """Decide which parts of the step count, and pool them."""
         self.settle_passes()
         parts, self._parts, self._loose = self._parts, (), None
         for part in parts:

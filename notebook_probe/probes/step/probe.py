@@ -138,5 +138,5 @@ class Probe:
 def _words(error: Exception) -> str:
     try:
         return str(error)[:MOST_WORDS]
-    except Exception as another:  # somebody's own error
+    except Exception as another:  # an error class of other code, whose text cannot be made
         return f"its text cannot be read: {type(another).__name__}"

@@ -165,7 +165,7 @@ class GradCosine(_Pair):
     def update(self, grad: Tensor) -> None:
         now, oldest = components(grad), self.before
         if oldest is not None and _laid_out(oldest) == _laid_out(now):
-            self.keep(oldest.copy_(now))  # into memory that is there, in a third of the time
+            self.keep(oldest.copy_(now))  # into existing memory, in a third of the time
         else:
             self.keep(now.clone())
 

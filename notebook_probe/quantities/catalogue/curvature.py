@@ -97,7 +97,7 @@ def _check_mean(losses: Tensor, landscape: Landscape) -> None:
     if (losses.mean() - landscape.value).abs() > rounding:
         raise UnreadableError(
             f"the loss of the probe batch is {float(landscape.value):.4g}, the mean of its "
-            f"{len(losses)} samples by themselves {float(losses.mean()):.4g}; it must be their mean"
+            f"{len(losses)} samples one by one {float(losses.mean()):.4g}; it must be their mean"
         )
 
 

@@ -158,7 +158,7 @@ def _on_cpu(values: npt.NDArray[Any]) -> Histogram:
         piece = values[start : start + PIECE]
         scaled, key = buffer[: piece.size], places[: piece.size]
         np.multiply(piece, scale, out=scaled)
-        lost = (scaled == 0) & (piece < 0) if vanishing else None  # beside zero, but below it
+        lost = (scaled == 0) & (piece < 0) if vanishing else None  # not zero before, but below it
         np.floor(scaled, out=scaled)
         np.copyto(key, scaled, casting="unsafe")
         if lost is not None:
@@ -185,7 +185,7 @@ def _on_device(values: Tensor) -> Histogram:
     sizes = torch.cat([values.abs().where(finite, 0), values.new_full((1,), TINY)])
     exponent = torch.frexp(sizes.amax())[1].long().clamp(LOWEST, HIGHEST)
     scaled = values * _power_of_two(OCTAVES - exponent)
-    vanished = (scaled == 0) & (values < 0)  # beside zero, but below it
+    vanished = (scaled == 0) & (values < 0)  # not zero before, but below it
     places = (scaled.floor() - vanished.to(values.dtype)).clamp(-HALF, HALF - 1) + HALF
     return Histogram(tallied(places.where(finite, NONFINITE).int(), N_COUNTS), exponent)
 

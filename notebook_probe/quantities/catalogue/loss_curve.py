@@ -19,7 +19,7 @@ __all__ = ["EVALUATED", "LossEma", "LossSpikeScore", "TrainEvalGap"]
 
 quantities.instead(
     "loss",
-    "run.log(loss=loss) records it as it is, else there is backward_loss, if it is seen; of its "
+    "run.log(loss=loss) records it, else backward_loss has it, if a backward is seen; of its "
     "course there are loss_ema, loss_spike_score and train_eval_gap",
 )
 

@@ -158,7 +158,7 @@ def _parameters(name: str, function: Callable[..., Any]) -> tuple[str, ...]:
         if asked not in OF_A_TENSOR and asked != name and asked not in parts:
             raise QuantityError(
                 f"reduction {name}({asked}): no reduction {asked!r}; "
-                f"{near(asked, (*OF_A_TENSOR, *parts))}; allowed: tensor, module beside it, or "
+                f"{near(asked, (*OF_A_TENSOR, *parts))}; allowed: tensor, its module, or "
                 f"other reductions"
             )
     # Either the tensor or results of others: the second kind runs after pooling, when tensors are
@@ -167,7 +167,7 @@ def _parameters(name: str, function: Callable[..., Any]) -> tuple[str, ...]:
         "module" in names and "tensor" not in names
     ):
         raise QuantityError(
-            f"reduction {name}({', '.join(names)}): allowed: a tensor, the module beside it, or "
+            f"reduction {name}({', '.join(names)}): allowed: a tensor, its module, or "
             f"other reductions alone"
         )
     return names

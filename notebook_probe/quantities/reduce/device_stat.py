@@ -320,7 +320,7 @@ def difference_stats(
 
     In float32 or wider: the difference of what is narrower is computed apart.
     """
-    # Subtracting in half precision would round the small differences that are asked for.
+    # Subtracting in half precision would lose the small differences that are asked for.
     if olds[0].dtype.itemsize < 4:
         return [
             device_stat(new.detach().float().sub_(old), parts)

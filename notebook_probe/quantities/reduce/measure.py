@@ -236,7 +236,7 @@ def _moments(array: Floats, sumsq: float, total: float) -> tuple[float, float]:
     # Cancellation may have cost a factor of 20, about one digit; below that it is read again.
     if spread > 0.05 * sumsq:
         return mean, spread
-    squares = rest = 0.0  # round the mean as it was found, whose own error is then corrected
+    squares = rest = 0.0  # around the mean as computed, whose error is then corrected
     for start in range(0, size, PIECE * ROW):
         deviation = array[start : start + PIECE * ROW].astype(np.float64) - mean
         squares += _sums(deviation, _SUMSQ)[0]

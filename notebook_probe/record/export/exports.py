@@ -8,7 +8,7 @@ from os import PathLike
 from pathlib import Path
 from typing import TYPE_CHECKING, Protocol
 
-from notebook_probe.errors import RecordLockedError, RecordWriteError
+from notebook_probe.errors import RecordLockedError, RecordWriteError, shown_as
 from notebook_probe.record.export.netcdf import write_netcdf
 from notebook_probe.record.export.netcdf_groups import (
     of_arrays,
@@ -49,6 +49,7 @@ class _Recorded(Source, Protocol):
     ) -> Iterator[pd.DataFrame]: ...
 
 
+@shown_as("run")
 class Exports(XarrayViews):
     """Taking a record elsewhere, while it grows or later.
 
@@ -199,7 +200,7 @@ class Exports(XarrayViews):
         folder = local_path(self.location)
         if folder is None or not (folder / ROOT_KEY).is_file():
             raise RecordWriteError(
-                f"{self.location} is no folder with a record of its own, which alone can be packed"
+                f"{self.location} is no folder with a single record; no other can be packed"
             )
         with new_file(path, overwrite=overwrite) as partial:
             try:

@@ -96,6 +96,6 @@ def is_beyond(place: str, chunks: tuple[int, ...], shape: tuple[int, ...]) -> bo
     """
     numbers = place.split("/")
     if not all(map(str.isdecimal, numbers)):
-        return False  # somebody else's: file managers leave theirs everywhere
+        return False  # a file of another program: file managers leave theirs everywhere
     firsts = [int(n) * length for n, length in zip(numbers, chunks, strict=True)]
     return any(first >= end for first, end in zip(firsts, shape, strict=True))

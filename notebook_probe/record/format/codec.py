@@ -58,7 +58,7 @@ TRAILER = struct.Struct("<4sI")
 
 # Level 0 stores the values as they are: a chunk that is written in place stays a valid frame.
 _as_they_are = Blosc(cname="zstd", clevel=0, shuffle=Blosc.SHUFFLE, blocksize=0)
-# Shuffled, as the bytes of equal rank of float32 are alike; level 1 is the knee: higher levels take
+# Shuffled, as bytes of equal rank are similar in float32; level 1 is the knee: higher levels take
 # 2 to 10 times as long for a few per cent.
 _numbers = Blosc(cname="zstd", clevel=1, shuffle=Blosc.SHUFFLE, blocksize=0)
 _text = Blosc(cname="zstd", clevel=1, shuffle=Blosc.NOSHUFFLE, blocksize=0)
@@ -156,7 +156,7 @@ def check_sum(frame: bytes | Octets) -> None:
     octets = np.frombuffer(frame, np.uint8)
     told = int.from_bytes(octets[12:HEADER_BYTES].tobytes(), "little")
     if told != len(octets):
-        raise ValueError(f"it has {len(octets)} bytes, and its header tells of {told}")
+        raise ValueError(f"it has {len(octets)} bytes, but its header says {told}")
     if len(octets) < HEADER_BYTES + TRAILER.size or is_stored(octets):
         return
     mark, checksum = TRAILER.unpack(octets[-TRAILER.size :].tobytes())

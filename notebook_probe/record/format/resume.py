@@ -49,7 +49,7 @@ class Resume:
         if self.exists is False and exists:
             raise RecordMismatchError(
                 f"resume=False: {folder} holds a record already; "
-                f"give another folder, or resume=True to go on with it"
+                f"give another folder, or resume=True to continue it"
             )
 
 

@@ -52,7 +52,7 @@ class Scalar:
         """
         begun = other if other.first_step <= self.first_step else self
         ended = other if other.last_step >= self.last_step else self
-        # fmin and fmax ignore NaN, which stands for "nothing finite".
+        # fmin and fmax ignore NaN, which means "nothing finite".
         low = float(np.fmin(self.low, other.low))
         high = float(np.fmax(self.high, other.high))
         return Scalar(begun.first_step, begun.first, ended.last_step, ended.last, low, high)

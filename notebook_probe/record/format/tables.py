@@ -37,7 +37,7 @@ def module_columns(modules: Sequence[ModuleRow]) -> dict[str, TableColumn]:
             [row.n_params for row in modules],
         ),
         "n_own_params": (
-            numbers("parameter elements of its own"),
+            numbers("parameter elements of the module itself"),
             [row.n_own_params for row in modules],
         ),
         "parent": (numbers("row of the parent"), [row.parent for row in modules]),

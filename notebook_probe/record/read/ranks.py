@@ -22,6 +22,7 @@ from notebook_probe.errors import (
     RecordWriteError,
     UnknownNameError,
     near,
+    shown_as,
 )
 from notebook_probe.record.format.missing import measured
 from notebook_probe.record.format.schema import SHARDS, module_label
@@ -32,7 +33,7 @@ from notebook_probe.record.store.location import ROOT_KEY, Location, RemoteStore
 from notebook_probe.record.store.remote import engine_of
 from notebook_probe.record.store.remote.shipper import first_line
 from notebook_probe.record.views.chunked import ChunksLike
-from notebook_probe.record.views.kept import kept_rows
+from notebook_probe.record.views.kept_rows import kept_rows
 from notebook_probe.record.views.selection import Names
 
 if TYPE_CHECKING:
@@ -94,6 +95,7 @@ def _of_store(location: Location) -> list[str]:
         raise RecordFormatError(f"cannot read {location}: {first_line(error)}") from error
 
 
+@shown_as("run")
 class OpenedRanks(OpenedRecord):
     """A job as its readers see it: what every rank measured, along a ``rank`` dimension.
 

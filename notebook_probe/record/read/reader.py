@@ -11,7 +11,7 @@ from typing import Any
 
 from zarr.abc.store import Store
 
-from notebook_probe.errors import RecordFormatError, RecordWarning
+from notebook_probe.errors import RecordFormatError, RecordWarning, shown_as
 from notebook_probe.record.export.exports import Exports
 from notebook_probe.record.format.kinds import NUMBERS
 from notebook_probe.record.format.schema import NOT_READ, SCALARS, UNWRITTEN_OF
@@ -55,6 +55,7 @@ def open_record(location: Location) -> OpenedRecord:
     return record
 
 
+@shown_as("run")
 class OpenedRecord(Exports):
     """An opened record; a Source.
 
@@ -89,10 +90,12 @@ class OpenedRecord(Exports):
 
     @property
     def name(self) -> str:
+        """Name of the run."""
         return str(self.attrs.get("title", self.location))[:LONGEST_NAME]
 
     @property
     def finished(self) -> bool:
+        """True if its writer has closed it."""
         return self.attrs.get("state") == "closed"
 
     @property
@@ -109,10 +112,12 @@ class OpenedRecord(Exports):
 
     @property
     def attrs(self) -> Mapping[str, Any]:
+        """Attributes of the record's root."""
         return self._contents.attrs
 
     @property
     def modules(self) -> tuple[ModuleRow, ...]:
+        """The recorded modules, in order."""
         return self._contents.modules
 
     @property
@@ -155,7 +160,7 @@ class OpenedRecord(Exports):
         for place in self.unwritten:
             text = (
                 f"{self.location} lacks rows that could not be written: they are in {place}, a "
-                "record by itself, until the next writer of this one takes them in"
+                "separate record, until the next writer of this one takes them in"
             )
             warnings.warn(text, RecordWarning, stacklevel=3)
 
@@ -170,6 +175,7 @@ class OpenedRecord(Exports):
         self._warn()
 
     def snapshot(self) -> Snapshot:
+        """Return the present state."""
         now = self._contents
         every = tuple(now.paths.values())
         vectors = [stream for stream in every if isinstance(stream, StoredVectors)]

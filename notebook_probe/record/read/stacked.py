@@ -118,7 +118,7 @@ class _Union:
                 self.like.setdefault(name, array)
                 self.records_of.setdefault(name, set()).add(place)
             else:
-                text = f"left out: {name} of {label}, whose axis is another than that of the others"
+                text = f"left out: {name} of {label}, whose axis differs from the others"
                 warnings.warn(text, RecordWarning, stacklevel=4)
 
     def _fits(self, array: xr.DataArray) -> bool:

@@ -126,7 +126,7 @@ class StoredArray:
         """Return the values if no event loop is needed for them; None to leave them to zarr."""
         try:
             return None if self._direct is None else self._direct.read(key)
-        except Exception:  # zarr finds it, too, and its error is told in one sentence
+        except Exception:  # zarr finds it, too, and its error is reported in one sentence
             return None
 
     def outer(self, *key: Any) -> npt.NDArray[Any]:

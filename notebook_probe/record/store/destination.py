@@ -26,7 +26,7 @@ def new_file(path: str | PathLike[str], *, overwrite: bool) -> Iterator[Path]:
     target = Path(path).expanduser()
     if target.exists() and not (overwrite and target.is_file()):
         how = "; overwrite=True replaces it" if target.is_file() else ""
-        raise RecordWriteError(f"{target} is there already{how}")
+        raise RecordWriteError(f"{target} exists already{how}")
     partial = target.with_name(f".{target.name}.partial")
     try:
         target.parent.mkdir(parents=True, exist_ok=True)

@@ -89,7 +89,7 @@ class LeaseFile:
             # Moved, not removed: afterwards it shows whether it is the expired one.
             self.path.replace(self._aside)
             moved = _content(self._aside)
-            if moved != before:  # somebody else had just taken it over
+            if moved != before:  # another process had just taken it over
                 self._aside.replace(self.path)
                 raise RecordLockedError(self._refusal(moved))
             self._aside.unlink()
@@ -143,7 +143,7 @@ def _ends(content: bytes, path: Path) -> float:
     ends = _parsed(content).get("ends")
     if isinstance(ends, int | float):
         return ends
-    try:  # it is just being written, or its writer died in the midst of that
+    try:  # it is just being written, or its writer died while writing it
         return path.lstat().st_mtime + LEASE_S
     except FileNotFoundError:
         return 0.0

@@ -78,7 +78,7 @@ class Lock:
                 raise
             self._lease = LeaseFile(folder, _own_name())
             self.note = (
-                f"{folder} lies where files cannot be locked ({error.strerror}); its file "
+                f"{folder} is where files cannot be locked ({error.strerror}); its file "
                 f"{LEASE_NAME} keeps other writers away, until {LEASE_S:.0f} s after this one has "
                 f"died. The clocks of machines that write there should agree within some seconds"
             )

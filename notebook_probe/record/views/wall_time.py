@@ -20,7 +20,7 @@ class WallTime:
         self._streams: dict[str, tuple[Growing[np.int64], Growing[np.int64]]] = {}
 
     def read_new(self, source: Source) -> None:
-        """Append what the source has gained since the last call."""
+        """Append the new rows of the source."""
         for name, stream in source.streams.items():
             steps, times_ms = self._streams.setdefault(name, (Growing(np.int64), Growing(np.int64)))
             start, stop = len(steps), stream.n_rows

@@ -10,7 +10,7 @@ from typing import Any, Literal, TypeAlias, overload
 import numpy as np
 import xarray as xr
 
-from notebook_probe.errors import NotApplicableError, UnknownNameError
+from notebook_probe.errors import NotApplicableError, UnknownNameError, shown_as
 from notebook_probe.record.format.lookup import recorded_name
 from notebook_probe.record.format.schema import NAMES, module_label
 from notebook_probe.record.format.source import (
@@ -33,7 +33,7 @@ from notebook_probe.record.views.chunked import (
     stored_chunks,
 )
 from notebook_probe.record.views.elements import Elements
-from notebook_probe.record.views.kept import kept_rows, streams_of
+from notebook_probe.record.views.kept_rows import kept_rows, streams_of
 from notebook_probe.record.views.named_scalars import ByName
 from notebook_probe.record.views.own_names import (
     OwnNames,
@@ -103,6 +103,7 @@ class Snapshot:
         return (variable for stream in every for variable in seen_as(stream))
 
 
+@shown_as("run")
 class XarrayViews(ABC):
     """Base class of sources: everything derived from streams; each call sees one moment."""
 

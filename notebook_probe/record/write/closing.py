@@ -22,7 +22,7 @@ __all__ = ["close_by_itself", "close_record", "end_once", "flush_record", "losse
 
 
 def end_once(ends: weakref.finalize[..., Any], act: Callable[[], object]) -> None:
-    """End what a finalizer would end otherwise; after an interrupt this, or it, does the rest."""
+    """End everything that a finalizer would end; after an interrupt this, or it, does the rest."""
     if ends.alive:
         try:
             act()
@@ -79,7 +79,7 @@ def flush_record(flusher: Flusher, place: RecordFolder, timeout_s: float) -> Non
     if flusher.last_error:
         before = f" ({_rows(lost.n_rows)} were lost before: {lost.why})" if lost.n_rows else ""
         raise RecordWriteError(f"{waiting} cannot be written: {flusher.last_error}{before}")
-    slow = f"{waiting}; writing takes longer than {timeout_s:g} s, and goes on"
+    slow = f"{waiting}; writing takes longer than {timeout_s:g} s, and continues"
     text = f"{place.name}: {place.problem}" if place.problem else slow
     warnings.warn(text, RecordWarning, stacklevel=4)
 
@@ -119,8 +119,8 @@ def _kept(flusher: Flusher, place: RecordFolder, modules: tuple[ModuleRow, ...])
     if kept is None:
         return f"{said}. They are lost, as no other place could be written either"
     return (
-        f"{said}. They are kept in {kept}, a record by itself that notebook_probe.open_run reads; "
-        f"the next run that goes on with the record takes them in"
+        f"{said}. They are kept in {kept}, a separate record that notebook_probe.open_run reads; "
+        f"the next run that continues the record takes them in"
     )
 
 

@@ -52,7 +52,7 @@ CHANGED_MODULES = "changed_modules"
 
 
 WHERE = (
-    "Numbers lie in groups called after their schedules: xarray.open_zarr(path, "
+    "Numbers are in groups named after their schedules: xarray.open_zarr(path, "
     "group='scalars/every_1'), or all with xarray.open_datatree(path). Joined on one step axis: "
     "xarray.open_dataset(path, engine='notebook_probe')."
 )

@@ -58,7 +58,7 @@ def old_record(folder: Path) -> OpenedRecord | None:
         what = "a folder with other files" if folder.is_dir() else "a file"
         raise RecordFormatError(f"{folder} is {what}, not a record; nothing was changed")
     old = OpenedRecord(folder)
-    if old.problems:  # what cannot be read would be lost by going on
+    if old.problems:  # unreadable parts would be lost by continuing
         raise old.problems[0]
     return old
 
@@ -74,7 +74,7 @@ def begin(old: OpenedRecord | None, resume: Resume) -> Beginning:
         first = max(starts[-1], _next_step(old.paths[path] for path in own))
     events: tuple[Event, ...] = ()
     if resume.branches:
-        text = f"branch {len(starts) + 1} begins; branch {len(starts)} stays as it is"
+        text = f"branch {len(starts) + 1} begins; branch {len(starts)} is kept unchanged"
         starts, events = (*starts, first), (_event(first, BRANCH, text),)
     elif resume.step is not None:
         remaining = {path: rows_before(first, old.paths[path]) for path in own}

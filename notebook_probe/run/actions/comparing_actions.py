@@ -13,7 +13,7 @@ from notebook_probe.compare.reference import (
     ReferenceSearch,
     opened_references,
 )
-from notebook_probe.errors import NotApplicableError
+from notebook_probe.errors import NotApplicableError, shown_as
 from notebook_probe.record.format.notes import REFERENCE
 from notebook_probe.record.format.source import Source
 
@@ -30,6 +30,7 @@ class _WithReferences(ComparedRun, Protocol):
     def _known_references(self) -> Sequence[ComparedRun]: ...
 
 
+@shown_as("run")
 class ComparingActions:
     """Methods of live and opened runs that compare them with others."""
 

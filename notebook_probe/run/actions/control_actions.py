@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from notebook_probe.errors import BreakpointError, QuantityError
+from notebook_probe.errors import BreakpointError, QuantityError, shown_as
 from notebook_probe.quantities import own_name, quantities
 from notebook_probe.record.format.schema import module_label
 from notebook_probe.record.write.checked_series import check_module
@@ -35,6 +35,7 @@ LATE = {"after", "closing", "replay"}
 """Moments of a step that are too late for a breakpoint before an update."""
 
 
+@shown_as("run")
 class ControlActions(LiveActions):
     """Pause, step and stop, breakpoints, and training in the background."""
 

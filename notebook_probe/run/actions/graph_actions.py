@@ -9,7 +9,7 @@ from os import PathLike
 from pathlib import Path
 from typing import Any, TypeVar
 
-from notebook_probe.errors import NoGraphError
+from notebook_probe.errors import NoGraphError, shown_as
 from notebook_probe.examine.examining import examine
 from notebook_probe.examine.findings import Examination
 from notebook_probe.examine.operations.comparing import ModelLike, first_difference, made
@@ -31,6 +31,7 @@ NO_INPUTS = "no batch is known: give inputs, or keep a batch with run.probe_batc
 Made = TypeVar("Made")
 
 
+@shown_as("run")
 class GraphActions(LiveActions):
     """Methods of a live run for its network as a whole."""
 

@@ -8,7 +8,7 @@ from typing import Any, SupportsFloat
 from numpy.typing import ArrayLike
 from torch import Tensor
 
-from notebook_probe.errors import QuantityError
+from notebook_probe.errors import QuantityError, shown_as
 from notebook_probe.probes.step.probe import PhaseName
 from notebook_probe.quantities.define.numbers import read_array, read_scalars
 from notebook_probe.record.format.notes import ANNOTATIONS, OWN_KINDS, read_notes, written_notes
@@ -18,18 +18,20 @@ from notebook_probe.run.mirror.mirror import Mirror
 __all__ = ["LogActions"]
 
 
+@shown_as("run")
 class LogActions(LiveActions):
     """Methods that record what the user provides."""
 
     def log(
         self,
-        values: Mapping[str, SupportsFloat] | None = None,
+        values: str | Mapping[str, SupportsFloat] | None = None,
+        value: SupportsFloat | None = None,
         /,
         *,
         phase: PhaseName = "training",
         **scalars: SupportsFloat,
     ) -> None:
-        """Record scalars, e.g. ``run.log(loss=loss)``.
+        """Record scalars, e.g. ``run.log(loss=loss)`` or ``run.log("train/loss", loss)``.
 
         A number belongs to the step that was trained last, if its cell still runs, else to the
         next. A number that is logged before each forward belongs to the next step: after an update
@@ -46,8 +48,10 @@ class LogActions(LiveActions):
 
         Parameters
         ----------
-        values : mapping, optional
-            Scalars whose names are no words of Python, ``run.log({"train/loss": loss})``.
+        values : str or mapping, optional
+            The name of one scalar, or scalars by name, ``run.log({"train/loss": loss})``.
+        value : number or tensor of one element, optional
+            The scalar, after its name.
         phase : "training" or "eval"
         **scalars : number or tensor of one element
 
@@ -68,10 +72,8 @@ class LogActions(LiveActions):
         >>> run.log({"val/loss": validate(model)}, phase="eval")  # doctest: +SKIP
         """
         live = self._live
-        if values is not None and not isinstance(values, Mapping):
-            kind = type(values).__name__
-            raise QuantityError(f"log({kind}): numbers by name are expected, as in log(loss=loss)")
-        given = {**values, **scalars} if values else scalars  # ours, whichever it is
+        is_by_name = values is None and value is None
+        given = scalars if is_by_name else {**_by_name(values, value), **scalars}
         checked, on_device = read_scalars("log", given)
         live.loop_log.log(checked, on_device, phase)
 
@@ -204,3 +206,17 @@ class LogActions(LiveActions):
             raise ValueError(f"note({kind!r}, {text!r}): the text says what happened")
         told = written_notes(f"note({kind!r})", detail) if detail else ""
         live.writer.event(live.observer.clock.upcoming, kind, text, told)
+
+
+def _by_name(
+    values: str | Mapping[str, SupportsFloat] | None, value: SupportsFloat | None
+) -> Mapping[str, SupportsFloat]:
+    """Return scalars by name, of a name and its value, or of a mapping."""
+    if isinstance(values, str) and value is not None:
+        return {values: value}
+    if value is None and isinstance(values, Mapping):
+        return values
+    given = ", ".join(type(one).__name__ for one in (values, value) if one is not None)
+    raise QuantityError(
+        f"log({given}): numbers by name are expected, as in log(loss=loss), or log('loss', loss)"
+    )

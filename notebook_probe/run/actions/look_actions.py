@@ -6,7 +6,7 @@ import time
 
 import xarray as xr
 
-from notebook_probe.errors import NotLookedError
+from notebook_probe.errors import NotLookedError, shown_as
 from notebook_probe.record.views.looks import Look, looks_of
 from notebook_probe.run.actions.base import LiveActions
 from notebook_probe.run.attach.requests import LookAt, Ticket
@@ -19,6 +19,7 @@ TURN_S = 0.25
 """The training may end meanwhile."""
 
 
+@shown_as("run")
 class LookActions(LiveActions):
     """Methods that show tensors."""
 

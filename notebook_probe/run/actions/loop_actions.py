@@ -9,7 +9,7 @@ from typing import Any, TypeVar
 from torch import Tensor
 
 from notebook_probe.checks import whole_number
-from notebook_probe.errors import ScheduleError
+from notebook_probe.errors import ScheduleError, shown_as
 from notebook_probe.probes.replay.probe_batch import ProbeBatch
 from notebook_probe.run.actions.base import LiveActions
 from notebook_probe.run.handle import Handle
@@ -22,6 +22,7 @@ __all__ = ["LoopActions"]
 Batch = TypeVar("Batch")
 
 
+@shown_as("run")
 class LoopActions(LiveActions):
     """Methods for training loops, all optional."""
 

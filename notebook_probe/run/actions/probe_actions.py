@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from notebook_probe.errors import QuantityError
+from notebook_probe.errors import QuantityError, shown_as
 from notebook_probe.model.selectors import Where
 from notebook_probe.run.actions.base import LiveActions
 from notebook_probe.run.attach.presets import presets
@@ -16,11 +16,12 @@ from notebook_probe.schedules import ScheduleLike
 __all__ = ["ProbeActions"]
 
 INCOMPLETE = (
-    "reschedule(where, quantity, schedule): a quantity and a schedule are expected; for what "
+    "reschedule(where, quantity, schedule): a quantity and a schedule are expected; for the handle "
     "attach returned a schedule is enough, reschedule(handle, schedule)"
 )
 
 
+@shown_as("run")
 class ProbeActions(LiveActions):
     """Methods that change schedules, attach presets and limit the cost during training."""
 

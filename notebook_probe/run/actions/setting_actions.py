@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any, SupportsFloat
 
+from notebook_probe.errors import shown_as
 from notebook_probe.run.actions.base import LiveActions
 from notebook_probe.run.attach.requests import Release, Scale, Set, Ticket
 from notebook_probe.run.settings.knob import Knob
@@ -13,6 +14,7 @@ from notebook_probe.run.settings.setting import KnobInfo
 __all__ = ["SettingActions"]
 
 
+@shown_as("run")
 class SettingActions(LiveActions):
     """The learning rate, other options of the optimizers, and knobs of the user's own."""
 

@@ -6,12 +6,13 @@ from collections.abc import Iterable
 from contextlib import AbstractContextManager
 from os import PathLike, fspath
 from pathlib import Path
+from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, Protocol
 
 from notebook_probe.alerts import RULES, Alerts, Rule, find_alerts, read_alerts, read_remarks
 from notebook_probe.alerts.builtin.references import DIFFERS
 from notebook_probe.alerts.explaining import Explanation, explain
-from notebook_probe.errors import NotLookedError
+from notebook_probe.errors import NotLookedError, shown_as
 from notebook_probe.graph.graph import Graph
 from notebook_probe.graph.recorded import graph_of
 from notebook_probe.lineage.dataset_graph import DatasetGraph, read_dataset_graph
@@ -21,6 +22,7 @@ from notebook_probe.record.views.looks import Look, looks_of
 from notebook_probe.record.views.xarray_views import Snapshot
 from notebook_probe.record.write.writer import RecordWriter
 from notebook_probe.run.actions.comparing_actions import ComparingActions, places_of_references
+from notebook_probe.run.actions.former_names import FormerNames
 
 if TYPE_CHECKING:
     import numpy.typing as npt
@@ -47,7 +49,8 @@ class _Acting(Source, Protocol):
     def _writing(self) -> AbstractContextManager[RecordWriter]: ...
 
 
-class SourceActions(ComparingActions):
+@shown_as("run")
+class SourceActions(ComparingActions, FormerNames):
     """Showing a run, looking at its alerts, and adding to its record.
 
     A subclass says in `_writing` who writes; a live run also says how it is controlled, which rules
@@ -55,6 +58,15 @@ class SourceActions(ComparingActions):
     """
 
     _panel: Panel | None = None
+    _owner = "a run"
+    _former = MappingProxyType(
+        {
+            "left": "run.parent",
+            "cube": 'run.to_xarray("cube")',
+            "tree": 'run.to_xarray("tree")',
+            "dataset": "run.to_xarray(chunks=...)",
+        }
+    )
 
     def _controls(self) -> Controls | None:
         """Return the panel's interface to a live run."""

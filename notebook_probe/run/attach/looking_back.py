@@ -110,7 +110,7 @@ class LookingBack:
         model_map = self._observer.steps.model_map
         return [[_name(slot, model_map), state_of(window)] for slot, window in windows.items()]
 
-    # ---------------------------------------------------------------- going on
+    # ---------------------------------------------------------------- continuing
 
     def take(self, state: Mapping[str, Any]) -> None:
         """Continue with this state, from the next step on."""

@@ -106,5 +106,5 @@ def _legend() -> str:
     return (
         f"per cent of a training step without it, on average over its schedules "
         f"({measured_costs().machine}), by SGD but of the GPT and where AdamW is named; "
-        f"{NOTHING}: the model has none of what it measures"
+        f"{NOTHING}: the model has nothing that it measures"
     )

@@ -177,7 +177,7 @@ def _everything() -> tuple[PresetRow, ...]:
 
 _add(
     "everything",
-    "All that is built in and needs no pass of its own, wherever it fits, every ten steps.",
+    "All that is built in and needs no additional pass, wherever it fits, every ten steps.",
     *_everything(),
 )
 

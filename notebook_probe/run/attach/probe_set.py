@@ -191,7 +191,7 @@ class ProbeSet:
 
     def missed(self, probes: Sequence[Probe], step: int) -> None:
         """Record an event about probes without a last value."""
-        why = "nobody knew the last step before it was over; run.expect(end_step=...) tells it"
+        why = "the last step was not known in time; announce it by run.expect(end_step=...)"
         self._record.event(step, "missed", f"{sentence(probes)}: {why}")
 
     def begin(self, step: int, resumed: bool) -> None:

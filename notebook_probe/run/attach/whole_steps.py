@@ -41,7 +41,7 @@ class WholeSteps:
         self.wake()
 
     def look(self, step: int) -> None:
-        """Begin what was asked, between two steps."""
+        """Begin to measure whole steps if requested; called between two steps."""
         reasons: list[str] = []
         # Any thread may append meanwhile; popleft of a deque is atomic.
         while self._asked:

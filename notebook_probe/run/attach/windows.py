@@ -40,6 +40,6 @@ def _sentence(first: Probe, second: Probe) -> str:
     return (
         f"{name} on {second.schedule} at {standard_place(second.place)}, where it is measured on "
         f"{first.schedule}: one series would hold windows of both. Detach that first, or give one "
-        f"a name of its own: nbp.window_quantity(nbp.list_quantities()[{name!r}].function, "
+        f"another name: nbp.window_quantity(nbp.list_quantities()[{name!r}].function, "
         f"name='{name}_2')"
     )

@@ -109,7 +109,7 @@ def place_for(model: nn.Module, store: Location, rank: str) -> Location:
 
 
 def _has_rows(location: Location) -> bool:
-    with suppress(RecordFormatError):  # it is there no more
+    with suppress(RecordFormatError):  # it no longer exists
         return any(stream.n_rows for stream in open_record(location).paths.values())
     return False
 
@@ -119,7 +119,7 @@ def _fresh_place(store: Location, rank: str) -> Location:
     path = local_path(store)
     if path is None:
         raise RecordMismatchError(
-            f"{store} has the record of an earlier model; resume=True goes on there, another "
+            f"{store} has the record of an earlier model; resume=True continues it, another "
             f"store begins a record for this one"
         )
     numbered = (path.with_name(f"{path.stem}-{n}{path.suffix}") for n in count(2))

@@ -35,7 +35,7 @@ def keep_provenance(writer: RecordWriter) -> None:
         if any(now[name].get(key) != value for key, value in known.items())
     ]
     if other:
-        text = f"gone on with other {' and '.join(other)} than before"
+        text = f"continued with other {' and '.join(other)} than before"
         writer.event(writer.first_step, "code", text, json.dumps(before))
     writer.annotate(**{name: json.dumps(own) for name, own in now.items()})
 

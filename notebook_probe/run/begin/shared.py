@@ -18,6 +18,6 @@ def share(run: Run, writer: RecordWriter, location: Location) -> None:
     # Absolute, as the program may change its folder.
     sharing = Sharing(run.controls, writer, location if path is None else path.absolute())
     run.controls.each_end(sharing.close)
-    run.controls.resume_by(f"nbp resume {writer.location} goes on, from another process")
+    run.controls.resume_by(f"nbp resume {writer.location} continues it, from another process")
     # At the program's exit too: finalizers run in reverse order, so this one before the record's.
     weakref.finalize(run, sharing.close)

@@ -10,6 +10,7 @@ from typing import Protocol
 
 from notebook_probe.probes.reading.closed_steps import ClosedSteps
 from notebook_probe.probes.step.frame import StepFrame
+from notebook_probe.reports import report
 from notebook_probe.run.breakpoints.breakpoints import Breakpoints
 from notebook_probe.run.breakpoints.conditions import OnAlert, OnNan, OnSeries
 from notebook_probe.run.breakpoints.hit import Hit, pause_text
@@ -100,7 +101,7 @@ class BreakpointCheck:
         # Nothing can resume a job without a panel, a terminal or another thread: it must not stop.
         if not self._is_followed():
             how = self._resumed_by() or how_to_resume()
-            print(f"{text}; {how}" if how else f"not {text}: nothing could resume it")
+            report(f"{text}; {how}" if how else f"not {text}: nothing could resume it")
             if not how:
                 self._breakpoints.pass_by(hits, text)
                 return False
@@ -126,8 +127,8 @@ def how_to_resume() -> str:
         return f"{resume} from another thread, Ctrl-C ends the loop"
     # IPython sets this name; a kernel has no terminal, but an interrupt button.
     if getattr(builtins, "__IPYTHON__", False):
-        return "run.explore() before the loop shows a panel to go on in; interrupting ends it"
+        return "run.explore() before the loop shows a Continue button; interrupting ends it"
     # Without a terminal Ctrl-C may never come, and the job would wait until its time is over.
     if sys.stdin is not None and not sys.stdin.closed and sys.stdin.isatty():
-        return "Ctrl-C ends the loop; a panel, or training in the background, can go on"
+        return "Ctrl-C ends the loop; a panel, or training in the background, can continue"
     return ""

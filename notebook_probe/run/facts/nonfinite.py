@@ -93,7 +93,7 @@ class NonfiniteOrigin:
             strong = [call.strong() for call in calls]
             known = [call for call in strong if call is not None]
             why = _obstacle(known, len(calls)) or self._locate(model, loss, known, step)
-        except Exception as error:  # of the model: the training goes on
+        except Exception as error:  # an error of the model: training must continue
             why = f"the model cannot be called again: {in_words(error)}"
             self._observer.calls.draws = True  # perhaps it was for this
         if why:

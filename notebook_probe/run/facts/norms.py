@@ -49,7 +49,7 @@ class NormMomentum:
             elif fast < momentum < 1:
                 why = (
                     "the running statistics are nearly those of the last batch; this is the weight "
-                    "of the new batch, where other frameworks write that of the old ones"
+                    "of the new batch, where other frameworks write the weight of the old ones"
                 )
                 words = {"momentum": f"{momentum:g}", "why": why}
                 self._findings.say(RULE, step, [path], severity="remark", words=words)

@@ -91,7 +91,7 @@ class GradientReach:
             self._trace = _ForwardTrace(model, [*self._candidates], self._others)
 
     def _end(self, step: int) -> None:
-        """Report what was found in the step that was followed."""
+        """Report the findings of the followed step."""
         self.is_over = True
         trace, found = self._trace, self._candidates or {}
         if trace is not None:

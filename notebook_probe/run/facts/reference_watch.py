@@ -126,7 +126,7 @@ class ReferenceWatch:
             return
         try:
             found = self._search_with(rule).found()
-        except Exception as error:  # a reference was removed: the training and its record go on
+        except Exception as error:  # a reference was removed: training and recording continue
             self._is_over, self._search = True, None
             why = f"references are not compared: {type(error).__name__}: {error}"
             self._events.event(self._step, "error", why)

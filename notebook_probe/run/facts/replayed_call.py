@@ -46,7 +46,7 @@ class ReplayedCall:
     largest: float = 0.0
 
     def returned(self, path: str, output: Any) -> None:
-        """Note what a module returned."""
+        """Note the output of a module."""
         if path not in self.paths:
             self.paths.append(path)
         if self.origin is not None:

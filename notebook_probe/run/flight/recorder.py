@@ -117,7 +117,7 @@ class FlightRecorder:
         why, self._due = self._due, ""
         try:
             self.write(why)
-        except Exception as error:  # the training goes on without
+        except Exception as error:  # training continues without it
             text = f"the flight recorder could not write: {type(error).__name__}: {error}"
             self._writer.event(self._last_written + 1, "error", text)
         if why == self._cause:
@@ -161,7 +161,7 @@ class FlightRecorder:
         self._writer.event(last, EVENT, text, json.dumps({**detail, "n_series": n_series}))
         return len(rows)
 
-    # ---------------------------------------------------------------- how it stands
+    # ---------------------------------------------------------------- present state
 
     @property
     def nbytes(self) -> int:

@@ -46,7 +46,7 @@ class StaleProbes:
         is_called = any(status.n_values and is_of_calls(probe) for probe, status in both)
         for probe, status in both:
             if is_called and probe.of_preset and _was_never_called(status):
-                continue  # a layer that the forward does without, and nobody has asked for
+                continue  # a layer that the forward does not use, and that no user selected
             n_values, since = self._seen.setdefault(probe, (status.n_values, step))
             if n_values != status.n_values:
                 self._seen[probe] = status.n_values, step

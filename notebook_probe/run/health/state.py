@@ -104,7 +104,7 @@ class RunState:
         writer, meter = self._writer, self._meter
         flushed, failure = writer.flushed_at, self.failure
         state, step = self.state(closed), self._observer.clock.upcoming
-        end_step = self.end_step if step <= self.end_step else -1  # it went on past it
+        end_step = self.end_step if step <= self.end_step else -1  # it continued past it
         return StatusHead(
             name=name,
             location=writer.location,

@@ -20,7 +20,7 @@ __all__ = ["ObservedUpdates", "Untrained", "adapters"]
 NAMED = re.compile(r"(^|_)(lora|dora|vera|loha|hada|lokr|ia3|adapters?)(_|$)")
 CLASSED = re.compile(r"Lo[Rr][Aa]|Do[Rr][Aa]|IA3|Adapter")
 
-FROZEN = "none of its parameters requires a gradient"
+FROZEN = "no parameter of it requires a gradient"
 NOT_HELD = "no optimizer holds any of its parameters"
 ALL_ZERO = "all that could be trained there is zero, and so is its gradient; only one factor may be"
 NOT_REACHED = "no gradient reaches it"
@@ -90,7 +90,7 @@ class Untrained:
         self, model: nn.Module, before: Mapping[str, Sequence[Tensor]], rule: Rule, step: int
     ) -> Iterator[Onset]:
         held = _rates(self._updates.optimizers)
-        if not held:  # nobody trains, or by hand
+        if not held:  # no training, or updates by hand
             return
         whys: defaultdict[str, list[str]] = defaultdict(list)
         found = {path: ones for path, ones in adapters(model).items() if path in before}

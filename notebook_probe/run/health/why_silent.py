@@ -46,12 +46,12 @@ LATE_STEPS = 3
 NOT_CALLED = "not called by any training forward yet"
 IN_EVAL = f"{NOT_CALLED}, as the model is in evaluation mode: model.train() before it trains"
 NOT_IN_GRAPHS = (
-    f"{NOT_CALLED} that a compiled graph shows: it hands out nothing of branches, of loops and of "
-    "what torch.func transforms"
+    f"{NOT_CALLED} that a compiled graph shows: graphs show nothing of branches, of loops and of "
+    "calls under torch.func"
 )
 PERHAPS_COMPILED = f"{NOT_CALLED}; should its calls be compiled, run.on_compiled = 'eager'"
 CAPTURED = "called while a CUDA graph was captured: its replays run no hooks"
-HOOKS_GONE = "somebody took our hooks off this module"
+HOOKS_GONE = "other code removed our hooks from this module"
 GONE = "the model no longer exists"
 OF_OTHERS = (
     "the optimizers that step hold none of this model's parameters; one that was made before they "
@@ -166,7 +166,7 @@ class WhySilent:
         model = self._model()
         if model is not None and not model.training:
             return IN_EVAL
-        # A compiled function round the model leaves no trace in it either.
+        # A compiled function around the model leaves no trace in it either.
         return PERHAPS_COMPILED if has_compiled() and not observer.was_rooted else NOT_CALLED
 
     def _why_not_inside(self, probe: Probe) -> str:

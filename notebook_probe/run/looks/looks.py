@@ -208,7 +208,7 @@ class Looks:
         deadline = time.monotonic() + timeout_s
         with self._changed:
             while not is_over() and time.monotonic() < deadline:
-                self._changed.wait(TICK_S)  # a refusal tells nobody
+                self._changed.wait(TICK_S)  # a refusal wakes no thread
         return is_over()
 
     def _resolved(self, request: LookAt, step: int) -> _OpenLook:

@@ -238,7 +238,7 @@ class LoopLog:
             self._warned.add(name)
             warnings.warn(
                 f"log_array({name!r}): step {step} has an array of this name already, which is "
-                f"replaced; what differs has a name or a module of its own",
+                f"replaced; give different arrays different names or modules",
                 ReplacedWarning,
                 stacklevel=4,
             )
@@ -255,7 +255,7 @@ def _advice(names: list[str], step: int) -> str:
         f"log({listed}): step {step} has a value of this name already, which is replaced. "
         f"A number of an evaluation is of a state: run.log({_typed(names[0])}, phase='eval'); of "
         f"micro-batches log one number per optimizer step, as an update that a gradient scaler "
-        f"skips is none; what differs has a name of its own"
+        f"skips is none; give different numbers different names"
     )
 
 

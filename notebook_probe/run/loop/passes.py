@@ -111,7 +111,7 @@ class DataPass:
             self._passes.taken(self, per_batch, per_batch * self._n_drawn / n_steps)
 
     def _look(self) -> None:
-        """Note what is known, once a step is complete."""
+        """Note the counts of a complete step."""
         if self._has_trained or not (self._n_steps and self._passes.is_followed(self)):
             return
         self._has_trained = True

@@ -99,7 +99,7 @@ class Mirror:
             while not self._closing.wait(EVERY_S):
                 self._hand_on(whole=False)
             self._hand_on(whole=True)
-        except Exception as error:  # the logger's, or the record cannot be read: training goes on
+        except Exception as error:  # an error of the logger, or of reading: training must continue
             self._end(f"{type(error).__name__}: {error}")
 
     def _hand_on(self, *, whole: bool) -> None:
@@ -143,7 +143,7 @@ class RunReader(Protocol):
         ...
 
     def close(self) -> None:
-        """Read what remains, and end."""
+        """Copy the remaining rows, and end."""
 
 
 class Mirrors:

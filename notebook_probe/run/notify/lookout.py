@@ -1,4 +1,4 @@
-"""Find what is worth a message, and hold back what was said a moment ago."""
+"""Find events worth a message, and hold back repetitions of a moment ago."""
 
 from __future__ import annotations
 

@@ -81,7 +81,7 @@ class Notifier:
         return self._failed
 
     def close(self) -> None:
-        """Send what is due, and end; a service that does not answer is given up after a while."""
+        """Send the due messages, and end; a service that is silent is given up after a while."""
         with uninterrupted:
             self._closing.set()
         if self._thread is not threading.current_thread():

@@ -1,4 +1,4 @@
-"""The desk of a run: letters from every way in become requests, and tickets become answers."""
+"""Desk of a run: converts letters of every transport to requests, and tickets to answers."""
 
 from __future__ import annotations
 

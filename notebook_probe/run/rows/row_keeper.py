@@ -102,7 +102,7 @@ class RowKeeper:
             if name == IN_MEMORY:
                 self.in_memory |= columns.variables
                 continue
-            if isinstance(axis, Image):  # each has a stream by itself, once its size is known
+            if isinstance(axis, Image):  # each has a separate stream, once its size is known
                 self._images |= columns.variables
                 continue
             stream = self._stream(name, columns.long_name, axis)
@@ -162,7 +162,7 @@ class RowKeeper:
         if name in self._collected and (place or name in self._of_root):
             return  # its place is made with those of the same step
         if name in quantities or name in COUNTS:
-            raise QuantityError(f"collect({name!r}, ...): a quantity is called so")
+            raise QuantityError(f"collect({name!r}, ...): a quantity has this name")
         if not place:
             self._check_free(name, LOG_STREAM)
             self._measure([name])
@@ -183,7 +183,7 @@ class RowKeeper:
             For a module that the model has not.
         """
         if name in quantities or name in COUNTS:
-            raise QuantityError(f"log_array({name!r}, ...): a quantity is called so")
+            raise QuantityError(f"log_array({name!r}, ...): a quantity has this name")
         check_module(self._writer.source, module)
         self._begin_arrays(Variable(name, "1", LOGGED_BY), module, shape)
 

@@ -54,6 +54,6 @@ class SharedNames:
 def _advice(name: str, own: str, of_states: bool) -> str:
     which = "the series of evaluations has" if of_states else "what is logged has"
     return (
-        f"log({name}): another series is called so; {which} a name of its own, {own!r}, as in "
+        f"log({name}): another series has this name; {which} another name, {own!r}, as in "
         f"run.series('', {own!r})"
     )

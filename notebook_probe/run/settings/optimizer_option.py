@@ -160,7 +160,7 @@ class OptimizerOption:
 def _factors(value: float, scheduled: Sequence[float | None]) -> str:
     """Describe the ratio of the new value to the scheduled one, if there is one."""
     factors = dict.fromkeys(f"{value / one:.4g}" for one in scheduled if one)
-    return f", {' and '.join(factors)} of what is scheduled" if factors else ""
+    return f", {' and '.join(factors)} of the scheduled value" if factors else ""
 
 
 def _joined(values: Sequence[float]) -> Before:

@@ -22,7 +22,7 @@ SUFFIX = ".zarr"
 ABOUT_PATH = {
     "path_x": "where the path lies along the first direction",
     "path_y": "where the path lies along the second direction",
-    "path_loss": "loss with the parameters that the training had, on its path or beside the plane",
+    "path_loss": "loss with the parameters that the training had, on its path or outside the plane",
 }
 
 

@@ -99,7 +99,7 @@ class Metadata:
             )
         except (ValueError, KeyError, TypeError, AttributeError) as error:
             raise CheckpointError(
-                f"{where} tells of no snapshots: {type(error).__name__}: {error}"
+                f"{where} lists no snapshots: {type(error).__name__}: {error}"
             ) from error
 
 

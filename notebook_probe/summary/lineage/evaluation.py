@@ -59,7 +59,7 @@ def merged_evaluations(before: Mapping[str, Any], now: Mapping[str, Any]) -> dic
     known = before.get("metrics")
     metrics = {**(known if isinstance(known, dict) else {}), **now["metrics"]}
     told = {key: one for key, one in now.items() if one is not None}
-    # What an evaluation does not know stays as it was before.
+    # Fields that an evaluation does not know keep their value.
     return {**now, **before, **told, "metrics": metrics}
 
 

@@ -9,8 +9,8 @@ import xarray as xr
 
 from notebook_probe.explorer.messages.selection import PanelSelection
 from notebook_probe.record.format.source import ROOT, Source
-from notebook_probe.summary.views.beside import of_two_runs
 from notebook_probe.summary.views.images import shown_steps
+from notebook_probe.summary.views.overlay import of_two_runs
 
 __all__ = ["sounds"]
 

@@ -7,8 +7,8 @@ from typing import Any
 from notebook_probe.explorer.messages.selection import PanelSelection
 from notebook_probe.record.format.notes import OWN_KINDS, REFERENCE
 from notebook_probe.record.format.source import Source
-from notebook_probe.summary.views.beside import of_two_runs
 from notebook_probe.summary.views.images import shown_steps
+from notebook_probe.summary.views.overlay import of_two_runs
 
 __all__ = ["texts"]
 

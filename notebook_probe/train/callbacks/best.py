@@ -41,7 +41,7 @@ class Best:
 
     def is_better(self, value: float) -> bool:
         """Take a value; tell whether it is the best now."""
-        # NaN stands for no value yet.
+        # NaN means no value yet.
         found = math.isnan(self.value) or self._sign * (self.value - value) > self._min_delta
         found = found and not math.isnan(value)
         if found:

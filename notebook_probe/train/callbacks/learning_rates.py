@@ -92,7 +92,7 @@ def find_learning_rate(
     if not isinstance(trainer, Trainer):
         raise TypeError(
             f"find_learning_rate({type(trainer).__name__}): a Trainer is expected; "
-            f"loop.trainer is that of a loop"
+            f"a loop has it as loop.trainer"
         )
     if not 0 < low < high < math.inf:
         raise ValueError(f"low={low!r}, high={high!r}; allowed: 0 < low < high")
@@ -117,7 +117,7 @@ def _losses(trainer: Trainer, rates: Iterable[float], batches: Iterator[Batch]) 
     for i, rate in enumerate(rates, start=1):
         for group in trainer.optimizer.param_groups:
             group["lr"] = rate
-        metrics = trainer.train_step([*islice(batches, trainer.accumulate)])
+        metrics = trainer.train_step_accumulated([*islice(batches, trainer.accumulate)])
         loss = math.inf if metrics is None else float(metrics["loss"])
         average = SMOOTH * average + (1 - SMOOTH) * loss
         # An average that begins at 0 is too small at first; this is Adam's correction of it.

@@ -1,1 +1,1 @@
-"""Checkpoints of a loop: what is in one, where they lie, which are kept, and loading them."""
+"""Checkpoints of a loop: their contents, locations and retention, and loading them."""

@@ -30,7 +30,7 @@ class _Copies:
         # Tied weights stay tied in the copy; views of one address may differ in the rest.
         key = (value.device, _address(value), value.shape, value.stride(), value.dtype)
         if key not in self._known:
-            # Kept beside its copy: what is let go leaves its address to the next tensor.
+            # Kept with its copy: a tensor that is freed leaves its address to the next one.
             self._known[key] = value, self._memory.copy(whole(value))
         return self._known[key][1]
 

@@ -159,7 +159,7 @@ class CheckpointStore:
         except Exception as error:
             self._error = CheckpointError(
                 f"the checkpoint of step {entry.step} was not written to {self.place.name}: "
-                f"{type(error).__name__}: {error}; those before it are as they were"
+                f"{type(error).__name__}: {error}; earlier ones are unchanged"
             )
             self._error.__cause__ = error
 

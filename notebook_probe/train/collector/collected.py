@@ -83,7 +83,7 @@ class CollectedSeries:
             self._transfer.depart()
             under_way = [*self._transfer.under_way]
             steps, values = series.steps.tolist(), series.values()
-        for flight in under_way:  # nobody else waits meanwhile
+        for flight in under_way:  # no other thread waits meanwhile
             flight.land()
         with self._lock:
             self._take_in(under_way)

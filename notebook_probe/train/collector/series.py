@@ -69,7 +69,7 @@ class Series:
         """Keep every second one: positions 0, 2, 4, … of steps and values alike."""
         self.stride *= 2
         self.steps = self.steps[::2]
-        # Positions go on after those on the host: with an odd number of these, the first is odd.
+        # Positions continue after those on the host: with an odd number of these, the first is odd.
         self._coming = self._coming[len(self._on_host) % 2 :: 2]
         self._on_host = self._on_host[::2]
 

@@ -58,7 +58,7 @@ def side_of(target: object, phase: PhaseName) -> Found:
     if isinstance(side, Executor) and isinstance(training, Executor):
         return Side(side, training, getattr(target, "model", None))
     advice = (
-        "; of a function nobody hears when it is called: make it a StepFunction"
+        "; a call of a plain function cannot be noticed: make it a StepFunction"
         if callable(target)
         else ""
     )

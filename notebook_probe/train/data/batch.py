@@ -9,7 +9,16 @@ from typing import Any, NamedTuple, TypeAlias
 import torch
 from torch import Tensor
 
-__all__ = ["LABEL_KEYS", "Batch", "Device", "Spec", "check_batches", "moved", "read_item"]
+__all__ = [
+    "LABEL_KEYS",
+    "Batch",
+    "Device",
+    "Spec",
+    "check_batches",
+    "check_one_batch",
+    "moved",
+    "read_item",
+]
 
 Spec: TypeAlias = Hashable
 """Kind of a batch, if a dataset has several; None if it has one."""
@@ -61,7 +70,7 @@ class Batch(NamedTuple):
 
 
 def read_item(item: Any) -> Batch:
-    """Read what a data set gave.
+    """Read an item of a dataset as a batch.
 
     Raises
     ------
@@ -98,13 +107,42 @@ def check_batches(where: str, given: Any) -> None:
     TypeError
         For a dict, a tensor, and a tuple with a tensor or a dict in it.
     """
-    is_pair = type(given) is tuple and any(isinstance(one, Tensor | Mapping) for one in given)
+    is_pair = _is_pair(given)
     if is_pair or isinstance(given, Tensor | Mapping):
         shape = "(x, y)" if is_pair else "x"
         raise TypeError(
             f"{where}: one batch is given where batches are expected; allowed: a list of them, "
             f"such as [{shape}]"
         )
+
+
+def check_one_batch(where: str, given: Any, instead: str) -> None:
+    """Refuse a list of batches where one is expected: it would be read as inputs and labels.
+
+    Parameters
+    ----------
+    where, instead : str
+        The call in words, and the call that takes several batches.
+    given : object
+
+    Raises
+    ------
+    TypeError
+        For a list of tuples, and of one dict.
+    """
+    if type(given) is not list or not given:
+        return
+    if all(isinstance(one, Batch) or _is_pair(one) for one in given) or (
+        len(given) == 1 and isinstance(given[0], Mapping)
+    ):
+        raise TypeError(
+            f"{where}: a list of batches is given where one batch is expected; allowed: one batch, "
+            f"such as (x, y), or {instead}"
+        )
+
+
+def _is_pair(given: Any) -> bool:
+    return type(given) is tuple and any(isinstance(one, Tensor | Mapping) for one in given)
 
 
 def _parts_of(item: Any) -> tuple[Spec, Any, Any]:

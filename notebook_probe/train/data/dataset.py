@@ -129,7 +129,7 @@ class Dataset:
     def _unlike(self, batch: Batch) -> str:
         kind = "" if batch.spec is None else f" of {batch.spec!r}"
         now, before = _words(batch.shape), _words(self._shapes[batch.spec])
-        return f"{kind}: {now}; before {before}, and batches of one kind are alike"
+        return f"{kind}: {now}; before {before}, and all batches of one kind must have one form"
 
     def reset(self) -> None:
         """Start a new pass.
@@ -149,7 +149,7 @@ class Dataset:
             self.source.reset()
         self._batches, self.position = None, 0
 
-    # ---------------------------------------------------------------- going on later
+    # ---------------------------------------------------------------- continuing later
 
     def state_dict(self, ahead: int = 0) -> dict[str, Any]:
         """Return the position: the source's own state if it has one, else how often to draw again.

@@ -6,11 +6,13 @@ import time
 from array import array
 from collections.abc import Callable, Iterable, Mapping
 from functools import partial
+from types import MappingProxyType
 from typing import Any, TypeAlias
 
 from notebook_probe.alerts import Rule
 from notebook_probe.checks import is_whole
 from notebook_probe.record.store.location import Location
+from notebook_probe.run.actions.former_names import FormerNames
 from notebook_probe.run.background import Background
 from notebook_probe.run.run import Run
 from notebook_probe.run.watch import watch
@@ -18,7 +20,7 @@ from notebook_probe.schedules import Every, Geometric, ScheduleLike, Seconds, Ti
 from notebook_probe.schedules import schedule as read_schedule
 from notebook_probe.train.checkpoints.fitting import Wanted
 from notebook_probe.train.checkpoints.index import Checkpoint
-from notebook_probe.train.checkpoints.kept import Kept
+from notebook_probe.train.checkpoints.retained import Kept
 from notebook_probe.train.data.dataset import Dataset, for_evaluation
 from notebook_probe.train.loop.counts import epochs, whole
 from notebook_probe.train.loop.finite import CheckFinite
@@ -44,7 +46,7 @@ FASTEST_S = 0.001
 """Step duration that is reported before there is one."""
 
 
-class Loop:
+class Loop(FormerNames):
     """Training loop: steps and epochs over data, with hooks.
 
     Parameters
@@ -79,6 +81,9 @@ class Loop:
     2
     3
     """
+
+    _owner = "a loop"
+    _former = MappingProxyType({"detach": "remove() of the hook that was added"})
 
     def __init__(
         self,
@@ -327,7 +332,7 @@ class Loop:
         priority: float = 0,
         call_on_end: bool = False,
     ) -> Hook:
-        """Call it ever more rarely, as GoMLX does: `Geometric` in ``loop_step``, not in updates."""
+        """Call it at growing intervals of ``loop_step``, not of updates; GoMLX's name for it."""
         periodic = Periodic(Geometric(start, factor), call, call_on_end, first=0)
         return self._hooks.at(periodic, name, priority)
 
@@ -488,7 +493,7 @@ class Loop:
         >>> loop.stop_on("diverging_loss", "dead_units")  # doctest: +SKIP
         """
         if self.run is None:
-            raise RuntimeError("stop_on: alerts are found in what is recorded; watch() first")
+            raise RuntimeError("stop_on: alerts are found in the record; call watch() first")
         return self.on_step(StopOn(self.run, rules).on_step, f"stop on {rules}")
 
     # ---------------------------------------------------------------- continuing later
@@ -563,46 +568,43 @@ class Loop:
         return self.kept.saved()
 
     def rewind(self, step: int, data: Any = None, **options: Any) -> Run | None:
-        """Go back to a step that was trained, to look closer from there on.
+        """Go back to an earlier step and continue from there, for example to measure more.
 
-        The newest checkpoint at or before it is loaded, and the steps from there on are trained
-        again, without being recorded twice: every number is equal bit for bit, which the recorded
-        ``loss`` is compared for. Then the training stands before ``step``, and the next run of the
-        loop continues there, as a branch of the record.
+        Loads the newest checkpoint at or before the step, and trains the steps in between again
+        without recording them twice. Every number is equal bit for bit; the recorded ``loss`` is
+        compared. The next run of the loop then continues at ``step``, on a branch of the record.
 
-        Hooks are called as steps are trained again, as they may have changed the training, and
-        ``replaying`` is True meanwhile. What `Run.set` has set on the way is set again at the same
-        steps; the knobs of the run, of which no checkpoint knows, begin as they were there, and are
-        those of the branch.
+        Hooks are called in these steps, as they may have changed the training; ``replaying`` is
+        True meanwhile. Values of `Run.set` are set again at the same steps. Knobs of the run get
+        the values that they had there.
 
         Parameters
         ----------
         step : int
             Updates completed at the state to go back to.
         data : iterable, optional
-            What was trained on; by default what the last run of the loop was given.
+            Training data; by default that of the last run of the loop.
         **options
-            Of `notebook_probe.watch`, for the branch: ``probes={"*": ["grad_norm", "rms"]}``.
+            Options of `notebook_probe.watch` for the branch: ``probes={"*": ["rms"]}``.
 
         Returns
         -------
         Run or None
-            What records the branch; None where nothing was recorded before.
+            The run of the branch; None without a record.
 
         Raises
         ------
         CheckpointError
-            There is no checkpoint at or before the step, of those that this training went through.
+            This training has no checkpoint at or before the step.
         ValueError
-            For a step that was not reached; options for a record where there is none.
+            The step was not reached, or there are options but no record.
         RuntimeError
             The loop runs.
 
         Warns
         -----
         ReplayWarning
-            A loss came out otherwise than it was recorded, and from which step on; something could
-            not be set again.
+            A loss differs from the record, from a step on; or a value could not be set again.
 
         Examples
         --------
@@ -612,9 +614,9 @@ class Loop:
         return self._rewinding.rewind(step, data, options)
 
     def begin_at(self, step: int) -> None:
-        """Count on from so many updates, of a training of which weights alone were taken.
+        """Begin at a number of updates, after loading only the weights of another training.
 
-        A scheduler is stepped as often; data and generators begin as they are.
+        A scheduler is stepped as often; data and generators are not changed.
 
         Raises
         ------

@@ -21,7 +21,7 @@ class Recording:
     ----------
     run : Run
     metrics : bool
-        Those of every step, too.
+        Record the metrics of every step, too.
     """
 
     def __init__(self, run: Run, metrics: bool = True) -> None:

@@ -116,7 +116,7 @@ class LoopRunner:
 
         In `on_step` the step just done counts. Batches of a step that raised are drawn again.
         """
-        if self._resumed is not None and not self.running:  # nothing has gone on yet
+        if self._resumed is not None and not self.running:  # nothing has continued yet
             return {**self._resumed, "evaluated": self._results.of_evaluations()}
         data = self._data
         return {
@@ -254,7 +254,7 @@ class LoopRunner:
             return False
         begun, n_updates = time.perf_counter(), self._trainer.global_step
         try:
-            metrics = self._trainer.train_step(self._drawn)
+            metrics = self._trainer.train_step_accumulated(self._drawn)
             self._drawn = []
         finally:
             if self._trainer.global_step > n_updates:  # an interrupt came right after

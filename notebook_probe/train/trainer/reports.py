@@ -44,7 +44,7 @@ class Reports:
         return found
 
     def reset(self) -> None:
-        """Start again."""
+        """Start all averages and metrics again."""
         self._total.reset()
         self._own.reset()
         self._metrics.reset()

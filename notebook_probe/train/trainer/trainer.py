@@ -17,7 +17,7 @@ from notebook_probe.train.collector.optimizer_series import (
     TRAINER_LOG_STEP_SIZE_L2_COLLECTOR,
     OptimizerSeries,
 )
-from notebook_probe.train.data.batch import Batch, Device, check_batches, read_item
+from notebook_probe.train.data.batch import Batch, Device, check_batches, check_one_batch, read_item
 from notebook_probe.train.data.dataset import for_evaluation
 from notebook_probe.train.metrics.averages import Value
 from notebook_probe.train.metrics.metrics import Metrics
@@ -89,7 +89,7 @@ class Trainer:
     --------
     >>> model = nn.Linear(2, 1)
     >>> trainer = Trainer(model, nn.functional.mse_loss, torch.optim.SGD(model.parameters(), 0.1))
-    >>> metrics = trainer.train_step([(torch.ones(4, 2), torch.ones(4, 1))])
+    >>> metrics = trainer.train_step((torch.ones(4, 2), torch.ones(4, 1)))
     >>> [*metrics]
     ['loss', 'loss_moving', 'fn_loss_moving']
     """
@@ -229,13 +229,25 @@ class Trainer:
 
     # ---------------------------------------------------------------- training
 
-    def train_step(self, group: Iterable[Any]) -> Metrics[Value] | None:
-        """Update once from a group of batches; return the reported numbers.
+    def train_step(self, batch: Any) -> Metrics[Value] | None:
+        """Update once from one batch; return the reported numbers of `train_step_accumulated`.
+
+        Raises
+        ------
+        TypeError
+            For several batches in a list.
+        """
+        check_one_batch("train_step(batch)", batch, "train_step_accumulated(batches)")
+        return self.train_step_accumulated([batch])
+
+    def train_step_accumulated(self, batches: Iterable[Any]) -> Metrics[Value] | None:
+        """Update once from the gradients of several batches; return the reported numbers.
 
         Parameters
         ----------
-        group : list of batches
-            As many as are accumulated, a shorter last one; a batch in no list raises TypeError.
+        batches : list of batches
+            The mean of their losses is differentiated, whatever `accumulate` is. A single batch
+            raises TypeError.
 
         Returns
         -------
@@ -244,12 +256,12 @@ class Trainer:
             user; numbers, or tensors where they lie on an accelerator. None when no update
             happened: a scaler or the optimizer has skipped it, or its gradients were left out.
         """
-        check_batches("train_step(group)", group)
+        check_batches("train_step_accumulated(batches)", batches)
         if not self.model.training:
             self.model.train()
         self.training.begin()
         self.optimizer.zero_grad(set_to_none=True)
-        passed = self._backward([*group])
+        passed = self._backward([*batches])
         with uninterrupted:  # what changes the weights is counted, whenever an interrupt comes
             return self._completed(passed) if self._update() else None
 
@@ -364,7 +376,7 @@ class Trainer:
             self._totals.add(self._forward(batch))
         self.evaluation.end()
 
-    # ---------------------------------------------------------------- going on later
+    # ---------------------------------------------------------------- continuing later
 
     def state_dict(self) -> dict[str, Any]:
         """Return the states of model, optimizer, scheduler, scaler, averages and metrics."""

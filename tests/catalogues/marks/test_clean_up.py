@@ -202,7 +202,7 @@ def test_what_is_no_record_or_another_run_s_stays(tmp_path: Path) -> None:
     before = everything(tmp_path)
     found = clean_up(rows)
     assert not found.runs
-    assert "another run lies there now" in found.stays.values()
+    assert "another run is stored there now" in found.stays.values()
     assert found.delete().gone == ()
     assert everything(tmp_path) == before
 

@@ -72,7 +72,7 @@ def test_what_is_packed_keeps_its_marks_and_takes_no_others(tmp_path: Path) -> N
     packed = nbp.open_run(folder).pack(tmp_path / "run.zip")
     assert "marks/zarr.json" in zipfile.ZipFile(packed).namelist()
     assert read(packed)["tags"] == ["good"]
-    with pytest.raises(RecordWriteError, match="is packed and stays as it is"):
+    with pytest.raises(RecordWriteError, match="is packed and is not changed"):
         tag(packed, "bad")
 
 

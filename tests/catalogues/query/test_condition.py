@@ -131,7 +131,7 @@ def test_and_binds_before_or_and_not_before_both() -> None:
         ("x" * 80 + " ! 3", "'!' is not known; 'not' is meant"),
         ({"lr": {"$lr": 1}}, "where['lr']: no operator '$lr'; close: '$lt'"),
         ({"lr": {"$lt": 1, "a": 2}}, "no operator 'a'"),
-        ({"$or": [{"a": 1}]}, "'$or' stands where a field is expected"),
+        ({"$or": [{"a": 1}]}, "'$or' is given where a field is expected"),
         ({"lr": {"$in": "abc"}}, "$in 'abc'; a list is expected"),
         ({"lr": {"$lt": None}}, "where['lr']: None; numbers, text, bools and lists compare"),
         ({"lr": {"$lt": True}}, "numbers and text have an order, true has none"),

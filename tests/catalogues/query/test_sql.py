@@ -63,9 +63,9 @@ def found_by_sql(asked: Condition, rows: Sequence[Row]) -> tuple[set[int], bool]
         connection.execute(RUNS.delete())
         connection.execute(ENTRIES.delete())
         lying = [
-            {"run": place, "field": field, **laid._asdict()}
+            {"run": place, "field": field, **flat._asdict()}
             for place, row in enumerate(rows)
-            for field, laid in entries(row)
+            for field, flat in entries(row)
         ]
         if rows:
             connection.execute(insert(RUNS), [{"id": place} for place in range(len(rows))])

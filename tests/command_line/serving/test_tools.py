@@ -63,7 +63,7 @@ def test_an_argument_has_the_type_and_the_text_of_its_option() -> None:
     assert TOOLS["set"].takes["properties"]["hold"]["type"] == "boolean"
     assert TOOLS["explain"].takes["properties"]["against"]["type"] == "array"
     assert TOOLS["compare"].takes["properties"]["runs"]["minItems"] == 2
-    assert TOOLS["attach"].takes["properties"]["schedule"]["description"] == "every(1)"
+    assert TOOLS["attach"].takes["properties"]["schedule"]["description"] == "by default every(1)"
     assert "schedule" not in TOOLS["attach"].takes["required"]
 
 

@@ -199,7 +199,7 @@ def test_a_trainer_that_accumulates_makes_the_same_updates(each: bool) -> None:
     optimizer = MinibatchOptimizer(inside, clip_each_minibatch=each)
     trainer, data = Trainer(model, mean_loss, optimizer, accumulate=2), batches(8)
     for i in range(0, 8, 2):
-        metrics = trainer.train_step(data[i : i + 2])
+        metrics = trainer.train_step_accumulated(data[i : i + 2])
         assert metrics is not None
     assert same(model, by_hand(2, 4, 0.5, each))
     assert trainer.global_step == 4

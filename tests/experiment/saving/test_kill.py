@@ -25,9 +25,9 @@ PLACES, SAVER = "notebook_probe.train.checkpoints.places", "notebook_probe.exper
 TRAINER = "notebook_probe.train.trainer.trainer"
 
 MOMENTS = {
-    "before anything": Moment(TRAINER, "Trainer.train_step", 1),
-    "before a checkpoint": Moment(TRAINER, "Trainer.train_step", 3),
-    "amid an epoch": Moment(TRAINER, "Trainer.train_step", 6),
+    "before anything": Moment(TRAINER, "Trainer.train_step_accumulated", 1),
+    "before a checkpoint": Moment(TRAINER, "Trainer.train_step_accumulated", 3),
+    "amid an epoch": Moment(TRAINER, "Trainer.train_step_accumulated", 6),
     "after a unit": Moment(SAVER, "Saver.unit", 7),
     "before rows are flushed": Moment(SAVER, "_flush", 3),
     "a file has no name yet": Moment(PLACES, "to_disk", 9),

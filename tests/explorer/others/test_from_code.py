@@ -118,7 +118,7 @@ def test_every_choice_of_the_comparison_is_a_trait(tmp_path: Path) -> None:
     ("name", "value", "says"),
     [
         ("others", tuple(f"{i}.zarr" for i in range(5)), "at most 4 runs"),
-        ("ratio_to", "runs/a.zarr", "no run 'runs/a.zarr' beside this one"),
+        ("ratio_to", "runs/a.zarr", "no run 'runs/a.zarr' in the folder of this one"),
         ("aligned", "luck", "allowed: step, time, samples, epochs, loss"),
         ("apart", (1.0, 10), "a factor above 1"),
         ("apart", (2.0, 0), "rows from 1"),

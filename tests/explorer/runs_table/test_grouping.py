@@ -70,4 +70,4 @@ def test_more_values_than_can_be_told_apart_are_refused() -> None:
     rows = [{"run": "none", "lr": k} for k in range(MOST_GROUPS + 1)]
     groups = RunGroups(Records(), "lr", rows)
     assert groups.is_whole
-    assert groups.message()["problem"] == "13 values of lr; at most 12 can be told apart"
+    assert groups.message()["problem"] == "13 values of lr; at most 12 can be distinguished"

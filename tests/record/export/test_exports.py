@@ -196,7 +196,7 @@ def test_nothing_is_overwritten_unasked_and_nothing_half_written_stays(
     (tmp_path / "a.nc").write_text("mine")
     (tmp_path / "npy").mkdir()
     (tmp_path / "npy" / "mine").touch()
-    with pytest.raises(RecordWriteError, match=r"a\.nc is there already; overwrite=True"):
+    with pytest.raises(RecordWriteError, match=r"a\.nc exists already; overwrite=True"):
         source.to_netcdf(tmp_path / "a.nc")
     with pytest.raises(RecordWriteError, match="npy is not empty"):
         source.to_npy(tmp_path / "npy")

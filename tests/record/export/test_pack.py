@@ -72,10 +72,10 @@ def test_a_run_that_is_recorded_has_to_be_closed_first(
 def test_what_is_there_is_not_overwritten_unasked(writer: RecordWriter, tmp_path: Path) -> None:
     writer.close()
     (tmp_path / "run.zip").write_text("mine")
-    with pytest.raises(RecordWriteError, match="is there already"):
+    with pytest.raises(RecordWriteError, match="exists already"):
         writer.source.pack(tmp_path / "run.zip")
     path = writer.source.pack(tmp_path / "run.zip", overwrite=True)
-    with pytest.raises(RecordWriteError, match="no folder with a record"):
+    with pytest.raises(RecordWriteError, match="no folder with a single record"):
         open_record(path).pack(tmp_path / "again.zip")
 
 

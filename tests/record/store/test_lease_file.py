@@ -40,7 +40,7 @@ def later(monkeypatch: pytest.MonkeyPatch) -> Any:
 
 
 def begun(folder: Path) -> RecordWriter:
-    with pytest.warns(RecordWarning, match="lies where files cannot be locked"):
+    with pytest.warns(RecordWarning, match="is where files cannot be locked"):
         writer = new_writer(folder)
     writer.stream("every_1").extend(["conv1"], [GRAD])
     return writer

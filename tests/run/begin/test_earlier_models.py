@@ -52,7 +52,7 @@ def test_each_run_of_the_cell_has_a_record_of_its_own(
     lines = capsys.readouterr().out.splitlines()
     assert lines[0] == f"recording to {store}"
     assert lines[1].startswith(f"recording to {tmp_path / 'first-2.zarr'}, as {store} is of an")
-    assert "resume=True goes on there, overwrite=True replaces it" in lines[1]
+    assert "resume=True continues it, overwrite=True replaces it" in lines[1]
 
 
 @pytest.mark.slow
@@ -168,5 +168,5 @@ def test_a_store_that_is_no_folder_says_what_to_do() -> None:
     model = made(mlp)
     with nbp.watch(model, store=store, probes={"0": ["weight_norm"]}):
         train(model, sgd(model), batch, range(2))
-    with pytest.raises(nbp.RecordMismatchError, match="resume=True goes on there"):
+    with pytest.raises(nbp.RecordMismatchError, match="resume=True continues it"):
         nbp.watch(made(mlp), store=store)

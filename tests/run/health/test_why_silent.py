@@ -185,7 +185,7 @@ def test_hooks_that_somebody_took_off_are_missed(watch: Watch) -> None:
     train(model, optimizer, range(2, 4))
     run.controls.settle()
     notes = {probe.module: probe.note for probe in run.status().probes}
-    assert notes == {"part": "somebody took our hooks off this module", "head": ""}
+    assert notes == {"part": "other code removed our hooks from this module", "head": ""}
 
 
 def test_what_the_model_no_longer_has_is_told(watch: Watch) -> None:

@@ -193,7 +193,7 @@ def test_names_that_stand_for_something_else_are_refused(watch: Watch) -> None:
     run.log(loss=1.0)
     run.log_array("seen", [1.0, 2.0])
     for name, why in {
-        "weight_norm": "a quantity is called so",
+        "weight_norm": "a quantity has this name",
         "loss": "'loss' is a number in this record",
         "train/image": "letters, digits and _ only",
         "step": "a coordinate's name",

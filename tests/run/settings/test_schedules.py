@@ -243,7 +243,7 @@ def test_the_event_says_what_the_factor_is(watch: Watch) -> None:
     run = watch(model, optimizer, probes=None)
     ticket = run.set("lr", 0.05)
     (event,) = [event for event in run.events if event.kind == "set"]
-    assert event.text == ticket.text == "lr 0.1 → 0.05, 0.5 of what is scheduled"
+    assert event.text == ticket.text == "lr 0.1 → 0.05, 0.5 of the scheduled value"
     assert json.loads(event.detail) == {"name": "lr", "group": None, "from": 0.1, "to": 0.05}
 
 

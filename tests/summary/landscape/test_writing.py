@@ -148,7 +148,7 @@ def test_a_class_is_no_snapshot_and_runs_no_code(tmp_path: Path) -> None:
 )
 def test_a_file_beside_them_of_something_else_is_said(tmp_path: Path, content: bytes) -> None:
     (tmp_path / NAME).write_bytes(content)
-    with pytest.raises(CheckpointError, match="tells of no snapshots"):
+    with pytest.raises(CheckpointError, match="lists no snapshots"):
         StoredSnapshots.at(tmp_path)
 
 

@@ -52,7 +52,7 @@ def test_the_state_of_another_kind_of_optimizer_is_refused(tmp_path: Path) -> No
     loop = a_loop(model=model, optimizer=torch.optim.SGD(model.parameters(), 0.1, momentum=0.9))
     with pytest.raises(CheckpointError, match="optimizer: AdamW there, SGD here"):
         loop.load_checkpoint(tmp_path)
-    with pytest.warns(UserWarning, match="left as they were: optimizer: AdamW there"):
+    with pytest.warns(UserWarning, match="not loaded, so unchanged: optimizer: AdamW there"):
         loop.load_checkpoint(tmp_path, strict=False)
     assert same_state(dict(model.state_dict()), dict(saved.trainer.model.state_dict()))
     assert loop.run_steps(batches(2), 1) is not None
@@ -63,7 +63,9 @@ def test_what_fits_is_loaded_where_that_is_wanted(tmp_path: Path) -> None:
     saved.run_steps(data, 3)
     saved.save_checkpoint(tmp_path)
     loop = a_loop(model=wider())
-    with pytest.warns(UserWarning, match=r"left as they were: missing there: 4.weight; other sha"):
+    with pytest.warns(
+        UserWarning, match=r"not loaded, so unchanged: missing there: 4.weight; other sha"
+    ):
         loop.load_checkpoint(tmp_path, strict=False)
     own, there = loop.trainer.model.state_dict(), saved.trainer.model.state_dict()
     assert torch.equal(own["0.weight"], there["0.weight"])

@@ -20,7 +20,7 @@ const ALONE = "Click another step for the difference.";
  */
 export function createPins({ state, theme, painted, signal }) {
   const clear = element("button", { type: "button", class: "nbp-link", "data-action": "clear-pins" }, "clear");
-  clear.title = "Take the pinned steps away (Escape)";
+  clear.title = "Remove the pinned steps (Escape)";
   const heads = element("div", { class: "nbp-pin-row nbp-pin-heads", role: "row" });
   const rows = element("div", { class: "nbp-pin-rows", role: "rowgroup" });
   const table = element("div", { role: "table", "aria-label": "Values at the pinned steps" }, heads, rows);

@@ -173,7 +173,7 @@ function attachText(rows, fitting) {
 
 /** @type {Record<string, string>} */
 const KINDS = {
-  vector: "A vector: its picture stands above the lines.",
+  vector: "A vector: its picture is above the lines.",
   image: "An image: recorded, not drawn here.",
 };
 

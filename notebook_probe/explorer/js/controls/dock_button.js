@@ -4,7 +4,7 @@ import { element, isGreyed, setAttribute, setGreyed } from "../dom.js";
 
 /** @type {Record<string, string>} */
 const TITLES = {
-  here: "Dock beside the notebook, where it stays in sight (d)",
+  here: "Dock next to the notebook, where it stays visible (d)",
   pinned: "Back into its cell (d)",
   docked: "Back into its cell (d)",
 };

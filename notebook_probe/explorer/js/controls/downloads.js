@@ -21,7 +21,7 @@ const KINDS = {
 export function createDownloads({ state, link, signal }) {
   const note = element("span", { class: "nbp-soft", role: "status", "data-role": "export" });
   const menus = Object.entries(KINDS).map(([text, kinds]) => menu(text, kinds));
-  const code = linkButton("Code ↓", "The lines that make this view from the record");
+  const code = linkButton("Code ↓", "The code that draws this view from the record");
   code.setAttribute("data-export", "code");
   code.addEventListener("click", () => ask("code"), { signal });
   const el = element("span", { class: "nbp-downloads" }, note, menus[0], code, menus[1]);

@@ -1,4 +1,4 @@
-/** Which rows the heat map has: all, those of what is marked, or folded as the tree is. */
+/** Choose the rows of the heat map: all, those of what is marked, or folded as the tree is. */
 
 import { element, setAttribute, setHidden, setText } from "../dom.js";
 import { grouped, modulesText } from "../format.js";
@@ -13,7 +13,7 @@ export function createHeatRows({ state, selection, dialogs, signal }) {
     "data-role": "rows",
     "aria-haspopup": "dialog",
     "aria-expanded": "false",
-    title: "Which rows the heat map has",
+    title: "Choose the rows of the heat map",
   });
   /** @type {ReturnType<typeof createContent> | null} */
   let shown = null;
@@ -102,5 +102,5 @@ function wordOf(rows, folds) {
  */
 function markedText(n, rows) {
   const count = modulesText(n || rows.length);
-  return n || rows.length ? `${count} marked, and what lies below` : "what is marked in the tree";
+  return n || rows.length ? `${count} marked, and those below them` : "what is marked in the tree";
 }

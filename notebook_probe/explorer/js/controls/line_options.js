@@ -25,7 +25,7 @@ const STEPS = [
 /** @type {Array<[boolean, string, string]>} */
 const SPACING = [
   [false, "linear", ""],
-  [true, "log", "The first steps are drawn wide."],
+  [true, "log", "The first steps take more width."],
 ];
 
 /** @param {PanelParts} parts */

@@ -13,7 +13,7 @@ export function createSilentProbes({ state, signal }) {
     class: "nbp-link nbp-silent",
     type: "button",
     "data-action": "silent",
-    title: "They should have values by now: why they have none",
+    title: "Probes without values, and the reasons",
   });
   const { el } = createPopover({ button: count, search: "", items: reasonItems, signal });
   state.on("status", refresh);

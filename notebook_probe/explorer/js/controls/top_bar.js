@@ -128,7 +128,7 @@ export function createTopBar({ root, state, theme, link, compare, knobs, probes,
     const moving = status.state === "training" && status.rate !== null;
     setText(rate, moving ? ` · ${significant(status.rate)}/s` : "");
     setAttribute(counter, "title", end.textContent ? `${at.textContent}${step.textContent}${end.textContent}` : null);
-    setAttribute(rate, "title", "Steps per second, lately");
+    setAttribute(rate, "title", "Recent steps per second");
     refreshScalar(status.scalar);
     setHidden(controls, !model.live || ended);
     const paused = status.state === "paused";
@@ -233,5 +233,5 @@ function controlButton(action, text) {
  */
 function silentTitle(kernel, location) {
   const open = `nbp.open_run(${JSON.stringify(location)}).explore() shows what was recorded`;
-  return LOST.includes(kernel) ? open : "No message for some seconds; the last picture stays";
+  return LOST.includes(kernel) ? open : "No message for some seconds; this is the last picture";
 }

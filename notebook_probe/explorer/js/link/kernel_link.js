@@ -5,7 +5,7 @@ import { createReceivers, takeTicket } from "./receivers.js";
 import { createSilence } from "./silence.js";
 
 const VERSION = 1;
-const NOT_SENT = "not sent: the kernel has gone";
+const NOT_SENT = "not sent: the kernel has ended";
 
 /** @param {{ model: Comm } & Pick<PanelParts, "root" | "state" | "fail" | "signal">} parts */
 export function createKernelLink({ model, root, state, fail, signal }) {

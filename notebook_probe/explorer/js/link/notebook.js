@@ -21,7 +21,7 @@ async function renderSaved({ model, el }) {
     return await openPackage(model.get?.("_saved") ?? "", el);
   } catch {
     const image = document.createElement("img");
-    image.alt = "The last picture of the panel; its kernel has gone";
+    image.alt = "The last picture of the panel: its kernel has ended";
     image.src = "data:image/png;base64," + model.get?.("_picture");
     el.replaceChildren(image);
     return undefined;

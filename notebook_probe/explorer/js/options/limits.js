@@ -13,7 +13,7 @@ import { element, setAttribute, setText } from "../dom.js";
 export function createLimits({ limits: chosen, change, about, signal }) {
   const [low, high] = [field("Lowest value", "y-low"), field("Highest value", "y-high")];
   const fit = element("button", { type: "button", class: "nbp-option", "data-action": "fit-y" }, "fit");
-  fit.title = "Let the axis follow the lines again";
+  fit.title = "Fit the axis to the lines again";
   const sentence = element("div", { class: "nbp-hint", role: "status" });
   const el = element(
     "div",
@@ -54,7 +54,7 @@ export function upperChart({ lines }) {
   const series = lines?.series ?? [];
   const first = Math.min(...series.map(({ chart }) => chart));
   const upper = series.filter(({ chart }) => chart === first).map(({ quantity }) => quantity);
-  return upper.length < series.length ? `Of the upper chart: ${[...new Set(upper)].join(", ")}.` : "";
+  return upper.length < series.length ? `In the upper chart: ${[...new Set(upper)].join(", ")}.` : "";
 }
 
 /**

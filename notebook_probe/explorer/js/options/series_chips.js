@@ -16,7 +16,7 @@ export function createSeriesChips({ state, selection, theme, signal }) {
     class: "nbp-chip",
     type: "button",
     "data-action": "rest",
-    title: "The other series that are drawn",
+    title: "More drawn series",
   });
   const rest = createPopover({ button: restButton, search: "", items: hiddenSeries, signal });
   rest.el.hidden = true;

@@ -26,7 +26,7 @@ export function createChoosing({ model, told }) {
       if (run === chosen) return choose(others[0] ?? "", others.slice(1));
       if (others.includes(run)) return choose(chosen, others.filter((one) => one !== run));
       if (others.length < MOST) return choose(chosen, [...others, run]);
-      return refuse(`At most ${MOST} beside the open one: take another away first`);
+      return refuse(`At most ${MOST} runs with the open one: remove one first`);
     },
     /** @param {string} run */
     stateOf(run) {
@@ -36,7 +36,7 @@ export function createChoosing({ model, told }) {
     words(hint) {
       const [chosen, others] = [model.get("chosen"), model.get("others")];
       if (!chosen) return hint;
-      return others.length ? `${chosen}, and ${others.length} beside it` : chosen;
+      return others.length ? `${chosen}, and ${others.length} others` : chosen;
     },
   };
 

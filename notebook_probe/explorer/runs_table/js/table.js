@@ -19,7 +19,7 @@ import { createTip } from "./tip.js";
 
 /** @typedef {Comm & ChosenRuns & { get(name: "table"): RunsTable, get(name: "kept"): KeptTable }} TableModel */
 
-const HINT = "a click on a head sorts, on a row opens the run; a tick draws it beside the open one";
+const HINT = "a click on a head sorts, on a row opens the run; a tick draws it over the open one";
 let count = 0; // views are told apart by it, and by when they were made
 
 /** @param {{ model: TableModel, el: HTMLElement }} widget */

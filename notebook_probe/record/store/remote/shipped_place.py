@@ -102,7 +102,7 @@ class ShippedPlace:
     def _end(self, all_shipped: bool) -> None:
         """Remove the spool if everything was shipped; keep the rest for the next writer."""
         if all_shipped:
-            with suppress(Exception):  # then it ends by itself
+            with suppress(Exception):  # then it ends without help
                 self._lease.release()
             self.readable = self._engine.reader()
             self._spool.remove()

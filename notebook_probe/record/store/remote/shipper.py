@@ -94,7 +94,7 @@ class Shipper:
 
     def flush(self, timeout_s: float) -> bool:
         """Ship everything in the spool; return False if that failed or took too long."""
-        # In a forked child the thread does not exist, and nobody would answer.
+        # In a forked child the thread does not exist, and there would be no answer.
         if os.getpid() != self._pid or not self._thread.is_alive():
             return self.done
         with self._changed:

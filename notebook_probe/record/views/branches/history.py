@@ -199,7 +199,7 @@ class VectorHistory(History):
 
 
 class ArrayHistory(History):
-    """An ArrayView of the rows of several."""
+    """ArrayView that joins the rows of several branches."""
 
     def __init__(self, name: str, pieces: Sequence[BranchPiece], cell: tuple[int, ...]) -> None:
         super().__init__(name, pieces)

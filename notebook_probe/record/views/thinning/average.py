@@ -139,7 +139,7 @@ def _running_sums(values: Float64s, weight: float, before: Float64s) -> Float64s
     whole, rest = np.split(values, [n_blocks * size], axis=1)
     ages = np.arange(size)[:, None] - np.arange(size)
     powers = np.where(ages >= 0, float(weight) ** np.maximum(ages, 0), 0.0)
-    with one_thread():  # a training may run beside it
+    with one_thread():  # a training may run at the same time
         products = whole.reshape(-1, size) @ powers.T
     sums = products.reshape(n_series, n_blocks, size)
     inherited = before[:, None]

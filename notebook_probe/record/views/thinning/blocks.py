@@ -228,7 +228,7 @@ class BlockThinner:
             first_steps=self._numbers * self._size,
             mean=mean.astype(np.float32),
             maximum=maxima.astype(np.float32),
-            # A copy, as `_merge` and `_append` go on with the arrays.
+            # A copy, as `_merge` and `_append` continue to change the arrays.
             n_finite=self._finite.copy(),
             n_nonfinite=self._nonfinite.copy(),
             last_steps=self._last_steps.copy(),

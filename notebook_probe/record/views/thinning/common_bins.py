@@ -73,7 +73,7 @@ class CommonBins(WrappedStream):
             for width in np.unique(widths[np.isfinite(widths) & (widths > 0) & (widths < widest)]):
                 rows = widths == width
                 moved = merging(self._axis, round(widest / float(width)))
-                with one_thread():  # a training may run beside it
+                with one_thread():  # a training may run at the same time
                     counts[rows, place] = counts[rows, place] @ moved
         return counts.reshape(len(raw), -1)
 

@@ -97,7 +97,7 @@ class HeatCells:
         self._gap = np.full(shape, NO_GAP, np.uint8)
 
     def add(self, stream: StreamCells, quantity: str, size: int, extent: RunExtent) -> None:
-        """Add what one stream has."""
+        """Add the values of one stream."""
         wanted = [c for c, name in enumerate(stream.modules) if name in self._places]
         columns = np.array(wanted, np.int64)
         places = np.array([self._places[stream.modules[c]] for c in wanted], np.int64)

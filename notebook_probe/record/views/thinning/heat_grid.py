@@ -135,7 +135,7 @@ class _ReducedRows:
         self._read_before(stream, quantity)
 
     def cells(self) -> StreamCells:
-        """Return what is drawn of the rows."""
+        """Return the cells to draw."""
         # Modules may have been added since the values before the window were read.
         n_more = len(self.modules) - self._before.steps.shape[1]
         added = _no_values(n_more)

@@ -35,7 +35,7 @@ class SeriesEnd:
         if places is ALL_MODULES:
             return [*range(len(modules))]
         known = frozenset(places)
-        # Calls and elements have columns of their own: "cell[0]", "conv1[3/64]".
+        # Calls and elements have separate columns: "cell[0]", "conv1[3/64]".
         return [
             k for k, name in enumerate(modules) if name in known or name.rpartition("[")[0] in known
         ]
@@ -96,7 +96,7 @@ def last_step_of(streams: Iterable[StreamView]) -> int:
 
 
 def _series_end(event: Event) -> SeriesEnd | None:
-    if event.kind == "resume":  # what is measured from here on was attached anew
+    if event.kind == "resume":  # everything measured from here on was attached again
         return SeriesEnd(event.step, None)
     if event.kind != "detach":
         return None

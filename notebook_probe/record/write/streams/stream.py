@@ -79,7 +79,7 @@ class StreamWriter:
 
     @property
     def path(self) -> str:
-        """The group of the record that it is."""
+        """Path of the stream's group in the record."""
         return f"{self.kind.group}/{self.name}"
 
     @property

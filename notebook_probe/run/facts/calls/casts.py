@@ -45,7 +45,7 @@ class CastFollower:
         ]
 
     def returned(self, path: str, args: Any, output: Any) -> None:
-        """Note what a layer returned."""
+        """Note the output of a layer."""
         given, made = tensors_of(args), tensors_of(output)
         is_of_numbers = bool(given and made) and given[0].is_floating_point()
         if is_of_numbers and made[0].dtype in {torch.float32, torch.float64} - {self._dtype}:

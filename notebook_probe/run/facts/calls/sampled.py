@@ -114,7 +114,7 @@ class _TrainingCall:
                 f"convert: model.float()"
                 if name == "float64"
                 else f"these layers return {name}: autocast is off in them, or they call .float() "
-                f"or a function of their own; remove torch.autocast(..., enabled=False) if nothing "
+                f"or a custom function; remove torch.autocast(..., enabled=False) if nothing "
                 f"needs it"
             )
             severity: Severity = "warning" if name == "float64" else "remark"

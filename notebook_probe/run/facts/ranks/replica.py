@@ -43,7 +43,7 @@ class ReplicaState:
 
     @classmethod
     def from_json(cls, given: Sequence[Any]) -> ReplicaState:
-        """Read what `to_json` returned."""
+        """Return the replica of a text that `to_json` made."""
         step, time, norms, rates = given
         numbers = np.frombuffer(base64.b64decode(norms), "<f8").astype(np.float64)
         return cls(int(step), float(time), numbers, tuple(map(float, rates)))

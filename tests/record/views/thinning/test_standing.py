@@ -254,7 +254,7 @@ def test_a_slow_stream_of_its_own_reaches_to_the_last_step_of_the_run() -> None:
 def test_nothing_stands_over_a_resume() -> None:
     values = np.full((60, 4), NOT_MEASURED)
     values[[0, 16, 48]] = 1.0
-    grid = drawn(source_of(values, events=[Event(30, 0, "resume", "the training goes on")]))
+    grid = drawn(source_of(values, events=[Event(30, 0, "resume", "training continues")]))
     assert grid is not None
     assert set(np.flatnonzero(grid.state[0])) == set(range(30, 48))
     assert set(np.flatnonzero(grid.gap[0] == ENDED)) == set(range(30, 48))

@@ -1,4 +1,4 @@
-/** The lines that make this view from the record: the kernel's templates, filled here. */
+/** The code that draws this view from the record: the kernel's templates, filled here. */
 
 import { inItsChart, settingsOf } from "../../charts/arranged.js";
 

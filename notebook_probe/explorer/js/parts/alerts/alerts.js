@@ -74,7 +74,7 @@ export function createAlerts(parts) {
     const n = alertsBefore(state);
     const before = n ? [`${grouped(n)} before`] : [];
     setText(number, [...before, ...remarks(state)].join(" · "));
-    setAttribute(count, "title", n ? "Alerts of the line that was left (n)" : "Findings that may be intended (n)");
+    setAttribute(count, "title", n ? "Alerts of the parent branch (n)" : "Findings that may be intended (n)");
   }
 
   /**

@@ -53,7 +53,7 @@ export function createBoth({ state, signal }, asked) {
     if (!there) state.both = false;
     setHidden(el, !there);
     setText(el, state.both ? "this branch alone" : "show both");
-    setAttribute(el, "title", state.both ? null : "List those of the line that was left, too, and mark their steps");
+    setAttribute(el, "title", state.both ? null : "Also list those of the parent branch, and mark their steps");
   }
 
   describe();

@@ -20,7 +20,7 @@ export function createRulesWatch(parts) {
     "data-action": "rules",
     "aria-haspopup": "dialog",
     "aria-expanded": "false",
-    title: "Which rules watch, and what the others wait for",
+    title: "Active rules, and what the others wait for",
   });
   const list = element("div", { class: "nbp-rules" });
   const messages = createMessages(parts).el;
@@ -38,7 +38,7 @@ export function createRulesWatch(parts) {
     /** @type {Array<[string, HTMLElement[]]>} */
     const blocks = [
       ["Wait for a series", groups.waiting.map((one) => ruleRow(one, one.state.slice(WAITS.length)))],
-      ["Put off after an error", groups.off.map((one) => ruleRow(one, one.state.slice(OFF.length)))],
+      ["Turned off after an error", groups.off.map((one) => ruleRow(one, one.state.slice(OFF.length)))],
       ["Watch", groups.on.map((one) => ruleRow(one, one.summary))],
     ];
     const shown = blocks.filter(([, rows]) => rows.length);
@@ -73,7 +73,7 @@ export function watchText(rules) {
   const parts = [`${grouped(on.length)} ${on.length === 1 ? "rule watches" : "rules watch"}`];
   if (waiting.length)
     parts.push(`${grouped(waiting.length)} ${waiting.length === 1 ? "waits" : "wait"} for a series`);
-  if (off.length) parts.push(`${grouped(off.length)} put off`);
+  if (off.length) parts.push(`${grouped(off.length)} turned off`);
   return parts.join(", ");
 }
 

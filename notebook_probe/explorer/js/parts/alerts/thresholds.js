@@ -58,7 +58,7 @@ export function createThresholds(name, parts) {
       setAttribute(input, "readonly", why ? "" : null);
       if (!input.matches(":focus")) put(input, value);
     }
-    if (rule.state.startsWith(OFF)) say(`put off after an error: ${rule.state.slice(OFF.length)}`, true);
+    if (rule.state.startsWith(OFF)) say(`turned off after an error: ${rule.state.slice(OFF.length)}`, true);
     else if (why) say(why, false);
     else if (tried) sayTrial(tried);
   }
@@ -176,7 +176,7 @@ function numbersOf({ thresholds, rows, steps }) {
  */
 function whyFixed(rule, state) {
   if (!state.model.live) return "opened record: read only";
-  return rule ? state.status.can.edit_rule ?? "" : "this rule is not followed any more";
+  return rule ? state.status.can.edit_rule ?? "" : "this rule is no longer followed";
 }
 
 /**

@@ -2,9 +2,9 @@
 
 /** @type {Array<[PanelSelection["aligned"], string, string]>} */
 export const ALIGNMENTS = [
-  ["step", "step", "Other runs after as many updates."],
-  ["time", "time", "Other runs as long after their first row."],
-  ["samples", "samples", "Other runs after as many samples: run.batches(loader) counts them."],
-  ["epochs", "epochs", "Other runs after as many epochs."],
-  ["loss", "loss", "Other runs where their least loss so far was as small."],
+  ["step", "step", "Other runs, aligned by update."],
+  ["time", "time", "Other runs, aligned by the time since their first row."],
+  ["samples", "samples", "Other runs, aligned by sample: run.batches(loader) counts them."],
+  ["epochs", "epochs", "Other runs, aligned by epoch."],
+  ["loss", "loss", "Other runs, aligned by the lowest loss so far."],
 ];

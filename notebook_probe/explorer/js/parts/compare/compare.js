@@ -50,7 +50,7 @@ export function createCompare(parts) {
     setText(name, state.model.name);
     setText(beside, others.length ? `+${others.length}` : "");
     const names = others.map((run) => runName(state, run)).join(", ");
-    const all = names ? `${state.model.name}, beside ${names}` : state.model.name;
+    const all = names ? `${state.model.name}, compared with ${names}` : state.model.name;
     const { saved } = state.parts;
     setAttribute(el, "title", saved ? all : `${all}\n${TITLE}`);
     setAttribute(el, "aria-label", saved ? all : `${all}: compare with other runs`);

@@ -128,7 +128,7 @@ function restText({ text, found, lately, within, missing, bound }) {
   if (!found.length) return text;
   const stay = within.length > 1 ? "stay" : "stays";
   const same = within.length ? `${shortList(within)} ${stay} within ${bound}` : "";
-  const late = lately?.length ? `apart at the last rows: ${shortList(lately)}` : "";
+  const late = lately?.length ? `diverging in the last rows: ${shortList(lately)}` : "";
   const gone = missing.length ? `not in both: ${shortList(missing)}` : "";
   return [late, same, gone].filter(Boolean).join("; ");
 }

@@ -23,7 +23,7 @@ export function createParting(parts) {
   for (const topic of ["parting", "ratio", "selection", "compare", "theme", "model"]) state.on(topic, refresh);
 
   function toggle() {
-    drawer.open({ anchor: count, label: "Where the runs part", content: list.el });
+    drawer.open({ anchor: count, label: "Where the runs diverge", content: list.el });
     list.fill();
   }
 

@@ -1,4 +1,4 @@
-/** The runs of the folder, newest first: ticked ones are drawn beside this one. */
+/** The runs of the folder, newest first: ticked ones are drawn over this one. */
 
 import { arrange, element, listener, setAttribute, setHidden, setText } from "../../dom.js";
 import { valueOr } from "../../maps.js";
@@ -79,7 +79,7 @@ export function createRunList(parts) {
   function tick(run, on) {
     const { others, ratio_to: to } = state.selection;
     const rest = others.filter((one) => one !== run);
-    refusal = on && rest.length >= MOST ? `At most ${MOST} beside this one: take another away first` : "";
+    refusal = on && rest.length >= MOST ? `At most ${MOST} other runs: remove one first` : "";
     if (refusal) return refresh();
     const now = on ? [...rest, run] : rest;
     return selection.change({ others: now, ratio_to: now.includes(to) ? to : "" });
@@ -90,7 +90,7 @@ export function createRunList(parts) {
     const { folder, runs } = state.parts.compare;
     const query = search.value.trim();
     const { soft, brand } = theme.read();
-    setText(where, `${folder ? `in ${folder}/; ` : ""}ticked ones are drawn beside this one`);
+    setText(where, `${folder ? `in ${folder}/; ` : ""}ticked ones are drawn over this one`);
     own.show(ownRow(state), true, brand);
     const shown = searchRuns(runs, query);
     const { others } = state.selection;
@@ -119,7 +119,7 @@ export function createRunList(parts) {
     const { folder, listed, problem, n_left_out: rest, runs } = state.parts.compare;
     if (problem) return problem;
     if (query) return shown.length || typed ? "" : nearRuns(query, runs);
-    if (!folder) return "The runs beside this one are not listed: type a path or a URL";
+    if (!folder) return "The runs in this folder are not listed: type a path or a URL";
     if (!listed) return `Reading ${folder}/ …`;
     if (!runs.length) return `No other run in ${folder}/`;
     return rest ? `${rest} older ones are not listed: type the path of one` : "";

@@ -63,7 +63,7 @@ export function createGraph(parts) {
     el.parentElement?.classList.toggle("nbp-with-graph", isShown);
     setText(word, isShown ? "‹ heat map" : "graph");
     setAttribute(word, "aria-pressed", isShown);
-    setAttribute(word, "title", isShown ? "Modules over steps again (g)" : "The graph of the network (g)");
+    setAttribute(word, "title", isShown ? "Back to modules over steps (g)" : "The graph of the network (g)");
     if (isShown && revision && revision !== asked) {
       asked = revision;
       link.send("show_graph", { view: link.view });

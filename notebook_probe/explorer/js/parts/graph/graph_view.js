@@ -17,7 +17,7 @@ import { boxLines, boxTip, placeTip } from "./tip.js";
 import { createTools } from "./tools.js";
 import { inTree } from "./words.js";
 
-const ALONE = "The modules alone: what they give each other is not known";
+const ALONE = "Only the modules: their connections are not known";
 
 /** @param {Pick<PanelParts, "state" | "theme" | "selection" | "fail" | "signal">} parts */
 export function createGraphView({ state, theme, selection, fail, signal }) {

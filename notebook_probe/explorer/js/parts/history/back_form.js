@@ -18,12 +18,12 @@ export function createBackForm(state, one, first) {
   const schedule = input("Schedule", "every(1)", "9ch");
   const until = input("Until step", first === null ? "" : tens(first + LATER), "8ch");
   const rate = input("Learning rate", "", "11ch");
-  rate.placeholder = "as it was";
+  rate.placeholder = "unchanged";
   const pauses = element("input", { type: "checkbox", "aria-label": "Pause" });
   const pauseAt = input("Pause at step", first === null ? "" : Math.max(one.step, first - EARLY), "8ch");
   pauses.checked = first !== null;
   const near = first === null ? "" : `${first - Number(pauseAt.value)} before the first alert`;
-  const lasts = row("until step", until, soft("then as before"));
+  const lasts = row("until step", until, soft("then unchanged"));
   const dense = element("span", { class: "nbp-form" }, presets, schedule);
   const el = element(
     "section",

@@ -11,9 +11,9 @@ export function restoredText(state, one) {
   const { way, branch } = state.parts.history;
   const { rate, step } = state.status;
   const steps = Math.max(0, step - one.step);
-  const takes = rate ? `, about ${duration(steps / rate)} to here again` : "";
-  const what = way ? `${way.restores} as they were. ` : "";
-  const stays = `What was recorded after ${grouped(one.step)} stays, as branch ${branch}`;
+  const takes = rate ? `, about ${duration(steps / rate)} to train them again` : "";
+  const what = way ? `${way.restores} are restored. ` : "";
+  const stays = `Rows after step ${grouped(one.step)} stay in the record, as branch ${branch}`;
   const again = way?.until == null ? "" : ` The loop has ended: it trains to step ${grouped(way.until)} again.`;
   return `${what}${stays}: ${grouped(steps)} steps${takes}.${again}`;
 }

@@ -229,7 +229,7 @@ function stretch(node, from, to) {
 
 /** @param {HistoryMark} one */
 function titleOf({ step, gone, left, nbytes }) {
-  if (left) return `checkpoint of step ${grouped(step)}, before: of the branch that was left`;
+  if (left) return `checkpoint of step ${grouped(step)}, on the parent branch`;
   if (gone) return `the checkpoint of step ${grouped(step)} was removed`;
   return `checkpoint of step ${grouped(step)}, ${bytes(nbytes)}: back to it`;
 }

@@ -17,7 +17,7 @@ const FACTORS = [
   ["× 10", 10],
 ];
 const NO_RATE = "a rate is a positive number";
-const APART = "Each group is set by itself";
+const APART = "Each group is set separately";
 const DECADES = 2; // to either side of what it is now
 
 /** @param {Pick<PanelParts, "state" | "link" | "signal">} parts */

@@ -57,7 +57,7 @@ export function createRateSchedule({ choice, view, release, signal }) {
  * @param {boolean} isSet
  */
 function headingText(scheduled, isHeld, isSet) {
-  if (isHeld) return `Held; its schedule says ${rateText(scheduled)}:`;
+  if (isHeld) return `Set by hand; its schedule says ${rateText(scheduled)}:`;
   if (isSet) return `A schedule says ${rateText(scheduled)}, and this is a factor of it:`;
   return "A schedule sets the rate at every step:";
 }

@@ -7,11 +7,11 @@ import { ROOT } from "../../names.js";
 import { createLookView } from "./look_view.js";
 
 const ONE = "Looks at one module at a time: mark it in the tree";
-const LEFT = "It was asked for in the branch that was left";
-const IDLE = "It waits for the next training step: no loop runs now, and the last inputs are gone or changed";
+const LEFT = "Requested on the parent branch";
+const IDLE = "It waits for the next training step: no loop runs now, and the last inputs no longer exist or changed";
 const KEEPS = "Keep input, output, gradient, weight and update";
 /** @type {Record<string, string>} */
-const WHEN = { false: "at the next step", true: "at the next step, when the run goes on" };
+const WHEN = { false: "at the next step", true: "at the next step, when training continues" };
 
 /**
  * `instead` is what a look stands in place of.
@@ -148,7 +148,7 @@ export function createLooks({ instead, ...parts }) {
     setHidden(inBar, !paused);
     const module = wanted();
     const nothing = !state.model.live && (module === null || !keptOf(module).length);
-    const why = module === null ? ONE : nothing ? `No look is kept of ${module}` : state.status.can.look ?? "";
+    const why = module === null ? ONE : nothing ? `No look is stored of ${module}` : state.status.can.look ?? "";
     const reason = nothing || module === null || state.model.live ? why : "";
     for (const one of buttons) setGreyed(one, reason, `${KEEPS} of ${module} ${WHEN[String(Boolean(paused))]} (l)`);
     follow();

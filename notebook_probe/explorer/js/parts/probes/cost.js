@@ -28,7 +28,7 @@ export function createCost(parts, openList) {
       "data-action": "probes",
       "aria-haspopup": "dialog",
       "aria-expanded": "false",
-      title: "Time spent in probes and row keeping, per cent of step time, and what would cost less",
+      title: "Time spent in probes and rows in % of step time, and how to reduce it",
     },
     element("span", { class: "nbp-soft" }, "probes "),
     value,
@@ -79,7 +79,7 @@ export function createCost(parts, openList) {
       element("label", {}, below, " keep below"),
       limit,
       "% ",
-      element("span", { class: "nbp-soft" }, "by stretching the dearest first"),
+      element("span", { class: "nbp-soft" }, "by measuring the most expensive ones less often"),
     );
     const all = element("button", { type: "button", class: "nbp-main", "data-action": "all-sparser" });
     const ticket = createTicket(parts);

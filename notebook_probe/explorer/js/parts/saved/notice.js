@@ -8,7 +8,7 @@ export function createSavedNotice({ root, state, signal }) {
   const code = element("code");
   const copy = element("button", { type: "button", "data-action": "copy-open" }, "Copy");
   const missing = element("div", { class: "nbp-soft nbp-left-out" });
-  const words = element("span", {}, "No kernel: hover, zoom and pick still work.");
+  const words = element("span", {}, "No kernel: hovering, zooming and selecting still work.");
   const how = element("span", { class: "nbp-open" }, "The full record: ", code);
   const el = element("div", { class: "nbp-saved-line", role: "note", hidden: "" }, words, how, copy, missing);
   copy.addEventListener("click", () => copyText(code, copy), { signal });

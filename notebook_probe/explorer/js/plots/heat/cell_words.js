@@ -37,7 +37,7 @@ export function shownAt({ frame, left }, { row, step }) {
 export function tipOf(painted, cursor, state) {
   const { frame, row = -1, isLeft } = shownAt(painted, cursor);
   const words = tipWords(state, painted.frame);
-  const before = isLeft ? `on the line that was left at step ${grouped(state.left?.fork ?? 0)}` : "";
+  const before = isLeft ? `on the parent branch, left at step ${grouped(state.left?.fork ?? 0)}` : "";
   return cellTooltip(frame, row, cursor.step, { ...words, before });
 }
 

@@ -40,7 +40,7 @@ export function cellTooltip(frame, row, step, { units, steps: parted, other, bef
   }
   const values = [];
   const from = parted.get(frame.rows[row]);
-  if (from !== undefined) notes.unshift(soft(`parts at step ${grouped(from)}`));
+  if (from !== undefined) notes.unshift(soft(`diverges at step ${grouped(from)}`));
   if (frame.ratio && frame.states[cell] !== NOT_FINITE) {
     const far = line(`${frame.quantity}  ${apartText(frame.mean[cell], frame.signed)}`);
     return [head, far, line(`of ${other}`), ...notes];

@@ -8,7 +8,7 @@ import { isHistogram, measuredColumn, vectorAt } from "./shown_values.js";
 
 /** @typedef {{ counts: boolean, units: string, isEnlarged: boolean }} VectorTipWords */
 
-const NO_LINE = "no line of it: its bins widen with the values";
+const NO_LINE = "not drawn as a line: its bins widen with the values";
 
 /**
  * `{ step, element }` of a row; `isEnlarged` says what a click does.

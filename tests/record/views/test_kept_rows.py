@@ -13,7 +13,7 @@ from torch import nn
 
 from notebook_probe import Run, open_run, watch
 from notebook_probe.record import RecordWriter, open_record
-from notebook_probe.record.views.kept import kept_rows
+from notebook_probe.record.views.kept_rows import kept_rows
 from notebook_probe.schedules import Every, KeepN, Schedule
 from tests.record.build import BINS, COUNTS, GRAD, LAW, WEIGHT, new_writer, row
 

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from notebook_probe.explorer.runs_table import KeptTable, TableSource, runs_box
-from notebook_probe.explorer.runs_table.kept import FILE_NAME
+from notebook_probe.explorer.runs_table.last_arrangement import FILE_NAME
 from notebook_probe.lineage.row import row_of
 from notebook_probe.lineage.table import LineageTable
 

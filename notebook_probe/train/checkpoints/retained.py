@@ -161,7 +161,7 @@ class Kept:
         differences = restore(self._loop, store.read(found.name), found.path, *options)
         weights_alone = bool(differences) or (bool(options) and options[0] is not None)
         if differences:
-            warnings.warn(f"{found.path}: left as they were: {differences}", stacklevel=4)
+            warnings.warn(f"{found.path}: not loaded, so unchanged: {differences}", stacklevel=4)
         if not weights_alone:
             # What is saved from here on follows this state, in every folder: later ones are another
             # history.
@@ -189,7 +189,7 @@ def _check_step(loop: SavedTraining, found: Checkpoint) -> None:
     if run is not None and step not in (None, found.step):
         raise CheckpointError(
             f"the run {run.name!r} is at step {step}, the checkpoint at step {found.step}; close "
-            f"the run, load, and loop.watch(store=...) goes on there"
+            f"the run, load, and loop.watch(store=...) continues it"
         )
 
 

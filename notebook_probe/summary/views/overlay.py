@@ -55,7 +55,7 @@ def _read_there(place: str, read: Callable[[Source], Sequence[Told]]) -> dict[st
         name = run_name(record)
         return {one["name"]: {**one, "run": name} for one in read(record)}
     except (ProbeError, OSError, ValueError):
-        # Its lines say why it cannot be read; this run is shown all the same.
+        # Its lines show the error; this run is still drawn.
         _opened.pop(place, None)
         return {}
 
