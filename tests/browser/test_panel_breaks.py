@@ -338,7 +338,7 @@ def test_while_it_is_held_a_look_at_its_module_is_one_click_in_the_bar(panel: Pa
     expect(in_bar).to_have_attribute(
         "title",
         "Keep input, output, gradient, weight and update of block.conv3 at the next step, "
-        "when the run goes on (l)",
+        "when training continues (l)",
     )
     in_bar.click()
     assert panel.wait_sent("look")["module"] == CONV[0]

@@ -139,8 +139,8 @@ def test_a_look_at_an_idle_run_says_what_it_waits_for(panel: PanelPage, run: nbp
     expect(said).to_have_text("")
     panel.say(kernel.status_message(state="idle", tickets=queued))
     expect(said).to_have_text(
-        "It waits for the next training step: no loop runs now, and the last inputs are gone or "
-        "changed"
+        "It waits for the next training step: no loop runs now, and the last inputs no longer "
+        "exist or changed"
     )
     expect(said).not_to_have_class(re.compile("nbp-bad"))
     panel.picture("look-idle")

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from notebook_probe.experiment.params.base import read
-from notebook_probe.experiment.params.storage import LoadParams, SaveParams
+from notebook_probe.experiment.params.sections import LoadParams, SaveParams
 from notebook_probe.experiment.places import ExperimentFolder
 
 NAMES: dict[str, Any] = {

@@ -138,7 +138,7 @@ def test_between_has_its_first_step_and_not_its_last(start: int, length: int) ->
 
 @pytest.mark.parametrize("wrong", [(5, 5), (6, 5)])
 def test_a_range_without_a_step_is_refused(wrong: tuple[int, int]) -> None:
-    with pytest.raises(ScheduleError, match=r"^between\(\d, 5\): no step lies there"):
+    with pytest.raises(ScheduleError, match=r"^between\(\d, 5\): no step is in this range"):
         between(*wrong)
 
 

@@ -21,10 +21,9 @@ from notebook_probe.experiment.building.results import targets_of
 from notebook_probe.experiment.building.stream import Stream
 from notebook_probe.experiment.building.trainer import UnitTrainer
 from notebook_probe.experiment.building.training import TrainedModel
-from notebook_probe.experiment.params.functions import Origins
-from notebook_probe.experiment.params.plain import plain
+from notebook_probe.experiment.params.plain import Origins, plain
+from notebook_probe.experiment.params.sections import ValidationParams
 from notebook_probe.experiment.params.several import Params
-from notebook_probe.experiment.params.training import ValidationParams
 from notebook_probe.experiment.places import ExperimentFolder
 from notebook_probe.experiment.saving import Saver
 from notebook_probe.experiment.validation import Validation

@@ -9,7 +9,7 @@ import torch
 
 from notebook_probe.errors import ParamError
 from notebook_probe.experiment.building.calling import placed
-from notebook_probe.experiment.params.training import DataParams
+from notebook_probe.experiment.params.sections import DataParams
 from notebook_probe.train.data.dataset import begin_again
 
 __all__ = ["Placed", "make_data"]

@@ -10,7 +10,7 @@ from torch import Tensor
 from torch.nn import functional as F
 
 from notebook_probe.errors import ParamError, UnknownNameError, near
-from notebook_probe.experiment.params.model import LossParams
+from notebook_probe.experiment.params.sections import LossParams
 from notebook_probe.train.trainer.losses import drop_losses
 
 __all__ = ["ExperimentLoss", "cross_entropy_per_case"]

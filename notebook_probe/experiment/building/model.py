@@ -13,7 +13,7 @@ from torch import Tensor, nn
 
 from notebook_probe.errors import ParamError
 from notebook_probe.experiment.building.calling import accepted
-from notebook_probe.experiment.params.model import ModelParams
+from notebook_probe.experiment.params.sections import ModelParams
 
 __all__ = ["Made", "log_devices", "make_model", "seed_all", "trained"]
 

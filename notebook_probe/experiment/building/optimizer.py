@@ -13,7 +13,7 @@ from notebook_probe.errors import ParamError
 from notebook_probe.experiment.building.gradients import AppliesGradients, ByGradients
 from notebook_probe.experiment.learning_rates import LearningRate, exponential_decay
 from notebook_probe.experiment.optimizers import ClipOptimizer
-from notebook_probe.experiment.params.model import LearningRateParams, OptimizerParams
+from notebook_probe.experiment.params.sections import LearningRateParams, OptimizerParams
 
 __all__ = ["DEFAULT_OPTIMIZER", "make_optimizer", "with_default_optimizer", "with_default_rate"]
 

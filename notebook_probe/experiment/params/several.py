@@ -9,14 +9,13 @@ from typing import Any
 
 from notebook_probe.errors import ParamError
 from notebook_probe.experiment.params.base import read
-from notebook_probe.experiment.params.model import (
+from notebook_probe.experiment.params.sections import (
     LearningRateParams,
+    LoadParams,
     LossParams,
     ModelParams,
     OptimizerParams,
-)
-from notebook_probe.experiment.params.storage import LoadParams, SaveParams
-from notebook_probe.experiment.params.training import (
+    SaveParams,
     TrainParams,
     ValidationParams,
     read_validations,

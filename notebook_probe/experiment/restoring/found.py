@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from notebook_probe.catalogues.query import condition
-from notebook_probe.experiment.params.storage import LoadParams
+from notebook_probe.experiment.params.sections import LoadParams
 from notebook_probe.experiment.places import ExperimentFolder
 from notebook_probe.experiment.saving.units import SavedUnit, newest, read_config, read_units
 from notebook_probe.record.format.notes import flattened

@@ -9,7 +9,7 @@ from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from typing import Any, TypeAlias
 
-from notebook_probe.experiment.params.storage import LoadParams
+from notebook_probe.experiment.params.sections import LoadParams
 from notebook_probe.experiment.places import ExperimentFolder
 from notebook_probe.experiment.restoring.found import OWN, Found, find
 from notebook_probe.experiment.saving.units import checkpoints, read_config, read_units

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from notebook_probe.experiment.params.storage import SaveParams
+from notebook_probe.experiment.params.sections import SaveParams
 
 __all__ = ["DueContents", "due"]
 

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from notebook_probe.errors import RecordWriteError
-from notebook_probe.experiment.params.storage import SaveParams
+from notebook_probe.experiment.params.sections import SaveParams
 from notebook_probe.experiment.places import ExperimentFolder
 from notebook_probe.experiment.saving.due import DueContents, due
 from notebook_probe.experiment.saving.results import Results, read_results

@@ -9,9 +9,8 @@ from notebook_probe.experiment.building.calling import call_model
 from notebook_probe.experiment.building.loss import ExperimentLoss
 from notebook_probe.experiment.building.model import log_devices
 from notebook_probe.experiment.params.base import check_flags
-from notebook_probe.experiment.params.functions import Origins
-from notebook_probe.experiment.params.model import LossParams
-from notebook_probe.experiment.params.plain import plain
+from notebook_probe.experiment.params.plain import Origins, plain
+from notebook_probe.experiment.params.sections import LossParams
 from notebook_probe.experiment.places import ExperimentFolder
 from notebook_probe.experiment.results import ExperimentResults
 from notebook_probe.experiment.testing.loaded import Loaded, load

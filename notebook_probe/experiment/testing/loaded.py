@@ -13,7 +13,7 @@ from torch import nn
 from notebook_probe.experiment.building.build import make_validation
 from notebook_probe.experiment.building.calling import accepts, placed
 from notebook_probe.experiment.building.model import make_model, seed_all
-from notebook_probe.experiment.params.model import ModelParams
+from notebook_probe.experiment.params.sections import ModelParams
 from notebook_probe.experiment.places import ExperimentFolder
 from notebook_probe.experiment.restoring import restore
 from notebook_probe.experiment.restoring.found import Found, find

@@ -9,10 +9,14 @@ from typing import Any
 
 from notebook_probe.errors import ParamError
 from notebook_probe.experiment.params.base import read
-from notebook_probe.experiment.params.model import ModelParams
+from notebook_probe.experiment.params.sections import (
+    LoadParams,
+    ModelParams,
+    SaveParams,
+    ValidationParams,
+    read_validations,
+)
 from notebook_probe.experiment.params.several import spread
-from notebook_probe.experiment.params.storage import LoadParams, SaveParams
-from notebook_probe.experiment.params.training import ValidationParams, read_validations
 
 __all__ = ["TestParams", "read_tests"]
 

@@ -13,10 +13,10 @@ from notebook_probe.explorer.parts.part import Click, Part, Seen
 from notebook_probe.json_numbers import json_number
 from notebook_probe.record.format.source import ROOT
 from notebook_probe.run.attach.requests import Request
-from notebook_probe.run.breakpoints.comparison import Comparison
 from notebook_probe.run.breakpoints.conditions import (
     SEVERE,
     AtStep,
+    Comparison,
     OnAlert,
     OnError,
     OnNan,

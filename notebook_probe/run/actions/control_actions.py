@@ -16,7 +16,6 @@ from notebook_probe.run.actions.base import LiveActions
 from notebook_probe.run.attach.requests import Control, Ticket
 from notebook_probe.run.background import Background
 from notebook_probe.run.breakpoints.breakpoint import Breakpoint
-from notebook_probe.run.breakpoints.comparison import as_comparison
 from notebook_probe.run.breakpoints.conditions import (
     AtStep,
     Before,
@@ -25,6 +24,7 @@ from notebook_probe.run.breakpoints.conditions import (
     OnNan,
     OnSeries,
     PauseCondition,
+    as_comparison,
     would_pause,
 )
 from notebook_probe.run.flight.recorder import FlightRecorder

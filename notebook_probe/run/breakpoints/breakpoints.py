@@ -22,6 +22,7 @@ from notebook_probe.run.breakpoints.conditions import (
     SEVERE,
     AtStep,
     Before,
+    Hit,
     OnAlert,
     OnError,
     OnNan,
@@ -29,7 +30,6 @@ from notebook_probe.run.breakpoints.conditions import (
     PauseCondition,
     SeriesTrack,
 )
-from notebook_probe.run.breakpoints.hit import Hit
 from notebook_probe.run.breakpoints.requests import (
     AddBreakpoint,
     BreakpointInfo,

@@ -12,8 +12,7 @@ from notebook_probe.probes.reading.closed_steps import ClosedSteps
 from notebook_probe.probes.step.frame import StepFrame
 from notebook_probe.reports import report
 from notebook_probe.run.breakpoints.breakpoints import Breakpoints
-from notebook_probe.run.breakpoints.conditions import OnAlert, OnNan, OnSeries
-from notebook_probe.run.breakpoints.hit import Hit, pause_text
+from notebook_probe.run.breakpoints.conditions import Hit, OnAlert, OnNan, OnSeries, pause_text
 
 __all__ = ["BreakpointCheck", "how_to_resume"]
 

@@ -1,32 +1,102 @@
 """Conditions of breakpoints, as frozen values with a text and a validity check.
 
-`SeriesTrack` follows the rows of a series under one of them. Imported without torch, as the panel
-uses them.
+`Comparison` is the sign and the number that a user types, `SeriesTrack` follows the rows of a
+series under a condition, and `Hit` is a condition that was met. Imported without torch, as the
+panel uses them.
 """
 
 from __future__ import annotations
 
+import json
 import math
-from collections.abc import Collection, Iterable
-from dataclasses import dataclass, replace
-from typing import ClassVar, Literal, Protocol, Self, TypeAlias
+import re
+from collections.abc import Callable, Collection, Iterable, Sequence
+from dataclasses import dataclass, field, replace
+from typing import Any, ClassVar, Literal, Protocol, Self, TypeAlias
 
 from notebook_probe.checks import whole_number
 from notebook_probe.errors import BreakpointError, UnknownNameError, near
-from notebook_probe.run.breakpoints.comparison import CROSSES, Comparison
+from notebook_probe.json_numbers import json_value
 
 __all__ = [
+    "CROSSES",
     "SEVERE",
     "AtStep",
     "Before",
+    "Comparison",
+    "Hit",
     "OnAlert",
     "OnError",
     "OnNan",
     "OnSeries",
     "PauseCondition",
     "SeriesTrack",
+    "as_comparison",
+    "pause_text",
     "would_pause",
 ]
+
+CROSSES = "crosses"
+
+SIGNS: dict[str, Callable[[float, float], bool]] = {
+    ">": lambda value, threshold: value > threshold,
+    "<": lambda value, threshold: value < threshold,
+    ">=": lambda value, threshold: value >= threshold,
+    "<=": lambda value, threshold: value <= threshold,
+}
+TEXT = re.compile(r"\s*([<>]=?|[^\W\d]+)\s*(\S+)\s*")
+
+
+@dataclass(frozen=True, slots=True)
+class Comparison:
+    """A sign and a number; `CROSSES` compares with the row before.
+
+    Examples
+    --------
+    >>> str(as_comparison("> 1e1"))
+    '> 10'
+    """
+
+    sign: str
+    threshold: float
+
+    def __post_init__(self) -> None:
+        if self.sign not in (*SIGNS, CROSSES):
+            allowed = (*SIGNS, CROSSES)
+            raise BreakpointError(f"no comparison {self.sign!r}; {near(self.sign, allowed)}")
+        # An infinite threshold is met always or never, and NaN never.
+        if not math.isfinite(self.threshold):
+            raise BreakpointError(f"{self.sign} {self.threshold}: a finite number is needed")
+
+    def __str__(self) -> str:
+        return f"{self.sign} {self.threshold:g}"
+
+    def holds(self, value: float, before: float) -> bool:
+        """Return whether it holds for a value, given the one in the row before; never for NaN."""
+        if self.sign != CROSSES:
+            return SIGNS[self.sign](value, self.threshold)
+        # On the threshold counts as below it, so that one crossing is not found twice.
+        return min(value, before) <= self.threshold < max(value, before)
+
+
+def as_comparison(text: object) -> Comparison:
+    """Return the comparison in a text.
+
+    Raises
+    ------
+    BreakpointError
+        Invalid text, with what is allowed.
+    """
+    found = TEXT.fullmatch(text) if isinstance(text, str) else None
+    try:
+        if found is not None:
+            return Comparison(found[1], float(found[2]))
+    # BreakpointError is a ValueError, whose own text is better than the general one below.
+    except ValueError as error:
+        if isinstance(error, BreakpointError):
+            raise
+    raise BreakpointError(f"when={text!r}; such as '> 10', '< 1e-6' or 'crosses 0.5' is expected")
+
 
 Before: TypeAlias = Literal["step", "update"]
 """Place of the pause: before the next batch is taken, or before the gradient is applied."""
@@ -227,10 +297,68 @@ def would_pause(condition: OnSeries, rows: Iterable[tuple[int, float]]) -> list[
 
     Examples
     --------
-    >>> from notebook_probe.run.breakpoints.comparison import as_comparison
+    >>> from notebook_probe.run.breakpoints.conditions import as_comparison
     >>> condition = OnSeries("fc", "grad_norm", as_comparison("> 1"))
     >>> would_pause(condition, enumerate([0.0, 2.0, 3.0, 0.5, 4.0]))
     [1, 4]
     """
     track = SeriesTrack(condition)
     return [step for step, value in rows if track.see(step, value)]
+
+
+@dataclass(frozen=True, slots=True)
+class Hit:
+    """A condition that was met.
+
+    Attributes
+    ----------
+    step : int
+        Step of the row, the step that waits, or the one that raised.
+    what : str
+        Description in words: ``conv3 · grad_norm 12.3 > 10``.
+    """
+
+    id: int
+    condition: PauseCondition
+    step: int
+    what: str
+    module: str = ""
+    quantity: str = ""
+    value: float | None = None
+    threshold: float | None = None
+    more: dict[str, Any] = field(default_factory=dict)
+    """Further facts for programs."""
+    traceback: str = ""
+    """Traceback of the exception, if any."""
+
+    @property
+    def detail(self) -> str:
+        """Details for its event: JSON."""
+        return json.dumps(
+            {
+                "condition": self.condition.text,
+                "module": self.module,
+                "quantity": self.quantity,
+                "value": json_value(self.value),
+                "threshold": self.threshold,
+                "step": self.step,
+                **self.more,
+            }
+        )
+
+
+def pause_text(hits: Sequence[Hit], step: int) -> str:
+    """Return the reason for the pause before ``step``; the first condition met counts.
+
+    Examples
+    --------
+    >>> pause_text([Hit(1, AtStep(7), 7, "")], 7)
+    'paused at step 7'
+    """
+    first = hits[0]
+    what = f": {first.what}" if first.what else ""
+    # Rows are known a step after theirs, unless a breakpoint made them hurry.
+    late = step - 1 - first.step
+    told = f" (known {late} step{'s' if late > 1 else ''} later)" if late > 0 else ""
+    more = f" … and {len(hits) - 1} more" if len(hits) > 1 else ""
+    return f"paused at step {first.step}{what}{told}{more}"

@@ -13,7 +13,7 @@ from notebook_probe.experiment import train, train_from_params
 from notebook_probe.experiment.building.loss import ExperimentLoss
 from notebook_probe.experiment.building.results import checked, merged
 from notebook_probe.experiment.params.base import read
-from notebook_probe.experiment.params.model import LossParams
+from notebook_probe.experiment.params.sections import LossParams
 from notebook_probe.train import add_loss
 from tests.experiment.digits import params
 

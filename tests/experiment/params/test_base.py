@@ -13,14 +13,13 @@ from hypothesis import strategies as st
 
 from notebook_probe.errors import ParamError, UnknownNameError
 from notebook_probe.experiment.params.base import Given, read
-from notebook_probe.experiment.params.model import (
+from notebook_probe.experiment.params.sections import (
     LearningRateParams,
+    LoadParams,
     LossParams,
     ModelParams,
     OptimizerParams,
-)
-from notebook_probe.experiment.params.storage import LoadParams, SaveParams
-from notebook_probe.experiment.params.training import (
+    SaveParams,
     TrainParams,
     ValidationParams,
     read_validations,

@@ -12,9 +12,8 @@ import torch
 
 from notebook_probe.errors import ParamError
 from notebook_probe.experiment.params.base import read
-from notebook_probe.experiment.params.functions import Origins
-from notebook_probe.experiment.params.model import ModelParams
-from notebook_probe.experiment.params.plain import plain
+from notebook_probe.experiment.params.plain import Origins, plain
+from notebook_probe.experiment.params.sections import ModelParams
 from notebook_probe.record.format.notes import written_notes
 
 ONLY_NAMES = Origins(skip_check=True)

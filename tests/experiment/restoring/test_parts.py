@@ -10,7 +10,7 @@ from torch import nn
 
 from notebook_probe.errors import CheckpointError
 from notebook_probe.experiment.params.base import read
-from notebook_probe.experiment.params.storage import LoadParams
+from notebook_probe.experiment.params.sections import LoadParams
 from notebook_probe.experiment.places import ExperimentFolder
 from notebook_probe.experiment.restoring import Restored, restore
 from notebook_probe.train import Loop, Trainer

@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 
 from notebook_probe.experiment.params.base import read
-from notebook_probe.experiment.params.storage import LoadParams
+from notebook_probe.experiment.params.sections import LoadParams
 from notebook_probe.experiment.places import ExperimentFolder
 from notebook_probe.experiment.restoring.found import find
 from tests.experiment.saving.lives import life

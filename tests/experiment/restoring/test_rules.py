@@ -8,7 +8,7 @@ import pytest
 import torch
 
 from notebook_probe.experiment.params.base import read
-from notebook_probe.experiment.params.storage import LoadParams
+from notebook_probe.experiment.params.sections import LoadParams
 from notebook_probe.experiment.places import ExperimentFolder
 from notebook_probe.experiment.restoring import Restored, restore
 from notebook_probe.experiment.saving import read_units

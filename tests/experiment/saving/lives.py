@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from notebook_probe.experiment.params.base import read
-from notebook_probe.experiment.params.storage import LoadParams, SaveParams
+from notebook_probe.experiment.params.sections import LoadParams, SaveParams
 from notebook_probe.experiment.places import ExperimentFolder
 from notebook_probe.experiment.restoring import Restored, restore
 from notebook_probe.experiment.saving import Saver

@@ -91,7 +91,7 @@ def test_a_training_goes_on_from_before_a_damaged_checkpoint_as_if_that_never_wa
 ) -> None:
     place = life(tmp_path / "damaged", 6, watched=True, **SAVE).place
     cut(place.recent / "step_00000006.pt")
-    with pytest.warns(UserWarning, match=r"00000006.pt cannot .*goes on from .*/step_00000004.pt"):
+    with pytest.warns(UserWarning, match=r"0006.pt cannot .*continues from .*/step_00000004.pt"):
         again = life(tmp_path / "damaged", 8, watched=True, **SAVE)
     assert (again.restored.step, again.restored.rule) == (4, 2)
     whole = life(tmp_path / "whole", 8, watched=True, **SAVE)
@@ -108,7 +108,7 @@ def test_several_that_are_damaged_are_left_and_where_all_are_nothing_begins_anew
     place = life(tmp_path, 6, **SAVE).place
     cut(place.recent / "step_00000006.pt")
     cut(place.checkpoints / "step_00000004.pt")
-    with pytest.warns(UserWarning, match=r"00000006.pt cannot .*goes on from .*/step_00000002.pt"):
+    with pytest.warns(UserWarning, match=r"0006.pt cannot .*continues from .*/step_00000002.pt"):
         assert life(tmp_path, 0, **SAVE).restored.step == 2
     for file in (place.recent / "step_00000002.pt", place.checkpoints / "step_00000000.pt"):
         cut(file)

@@ -13,9 +13,9 @@ from torch import nn
 import notebook_probe as nbp
 from notebook_probe.explorer.conversation import PanelSession
 from notebook_probe.explorer.parse import parse
-from notebook_probe.run.breakpoints.comparison import Comparison
 from notebook_probe.run.breakpoints.conditions import (
     AtStep,
+    Comparison,
     OnAlert,
     OnError,
     OnNan,

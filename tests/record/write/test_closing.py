@@ -47,7 +47,7 @@ def close_in_vain(writer: RecordWriter) -> Path:
     with pytest.raises(RecordWriteError) as said:
         writer.close()
     assert str(said.value).endswith(writer.last_error)
-    kept = re.search(r"are kept in (\S+), a record by itself", str(said.value))
+    kept = re.search(r"are kept in (\S+), a separate record", str(said.value))
     assert kept is not None, said.value
     return Path(kept[1])
 

@@ -69,7 +69,7 @@ def test_a_record_with_a_link_in_it_is_not_written(
     lay(closed_record / link, victim / target)
     root = (closed_record / "zarr.json").read_bytes()
     with pytest.raises(
-        RecordFormatError, match=rf"{link}( is a link or a device|.* its header tells of)"
+        RecordFormatError, match=rf"{link}( is a link or a device|.* its header says)"
     ):
         new_writer(closed_record)
     assert [path.read_text() for path in victim.rglob("*") if path.is_file()] == [TEXT, TEXT]

@@ -27,8 +27,14 @@ from notebook_probe.run.attach.requests import (
     Scale,
     Set,
 )
-from notebook_probe.run.breakpoints.comparison import Comparison
-from notebook_probe.run.breakpoints.conditions import AtStep, OnAlert, OnError, OnNan, OnSeries
+from notebook_probe.run.breakpoints.conditions import (
+    AtStep,
+    Comparison,
+    OnAlert,
+    OnError,
+    OnNan,
+    OnSeries,
+)
 from notebook_probe.run.breakpoints.requests import AddBreakpoint, EditBreakpoint, RemoveBreakpoint
 from notebook_probe.run.going_back.requests import EvaluateAt, GoBack, SaveCheckpoint
 from notebook_probe.run.remote_control.coding import LetterError

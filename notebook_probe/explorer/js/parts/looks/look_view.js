@@ -6,7 +6,7 @@ import { valueOr } from "../../maps.js";
 import { blockScale, createBlock, mapsOf } from "./block.js";
 import { createEnlarged } from "./enlarged.js";
 import { factsTable } from "./facts.js";
-import { ordered } from "./order.js";
+import { inOrder } from "./block_order.js";
 import { createSamplePicture } from "./sample_picture.js";
 
 /** @typedef {ShownLook & { numbers: Float32Array }} ToldLook */
@@ -90,7 +90,7 @@ export function createLookView({ state, theme, again, leave, move, signal }) {
    * @param {ToldLook} look
    */
   function chosenBlock(look) {
-    return look.blocks.find((one) => one.tensor === chosen.tensor) ?? ordered(look)[0];
+    return look.blocks.find((one) => one.tensor === chosen.tensor) ?? inOrder(look)[0];
   }
 
   /** @param {number} by */
@@ -103,7 +103,7 @@ export function createLookView({ state, theme, again, leave, move, signal }) {
     if (!told?.blocks.length) return;
     const { ground } = theme.read();
     const { numbers } = told;
-    const shown = ordered(told).map((block) => {
+    const shown = inOrder(told).map((block) => {
       const view = valueOr(views, block.tensor, () => createBlock({ theme, chosen: choose, signal }));
       const scale = blockScale(block, numbers, ground);
       view.show({ block, maps: mapsOf(block, numbers, block.offset, scale), scale }, chosen.place);

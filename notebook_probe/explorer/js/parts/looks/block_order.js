@@ -8,7 +8,7 @@ const ORDER = ["output", "attention", "weight", "grad_output", "update", "grad",
  * The inputs of the model itself are the batch, for which it is looked at.
  * @param {Pick<ShownLook, "module" | "blocks">} look
  */
-export function ordered({ module, blocks }) {
+export function inOrder({ module, blocks }) {
   const order = module === ROOT ? ["input", ...ORDER] : ORDER;
   /** @type {(block: ShownBlock) => number} */
   const rank = ({ tensor }) => (order.includes(tensor) ? order.indexOf(tensor) : order.length);
