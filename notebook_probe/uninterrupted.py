@@ -19,13 +19,13 @@ from functools import wraps
 from types import FrameType
 from typing import Any, ParamSpec, TypeVar
 
-__all__ = ["InterruptibleCondition", "uninterrupted", "whole"]
+__all__ = ["InterruptibleCondition", "join", "uninterrupted", "whole"]
 
 Given = ParamSpec("Given")
 Result = TypeVar("Result")
 
 SLICE_S = 0.05
-"""The longest time until a thread that waits for a condition notices an interrupt."""
+"""The longest time until a thread that waits for a condition or a thread notices an interrupt."""
 PATIENCE_S = 1.0
 """Seconds after which a second interrupt is raised at once: something hangs."""
 
@@ -116,6 +116,19 @@ def whole(function: Callable[Given, Result]) -> Callable[Given, Result]:
             return function(*args, **kwargs)
 
     return call
+
+
+def join(thread: threading.Thread, timeout_s: float = math.inf) -> None:
+    """Wait until a thread has ended, or for so many seconds; an interrupt ends the waiting alone.
+
+    Up to Python 3.12 an interrupt in ``thread.join()`` has the thread taken for ended while it runs
+    (https://github.com/python/cpython/issues/89437): it is asked in slices, none of which is left
+    early.
+    """
+    until = time.monotonic() + timeout_s
+    while (left_s := until - time.monotonic()) > 0 and thread.is_alive():
+        with uninterrupted:
+            thread.join(min(left_s, SLICE_S))
 
 
 class InterruptibleCondition(threading.Condition):

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import signal
 import threading
+from collections.abc import Callable
 
 import pytest
 
 from notebook_probe import uninterrupted as module
-from notebook_probe.uninterrupted import InterruptibleCondition, uninterrupted, whole
+from notebook_probe.uninterrupted import InterruptibleCondition, join, uninterrupted, whole
 
 pytestmark = pytest.mark.usefixtures("interruptible")
 
@@ -118,3 +119,28 @@ def test_who_waits_for_a_condition_gives_up_at_an_interrupt_and_frees_its_lock()
     timer.join()
     assert condition.acquire(blocking=False)
     condition.release()
+
+
+def test_an_interrupt_while_a_thread_is_waited_for_leaves_it_alive() -> None:
+    ends = threading.Event()
+    thread = threading.Thread(target=ends.wait)
+    thread.start()
+    with pytest.raises(KeyboardInterrupt):
+        # Comes in the middle of the wait, from the system as Ctrl-C does.
+        _interrupted_after(0.02, lambda: join(thread))
+    assert thread.is_alive(), "it still runs"
+    join(thread, 0.01)
+    assert thread.is_alive(), "and can be waited for again"
+    ends.set()
+    join(thread)
+    assert not thread.is_alive()
+
+
+def _interrupted_after(seconds: float, act: Callable[[], None]) -> None:
+    before = signal.signal(signal.SIGALRM, lambda number, frame: interrupt())
+    signal.setitimer(signal.ITIMER_REAL, seconds)
+    try:
+        act()
+    finally:
+        signal.setitimer(signal.ITIMER_REAL, 0)
+        signal.signal(signal.SIGALRM, before)

@@ -9,7 +9,7 @@ import weakref
 from collections.abc import Callable
 from typing import Protocol
 
-from notebook_probe.uninterrupted import uninterrupted
+from notebook_probe.uninterrupted import join, uninterrupted
 
 __all__ = ["Refresher", "n_cores", "pause_s"]
 
@@ -58,7 +58,7 @@ class Refresher:
         self._closing = True
         self.wake()
         if self._thread.is_alive() and self._thread is not threading.current_thread():
-            self._thread.join()
+            join(self._thread)
 
     def _run(self) -> None:
         cores = n_cores()

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import atexit
 import contextvars
+import math
 import threading
 from collections.abc import Callable
 from contextlib import ExitStack
@@ -14,6 +15,7 @@ import torch
 from notebook_probe.errors import TrainingStopped
 from notebook_probe.run.failure import EndReason
 from notebook_probe.run.reached_step import ReachedStep
+from notebook_probe.uninterrupted import join
 
 __all__ = ["Background"]
 
@@ -117,13 +119,13 @@ class Background:
         if self._thread is threading.current_thread():
             raise RuntimeError("wait() on the thread that trains: it would wait for itself")
         if step is None:
-            self._thread.join(timeout_s)
+            join(self._thread, math.inf if timeout_s is None else timeout_s)
         elif not self._reached.wait_for(step, lambda: self._is_over, timeout_s):
             raise TimeoutError(
                 f"training is at step {self._reached.step} after {timeout_s} s, not at {step}"
             )
         elif self._is_over:
-            self._thread.join()
+            join(self._thread)
         else:
             return None
         if self._thread.is_alive():
@@ -164,7 +166,7 @@ class Background:
     def _stop_at_exit(self) -> None:
         self._stop()
         # With a limit: a step that hangs must not keep the interpreter from exiting.
-        self._thread.join(EXIT_S)
+        join(self._thread, EXIT_S)
 
 
 def _modes_of_this_thread() -> Callable[[ExitStack], None]:

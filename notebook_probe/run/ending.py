@@ -14,7 +14,7 @@ from torch import nn
 from notebook_probe.record.write.closing import end_once, losses_as_warnings
 from notebook_probe.run.backfill import read_last_state
 from notebook_probe.run.parts import RunParts
-from notebook_probe.uninterrupted import whole
+from notebook_probe.uninterrupted import join, whole
 
 __all__ = ["Life", "wait_for_ends"]
 
@@ -29,7 +29,7 @@ def wait_for_ends() -> None:
     for thread in threading.enumerate():
         if thread.name == END_THREAD and thread is not threading.current_thread():
             # Found by name, as the runs themselves are gone.
-            thread.join()
+            join(thread)
 
 
 class Life:
@@ -221,4 +221,4 @@ class _EndOnThread:
     def wait(self) -> None:
         """Wait for an end that has started here."""
         if self.is_running and self._thread is not None:
-            self._thread.join()
+            join(self._thread)

@@ -21,7 +21,7 @@ from notebook_probe.record.write.lost_rows import Losses
 from notebook_probe.record.write.names import Names
 from notebook_probe.record.write.streams.rows import row_bytes
 from notebook_probe.record.write.streams.stream import StreamWriter
-from notebook_probe.uninterrupted import InterruptibleCondition
+from notebook_probe.uninterrupted import InterruptibleCondition, join
 
 __all__ = ["Durability", "Flusher", "Options"]
 
@@ -221,7 +221,7 @@ class Flusher:
             self._closing = True
             self._changed.notify_all()
         # A network disk that has gone may block a write forever.
-        self._thread.join(CLOSE_TIMEOUT_S)
+        join(self._thread, CLOSE_TIMEOUT_S)
         if not self.finished:
             self._gave_up = True
             self.last_error = f"closing took longer than {CLOSE_TIMEOUT_S:g} s"

@@ -14,7 +14,7 @@ from notebook_probe.errors import RecordWarning
 from notebook_probe.record.write.writer import RecordWriter
 from notebook_probe.run.mirror.loggers import read_logger
 from notebook_probe.run.mirror.new_rows import NewRows
-from notebook_probe.uninterrupted import uninterrupted
+from notebook_probe.uninterrupted import join, uninterrupted
 
 __all__ = ["Mirror", "Mirrors", "RunReader"]
 
@@ -78,7 +78,7 @@ class Mirror:
             self._closing.set()
         while self._thread.is_alive() and self._thread is not threading.current_thread():
             before = self._n_handed
-            self._thread.join(PATIENCE_S)
+            join(self._thread, PATIENCE_S)
             if self._thread.is_alive() and before == self._n_handed:
                 self._end(f"the logger has taken nothing for {PATIENCE_S:g} s")
                 return

@@ -11,7 +11,7 @@ from notebook_probe.run.notify.lookout import Lookout, Message, RunMoment
 from notebook_probe.run.notify.picture import picture_of
 from notebook_probe.run.notify.services import Services
 from notebook_probe.run.parts import RunParts
-from notebook_probe.uninterrupted import uninterrupted
+from notebook_probe.uninterrupted import join, uninterrupted
 
 __all__ = ["Notifier"]
 
@@ -85,7 +85,7 @@ class Notifier:
         with uninterrupted:
             self._closing.set()
         if self._thread is not threading.current_thread():
-            self._thread.join(LAST_S)
+            join(self._thread, LAST_S)
 
     def __enter__(self) -> Notifier:
         return self

@@ -22,6 +22,7 @@ from notebook_probe.run.remote_control.letters import (
 )
 from notebook_probe.run.remote_control.mail import Mail
 from notebook_probe.run.remote_control.places import ANNOUNCED, Announcement
+from notebook_probe.uninterrupted import join
 
 __all__ = ["MailServer"]
 
@@ -72,7 +73,7 @@ class MailServer:
         if os.getpid() == self._pid and not self._is_ending:
             self._is_ending = True
             self.wake()
-            self._thread.join(END_S)
+            join(self._thread, END_S)
 
     def _serve(self) -> None:
         while self._goes_on():

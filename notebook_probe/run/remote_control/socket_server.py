@@ -17,6 +17,7 @@ from notebook_probe.run.remote_control.letters import (
     Answer,
     answer_bytes,
 )
+from notebook_probe.uninterrupted import join
 
 __all__ = ["SocketServer"]
 
@@ -93,7 +94,7 @@ class SocketServer:
             return
         self._is_ending = True
         self.wake()
-        self._thread.join(END_S)
+        join(self._thread, END_S)
 
     def _serve(self) -> None:
         try:

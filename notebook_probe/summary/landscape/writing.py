@@ -18,6 +18,7 @@ from notebook_probe.train.checkpoints.memory import Memory
 from notebook_probe.train.checkpoints.places import place_at
 from notebook_probe.train.checkpoints.ranks import own_rank
 from notebook_probe.train.checkpoints.sharded import whole
+from notebook_probe.uninterrupted import join
 
 __all__ = ["SnapshotWriter"]
 
@@ -105,7 +106,7 @@ class SnapshotWriter:
     def wait(self) -> None:
         """Wait until all is written; warn about the first failure."""
         if self._thread is not None:
-            self._thread.join()
+            join(self._thread)
             self._thread = None
         error, self._error = self._error, None
         if error is not None:

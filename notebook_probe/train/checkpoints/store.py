@@ -17,6 +17,7 @@ from notebook_probe.train.checkpoints.index import NAME, Checkpoint, CheckpointI
 from notebook_probe.train.checkpoints.keeping import Keep
 from notebook_probe.train.checkpoints.memory import Memory
 from notebook_probe.train.checkpoints.places import place_at, read_state
+from notebook_probe.uninterrupted import join
 
 __all__ = ["CheckpointStore"]
 
@@ -148,7 +149,7 @@ class CheckpointStore:
 
     def _join(self) -> None:
         if self._thread is not None:
-            self._thread.join()
+            join(self._thread)
             self._thread = None
 
     def _saved(
@@ -217,7 +218,7 @@ class CheckpointStore:
     def saved(self) -> list[Checkpoint]:
         """Return all checkpoints in the order in which they were saved, including pending ones."""
         if self._thread is not None:
-            self._thread.join()
+            join(self._thread)
         return list(self._index().entries)
 
     def last_line(self) -> list[Checkpoint]:
@@ -231,7 +232,7 @@ class CheckpointStore:
     def before(self, step: int) -> Checkpoint | None:
         """Return the newest checkpoint at or before a step in this training's history."""
         if self._thread is not None:
-            self._thread.join()
+            join(self._thread)
         index = self._index()
         line, most = (
             (self._line, step) if self._line else (self._leaves[0], min(step, self._leaves[1]))

@@ -5,6 +5,7 @@ from __future__ import annotations
 import errno
 import gc
 import re
+import signal
 import subprocess
 import sys
 import tempfile
@@ -395,3 +396,33 @@ def test_a_program_that_ends_warns_and_keeps_the_rows(tmp_path: Path) -> None:
     assert "7 rows could not be written: the record" in done.stderr
     [kept] = (tmp_path / "runs").iterdir()
     assert open_record(kept).series("conv1", "grad_norm").size == 7
+
+
+@pytest.mark.usefixtures("interruptible")
+def test_closing_that_was_interrupted_on_a_slow_disk_completes_when_called_again(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    writer = recording(tmp_path / "a.zarr", 3)
+    fill(writer.stream("every_1"), range(3, 5))
+    written, waits, goes_on = Files.write_sparse, threading.Event(), threading.Event()
+
+    def write(self: Files, key: str, content: bytes, size: int) -> None:
+        waits.set()
+        goes_on.wait(30)
+        written(self, key, content, size)
+
+    monkeypatch.setattr(Files, "write_sparse", write)
+
+    def interrupt() -> None:
+        waits.wait(30)
+        signal.pthread_kill(threading.main_thread().ident or 0, signal.SIGINT)
+
+    interrupting = threading.Thread(target=interrupt)
+    interrupting.start()
+    with pytest.raises(KeyboardInterrupt):
+        writer.close()
+    interrupting.join()
+    goes_on.set()
+    writer.close()
+    assert writer.last_error == ""
+    assert open_record(tmp_path / "a.zarr").streams["every_1"].n_rows == 5

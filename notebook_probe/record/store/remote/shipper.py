@@ -14,7 +14,7 @@ from collections.abc import Callable
 
 from notebook_probe.errors import RecordLockedError
 from notebook_probe.record.store.remote.lease import RENEW_S
-from notebook_probe.uninterrupted import InterruptibleCondition
+from notebook_probe.uninterrupted import InterruptibleCondition, join
 
 __all__ = ["Shipper", "first_line"]
 
@@ -115,7 +115,7 @@ class Shipper:
             self._changed.notify_all()
         if threading.current_thread() is not self._thread:  # the collector may run in any thread
             # An attempt that began in time may wait for its answer for much longer.
-            self._thread.join(max(0.0, self._until - time.monotonic()) + SLACK_S)
+            join(self._thread, max(0.0, self._until - time.monotonic()) + SLACK_S)
             self._gave_up = self._thread.is_alive()
 
     def _run(self) -> None:

@@ -22,6 +22,7 @@ from notebook_probe.record.store.location import (
 from notebook_probe.record.store.remote import engine_of
 from notebook_probe.record.store.remote.engine import Engine
 from notebook_probe.record.store.writing import has_writer
+from notebook_probe.uninterrupted import join
 
 __all__ = ["FolderSiblings", "Siblings", "StoreSiblings", "siblings_of"]
 
@@ -158,7 +159,7 @@ class StoreSiblings:
     def _wait(self, until: float) -> None:
         """Wait for a look that is taken, up to a time of the monotonic clock."""
         if self._thread is not None:
-            self._thread.join(max(0.0, until - time.monotonic()))
+            join(self._thread, until - time.monotonic())
 
     def changed(self, rank: int) -> bytes | None:
         found = self._siblings.get(rank)
