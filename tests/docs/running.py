@@ -24,10 +24,18 @@ READERS_OWN = "\n".join(blocks_of("how_to/model.md"))
 """What a page that shows no training takes from its reader: a model, a loop, the usual import."""
 
 
+AT_ANY_SPEED = """
+from notebook_probe.probes.step import budget
+budget.WHOLE_S = float("inf")
+del budget
+"""
+"""Set before a page: all that is due is measured, however slow the machine is, as in `conftest`."""
+
+
 def run_page(
     page: str, programs: Programs, folder: Path, *, before: str = "", after: str = ""
 ) -> None:
     """Run a page's blocks in their order, without a warning or a word on stderr."""
-    script = "\n".join([before, *blocks_of(page), after])
+    script = "\n".join([AT_ANY_SPEED, before, *blocks_of(page), after])
     ended = programs.run(script, folder=folder)
     assert ended == (0, ""), ended.stderr

@@ -1,4 +1,4 @@
-"""How many calls of ours a click and a refresh of a panel take, on a run that trains."""
+"""Number of our calls in a click and in a refresh of a panel, on a run that trains."""
 
 from __future__ import annotations
 

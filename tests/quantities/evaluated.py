@@ -59,3 +59,13 @@ def _pooled(feature: Feature, tensors: tuple[Tensor, ...], module: nn.Module | N
     for other in states[1:]:
         state = state.merge(other)
     return (state,) if feature.each else state
+
+
+def computed(name: str, *calls: tuple[Tensor, ...]) -> Any:
+    """Value of a quantity of several steps after these updates; None where there is none."""
+    window = quantities[name]()
+    window.reset()
+    for tensors in calls:
+        window.update(*tensors)
+    value = window.compute()
+    return None if value is None else value.numpy()

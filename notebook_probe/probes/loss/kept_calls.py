@@ -11,11 +11,12 @@ from typing import Any, NamedTuple
 
 import torch
 from torch import Tensor, nn
+from torch.func import functional_call
 from torch.utils._pytree import tree_leaves, tree_map_only
 
 from notebook_probe.model.map import ModelMap
 from notebook_probe.probes.loss.input_shapes import InputShapes
-from notebook_probe.probes.step.containers import tensors_of
+from notebook_probe.probes.step.containers import copied, tensors_of
 
 __all__ = ["MOST_CALLS", "KeptCall", "KeptCalls", "LatestCalls"]
 
@@ -91,6 +92,11 @@ class KeptCall(NamedTuple):
         if any(tensor is None for tensor in tensors):
             return None
         return self._replace(args=args, kwargs=kwargs, tensors=tensors)
+
+    def make_again(self, model: nn.Module) -> Any:
+        """Call a model with copies of the inputs and of its buffers; return its output."""
+        buffers = copied(dict(model.named_buffers()))
+        return functional_call(model, buffers, copied(self.args), copied(dict(self.kwargs)))
 
 
 class LatestCalls:

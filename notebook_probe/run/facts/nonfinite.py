@@ -73,12 +73,16 @@ class NonfiniteOrigin:
 
     def is_unusual(self, loss: Tensor, calls: list[KeptCall]) -> None:
         """Implement the LossChecker: copy the batch, and find where NaN began."""
-        if self._observer.steps.ignores_updates or self._n_replays >= MOST_REPLAYS:
+        is_finite = math.isfinite(loss.item())
+        # The limit is for NaN, which may come in every step from some step on.
+        if self._observer.steps.ignores_updates or (
+            self._n_replays >= MOST_REPLAYS and not is_finite
+        ):
             return
         begun = time.perf_counter()
         self.usual.copy(self._observer.clock.step, loss, calls)
         self._spend(time.perf_counter() - begun)
-        if not math.isfinite(loss.item()):
+        if not is_finite:
             self._not_finite(loss, calls)
 
     def _not_finite(self, loss: Tensor, calls: list[KeptCall]) -> None:

@@ -9,14 +9,13 @@ from typing import Any
 
 import torch
 from torch import Tensor, nn
-from torch.func import functional_call
 
 from notebook_probe.errors import NotApplicableError
 from notebook_probe.graph.undisturbed import undisturbed
 from notebook_probe.model.map import ModelMap
 from notebook_probe.model.unwrapped import unwrap
 from notebook_probe.probes.loss.kept_calls import KeptCall
-from notebook_probe.probes.step.containers import copied, tensors_of
+from notebook_probe.probes.step.containers import tensors_of
 
 __all__ = ["ReplayedCall", "replayed", "share_of_nan"]
 
@@ -85,8 +84,7 @@ def replayed(model: nn.Module, call: KeptCall, model_map: ModelMap) -> ReplayedC
         before = call.random if call.random is not None else generator.get_state()
         generator.set_state(before)
         with torch.autocast("cpu", dtype=call.autocast, enabled=call.autocast is not None):
-            buffers = copied(dict(model.named_buffers()))
-            output = functional_call(model, buffers, copied(call.args), copied(dict(call.kwargs)))
+            output = call.make_again(model)
         if call.random is None and not torch.equal(before, generator.get_state()):
             raise NotApplicableError("it draws random numbers, which it did not in its first calls")
     found.largest = max((float(one.abs().max()) for one in _numbers(output)), default=0.0)

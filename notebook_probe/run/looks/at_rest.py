@@ -6,12 +6,11 @@ from collections.abc import Mapping
 from typing import Any
 
 from torch import Tensor, nn
-from torch.func import functional_call
 
 from notebook_probe.graph.undisturbed import undisturbed
 from notebook_probe.model.unwrapped import unwrap
 from notebook_probe.probes.loss.kept_calls import KeptCall
-from notebook_probe.probes.step.containers import activations, copied, tensors_of
+from notebook_probe.probes.step.containers import activations, tensors_of
 
 __all__ = ["tensors_at_rest"]
 
@@ -37,8 +36,7 @@ def tensors_at_rest(model: nn.Module, module: nn.Module, call: KeptCall) -> Mapp
 
     with undisturbed(model, call.tensors):  # takes the hook off
         module.register_forward_hook(note, with_kwargs=True)
-        buffers = copied(dict(model.named_buffers()))
-        functional_call(model, buffers, copied(call.args), copied(dict(call.kwargs)))
+        call.make_again(model)
     weight = getattr(module, "weight", None)
     if found and isinstance(weight, Tensor):
         found["weight"] = weight.detach()

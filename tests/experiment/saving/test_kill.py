@@ -27,7 +27,7 @@ TRAINER = "notebook_probe.train.trainer.trainer"
 MOMENTS = {
     "before anything": Moment(TRAINER, "Trainer.train_step_accumulated", 1),
     "before a checkpoint": Moment(TRAINER, "Trainer.train_step_accumulated", 3),
-    "amid an epoch": Moment(TRAINER, "Trainer.train_step_accumulated", 6),
+    "within an epoch": Moment(TRAINER, "Trainer.train_step_accumulated", 6),
     "after a unit": Moment(SAVER, "Saver.unit", 7),
     "before rows are flushed": Moment(SAVER, "_flush", 3),
     "a file has no name yet": Moment(PLACES, "to_disk", 9),
@@ -69,7 +69,7 @@ def files(one: Life) -> list[str]:
 @pytest.mark.parametrize(
     "names",
     [
-        pytest.param(["amid an epoch", "a file has no name yet"], id="twice"),
+        pytest.param(["within an epoch", "a file has no name yet"], id="twice"),
         pytest.param(
             [*MOMENTS], id="everywhere", marks=[pytest.mark.crash, pytest.mark.timeout(900)]
         ),

@@ -1,4 +1,4 @@
-"""What readings add to a compiled graph: loops over the memory as it is, and nothing to keep."""
+"""Code that readings add to a compiled graph: loops in the order of memory, and nothing to keep."""
 
 from __future__ import annotations
 

@@ -129,7 +129,7 @@ def test_the_share_that_a_module_sends_is_that_of_a_twin(backend: str, watch: Wa
     assert n_graphs() - before == 1
     assert n_breaks() == 0
     if backend == "inductor":
-        # It adds a share to another while it computes it, unless somebody reads the share.
+        # It computes a share and adds it to another in one operation, unless the share is read.
         np.testing.assert_allclose(found, left, rtol=1e-6)
     else:
         assert found == left

@@ -13,7 +13,7 @@ import pytest
 import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from torch import Tensor, nn
+from torch import nn
 from torch.nn import functional as F
 
 import notebook_probe as nbp
@@ -25,17 +25,9 @@ from notebook_probe.quantities.catalogue.class_separation import RIDGE
 from notebook_probe.quantities.catalogue.quantiles import sample
 from notebook_probe.quantities.catalogue.sample_losses import losses_of
 from tests.models import normal
+from tests.quantities.evaluated import computed
 
 Array = npt.NDArray[np.float64]
-
-
-def computed(name: str, *calls: tuple[Tensor, ...]) -> Any:
-    window = as_quantity(name)()
-    window.reset()
-    for tensors in calls:
-        window.update(*tensors)
-    value = window.compute()
-    return None if value is None else value.numpy()
 
 
 @settings(max_examples=40, deadline=None)

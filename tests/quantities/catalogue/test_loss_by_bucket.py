@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import math
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 import pytest
@@ -16,20 +15,11 @@ from torch.nn import functional as F
 
 import notebook_probe as nbp
 from notebook_probe.errors import QuantityError
-from notebook_probe.quantities import as_quantity
 from notebook_probe.quantities.catalogue.loss_by_bucket import N_BUCKETS
 from tests.models import normal
+from tests.quantities.evaluated import computed
 
 LAST = N_BUCKETS - 1
-
-
-def computed(name: str, *calls: tuple[Tensor, ...]) -> Any:
-    window = as_quantity(name)()
-    window.reset()
-    for tensors in calls:
-        window.update(*tensors)
-    value = window.compute()
-    return None if value is None else value.numpy()
 
 
 def expected(losses: list[float], buckets: list[int]) -> tuple[list[float], list[float]]:

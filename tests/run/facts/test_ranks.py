@@ -138,7 +138,7 @@ class OnStore(Published):
         )
 
     def said_at(self, now: float) -> list[str]:
-        """What is said once the store has answered."""
+        """Return the findings once the store has answered."""
         self.now = now
         self.facts.look()
         self.facts.prepare_last_look()

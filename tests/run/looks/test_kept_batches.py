@@ -12,7 +12,9 @@ from torch import Tensor, nn
 from torch.nn import functional as F
 
 import notebook_probe as nbp
+from notebook_probe.alerts import Rules
 from notebook_probe.record.views.looks import Look
+from notebook_probe.run.facts import nonfinite
 from notebook_probe.run.looks import kept_batches, sample_copies
 from tests.run.conftest import Watch
 from tests.run.loops import PATIENCE_S, held_at
@@ -215,4 +217,27 @@ def test_a_batch_that_was_changed_in_place_since_is_not_shown_as_that_of_the_ste
     run = watch(model, probes={"1": ["grad_norm"]})
     del run.rules["loss_spike"]
     paused(run, model, between=lambda batch: batch[0].zero_())
+    assert run.looks == []
+
+
+def test_a_jump_keeps_its_batch_though_no_further_nan_is_looked_into(
+    watch: Watch, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(nonfinite, "MOST_REPLAYS", 0)
+    model = classifier()
+    run = watch(model, probes=[])
+    train(run, model)
+    assert only(run).step == SPOILED_AT
+
+
+@pytest.mark.parametrize(
+    "remove", [lambda rules: rules.pop("loss_spike"), Rules.clear], ids=["one", "all"]
+)
+def test_a_rule_that_is_removed_keeps_no_batch(
+    watch: Watch, remove: Callable[[Rules], object]
+) -> None:
+    model = classifier()
+    run = watch(model, probes=[])
+    remove(run.rules)
+    train(run, model)
     assert run.looks == []
