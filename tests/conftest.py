@@ -21,7 +21,7 @@ from notebook_probe.home import HOME
 from notebook_probe.probes.step import budget
 from notebook_probe.run.begin import provenance
 
-pytest_plugins = ["tests.pace.dealing", "tests.pace.plugin"]
+pytest_plugins = ["tests.pace.dealing", "tests.pace.plugin", "tests.processes"]
 
 torch.set_num_threads(1)
 

@@ -57,7 +57,6 @@ assert alignment.steps_there([0]).tolist() == [0]
 
 
 @pytest.mark.slow
-@pytest.mark.xdist_group("programs")  # one process imports torch for them all
 def test_the_code_of_the_page_runs_as_it_is_printed(programs: Programs, tmp_path: Path) -> None:
     script = "\n".join([BEFORE, *BLOCKS, AFTER])
     assert programs.run(script, folder=tmp_path) == (0, "")

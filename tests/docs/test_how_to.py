@@ -97,7 +97,6 @@ assert "body.0" not in bad.module[bad.sel(step=10)].values
 
 
 @pytest.mark.slow
-@pytest.mark.xdist_group("programs")
 @pytest.mark.parametrize("page", AFTER)
 def test_the_code_of_a_page_runs_as_it_is_printed(
     page: str, programs: Programs, tmp_path: Path

@@ -22,7 +22,6 @@ def test_the_code_of_the_page_runs(programs: Programs, tmp_path: Path) -> None:
 
 
 @pytest.mark.slow
-@pytest.mark.xdist_group("accelerator")
 def test_the_kernels_on_the_page_are_those_that_are_launched(
     accelerator: Accelerator, tmp_path: Path
 ) -> None:

@@ -20,7 +20,6 @@ assert record.config == {"lr": 0.01}
 
 
 @pytest.mark.slow
-@pytest.mark.xdist_group("programs")
 def test_the_tutorial_runs_from_top_to_bottom(programs: Programs, tmp_path: Path) -> None:
     run_page("tutorial.md", programs, tmp_path, after=AFTER)
 
@@ -33,7 +32,6 @@ assert float(record.series("", "epoch")[-1]) == 4.0
 """
 
 
-@pytest.mark.xdist_group("programs")
 def test_the_script_trains_hands_its_panel_on_and_is_read_again(
     programs: Programs, tmp_path: Path
 ) -> None:

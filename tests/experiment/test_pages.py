@@ -5,10 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.run.conftest import programs
 from tests.run.programs import Programs
-
-__all__ = ["programs"]
 
 DOCS = Path(__file__).parents[2] / "docs"
 BLOCK = re.compile(r"^```python\n(.*?)^```", flags=re.DOTALL | re.MULTILINE)
@@ -38,7 +35,6 @@ assert results["model_0"]["train"]["accuracy"] > 0.7
 
 
 @pytest.mark.slow
-@pytest.mark.xdist_group("programs")  # one process imports torch for them all
 @pytest.mark.parametrize("page", [*AFTER])
 def test_the_page_runs(programs: Programs, page: str, tmp_path: Path) -> None:
     blocks = BLOCK.findall((DOCS / page).read_text("utf-8"))

@@ -10,9 +10,8 @@ import pytest
 
 from tests.gpu.devices import ON_CUDA, on_cuda, on_pretended
 from tests.run.accelerator import Accelerator
-from tests.run.conftest import accelerator
 
-__all__ = ["OnAccelerator", "accelerator", "on_accelerator"]
+__all__ = ["OnAccelerator", "on_accelerator"]
 
 OnAccelerator: TypeAlias = Callable[..., Any]
 

@@ -5,9 +5,9 @@ from collections.abc import Iterator
 import pytest
 import torch
 
-from tests.run.conftest import accelerator, model, programs, watch
+from tests.run.conftest import model, watch
 
-__all__ = ["accelerator", "model", "programs", "watch"]
+__all__ = ["model", "watch"]
 
 
 @pytest.fixture

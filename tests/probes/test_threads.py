@@ -353,7 +353,6 @@ ENDS: dict[str, tuple[str, int, str]] = {
 
 
 @pytest.mark.slow
-@pytest.mark.xdist_group("programs")  # one process imports torch for them all
 @pytest.mark.parametrize("end", ENDS)
 def test_the_interpreter_exits_as_the_users_program_does(
     end: str, programs: Programs, tmp_path: Path

@@ -17,7 +17,8 @@ from trove_classifiers import classifiers
 import notebook_probe as nbp
 from tests.release.conftest import ROOT, build_wheel
 
-pytestmark = pytest.mark.xdist_group("artifacts")  # one process makes what they share
+# One process makes what they share: a wheel, and a source distribution.
+pytestmark = [pytest.mark.xdist_group("artifacts"), pytest.mark.slow]
 
 PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text("utf-8"))["project"]
 CITATION = yaml.safe_load((ROOT / "CITATION.cff").read_text("utf-8"))

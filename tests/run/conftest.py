@@ -1,6 +1,5 @@
 """Runs in a folder of the test's own, closed when it ends."""
 
-import os
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any, TypeAlias
@@ -11,8 +10,6 @@ from torch.optim import Optimizer
 
 import notebook_probe as nbp
 from tests.models import made, mlp
-from tests.run.accelerator import Accelerator
-from tests.run.programs import Programs
 
 Watch: TypeAlias = Callable[..., nbp.Run]
 
@@ -38,19 +35,3 @@ def watch(tmp_path: Path) -> Iterator[Watch]:
 @pytest.fixture
 def model() -> nn.Module:
     return made(mlp)
-
-
-@pytest.fixture(scope="session")
-def accelerator() -> Iterator[Accelerator]:
-    one = Accelerator()
-    yield one
-    one.end()
-
-
-@pytest.fixture(scope="session")
-def programs(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Programs]:
-    if not hasattr(os, "fork"):
-        pytest.skip("no fork on this system")
-    one = Programs(tmp_path_factory.mktemp("programs"))
-    yield one
-    one.end()

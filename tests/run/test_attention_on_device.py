@@ -6,15 +6,12 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-import pytest
 from torch.optim import SGD
 
 import notebook_probe as nbp
 from tests.models import Encoder, made, words
 from tests.probes.reading.on_accelerator import loss_on, never_by_itself
 from tests.run.accelerator import Accelerator, moved, on_device, waits
-
-pytestmark = pytest.mark.xdist_group("accelerator")  # one process serves them all
 
 PROBES = {
     "layer.self_attn": ["attn_entropy", "attn_entropy_share", "attn_max_logit", "attn_sink_share"],

@@ -259,7 +259,6 @@ def train_on_device(store: Path) -> tuple[list[float], list[float]]:
 
 
 @pytest.mark.slow
-@pytest.mark.xdist_group("accelerator")  # one process serves all tests of it
 def test_no_step_waits_for_the_loss_of_a_device(accelerator: Accelerator, tmp_path: Path) -> None:
     recorded, losses = accelerator.run(train_on_device, tmp_path / "run.zarr")
     assert recorded == pytest.approx(losses)

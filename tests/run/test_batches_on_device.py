@@ -6,7 +6,6 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-import pytest
 import torch
 from torch import nn
 from torch.nn import functional as F
@@ -16,8 +15,6 @@ import notebook_probe as nbp
 from tests.models import floats, made, mlp
 from tests.probes.reading.on_accelerator import never_by_itself
 from tests.run.accelerator import Accelerator, copies, moved, on_device, waits
-
-pytestmark = pytest.mark.xdist_group("accelerator")  # one process serves them all
 
 QUANTITIES = (
     *("logit_logsumexp", "prediction_entropy", "confidence", "accuracy", "el2n", "ece"),

@@ -143,7 +143,6 @@ assert enough.wait(60)
 
 
 @pytest.mark.slow
-@pytest.mark.xdist_group("programs")  # one process imports torch for them all
 @pytest.mark.parametrize(("script", "n_runs"), [(FOREGROUND, 3), (BACKGROUND, 2)])
 def test_the_interpreter_exits_in_silence_and_the_records_are_whole(
     script: str, n_runs: int, programs: Programs, tmp_path: Path

@@ -8,7 +8,6 @@ from typing import Any
 from unittest.mock import patch
 
 import numpy as np
-import pytest
 import torch
 from torch import Tensor, nn
 from torch.optim import Adam
@@ -17,8 +16,6 @@ import notebook_probe as nbp
 from tests.models import floats, made, mlp
 from tests.probes.reading.on_accelerator import loss_on, never_by_itself
 from tests.run.accelerator import Accelerator, copies, moved, on_device, waits
-
-pytestmark = pytest.mark.xdist_group("accelerator")  # one process serves them all
 
 batch = floats(5, 4)
 OF_WEIGHTS = [

@@ -53,7 +53,6 @@ ENDS: dict[str, tuple[str, int, int]] = {
 
 
 @pytest.mark.slow
-@pytest.mark.xdist_group("programs")  # one process imports torch for them all
 @pytest.mark.parametrize("end", ENDS)
 def test_a_program_that_goes_on_with_a_record_leaves_all_its_rows_there(
     end: str, programs: Programs, tmp_path: Path

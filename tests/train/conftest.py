@@ -8,9 +8,8 @@ from torch import nn
 
 import notebook_probe as nbp
 from notebook_probe.train import Loop, Trainer
-from tests.run.conftest import programs
 
-__all__ = ["a_loop", "batches", "programs", "small_model", "trainer", "watched"]
+__all__ = ["a_loop", "batches", "small_model", "trainer", "watched"]
 
 Batches = list[tuple[torch.Tensor, torch.Tensor]]
 

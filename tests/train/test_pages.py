@@ -46,7 +46,6 @@ assert collector.get_all_series_names() == []
 
 
 @pytest.mark.slow
-@pytest.mark.xdist_group("programs")  # one process imports torch for them all
 @pytest.mark.parametrize("page", AFTER)
 def test_the_code_of_a_page_runs_as_it_is_printed(
     page: str, programs: Programs, tmp_path: Path

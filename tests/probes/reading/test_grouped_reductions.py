@@ -18,8 +18,6 @@ from tests.models import floats, made
 from tests.probes.reading.on_accelerator import loss_on, never_by_itself
 from tests.run.accelerator import Accelerator, copies, kernels, moved, on_device
 
-pytestmark = pytest.mark.xdist_group("accelerator")  # one process serves them all
-
 batch = floats(5, 8)
 OF_PARAMETERS = ["weight_norm", "grad_norm", "update_ratio"]
 OF_OUTPUTS = ["output_norm", "output_mean", "output_std", "zero_fraction", "nonfinite_fraction"]

@@ -18,8 +18,6 @@ from tests.models import ConvNet, Encoder, floats, made, mlp, words
 from tests.probes.reading.on_accelerator import everywhere, loss_on, never_by_itself
 from tests.run.accelerator import PATIENCE_S, Accelerator, copies, host, moved, on_device, waits
 
-pytestmark = pytest.mark.xdist_group("accelerator")  # one process serves them all
-
 batch = floats(5, 4)
 
 

@@ -19,8 +19,6 @@ from tests.probes.reading.on_accelerator import loss_on, never_by_itself
 from tests.quantities.evaluated import of_tensors
 from tests.run.accelerator import Accelerator, copies, moved, on_device, waits
 
-pytestmark = pytest.mark.xdist_group("accelerator")  # one process serves them all
-
 batch = floats(5, 4)
 PLACE = "0"
 DECIDING = {"weight_matrix"}

@@ -7,7 +7,6 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-import pytest
 import torch
 from torch import Tensor, nn
 from torch.optim import SGD, Optimizer
@@ -16,8 +15,6 @@ import notebook_probe as nbp
 from tests.models import floats, made, mlp
 from tests.probes.reading.on_accelerator import loss_on, never_by_itself
 from tests.run.accelerator import Accelerator, copies, host, moved, on_device, waits
-
-pytestmark = pytest.mark.xdist_group("accelerator")  # one process serves them all
 
 batch = floats(5, 4)
 

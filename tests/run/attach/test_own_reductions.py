@@ -306,7 +306,6 @@ def _on(folder: Path, place: str) -> dict[str, Any]:
 
 
 @pytest.mark.slow
-@pytest.mark.xdist_group("accelerator")
 def test_on_an_accelerator_no_step_waits_and_the_values_are_equal(
     accelerator: Accelerator, tmp_path: Path
 ) -> None:

@@ -17,7 +17,7 @@ from tests.models import floats, made, mlp
 from tests.probes.reading.on_accelerator import loss_on, never_by_itself
 from tests.run.accelerator import NAME, Accelerator, moved, on_device, waits
 
-pytestmark = [pytest.mark.xdist_group("accelerator"), pytest.mark.slow]
+pytestmark = pytest.mark.slow
 
 batch = floats(5, 4)
 

@@ -1,5 +1,5 @@
-"""The same runs as in the tests of the run, and the same accelerator."""
+"""The same runs as in the tests of the run."""
 
-from tests.run.conftest import accelerator, model, watch
+from tests.run.conftest import model, watch
 
-__all__ = ["accelerator", "model", "watch"]
+__all__ = ["model", "watch"]

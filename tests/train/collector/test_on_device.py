@@ -13,8 +13,6 @@ from notebook_probe.train.collector.transfer import OnDevice
 from tests.models import floats, made, mlp
 from tests.run.accelerator import Accelerator, copies, moved, on_device, waits
 
-pytestmark = pytest.mark.xdist_group("accelerator")  # one process serves them all
-
 KEYS = ("optimizer_grads_l2_collector", "trainer_log_step_size_l2_collector")
 
 
