@@ -16,6 +16,7 @@ from notebook_probe.errors import CheckpointError
 from notebook_probe.record.store.location import Location, RemoteStore, local_path
 from notebook_probe.record.store.remote import engine_of
 from notebook_probe.record.store.syncing import sync_folder, to_disk
+from notebook_probe.uninterrupted import uninterrupted
 
 __all__ = ["CheckpointFiles", "DamagedError", "Fill", "place_at", "read_state"]
 
@@ -168,9 +169,14 @@ def read_state(place: CheckpointFiles, name: str) -> dict[str, Any]:
 
 
 def _filled(fill: Fill, file: IO[bytes]) -> None:
-    """Fill a file; raise the system's error rather than torch's."""
+    """Fill a file; raise the system's error rather than torch's.
+
+    Whole: an interrupt within ``torch.save`` becomes a RuntimeError, or ends the process, where
+    torch completes the archive of a file that has been closed.
+    """
     try:
-        fill(file)
+        with uninterrupted:
+            fill(file)
     except RuntimeError as error:
         cause = error.__context__
         if isinstance(cause, OSError):

@@ -9,6 +9,8 @@ import torch
 import torch.distributed as dist
 from torch import Tensor
 
+from notebook_probe.uninterrupted import uninterrupted
+
 __all__ = ["gathered", "own_rank"]
 
 
@@ -44,7 +46,8 @@ def _device() -> torch.device:
 
 def _packed(state: dict[str, Any]) -> Tensor:
     file = io.BytesIO()
-    torch.save(state, file)
+    with uninterrupted:  # torch would raise a RuntimeError in its place
+        torch.save(state, file)
     # frombuffer warns about memory that cannot be written, such as that of bytes.
     return torch.frombuffer(bytearray(file.getvalue()), dtype=torch.uint8)
 

@@ -22,6 +22,7 @@ from notebook_probe.train.checkpoints.fitting import Wanted
 from notebook_probe.train.checkpoints.index import Checkpoint
 from notebook_probe.train.checkpoints.retained import Kept
 from notebook_probe.train.data.dataset import Dataset, for_evaluation
+from notebook_probe.train.gradient_mode import gradient_mode_kept
 from notebook_probe.train.loop.counts import epochs, whole
 from notebook_probe.train.loop.finite import CheckFinite
 from notebook_probe.train.loop.hooks import Hook
@@ -498,6 +499,7 @@ class Loop(FormerNames):
 
     # ---------------------------------------------------------------- continuing later
 
+    @gradient_mode_kept()
     def save_checkpoint(self, folder: Location, *, background: bool = False) -> None:
         """Save the present state of training permanently, between two steps or in a hook.
 
@@ -520,6 +522,7 @@ class Loop(FormerNames):
         """
         self.kept.save(folder, background=background)
 
+    @gradient_mode_kept()
     def load_checkpoint(
         self,
         folder: Location,
@@ -567,6 +570,7 @@ class Loop(FormerNames):
         """Checkpoints in every folder that this loop has used: step, path, metrics."""
         return self.kept.saved()
 
+    @gradient_mode_kept()
     def rewind(self, step: int, data: Any = None, **options: Any) -> Run | None:
         """Go back to an earlier step and continue from there, for example to measure more.
 

@@ -17,6 +17,7 @@ from notebook_probe.run.reached_step import ReachedStep
 from notebook_probe.train.data.batch import Batch
 from notebook_probe.train.data.dataset import Dataset, as_dataset
 from notebook_probe.train.generators import generator_states, set_generators
+from notebook_probe.train.gradient_mode import gradient_mode_kept
 from notebook_probe.train.loop.finite import CheckFinite, FiniteCheck
 from notebook_probe.train.loop.loop_hooks import LoopHooks
 from notebook_probe.train.loop.results import LoopResults
@@ -175,7 +176,7 @@ class LoopRunner:
         error: BaseException | None = None
         try:
             self.running = True  # in the block that takes it back, whenever an interrupt comes
-            with interrupts_wait(partial(self.stop, "interrupted")):
+            with gradient_mode_kept(), interrupts_wait(partial(self.stop, "interrupted")):
                 if self._resumed is None:
                     self._trainer.reset_train_metrics()
                     self.epoch = 0

@@ -10,6 +10,7 @@ import torch
 from torch import Tensor, nn
 
 from notebook_probe.train.generators import same_generators
+from notebook_probe.train.gradient_mode import gradient_mode_kept
 from notebook_probe.uninterrupted import uninterrupted
 
 __all__ = ["evaluating", "modes", "set_modes"]
@@ -29,18 +30,18 @@ def set_modes(before: list[tuple[nn.Module, bool]]) -> None:
 @contextmanager
 def evaluating(model: nn.Module) -> Iterator[None]:
     """Run in evaluation mode without gradients; restore modes, buffers and generators."""
-    before, buffers, has_gradients = modes(model), _buffers(model), torch.is_grad_enabled()
-    try:
-        model.eval()
-        with torch.no_grad(), same_generators():
-            yield
-    finally:
-        with uninterrupted:
-            set_modes(before)
-            with torch.no_grad():
-                for buffer in buffers:
-                    buffer.put_back()
-            torch.set_grad_enabled(has_gradients)  # an interrupted no_grad() may leave it off
+    before, buffers = modes(model), _buffers(model)
+    with gradient_mode_kept():
+        try:
+            model.eval()
+            with torch.no_grad(), same_generators():
+                yield
+        finally:
+            with uninterrupted:
+                set_modes(before)
+                with torch.no_grad():
+                    for buffer in buffers:
+                        buffer.put_back()
 
 
 @dataclass(frozen=True, slots=True)

@@ -167,7 +167,8 @@ class LoopTraining(Training):
 
     def train(self, n_steps: int) -> None:
         self.loop.run_to_global_step(self._data, n_steps)
-        assert self.n_done == self.loop.loop_step == n_steps
+        assert self.n_done == self.loop.loop_step
+        assert self.loop.loop_step == n_steps or self.loop.stopped  # by an interrupt, between steps
 
     def save(self) -> None:
         self.loop.save_checkpoint(self.states)

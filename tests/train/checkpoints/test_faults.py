@@ -3,10 +3,11 @@
 import gc
 import pickle
 import random
+import signal
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Any
+from typing import IO, Any, NoReturn
 
 import pytest
 import torch
@@ -14,6 +15,7 @@ import torch
 import notebook_probe as nbp
 from notebook_probe.errors import CheckpointError, HookError
 from notebook_probe.train import Checkpoints, Loop
+from notebook_probe.train.checkpoints.places import CheckpointFolder
 from tests.train.checkpoints.crash import Life
 from tests.train.checkpoints.kinds import loop_of, same_state
 from tests.train.conftest import a_loop, batches
@@ -80,6 +82,65 @@ def test_a_full_disk_ends_the_training_with_one_error_and_leaves_the_last_good_o
     assert again.loop_step == 2
     loop.save_checkpoint(tmp_path)  # there is room again
     assert [one.step for one in loop.checkpoints] == [2, 6]
+
+
+class Interrupting:
+    """A file whose second part is written as somebody presses Ctrl-C."""
+
+    def __init__(self, file: IO[bytes]) -> None:
+        self._file = file
+        self._n = 0
+
+    def write(self, part: bytes) -> int:
+        self._n += 1
+        if self._n == 2:
+            signal.raise_signal(signal.SIGINT)
+        return self._file.write(part)
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._file, name)
+
+
+@pytest.mark.usefixtures("interruptible")
+def test_an_interrupt_while_a_file_is_written_is_one_and_leaves_the_last_good_file(
+    tmp_path: Path,
+) -> None:
+    """Within `torch.save` it became a RuntimeError, or ended the process."""
+    place = CheckpointFolder(tmp_path)
+    state = {f"{k}": torch.full((50,), float(k)) for k in range(4)}
+    place.write("good.pt", lambda file: torch.save(state, file))
+    with pytest.raises(KeyboardInterrupt):
+        place.write("good.pt", lambda file: torch.save({}, Interrupting(file)))
+    assert place.names() == {"good.pt"}
+    with place.open("good.pt") as file:
+        assert same_state(torch.load(file, weights_only=True), state)
+
+
+def interrupted_without_gradients(*given: object, **named: object) -> NoReturn:
+    """As torch's ``no_grad()`` does where an interrupt comes between its two ends."""
+    torch.set_grad_enabled(False)
+    raise KeyboardInterrupt
+
+
+GUARDED = {
+    "load": (lambda loop, place: loop.load_checkpoint(place), "load_state_dict"),
+    "save": (lambda loop, place: loop.save_checkpoint(place), "state_dict"),
+    "rewind": (lambda loop, place: loop.rewind(2), "load_state_dict"),
+    "run": (lambda loop, place: loop.run_steps(batches(4), 1), "forward"),
+}
+
+
+@pytest.mark.parametrize("door", GUARDED)
+def test_an_interrupt_that_leaves_the_gradient_mode_off_is_made_good(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, door: str
+) -> None:
+    loop, (act, method) = a_loop(), GUARDED[door]
+    loop.run_steps(batches(4), 2)
+    loop.save_checkpoint(tmp_path)
+    monkeypatch.setattr(loop.trainer.model, method, interrupted_without_gradients)
+    with pytest.raises(KeyboardInterrupt):
+        act(loop, tmp_path)
+    assert torch.is_grad_enabled()
 
 
 def test_a_place_that_cannot_be_written_is_refused_before_a_step(tmp_path: Path) -> None:
