@@ -1,4 +1,4 @@
-"""Count of the alerts that are wrong: 81 healthy trainings, in which 144 causes are planted.
+"""Count of the alerts that are wrong: 110 healthy trainings, and 144 causes in 81 of them.
 
 A rule is right if it names the cause within 50 steps, or 100; every alert of a healthy training
 is false. Thresholds are set on some parts and judged on others, with other networks, data

@@ -10,10 +10,13 @@ import torch
 
 from benchmarks.rules.training import Training
 
-__all__ = ["PARTS", "Case", "Cause", "Part", "Recipe", "Recipes", "cause"]
+__all__ = ["NOTHING", "PARTS", "Case", "Cause", "Part", "Recipe", "Recipes", "cause"]
 
-Part = Literal["set", "judge", "unseen", "mistakes_set", "mistakes_judge"]
-PARTS: tuple[Part, ...] = ("set", "judge", "unseen", "mistakes_set", "mistakes_judge")
+Part = Literal["set", "judge", "unseen", "mistakes_set", "mistakes_judge", "practice"]
+PARTS: tuple[Part, ...] = (
+    *("set", "judge", "unseen", "mistakes_set", "mistakes_judge"),
+    "practice",  # healthy ones alone
+)
 
 
 @dataclass(frozen=True)
@@ -43,18 +46,23 @@ def cause(name: str, *names: str, step: int = 0, follows: Sequence[str] = ()) ->
     return Cause(name, step, frozenset(names), frozenset(follows))
 
 
+NOTHING = Cause("nothing", 0, frozenset())
+"""The cause of a recipe that is healthy alone."""
+
+
 @dataclass(frozen=True)
 class Recipe:
-    """Builds a training, with its cause or without."""
+    """Builds a training, with its cause, if it has one, or without."""
 
     name: str
     part: Part
     cause: Cause
     build: Callable[[bool], Training]
 
-    def cases(self) -> tuple[Case, Case]:
-        """The healthy one and the spoiled."""
-        return Case(self, planted=False), Case(self, planted=True)
+    def cases(self) -> tuple[Case, ...]:
+        """The healthy one and the spoiled, if there is one."""
+        planted = (False,) if self.cause is NOTHING else (False, True)
+        return tuple(Case(self, planted=one) for one in planted)
 
 
 @dataclass(frozen=True)
@@ -93,6 +101,11 @@ class Recipes(list[Recipe]):
             return build
 
         return added
+
+    def healthy(self, build: Callable[[], Training]) -> Callable[[], Training]:
+        """Add the decorated function, in which no cause is planted."""
+        self.append(Recipe(build.__name__, self._part, NOTHING, lambda _: build()))
+        return build
 
     def each(
         self, *causes: Cause

@@ -12,7 +12,7 @@ from torch import Tensor, nn
 from torch.nn import functional as F
 from torch.optim import Optimizer
 
-__all__ = ["Reinforce", "episodes"]
+__all__ = ["ClippedPolicy", "Reinforce", "episodes"]
 
 LONGEST = 60
 
@@ -103,3 +103,42 @@ class Reinforce:
     def error(self) -> float:
         """One over how long the last episodes were; 1 before the first."""
         return len(self.lengths) / sum(self.lengths) if self.lengths else 1.0
+
+
+@dataclass
+class ClippedPolicy(Reinforce):
+    """Four updates from the same episodes, by a ratio that is clipped (Schulman et al. 2017).
+
+    The third output of the model is the critic. A step of the benchmark is one update.
+    """
+
+    n_episodes: int = 8
+    played: tuple[Tensor, Tensor, Tensor, Tensor] | None = None
+
+    def __call__(self, i: int, drawn: torch.Generator) -> tuple[float]:
+        if i % 4 == 0:
+            self.played = self._played(drawn)
+        assert self.played is not None
+        seen, pushed, returns, before = self.played
+        told = self.model(seen)
+        chances = torch.distributions.Categorical(logits=told[:, :2])
+        gain = returns - told[:, 2].detach()
+        gain = (gain - gain.mean()) / (gain.std() + 1e-8)
+        ratio = (chances.log_prob(pushed) - before).exp()
+        kept = torch.minimum(ratio * gain, ratio.clamp(0.8, 1.2) * gain).mean()
+        loss = F.mse_loss(told[:, 2], returns) / 2 - kept - 0.01 * chances.entropy().mean()
+        self.optimizer.zero_grad()
+        loss.backward()
+        nn.utils.clip_grad_norm_(self.model.parameters(), 0.5)
+        self.optimizer.step()
+        return (loss.item(),)
+
+    def _played(self, drawn: torch.Generator) -> tuple[Tensor, Tensor, Tensor, Tensor]:
+        carts = [_Cart(drawn) for _ in range(self.n_episodes)]
+        seen, pushed, alive = self._play(carts, drawn)
+        self.lengths.extend(alive.sum(0).tolist())
+        returns = alive.flip(0).cumsum(0).flip(0)[alive > 0] / LONGEST
+        seen, pushed = seen[alive > 0], pushed[alive > 0]
+        with torch.no_grad():
+            before = F.log_softmax(self.model(seen)[:, :2], -1).gather(-1, pushed[:, None])[:, 0]
+        return seen, pushed, returns, before
