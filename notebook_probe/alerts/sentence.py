@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from string import Formatter
 from typing import Any
 
@@ -12,7 +13,7 @@ LONGEST = 8
 
 
 def sentence(says: str, numbers: dict[str, Any]) -> str:
-    """Return the rule's text, filled as `str.format` does; numbers that would be long are rounded.
+    """Return a text, filled as `str.format` does; numbers that would be long are rounded.
 
     Parameters
     ----------
@@ -27,6 +28,8 @@ def sentence(says: str, numbers: dict[str, Any]) -> str:
     'a step changes the weight by 25%'
     >>> sentence("a step changes the weight by {ratio:.0%}", {"ratio": 3e20})
     'a step changes the weight by 3e+22%'
+    >>> sentence("the loss is {loss}", {"loss": float("nan")})
+    'the loss is NaN'
     """
     return _Short().format(says, **numbers)
 
@@ -34,6 +37,8 @@ def sentence(says: str, numbers: dict[str, Any]) -> str:
 class _Short(Formatter):
     def format_field(self, value: Any, format_spec: str) -> str:
         written = str(format(value, format_spec))
+        if isinstance(value, float) and not math.isfinite(value):
+            return "NaN" if math.isnan(value) else written.rstrip("%")
         if not isinstance(value, float) or len(written) <= LONGEST:
             return written
         return f"{100 * value:.2g}%" if written.endswith("%") else f"{value:.3g}"

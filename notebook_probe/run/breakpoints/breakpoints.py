@@ -13,6 +13,7 @@ from typing import Any
 
 from notebook_probe.alerts import Alert
 from notebook_probe.alerts.causes import may_come_of
+from notebook_probe.alerts.sentence import sentence
 from notebook_probe.errors import BreakpointError, UnknownNameError
 from notebook_probe.probes.step.measured import MeasuredStep
 from notebook_probe.probes.step.sink import EventSink
@@ -295,7 +296,8 @@ class Breakpoints:
             # Only the first bad row pauses; else it would pause at each step until weights recover.
             is_new, one.was_bad = bad is not None and not one.was_bad, bad is not None
             if bad is not None and is_new:
-                what = f"{_series(bad.module, bad.name)} is {bad.value:.3g}"
+                series = _series(bad.module, bad.name)
+                what = sentence("{series} is {value:.3g}", {"series": series, "value": bad.value})
                 yield Hit(
                     id=one.info.id,
                     condition=condition,

@@ -107,7 +107,7 @@ def test_an_alert_holds_it_at_the_step_after_its_row(watch: Watch, model: nn.Mod
     assert held_at(run) == 3
     assert (
         run.status().pause_reason
-        == "paused at step 2: nonfinite_loss at the model: the loss is nan"
+        == "paused at step 2: nonfinite_loss at the model: the loss is NaN"
     )
     (told,) = pauses(run)
     assert (told["rule"], told["quantity"], told["step"]) == ("nonfinite_loss", "loss", 2)
@@ -164,7 +164,7 @@ def test_nan_in_a_loss_holds_it_once_until_a_row_is_finite(watch: Watch, model: 
     run.pause_when(nan=True)
     background = logging(run, model, [1, math.nan, math.inf, 1, math.inf, 1])
     assert held_at(run) == 2
-    assert run.status().pause_reason == "paused at step 1: loss is nan"
+    assert run.status().pause_reason == "paused at step 1: loss is NaN"
     run.resume()
     wait_until(lambda: len(pauses(run)) == 2)
     assert [(one["step"], one["value"]) for one in pauses(run)] == [(1, "nan"), (4, "inf")]
@@ -320,6 +320,6 @@ def test_a_logged_nan_is_reported_under_the_name_by_which_it_is_read(
 
     background = run.train_in_background(loop)
     held_at(run)
-    assert "logged_grad_norm is nan" in run.status().pause_reason
+    assert "logged_grad_norm is NaN" in run.status().pause_reason
     run.resume()
     wait_until(lambda: not background.running)
