@@ -18,7 +18,7 @@ from typing import Protocol
 
 import torch
 from torch import Tensor, nn
-from torch.autograd.graph import get_gradient_edge
+from torch.autograd.graph import Node, get_gradient_edge
 from torch.nn.parameter import UninitializedParameter
 from torch.utils.hooks import RemovableHandle
 
@@ -246,16 +246,20 @@ class NodeHook(_ArrivalHook):
         self, parameter: Tensor, slot: Slot, listener: weakref.ref[ArrivalListener]
     ) -> None:
         super().__init__(slot, listener)
-        self._parameter = parameter
-        self._node = get_gradient_edge(parameter).node
-        self._handle: RemovableHandle = self._node.register_hook(self._accumulated)
+        self._parameter: Tensor | None = parameter
+        node = get_gradient_edge(parameter).node
+        self._handle: RemovableHandle = node.register_hook(self._accumulated)
+        self._node: Node | None = node
 
     def remove(self) -> None:
         self._handle.remove()
-        del self._node, self._parameter
+        self._node = self._parameter = None
 
     def _accumulated(self, *_: object) -> None:
-        self(self._parameter)
+        # Torch calls the hooks that a node had when it was reached. Another thread, whose pass this
+        # one was for, may have removed it since.
+        if (parameter := self._parameter) is not None:
+            self(parameter)
 
 
 def _can_be_hooked(parameter: Tensor) -> bool:

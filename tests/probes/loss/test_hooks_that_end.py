@@ -2,9 +2,15 @@
 
 from __future__ import annotations
 
-import pytest
-from torch import nn
+import weakref
 
+import pytest
+import torch
+from torch import Tensor, nn
+from torch.autograd.graph import get_gradient_edge
+
+from notebook_probe.model.parameter_slots import Slot
+from notebook_probe.probes.loss.arrivals import NodeHook
 from notebook_probe.record.format.loss_names import BACKWARD_LOSS
 from tests.models import made, mlp, sgd, train_step
 from tests.probes.loss.loops import batch
@@ -51,3 +57,26 @@ def test_parameters_are_swapped_between_the_first_steps(watch: Watch, n_before: 
     model.double()
     model.float()
     train_step(model, optimizer, batch(0))
+
+
+class Arrivals:
+    """Counts the gradients that it is notified of."""
+
+    n = 0
+
+    def arrived(self, slot: Slot, parameter: Tensor, begun: float) -> None:
+        self.n += 1
+
+
+def test_a_pass_goes_on_where_another_thread_has_just_taken_a_hook_off() -> None:
+    """Torch calls the hooks that a node had when it was reached."""
+    model, arrivals = nn.Linear(2, 1), Arrivals()
+    removed = list[NodeHook]()
+    node = get_gradient_edge(model.weight).node
+    node.register_hook(lambda *_: removed[0].remove())
+    removed.append(
+        NodeHook(model.weight, Slot(weakref.ref(model), "weight"), weakref.ref(arrivals))
+    )
+    model(torch.ones(3, 2)).sum().backward()
+    assert model.weight.grad is not None
+    assert arrivals.n == 0
