@@ -178,7 +178,7 @@ def _unusual(rule: Rule, n_rows: int) -> dict[str, Floats]:
 def _check_sentence(alert: Alert) -> None:
     place, _, sentence = alert.text.partition(": ")
     assert place, f"{alert.rule} does not say where: {alert.text}"
-    assert re.search(r"\d|nan|inf", sentence), f"{alert.rule} says no number: {alert.text}"
+    assert re.search(r"\d|NaN|inf", sentence), f"{alert.rule} says no number: {alert.text}"
 
 
 def _words(alerts: Sequence[Alert]) -> list[tuple[object, ...]]:

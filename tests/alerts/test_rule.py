@@ -33,7 +33,7 @@ def test_a_rule_is_edited_into_another_one() -> None:
     rule = RULES["dead_units"]
     edited = rule.but(most=0.25, steps=10)
     assert (edited.thresholds["most"], edited.steps, edited.name) == (0.25, 10, rule.name)
-    assert (rule.thresholds["most"], rule.steps) == (0.6, 40)
+    assert (rule.thresholds["most"], rule.steps) == (0.8, 40)
     with pytest.raises(UnknownNameError, match=r"'dead_units' has no 'mots'; close: 'most'"):
         rule.but(mots=1)
     for numbers in ({"most": "a"}, {"most": float("nan")}, {"rows": 0}, {"rows": 1.5}):

@@ -29,22 +29,22 @@ def told(alerts: Any) -> list[tuple[int, str, tuple[str, ...]]]:
 
 def test_a_sentence_has_the_place_and_the_numbers_of_its_step(nested_writer: RecordWriter) -> None:
     dead = np.full((30, 2), 0.1)
-    dead[5:] = [0.7, 0.75]
+    dead[5:] = [0.85, 0.9]
     record(nested_writer, {"dead_fraction": dead}, ["a", "b"], every=10)
     (alert,) = find_alerts(nested_writer.source, RULES["dead_units"])
     assert (alert.step, alert.module, alert.modules) == (90, "a", ("a", "b"))
     assert alert.text.startswith(
-        "a and 1 more: 70% of the units were never above zero, since step 50"
+        "a and 1 more: 85% of the units were never above zero, since step 50"
     )
     assert (alert.quantities, alert.view) == (("dead_fraction",), "lines")
     assert (alert.flow, alert.began) == ("forward", (41, 50)), "the row at 40 had none"
-    assert str(alert).startswith("step 90: dead_units began at a, seen in b: 70%")
+    assert str(alert).startswith("step 90: dead_units began at a, seen in b: 85%")
 
 
 def test_what_is_not_measured_neither_makes_nor_breaks_a_stretch(
     nested_writer: RecordWriter,
 ) -> None:
-    share = np.array([[0.95], [GAP], [0.93], [GAP], [GAP], [0.91], [0.5]])
+    share = np.array([[0.99], [GAP], [0.985], [GAP], [GAP], [0.981], [0.5]])
     record(nested_writer, {"silent_input_fraction": share}, ["a"])
     assert told(find_alerts(nested_writer.source, RULES["silent_inputs"])) == [
         (5, "silent_inputs", ("a",))
@@ -79,7 +79,7 @@ def test_of_one_step_what_travels_is_named_in_the_order_in_which_it_does(tmp_pat
         names = ["(root)", "up", "b.2", "b", "b.1"]  # as they were attached
         record(writer, {"nonfinite_fraction": [[0] * 5, [1, 0, 1, 1, 0]]}, names)
         norms = np.array([[1] * 5] * 12 + [[90, 90, 1, 90, 90]] * 2)
-        record(writer, {"grad_norm": norms, "update_ratio": norms / 1000}, names, every=2)
+        record(writer, {"grad_norm": norms, "update_ratio": norms / 100}, names, every=2)
         forward, backward = find_alerts(writer.source)
     assert (forward.rule, forward.modules) == ("nonfinite_output", ("b.2", "b", "(root)"))
     assert "number of modules before it with finite outputs: 1" in forward.text, "that is b.1"
@@ -88,7 +88,7 @@ def test_of_one_step_what_travels_is_named_in_the_order_in_which_it_does(tmp_pat
 
 
 def test_a_module_at_which_it_has_held_for_longer_comes_first(nested_writer: RecordWriter) -> None:
-    at = 0.95
+    at = 0.99
     share = np.array([[0.5, 0.5], [0.5, at], [GAP, GAP], [at, at], [at, GAP], [at, at]])
     record(nested_writer, {"silent_input_fraction": share}, ["a", "b"])
     (alert,) = find_alerts(nested_writer.source, RULES["silent_inputs"])
@@ -180,7 +180,7 @@ def test_modules_and_series_that_come_later_are_followed(nested_writer: RecordWr
     watcher = Watcher(nested_writer.source, Rules(), found.append)
     record(nested_writer, {"silent_input_fraction": [[0.5]] * 4}, ["a"])
     watcher.look()
-    record(nested_writer, {"silent_input_fraction": [[0.5, 0.95]] * 4}, ["a", "b"], first=4)
+    record(nested_writer, {"silent_input_fraction": [[0.5, 0.99]] * 4}, ["a", "b"], first=4)
     watcher.look()
     record(nested_writer, {"range_headroom_bits": [[1.0]]}, ["b.c"], first=8)
     watcher.look()
@@ -254,7 +254,7 @@ def test_a_long_record_is_looked_at_in_blocks(
 ) -> None:
     norms = np.ones((300, 3))
     norms[250:, 1] = 50.0
-    record(nested_writer, {"grad_norm": norms, "update_ratio": norms / 1000}, ["a", "b", "b.c"])
+    record(nested_writer, {"grad_norm": norms, "update_ratio": norms / 100}, ["a", "b", "b.c"])
     rule = RULES["exploding_gradient"]
     whole = find_alerts(nested_writer.source, rule)
     monkeypatch.setattr("notebook_probe.alerts.following.CELLS", 21)

@@ -10,7 +10,7 @@ from tests.docs.running import run_page
 from tests.run.programs import Programs
 
 AFTER = """
-assert {"lr_high", "early_divergence", "dead_units"} <= {alert.rule for alert in wrong.alerts}
+assert {"lr_high", "early_divergence"} <= {alert.rule for alert in wrong.alerts}
 assert not record.alerts
 assert record.series("", "backward_loss").size == 200
 ranks = record.series("2", "effective_rank").step.values

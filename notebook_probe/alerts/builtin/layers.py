@@ -63,11 +63,11 @@ def large_outputs(
         "loss_spike",
     ),
 )
-def dead_units(dead_fraction: Doubles, most: float = 0.6) -> Any:
+def dead_units(dead_fraction: Doubles, most: float = 0.8) -> Any:
     """Units that are below zero for every sample.
 
-    In a network that learns, more than half of a layer's units may die and nothing is wrong: 17 of
-    32 did in a network of one input, which needs no more.
+    In a network that learns, more than half of a layer's units may die and nothing is wrong: 36 of
+    48 did in a network of two inputs, which needs no more.
     """
     return dead_fraction > most
 
@@ -91,13 +91,13 @@ def dead_units(dead_fraction: Doubles, most: float = 0.6) -> Any:
     ),
 )
 def silent_inputs(
-    silent_input_fraction: Doubles, most: float = 0.6, later: float = 0.9, window: int = 3
+    silent_input_fraction: Doubles, most: float = 0.6, later: float = 0.98, window: int = 3
 ) -> Any:
     """Channels of a layer's input that are zero for every sample.
 
     More than ``most`` of them in the first rows are a mistake in the data or the initialization.
-    Units that become silent while a network learns, as in a recurrent ReLU, reached 0.81 where
-    nothing was wrong: later on nearly all of them are needed for an alert.
+    Units that become silent while a network learns, as in a recurrent ReLU, reached 0.97 where
+    nothing was wrong: later on all of them are needed for an alert.
     """
     is_first = (np.arange(len(silent_input_fraction)) < window)[:, None]
     return silent_input_fraction > np.where(is_first, most, later)
