@@ -133,10 +133,12 @@ def _grid(shape: list[int]) -> Node:
 
 
 def _nested(depth: int) -> list[Node]:
-    inner: list[Node] = [{"name": "bytes", "configuration": {"endian": "little"}}]
+    plain = {"name": "bytes", "configuration": {"endian": "little"}}
+    inner = plain
     for _ in range(depth):
-        inner = [{"name": "sharding_indexed", "configuration": {"chunk_shape": [1], "codecs": inner, "index_codecs": inner[:1]}}]  # noqa: E501  # fmt: skip
-    return inner
+        shards = {"chunk_shape": [1], "codecs": [inner], "index_codecs": [plain]}
+        inner = {"name": "sharding_indexed", "configuration": shards}
+    return [inner]
 
 
 def _of_arrays() -> Iterator[tuple[str, Spoil]]:

@@ -53,6 +53,14 @@ def test_a_codec_that_is_not_of_the_format_never_decompresses(folder: Path, code
         open_record(folder).series("fc", "grad_norm")
 
 
+@pytest.mark.parametrize("length", [0, -1, 2**62, 0.5])
+def test_a_length_of_chunks_that_no_array_can_have_is_refused(folder: Path, length: float) -> None:
+    grid = {"name": "regular", "configuration": {"chunk_shape": [length, 2]}}
+    node(GRADS, chunk_grid=grid)(folder)
+    with pytest.raises(RecordFormatError, match="sizes, as many of each, are needed, and no chunk"):
+        open_record(folder).series("fc", "grad_norm")
+
+
 @pytest.mark.parametrize("steps", [range(-5, 3), [0, 1, 2, 2, 4, 5, 6, 7], range(8, 0, -1)])
 def test_steps_that_do_not_grow_from_0_are_refused(folder: Path, steps: range) -> None:
     numbers(STEP, list(steps))(folder)

@@ -73,10 +73,10 @@ class StoredArray:
         except (KeyError, TypeError, ValueError) as error:
             raise RecordFormatError(f"{place} has incomplete metadata: {error!r}") from error
         regular = len(shape) == len(chunks) == len(dims)
-        if not (regular and all(map(_is_size, shape)) and all(map(_is_size, chunks))):
+        if not (regular and all(map(_is_size, [*shape, *chunks])) and 0 not in chunks):
             raise RecordFormatError(
                 f"{place} has shape {shape}, chunks {chunks} and dimensions {dims}; sizes, as many "
-                f"of each, are needed"
+                f"of each, are needed, and no chunk is empty"
             )
         at = StorePath(store, path)
         dtype = str(document.get("data_type"))
