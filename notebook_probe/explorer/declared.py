@@ -50,7 +50,7 @@ def read_declared(value: object, declared: Any, where: str) -> object:
             name: read_declared(value.get(name), kind, f"{name!r} of {where}")
             for name, kind in _fields_of(declared)
         }
-    raise MessageError(f"{where} is {value!r}, not {_words(declared)}")
+    raise MessageError(f"{where} is {_shown(value)}, not {_words(declared)}")
 
 
 @cache
@@ -67,6 +67,12 @@ def _read_union(value: object, kinds: tuple[Any, ...], where: str) -> object:
 def _is_number(value: object, declared: Any) -> bool:
     """JSON writes 3.0 as 3."""
     return declared is float and type(value) is int
+
+
+def _shown(value: object) -> str:
+    """Return a single value as it is, of others the type: they may be long, or hold an address."""
+    is_single = value is None or isinstance(value, str | int | float)
+    return repr(value) if is_single else f"a {type(value).__name__}"
 
 
 def _words(declared: Any) -> str:

@@ -62,6 +62,15 @@ def test_anything_else_is_answered_with_a_sentence(content: object, words: str) 
     assert words in str(raised.value)
 
 
+@pytest.mark.parametrize("address", [["slack://a/b/c"], {"to": "slack://a/b/c"}])
+def test_what_is_no_single_value_is_named_by_its_type_alone(address: object) -> None:
+    content = {"v": 1, "type": "notify", "id": "1", "address": address, "on": ["end"]}
+    with pytest.raises(MessageError) as raised:
+        parse(content)
+    assert f"notify.address of a view's message is a {type(address).__name__}," in str(raised.value)
+    assert "slack" not in str(raised.value)
+
+
 JSON = st.recursive(
     st.none() | st.booleans() | st.integers() | st.floats() | st.text(),
     lambda inner: st.lists(inner) | st.dictionaries(st.text(), inner),
