@@ -50,8 +50,9 @@ lab: .venv/stamp-demo
 
 # What runs by name only. The other tests are quick, slow, static (`make check`) or of the site.
 BY_NAME = stories or kernels or gpu or libraries or frontends or crash or readers or s3 or postgres or release or stress
-# One worker for each core, of two. What has become slow is reported at the end.
-WORKERS = --numprocesses 2 --dist loadgroup --durations 12 --durations-min 1
+# One worker for each core, of two, and one more where slow tests wait for a JupyterLab. What has
+# become slow is reported at the end.
+WORKERS = --numprocesses $(if $(ALL),3,2) --dist loadgroup --durations 12 --durations-min 1
 BROWSER = browser=$$($(BIN)/python tools/find_browser.py) && $(ONE_THREAD) NOTEBOOK_PROBE_BROWSER="$$browser"
 # `make test ALL=1`, as CI does: slow tests and those of the site, too, in the same session.
 TESTS = $(if $(ALL),not (static or $(BY_NAME)),not (slow or docs or static or $(BY_NAME)))
@@ -128,7 +129,7 @@ test-postgres: .venv/stamp-test
 	$(ONE_THREAD) $(BIN)/python -m pytest -m postgres tests/catalogues
 
 test-libraries: .venv-libraries/stamp .venv-graphs/stamp .venv-fastai/stamp
-	$(ONE_THREAD) .venv-libraries/bin/python -m pytest -m libraries tests/libraries --numprocesses 2 --dist loadfile
+	$(ONE_THREAD) .venv-libraries/bin/python -m pytest -m libraries tests/libraries --numprocesses $(if $(ALL),3,2) --dist loadfile
 	$(ONE_THREAD) .venv-graphs/bin/python -m pytest -m libraries tests/graph/of_libraries --numprocesses 2
 	$(ONE_THREAD) .venv-fastai/bin/python -m pytest -m libraries tests/trainers_apart
 

@@ -76,7 +76,7 @@ def test_a_rule_that_is_edited_is_an_event_of_the_record(watch: Watch, model: nn
     train(model, optimizer, BATCH, range(3))
     run.controls.settle()
     ticket = run.controls.edit_rule("dead_units", most=0.3, rows=2)
-    assert (ticket.state, ticket.text) == ("applied", "dead_units: most 0.6 → 0.3, rows 1 → 2")
+    assert (ticket.state, ticket.text) == ("applied", "dead_units: most 0.8 → 0.3, rows 1 → 2")
     assert run.controls.edit_rule("dead_units", most=0.3).text == "dead_units is so already"
     train(model, optimizer, BATCH, range(3, 5))
     run.rules.edit("dead_units", again=50)
@@ -84,14 +84,14 @@ def test_a_rule_that_is_edited_is_an_event_of_the_record(watch: Watch, model: nn
     run.close()
     found = events_of(nbp.open_run(run.location), "rule")
     assert [text for _, text, _ in found] == [
-        "dead_units: most 0.6 → 0.3, rows 1 → 2",
+        "dead_units: most 0.8 → 0.3, rows 1 → 2",
         "dead_units: again never → 50",
         "lr_high is followed no more",
     ]
     _, _, detail = found[0]
     assert (detail["rule"], detail["from"]["most"], detail["to"]["most"]) == (
         "dead_units",
-        0.6,
+        0.8,
         0.3,
     )
     assert found[0][0] < found[1][0]

@@ -75,7 +75,7 @@ def test_each_rule_tells_its_numbers_what_explains_it_and_what_it_does(
         "summary": "Units that are below zero for every sample.",
         "severity": "warning",
         "explained_by": list(RULES["dead_units"].explained_by),
-        "thresholds": {"most": 0.6},
+        "thresholds": {"most": 0.8},
         "rows": 1,
         "steps": 40,
         "state": "on",
