@@ -118,7 +118,7 @@ def dying_relu(folder: Path) -> None:
     losses = {name: run.series("", "backward_loss")[-20:].mean() for name, run in runs.items()}
     assert losses["broken"] == pytest.approx(math.log(10), abs=0.02)
     assert losses["healthy"] < 0.2
-    assert {"lr_high", "dead_units", "silent_inputs", "vanishing_gradient"} <= {
+    assert {"large_outputs", "dead_units", "silent_inputs", "vanishing_gradient"} <= {
         *rules(runs["broken"])
     }
     assert rules(runs["healthy"]) == []
@@ -151,7 +151,7 @@ def rate_too_high_and_too_low(folder: Path) -> None:
         assert losses[name] == pytest.approx(math.log(10), abs=0.1)
     assert losses["healthy"] < 0.6
     assert {"lr_high", "early_divergence"} <= {*rules(runs["too high"])}
-    assert rules(runs["too low"]) == ["lr_low"]
+    assert rules(runs["too low"]) == ["lr_low", "hardly_trains"]
     assert rules(runs["healthy"]) == []
 
 
