@@ -53,6 +53,13 @@ def test_a_codec_that_is_not_of_the_format_never_decompresses(folder: Path, code
         open_record(folder).series("fc", "grad_norm")
 
 
+def test_what_zarr_repeats_of_a_record_is_cut_off(folder: Path) -> None:
+    node(GRADS, fill_value="x" * 10_000)(folder)
+    with pytest.raises(RecordFormatError, match=r"cannot read .*grad_norm") as raised:
+        open_record(folder).series("fc", "grad_norm")
+    assert len(str(raised.value)) < 2_000
+
+
 @pytest.mark.parametrize("length", [0, -1, 2**62, 0.5])
 def test_an_array_with_chunks_of_no_possible_size_is_left_out(folder: Path, length: float) -> None:
     grid = {"name": "regular", "configuration": {"chunk_shape": [length, 2]}}

@@ -32,6 +32,8 @@ MOST_TRIED = 1024
 """Chunks that are looked at to find the damaged one."""
 UNCHECKED_CELLS = 2**25
 """Values that are read at once without asking whether there can be so many."""
+LONGEST = 1_000
+"""Characters of another library's error, which may repeat what the record has."""
 SPARSE = 64
 """An array is believed to be so much larger than its chunks."""
 CODECS = frozenset({"bytes", "vlen-utf8", "blosc"})
@@ -147,7 +149,9 @@ class StoredArray:
             raise
         except Exception as error:  # whatever a codec makes of bytes that are not its own
             file = "" if program_ends() else self._damaged_chunk()
-            raise RecordFormatError(f"cannot read {self.place}{file}: {error}") from error
+            raise RecordFormatError(
+                f"cannot read {self.place}{file}: {f'{error}'[:LONGEST]}"
+            ) from error
 
     def _damaged_chunk(self) -> str:
         """``/c/0/0`` of the first chunk that cannot be read; empty when it is not to be found."""
