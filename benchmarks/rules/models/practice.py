@@ -32,7 +32,7 @@ class Predicted(nn.Module):
 
 
 class Codebook(nn.Module):
-    """What an encoder says, in groups of ``width``, each replaced by the nearest code."""
+    """An autoencoder whose code, in groups of ``width``, is replaced by the nearest known ones."""
 
     def __init__(self, encoder: nn.Module, decoder: nn.Module, n_codes: int, width: int) -> None:
         super().__init__()
@@ -49,7 +49,7 @@ class Codebook(nn.Module):
 
 
 class Recommended(nn.Module):
-    """By how much a user prefers the first of two items."""
+    """The margin by which a user prefers the first of two items."""
 
     def __init__(self, n_users: int, n_items: int, width: int = 8) -> None:
         super().__init__()
@@ -74,7 +74,7 @@ class TwoHeads(nn.Module):
 
 
 class Pooled(nn.Module):
-    """An encoder whose first token is pooled, as BERT's is, for whoever asks; the loss does not."""
+    """An encoder with a pooler of the first token, as in BERT, which the loss does not use."""
 
     def __init__(self, n_tokens: int, n_out: int, width: int = 32) -> None:
         super().__init__()

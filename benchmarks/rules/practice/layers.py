@@ -25,7 +25,7 @@ Pair = tuple[Tensor, Tensor]
 
 @HERE.healthy
 def unused_pooler() -> Training:
-    """By how much a row of numbers counts up, of the mean of its tokens; a pooler idles."""
+    """The step of a row of numbers, from the mean of its tokens; a pooler is not used."""
     model = Pooled(24, 5)
     optimizer = optim.AdamW(model.parameters(), lr=2e-3)
 
@@ -48,7 +48,7 @@ def pruned_digits() -> Training:
 
 @HERE.healthy
 def normalized_weights() -> Training:
-    """Wines, by layers whose weights have a length, or a largest stretch, of their own."""
+    """Wines, by a layer with weight norm and one with spectral norm."""
     model = mlp(13, 48, 48, 3)
     parametrizations.weight_norm(model[0])
     parametrizations.spectral_norm(model[2])

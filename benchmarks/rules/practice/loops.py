@@ -72,7 +72,7 @@ def _uphill(model: nn.Module, radius: float) -> list[Tensor]:
 
 @HERE.healthy
 def tasks_in_turns() -> Training:
-    """Which digit, then whether it is odd: each step trains one of two heads."""
+    """Two tasks, the digit and whether it is odd: each step trains one of two heads."""
     model = TwoHeads(64, 64, 10, 2)
     optimizer = optim.AdamW(model.parameters(), lr=3e-3)
 

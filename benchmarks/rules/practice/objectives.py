@@ -139,7 +139,7 @@ def two_branches() -> Training:
 
 @HERE.healthy
 def coded_digits() -> Training:
-    """Digits from the nearest of 32 codes; the gradient passes the choice by (VQ-VAE)."""
+    """Digits from the nearest of 32 codes, with a straight-through gradient (VQ-VAE)."""
     model = Codebook(mlp(64, 64, 16), mlp(16, 64, 64), n_codes=32, width=4)
     optimizer = optim.Adam(model.parameters(), lr=2e-3)
 
@@ -168,7 +168,7 @@ def hardest_triplets() -> Training:
 
 @HERE.healthy
 def rare_positives() -> Training:
-    """Whether a point lies in a small square, which one of thirty does, by the focal loss."""
+    """Points in a small square, one of thirty, are found by the focal loss."""
     model = mlp(2, 48, 48, 1)
     nn.init.constant_(model[-1].get_parameter("bias"), -3.4)  # as rare as they are
     optimizer = optim.Adam(model.parameters(), lr=1e-3)
@@ -186,7 +186,7 @@ def rare_positives() -> Training:
 
 @HERE.healthy
 def ranked_items() -> Training:
-    """Which of two items a user prefers, by sparse embeddings: most rows have no gradient (BPR)."""
+    """Preferences between items, by sparse embeddings: most rows have no gradient (BPR)."""
     drawn = torch.Generator().manual_seed(208)
     tastes, kinds = torch.randn(300, 4, generator=drawn), torch.randn(200, 4, generator=drawn)
     model = Recommended(300, 200)

@@ -85,7 +85,7 @@ def test_a_full_disk_ends_the_training_with_one_error_and_leaves_the_last_good_o
 
 
 class Interrupting:
-    """A file whose second part is written as somebody presses Ctrl-C."""
+    """A file that is interrupted while its second part is written."""
 
     def __init__(self, file: IO[bytes]) -> None:
         self._file = file
@@ -117,7 +117,7 @@ def test_an_interrupt_while_a_file_is_written_is_one_and_leaves_the_last_good_fi
 
 
 def interrupted_without_gradients(*given: object, **named: object) -> NoReturn:
-    """As torch's ``no_grad()`` does where an interrupt comes between its two ends."""
+    """Raise an interrupt that leaves gradients off, as one within ``no_grad()`` may."""
     torch.set_grad_enabled(False)
     raise KeyboardInterrupt
 
