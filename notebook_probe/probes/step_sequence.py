@@ -23,7 +23,7 @@ import time
 from collections.abc import Callable, Iterable
 from functools import partial
 
-from torch import Tensor, nn
+from torch import nn
 
 from notebook_probe.model.changes import registrations
 from notebook_probe.model.map import ModelMap
@@ -36,6 +36,7 @@ from notebook_probe.probes.due.due_probes import DueProbes
 from notebook_probe.probes.due.readings import DueFrame, Readings
 from notebook_probe.probes.inside.graph_readings import GraphReadings
 from notebook_probe.probes.parameters.accumulations import AccumulationHooks
+from notebook_probe.probes.parameters.weight_copy import WeightCopy
 from notebook_probe.probes.reading.closed_steps import KEEP_S, ClosedSteps
 from notebook_probe.probes.reading.plan import is_of_calls
 from notebook_probe.probes.replay.probe_batch import ProbeBatch
@@ -125,7 +126,7 @@ class StepSequence:
         self._n_registered = -1
         """Modules and parameters registered in this process when the gate was last passed."""
         self._looked_s = 0.0
-        self._buffers: dict[Slot, Tensor] = {}
+        self._buffers: dict[Slot, WeightCopy] = {}
         self.updates = Updates(model, self)
         self._accumulations = AccumulationHooks(self.updates)
         self._reads_raw = self.reads_batches = self.has_to_prepare = False

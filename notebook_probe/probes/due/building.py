@@ -6,7 +6,7 @@ import weakref
 from dataclasses import dataclass
 from typing import TypeAlias
 
-from torch import Tensor, nn
+from torch import nn
 
 from notebook_probe.model.map import ModelMap
 from notebook_probe.model.parameter_slots import Slot
@@ -15,6 +15,7 @@ from notebook_probe.probes.due.readings import Readings
 from notebook_probe.probes.due.sources import Sources
 from notebook_probe.probes.parameters.reader import ParameterReader
 from notebook_probe.probes.parameters.scalers import AT_UPDATE
+from notebook_probe.probes.parameters.weight_copy import WeightCopy
 from notebook_probe.probes.reading.cells import (
     CallCell,
     Cell,
@@ -119,7 +120,7 @@ class _Builder:
         self._derived = Sources(self._new_state)
 
     def build(
-        self, due: tuple[Probe, ...], sampled: tuple[Probe, ...], buffers: dict[Slot, Tensor]
+        self, due: tuple[Probe, ...], sampled: tuple[Probe, ...], buffers: dict[Slot, WeightCopy]
     ) -> Readings:
         every = (*due, *sampled)
         quantities = {probe.quantity for probe in every}
@@ -350,7 +351,7 @@ def readings(
     model_map: ModelMap,
     due: tuple[Probe, ...],
     sampled: tuple[Probe, ...],
-    buffers: dict[Slot, Tensor],
+    buffers: dict[Slot, WeightCopy],
 ) -> Readings:
     """Work out what to read for the due probes, and for windows that take a sample only."""
     return _Builder(model_map).build(due, sampled, buffers)

@@ -4,20 +4,26 @@ from __future__ import annotations
 
 import time
 from collections.abc import Iterator, Sequence
+from typing import TypeAlias
 
 import torch
 from torch import Tensor
 
 from notebook_probe.model.parameter_slots import Slot, current_values
+from notebook_probe.probes.parameters.weight_copy import WeightCopy
 from notebook_probe.probes.reading.attempt import attempt
 from notebook_probe.probes.reading.cells import DifferenceCell, put_differences
 from notebook_probe.probes.reading.plan import ReadingPlan
 from notebook_probe.probes.step.frame import StepFrame
 from notebook_probe.probes.step.probe import Probe
-from notebook_probe.quantities.reduce.arrays import local
+from notebook_probe.quantities.reduce.arrays import Floats, local
+from notebook_probe.quantities.reduce.measure import measure_changes
 from notebook_probe.uninterrupted import uninterrupted
 
 __all__ = ["ParameterChanges"]
+
+_Changed: TypeAlias = "tuple[DifferenceCell, Tensor, Tensor, Floats]"
+"""Cell of a change, the weight now, its copy from before, and a flat view of that."""
 
 
 class ParameterChanges:
@@ -28,10 +34,10 @@ class ParameterChanges:
     plans : dict
         Slot -> what is read of the parameter there.
     buffers : dict
-        Where the copies lie, shared with those of other due sets.
+        The memory of the copies, shared with those of other due sets.
     """
 
-    def __init__(self, plans: dict[Slot, ReadingPlan], buffers: dict[Slot, Tensor]) -> None:
+    def __init__(self, plans: dict[Slot, ReadingPlan], buffers: dict[Slot, WeightCopy]) -> None:
         self._buffers = buffers
         self._plans = [
             (slot, plan)
@@ -40,12 +46,13 @@ class ParameterChanges:
         ]
         self._slots = [slot for slot, _ in self._plans]
         self._places = {slot: place for place, slot in enumerate(self._slots)}
-        self._together: list[tuple[int, DifferenceCell]] = [
-            (place, plan.differences[0])
-            for place, (_, plan) in enumerate(self._plans)
-            if plan.differences and not plan.is_read_after
-        ]
-        self._copies: list[Tensor | None] = [None] * len(self._plans)
+        self._together: dict[frozenset[str], list[tuple[int, DifferenceCell]]] = {}
+        """Differences that are all that is wanted of their parameters, by the parts of them."""
+        for place, (_, plan) in enumerate(self._plans):
+            if plan.differences and not plan.is_read_after:
+                cell = plan.differences[0]
+                self._together.setdefault(cell.wanted, []).append((place, cell))
+        self._copies: list[WeightCopy | None] = [None] * len(self._plans)
         self._sizes = [0] * len(self._plans)
         self._copy_s = self._measure_s = 0.0
 
@@ -54,55 +61,79 @@ class ParameterChanges:
         """True if nothing is copied."""
         return not self._plans
 
-    def copy(self, frame: StepFrame, owned: set[int]) -> None:
-        """Copy the weights that the optimizer is about to change."""
+    def copy(self, frame: StepFrame, owned: set[int]) -> dict[Slot, Floats]:
+        """Copy the weights that the optimizer is about to change.
+
+        Returns
+        -------
+        dict
+            Flat views of the copies of plain weights on the host, for those who read them as well.
+        """
         begun = time.perf_counter()
         weights = enumerate(current_values(self._slots, owned))
         there = [(place, weight) for place, weight in weights if weight is not None]
+        arrays: dict[Slot, Floats] = {}
         try:
             with uninterrupted, torch.no_grad():
                 values = [local(weight) for _, weight in there]
                 copies = [self._buffer(p, v) for (p, _), v in zip(there, values, strict=True)]
-                torch._foreach_copy_(copies, values)
-            for (place, _), copied in zip(there, copies, strict=True):
+                torch._foreach_copy_([copy.tensor for copy in copies], values)
+            for (place, weight), value, copied in zip(there, values, copies, strict=True):
                 self._copies[place] = copied
+                if copied.array is not None and value is weight:
+                    arrays[self._slots[place]] = copied.array
         except Exception:  # one by one it shows whose it is
+            arrays.clear()
             for place, weight in there:
                 attempt(frame, self._plans[place][1], "after", self._copy, place, weight)
         self._copy_s += time.perf_counter() - begun
+        return arrays
 
     def _copy(self, place: int, weight: Tensor) -> None:
         value = local(weight.detach())
-        self._copies[place] = self._buffer(place, value).copy_(value)
+        copied = self._buffer(place, value)
+        copied.tensor.copy_(value)
+        self._copies[place] = copied
 
-    def _buffer(self, place: int, value: Tensor) -> Tensor:
+    def _buffer(self, place: int, value: Tensor) -> WeightCopy:
         slot = self._slots[place]
         buffer = self._buffers.get(slot)
-        if buffer is None or buffer.shape != value.shape or buffer.dtype != value.dtype:
-            # Outside of inference mode, because it will be written outside, too.
-            with uninterrupted, torch.inference_mode(False):
-                buffer = torch.empty_like(value)
+        if buffer is None or not buffer.suits(value):
+            buffer = WeightCopy.like(value)
             if value.is_cpu:  # an accelerator's allocator is quick, and its memory is scarce
                 self._buffers[slot] = buffer
-        self._sizes[place] = buffer.numel()
+        self._sizes[place] = buffer.n
         return buffer
 
     def before(self, slot: Slot, now: Tensor) -> Tensor | None:
         """Return the weight before the step; None where it was another one."""
         place = self._places.get(slot)
-        return self._before(place, now) if place is not None else None
+        old = self._before(place, now) if place is not None else None
+        return old.tensor if old is not None else None
 
-    def _before(self, place: int, now: Tensor) -> Tensor | None:
+    def _before(self, place: int, now: Tensor) -> WeightCopy | None:
         old, self._copies[place] = self._copies[place], None
-        return old if old is not None and old.shape == now.shape else None
+        return old if old is not None and old.tensor.shape == now.shape else None
 
     def measure(self, frame: StepFrame, owned: set[int]) -> None:
         """Measure the differences that are all that is wanted of their parameters."""
         begun = time.perf_counter()
-        cells, pairs = [], []
-        for place, cell in self._together:
-            new = self._slots[place].get()
-            if new is None or id(new) not in owned:
+        for wanted, members in self._together.items():
+            self._measure_together(frame, owned, wanted, members)
+        self._measure_s += time.perf_counter() - begun
+
+    def _measure_together(
+        self,
+        frame: StepFrame,
+        owned: set[int],
+        wanted: frozenset[str],
+        members: Sequence[tuple[int, DifferenceCell]],
+    ) -> None:
+        """Measure differences of which the same is wanted: those that numpy sees all together."""
+        cells, pairs, changed = [], [], list[_Changed]()
+        news = current_values([self._slots[place] for place, _ in members], owned)
+        for (place, cell), new in zip(members, news, strict=True):
+            if new is None:
                 continue
             try:
                 now = local(new)
@@ -110,16 +141,23 @@ class ParameterChanges:
             except Exception as error:  # training must survive any kind of parameter
                 frame.blame_all(cell.probes, error)
                 continue
-            if old is not None:
+            if old is None:
+                continue
+            if old.array is not None and old.is_alike(now):
+                changed.append((cell, now, old.tensor, old.array))
+            else:
                 cells.append(cell)
-                pairs.append((now, old))
+                pairs.append((now, old.tensor))
+        if changed:
+            _put_changes(frame, wanted, changed)
         put_differences(frame, cells, pairs)
-        self._measure_s += time.perf_counter() - begun
 
     def costs(self) -> Iterator[tuple[Sequence[Probe], float]]:
         """Seconds spent so far, with the probes that share them."""
         copied = [(place, plan.of("after")) for place, (_, plan) in enumerate(self._plans)]
-        measured = [(place, cell.probes) for place, cell in self._together]
+        measured = [
+            (place, cell.probes) for those in self._together.values() for place, cell in those
+        ]
         yield from self._shares(copied, self._copy_s)
         yield from self._shares(measured, self._measure_s)
 
@@ -129,3 +167,15 @@ class ParameterChanges:
         total = max(1, sum(self._sizes[place] for place, _ in sharing))
         for place, probes in sharing:
             yield probes, seconds * self._sizes[place] / total
+
+
+def _put_changes(frame: StepFrame, wanted: frozenset[str], changed: Sequence[_Changed]) -> None:
+    cells, news, olds, arrays = zip(*changed, strict=True)
+    try:
+        stats = measure_changes(news, olds, arrays, wanted)
+    except Exception as error:  # the copies may be half written over
+        for cell in cells:
+            frame.blame_all(cell.probes, error)
+        return
+    for cell, stat in zip(cells, stats, strict=True):
+        frame.states[cell.index] = stat

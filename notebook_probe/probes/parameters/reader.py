@@ -17,6 +17,7 @@ from notebook_probe.model.parameter_slots import Slot, current_values
 from notebook_probe.probes.parameters.batched import BatchedMeasure
 from notebook_probe.probes.parameters.changes import ParameterChanges
 from notebook_probe.probes.parameters.gradients import GradientReader
+from notebook_probe.probes.parameters.weight_copy import WeightCopy
 from notebook_probe.probes.reading.attempt import attempt
 from notebook_probe.probes.reading.options import Group, as_tensor, options_in, owned_by
 from notebook_probe.probes.reading.plan import ReadingPlan
@@ -45,7 +46,7 @@ class ParameterReader:
         self,
         plans: dict[Slot, ReadingPlan],
         owners: list[tuple[weakref.ref[nn.Module], ReadingPlan]],
-        buffers: dict[Slot, Tensor],
+        buffers: dict[Slot, WeightCopy],
     ) -> None:
         self._owners = owners
         self._before = [(s, p) for s, p in plans.items() if p.wants("weight", "before")]
@@ -71,16 +72,20 @@ class ParameterReader:
         weights, changing : set of int
             Identities of the parameters to be read and to be copied; None means all.
         """
-        if self._before:
-            plain_mode(self._read_weights, frame, weights)
+        if self._before or self._reads_changes:
+            plain_mode(self._read_weights, frame, weights, changing)
         if self._owners and weights is None:
             plain_mode(self._read_modules, frame)
-        if self._reads_changes:
-            plain_mode(self._changes.copy, frame, changing)
 
-    def _read_weights(self, frame: StepFrame, owned: set[int] | None) -> None:
+    def _read_weights(self, frame: StepFrame, owned: set[int] | None, changing: set[int]) -> None:
+        copied = self._changes.copy(frame, changing) if self._reads_changes else {}
+        if not self._before:
+            return
         weights = current_values(self._slots, owned)
-        self._weights.measure(frame, weights)
+        # Where only some are read again, others have been copied, too.
+        is_first = owned is None and len(copied) > 0
+        arrays = [copied.get(slot) for slot in self._slots] if is_first else ()
+        self._weights.measure(frame, weights, arrays)
         for place in self._one_by_one:
             (slot, plan), weight = self._before[place], weights[place]
             if weight is not None:

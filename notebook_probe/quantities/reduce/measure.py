@@ -30,8 +30,16 @@ from notebook_probe.quantities.reduce.traced_stat import (
     stat_of_sums,
     traced_sums,
 )
+from notebook_probe.uninterrupted import uninterrupted
 
-__all__ = ["IN_GRAPHS", "STAT", "measure", "measure_difference", "measure_differences"]
+__all__ = [
+    "IN_GRAPHS",
+    "STAT",
+    "measure",
+    "measure_changes",
+    "measure_difference",
+    "measure_differences",
+]
 
 ROW = 4096
 """Elements of one dot: few enough for its rounding not to show in float32, and for BLAS not to wake
@@ -92,12 +100,26 @@ def _stats(tensors: Sequence[Tensor], wanted: frozenset[str]) -> list[Stat | Dev
     nothing but that, between what comes before and after it for all tensors.
     """
     arrays = [dense(tensor) for tensor in tensors]
-    read = iter(quiet.run(_sums_of_all, [one for one in arrays if one is not None], wanted))
+    seen = [array for array in arrays if array is not None]
+    stats: list[Stat | DeviceStat] = [*_stats_of_arrays(seen, wanted)]
+    if len(seen) == len(tensors):
+        return stats
     pairs = [*zip(tensors, arrays, strict=True)]
+    read = iter(stats)
     others = iter(_measure_others([tensor for tensor, array in pairs if array is None], wanted))
+    return [next(others if array is None else read) for _, array in pairs]
+
+
+def _stats_of_arrays(arrays: Sequence[Floats], wanted: frozenset[str]) -> list[Stat]:
+    if not wanted <= _SUMSQ:
+        sums = quiet.run(_sums_of_all, arrays, wanted)
+        return [_finished(*one, wanted) for one in zip(arrays, sums, strict=True)]
     return [
-        next(others) if array is None else _finished(array, next(read), wanted)
-        for _, array in pairs
+        # As `_finished`, without a call for each of thousands of parameters.
+        Stat(array.size, sumsq, n_nonfinite=0)
+        if SMALLEST < sumsq < math.inf
+        else _finished(array, (sumsq, 0.0, 0), wanted)
+        for array, sumsq in zip(arrays, quiet.run(_squares_of_all, arrays), strict=True)
     ]
 
 
@@ -106,7 +128,16 @@ IN_GRAPHS = Traced(
 )
 
 
-@reduction("sumsq", "moments", "zeros", "nonfinite", "largest", batched=_stats, traced=IN_GRAPHS)
+@reduction(
+    "sumsq",
+    "moments",
+    "zeros",
+    "nonfinite",
+    "largest",
+    batched=_stats,
+    of_arrays=_stats_of_arrays,
+    traced=IN_GRAPHS,
+)
 def _stat(tensor: Tensor, module: nn.Module | None, wanted: frozenset[str]) -> Any:
     array = dense(tensor)
     if array is None:
@@ -154,6 +185,22 @@ def measure_differences(
     return [stat for stat in found if stat is not None]
 
 
+def measure_changes(
+    news: Sequence[Tensor], olds: Sequence[Tensor], arrays: Sequence[Floats], parts: frozenset[str]
+) -> list[Stat]:
+    """Measure ``new - old`` of many pairs of float32 tensors on the host, alike in shape.
+
+    The ``olds``, of which the ``arrays`` are flat views, are written over.
+    """
+    with uninterrupted, torch.no_grad():
+        torch._foreach_sub_([*olds], [*news])  # the only memory that is written is that of the olds
+    stats = _stats_of_arrays(arrays, parts)
+    if "moments" in parts:
+        for stat in stats:
+            stat.mean = 0.0 - stat.mean  # what is measured is old - new
+    return stats
+
+
 def _is_together(new: Tensor, old: Tensor) -> bool:
     """Return whether two real tensors on an accelerator can be subtracted among many."""
     if new.is_cpu or new.device.type == "mps" or new.layout is not torch.strided:
@@ -187,8 +234,15 @@ def _finished(array: Floats, sums: _Sums, parts: frozenset[str]) -> Stat:
     return stat
 
 
-def _sums_of_all(arrays: list[Floats], parts: frozenset[str]) -> list[_Sums]:
+def _sums_of_all(arrays: Sequence[Floats], parts: frozenset[str]) -> list[_Sums]:
     return [_sums(array, parts) for array in arrays]
+
+
+def _squares_of_all(arrays: Sequence[Floats]) -> list[float]:
+    return [
+        float(array.dot(array)) if array.size <= ROW else _sums_of_rows(array, _SUMSQ)[0]
+        for array in arrays
+    ]
 
 
 def _sums(array: _Array, parts: frozenset[str]) -> _Sums:

@@ -15,12 +15,14 @@ from typing import Any, Protocol, Self, TypeAlias, TypeVar
 from torch import Tensor, nn
 
 from notebook_probe.errors import QuantityError
+from notebook_probe.quantities.reduce.arrays import Floats
 from notebook_probe.quantities.reduce.cost import Cost
 from notebook_probe.registry import Registry
 
 __all__ = [
     "Derived",
     "Measure",
+    "MeasureArrays",
     "Part",
     "Reduction",
     "State",
@@ -44,6 +46,9 @@ Measure: TypeAlias = Callable[[Any, nn.Module | None, frozenset[str]], Any]
 
 MeasureAll: TypeAlias = Callable[[Sequence[Tensor], frozenset[str]], list[Any]]
 """``batched(tensors, wanted) -> [State, ...]``, one of each parameter's tensor."""
+
+MeasureArrays: TypeAlias = Callable[[Sequence[Floats], frozenset[str]], list[Any]]
+"""``of_arrays(arrays, wanted) -> [State, ...]``, one of each flat array."""
 
 Misfit: TypeAlias = Callable[[nn.Module], str]
 """``misfit(module) -> str``, a predicate in words; empty for a module that has what is needed."""
@@ -78,6 +83,8 @@ class Reduction:
     """True to take the first floating-point tensor of a call, not all."""
     batched: MeasureAll | None = None
     """Function that measures many tensors in less time than one by one."""
+    of_arrays: MeasureArrays | None = None
+    """Function that does so with flat float32 arrays on the host, in place of tensors."""
     cost: Cost = "scalar"
     """Cost in addition to reading the tensor."""
     misfit: Misfit = _fits
@@ -196,6 +203,7 @@ def reduction(
     *names: str,
     first_only: bool = False,
     batched: MeasureAll | None = None,
+    of_arrays: MeasureArrays | None = None,
     cost: Cost = "scalar",
     misfit: Misfit = _fits,
     of_copies: Collection[str] = (),
@@ -227,7 +235,15 @@ def reduction(
     def register(measure: M) -> M:
         apart = frozenset(of_copies)
         made = Reduction(
-            names, measure, first_only, batched, cost, misfit, of_copies=apart, traced=traced
+            names,
+            measure,
+            first_only,
+            batched,
+            of_arrays,
+            cost,
+            misfit,
+            of_copies=apart,
+            traced=traced,
         )
         for name in names:
             parts.add(name, made)

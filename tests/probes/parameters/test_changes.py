@@ -61,3 +61,29 @@ def test_a_weight_that_cannot_be_copied_takes_no_other_with_it(tmp_path: Path) -
         errors = run.status().errors
     assert "the others have gone" in str(errors)
     np.testing.assert_allclose(run.series("0", "update_norm").values, wanted, rtol=1e-5)
+
+
+def test_weights_are_read_whether_or_not_they_are_copied(tmp_path: Path) -> None:
+    torch.manual_seed(0)
+    model = nn.Sequential(nn.Linear(4, 7), nn.Linear(7, 3), nn.Linear(3, 2), nn.Linear(2, 2))
+    model[1].requires_grad_(False)
+    model[2].to(torch.bfloat16)
+    model[2].register_forward_pre_hook(lambda module, args: args[0].bfloat16())
+    model[3].register_forward_pre_hook(lambda module, args: args[0].float())
+    layers = dict(model.named_children())
+    wanted: dict[str, list[tuple[float, float]]] = {path: [] for path in layers}
+    probes = {"*": ["weight_norm", "update_norm"]}
+    with nbp.watch(model, store=tmp_path / "run.zarr", probes=probes, budget=None) as run:
+        for _ in range(3):
+            sizes = {
+                path: float(one.weight.detach().double().norm()) for path, one in layers.items()
+            }
+            changes = lengths(model)
+            for path in layers:
+                wanted[path].append((sizes[path], changes[path]))
+    for path in layers:
+        found = run.series(path, "weight_norm").values
+        np.testing.assert_allclose(found, [size for size, _ in wanted[path]], rtol=1e-5)
+    for path in ("0", "2", "3"):
+        found = run.series(path, "update_norm").values
+        np.testing.assert_allclose(found, [change for _, change in wanted[path]], rtol=1e-3)

@@ -11,9 +11,9 @@ import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from hypothesis.extra import numpy as hnp
-from torch import Tensor
+from torch import Tensor, nn
 
-from notebook_probe.quantities.reduce.measure import measure, measure_difference
+from notebook_probe.quantities.reduce.measure import measure, measure_changes, measure_difference
 from notebook_probe.quantities.reduce.stat import Stat, root
 
 PARTS = frozenset({"sumsq", "moments", "zeros", "nonfinite"})
@@ -76,6 +76,24 @@ def test_a_difference_is_measured_and_leaves_the_new_side_alone(
     before, wanted = new.clone(), (new - old).numpy()
     check(measure_difference(new, old.clone(), PARTS), wanted)
     assert torch.equal(new, before)
+
+
+@pytest.mark.parametrize("parts", [PARTS, frozenset({"sumsq"})])
+def test_many_changes_are_each_what_they_are_alone(parts: frozenset[str]) -> None:
+    generator = torch.Generator().manual_seed(0)
+    shapes: list[tuple[int, ...]] = [(), (0,), (7,), (3, 5), (80, 80)]
+    olds = [torch.randn(shape, generator=generator) for shape in shapes]
+    news = [old + 3 + torch.randn(old.shape, generator=generator) for old in olds]
+    news[2][1] = olds[2][1]
+    wanted = [(new - old).numpy() for new, old in zip(news, olds, strict=True)]
+    before, arrays = [new.clone() for new in news], [old.view(-1).numpy() for old in olds]
+    stats = measure_changes([nn.Parameter(new) for new in news], olds, arrays, parts)
+    for stat, values in zip(stats, wanted, strict=True):
+        close(stat.sumsq, float(np.square(values.astype(np.float64)).sum()))
+        if "moments" in parts:
+            check(stat, values)
+    assert all(map(torch.equal, news, before))
+    assert torch.is_grad_enabled()
 
 
 @pytest.mark.parametrize("n", [1, 65_535, 65_536, 65_537, 200_000])
