@@ -28,6 +28,11 @@ def lengths(model: nn.Sequential) -> dict[str, float]:
     return {path: float((after[path] - before[path]).norm()) for path in layers}
 
 
+def size_of(layer: nn.Module) -> float:
+    weight = next(layer.parameters()).detach().double()
+    return float(weight.square().sum().sqrt())
+
+
 def descend(model: nn.Module) -> None:
     optimizer = torch.optim.AdamW(model.parameters(), lr=0.1)
     model(torch.ones(5, 4)).square().sum().backward()
@@ -75,9 +80,7 @@ def test_weights_are_read_whether_or_not_they_are_copied(tmp_path: Path) -> None
     probes = {"*": ["weight_norm", "update_norm"]}
     with nbp.watch(model, store=tmp_path / "run.zarr", probes=probes, budget=None) as run:
         for _ in range(3):
-            sizes = {
-                path: float(one.weight.detach().double().norm()) for path, one in layers.items()
-            }
+            sizes = {path: size_of(layer) for path, layer in layers.items()}
             changes = lengths(model)
             for path in layers:
                 wanted[path].append((sizes[path], changes[path]))
