@@ -111,16 +111,7 @@ def _stats(tensors: Sequence[Tensor], wanted: frozenset[str]) -> list[Stat | Dev
 
 
 def _stats_of_arrays(arrays: Sequence[Floats], wanted: frozenset[str]) -> list[Stat]:
-    if not wanted <= _SUMSQ:
-        sums = quiet.run(_sums_of_all, arrays, wanted)
-        return [_finished(*one, wanted) for one in zip(arrays, sums, strict=True)]
-    return [
-        # As `_finished`, without a call for each of thousands of parameters.
-        Stat(array.size, sumsq, n_nonfinite=0)
-        if SMALLEST < sumsq < math.inf
-        else _finished(array, (sumsq, 0.0, 0), wanted)
-        for array, sumsq in zip(arrays, quiet.run(_squares_of_all, arrays), strict=True)
-    ]
+    return quiet.run(_stats_in_quiet, arrays, wanted)
 
 
 IN_GRAPHS = Traced(
@@ -142,7 +133,7 @@ def _stat(tensor: Tensor, module: nn.Module | None, wanted: frozenset[str]) -> A
     array = dense(tensor)
     if array is None:
         return _measure_other(tensor, wanted)
-    return _finished(array, quiet.run(_sums, array, wanted), wanted)
+    return quiet.run(_stat_in_quiet, array, wanted)
 
 
 STAT = measuring("sumsq")
@@ -161,7 +152,7 @@ def measure_difference(new: Tensor, old: Tensor, parts: frozenset[str]) -> Stat:
         return measure(wide(new) - wide(old), parts)
     # Into the kept copy: no other memory, and it is still in cache when it is measured.
     torch.sub(new.detach(), old, out=old)
-    return _measure_array(array, parts)
+    return quiet.run(_stat_in_quiet, array, parts)
 
 
 def measure_differences(
@@ -212,37 +203,33 @@ _ONES = np.ones(ROW, np.float32)
 _ZERO = np.float32(0)
 
 
-def _measure_array(array: Floats, parts: frozenset[str]) -> Stat:
-    return _finished(array, quiet.run(_sums, array, parts), parts)
+def _stats_in_quiet(arrays: Sequence[Floats], parts: frozenset[str]) -> list[Stat]:
+    if not parts <= _SUMSQ:
+        return [_stat_in_quiet(array, parts) for array in arrays]
+    stats = []
+    for array in arrays:  # of thousands of parameters: no call for each
+        sumsq = float(array.dot(array)) if array.size <= ROW else _sums_of_rows(array, parts)[0]
+        is_usual = SMALLEST < sumsq < math.inf
+        stats.append(
+            Stat(array.size, sumsq, n_nonfinite=0) if is_usual else _stat_in_quiet(array, parts)
+        )
+    return stats
 
 
-def _finished(array: Floats, sums: _Sums, parts: frozenset[str]) -> Stat:
-    sumsq, total, n_nonzero = sums
+def _stat_in_quiet(array: Floats, parts: frozenset[str]) -> Stat:
+    size, (sumsq, total, n_nonzero) = array.size, _sums(array, parts)
     # Too small or zero: squares may have underflowed. Not finite: they overflowed, or elements are.
     if not SMALLEST < sumsq < math.inf and array.any():
-        return quiet.run(_measure_again, array, parts)
-    stat = Stat(array.size, sumsq, n_nonfinite=0)
-    if parts <= _SUMSQ:
-        return stat
+        return _measure_again(array, parts)
+    stat = Stat(size, sumsq, n_nonfinite=0)
     if "moments" in parts:
         stat.mean, stat.spread = _moments(array, sumsq, total)
     if "zeros" in parts:
-        stat.n_zero = array.size - n_nonzero
-    if "largest" in parts and array.size:
+        stat.n_zero = size - n_nonzero
+    if "largest" in parts and size:
         # Two passes without a copy; `abs` would allocate one as large as the tensor.
         stat.largest = float(max(array.max(), -array.min())) + 0.0  # of -0.0
     return stat
-
-
-def _sums_of_all(arrays: Sequence[Floats], parts: frozenset[str]) -> list[_Sums]:
-    return [_sums(array, parts) for array in arrays]
-
-
-def _squares_of_all(arrays: Sequence[Floats]) -> list[float]:
-    return [
-        float(array.dot(array)) if array.size <= ROW else _sums_of_rows(array, _SUMSQ)[0]
-        for array in arrays
-    ]
 
 
 def _sums(array: _Array, parts: frozenset[str]) -> _Sums:
