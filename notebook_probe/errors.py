@@ -52,6 +52,7 @@ from types import FunctionType
 from typing import TypeVar
 
 __all__ = [
+    "LONGEST",
     "BreakpointError",
     "CatalogueError",
     "CheckpointError",
@@ -89,11 +90,15 @@ __all__ = [
     "UnknownNameError",
     "UnreadableError",
     "ViewError",
+    "first_line",
     "near",
     "shown_as",
 ]
 
 Kind = TypeVar("Kind")
+
+LONGEST = 1_000
+"""Characters of another library's error that are repeated; it may hold all of a damaged file."""
 
 
 class ProbeError(Exception):
@@ -282,6 +287,19 @@ def near(name: str, known: Iterable[str], limit: int = 4) -> str:
 def _by_end(name: str, names: Iterable[str]) -> list[str]:
     """Return the names whose part after the last dot is close."""
     return [one for one in names if get_close_matches(name, [one.rpartition(".")[2]], cutoff=0.75)]
+
+
+def first_line(error: BaseException) -> str:
+    r"""Return the first line of another library's error, cut off; of several errors, of the first.
+
+    Examples
+    --------
+    >>> first_line(ExceptionGroup("both", [OSError("no space\nleft on device"), ValueError()]))
+    'OSError: no space'
+    """
+    while isinstance(error, BaseExceptionGroup):
+        error = error.exceptions[0]
+    return f"{type(error).__name__}: {error}".partition("\n")[0][:LONGEST]
 
 
 def shown_as(owner: str) -> Callable[[type[Kind]], type[Kind]]:

@@ -29,6 +29,7 @@ from notebook_probe.errors import (
     TrainingError,
     TrainingStopped,
     UnknownNameError,
+    first_line,
     near,
 )
 
@@ -107,3 +108,9 @@ def test_a_slip_in_the_last_word_of_a_long_name_is_found() -> None:
     known = ["alerts.lr_high", "config.lr", "git.branch"]
     assert near("lrr", known) == "close: 'config.lr'"
     assert near("moon", known).startswith("known: ")
+
+
+def test_what_another_library_says_is_cut_to_its_first_line_and_a_thousand_characters() -> None:
+    several = BaseExceptionGroup("many", [OSError("x" * 10_000 + "\nmore"), ValueError("next")])
+    assert first_line(several) == "OSError: " + "x" * (1000 - len("OSError: "))
+    assert first_line(KeyError("name")) == "KeyError: 'name'"

@@ -21,6 +21,7 @@ from notebook_probe.errors import (
     RecordFormatError,
     RecordWriteError,
     UnknownNameError,
+    first_line,
     near,
     shown_as,
 )
@@ -31,7 +32,6 @@ from notebook_probe.record.read.stacked import stack_records
 from notebook_probe.record.store.destination import new_files
 from notebook_probe.record.store.location import ROOT_KEY, Location, RemoteStore, below, local_path
 from notebook_probe.record.store.remote import engine_of
-from notebook_probe.record.store.remote.shipper import first_line
 from notebook_probe.record.views.chunked import ChunksLike
 from notebook_probe.record.views.kept_rows import kept_rows
 from notebook_probe.record.views.selection import Names

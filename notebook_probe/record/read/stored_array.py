@@ -20,7 +20,7 @@ from zarr.core.sync import sync
 from zarr.storage import StorePath
 
 from notebook_probe.checks import is_whole
-from notebook_probe.errors import RecordFormatError
+from notebook_probe.errors import LONGEST, RecordFormatError
 from notebook_probe.record.read.at_exit import program_ends, read_here
 from notebook_probe.record.read.checked_blosc import CheckedBlosc
 from notebook_probe.record.read.direct import DirectReader
@@ -32,8 +32,6 @@ MOST_TRIED = 1024
 """Chunks that are looked at to find the damaged one."""
 UNCHECKED_CELLS = 2**25
 """Values that are read at once without asking whether there can be so many."""
-LONGEST = 1_000
-"""Characters of another library's error, which may repeat what the record has."""
 SPARSE = 64
 """An array is believed to be so much larger than its chunks."""
 CODECS = frozenset({"bytes", "vlen-utf8", "blosc"})

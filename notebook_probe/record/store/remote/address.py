@@ -10,14 +10,13 @@ from typing import Any
 from zarr.abc.store import Store
 from zarr.storage import ObjectStore
 
-from notebook_probe.errors import ProbeError, RecordFormatError, RecordWriteError
+from notebook_probe.errors import ProbeError, RecordFormatError, RecordWriteError, first_line
 from notebook_probe.record.store.location import Location, RemoteStore, local_path, new_folder
 from notebook_probe.record.store.place import LocalRecordFolder, RecordFolder
 from notebook_probe.record.store.remote.engine import Engine
 from notebook_probe.record.store.remote.icechunk import IcechunkEngine
 from notebook_probe.record.store.remote.objects import ObjectEngine
 from notebook_probe.record.store.remote.shipped_place import ShippedPlace
-from notebook_probe.record.store.remote.shipper import first_line
 from notebook_probe.record.store.remote.spool import spool_of
 from notebook_probe.record.store.remote.stores import StoreEngine
 from notebook_probe.registry import Registry

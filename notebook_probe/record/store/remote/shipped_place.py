@@ -7,12 +7,12 @@ from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager, suppress
 from pathlib import Path
 
-from notebook_probe.errors import ProbeError, RecordWarning, RecordWriteError
+from notebook_probe.errors import ProbeError, RecordWarning, RecordWriteError, first_line
 from notebook_probe.record.store.location import Location
 from notebook_probe.record.store.remote.engine import Engine
 from notebook_probe.record.store.remote.lease import Lease
 from notebook_probe.record.store.remote.mirror import RecordMirror
-from notebook_probe.record.store.remote.shipper import Shipper, first_line
+from notebook_probe.record.store.remote.shipper import Shipper
 from notebook_probe.record.store.remote.spool import Spool
 
 __all__ = ["ShippedPlace"]

@@ -12,11 +12,11 @@ import threading
 import time
 from collections.abc import Callable
 
-from notebook_probe.errors import RecordLockedError
+from notebook_probe.errors import RecordLockedError, first_line
 from notebook_probe.record.store.remote.lease import RENEW_S
 from notebook_probe.uninterrupted import InterruptibleCondition, join
 
-__all__ = ["Shipper", "first_line"]
+__all__ = ["Shipper"]
 
 FIRST_PAUSE_S, LONGEST_PAUSE_S = 1.0, 60.0
 """Pauses after an error; they double each time."""
@@ -173,10 +173,3 @@ class Shipper:
         with self._changed:
             self._served = requested
             self._changed.notify_all()
-
-
-def first_line(error: BaseException) -> str:
-    """Return the first line of a library's error; for several errors at once, of the first."""
-    while isinstance(error, BaseExceptionGroup):
-        error = error.exceptions[0]
-    return f"{type(error).__name__}: {error}".partition("\n")[0]
