@@ -237,11 +237,11 @@ def reduction(
         made = Reduction(
             names,
             measure,
-            first_only,
-            batched,
-            of_arrays,
-            cost,
-            misfit,
+            first_only=first_only,
+            batched=batched,
+            of_arrays=of_arrays,
+            cost=cost,
+            misfit=misfit,
             of_copies=apart,
             traced=traced,
         )
