@@ -23,7 +23,7 @@ FACTS = 7
 """The same for the facts of execution, which look at every fourth update or more rarely."""
 FORWARD = 100
 """The same for a forward in which one probe is due: it also closes the step before."""
-DUE = 119
+DUE = 92
 """The same for each layer of a step in which all of the default probes are due."""
 WARM, MEASURED, REPEATS = 24, 8, 3
 """Steps before and while calls are counted: rules look at each of the first twenty steps."""

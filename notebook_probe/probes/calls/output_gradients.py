@@ -95,7 +95,7 @@ class OutputGradientReader:
             if self._is_first or not cell.first_only:
                 cell.add(frame, gradient, module, call)
         # As of the output, the first one.
-        for function in plan.at("backward") if self._is_first else ():
+        for function in plan.functions.get("backward", ()) if self._is_first else ():
             given = {
                 "grad_output": gradient,
                 "weight": weight_of(module),

@@ -7,7 +7,7 @@ from collections.abc import Iterator, Sequence
 from typing import TypeAlias
 
 import torch
-from torch import Tensor
+from torch import Tensor, nn
 
 from notebook_probe.model.parameter_slots import Slot, current_values
 from notebook_probe.probes.parameters.weight_copy import WeightCopy
@@ -52,6 +52,8 @@ class ParameterChanges:
             if plan.differences and not plan.is_read_after:
                 cell = plan.differences[0]
                 self._together.setdefault(cell.wanted, []).append((place, cell))
+        self._known: list[WeightCopy | None] = [None] * len(self._plans)
+        """Those of the buffers that were used before."""
         self._copies: list[WeightCopy | None] = [None] * len(self._plans)
         self._sizes = [0] * len(self._plans)
         self._copy_s = self._measure_s = 0.0
@@ -61,33 +63,37 @@ class ParameterChanges:
         """True if nothing is copied."""
         return not self._plans
 
-    def copy(self, frame: StepFrame, owned: set[int]) -> dict[Slot, Floats]:
+    def copy(self, frame: StepFrame, owned: set[int]) -> list[Floats | None]:
         """Copy the weights that the optimizer is about to change.
 
         Returns
         -------
-        dict
-            Flat views of the copies of plain weights on the host, for those who read them as well.
+        list of array or None
+            Flat views of the copies of plain weights on the host, for those who read them as well:
+            by `place`.
         """
         begun = time.perf_counter()
         weights = enumerate(current_values(self._slots, owned))
         there = [(place, weight) for place, weight in weights if weight is not None]
-        arrays: dict[Slot, Floats] = {}
+        arrays: list[Floats | None] = [None] * len(self._slots)
         try:
             with uninterrupted, torch.no_grad():
-                values = [local(weight) for _, weight in there]
+                values = [w if type(w) is nn.Parameter else local(w) for _, w in there]
                 copies = [self._buffer(p, v) for (p, _), v in zip(there, values, strict=True)]
                 torch._foreach_copy_([copy.tensor for copy in copies], values)
             for (place, weight), value, copied in zip(there, values, copies, strict=True):
                 self._copies[place] = copied
-                if copied.array is not None and value is weight:
-                    arrays[self._slots[place]] = copied.array
+                arrays[place] = copied.array if value is weight else None
         except Exception:  # one by one it shows whose it is
-            arrays.clear()
+            arrays = [None] * len(self._slots)
             for place, weight in there:
                 attempt(frame, self._plans[place][1], "after", self._copy, place, weight)
         self._copy_s += time.perf_counter() - begun
         return arrays
+
+    def place(self, slot: Slot) -> int:
+        """Return the number of a parameter that is copied; -1 for any other."""
+        return self._places.get(slot, -1)
 
     def _copy(self, place: int, weight: Tensor) -> None:
         value = local(weight.detach())
@@ -96,24 +102,24 @@ class ParameterChanges:
         self._copies[place] = copied
 
     def _buffer(self, place: int, value: Tensor) -> WeightCopy:
-        slot = self._slots[place]
-        buffer = self._buffers.get(slot)
+        known = self._known[place]  # at every step: a slot takes long to look up
+        if known is not None and known.suits(value):
+            return known
+        buffer = self._buffers.get(self._slots[place])
         if buffer is None or not buffer.suits(value):
             buffer = WeightCopy.like(value)
-            if value.is_cpu:  # an accelerator's allocator is quick, and its memory is scarce
-                self._buffers[slot] = buffer
         self._sizes[place] = buffer.n
+        if value.is_cpu:  # an accelerator's allocator is quick, and its memory is scarce
+            self._buffers[self._slots[place]] = self._known[place] = buffer
         return buffer
 
     def before(self, slot: Slot, now: Tensor) -> Tensor | None:
         """Return the weight before the step; None where it was another one."""
         place = self._places.get(slot)
-        old = self._before(place, now) if place is not None else None
-        return old.tensor if old is not None else None
-
-    def _before(self, place: int, now: Tensor) -> WeightCopy | None:
+        if place is None:
+            return None
         old, self._copies[place] = self._copies[place], None
-        return old if old is not None and old.tensor.shape == now.shape else None
+        return old.tensor if old is not None and old.tensor.shape == now.shape else None
 
     def measure(self, frame: StepFrame, owned: set[int]) -> None:
         """Measure the differences that are all that is wanted of their parameters."""
@@ -136,14 +142,15 @@ class ParameterChanges:
             if new is None:
                 continue
             try:
-                now = local(new)
-                old = self._before(place, now)
+                now = new if type(new) is nn.Parameter else local(new)
+                old, self._copies[place] = self._copies[place], None
+                is_same = old is not None and old.tensor.shape == now.shape
             except Exception as error:  # training must survive any kind of parameter
                 frame.blame_all(cell.probes, error)
                 continue
-            if old is None:
+            if old is None or not is_same:
                 continue
-            if old.array is not None and old.is_alike(now):
+            if old.array is not None and now.is_cpu and now.dtype is torch.float32:
                 changed.append((cell, now, old.tensor, old.array))
             else:
                 cells.append(cell)

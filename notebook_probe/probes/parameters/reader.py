@@ -24,7 +24,7 @@ from notebook_probe.probes.reading.plan import ReadingPlan
 from notebook_probe.probes.step.frame import StepFrame
 from notebook_probe.probes.step.plain_mode import plain_mode
 from notebook_probe.probes.step.probe import Probe
-from notebook_probe.quantities.reduce.arrays import local, wide
+from notebook_probe.quantities.reduce.arrays import Floats, local, wide
 
 __all__ = ["ParameterReader"]
 
@@ -58,6 +58,7 @@ class ParameterReader:
         self._gradients = GradientReader(plans)
         self._changes = ParameterChanges(plans, buffers)
         self._reads_changes = not self._changes.is_idle
+        self._copied_at = [self._changes.place(slot) for slot in self._slots]
         self._after = [(slot, plan) for slot, plan in plans.items() if plan.is_read_after]
         self.reads_before = bool(self._before or owners) or self._reads_changes
         """Something is read, or copied, before an optimizer's step."""
@@ -78,13 +79,13 @@ class ParameterReader:
             plain_mode(self._read_modules, frame)
 
     def _read_weights(self, frame: StepFrame, owned: set[int] | None, changing: set[int]) -> None:
-        copied = self._changes.copy(frame, changing) if self._reads_changes else {}
+        copied = self._changes.copy(frame, changing) if self._reads_changes else []
         if not self._before:
             return
         weights = current_values(self._slots, owned)
-        # Where only some are read again, others have been copied, too.
-        is_first = owned is None and len(copied) > 0
-        arrays = [copied.get(slot) for slot in self._slots] if is_first else ()
+        arrays: list[Floats | None] = []
+        if copied and owned is None:  # else only some are read again, and others are copied, too
+            arrays = [copied[place] if place >= 0 else None for place in self._copied_at]
         self._weights.measure(frame, weights, arrays)
         for place in self._one_by_one:
             (slot, plan), weight = self._before[place], weights[place]

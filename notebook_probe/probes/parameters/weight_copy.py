@@ -40,7 +40,3 @@ class WeightCopy(NamedTuple):
     def suits(self, value: Tensor) -> bool:
         """Return whether the value fits in."""
         return self.tensor.shape == value.shape and self.tensor.dtype is value.dtype
-
-    def is_alike(self, now: Tensor) -> bool:
-        """Return whether a value of the same shape can be subtracted in place."""
-        return now.is_cpu and now.dtype is self.tensor.dtype and now.layout is torch.strided

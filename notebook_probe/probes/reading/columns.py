@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from typing import Any
+from typing import Any, TypeAlias
 
 from notebook_probe.axis import AxisLike
 from notebook_probe.probes.reading.cells import NOTHING_COMMON
@@ -12,6 +12,9 @@ from notebook_probe.probes.step.frame import StepFrame
 from notebook_probe.probes.step.measured import POOLED, Columns, StreamValues
 
 __all__ = ["StreamResults", "by_stream"]
+
+_Sources: TypeAlias = "int | tuple[tuple[int, ...], ...]"
+"""Index of the one state of a frame that a value needs, or for each source those of its states."""
 
 
 class StreamResults:
@@ -37,7 +40,7 @@ class StreamResults:
         self._columns = Columns(stream, axis, tuple(cells))
         self._places = [(column, POOLED) for column in range(len(cells))]
         self._keeps_calls = any(result.probe.per_call for result in results)
-        self._results = [(i, one, _index_of_state(one)) for i, one in enumerate(results)]
+        self._results = [(i, one, _places_of_states(one)) for i, one in enumerate(results)]
         self._counts = [*enumerate(counts, start=len(results))]
 
     def values(self, frame: StepFrame, is_final: bool) -> StreamValues:
@@ -45,11 +48,11 @@ class StreamResults:
         places: list[tuple[int, int]] = []
         numbers: list[Any] = []
         states, step, every_place = frame.states, frame.step, self._places
-        for column, result, index in self._results:
+        for column, result, sources in self._results:
             probe = result.probe
             if probe.disabled:
                 continue
-            if index < 0:
+            if sources is None:
                 values = result.values(frame)
                 if values and is_final:
                     probe.succeeded(step)
@@ -57,12 +60,19 @@ class StreamResults:
                     places.append((column, call))
                     numbers.append(value)
                 continue
-            # Most values: a function of one state, as `SummaryResult.values` does.
-            state, quantity = states[index], probe.quantity
-            if state is None or state is NOTHING_COMMON:
-                continue
+            # Most values: a function of pooled states, as `SummaryResult.values` does.
+            quantity = probe.quantity
             try:
-                value = quantity.function(state)
+                if isinstance(sources, int):
+                    state = states[sources]
+                    if state is None or state is NOTHING_COMMON:
+                        continue
+                    value = quantity.function(state)
+                else:
+                    given = _pooled(states, sources)
+                    if given is None:
+                        continue
+                    value = quantity.function(*given)
                 numbers.append(value if type(value) is float else quantity.value_of(value))
             except Exception as error:  # a user's quantity must never reach training
                 frame.blame(probe, error)
@@ -93,10 +103,27 @@ def by_stream(results: Iterable[Result], counts: Iterable[Count]) -> tuple[Strea
     return tuple(StreamResults(*key, *its) for key, its in streams.items())
 
 
-def _index_of_state(result: Result) -> int:
-    """Return the index of the one state that a value is a function of; -1 for any other value."""
-    if not isinstance(result, SummaryResult) or result.probe.per_call or len(result.sources) != 1:
-        return -1
-    source = result.sources[0]
-    is_one = isinstance(source, CellSource) and len(source.indices) == 1
-    return source.indices[0] if is_one and isinstance(source, CellSource) else -1
+def _places_of_states(result: Result) -> _Sources | None:
+    """Return where the states are that a value is a function of; None for any other value."""
+    if not isinstance(result, SummaryResult) or result.probe.per_call:
+        return None
+    indices = [source.indices for source in result.sources if isinstance(source, CellSource)]
+    if len(indices) < len(result.sources):
+        return None
+    is_one = len(indices) == 1 and len(indices[0]) == 1
+    return indices[0][0] if is_one else tuple(indices)
+
+
+def _pooled(states: Sequence[Any], sources: Iterable[tuple[int, ...]]) -> list[Any] | None:
+    """Return the state of each source, as `CellSource.state` does; None where one is missing."""
+    found = []
+    for indices in sources:
+        pooled = None
+        for index in indices:
+            state = states[index]
+            if state is not None:
+                pooled = state if pooled is None else pooled.merge(state)
+        if pooled is None or pooled is NOTHING_COMMON:
+            return None
+        found.append(pooled)
+    return found
