@@ -294,7 +294,7 @@ FACTS = (
     _fact(
         "repeated_batch",
         "One batch in each of the first steps.",
-        "the model has been given the same batch in each step since the first: well for "
+        "the model has been given the same batch in each step since the first: fine for "
         "full-batch training, or where one batch is to be learned by heart; else look for "
         "next(iter(loader)), which starts the loader again each time, and call "
         "batches = iter(loader) once, before the loop",
