@@ -233,3 +233,29 @@ def test_a_hard_batch_passes_and_one_that_is_worse_than_untrained_is_named(
         return F.cross_entropy(model(x), torch.where(wrong, (y + 1) % 3, y))
 
     assert rules_of(tmp_path, model, Adam(model.parameters(), 1e-2), loss, 145)[0] == ill
+
+
+class Falling(nn.Module):
+    """A constant acceleration that is learned as a layer of zeros."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.velocity = nn.Linear(1, 1)
+        self.acceleration = nn.Linear(1, 1)
+
+    def forward(self, t: Tensor) -> Tensor:
+        constant = self.acceleration(torch.zeros_like(t))
+        found: Tensor = self.velocity(t) + constant * t.square() / 2
+        return found
+
+
+def test_a_layer_of_one_zero_is_a_constant_that_is_learned(tmp_path: Path) -> None:
+    torch.manual_seed(0)
+    model = Falling()
+
+    def loss(step: int) -> Tensor:
+        t = torch.rand(64, 1)
+        found: Tensor = (model(t) - (1.5 * t - 4.9 * t.square())).square().mean()
+        return found
+
+    assert rules_of(tmp_path, model, Adam(model.parameters(), 0.05), loss, 60) == (set(), set())

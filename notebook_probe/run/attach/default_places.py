@@ -23,6 +23,7 @@ from notebook_probe.schedules import ScheduleLike
 __all__ = [
     "attention_modules",
     "default_places_of",
+    "layers_of_several_inputs",
     "layers_of_vectors",
     "layers_that_keep_directions",
     "relu_modules",
@@ -60,6 +61,19 @@ def layers_of_vectors(model_map: ModelMap) -> tuple[str, ...]:
     )
 
 
+def layers_of_several_inputs(model_map: ModelMap) -> tuple[str, ...]:
+    """Return the layers of vectors, except for linear ones of a single input.
+
+    A share of one channel is all or nothing, and where all is zero the layer is a bias: programs
+    write a constant that is learned as ``nn.Linear(1, n)`` of zeros.
+    """
+    return tuple(
+        path
+        for path in layers_of_vectors(model_map)
+        if not _has_one_input(unwrapped(model_map.modules[path]))
+    )
+
+
 def layers_that_keep_directions(model_map: ModelMap) -> tuple[str, ...]:
     """Return the layers of vectors, except for those whose input is at most half as wide.
 
@@ -71,6 +85,10 @@ def layers_that_keep_directions(model_map: ModelMap) -> tuple[str, ...]:
         for path in layers_of_vectors(model_map)
         if not _widens(unwrapped(model_map.modules[path]))
     )
+
+
+def _has_one_input(module: nn.Module) -> bool:
+    return isinstance(module, nn.Linear) and module.in_features == 1
 
 
 def _widens(module: nn.Module) -> bool:

@@ -15,6 +15,7 @@ from notebook_probe.quantities.table import built_in
 from notebook_probe.run.attach.bypassed import is_never_fed
 from notebook_probe.run.attach.default_places import (
     attention_modules,
+    layers_of_several_inputs,
     layers_of_vectors,
     layers_that_keep_directions,
     relu_modules,
@@ -58,7 +59,7 @@ _add(
     "Norms, moments and silent units.",
     PresetRow(DEFAULT),
     PresetRow(("grad_rms",), schedule="every(5)"),
-    PresetRow(("silent_input_fraction",), layers_of_vectors, "every(10)"),
+    PresetRow(("silent_input_fraction",), layers_of_several_inputs, "every(10)"),
 )
 _add(
     "gradients",
@@ -139,7 +140,7 @@ _add(
     PresetRow(("grad_norm", "grad_rms", "grad_cosine", "adam_update_rms")),
     PresetRow(("weight_norm", "update_ratio", "nonfinite_fraction", "range_headroom_bits")),
     PresetRow(("bn_mean_tid", "bn_var_tid"), schedule="every(5)"),
-    PresetRow(("silent_input_fraction",), layers_of_vectors, "every(10)"),
+    PresetRow(("silent_input_fraction",), layers_of_several_inputs, "every(10)"),
     PresetRow(("output_std",), schedule="steps(0)"),
     PresetRow(("effective_rank", "effective_rank_share"), layers_that_keep_directions, RANKS),
     PresetRow(("dead_fraction",), relu_modules, "every(10)"),
