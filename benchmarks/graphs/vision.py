@@ -9,12 +9,12 @@ from typing import Any
 import torch
 from torch import nn
 
-__all__ = ["TIMM", "TORCHVISION"]
+__all__ = ["TIMM", "TORCHVISION", "without_kernels"]
 
 Made = tuple[nn.Module, tuple[Any, ...], dict[str, Any]]
 
 
-def _without_kernels() -> None:
+def without_kernels() -> None:
     """Let torchvision be imported where its own kernels, built for CUDA, cannot be loaded."""
     library = torch.library.Library("torchvision", "FRAGMENT")
     for name in ("nms", "qnms"):
@@ -87,4 +87,4 @@ TIMM: dict[str, Callable[[], Made]] = {
     **{name: partial(of_timm, name, 224) for name in _OF_224.split()},
 }
 
-_without_kernels()
+without_kernels()
