@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections import deque
 from collections.abc import Iterator
 from typing import Any
 
@@ -21,6 +22,8 @@ FAR = 3.0
 """Times the loss of guessing, from where on the last layer begins too large."""
 ENOUGH = 1e-6
 """Share of a loss: less is rounding."""
+MOST_NODES = 200
+"""Nodes of the graph of a loss that are looked at; what is wrong with a loss is near its end."""
 
 TWICE = {
     ("LogSoftmaxBackward0", "SoftmaxBackward0"): "cross_entropy takes logits, and gets a softmax",
@@ -50,10 +53,10 @@ def loss_takes_logits(subject: Subject) -> Iterator[Finding]:
 
 
 def pairs_of(node: Node) -> Iterator[tuple[str, str]]:
-    """Each node with what it takes, past changes of shape, up to the first with a weight."""
-    waiting, seen = [node], set[Node]()
-    while waiting and len(seen) < 50:
-        one = waiting.pop()
+    """Yield each node with what it takes, past changes of shape, those next to the loss first."""
+    waiting, seen = deque([node]), set[Node]()
+    while waiting and len(seen) < MOST_NODES:
+        one = waiting.popleft()  # one term of a sum may have a network behind it, and hide another
         if one in seen:
             continue
         seen.add(one)

@@ -23,6 +23,8 @@ READ_AT: frozenset[int] = frozenset(
     {0, 1, 10, 50, 100, 150, 200, 250, 300, 400, 500, 700, 1000, 3000, 10_000}
 )
 """Steps at which a graph is read; and each first one after a change of the model."""
+MOST_PASSES = 4
+"""Passes of such a step that are read: of several networks, or of several losses."""
 MOST_NODES = 5000
 FLOORED = ("NllLoss", "MseLoss", "L1Loss", "SmoothL1Loss", "HuberLoss", "BinaryCrossEntropy")
 """Losses that are never below 0."""
@@ -45,7 +47,7 @@ class LossGraph:
         self._modules, self._findings = context.modules, context.findings
         self._ends, self._spend = LossEnds(context), context.spend
         self._steps, self._clock = context.observer.steps, context.observer.clock
-        self._read_in = -1
+        self._read_in, self._n_read = -1, 0
         self._made: dict[int, Tensor] = {}
         self._n_negated = 0
         self.listens = False
@@ -64,6 +66,7 @@ class LossGraph:
     def look(self, step: int) -> None:
         """Learn before a step whether its graph is to be read."""
         self.listens = step in READ_AT or (bool(self.wanted) and self.reached is None)
+        self._n_read = 0
 
     def backward_begins(self, loss: object, roots: Sequence[Any]) -> None:
         """Read the graph, if it is one of this model."""
@@ -72,26 +75,55 @@ class LossGraph:
     def _read_roots(self, roots: Sequence[Any]) -> None:
         if self._steps.ignores_updates:
             return
+        step = self._clock.step
+        if self._n_read and step != self._read_in:  # the next step is not to be read
+            self.listens = False
+            return
         modules = self._modules()
         known = {id(one) for module in modules.values() for one in module._parameters.values()}
+        is_first, has_read = not self._n_read, False
         for root in roots:
             if isinstance(root, Tensor) and root.grad_fn is not None:
                 leaves = dict(_leaves(root.grad_fn))
                 if not leaves.keys() & known:
                     continue
-                self._read_in, self.listens = self._clock.step, False
-                if self.wanted:
-                    self.reached = self.wanted & leaves.keys()
-                with own_call():  # a checkpoint calls its modules again for what it has not kept
-                    self._read(root.grad_fn)
-                    self._ends.read(root.grad_fn, self._read_in)
-                self._look_for_strangers(modules, known, leaves)
+                self._read_in, has_read = step, True
+                if is_first:
+                    self._read_first(root.grad_fn, modules, known, leaves)
+                else:
+                    self._read_ends(root.grad_fn)
+        self._n_read += has_read
+        self.listens = self._n_read < MOST_PASSES
+
+    def _read_first(
+        self,
+        root: Node,
+        modules: Mapping[str, nn.Module],
+        known: set[int],
+        leaves: Mapping[int, Tensor],
+    ) -> None:
+        """Read the graph of a step's first pass; later ones may be of other networks, too."""
+        if self.wanted:
+            self.reached = self.wanted & leaves.keys()
+        with own_call():  # a checkpoint calls its modules again for what it has not kept
+            self._read(root)
+            self._ends.read(root, self._read_in)
+        self._look_for_strangers(modules, known, leaves)
 
     def backward_ends(self, begun: None, since: float, *, has_come_through: bool) -> None:
         """Implement the BackwardListener: count the time of a look at the graph."""
         self._spend(time.perf_counter() - since)
 
     def _read(self, root: Node) -> None:
+        readings = _negation(root)
+        self._n_negated = self._n_negated + 1 if readings else 0
+        if readings and self._n_negated >= readings:
+            self._findings.say("negated_loss", self._read_in)
+        self._read_ends(root)
+        self.n_classes = _n_classes(root) or self.n_classes
+
+    def _read_ends(self, root: Node) -> None:
+        """Read what a loss takes, and of which shapes."""
         step, say = self._read_in, self._findings.say
         pairs = set(pairs_of(root))
         for pair, text in TWICE.items():
@@ -101,15 +133,10 @@ class LossGraph:
         if given & {"SoftmaxBackward0", *LINEAR}:
             what = "probabilities" if "SoftmaxBackward0" in given else "numbers of any size"
             say("no_log_before_nll", step, words={"what": what})
-        readings = _negation(root)
-        self._n_negated = self._n_negated + 1 if readings else 0
-        if readings and self._n_negated >= readings:
-            say("negated_loss", step)
         shapes = _broadcast(root)
         if shapes is not None:
             words = dict(zip(("given", "other", "made"), shapes, strict=True))
             say("broadcast_loss", step, words=words)
-        self.n_classes = _n_classes(root) or self.n_classes
 
     def _look_for_strangers(
         self, modules: Mapping[str, nn.Module], known: set[int], leaves: Mapping[int, Tensor]

@@ -82,6 +82,63 @@ def test_a_loss_that_is_well_made_is_not_named(loss: Loss, tmp_path: Path) -> No
     assert found == (set(), set())
 
 
+class Judge(nn.Module):
+    """Deep layers, and two answers."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        layers = [nn.Sequential(nn.Linear(8, 8), nn.Tanh()) for _ in range(12)]
+        self.body, self.classes, self.code = (
+            nn.Sequential(*layers),
+            nn.Linear(8, 2),
+            nn.Linear(8, 2),
+        )
+
+    def forward(self, x: Tensor) -> tuple[Tensor, Tensor]:
+        seen = self.body(x)
+        return self.classes(seen), self.code(seen)
+
+
+@pytest.mark.parametrize("is_spoiled", [True, False])
+def test_a_mistake_in_one_of_several_terms_is_named(is_spoiled: bool, tmp_path: Path) -> None:
+    def loss(out: tuple[Tensor, Tensor], x: Tensor) -> Tensor:
+        classes = out[0].softmax(1) if is_spoiled else out[0]
+        return F.cross_entropy(classes, labels(x)) + 0.1 * F.mse_loss(out[1], x[:, :2])
+
+    torch.manual_seed(0)
+    model: Any = Judge()
+    optimizer = SGD(model.parameters(), 1e-3)
+    alerts, _ = train_it(tmp_path, model, [optimizer], n_steps=3, loss=loss)  # type: ignore[arg-type]
+    assert {one[0] for one in alerts} == ({"activation_before_loss"} if is_spoiled else set())
+
+
+@pytest.mark.parametrize("is_spoiled", [True, False])
+def test_a_mistake_in_a_later_pass_of_a_step_is_named(is_spoiled: bool, tmp_path: Path) -> None:
+    model = small()
+
+    def second_pass(step: int) -> None:
+        x = torch.rand(16, 8)
+        out = model(x).softmax(1) if is_spoiled else model(x)
+        F.cross_entropy(out, labels(x)).backward()
+
+    optimizer = SGD(model.parameters(), 1e-3)
+    alerts, _ = train_it(tmp_path, model, [optimizer], n_steps=3, before_update=second_pass)
+    assert alerts == ({("activation_before_loss", 0, ("(root)",))} if is_spoiled else set())
+
+
+def test_passes_of_two_alike_generators_are_no_layers_made_in_the_forward(tmp_path: Path) -> None:
+    judge, makers = small(), [nn.Linear(8, 8) for _ in range(2)]
+
+    def second_pass(step: int) -> None:
+        judge(makers[1](torch.rand(16, 8))).square().mean().backward()
+
+    first = nn.ModuleList(makers)
+    optimizer = SGD([*judge.parameters(), *first.parameters()], 1e-3)
+    loss: Loss = lambda out, x: judge(makers[0](x)).square().mean()  # noqa: E731 - as in the list
+    found = train_it(tmp_path, judge, [optimizer], n_steps=12, loss=loss, before_update=second_pass)
+    assert "layers_made_in_forward" not in {one[0] for some in found for one in some}
+
+
 class Hidden(nn.Module):
     """Layers in a container, registered or not."""
 
