@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import inspect
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from functools import partial
 from typing import Any, NamedTuple
@@ -179,8 +179,6 @@ SIZES = {
 }
 """Attributes of a configuration of transformers that make it small; each has some of them."""
 
-NO_WORDS = ("bos_token_id", "eos_token_id", "pad_token_id", "cls_token_id", "sep_token_id")
-
 
 def _of_transformers() -> Iterator[Named]:
     from transformers.models.auto.modeling_auto import MODEL_MAPPING_NAMES
@@ -193,35 +191,59 @@ def _of_transformers() -> Iterator[Named]:
 def _transformer(kind: str) -> Made:
     import transformers
 
-    config = _small(transformers.AutoConfig.for_model(kind))
-    model = transformers.AutoModel.from_config(config, attn_implementation="eager")
-    return Made(model, (), _batch(model, config))
+    config = transformers.AutoConfig.for_model(kind)
+    try:
+        small = _small(config, SIZES)
+    except Exception:  # its keys and values have as many heads as its queries
+        small = _small(config, SIZES | {"num_key_value_heads": SIZES["num_attention_heads"]})
+    model = transformers.AutoModel.from_config(small, attn_implementation="eager")
+    return Made(model, (), _batch(model, small))
 
 
-def _small(config: Any) -> Any:
+def _small(config: Any, sizes: Mapping[str, int]) -> Any:
     given = config.to_dict()
-    smaller = {key: size for key, size in SIZES.items() if isinstance(given.get(key), int)}
-    for word in NO_WORDS:
-        if isinstance(given.get(word), int) and given[word] >= SIZES["vocab_size"]:
-            smaller[word] = 1
+    smaller = {key: size for key, size in sizes.items() if isinstance(given.get(key), int)}
+    for key, value in given.items():
+        is_word = key.endswith(("token_id", "token_index")) and isinstance(value, int)
+        if is_word and value >= sizes["vocab_size"]:
+            smaller[key] = 1
     small = type(config)(**smaller)
     for part in getattr(config, "sub_configs", {}):
         if getattr(small, part, None) is not None:
-            setattr(small, part, _small(getattr(small, part)))
+            setattr(small, part, _small(getattr(small, part), sizes))
     return small
 
 
 def _batch(model: Any, config: Any) -> dict[str, Any]:
+    """Return two of each kind of input that the forward asks for."""
     generator = torch.Generator().manual_seed(0)
+    taken, main = inspect.signature(model.forward).parameters, model.main_input_name
     words = torch.randint(3, SIZES["vocab_size"], (2, 12), generator=generator, device="cpu")
-    if model.main_input_name == "pixel_values":
-        size = getattr(config, "image_size", SMALL)
-        side = size if isinstance(size, int) else size[0]
-        return {"pixel_values": _images(side, 2, getattr(config, "num_channels", 3))}
-    batch = {"input_ids": words}
+    given = {
+        "input_ids": words,
+        "pixel_values": _images(_side(config), 2, _channels(config)),
+        "input_values": torch.randn(2, 16_000, generator=generator, device="cpu"),
+    }
+    batch = {key: value for key, value in given.items() if key in (main, "input_ids")}
+    batch = {key: value for key, value in batch.items() if key in taken or key == main}
     if getattr(config, "is_encoder_decoder", False):
         batch["decoder_input_ids"] = words.flip(1)
     return batch
+
+
+def _side(config: Any) -> int:
+    found = [getattr(one, "image_size", None) for one in (config, _vision(config))]
+    sizes = [size if isinstance(size, int) else size[0] for size in found if size]
+    return sizes[0] if sizes else SMALL
+
+
+def _channels(config: Any) -> int:
+    found = [getattr(one, "num_channels", None) for one in (config, _vision(config))]
+    return next((int(n) for n in found if isinstance(n, int)), 3)
+
+
+def _vision(config: Any) -> Any:
+    return getattr(config, "vision_config", None)
 
 
 def _of_geometric() -> Iterator[Named]:
