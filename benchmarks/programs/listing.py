@@ -30,6 +30,10 @@ class Program:
         It updates its parameters without an optimizer, so that a run records no step of it.
     prepare : callable, optional
         Writes the data that the program would download, given the folder in which it runs.
+    mistake : str
+        The rule that names a mistake of the program; empty where none is known.
+    most_backwards : int
+        After which a large one is ended in any case.
     """
 
     repository: str
@@ -40,6 +44,8 @@ class Program:
     folder: str | None = None
     by_hand: bool = False
     prepare: Callable[[Path], None] = field(default=lambda folder: None)
+    mistake: str = ""
+    most_backwards: int = 10_000
 
     @property
     def place(self) -> str:
@@ -48,6 +54,16 @@ class Program:
 
 
 def write_digits(folder: Path) -> None:
+    """Write the digits where most programs look for MNIST."""
+    for place in folder, folder.parent, folder.parents[1]:  # programs disagree
+        _write_digits(place / "data")
+
+
+def write_digits_for_gans(folder: Path) -> None:
+    _write_digits(folder.parents[1] / "data" / "mnist")
+
+
+def _write_digits(data: Path) -> None:
     """Write handwritten digits of 8 x 8 pixels, enlarged, as the four files of MNIST."""
     from sklearn.datasets import load_digits
 
@@ -55,13 +71,11 @@ def write_digits(folder: Path) -> None:
     images = np.kron(digits.images * 15, np.ones((3, 3))).astype(np.uint8)
     images = np.pad(images, ((0, 0), (2, 2), (2, 2)))
     labels = digits.target.astype(np.uint8)
-    for place in folder, folder.parent, folder.parents[1]:  # programs disagree
-        data = place / "data"
-        raw = data / "MNIST" / "raw"
-        raw.mkdir(parents=True, exist_ok=True)
-        for name, part in ("train", slice(0, 1500)), ("t10k", slice(1500, None)):
-            _write_idx(raw / f"{name}-images-idx3-ubyte", images[part])
-            _write_idx(raw / f"{name}-labels-idx1-ubyte", labels[part])
+    raw = data / "MNIST" / "raw"
+    raw.mkdir(parents=True, exist_ok=True)
+    for name, part in ("train", slice(0, 1500)), ("t10k", slice(1500, None)):
+        _write_idx(raw / f"{name}-images-idx3-ubyte", images[part])
+        _write_idx(raw / f"{name}-labels-idx1-ubyte", labels[part])
 
 
 def _write_idx(file: Path, values: np.ndarray) -> None:
@@ -124,6 +138,22 @@ NANOGPT = "karpathy/nanoGPT", "3adf61e154c3fe3fca428ad6bc3818b27a3b8291"
 CLEANRL = "vwxyzjn/cleanrl", "fe8d8a03c41a7ef5b523e2e354bd01c363e786bb"
 TIMM = "huggingface/pytorch-image-models", "aa4b5850c1543fa488abf260f18390eda46cf85d"
 X_TRANSFORMERS = "lucidrains/x-transformers", "9252ed7838021ee61e6c5be0930b3a9a88efdf06"
+GANS = "eriklindernoren/PyTorch-GAN", "36d3c77e5ff20ebe0aeefd322326a134a279b93e"
+GANS_OF_DIGITS = (
+    "aae",
+    "cgan",
+    "dcgan",
+    "ebgan",
+    "gan",
+    "lsgan",
+    "relativistic_gan",
+    "sgan",
+    "wgan",
+    "wgan_div",
+    "wgan_gp",
+)
+TCN = "locuslab/TCN", "2f8c2b817050206397458dfd1f5a25ce8a32fe65"
+TEXTS = "graykode/nlp-tutorial", "d05e31ec81d56d70c1db89b99ab07e948f7ebc11"
 TUTORIAL = "yunjey/pytorch-tutorial", "0500d3df5a2a8080ccfccbc00aca0eacc21818db"
 GYM = "gymnasium", "tyro", "tensorboard"
 SMALL_GPT = (
@@ -146,6 +176,26 @@ def _tutorial(script: str) -> Program:
 def _makemore(kind: str) -> Program:
     arguments = f"--type {kind} --num-workers 0 --batch-size 16"
     return Program(*MAKEMORE, "makemore.py", arguments, ("tensorboard",))
+
+
+def _text(script: str, mistake: str = "", most_backwards: int = 10_000) -> Program:
+    """Return a program that learns a few sentences which it holds itself."""
+    return Program(*TEXTS, f"{script}.py", mistake=mistake, most_backwards=most_backwards)
+
+
+def _gan(name: str, mistake: str = "") -> Program:
+    return Program(
+        *GANS,
+        f"implementations/{name}/{name}.py",
+        "--n_epochs 3 --batch_size 32 --n_cpu 0",
+        ("torchvision", "sklearn"),
+        prepare=write_digits_for_gans,
+        mistake=mistake,
+    )
+
+
+def _sequences(script: str, arguments: str) -> Program:
+    return Program(*TCN, f"TCN/{script}.py", f"--cuda --epochs 2 {arguments}")  # without CUDA
 
 
 def _timm(arguments: str) -> Program:
@@ -285,4 +335,22 @@ PROGRAMS = {
         "train_copy.py",
         needs=("einops", "einx", "loguru", "tqdm", "torch_einops_utils"),
     ),
+    "sentence NNLM": _text("1-1.NNLM/NNLM"),
+    "Word2Vec": _text("1-2.Word2Vec/Word2Vec-Skipgram(Softmax)"),
+    "sentence CNN": _text("2-1.TextCNN/TextCNN"),
+    "sentence RNN": _text("3-1.TextRNN/TextRNN"),
+    "sentence LSTM": _text("3-2.TextLSTM/TextLSTM"),
+    "sentence Bi-LSTM": _text("3-3.Bi-LSTM/Bi-LSTM"),
+    "Seq2Seq": _text("4-1.Seq2Seq/Seq2Seq"),
+    "Seq2Seq with attention": _text("4-2.Seq2Seq(Attention)/Seq2Seq(Attention)"),
+    "Bi-LSTM with attention": _text("4-3.Bi-LSTM(Attention)/Bi-LSTM(Attention)"),
+    "sentence Transformer": _text("5-1.Transformer/Transformer"),
+    # The last layers of its attention are made in each forward, and never trained.
+    "sentence BERT": _text("5-2.BERT/BERT", "layers_made_in_forward", most_backwards=40),
+    **{f"digits {name}": _gan(name) for name in GANS_OF_DIGITS},
+    # A cross entropy is given the results of a softmax.
+    "digits acgan": _gan("acgan", "activation_before_loss"),
+    "digits infogan": _gan("infogan", "activation_before_loss"),
+    "TCN adding": _sequences("adding_problem/add_test", "--seq_len 50"),
+    "TCN copying": _sequences("copy_memory/copymem_test", "--blank_len 50"),
 }
