@@ -31,6 +31,8 @@ NEAR = 1e-4
 """Relative difference from float64 that is none: values are kept in float32."""
 ROUNDING = 2e-6
 """The same of a mean, relative to the standard deviation."""
+LEAST = 2.0**-149
+"""The least number above 0 in float32."""
 
 
 class Left(NamedTuple):
@@ -153,7 +155,7 @@ def _apart(wanted: Values, found: Values) -> list[str]:
         scale = abs(value)
         if name == "output_mean":
             scale = max(scale, wanted.get(("output_std", place), 0.0) * ROUNDING / NEAR)
-        is_near = abs(here - value) <= NEAR * scale or here == value
+        is_near = abs(here - value) <= NEAR * scale + LEAST or here == value
         if not (is_near or (here != here and value != value)):
             told.append(f"{name} of {place}: {here:.6g}, not {value:.6g}")
     return told
