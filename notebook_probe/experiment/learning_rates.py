@@ -5,24 +5,15 @@ from __future__ import annotations
 import inspect
 import math
 from collections.abc import Callable, Mapping
-from typing import Any, Protocol
+from typing import Any
 
 from torch import Tensor
 from torch.optim import Optimizer
 
 from notebook_probe.errors import near
-from notebook_probe.run.run import Run
+from notebook_probe.train.loop.loop import Loop
 
 __all__ = ["LearningRate", "exponential_decay"]
-
-
-class Logged(Protocol):
-    """The loop in which it is logged."""
-
-    last_metrics: dict[str, Any]
-
-    @property
-    def run(self) -> Run | None: ...
 
 
 def exponential_decay(
@@ -133,7 +124,7 @@ class LearningRate:
         # changed.
         self._now = self.used = self._set()
 
-    def on_step(self, loop: Logged, metrics: Mapping[str, Any]) -> None:
+    def on_step(self, loop: Loop, metrics: Mapping[str, Any]) -> None:
         """Log the rate of the last update; a callback of the loop."""
         if isinstance(self.used, list):
             logged = {f"learning_rate_{i}": rate for i, rate in enumerate(self.used)}

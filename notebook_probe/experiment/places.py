@@ -5,36 +5,15 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any, Protocol
+from typing import Any
 
+from notebook_probe.experiment.params.sections import LoadParams, SaveParams
 from notebook_probe.home import home
 
-__all__ = ["ExperimentFolder", "LocationParams", "SaveLocation"]
+__all__ = ["ExperimentFolder"]
 
 EXPERIMENTS = "experiments"
 """Folder of experiments in the user's folder."""
-
-
-class LocationParams(Protocol):
-    """Names of an experiment; None means the name in another one."""
-
-    @property
-    def host(self) -> str | None: ...
-    @property
-    def port(self) -> int | None: ...
-    @property
-    def dbname(self) -> str | None: ...
-    @property
-    def collname(self) -> str | None: ...
-    @property
-    def exp_id(self) -> str | None: ...
-
-
-class SaveLocation(LocationParams, Protocol):
-    """The same, and another folder for checkpoints."""
-
-    @property
-    def cache_dir(self) -> Path | None: ...
 
 
 @dataclass(frozen=True, slots=True)
@@ -75,11 +54,11 @@ class ExperimentFolder:
             _check_folder(name, getattr(self, name))
 
     @classmethod
-    def of(cls, save: SaveLocation) -> ExperimentFolder:
+    def of(cls, save: SaveParams) -> ExperimentFolder:
         """Return the location where a model is saved."""
         return cls(home() / EXPERIMENTS, cache_dir=save.cache_dir).elsewhere(save)
 
-    def elsewhere(self, names: LocationParams) -> ExperimentFolder:
+    def elsewhere(self, names: SaveParams | LoadParams) -> ExperimentFolder:
         """Return the location of these names; None means the name here."""
         given: Mapping[str, Any] = {
             name: getattr(names, name) for name in ("host", "port", "dbname", "collname", "exp_id")

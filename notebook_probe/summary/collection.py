@@ -1,17 +1,17 @@
-"""Course of one training, as its items see it."""
+"""Course of one training, as its items see it; a run is followed by one at a time."""
 
 from __future__ import annotations
 
 import shutil
 import sys
-from collections.abc import Callable, Mapping, Sequence
+import weakref
+from collections.abc import Callable, Mapping, MutableMapping, Sequence
 from typing import Any
 
 from notebook_probe.record.store.location import local_path
 from notebook_probe.run.run import Run
 from notebook_probe.summary.budget import ByteCounter
 from notebook_probe.summary.moment import Item, Moment
-from notebook_probe.summary.one_at_a_time import take
 from notebook_probe.summary.outlook import Outlook, Units, UnitSchedule
 from notebook_probe.summary.settings import CollectorSettings
 from notebook_probe.summary.units import NOTHING, Due
@@ -19,6 +19,9 @@ from notebook_probe.train.data.dataset import Dataset
 from notebook_probe.train.loop.loop import Loop
 
 __all__ = ["Course"]
+
+_courses: MutableMapping[Run, weakref.ref[Course]] = weakref.WeakKeyDictionary()
+"""The course that follows each run; it must keep neither of the two alive."""
 
 
 class Course:
@@ -69,7 +72,7 @@ class Course:
             Another course follows the run.
         """
         # Before anything is attached: a second collector is refused without a trace.
-        take(run, self)
+        self._claim(run)
         _offer_views()
         self.run, self._loop, self._data = run, loop, data
         self.units.outlook, self._last_unit, self._goes_on = outlook, None, True
@@ -136,6 +139,16 @@ class Course:
         return self._goes_on and self.run is not None and not self.run.closed
 
     # ---------------------------------------------------------------- inside
+
+    def _claim(self, run: Run) -> None:
+        """Claim a run; an idle former course gives way, as when a cell is run again."""
+        known = _courses.get(run)
+        before = None if known is None else known()
+        if before is not None and before is not self and before.run is run:
+            if before.is_busy:
+                raise ValueError(f"another collector follows this run, {run!r}; allowed: one")
+            before.remove()
+        _courses[run] = weakref.ref(self)
 
     def _ask(self, what: Callable[[Item], None], items: Sequence[Item] | None = None) -> None:
         for item in self.items if items is None else items:

@@ -12,7 +12,7 @@ import tempfile
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
-from typing import Any, Protocol, runtime_checkable
+from typing import Any
 
 from notebook_probe.catalogues.marks.marks import Marks
 from notebook_probe.errors import RecordFormatError, RecordWriteError
@@ -28,6 +28,7 @@ from notebook_probe.record.store.location import (
 )
 from notebook_probe.record.store.opener import opener
 from notebook_probe.record.store.remote import engine_of
+from notebook_probe.record.store.remote.engine import SingleObjects
 from notebook_probe.record.store.zipped import is_zip
 
 __all__ = ["PARTIAL", "change", "read"]
@@ -36,14 +37,6 @@ KEY = f"{MARKS}/{ROOT_KEY}"
 PARTIAL = ".marks."
 """Prefix of temporary files in the record's folder."""
 MOST_BYTES = 2**20
-
-
-@runtime_checkable
-class ObjectStore(Protocol):
-    """A store whose keys are replaced one by one."""
-
-    def read(self, key: str) -> bytes | None: ...
-    def put_file(self, key: str, path: Path) -> None: ...
 
 
 def read(location: Location) -> dict[str, Any]:
@@ -162,13 +155,10 @@ else:
 
 def _in_store(location: Location, how: Callable[[Marks], Marks]) -> dict[str, Any]:
     engine = engine_of(location if isinstance(location, RemoteStore) else RemoteStore(location))
-    if not isinstance(engine, ObjectStore):
+    if not isinstance(engine, SingleObjects):
         raise RecordWriteError(f"{location} cannot be marked; a folder or an object store can")
     if engine.read(ROOT_KEY) is None:
         raise RecordFormatError(f"no record in {location}")
     marks = how(Marks.parsed(engine.read(KEY)))
-    with tempfile.TemporaryDirectory(prefix="notebook-probe-") as folder:
-        path = Path(folder, "marks")
-        path.write_bytes(marks.text())
-        engine.put_file(KEY, path)
+    engine.put(KEY, marks.text())
     return marks.plain()

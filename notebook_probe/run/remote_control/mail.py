@@ -12,7 +12,7 @@ from notebook_probe.errors import ProbeError
 from notebook_probe.record.store.files import MAILBOX, open_here
 from notebook_probe.record.store.location import Location, RemoteStore, local_path
 from notebook_probe.record.store.remote import engine_of
-from notebook_probe.record.store.remote.engine import SmallObjects
+from notebook_probe.record.store.remote.engine import SingleObjects
 
 __all__ = ["LocalMail", "Mail", "MailError", "ObjectMail", "mail_of"]
 
@@ -61,7 +61,7 @@ def mail_of(location: Location) -> Mail:
     if path is not None:
         return LocalMail(path / MAILBOX)
     engine = engine_of(location if isinstance(location, RemoteStore) else RemoteStore(location))
-    if not isinstance(engine, SmallObjects):
+    if not isinstance(engine, SingleObjects):
         raise MailError(f"{engine.name}: this kind of store has no mailbox")
     return ObjectMail(engine)
 
@@ -157,7 +157,7 @@ class ObjectMail:
 
     poll_s = 0.5
 
-    def __init__(self, engine: SmallObjects) -> None:
+    def __init__(self, engine: SingleObjects) -> None:
         self._engine = engine
 
     def begin(self) -> None:

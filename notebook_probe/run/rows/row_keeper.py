@@ -122,7 +122,7 @@ class RowKeeper:
         new = {*names}.difference(known)
         if new:
             self._writer.annotate(**{MEASURED_OF_MODEL: sorted({*known, *new})})
-            self.shared.tell(new, self._writer.source)
+            self.shared.tell(new, self._writer.source.snapshot().own_names)
 
     def declare_scalars(self, names: Collection[str], of_state: bool = False) -> list[str]:
         """Give every logged scalar its place, among those of steps or of states.
@@ -136,7 +136,7 @@ class RowKeeper:
         """
         new = self._logged(of_state).declare(names)
         if new:
-            self.shared.tell(new, self._writer.source)
+            self.shared.tell(new, self._writer.source.snapshot().own_names)
         return new
 
     def declare_losses(self) -> None:

@@ -4,17 +4,11 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Collection
-from typing import Protocol
 
 from notebook_probe.errors import ReplacedWarning
 from notebook_probe.record.views.own_names import OwnNames
-from notebook_probe.record.views.xarray_views import Snapshot
 
 __all__ = ["SharedNames"]
-
-
-class _Snapshots(Protocol):
-    def snapshot(self) -> Snapshot: ...
 
 
 class SharedNames:
@@ -30,21 +24,21 @@ class SharedNames:
         self.own_names: OwnNames = {}
         self._told: set[tuple[bool, str]] = set()
 
-    def tell(self, names: Collection[str], source: _Snapshots) -> None:
+    def tell(self, names: Collection[str], own_names: OwnNames) -> None:
         """Warn of those of some names that are read under another.
 
         Parameters
         ----------
         names : collection of str
-            That have become a series just now.
-        source : object with a snapshot
-            Of the record.
+            Series that have just begun.
+        own_names : mapping
+            Present names of all series that are read under another name.
 
         Warns
         -----
         ReplacedWarning
         """
-        self.own_names = source.snapshot().own_names
+        self.own_names = own_names
         for (of_states, name), own in self.own_names.items():
             if name in names and (of_states, name) not in self._told:
                 self._told.add((of_states, name))

@@ -8,13 +8,14 @@ import tempfile
 from collections.abc import Callable
 from contextlib import suppress
 from pathlib import Path
-from typing import IO, Any, Protocol, runtime_checkable
+from typing import IO, Any, Protocol
 
 import torch
 
 from notebook_probe.errors import CheckpointError
 from notebook_probe.record.store.location import Location, RemoteStore, local_path
 from notebook_probe.record.store.remote import engine_of
+from notebook_probe.record.store.remote.engine import SingleObjects
 from notebook_probe.record.store.syncing import sync_folder, to_disk
 from notebook_probe.uninterrupted import uninterrupted
 
@@ -40,18 +41,6 @@ class CheckpointFiles(Protocol):
     def open(self, name: str) -> IO[bytes]: ...
     def write(self, name: str, fill: Fill) -> None: ...
     def delete(self, name: str) -> None: ...
-
-
-@runtime_checkable
-class EngineFiles(Protocol):
-    """Interface of an engine of the record for other files."""
-
-    name: str
-
-    def read(self, key: str) -> bytes | None: ...
-    def keys(self) -> list[str]: ...
-    def put_file(self, key: str, path: Path) -> None: ...
-    def delete(self, key: str) -> None: ...
 
 
 class CheckpointFolder:
@@ -100,7 +89,7 @@ class CheckpointFolder:
 class RemotePlace:
     """Objects of a store, through the engine that records are shipped by."""
 
-    def __init__(self, objects: EngineFiles) -> None:
+    def __init__(self, objects: SingleObjects) -> None:
         self._objects, self.name = objects, objects.name
 
     def names(self) -> set[str]:
@@ -138,7 +127,7 @@ def place_at(location: Location) -> CheckpointFiles:
     if path is not None:
         return CheckpointFolder(path)
     engine = engine_of(location if isinstance(location, RemoteStore) else RemoteStore(location))
-    if not isinstance(engine, EngineFiles):
+    if not isinstance(engine, SingleObjects):
         raise CheckpointError(
             f"{engine.name} cannot hold checkpoints; allowed: a folder, an object store such as "
             f"s3://bucket/checkpoints, a zarr Store"

@@ -24,16 +24,13 @@ from notebook_probe.train.checkpoints.retained import Kept
 from notebook_probe.train.data.dataset import Dataset, for_evaluation
 from notebook_probe.train.gradient_mode import gradient_mode_kept
 from notebook_probe.train.loop.counts import epochs, whole
-from notebook_probe.train.loop.finite import CheckFinite
-from notebook_probe.train.loop.hooks import Hook
-from notebook_probe.train.loop.loop_hooks import LoopHooks
-from notebook_probe.train.loop.periodic import Periodic
+from notebook_probe.train.loop.hooks import Hook, LoopHooks, Periodic
 from notebook_probe.train.loop.progress import Progress
 from notebook_probe.train.loop.recording import Recording
 from notebook_probe.train.loop.results import LoopResults
 from notebook_probe.train.loop.rewinding import Rewinding
 from notebook_probe.train.loop.runner import LoopRunner
-from notebook_probe.train.loop.stopping import StopOn
+from notebook_probe.train.loop.stopping import CheckFinite, StopOn
 from notebook_probe.train.metrics.averages import Value
 from notebook_probe.train.metrics.metrics import Metrics
 from notebook_probe.train.trainer.trainer import Trainer

@@ -5,27 +5,15 @@ from __future__ import annotations
 import sys
 import time
 from collections.abc import Mapping
-from typing import Any, Protocol
+from typing import Any
 
 from notebook_probe.run.run import Run
+from notebook_probe.train.loop.hooks import HookedLoop
 from notebook_probe.train.metrics.averages import Value
 
 __all__ = ["Progress", "is_wanted"]
 
 EVERY_S = 0.1
-
-
-class _Stepping(Protocol):
-    """Interface of a training loop. `Loop`, which imports this module, is one."""
-
-    loop_step: int
-    start_step: int
-    end_step: int
-    epoch: int
-    last_metrics: dict[str, Value]
-
-    @property
-    def run(self) -> Run | None: ...
 
 
 def is_wanted(run: Run | None) -> bool:
@@ -52,7 +40,7 @@ class Progress:
         self._bar: Any = None
         self._shown_s = 0.0
 
-    def on_start(self, loop: _Stepping, data: Any) -> None:
+    def on_start(self, loop: HookedLoop, data: Any) -> None:
         """Begin a bar."""
         if not (is_wanted(loop.run) if self._wanted is None else self._wanted):
             return
@@ -64,7 +52,7 @@ class Progress:
             return
         self._bar = tqdm(total=_total(loop), unit="step")
 
-    def on_step(self, loop: _Stepping, metrics: Mapping[str, Value]) -> None:
+    def on_step(self, loop: HookedLoop, metrics: Mapping[str, Value]) -> None:
         """Show it, ten times a second at most."""
         if self._bar is None:
             return
@@ -75,7 +63,7 @@ class Progress:
             self._show(loop, loop.loop_step + 1)
             self._tell(metrics["loss"])
 
-    def on_close(self, loop: _Stepping) -> None:
+    def on_close(self, loop: HookedLoop) -> None:
         """Leave the bar in its final state."""
         if self._bar is not None:
             if loop.loop_step > loop.start_step:
@@ -87,11 +75,11 @@ class Progress:
     def _tell(self, loss: Value) -> None:
         self._bar.set_postfix_str(f"loss {float(loss):.4g}", refresh=False)
 
-    def _show(self, loop: _Stepping, step: int) -> None:
+    def _show(self, loop: HookedLoop, step: int) -> None:
         self._bar.total = _total(loop)
         self._bar.set_description(f"epoch {loop.epoch}", refresh=False)
         self._bar.update(step - loop.start_step - self._bar.n)
 
 
-def _total(loop: _Stepping) -> int | None:
+def _total(loop: HookedLoop) -> int | None:
     return loop.end_step - loop.start_step if loop.end_step >= loop.start_step else None

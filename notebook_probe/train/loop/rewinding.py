@@ -15,7 +15,7 @@ from notebook_probe.train.checkpoints.ranks import own_rank
 from notebook_probe.train.data.batch import Batch
 from notebook_probe.train.data.dataset import Dataset
 from notebook_probe.train.evaluate_back import evaluate_back
-from notebook_probe.train.loop.loop_hooks import LoopHooks
+from notebook_probe.train.loop.hooks import LoopHooks
 from notebook_probe.train.loop.runner import LoopPlan, LoopRunner
 from notebook_probe.train.metrics.averages import Value
 from notebook_probe.train.metrics.metrics import Metrics

@@ -18,10 +18,9 @@ from notebook_probe.train.data.batch import Batch
 from notebook_probe.train.data.dataset import Dataset, as_dataset
 from notebook_probe.train.generators import generator_states, set_generators
 from notebook_probe.train.gradient_mode import gradient_mode_kept
-from notebook_probe.train.loop.finite import CheckFinite, FiniteCheck
-from notebook_probe.train.loop.loop_hooks import LoopHooks
+from notebook_probe.train.loop.hooks import LoopHooks
 from notebook_probe.train.loop.results import LoopResults
-from notebook_probe.train.loop.stopping import interrupts_wait
+from notebook_probe.train.loop.stopping import CheckFinite, FiniteCheck, interrupts_wait
 from notebook_probe.train.metrics.averages import Value
 from notebook_probe.train.metrics.metrics import Metrics
 from notebook_probe.train.trainer.trainer import Trainer

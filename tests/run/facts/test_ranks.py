@@ -18,7 +18,7 @@ from zarr.storage import MemoryStore
 from notebook_probe.alerts import Rules
 from notebook_probe.record.store.location import RemoteStore
 from notebook_probe.record.store.remote import engine_of
-from notebook_probe.record.store.remote.engine import SmallObjects
+from notebook_probe.record.store.remote.engine import SingleObjects
 from notebook_probe.record.store.remote.objects import ObjectEngine
 from notebook_probe.run.facts.fact import FactFindings
 from notebook_probe.run.facts.ranks import siblings
@@ -148,7 +148,7 @@ class OnStore(Published):
 
 def put(url: str, other: Replica, *, is_leased: bool = True, state: str = "open") -> None:
     engine = engine_of(RemoteStore(f"{url}/rank_00001"))
-    assert isinstance(engine, SmallObjects)
+    assert isinstance(engine, SingleObjects)
     attrs = {REPLICA: json.dumps(other.to_json()), "state": state}
     engine.put("zarr.json", json.dumps({"attributes": attrs}).encode())
     engine.put(

@@ -11,7 +11,7 @@ import notebook_probe as nbp
 from notebook_probe.errors import RecordWarning
 from notebook_probe.record.store.files import MAILBOX
 from notebook_probe.record.store.remote import engine_of
-from notebook_probe.record.store.remote.engine import SmallObjects
+from notebook_probe.record.store.remote.engine import SingleObjects
 from notebook_probe.run.attach.requests import Attach, Control
 from tests.models import sgd, train_step
 from tests.record.conftest import s3
@@ -55,7 +55,7 @@ def test_a_training_is_reached_through_its_store(
     assert "output_rms" in record.data
     assert [one.kind for one in record.events].count("remote") == 3
     engine = engine_of(place)
-    assert isinstance(engine, SmallObjects)
+    assert isinstance(engine, SingleObjects)
     assert engine.sizes(f"{MAILBOX}/") == {}
 
 

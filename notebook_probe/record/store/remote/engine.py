@@ -19,7 +19,7 @@ __all__ = [
     "Engine",
     "Leased",
     "Listing",
-    "SmallObjects",
+    "SingleObjects",
     "chunk_of",
     "top_of",
 ]
@@ -107,16 +107,14 @@ class Listing(Protocol):
 
 
 @runtime_checkable
-class SmallObjects(Protocol):
-    """An engine that has single objects next to those of the record."""
-
-    name: str
-
-    def read(self, key: str) -> bytes | None:
-        """Return the bytes under ``key``, or None."""
+class SingleObjects(Engine, Protocol):
+    """An engine that also has single objects: marks, letters of a mailbox, checkpoints."""
 
     def put(self, key: str, content: bytes) -> None:
         """Replace one object."""
+
+    def put_file(self, key: str, path: Path) -> None:
+        """Replace one object by the content of a file, which may be large."""
 
     def delete(self, key: str) -> None:
         """Remove one object, which may be gone already."""
