@@ -26,6 +26,7 @@ from notebook_probe.record.format.notes import (
 from notebook_probe.record.format.source import Source
 from notebook_probe.record.read.reader import OpenedRecord
 from notebook_probe.run.actions.base import LiveActions
+from notebook_probe.run.attach.attachment import denser
 from notebook_probe.run.attach.fitting import fitting
 from notebook_probe.run.attach.preset_table import typical_percent
 from notebook_probe.run.attach.presets import presets
@@ -39,7 +40,6 @@ from notebook_probe.run.attach.requests import (
     Set,
     Ticket,
 )
-from notebook_probe.run.attach.rescheduled import denser
 from notebook_probe.run.breakpoints.conditions import AtStep
 from notebook_probe.run.breakpoints.requests import BreakpointInfo
 from notebook_probe.run.ending import Life

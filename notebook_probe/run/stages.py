@@ -20,6 +20,7 @@ from notebook_probe.probes.step.compiled import is_compiled
 from notebook_probe.probes.step_clock import StepClock
 from notebook_probe.record.write.writer import RecordWriter
 from notebook_probe.run.alerting import Alarm
+from notebook_probe.run.attach.attachment import denser
 from notebook_probe.run.attach.probe_requests import ProbeRequests
 from notebook_probe.run.attach.probe_set import ProbeSet
 from notebook_probe.run.attach.requests import (
@@ -31,7 +32,6 @@ from notebook_probe.run.attach.requests import (
     Scale,
     Set,
 )
-from notebook_probe.run.attach.rescheduled import denser
 from notebook_probe.run.attach.whole_steps import WholeSteps
 from notebook_probe.run.backfill import PastSteps
 from notebook_probe.run.between_steps import BetweenSteps
@@ -53,6 +53,7 @@ from notebook_probe.run.health.forgotten_lines import (
 from notebook_probe.run.health.meter import Meter
 from notebook_probe.run.health.probe_statuses import ProbeStatuses
 from notebook_probe.run.health.state import RunState
+from notebook_probe.run.health.training_check import TrainingCheck
 from notebook_probe.run.health.untrained import Untrained
 from notebook_probe.run.health.why_silent import WhySilent
 from notebook_probe.run.looks.kept_batches import KeptBatches
@@ -176,20 +177,15 @@ class ControlParts:
         rules = Rules(changed=lambda *edited: note_edit(writer, gate.step, *edited))
         batches = KeptBatches(measuring.looks, writer, observer.calls, rules)
         facts = Facts(model, observer, writer, rules, whole, batches)
-        untrained = Untrained(model, observer.updates, rules)
-        never_cleared = NeverCleared(observer.updates.uncleared, rules)
-        unswitched = UnswitchedMode(observer.unswitched, rules)
-        trained = TrainedUnswitched(model, observer.unswitched, rules)
+        checks: tuple[TrainingCheck, ...] = (
+            Untrained(model, observer.updates, rules),
+            NeverCleared(observer.updates.uncleared, rules),
+            UnswitchedMode(observer.unswitched, rules),
+            TrainedUnswitched(model, observer.unswitched, rules),
+        )
         compared = ReferenceWatch(writer.source, references, rules, writer)
-        found = {
-            DIFFERS: compared.take,
-            "untrained_adapter": untrained.take,
-            "uncleared_gradients": never_cleared.take,
-            "evaluated_in_training_mode": unswitched.take,
-            "trained_in_evaluation_mode": trained.take,
-        }
-        between.lookers += untrained.look, never_cleared.look, unswitched.look, trained.look
-        between.lookers += graphs.finish, facts.look
+        found = {DIFFERS: compared.take, **{check.rule: check.take for check in checks}}
+        between.lookers += *(check.look for check in checks), graphs.finish, facts.look
         alarm = Alarm(
             writer=writer,
             steps=steps,

@@ -23,7 +23,7 @@ from notebook_probe.quantities.define.window import Window
 from notebook_probe.record.format.schema import module_label
 from notebook_probe.record.format.source import Source
 from notebook_probe.record.write.writer import RecordWriter
-from notebook_probe.run.attach.in_words import sentence
+from notebook_probe.run.attach.event_texts import sentence
 from notebook_probe.run.attach.probe_set import ProbeSet
 from notebook_probe.schedules import can_foresee
 

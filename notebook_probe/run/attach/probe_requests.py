@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 from typing import Any
 
 from notebook_probe.errors import QuantityError
+from notebook_probe.probes.step.probe import Probe
 from notebook_probe.run.attach.attachment import Attachment
 from notebook_probe.run.attach.default_places import resolve_at_default_places
-from notebook_probe.run.attach.in_words import counted, description
 from notebook_probe.run.attach.presets import resolve_presets
 from notebook_probe.run.attach.probe_set import ProbeSet
 from notebook_probe.run.attach.request import Resolver, resolve
@@ -63,7 +63,7 @@ class ProbeRequests:
 
     def _attach(self, request: Attach) -> str:
         attachment = Attachment.resolved(_resolver_of(request), self._probes.model_map)
-        done = description(attachment.probes, attachment.skipped)
+        done = _description(attachment.probes, attachment.skipped)
         if not self._probes.new(attachment.probes):
             raise QuantityError(f"{done}: attached already, {request.schedule}")
         self._probes.add(attachment)
@@ -78,16 +78,16 @@ class ProbeRequests:
         if not attachment.probes:
             raise QuantityError(f"{name}: all of it that fits this model is attached already")
         self._probes.add(attachment)
-        return f"{name}: {counted(len(attachment.probes), 'probe')}"
+        return f"{name}: {_counted(len(attachment.probes), 'probe')}"
 
     def _reschedule(self, request: Reschedule) -> str:
         moved = self._probes.reschedule(request.where, request.quantity, request.schedule)
-        return f"{request.quantity} at {counted(moved, 'place')}: {request.schedule}"
+        return f"{request.quantity} at {_counted(moved, 'place')}: {request.schedule}"
 
     def _detach(self, request: Detach) -> str:
         found = self._probes.find(request.where, request.quantity)
         self._probes.detach(found)
-        return f"detached {counted(len(found), 'probe')}"
+        return f"detached {_counted(len(found), 'probe')}"
 
     def _run_compiled(self, request: Compiled) -> str:
         self._probes.run_compiled(request.steps)
@@ -106,3 +106,20 @@ def _resolver_of(request: Attach) -> Resolver:
     if request.where is None:
         return partial(resolve_at_default_places, quantity=what, when=when)
     return partial(resolve, where=request.where, quantity=what, when=when)
+
+
+def _description(probes: Sequence[Probe], skipped: Sequence[str]) -> str:
+    """Describe an attachment in words, for the ticket of its request."""
+    names = dict.fromkeys(probe.quantity.name for probe in probes)
+    places = dict.fromkeys(probe.place for probe in probes)
+    text = f"{', '.join(names)} at {_counted(len(places), 'module')}"
+    if skipped:
+        text += f"; left out: {skipped[0]}"
+        more = len(skipped) - 1
+        text += f" and {more} more" if more else ""
+    return text
+
+
+def _counted(n: int, noun: str) -> str:
+    """Return a number with its noun."""
+    return f"{n} {noun}" if n == 1 else f"{n} {noun}s"

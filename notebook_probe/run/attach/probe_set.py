@@ -20,12 +20,16 @@ from notebook_probe.probes.step.probe import WAITING, Probe
 from notebook_probe.quantities import as_quantity
 from notebook_probe.record.write.writer import RecordWriter
 from notebook_probe.run.attach.armed_schedules import ArmedSchedules
-from notebook_probe.run.attach.attachment import Attachment, ProbeKey
-from notebook_probe.run.attach.in_words import ended, sentence
+from notebook_probe.run.attach.attachment import (
+    Attachment,
+    ProbeKey,
+    Rescheduled,
+    check_windows,
+    on_schedule,
+)
+from notebook_probe.run.attach.event_texts import ended, sentence
 from notebook_probe.run.attach.module_table import OnCompiled, module_table
 from notebook_probe.run.attach.request import Resolver
-from notebook_probe.run.attach.rescheduled import Rescheduled, on
-from notebook_probe.run.attach.windows import check_windows
 from notebook_probe.schedules import Schedule, ScheduleLike, schedule
 from notebook_probe.uninterrupted import whole
 
@@ -155,7 +159,7 @@ class ProbeSet:
     def _move(
         self, found: Sequence[Probe], due: Schedule, quantity: str, places: Set[str] | None
     ) -> int:
-        moved = {probe.key(): on(due, probe) for probe in found if probe.schedule != due}
+        moved = {probe.key(): on_schedule(due, probe) for probe in found if probe.schedule != due}
         if not moved:
             raise QuantityError(f"{quantity}: {due} already")
         self._columns.declare(moved.values())

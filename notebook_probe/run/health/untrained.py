@@ -6,7 +6,6 @@ import re
 import weakref
 from collections import defaultdict
 from collections.abc import Iterator, Mapping, Sequence
-from typing import Protocol
 
 import torch
 from torch import Tensor, nn
@@ -14,8 +13,10 @@ from torch.optim import Optimizer
 
 from notebook_probe.alerts import Rule
 from notebook_probe.alerts.track import Onset
+from notebook_probe.probes.around_optimizer import Updates
+from notebook_probe.run.health.training_check import TrainingCheck
 
-__all__ = ["ObservedUpdates", "Untrained", "adapters"]
+__all__ = ["Untrained", "adapters"]
 
 NAMED = re.compile(r"(^|_)(lora|dora|vera|loha|hada|lokr|ia3|adapters?)(_|$)")
 CLASSED = re.compile(r"Lo[Rr][Aa]|Do[Rr][Aa]|IA3|Adapter")
@@ -28,44 +29,32 @@ SEEN_ANYWHERE = frozenset({FROZEN, NOT_REACHED})
 """Reasons that are normal for one adapter while others train: another task, an expert."""
 
 
-class ObservedUpdates(Protocol):
-    """Observed work of the optimizers."""
-
-    @property
-    def optimizers(self) -> list[Optimizer]: ...
-
-
-class Untrained:
-    """Compare the adapters of a model with their initial values, once.
-
-    Called on the training thread.
+class Untrained(TrainingCheck):
+    """Compare the adapters of a model with their initial values.
 
     Parameters
     ----------
     model : nn.Module
         Held weakly.
-    updates : ObservedUpdates
+    updates : Updates
     rules : mapping of str to Rule
-        The threshold ``after`` of ``untrained_adapter`` is the number of steps between.
+        The threshold ``after`` of `rule` is the number of steps between.
     """
 
-    def __init__(
-        self,
-        model: nn.Module,
-        updates: ObservedUpdates,
-        rules: Mapping[str, Rule],
-    ) -> None:
-        self._model, self._updates, self._rules = weakref.ref(model), updates, rules
+    rule = "untrained_adapter"
+
+    def __init__(self, model: nn.Module, updates: Updates, rules: Mapping[str, Rule]) -> None:
+        super().__init__(rules)
+        self._model, self._updates = weakref.ref(model), updates
         self._before: dict[str, list[Tensor]] | None = None
         self._first_step = 0
         self._is_done = False
-        self._found: list[Onset] = []
 
     def look(self, step: int) -> bool:
         """Look at the model before a step; return whether to look again."""
         if self._is_done:
             return False
-        model, rule = self._model(), self._rules.get("untrained_adapter")
+        model, rule = self._model(), self._rules.get(self.rule)
         if model is None or rule is None:
             return False
         if self._before is None:
@@ -80,11 +69,6 @@ class Untrained:
             self._found = [*self._judged(model, self._before, rule, step)]
             self._before = {}
         return not self._is_done
-
-    def take(self) -> list[Onset]:
-        """Return and forget the findings."""
-        found, self._found = self._found, []
-        return found
 
     def _judged(
         self, model: nn.Module, before: Mapping[str, Sequence[Tensor]], rule: Rule, step: int

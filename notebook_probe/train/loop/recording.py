@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from typing import Any
 
 from notebook_probe.record.write.closing import losses_as_warnings
@@ -10,6 +10,7 @@ from notebook_probe.run.run import Run
 from notebook_probe.train.data.batch import Batch
 from notebook_probe.train.data.dataset import Dataset
 from notebook_probe.train.metrics.averages import Value
+from notebook_probe.train.trainer.listener import KnobOfTrainer
 
 __all__ = ["Recording"]
 
@@ -27,18 +28,10 @@ class Recording:
     def __init__(self, run: Run, metrics: bool = True) -> None:
         self.run, self._has_metrics = run, metrics
 
-    def knob(
-        self,
-        name: str,
-        get: Callable[[], float],
-        set: Callable[[Any], object],
-        low: float | None,
-        high: float | None,
-        log: bool,
-    ) -> None:
+    def knob(self, knob: KnobOfTrainer) -> None:
         """Register a number that can be set from now on."""
         if not self.run.closed:
-            self.run.knob(name, get, set, low, high, log)
+            self.run.knob(*knob)
 
     def batches(self, data: Dataset) -> Iterator[Batch]:
         """Return the data, and measure the time spent waiting for it."""

@@ -54,7 +54,7 @@ class LoopResults:
         self.has_metrics = self.has_metrics if metrics is None else metrics
         self.recording = recording = Recording(run, self.has_metrics)
         for knob in self._trainer.knobs.values():
-            recording.knob(*knob)
+            recording.knob(knob)
         self.look_back(self._looking_back)
 
     def look_back(self, state: Mapping[str, Any] | None) -> None:

@@ -14,21 +14,6 @@ class Scheduler(Protocol):
     def step(self) -> Any: ...
 
 
-class TrainerListener(Protocol):
-    """Listener to what only the trainer knows: a watched run."""
-
-    def batch(self, **values: Any) -> None: ...
-    def knob(
-        self,
-        name: str,
-        get: Callable[[], float],
-        set: Callable[[Any], object],
-        low: float | None,
-        high: float | None,
-        log: bool,
-    ) -> None: ...
-
-
 class KnobOfTrainer(NamedTuple):
     """Arguments of `Run.knob`."""
 
@@ -38,3 +23,10 @@ class KnobOfTrainer(NamedTuple):
     low: float | None
     high: float | None
     log: bool
+
+
+class TrainerListener(Protocol):
+    """Listener to what only the trainer knows. `Recording` passes it to a run."""
+
+    def batch(self, **values: Any) -> None: ...
+    def knob(self, knob: KnobOfTrainer) -> None: ...

@@ -196,7 +196,7 @@ class Trainer:
         knob = KnobOfTrainer(name, get, set, low, high, log)
         self.knobs[name] = knob
         if self.listener is not None:
-            self.listener.knob(*knob)
+            self.listener.knob(knob)
 
     def add_per_step_update(self, update: Callable[[], Any], scope: str = "/") -> None:
         """Call ``update()`` after every update, without gradients and before metrics.

@@ -1,4 +1,4 @@
-"""Texts about attached probes, for tickets and for the record's events, and their details."""
+"""Texts and details of the record's events about attached probes."""
 
 from __future__ import annotations
 
@@ -8,19 +8,7 @@ from collections.abc import Iterable, Sequence
 from notebook_probe.model.selectors import standard_place
 from notebook_probe.probes.step.probe import Probe
 
-__all__ = ["counted", "description", "ended", "sentence"]
-
-
-def description(probes: Sequence[Probe], skipped: Sequence[str]) -> str:
-    """Describe an attachment in words, for the ticket of its request."""
-    names = dict.fromkeys(probe.quantity.name for probe in probes)
-    places = dict.fromkeys(probe.place for probe in probes)
-    text = f"{', '.join(names)} at {counted(len(places), 'module')}"
-    if skipped:
-        text += f"; left out: {skipped[0]}"
-        more = len(skipped) - 1
-        text += f" and {more} more" if more else ""
-    return text
+__all__ = ["ended", "sentence"]
 
 
 def sentence(probes: Sequence[Probe]) -> str:
@@ -48,8 +36,3 @@ def ended(removed: Iterable[Probe], measured: Iterable[Probe]) -> str:
             known = places.setdefault(probe.variable, []) or []
             places[probe.variable] = [*known, standard_place(probe.place)]
     return json.dumps({"ended": places})
-
-
-def counted(n: int, noun: str) -> str:
-    """Return a number with its noun."""
-    return f"{n} {noun}" if n == 1 else f"{n} {noun}s"
