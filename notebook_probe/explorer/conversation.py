@@ -4,20 +4,15 @@ from __future__ import annotations
 
 import queue
 import threading
-import time
 from collections.abc import Callable, Mapping, Sequence
 from functools import partial
-from typing import Any, TypeAlias, cast
+from typing import Any, cast
 
 from notebook_probe.alerts import Alert
 from notebook_probe.errors import UnknownNameError, near
-from notebook_probe.explorer.draw import heat as heat
-from notebook_probe.explorer.draw import vectors as vectors
-from notebook_probe.explorer.draw.drawing import PanelState, Room
+from notebook_probe.explorer.draw.drawing import PanelState
 from notebook_probe.explorer.draw.drawings import Drawings
-from notebook_probe.explorer.draw.increments import Increments
-from notebook_probe.explorer.draw.lines import lines as lines
-from notebook_probe.explorer.draw.view import VIEWS
+from notebook_probe.explorer.draw.sent_frames import Send, SentFrames
 from notebook_probe.explorer.draw.what_has_values import COUNTS, RecordedModules
 from notebook_probe.explorer.messages import from_view, wire
 from notebook_probe.explorer.messages.alert_rows import AlertMessages
@@ -41,9 +36,7 @@ from notebook_probe.record.format.source import Source
 from notebook_probe.run.controls import Controls
 from notebook_probe.run.health.status import ProbeStatus, StatusHead
 
-__all__ = ["PanelSession", "Send"]
-
-Send: TypeAlias = Callable[[Mapping[str, Any], list[memoryview]], None]
+__all__ = ["PanelSession"]
 
 
 class PanelSession:
@@ -52,13 +45,6 @@ class PanelSession:
     `receive` runs in the widget's thread: it passes a click to the run, puts everything else into a
     queue, and never waits. `publish` runs in the refresher's thread, the only one that reads the
     source, and acts on the received messages.
-
-    Attributes
-    ----------
-    has_more : bool
-        The last frame that was sent is not all there is to draw yet.
-    is_held_up : bool
-        Something else was chosen, and is drawn once the last frame is painted.
     """
 
     def __init__(
@@ -89,14 +75,9 @@ class PanelSession:
         self._probes = Throttled(lambda: probe_rows(_probes(controls)))
         self._n_probes = 0
         self._recorded = RecordedModules()
-        VIEWS.load()
-        self._plots = {one.name: one.painter() for one in VIEWS.values() if one.every_refresh}
+        self._frames = SentFrames(source, self._views_present, self._lock, self.problem)
         self._drawings = Drawings(source)
         self._n_hellos = 0
-        self._drawn: dict[str, object] = {}
-        self._increments = Increments()
-        self._sent_of: dict[str, PanelSelection] = {}
-        self.has_more = self.is_held_up = False
         self._sent_selection: PanelSelection | None = None
         self._asked: list[from_view.ExportClick] = []
         self._exports = FileExports(source)
@@ -163,6 +144,16 @@ class PanelSession:
         """The quantities that the heat map has shown, the last one last."""
         return [*self._homes]
 
+    @property
+    def has_more(self) -> bool:
+        """True if the last frame that was sent is not all there is to draw yet."""
+        return self._frames.has_more
+
+    @property
+    def is_held_up(self) -> bool:
+        """True if something else was chosen, and is drawn once the last frame is painted."""
+        return self._frames.is_held_up
+
     # --------------------------------------------------------------------------- from the traits
 
     @property
@@ -219,7 +210,7 @@ class PanelSession:
     def publish(self, send: Send, route: str, head: StatusHead) -> None:
         """Send what is new to the visible views."""
         greyed = greyed_controls(head, self._controls is not None, self._puts, RESTARTS)
-        self.has_more = self.is_held_up = False
+        self._frames.begin()
         with self._lock:
             self._take_inbox()
             self._clicks.look(greyed)
@@ -232,8 +223,7 @@ class PanelSession:
         revision = self._source.revision
         selection = self._looked()
         self._publish_chosen(send, head, selection)
-        for kind in self._plots:  # before what is not waited for
-            self._publish_frame(send, kind, revision, selection)
+        self._frames.publish(send, revision, selection)  # before what is not waited for
         self._publish_status(send, route, head, greyed)
         for part in self._parts.news(Seen(head, selection)):
             send(*part)
@@ -289,56 +279,11 @@ class PanelSession:
             self.problem(error, "reading the record")
             return self._selection
 
-    def _publish_frame(
-        self, send: Send, kind: str, revision: int, selection: PanelSelection
-    ) -> None:
-        now_s = time.monotonic()
-        with self._lock:
-            width = self._views_present.width(kind)
-            key = (revision, selection, width)
-            if self._drawn.get(kind) == key:
-                return
-            is_waited_for = self._sent_of.get(kind) != selection
-            # The last frame is not painted yet: a slow browser gets fewer frames, not a queue of
-            # them.
-            if not self._views_present.ready(kind, now_s):
-                self.is_held_up |= is_waited_for
-                return
-            # Noted before drawing: a view that fails is not drawn again until something changes.
-            self._drawn[kind], self._sent_of[kind] = key, selection
-        try:
-            frame = self._plots[kind].frame(self._source, selection, width)
-        except Exception as error:  # a view may be a user's; the other views continue
-            self.problem(error, f"view {kind!r}")
-            return
-        if frame is None:
-            return
-        self._send_frame(send, kind, frame)
-        if is_waited_for:
-            yield_io()
-        if frame[0].get("averaged", 1.0) < 1.0:
-            self._drawn.pop(kind, None)  # more is to be drawn, whether or not the source grows
-            self.has_more = True
-
     def _publish_drawings(self, send: Send, moment: PanelState) -> None:
         for message in self._drawings.news(moment):
             send(message, [])
         if moment.selection.home or self._source.vectors:  # else there is nothing to draw
-            self._drawings.draw(moment, self._room, partial(self._send_frame, send))
-
-    def _room(self, kind: str) -> Room | None:
-        """Return the size of a view; None if it is hidden or its last frame has not arrived."""
-        with self._lock:
-            present = self._views_present
-            if not (present.shows(kind) and present.ready(kind, time.monotonic())):
-                return None
-            return present.width(kind), present.pixel_ratio
-
-    def _send_frame(self, send: Send, kind: str, frame: wire.Frame) -> None:
-        with self._lock:
-            goes_on = not self._views_present.waits_for(kind)
-            seq = self._views_present.sends(kind, time.monotonic())
-        send(*self._increments.of(kind, ({**frame[0], "seq": seq}, frame[1]), goes_on))
+            self._drawings.draw(moment, self._frames.room, partial(self._frames.send, send))
 
     def _publish_exports(self, send: Send) -> None:
         with self._lock:
@@ -375,12 +320,11 @@ class PanelSession:
 
     def _on_hello(self, message: from_view.Hello) -> None:
         self._views_present.came(message["view"])
-        known = (self._models, self._statuses, self._alerts, self._parts, self._increments)
+        known = (self._models, self._statuses, self._alerts, self._parts, self._frames)
         for sent in known:
             sent.forget()
         self._sent_selection = None
         self._n_hellos += 1
-        self._drawn.clear()
 
     def _on_visible(self, message: from_view.Visible) -> None:
         self._views_present.seen(message["view"], message["visible"])

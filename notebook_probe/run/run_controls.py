@@ -1,4 +1,4 @@
-"""Controls of a live run for the panel, and for the loops and collectors of this package."""
+"""Controls of a live run for the loops and collectors of this package."""
 
 from __future__ import annotations
 
@@ -11,9 +11,7 @@ from typing import Any, SupportsFloat, TypeVar
 from torch import nn
 from torch.optim import Optimizer
 
-from notebook_probe.alerts import Rules
 from notebook_probe.probes.step.probe import Probe
-from notebook_probe.quantities import quantities
 from notebook_probe.quantities.define.numbers import read_scalars
 from notebook_probe.record.format.notes import (
     CHECKPOINT,
@@ -24,32 +22,15 @@ from notebook_probe.record.format.notes import (
     written_notes,
 )
 from notebook_probe.record.format.source import Source
-from notebook_probe.record.read.reader import OpenedRecord
-from notebook_probe.run.actions.base import LiveActions
 from notebook_probe.run.attach.attachment import denser
-from notebook_probe.run.attach.fitting import fitting
-from notebook_probe.run.attach.preset_table import typical_percent
-from notebook_probe.run.attach.presets import presets
-from notebook_probe.run.attach.requests import (
-    BuildGraph,
-    Control,
-    EditRule,
-    Fitting,
-    LookAt,
-    Request,
-    Set,
-    Ticket,
-)
+from notebook_probe.run.attach.requests import Control, Set
 from notebook_probe.run.breakpoints.conditions import AtStep
-from notebook_probe.run.breakpoints.requests import BreakpointInfo
 from notebook_probe.run.ending import Life
 from notebook_probe.run.going_back.requests import GoBack
 from notebook_probe.run.going_back.way_back import CanGoBack
-from notebook_probe.run.health.status import PresetInfo, ProbeStatus, QuantityInfo, StatusHead
 from notebook_probe.run.mirror.mirror import RunReader
+from notebook_probe.run.panel_controls import PanelControls
 from notebook_probe.run.parts import RunParts
-from notebook_probe.run.settings.rule_edits import edited
-from notebook_probe.run.settings.setting import KnobInfo
 from notebook_probe.run.settings.settings import Settings
 from notebook_probe.schedules import ScheduleLike
 
@@ -58,8 +39,8 @@ __all__ = ["RunControls"]
 R = TypeVar("R", bound=RunReader)
 
 
-class RunControls(LiveActions):
-    """`Controls` of a live run for a panel, and what loops and collectors need of it.
+class RunControls(PanelControls):
+    """`Controls` of a live run for a panel, and the methods that loops and collectors need.
 
     Users have the methods of `Run`; these are ``run.controls``, for the code of a panel, a loop or
     a collector.
@@ -80,157 +61,6 @@ class RunControls(LiveActions):
         """Arguments of `watch`, except for probes and store."""
         self.given_config: Mapping[str, Any] = MappingProxyType({})
         """The ``config`` of `watch`."""
-        self._parent: Source | None = None
-        self._knows_parent = False
-
-    # ---------------------------------------------------------------- for a panel
-
-    @property
-    def is_here(self) -> bool:
-        """True: this process trains the run."""
-        return True
-
-    def put(self, request: Request) -> Ticket:
-        """Queue a request for the next step boundary, from any thread.
-
-        The graph of a run at rest is built at once, and a module is looked at if the last inputs
-        still exist.
-        """
-        parts = self._parts
-        is_of_rest = isinstance(request, BuildGraph | LookAt)
-        if not is_of_rest or parts.state.state(self.closed) != "idle":
-            return parts.put(request)
-        if isinstance(request, LookAt):
-            return parts.look_at_rest(request) or parts.put(request)
-        return parts.put_at_rest(request)
-
-    def status_head(self) -> StatusHead:
-        """Return the status without its probes: state, step, speed and cost, in microseconds."""
-        parts = self._parts
-        head = parts.state.head(self.name, parts.probes.n_wanted, self.closed, parts.probes.device)
-        return head.with_way_back(parts.way_back.going_to, parts.way_back.until)
-
-    def probes(self) -> list[ProbeStatus]:
-        """Return the status of every probe."""
-        parts = self._parts
-        parts.steps.record()  # which counts its values
-        return parts.probe_statuses.of(parts.probes.wanted, parts.gate.step)
-
-    def attachable(self) -> list[QuantityInfo]:
-        """Return every quantity that can be attached."""
-        parts = self._parts
-        return parts.catalogue.rows(parts.probes.wanted, parts.probe_statuses.costs())
-
-    def preset_infos(self) -> list[PresetInfo]:
-        """Return every preset, with its share of a step's time if that has been measured."""
-        return [PresetInfo(one.name, one.about, typical_percent(one)) for one in presets.values()]
-
-    def fitting(self) -> Fitting:
-        """Return where each quantity can be attached in the present model."""
-        return fitting(self._parts.probes.model_map, quantities.values())
-
-    def looked_at(self) -> None:
-        """Note that a user looks at other series: the next steps are measured whole."""
-        if not self.closed:
-            self._parts.whole.ask(self._parts.gate.step, "other series are looked at")
-
-    def knobs(self) -> list[KnobInfo]:
-        """Return everything that can be set now: options of the optimizers, then your own."""
-        return self._live.settings.infos()
-
-    def pending_looks(self) -> tuple[list[tuple[str, int]], dict[tuple[str, int], str]]:
-        """Return module and step of pending looks, and why others have no result."""
-        looks = self._parts.looks
-        return looks.asked, looks.missed
-
-    def breakpoint_infos(self) -> list[BreakpointInfo]:
-        """Return the breakpoints as plain values."""
-        return self._parts.breakpoints.infos()
-
-    @property
-    def rules(self) -> Rules:
-        """The alert rules that are followed, each of which can be edited."""
-        return self._parts.rules
-
-    def edit_rule(self, name: str, **numbers: float) -> Ticket:
-        """Give an alert rule other numbers while it trains, from any thread.
-
-        Like ``run.rules.edit``, but as a request: it acts at once if no step is
-        open, else from the next one on, and the ticket has the result.
-
-        Raises
-        ------
-        UnknownNameError, RuleError
-            For a rule that is not followed, and a number that it has not, or that cannot be.
-        ClosedRunError
-
-        Examples
-        --------
-        >>> run.controls.edit_rule("dead_units", most=0.3, rows=2)  # doctest: +SKIP
-        """
-        live = self._live
-        request = EditRule(name, numbers)
-        # Computed and dropped: raises here for numbers that the rule does not have.
-        edited(live.rules, request)
-        return live.put_between_steps(request)
-
-    def rule_names(self) -> list[str]:
-        """Return the followed alert rules."""
-        return [*self._parts.rules]
-
-    def severe_rules(self) -> list[str]:
-        """Return the rules that ``alert="severe"`` includes."""
-        return [name for name, rule in self._parts.rules.items() if rule.severity == "severe"]
-
-    @property
-    def restores(self) -> str:
-        """State that the loop restores when it goes back, in words; "" if it cannot go back."""
-        return self._parts.way_back.restores
-
-    @property
-    def parent(self) -> Source | None:
-        """Parent branch: the run, or its record if another process trained it."""
-        if not self._knows_parent:
-            self._knows_parent = True
-            source = self._parts.source
-            before = len(source.snapshot().branches.starts) - 1
-            self._parent = OpenedRecord(source.location, before) if before else None
-        return self._parent
-
-    def each_boundary(self, callback: Callable[[], None]) -> Callable[[], None]:
-        """Call ``callback`` on the training thread at every boundary; returns its removal."""
-        gate, calls = self._parts.gate, self._parts.observer.calls
-        remove = gate.each_boundary(callback)
-        calls.follow(is_followed=True)
-
-        def end() -> None:
-            remove()
-            calls.follow(is_followed=gate.is_followed)
-
-        return end
-
-    def each_news(self, callback: Callable[[], None]) -> Callable[[], None]:
-        """Call ``callback`` on the training thread after answers to requests and when it pauses."""
-        return self._parts.gate.each_news(callback)
-
-    def settle(self, error: BaseException | None = None) -> None:
-        """Close the open step if its update has happened; for the end of a notebook cell.
-
-        While another thread trains its step is left alone.
-
-        Parameters
-        ----------
-        error : BaseException, optional
-            Exception that ended the cell. If it has trained, the run has failed until training
-            continues; an interrupt and Stop are no failures.
-        """
-        parts = self._parts
-        if not parts.gate.is_elsewhere:
-            parts.end_loop(error if parts.state.has_trained else None)
-
-    def resume_by(self, how: str) -> None:
-        """Note how another process can continue a paused training, in words."""
-        self._live.gate.resumed_by = how
 
     # ---------------------------------------------------------------- for loops and collectors
 
@@ -410,9 +240,7 @@ class RunControls(LiveActions):
         --------
         >>> run.controls.keep_lineage(custom={"trial": 7})  # doctest: +SKIP
         """
-        writer = self._live.writer
-        kept = {**read_notes(writer.attrs, LINEAGE), **parts}
-        writer.annotate(**{LINEAGE: written_notes(LINEAGE, kept, MOST_LINEAGE_BYTES)})
+        self._add_notes(LINEAGE, parts, MOST_LINEAGE_BYTES)
 
     # ---------------------------------------------------------------- going back
 

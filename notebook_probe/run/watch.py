@@ -3,13 +3,10 @@
 from __future__ import annotations
 
 import json
-import re
-import time
 from collections.abc import Mapping, Sequence
 from contextlib import ExitStack
 from functools import partial
 from os import PathLike
-from pathlib import Path
 from types import MappingProxyType
 from typing import Any, Literal
 
@@ -26,8 +23,7 @@ from notebook_probe.probes.step.budget import check_budget
 from notebook_probe.quantities import own_name
 from notebook_probe.record.format.notes import CONFIG, written_notes
 from notebook_probe.record.format.resume import Resume, resume_at
-from notebook_probe.record.read.ranks import rank_name
-from notebook_probe.record.store.location import Location, below, local_path
+from notebook_probe.record.store.location import Location
 from notebook_probe.record.write.flusher import Durability
 from notebook_probe.record.write.writer import RecordWriter
 from notebook_probe.reports import report
@@ -40,6 +36,12 @@ from notebook_probe.run.attach.module_table import (
 from notebook_probe.run.attach.preset import Preset
 from notebook_probe.run.attach.presets import resolve_presets
 from notebook_probe.run.begin.earlier import close_earlier, note, place_for, remove_record
+from notebook_probe.run.begin.location import (
+    as_location,
+    from_here,
+    rank_folder,
+    record_location,
+)
 from notebook_probe.run.begin.notified import Addresses, asked_services, notify_by
 from notebook_probe.run.begin.provenance import keep_provenance
 from notebook_probe.run.begin.ranks import own_rank
@@ -212,7 +214,7 @@ def watch(
     axes = resolve_channel_axes(model_map, channel_axis)
     name = name or type(model).__name__
     number = own_rank() if rank == "auto" else rank
-    asked = _located(store, name, number)
+    asked = record_location(store, name, number)
     references = () if reference is None else opened_references(reference, str(asked))
     close_earlier(model, asked, fresh=store is None)
     # An interrupt here leaves no run, so everything that was started for it is ended.
@@ -317,7 +319,7 @@ def _free(
     if overwrite:
         remove_record(asked)
     elif store is not None and continued == Resume():
-        return place_for(model, _as_location(store), _own_name(number))
+        return place_for(model, as_location(store), rank_folder(number))
     return asked
 
 
@@ -334,54 +336,20 @@ def _why_there(asked: Location, location: Location) -> str:
     if location == asked:
         return ""
     return (
-        f", as {_from_here(str(asked))} is of an earlier model: resume=True continues it, "
+        f", as {from_here(str(asked))} is of an earlier model: resume=True continues it, "
         f"overwrite=True replaces it"
     )
 
 
 def _first_line(writer: RecordWriter, continued: Resume) -> str:
     """Return a line on what is written from which step on."""
-    first, place = writer.first_step, _from_here(writer.location)
+    first, place = writer.first_step, from_here(writer.location)
     if not writer.continued or (first == 0 and writer.branch == 1):  # or it has no step
         return f"recording to {place}" + (f" from step {first} on" if first else "")
     where = f"after step {first - 1}" if continued.step is None else f"at step {first}"
     return f"continuing {place} {where}" + (
         f" on branch {writer.branch}" if writer.branch > 1 else ""
     )
-
-
-def _located(store: Location | PathLike[str] | None, name: str, number: int | None) -> Location:
-    """Return the location of this process's record."""
-    own = _own_name(number)
-    if store is None:
-        return _fresh(name, own and f"-{own}")
-    place = _as_location(store)
-    return below(place, own) if own else place
-
-
-def _as_location(store: Location | PathLike[str]) -> Location:
-    return Path(store) if isinstance(store, PathLike) else store
-
-
-def _own_name(number: int | None) -> str:
-    """Return the name of this process's record in that of its job; empty if it is the only one."""
-    return "" if number is None else rank_name(number)
-
-
-def _from_here(location: str) -> str:
-    """Return the path as one would type it; a URL is not changed."""
-    path, here = local_path(location), Path.cwd()
-    if path is None:
-        return location
-    return str(path.relative_to(here) if path.is_relative_to(here) else path)
-
-
-def _fresh(name: str, suffix: str) -> Path:
-    """Return a new folder under runs/."""
-    stem = re.sub(r"[^A-Za-z0-9._-]+", "-", name).strip("-.") or "run"
-    base = Path("runs") / f"{stem}-{time.strftime('%Y%m%d-%H%M%S')}{suffix}"
-    tries = (base.with_name(f"{base.name}{'' if i == 0 else f'-{i}'}.zarr") for i in range(10_000))
-    return next(path for path in tries if not path.exists())
 
 
 def _by_own_names(keep_bits: Mapping[str, int]) -> Mapping[str, int]:

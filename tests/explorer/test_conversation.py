@@ -156,7 +156,7 @@ def test_an_exception_of_a_view_becomes_a_problem_and_the_other_view_goes_on(
     def broken(*arguments: object) -> None:
         raise RuntimeError("no pixels left")
 
-    monkeypatch.setattr(talk.conversation._plots["heat"], "frame", broken)
+    monkeypatch.setattr(talk.conversation._frames._plots["heat"], "frame", broken)
     talk.says("hello", view="x")
     assert talk.is_told() == ["model", "selection", "lines", "status", "alerts"]
     talk.is_told()

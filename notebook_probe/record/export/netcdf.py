@@ -14,8 +14,8 @@ from typing import Any
 import numpy as np
 
 from notebook_probe.record.export.netcdf_groups import Group
+from notebook_probe.record.format.array_specs import STEP_ATTRS, TIME_ATTRS
 from notebook_probe.record.format.missing import NOT_MEASURED
-from notebook_probe.record.format.schema import STEP_ATTRS, TIME_ATTRS
 from notebook_probe.record.format.source import Event, ModuleRow
 from notebook_probe.record.format.tables import event_columns, module_columns
 from notebook_probe.record.store.destination import import_extra

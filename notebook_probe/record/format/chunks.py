@@ -13,9 +13,9 @@ from typing import Any, Protocol
 import numpy as np
 import numpy.typing as npt
 
+from notebook_probe.record.format.array_specs import ArraySpec
 from notebook_probe.record.format.chunk_sizes import ChunkSizes
 from notebook_probe.record.format.missing import NOT_MEASURED
-from notebook_probe.record.format.schema import ArraySpec
 
 __all__ = ["FILL", "Array", "Chunks", "Extent", "is_beyond", "spans"]
 

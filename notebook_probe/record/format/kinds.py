@@ -24,6 +24,18 @@ from dataclasses import dataclass, field
 from typing import Any, TypeAlias
 
 from notebook_probe.axis import Axis, PerChannel
+from notebook_probe.record.format.array_specs import (
+    NAMES_WIDTH,
+    ArraySpec,
+    blob_spec,
+    coordinate_spec,
+    index_spec,
+    module_spec,
+    name_spec,
+    named_spec,
+    quantity_spec,
+    ragged_spec,
+)
 from notebook_probe.record.format.axes import Axes
 from notebook_probe.record.format.chunk_sizes import ChunkSizes
 from notebook_probe.record.format.elements import read_element
@@ -34,20 +46,10 @@ from notebook_probe.record.format.schema import (
     LONGEST_NAME,
     MODULE_OF_ELEMENT,
     NAMES,
-    NAMES_WIDTH,
     SCALARS,
     VALUE,
     VECTORS,
-    ArraySpec,
-    blob_spec,
     check_stream,
-    coordinate_spec,
-    index_spec,
-    module_spec,
-    name_spec,
-    named_spec,
-    quantity_spec,
-    ragged_spec,
     width,
 )
 from notebook_probe.record.format.source import Floats, Variable

@@ -11,7 +11,7 @@ import json
 from collections.abc import Mapping
 from typing import Any
 
-from notebook_probe.record.format.schema import ArraySpec
+from notebook_probe.record.format.array_specs import ArraySpec
 
 __all__ = ["Nodes", "root_text"]
 

@@ -5,14 +5,14 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any, TypeAlias
 
-from notebook_probe.record.format.schema import (
+from notebook_probe.record.format.array_specs import (
     NAMES_CHUNK,
     STEP_ATTRS,
     TIME_ATTRS,
     ArraySpec,
-    module_label,
     text_spec,
 )
+from notebook_probe.record.format.schema import module_label
 from notebook_probe.record.format.source import Event, ModuleRow
 
 __all__ = ["DETAIL", "TableColumn", "event_columns", "module_columns"]

@@ -14,8 +14,9 @@ import numpy as np
 import xarray as xr
 
 from notebook_probe.errors import RecordWarning
+from notebook_probe.record.format.array_specs import STEP_ATTRS
 from notebook_probe.record.format.missing import NOT_MEASURED
-from notebook_probe.record.format.schema import STEP_ATTRS, width
+from notebook_probe.record.format.schema import width
 from notebook_probe.record.format.source import Floats, Steps
 from notebook_probe.record.views.chunked import PREFERRED
 from notebook_probe.record.views.dataset import Dataset

@@ -16,13 +16,13 @@ import numpy.typing as npt
 import xarray as xr
 
 from notebook_probe.errors import UnknownNameError, near
+from notebook_probe.record.format.array_specs import STEP_ATTRS
 from notebook_probe.record.format.elements import read_element
 from notebook_probe.record.format.missing import NOT_MEASURED, measured
 from notebook_probe.record.format.schema import (
     INDEX_IN_MODULE,
     KEEP_BITS,
     MODULE_OF_ELEMENT,
-    STEP_ATTRS,
     module_label,
 )
 from notebook_probe.record.format.source import Floats, Steps, StreamView, Variable, VectorView

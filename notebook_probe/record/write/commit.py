@@ -11,14 +11,11 @@ from functools import partial
 from typing import Any
 
 from notebook_probe.errors import RecordWriteError
+from notebook_probe.record.format.array_specs import step_spec, time_spec
 from notebook_probe.record.format.axes import Axes
 from notebook_probe.record.format.metadata import root_text
 from notebook_probe.record.format.reductions import SIZES
-from notebook_probe.record.format.schema import (
-    SCALARS,
-    step_spec,
-    time_spec,
-)
+from notebook_probe.record.format.schema import SCALARS
 from notebook_probe.record.format.source import Event, ModuleRow
 from notebook_probe.record.format.summary import SUMMARY, Summary
 from notebook_probe.record.format.tables import event_columns, module_columns

@@ -2,7 +2,11 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+from typing import Any
+
 from notebook_probe.errors import ClosedRunError
+from notebook_probe.record.format.notes import MOST_BYTES, read_notes, written_notes
 from notebook_probe.run.ending import Life
 from notebook_probe.run.parts import RunParts
 
@@ -39,3 +43,10 @@ class LiveActions:
                 f"can still be read, and nbp.watch(model) begins another"
             )
         return self._parts
+
+    def _add_notes(self, kind: str, notes: Mapping[str, Any], most: int = MOST_BYTES) -> None:
+        """Add notes to those of a kind; a name again replaces its note."""
+        writer = self._live.writer
+        # Read and written whole: the record's root holds all notes of a kind as one attribute.
+        known = read_notes(writer.attrs, kind)
+        writer.annotate(**{kind: written_notes(kind, {**known, **notes}, most)})

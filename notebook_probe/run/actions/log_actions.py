@@ -11,7 +11,7 @@ from torch import Tensor
 from notebook_probe.errors import QuantityError, shown_as
 from notebook_probe.probes.step.probe import PhaseName
 from notebook_probe.quantities.define.numbers import read_array, read_scalars
-from notebook_probe.record.format.notes import ANNOTATIONS, OWN_KINDS, read_notes, written_notes
+from notebook_probe.record.format.notes import ANNOTATIONS, OWN_KINDS, written_notes
 from notebook_probe.run.actions.base import LiveActions
 from notebook_probe.run.mirror.mirror import Mirror
 
@@ -132,10 +132,7 @@ class LogActions(LiveActions):
         >>> run.annotate(purpose="warm-up halved", data={"name": "digits", "n": 1797})
         ... # doctest: +SKIP
         """
-        writer = self._live.writer
-        # Read and written whole: the record's root holds all annotations as one attribute.
-        known = read_notes(writer.attrs, ANNOTATIONS)
-        writer.annotate(**{ANNOTATIONS: written_notes(ANNOTATIONS, {**known, **notes})})
+        self._add_notes(ANNOTATIONS, notes)
 
     def mirror(self, logger: object) -> Mirror:
         """Copy every recorded number to another logger, in a background thread.

@@ -7,22 +7,19 @@ from contextlib import AbstractContextManager
 from os import PathLike, fspath
 from pathlib import Path
 from types import MappingProxyType
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import TYPE_CHECKING, Protocol
 
 from notebook_probe.alerts import RULES, Alerts, Rule, find_alerts, read_alerts, read_remarks
 from notebook_probe.alerts.builtin.references import DIFFERS
 from notebook_probe.alerts.explaining import Explanation, explain
-from notebook_probe.errors import NotLookedError, shown_as
-from notebook_probe.graph.graph import Graph
-from notebook_probe.graph.recorded import graph_of
-from notebook_probe.lineage.dataset_graph import DatasetGraph, read_dataset_graph
-from notebook_probe.record.format.notes import ANNOTATIONS, CONFIG, LINEAGE, read_notes
-from notebook_probe.record.format.source import ALIASES, Source
-from notebook_probe.record.views.looks import Look, looks_of
+from notebook_probe.compare.axes import ComparedRun
+from notebook_probe.errors import shown_as
+from notebook_probe.record.format.source import ALIASES
 from notebook_probe.record.views.xarray_views import Snapshot
 from notebook_probe.record.write.writer import RecordWriter
 from notebook_probe.run.actions.comparing_actions import ComparingActions, places_of_references
 from notebook_probe.run.actions.former_names import FormerNames
+from notebook_probe.run.actions.note_actions import NoteActions
 
 if TYPE_CHECKING:
     import numpy.typing as npt
@@ -33,14 +30,12 @@ if TYPE_CHECKING:
 __all__ = ["SourceActions", "hand_over_panel"]
 
 
-class _Acting(Source, Protocol):
+class _Acting(ComparedRun, Protocol):
     """Parts of the source that the actions need."""
 
     _panel: Panel | None
 
     def _open_panel(self) -> Panel: ...
-
-    def snapshot(self) -> Snapshot: ...
     def _controls(self) -> Controls | None: ...
     def _followed_rules(self) -> Iterable[Rule]: ...
     def _bring_alerts(self) -> None: ...
@@ -50,7 +45,7 @@ class _Acting(Source, Protocol):
 
 
 @shown_as("run")
-class SourceActions(ComparingActions, FormerNames):
+class SourceActions(NoteActions, ComparingActions, FormerNames):
     """Showing a run, looking at its alerts, and adding to its record.
 
     A subclass says in `_writing` who writes; a live run also says how it is controlled, which rules
@@ -83,81 +78,6 @@ class SourceActions(ComparingActions, FormerNames):
     def _was_watched(self) -> bool:
         """True if rules have looked at the training while it ran."""
         return True
-
-    @property
-    def config(self: _Acting) -> dict[str, Any]:
-        """Configuration of the training: the ``config`` of `watch`, as a new dict.
-
-        Examples
-        --------
-        >>> nbp.open_run("runs/first.zarr").config["lr"]  # doctest: +SKIP
-        0.1
-        """
-        return read_notes(self.snapshot().attrs, CONFIG)
-
-    @property
-    def annotations(self: _Acting) -> dict[str, Any]:
-        """Notes made by `annotate`, as a new dict."""
-        return read_notes(self.snapshot().attrs, ANNOTATIONS)
-
-    def lineage(self: _Acting) -> dict[str, Any]:
-        """Return the run's provenance, by part, as a new dict.
-
-        `open_runs` makes a table of many.
-
-        Examples
-        --------
-        >>> nbp.open_run("runs/first.zarr").lineage()["eval"]["metrics"]  # doctest: +SKIP
-        {'accuracy': 0.93}
-        """
-        return read_notes(self.snapshot().attrs, LINEAGE)
-
-    def dataset_graph(self: _Acting) -> DatasetGraph:
-        """Return the training data as a tree: loader, sampler, dataset, transforms.
-
-        Raises
-        ------
-        NotLookedError
-            It was not noted.
-
-        Examples
-        --------
-        >>> run.dataset_graph()  # doctest: +SKIP
-        DataLoader (938): batch_size=64, shuffle=True, num_workers=2
-          dataset: MNIST (60 000): root=/data, train=True
-        """
-        found = read_dataset_graph(self.events)
-        if found is None:
-            raise NotLookedError(f"{self.name}: no dataset graph is recorded")
-        return found
-
-    @property
-    def looks(self: _Acting) -> list[Look]:
-        """The looks that are kept, by step: `run.look` and the panel take them.
-
-        Examples
-        --------
-        >>> [(look.module, look.step) for look in nbp.open_run(path).looks]  # doctest: +SKIP
-        [('conv1', 100), ('conv1', 812)]
-        """
-        return looks_of(self.events, lambda: self.blobs)
-
-    def graph(self: _Acting) -> Graph:
-        """Return the graph of the network, as recorded last.
-
-        Raises
-        ------
-        NoGraphError
-            None was: `Run.graph` builds and records it while the run is live.
-        RecordFormatError
-            It is damaged.
-
-        Examples
-        --------
-        >>> print(nbp.open_run("runs/first.zarr").graph())  # doctest: +SKIP
-        ResNet: exported, 69 operators of 61 modules
-        """
-        return graph_of(self.events, self.location)
 
     def explore(
         self: _Acting,

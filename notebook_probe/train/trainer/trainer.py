@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import copy
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import AbstractContextManager, nullcontext
 from typing import Any
 
@@ -29,14 +29,11 @@ from notebook_probe.train.trainer.executors import Executors, Mode
 from notebook_probe.train.trainer.forward import Forward, LossFn, Passed
 from notebook_probe.train.trainer.given import check_given, read_context
 from notebook_probe.train.trainer.listener import KnobOfTrainer, Scheduler, TrainerListener
-from notebook_probe.train.trainer.minibatches import (
-    check_scaler,
-    n_skipped,
-    taking_minibatches,
-)
+from notebook_probe.train.trainer.minibatches import check_scaler, taking_minibatches
 from notebook_probe.train.trainer.moments import Moments
 from notebook_probe.train.trainer.options import SetByHand
 from notebook_probe.train.trainer.reports import Reports
+from notebook_probe.train.trainer.update import StepCalls, parameters_of, update
 from notebook_probe.uninterrupted import uninterrupted
 
 __all__ = ["Trainer"]
@@ -132,9 +129,9 @@ class Trainer:
         self._device: torch.device | None = None
         self._updates: dict[str, Callable[[], Any]] = {}
         self._reports = Reports(self.train_metrics)
-        self._n_calls = 0
-        if scaler is not None:  # which calls the optimizer only where it does not skip
-            optimizer.register_step_post_hook(self._called)
+        self._calls = StepCalls()
+        if scaler is not None:
+            optimizer.register_step_post_hook(self._calls)
         self.set_context(context or {})
 
     # ---------------------------------------------------------------- setting up
@@ -263,7 +260,8 @@ class Trainer:
         self.optimizer.zero_grad(set_to_none=True)
         passed = self._backward([*batches])
         with uninterrupted:  # what changes the weights is counted, whenever an interrupt comes
-            return self._completed(passed) if self._update() else None
+            is_updated = update(self.optimizer, self.scaler, self._clip, self._calls)
+            return self._completed(passed) if is_updated else None
 
     def reset_train_metrics(self) -> None:
         """Start averages and metrics again."""
@@ -274,8 +272,8 @@ class Trainer:
         if self.scheduler is not None:
             self.scheduler.step()
         with torch.no_grad():
-            for update in self._updates.values():
-                update()
+            for of_scope in self._updates.values():
+                of_scope()
         metrics = self._reports.add(passed)
         self.training.end()
         self.global_step += 1
@@ -304,29 +302,6 @@ class Trainer:
 
     def _differentiate(self, loss: Tensor) -> None:
         loss.backward()
-
-    def _update(self) -> bool:
-        """Update the weights; return whether that happened."""
-        if self.scaler is None:
-            if self._clip is not None and not self._clip(self._parameters()):
-                return False
-            skipped = n_skipped(self.optimizer)
-            self.optimizer.step()
-            return n_skipped(self.optimizer) == skipped
-        before = self._n_calls
-        if self._clip is not None:
-            self.scaler.unscale_(self.optimizer)
-            # What overflowed is the scaler's to skip; it knows before anything is clipped.
-            self._clip.clip_finite([*self._parameters()])
-        self.scaler.step(self.optimizer)
-        self.scaler.update()
-        return self._n_calls > before
-
-    def _called(self, *_: Any) -> None:
-        self._n_calls += 1
-
-    def _parameters(self) -> Iterator[Tensor]:
-        return (value for group in self.optimizer.param_groups for value in group["params"])
 
     # ---------------------------------------------------------------- evaluating
 
@@ -412,5 +387,5 @@ class Trainer:
     def _casting(self) -> AbstractContextManager[Any]:
         if self._autocast is None:
             return nullcontext()
-        device = self._device or next(self._parameters()).device
+        device = self._device or next(parameters_of(self.optimizer)).device
         return torch.autocast(device.type, dtype=self._autocast)

@@ -6,11 +6,11 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
+from notebook_probe.record.format.array_specs import ArraySpec
 from notebook_probe.record.format.chunk_sizes import chosen_sizes
 from notebook_probe.record.format.chunks import Array, Chunks, Extent
 from notebook_probe.record.format.metadata import Nodes
 from notebook_probe.record.format.rounding import rounded
-from notebook_probe.record.format.schema import ArraySpec
 from notebook_probe.record.format.tables import TableColumn
 
 __all__ = ["ShapedArrayWriter"]

@@ -40,6 +40,7 @@ from typing import Any
 
 import numpy as np
 
+from notebook_probe.record.format.array_specs import ArraySpec
 from notebook_probe.record.format.chunk_sizes import LARGE
 from notebook_probe.record.format.chunks import FILL, Array, Chunks, is_beyond, spans
 from notebook_probe.record.format.codec import (
@@ -50,7 +51,6 @@ from notebook_probe.record.format.codec import (
     stored_header,
 )
 from notebook_probe.record.format.missing import measured
-from notebook_probe.record.format.schema import ArraySpec
 from notebook_probe.record.store.files import Files
 from notebook_probe.record.write.streams.descriptors import Descriptors
 from notebook_probe.record.write.streams.plain_chunks import PlainChunks

@@ -11,16 +11,12 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 
+from notebook_probe.record.format.array_specs import reduced_spec, step_spec
 from notebook_probe.record.format.axes import Axes
 from notebook_probe.record.format.chunk_sizes import SMALL
 from notebook_probe.record.format.kinds import NUMBERS, Kind
 from notebook_probe.record.format.reductions import METHODS, SIZES
-from notebook_probe.record.format.schema import (
-    PYRAMID,
-    level_name,
-    reduced_spec,
-    step_spec,
-)
+from notebook_probe.record.format.schema import PYRAMID, level_name
 from notebook_probe.record.format.source import Floats, Steps, StreamView
 from notebook_probe.record.write.streams.arrays import ShapedArrayWriter
 from notebook_probe.record.write.streams.pyramid import NOTHING, Pyramid, Totals

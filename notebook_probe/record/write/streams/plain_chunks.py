@@ -7,11 +7,11 @@ from typing import Any
 
 import numpy as np
 
+from notebook_probe.record.format.array_specs import ArraySpec
 from notebook_probe.record.format.chunk_sizes import SMALL
 from notebook_probe.record.format.chunks import FILL, Array, is_beyond, spans
 from notebook_probe.record.format.codec import decode, encode, encode_rows, encode_text
 from notebook_probe.record.format.missing import measured
-from notebook_probe.record.format.schema import ArraySpec
 from notebook_probe.record.store.files import Files
 
 __all__ = ["PlainChunks"]

@@ -17,6 +17,7 @@ from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, invariant, rule
 from numcodecs import Blosc
 
+from notebook_probe.record.format.array_specs import ArraySpec
 from notebook_probe.record.format.chunks import Array, Chunks
 from notebook_probe.record.format.codec import (
     HEADER_BYTES,
@@ -26,7 +27,6 @@ from notebook_probe.record.format.codec import (
     stored_header,
 )
 from notebook_probe.record.format.missing import MEASURED_NAN, NOT_MEASURED
-from notebook_probe.record.format.schema import ArraySpec
 from notebook_probe.record.store.files import Files
 from notebook_probe.record.write.streams.descriptors import Descriptors
 from notebook_probe.record.write.streams.hot_chunks import HotChunks
