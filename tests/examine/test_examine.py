@@ -74,6 +74,11 @@ class Dropped(nn.Module):
         return F.dropout(self.inner(x), 0.5, is_on)
 
 
+class AlphaDropped(Dropped):
+    def forward(self, x: Tensor) -> Tensor:
+        return F.alpha_dropout(self.inner(x))  # which is off unless training=True is passed
+
+
 class OverBatch(nn.Module):
     def __init__(self, dim: int) -> None:
         super().__init__()
@@ -247,6 +252,7 @@ def test_what_may_be_intended_is_a_note_and_nothing_is_called_wrong(kind: str) -
 
 HEALTHY: dict[str, Callable[[], Examination]] = {
     "dropout that is switched off": lambda: examined(Dropped(None)),
+    "dropout that is off by default": lambda: examined(AlphaDropped(None)),
     "a softmax over the classes": lambda: examined(OverBatch(1), loss=F.nll_loss),
     "causal tokens": lambda: examined(Tokens(is_causal=True), TOKENS, NEXT, of_tokens),
     "nothing is cut off": lambda: examined(Cut(False)),

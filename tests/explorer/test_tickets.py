@@ -5,6 +5,7 @@ from __future__ import annotations
 import pytest
 
 from notebook_probe.explorer import conversation
+from notebook_probe.explorer.draw import sent_frames
 from notebook_probe.run.attach.requests import Attach, Compiled, Control, Detach
 from tests.explorer.fakes import FakeControls
 from tests.explorer.talk import Talk
@@ -72,7 +73,8 @@ def test_what_somebody_waits_for_is_let_out_before_the_next_is_made(
     talk: Talk, controls: FakeControls, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     order: list[str] = []
-    monkeypatch.setattr(conversation, "yield_io", lambda: order.append("let out"))
+    for module in (conversation, sent_frames):
+        monkeypatch.setattr(module, "yield_io", lambda: order.append("let out"))
 
     def told() -> list[str]:
         order.clear()

@@ -7,9 +7,9 @@ from typing import Any
 
 import torch
 from torch import Tensor
-from torch.nn import functional
 from torch.overrides import TorchFunctionMode
 
+from notebook_probe.examine.checks.dropout import dropped_share
 from notebook_probe.examine.checks.who_trains import named
 from notebook_probe.examine.findings import Finding
 from notebook_probe.examine.subject import Subject, buffers_put_back, first_output
@@ -18,12 +18,6 @@ from notebook_probe.source_lines import user_line
 __all__ = ["evaluation_repeats"]
 
 CHECK = "evaluation repeats"
-DROPOUTS = {
-    getattr(functional, name)
-    for name in ("dropout", "dropout1d", "dropout2d", "dropout3d", "alpha_dropout",
-                 "feature_alpha_dropout")
-}  # fmt: skip
-
 RUNNING = {"running_mean", "running_var", "num_batches_tracked"}
 
 
@@ -59,7 +53,7 @@ def _are_equal(one: Tensor, other: Tensor) -> bool:
 
 
 class _Dropouts(TorchFunctionMode):
-    """Notes where dropout is called so that it acts."""
+    """Mode that notes the lines at which elements are dropped."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -72,25 +66,7 @@ class _Dropouts(TorchFunctionMode):
         args: tuple[Any, ...] = (),
         kwargs: Mapping[str, Any] | None = None,
     ) -> Any:
-        named_ = dict(kwargs or {})
-        if func in DROPOUTS and _acts(args, named_):
-            self._note()
-        if func is functional.scaled_dot_product_attention and _drops_attention(args, named_):
-            self._note()
-        return func(*args, **named_)
-
-    def _note(self) -> None:
-        place = user_line()
-        if place not in self.places:
+        given = kwargs or {}
+        if dropped_share(func, args, given) > 0 and (place := user_line()) not in self.places:
             self.places.append(place)
-
-
-def _acts(args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> bool:
-    p = args[1] if len(args) > 1 else kwargs.get("p", 0.5)
-    training = args[2] if len(args) > 2 else kwargs.get("training", True)
-    return bool(training) and p > 0
-
-
-def _drops_attention(args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> bool:
-    p = args[4] if len(args) > 4 else kwargs.get("dropout_p", 0.0)
-    return bool(p > 0)
+        return func(*args, **given)

@@ -6,6 +6,7 @@ import torch
 from torch import Tensor
 
 from notebook_probe.quantities.define import questions
+from notebook_probe.quantities.define.compared_with_first import ComparedWithFirst
 from notebook_probe.quantities.define.window import window_quantity
 from notebook_probe.quantities.reduce.arrays import components
 from notebook_probe.quantities.reduce.vectors import cosine, length
@@ -36,34 +37,20 @@ class _Pair:
         return self.before, self.now
 
 
-class _SinceFirst:
-    """The tensor of the first step seen, and what became of it."""
-
-    first: Tensor | None = None
-    is_lost = False
-    """The first one was seen by an earlier run."""
-
-    def reset(self) -> None:
-        """The first one stays."""
-        self.value: Tensor | None = None
-
-    def begin_late(self) -> None:
-        """Give no value without the first tensor."""
-        self.is_lost = True
+class _SignPair(_Pair):
+    """Pair of the signs of a weight."""
 
     def update(self, weight: Tensor) -> None:
-        if self.is_lost:
-            return
-        now = components(weight)
-        if self.first is None or self.first.shape != now.shape:
-            self.first = now.clone()
-        self.value = self.compare(self.first, now)
+        # A sign takes one byte per weight between two steps, the weight itself four.
+        self.keep(components(weight).sign().to(torch.int8))
 
-    def compare(self, first: Tensor, now: Tensor) -> Tensor:
-        raise NotImplementedError
 
-    def compute(self) -> Tensor | None:
-        return self.value
+class _SinceFirst(ComparedWithFirst):
+    """Comparison of a weight with that of the first step seen."""
+
+    def update(self, weight: Tensor) -> None:
+        if not self.is_lost:
+            self.take(components(weight))
 
 
 @window_quantity(samples="due", combine="rss", source="Cockpit", question=questions.LEARNING)
@@ -108,7 +95,7 @@ class LayerRotation(_SinceFirst):
 @window_quantity(
     combine="sum", aliases=("WeightParamJump",), source="Taiyi", question=questions.RATE
 )
-class SignFlipCount(_Pair):
+class SignFlipCount(_SignPair):
     """Number of weights that changed sign since the step before, ``#(w_t w_(t-1) < 0)``.
 
     High at first, and falling as training settles; a rise means that the steps are as large as
@@ -120,16 +107,12 @@ class SignFlipCount(_Pair):
     seen.
     """
 
-    def update(self, weight: Tensor) -> None:
-        # A sign takes one byte per weight between two steps, the weight itself four.
-        self.keep(components(weight).sign().to(torch.int8))
-
     def compute(self) -> Tensor | None:
         return None if self.pair is None else _n_flips(*self.pair)
 
 
 @window_quantity(source="Taiyi", question=questions.RATE, bounds=(0, 1))
-class SignFlips(_Pair):
+class SignFlips(_SignPair):
     """Share of weights that changed sign since the step before, ``#(w_t w_(t-1) < 0) / n``.
 
     Below one per cent is usual after the first steps. A rise means that the steps are as large as
@@ -140,10 +123,6 @@ class SignFlips(_Pair):
     Weights around zero flip without meaning: many of them, as with sparse weights, make a noisy
     share. Missing in the first step that is seen.
     """
-
-    def update(self, weight: Tensor) -> None:
-        # A sign takes one byte per weight between two steps, the weight itself four.
-        self.keep(components(weight).sign().to(torch.int8))
 
     def compute(self) -> Tensor | None:
         return None if self.pair is None else _n_flips(*self.pair) / self.pair[0].numel()

@@ -8,44 +8,23 @@ import torch
 from torch import Tensor
 
 from notebook_probe.quantities.define import questions
+from notebook_probe.quantities.define.compared_with_first import ComparedWithFirst
 from notebook_probe.quantities.define.window import window_quantity
 from notebook_probe.quantities.reduce.arrays import components, wide
 
 __all__ = ["CkaToReference", "FeatureDrift"]
 
 
-class _AgainstFirst:
-    """The first output seen is the reference; the next ones are compared with it."""
-
-    first: Tensor | None = None
-    is_lost = False
-    """The reference was seen by an earlier run."""
-
-    def reset(self) -> None:
-        """The reference stays."""
-        self.value: Tensor | None = None
-
-    def begin_late(self) -> None:
-        """Give no value without the reference."""
-        self.is_lost = True
+class _AgainstFirst(ComparedWithFirst):
+    """Comparison of an output for the probe batch with that of the first step seen."""
 
     def update(self, probe_output: Tensor) -> None:
-        if self.is_lost:
-            return
-        now = self.seen(wide(probe_output))
-        if self.first is None or self.first.shape != now.shape:
-            self.first = now.clone()
-        self.value = self.compare(self.first, now)
+        if not self.is_lost:
+            self.take(self.seen(wide(probe_output)))
 
     def seen(self, output: Tensor) -> Tensor:
         """Return the part of an output that is compared."""
         return output
-
-    def compare(self, first: Tensor, now: Tensor) -> Tensor:
-        raise NotImplementedError
-
-    def compute(self) -> Tensor | None:
-        return self.value
 
 
 @window_quantity(

@@ -18,7 +18,7 @@ from notebook_probe.alerts.rule import Severity
 from notebook_probe.examine.checks.values import RANGES, SHAPES
 from notebook_probe.run.facts.context import FactContext, root_mean_square
 
-__all__ = ["LossEnds"]
+__all__ = ["LossEnds", "links"]
 
 INFINITE = math.inf
 BOUNDS = RANGES | {
@@ -88,7 +88,7 @@ class LossEnds:
 
     def _read_difference(self, root: Node, n: int, given: Tensor) -> None:
         """Read a difference with targets from outputs of this size, at the first step."""
-        node = next((one for one in _links(root) if _difference(one) is not None), None)
+        node = next((one for one in links(root) if _difference(one) is not None), None)
         made = None if node is None else _saved(node, "self")
         if made is not None and made.numel() == n > 1:
             self._later.read([root_mean_square(made), given], self._judge_difference)
@@ -143,7 +143,7 @@ class LossEnds:
 
 def _ends(root: Node) -> _Ends | None:
     """Return what a loss compares; None if its graph does not say."""
-    for node in _links(root):
+    for node in links(root):
         name = node.name()
         if name in (*OF_SQUARES, OF_LOGITS, OF_PROBABILITIES):
             given = node.next_functions[0][0]
@@ -191,10 +191,10 @@ def _difference(node: Node) -> Node | None:
     return difference if is_with_targets else None
 
 
-def _links(root: Node) -> Iterator[Node]:
-    """Yield the nodes from the loss on, as long as each takes one result alone."""
+def links(root: Node, most: int = MOST_LINKS) -> Iterator[Node]:
+    """Yield at most so many nodes from the loss on, as long as each takes one result alone."""
     node: Node | None = root
-    for _ in range(MOST_LINKS):
+    for _ in range(most):
         if node is None:
             return
         yield node

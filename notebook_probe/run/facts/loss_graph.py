@@ -15,7 +15,7 @@ from torch.autograd.graph import Node
 from notebook_probe.examine.checks.losses import TWICE, pairs_of
 from notebook_probe.probes.step.phase import own_call
 from notebook_probe.run.facts.context import FactContext
-from notebook_probe.run.facts.loss_ends import LossEnds
+from notebook_probe.run.facts.loss_ends import LossEnds, links
 
 __all__ = ["LossGraph"]
 
@@ -26,6 +26,8 @@ READ_AT: frozenset[int] = frozenset(
 MOST_PASSES = 4
 """Passes of such a step that are read: of several networks, or of several losses."""
 MOST_NODES = 5000
+LONGEST_CHAIN = 12
+"""Nodes from the loss on that are looked through."""
 FLOORED = ("NllLoss", "MseLoss", "L1Loss", "SmoothL1Loss", "HuberLoss", "BinaryCrossEntropy")
 """Losses that are never below 0."""
 READINGS_OF_A_FACTOR = 3
@@ -195,21 +197,10 @@ def _kept_in_containers(modules: Mapping[str, nn.Module]) -> Iterator[tuple[str,
                 yield from ((path, name, one) for one in parts if isinstance(one, nn.Module))
 
 
-def _chain(root: Node, most: int = 12) -> Iterator[Node]:
-    """Yield the nodes from the loss on, as long as each takes one result alone."""
-    node: Node | None = root
-    for _ in range(most):
-        if node is None:
-            return
-        yield node
-        following = [one for one, _ in node.next_functions if one is not None]
-        node = following[0] if len(following) == 1 else None
-
-
 def _negation(root: Node) -> int:
     """Return how many readings with this sign tell of a mistake; 0 if the sign is right."""
     sign, readings = 1, 1
-    for node in _chain(root):
+    for node in links(root, LONGEST_CHAIN):
         name = node.name()
         if name.startswith(FLOORED):
             return readings if sign < 0 else 0
@@ -233,7 +224,7 @@ def _factor(node: Node) -> float:
 
 def _broadcast(root: Node) -> tuple[str, str, str] | None:
     """Return the shapes of a difference of (N, 1) and (N,), which is (N, N); None without one."""
-    for node in _chain(root):
+    for node in links(root, LONGEST_CHAIN):
         if not node.name().startswith(DIFFERENCES):
             continue
         given = [_shape(one) for one, _ in node.next_functions if one is not None]
@@ -263,7 +254,7 @@ def _shape(node: Node) -> tuple[int, ...]:
 
 
 def _n_classes(root: Node) -> int:
-    for node in _chain(root):
+    for node in links(root, LONGEST_CHAIN):
         if node.name().startswith("NllLoss"):
             given = node.next_functions[0][0]
             shape = _shape(given) if given is not None else ()

@@ -9,24 +9,13 @@ from typing import Any
 
 import torch
 from torch import nn
-from torch.nn import functional as F
 from torch.overrides import TorchFunctionMode
 
+from notebook_probe.examine.checks.dropout import dropped_share
 from notebook_probe.source_lines import is_of_user, outward, text_of
 
 __all__ = ["DropoutFollower"]
 
-DROPOUTS: Mapping[Any, float] = {
-    F.dropout: 0.5,
-    F.dropout1d: 0.5,
-    F.dropout2d: 0.5,
-    F.dropout3d: 0.5,
-    F.alpha_dropout: 0.5,
-    F.feature_alpha_dropout: 0.5,
-    torch.dropout: 0.5,
-}
-"""Default of ``p`` by function; ``training`` is True by default in most of them."""
-OFF_BY_DEFAULT = (F.alpha_dropout, F.feature_alpha_dropout)
 CONTAINERS = str(Path(torch.nn.__file__).parent)
 """Code of torch's own layers, which take the mode from the layer."""
 
@@ -56,22 +45,10 @@ class DropoutFollower(TorchFunctionMode):
     ) -> Any:
         given = kwargs or {}
         if not self.name:
-            share = _active_share(func, args, given)
+            share = dropped_share(func, args, given)
             if share > 0 and (place := _line_of_user()):
                 self.name, self.share, self.place = func.__name__, share, place
         return func(*args, **given)
-
-
-def _active_share(func: Any, args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> float:
-    """Return the share of the elements that a call drops; 0 for any other call."""
-    if func is F.scaled_dot_product_attention:
-        return float(kwargs.get("dropout_p", args[4] if len(args) > 4 else 0.0))
-    if func in DROPOUTS:
-        name = "train" if func is torch.dropout else "training"
-        is_on = kwargs.get(name, args[2] if len(args) > 2 else func not in OFF_BY_DEFAULT)
-        share = kwargs.get("p", args[1] if len(args) > 1 else DROPOUTS[func])
-        return float(share) if is_on else 0.0
-    return 0.0
 
 
 def _line_of_user() -> str:
