@@ -1,4 +1,4 @@
-"""Calls of functions that drop elements: how much of them each one drops."""
+"""Share of the elements that a call of a function drops, for any function that can drop some."""
 
 from __future__ import annotations
 

@@ -2,9 +2,6 @@
 
 from __future__ import annotations
 
-from collections import OrderedDict
-from typing import TypeAlias
-
 from notebook_probe.explorer.draw.heat_rows import folded, within
 from notebook_probe.explorer.draw.measured_steps import before_steps, cell_states, measured_offsets
 from notebook_probe.explorer.draw.view import panel_plot
@@ -14,7 +11,7 @@ from notebook_probe.explorer.messages.value_scale import shares
 from notebook_probe.explorer.messages.wire import VERSION, Frame, HeatFrame
 from notebook_probe.record.format.source import Source
 from notebook_probe.record.views.thinning.colour_scale import colour_scale
-from notebook_probe.record.views.thinning.heat_grid import HeatGrid
+from notebook_probe.record.views.thinning.heat_grid import HeatGrids
 
 __all__ = ["Heat"]
 
@@ -23,9 +20,6 @@ MOST_CELLS = 100_000
 # Fewer columns show no course over time, however many modules there are.
 LEAST_COLUMNS = 60
 KEPT = 4
-"""Grids kept, so that going back to a quantity or out of a zoom does not read the run again."""
-
-Window: TypeAlias = tuple[float, float] | None
 
 
 @panel_plot("heat")
@@ -33,7 +27,7 @@ class Heat:
     """Heat maps; keeps the reductions of the last quantities and reads only new rows."""
 
     def __init__(self) -> None:
-        self._grids: OrderedDict[tuple[str, int, Window], HeatGrid] = OrderedDict()
+        self._grids = HeatGrids(KEPT)
 
     def frame(
         self, source: Source, selection: PanelSelection, width: int, pixel_ratio: float = 1.0
@@ -41,7 +35,7 @@ class Heat:
         if not selection.home:
             return None
         order = axis_order(source)
-        reduced = self._reduced(selection.home, n_columns(len(order), width), selection.window)
+        reduced = self._grids.of(selection.home, n_columns(len(order), width), selection.window)
         reduced.read_new(source)
         whole = reduced.grid(order)
         if whole is None:
@@ -77,16 +71,6 @@ class Heat:
         }
         arrays = (grid.mean.astype("<f4"), cell_states(grid), grid.maximum.astype("<f4"), offsets)
         return message, [memoryview(array.tobytes()) for array in arrays]
-
-    def _reduced(self, quantity: str, columns: int, window: Window) -> HeatGrid:
-        key = (quantity, columns, window)
-        if key not in self._grids:
-            self._grids[key] = HeatGrid(quantity, columns, window)
-        # The least recently used grid is dropped.
-        self._grids.move_to_end(key)
-        while len(self._grids) > KEPT:
-            self._grids.popitem(last=False)
-        return self._grids[key]
 
 
 def n_columns(n_modules: int, width: int) -> int:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from itertools import count
-from typing import Any, Protocol
+from typing import Any, Protocol, TypeAlias
 
 from notebook_probe.checks import is_number
 from notebook_probe.errors import DuplicateNameError, HookError
@@ -13,7 +13,10 @@ from notebook_probe.run.run import Run
 from notebook_probe.schedules import UNKNOWN, Schedule, Span, bound, is_owed, restart
 from notebook_probe.train.metrics.averages import Value
 
-__all__ = ["Hook", "HookedLoop", "Hooks", "LoopHooks", "Periodic"]
+__all__ = ["Hook", "HookedLoop", "Hooks", "LoopHooks", "OnStep", "Periodic"]
+
+OnStep: TypeAlias = Callable[[Any, Mapping[str, Value]], Any]
+"""A function of a loop and the metrics of a step."""
 
 
 class HookedLoop(Protocol):
@@ -153,7 +156,7 @@ class Periodic:
     def __init__(
         self,
         schedule: Schedule,
-        call: Callable[[Any, Mapping[str, Value]], Any],
+        call: OnStep,
         call_on_end: bool = False,
         first: int = 1,
     ) -> None:

@@ -2,21 +2,19 @@
 
 from __future__ import annotations
 
-import time
 from array import array
 from collections.abc import Callable, Iterable, Mapping
 from functools import partial
 from types import MappingProxyType
-from typing import Any, TypeAlias
+from typing import Any
 
 from notebook_probe.alerts import Rule
-from notebook_probe.checks import is_whole
 from notebook_probe.record.store.location import Location
 from notebook_probe.run.actions.former_names import FormerNames
 from notebook_probe.run.background import Background
 from notebook_probe.run.run import Run
 from notebook_probe.run.watch import watch
-from notebook_probe.schedules import Every, Geometric, ScheduleLike, Seconds, Times
+from notebook_probe.schedules import ScheduleLike
 from notebook_probe.schedules import schedule as read_schedule
 from notebook_probe.train.checkpoints.fitting import Wanted
 from notebook_probe.train.checkpoints.index import Checkpoint
@@ -24,7 +22,8 @@ from notebook_probe.train.checkpoints.retained import Kept
 from notebook_probe.train.data.dataset import Dataset, for_evaluation
 from notebook_probe.train.gradient_mode import gradient_mode_kept
 from notebook_probe.train.loop.counts import epochs, whole
-from notebook_probe.train.loop.hooks import Hook, LoopHooks, Periodic
+from notebook_probe.train.loop.gomlx_names import GomlxNames
+from notebook_probe.train.loop.hooks import Hook, LoopHooks, OnStep, Periodic
 from notebook_probe.train.loop.progress import Progress
 from notebook_probe.train.loop.recording import Recording
 from notebook_probe.train.loop.results import LoopResults
@@ -38,13 +37,11 @@ from notebook_probe.uninterrupted import uninterrupted
 
 __all__ = ["Loop"]
 
-OnStep: TypeAlias = Callable[[Any, Mapping[str, Value]], Any]
-
 FASTEST_S = 0.001
 """Step duration that is reported before there is one."""
 
 
-class Loop(FormerNames):
+class Loop(GomlxNames, FormerNames):
     """Training loop: steps and epochs over data, with hooks.
 
     Parameters
@@ -172,11 +169,9 @@ class Loop(FormerNames):
             The data ended before.
         """
         n = whole(n, "run_steps")
-        return (
-            self._rewinding.run_on(self._runner.begin(data), self._runner.n_steps(n))
-            if n > 0
-            else None
-        )
+        if n <= 0:
+            return None
+        return self._rewinding.run_on(self._runner.begin(data), self._runner.n_steps(n))
 
     def run_to_global_step(self, data: Iterable[Any], step: int) -> Metrics[Value] | None:
         """Train until ``loop_step`` is ``step``."""
@@ -194,11 +189,9 @@ class Loop(FormerNames):
             For a negative number, and for data of length 0: nothing is trained.
         """
         n = epochs(data, n)
-        return (
-            self._rewinding.run_on(self._runner.begin(data), self._runner.n_epochs(n))
-            if n > 0
-            else None
-        )
+        if n <= 0:
+            return None
+        return self._rewinding.run_on(self._runner.begin(data), self._runner.n_epochs(n))
 
     def start(
         self, data: Iterable[Any], *, steps: int | None = None, epochs: int | None = None
@@ -249,9 +242,7 @@ class Loop(FormerNames):
         """
         return self._hooks.on_epoch.add(call, name, priority)
 
-    def on_step(
-        self, call: Callable[[Any, Mapping[str, Value]], Any], name: str = "", priority: float = 0
-    ) -> Hook:
+    def on_step(self, call: OnStep, name: str = "", priority: float = 0) -> Hook:
         """Call ``call(loop, metrics)`` after each step.
 
         Lower priorities come first, negative ones too, then earlier ones. An error ends the
@@ -260,10 +251,7 @@ class Loop(FormerNames):
         return self._hooks.on_step.add(call, name, priority)
 
     def on_eval(
-        self,
-        call: Callable[[Any, Mapping[str, float]], Any],
-        name: str = "",
-        priority: float = 0,
+        self, call: Callable[[Any, Mapping[str, float]], Any], name: str = "", priority: float = 0
     ) -> Hook:
         """Call ``call(loop, metrics)`` after each evaluation, with the names that are recorded."""
         return self._hooks.on_eval.add(call, name, priority)
@@ -305,46 +293,6 @@ class Loop(FormerNames):
         """
         periodic = Periodic(read_schedule(schedule), call, call_on_end)
         return self._hooks.at(periodic, name, priority)
-
-    def every_n_steps(self, n: int, call: OnStep, name: str = "", priority: float = 0) -> Hook:
-        """Call ``loop.at(n, call)``; GoMLX's name for it."""
-        if not is_whole(n):
-            raise TypeError(
-                f"every_n_steps(n, call) with n={n!r}: a whole number is expected first; "
-                f"loop.at(schedule, call) takes any schedule"
-            )
-        return self.at(Every(int(n)), call, name, priority)
-
-    def n_times_during_loop(
-        self, n: int, call: OnStep, name: str = "", priority: float = 0
-    ) -> Hook:
-        """Call ``loop.at(Times(n), call)``; GoMLX's name for it."""
-        return self.at(Times(n), call, name, priority)
-
-    def exponential_callback(
-        self,
-        start: int,
-        factor: float,
-        call: OnStep,
-        name: str = "",
-        priority: float = 0,
-        call_on_end: bool = False,
-    ) -> Hook:
-        """Call it at growing intervals of ``loop_step``, not of updates; GoMLX's name for it."""
-        periodic = Periodic(Geometric(start, factor), call, call_on_end, first=0)
-        return self._hooks.at(periodic, name, priority)
-
-    def periodic_callback(
-        self,
-        period: float,
-        call: OnStep,
-        name: str = "",
-        priority: float = 0,
-        call_on_end: bool = False,
-        clock: Callable[[], float] = time.monotonic,
-    ) -> Hook:
-        """Call ``loop.at(Seconds(period), call)``; GoMLX's name for it."""
-        return self.at(Seconds(period, clock), call, name, priority, call_on_end)
 
     def add(self, callback: Any) -> Any:
         """Add an object whose methods of these names become hooks; return the object.

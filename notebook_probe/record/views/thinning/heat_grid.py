@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+from collections import OrderedDict
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from itertools import takewhile
+from typing import TypeAlias
 
 import numpy as np
 
@@ -22,7 +24,10 @@ from notebook_probe.record.views.thinning.heat_cells import (
 )
 from notebook_probe.record.views.thinning.run_extent import RunExtent
 
-__all__ = ["LOST", "MEASURED", "UNMEASURED", "Cells", "Grid", "HeatGrid"]
+__all__ = ["LOST", "MEASURED", "UNMEASURED", "Cells", "Grid", "HeatGrid", "HeatGrids", "Window"]
+
+Window: TypeAlias = tuple[float, float] | None
+"""First and last step that are shown; None for all."""
 
 ROWS_PER_READ = 2**13
 FAR_ROWS = 2**15
@@ -47,9 +52,7 @@ class HeatGrid:
         Steps outside it are not read.
     """
 
-    def __init__(
-        self, quantity: str, n_columns: int, window: tuple[float, float] | None = None
-    ) -> None:
+    def __init__(self, quantity: str, n_columns: int, window: Window = None) -> None:
         self.quantity, self.n_columns, self.window = quantity, n_columns, window
         self._streams: dict[str, _ReducedRows] = {}
         self._extent = RunExtent(-1, np.inf, ())
@@ -97,6 +100,29 @@ class HeatGrid:
         if self._extent.last_step >= low:
             lasts.append(int(min(self._extent.last_step, high)))
         return min(firsts, default=0), max(lasts, default=-1)
+
+
+class HeatGrids:
+    """The heat maps of the last quantities, numbers of columns and windows.
+
+    Parameters
+    ----------
+    most : int
+        So many are kept: going back to a quantity, or out of a zoom, does not read the run again.
+    """
+
+    def __init__(self, most: int) -> None:
+        self._most = most
+        self._grids: OrderedDict[tuple[str, int, Window], HeatGrid] = OrderedDict()
+
+    def of(self, quantity: str, n_columns: int, window: Window = None) -> HeatGrid:
+        """Return the heat map, made if new; the least recently used one is dropped."""
+        key = quantity, n_columns, window
+        found = self._grids.pop(key, None) or HeatGrid(*key)
+        self._grids[key] = found
+        while len(self._grids) > self._most:
+            self._grids.popitem(last=False)
+        return found
 
 
 class _ReducedRows:

@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-from collections import OrderedDict
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import TypeAlias
 
 import numpy as np
 import numpy.typing as npt
@@ -17,7 +15,7 @@ from notebook_probe.record.format.ranges import is_share
 from notebook_probe.record.format.source import Source, Steps, StreamView
 from notebook_probe.record.views.thinning.colour_scale import ColourScale, colour_scale
 from notebook_probe.record.views.thinning.common_bins import CommonBins, Widest
-from notebook_probe.record.views.thinning.heat_grid import LOST, UNMEASURED, Grid, HeatGrid
+from notebook_probe.record.views.thinning.heat_grid import LOST, UNMEASURED, Grid, HeatGrids, Window
 from notebook_probe.record.views.thinning.run_extent import RunExtent, last_step_of
 
 __all__ = ["Cells", "VectorPictures", "VectorReader", "VectorRow", "axis_of"]
@@ -25,7 +23,6 @@ __all__ = ["Cells", "VectorPictures", "VectorReader", "VectorRow", "axis_of"]
 KEPT = 3
 
 Cells = npt.NDArray[np.float32]
-Window: TypeAlias = tuple[float, float] | None
 
 
 @dataclass(frozen=True, slots=True)
@@ -81,7 +78,7 @@ class VectorReader:
     """Reader of vectors; keeps the last reductions and reads only new rows."""
 
     def __init__(self) -> None:
-        self._grids: OrderedDict[tuple[str, int, Window], HeatGrid] = OrderedDict()
+        self._grids = HeatGrids(KEPT)
         self._widest: dict[tuple[str, str], Widest] = {}
 
     def read(
@@ -109,7 +106,9 @@ class VectorReader:
         extent = RunExtent.read(
             last_step_of([*source.streams.values(), *streams.values()]), source.events
         )
-        grid = self._reduced(quantity, columns(n_elements), window, streams, extent)
+        reduced = self._grids.of(quantity, columns(n_elements), window)
+        reduced.read(streams, extent)
+        grid = reduced.grid(())
         if grid is None:
             return None
         counted = axis.without_width if axis is not None and axis.has_width else axis
@@ -164,23 +163,6 @@ class VectorReader:
                 for module, width in widest.widths.items():
                     widths[module] = max(width, widths.get(module, 0.0))
         return widths
-
-    def _reduced(
-        self,
-        quantity: str,
-        columns: int,
-        window: Window,
-        streams: Mapping[str, StreamView],
-        extent: RunExtent,
-    ) -> Grid | None:
-        key = (quantity, columns, window)
-        if key not in self._grids:
-            self._grids[key] = HeatGrid(quantity, columns, window)
-        self._grids.move_to_end(key)
-        while len(self._grids) > KEPT:
-            self._grids.popitem(last=False)
-        self._grids[key].read(streams, extent)
-        return self._grids[key].grid(())
 
 
 def axis_of(source: Source, quantity: str) -> Axis | None:
