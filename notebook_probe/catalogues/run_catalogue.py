@@ -42,6 +42,7 @@ class Catalogue(Marking):
         self._index = Index(engine)
         self._notes, self._roots = NotedPlaces(), tuple(roots)
         self._refresher = IndexRefresher(self._index, read_marks)
+        # A refresh compares records with the index before it writes: one thread at a time.
         self._lock = threading.Lock()
 
     def runs(

@@ -1,4 +1,4 @@
-"""A panel on a source: what keeps it alive, shows it, and steers its run where that is live."""
+"""Panel of a run or a record: its widget, its refresher, and the controls of a live run."""
 
 from __future__ import annotations
 
@@ -45,11 +45,11 @@ A live run holds its own panel, so that both end together when the run is droppe
 """
 
 _everyone: weakref.WeakSet[Panel] = weakref.WeakSet()
-"""All that have a panel; a notebook keeps the results of its cells, so they outlive their names."""
+"""All open panels; a notebook keeps the results of its cells, so they outlive their names."""
 
 
 class Panel:
-    """A panel on one source; the code that shows it holds this, users hold its `explorer`.
+    """Panel of one source, for the code that shows it; users have its `explorer`.
 
     Parameters
     ----------
@@ -237,7 +237,7 @@ class Panel:
         self._session.publish(explorer.send, self._route.name, head)
         explorer.follow(**self._session.looked_at)
         if self._session.has_more and head.state in HALTED:
-            self._wake()  # there is no training to spare
+            self._wake()  # no training would be slowed down
         rests = head.state not in ("training", self._last_state or head.state)
         self._last_state = head.state
         if rests or (head.state == "training" and self._snapshot.due):
@@ -310,7 +310,7 @@ class Panel:
     def _cell_ended(self, error: BaseException | None) -> None:
         """Close the last step of a training cell, and leave its picture in the notebook.
 
-        Here, in the cell's own thread: what a notebook runner is sent later it does not keep.
+        In the cell's thread, as a notebook runner drops whatever arrives after the cell.
         """
         self._guarded(partial(self._finish_cell, error), "the end of the cell")
 

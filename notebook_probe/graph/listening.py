@@ -64,6 +64,7 @@ def listening(modules: Mapping[str, nn.Module], heard: Heard) -> Iterator[None]:
         def leave(module: nn.Module, args: Any, output: Any, path: str = path) -> None:
             heard.leave(path, module, args, output)
 
+        # Not with always_call: a call that raises ends the listening, and the next forgets it.
         handles.append(module.register_forward_pre_hook(enter))
         handles.append(module.register_forward_hook(leave))
     heard.forget_calls()

@@ -107,5 +107,6 @@ class _Registrations:
 
 
 registrations = _Registrations()
+# For the whole process: torch has no such hook for one model.
 register_module_module_registration_hook(registrations.count)
 register_module_parameter_registration_hook(registrations.count)

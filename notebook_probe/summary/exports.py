@@ -51,6 +51,7 @@ class SummaryExports:
         self.folder = folder / f"export_{int(time.time())}" / "tensor"
         self._n_threads = n_threads
         self._pool: ThreadPoolExecutor | None = None
+        # Threads of the pool count down what the training thread counts up.
         self._lock, self._n_waiting = threading.Lock(), 0
         self._problems: list[str] = []
         self._n_told = 0

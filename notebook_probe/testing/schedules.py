@@ -30,7 +30,7 @@ FAR = 2**40
 
 
 class ScheduleSuite:
-    """Tests that every schedule passes: inherit it, and say which schedules are meant.
+    """Tests that every schedule passes: inherit from it, and list your schedules.
 
     Attributes
     ----------
@@ -114,7 +114,7 @@ class ScheduleSuite:
 
     @classmethod
     def _due(cls, one: Schedule, twice: bool = False) -> list[int]:
-        """Return the due steps of a newly armed run, whose work is done at once."""
+        """Return the due steps of a schedule that is armed, and restarted after each of them."""
         armed, found = bound(one, UNBOUND), []
         for step in range(cls.steps):
             if twice:

@@ -1,4 +1,7 @@
-"""Rows and their entries written into the tables of an index, in a transaction of the caller's."""
+"""Writing of rows and their entries into the tables of an index; the caller begins a transaction.
+
+sqlalchemy is an optional package, so it is imported where it is used.
+"""
 
 from __future__ import annotations
 
@@ -59,8 +62,8 @@ def keep(connection: Connection, some: Sequence[Put], generation: int) -> dict[K
     new: list[tuple[Any, ...]] = []
     for one in some:
         key = one.host, one.place
-        run, now = ids[key], _laid(one.row)
-        then = _laid(json.loads(before[key][1])) if key in before else {}
+        run, now = ids[key], _entries_of_row(one.row)
+        then = _entries_of_row(json.loads(before[key][1])) if key in before else {}
         gone += [(run, *at) for at, flat in then.items() if now.get(at) != flat]
         new += [(at[0], run, at[1], *flat) for at, flat in now.items() if then.get(at) != flat]
     _delete_entries(connection, gone)
@@ -75,7 +78,9 @@ def forget(connection: Connection, ids: Sequence[int]) -> None:
     from notebook_probe.catalogues.index.tables import runs
 
     rows = connection.execute(select(runs.c.id, runs.c.row).where(runs.c.id.in_(ids))).all()
-    _delete_entries(connection, [(run, *at) for run, row in rows for at in _laid(json.loads(row))])
+    _delete_entries(
+        connection, [(run, *at) for run, row in rows for at in _entries_of_row(json.loads(row))]
+    )
     connection.execute(delete(runs).where(runs.c.id.in_(ids)))
 
 
@@ -89,8 +94,8 @@ def forget_whole(connection: Connection, ids: Sequence[int]) -> None:
     connection.execute(delete(runs).where(runs.c.id.in_(ids)))
 
 
-def _laid(row: Row) -> dict[tuple[str, int], FlatValue]:
-    """Return the entries of a row, by field and place among several."""
+def _entries_of_row(row: Row) -> dict[tuple[str, int], FlatValue]:
+    """Return the entries of a row, by field and by number among those of the same field."""
     found: dict[tuple[str, int], FlatValue] = {}
     last, n = "", 0
     for field, one in entries_of(row):
@@ -109,6 +114,7 @@ def _rows_of(
 
     row = runs.c.row if with_row else literal("")
     wanted = select(runs.c.host, runs.c.place, runs.c.id, row)
+    # Two conditions find the pairs of any host with any place, too, which are left out below.
     ours = {(one.host, one.place) for one in some}
     hosts, places = ({*one} for one in zip(*ours, strict=True))
     wanted = wanted.where(runs.c.host.in_(hosts), runs.c.place.in_(places))

@@ -112,6 +112,7 @@ class OperationLog(TorchDispatchMode):
                 self._called.pop()
 
             handles.append(module.register_forward_pre_hook(enter, prepend=True))
+            # Also after an error, or later operations would count for this module.
             handles.append(module.register_forward_hook(leave, always_call=True))
         try:
             with self:

@@ -44,6 +44,7 @@ class SavedPanel:
         self._text = ""
         self._handed_over: object = None
         self._published: object = None
+        # The thread of a cell and the one that draws pictures both pack.
         self._lock = threading.Lock()
 
     def pack_with(self, packer: Packer) -> None:

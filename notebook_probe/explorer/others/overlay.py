@@ -45,6 +45,7 @@ class RunOverlay:
         self._source, self._shelf, self._clock = source, shelf, clock
         self._pace = Pace(clock)
         self._looked_s = -LEAST_REST_S
+        # The worker makes frames, and the refresher's thread takes them.
         self._lock = threading.Lock()
         self._ready: dict[str, Frame] = {}
         self._sent: dict[str, Frame] = {}

@@ -67,6 +67,7 @@ class Shelf:
         self._source = source
         self._worker = Worker("notebook_probe runs")
         self.do = run or self._worker.do
+        # The worker adds and removes entries while the refresher's thread lists them.
         self._lock = threading.Lock()
         self._entries: dict[str, _Entry] = {}
         self._kept: tuple[str, ...] = ()

@@ -1,4 +1,4 @@
-"""The records of a distributed job, one of each rank, seen together."""
+"""Records of a distributed job, one of each rank, read as one."""
 
 from __future__ import annotations
 
@@ -89,7 +89,7 @@ def _of_store(location: Location) -> list[str]:
             return []
         tails = (key.partition("/") for key in list(engine.keys()))
         return [name for name, _, tail in tails if tail == ROOT_KEY]
-    except (FileNotFoundError, ProbeError):  # for who opens it, or says what is wrong
+    except (FileNotFoundError, ProbeError):  # raised again, in words, by what opens it
         return []
     except Exception as error:
         raise RecordFormatError(f"cannot read {location}: {first_line(error)}") from error
@@ -97,11 +97,10 @@ def _of_store(location: Location) -> list[str]:
 
 @shown_as("run")
 class OpenedRanks(OpenedRecord):
-    """A job as its readers see it: what every rank measured, along a ``rank`` dimension.
+    """Records of all ranks of a job, with what each one measured along a ``rank`` dimension.
 
-    ``data``, ``cube``, ``tree``, ``series`` and the tables are of all ranks. Each rank's record is
-    a whole one, ``ranks[3]``; where one is asked for a single stream, as by a panel, it is the
-    first's.
+    ``data``, ``cube``, ``tree``, ``series`` and the tables are of all ranks, ``ranks[3]`` is the
+    record of one. A reader of single streams, such as a panel, gets those of the first rank.
 
     Parameters
     ----------
@@ -153,8 +152,8 @@ class OpenedRanks(OpenedRecord):
         return self._unread()
 
     def _unread(self) -> xr.Dataset:
-        looks = [record.to_xarray() for record in self.ranks.values()]
-        opened = [partial(_same, look) for look in looks]
+        datasets = [record.to_xarray() for record in self.ranks.values()]
+        opened = [partial(_same, dataset) for dataset in datasets]
         return stack_records("rank", list(self.ranks), opened).assign_attrs(self.attrs)
 
     def _tree(self) -> xr.DataTree:

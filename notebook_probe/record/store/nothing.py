@@ -17,7 +17,7 @@ MOST_SEEN = 1000
 
 
 def nothing_at(location: str, folder: Path | None) -> str:
-    """Describe what is there instead; ``folder`` is the local path, if there is one."""
+    """Describe what is at a location without a record; ``folder`` is its local path, if any."""
     said = f"no record at {location}"
     if folder is None or folder.is_file():
         return said

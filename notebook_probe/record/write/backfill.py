@@ -73,6 +73,7 @@ class Backfill:
     ) -> None:
         self._flusher, self._source = flusher, source
         self._branch, self._first_step = branch, first_step
+        # Whether a row is late depends on the rows before it, and any thread may write.
         self._lock = threading.Lock()
         numbers = [read_name(one.name).rank[1] for one in tuple(flusher.streams.values())]
         self._last_number = max(numbers, default=0)

@@ -138,6 +138,7 @@ class RecordWriter:
             undo.pop_all()
 
     def _take(self, title: str, opened: Opened) -> None:
+        # Attributes are read, then replaced: of two threads at once one would lose its own.
         self._annotating = threading.Lock()
         self._files, self._commits = opened.files, opened.commits
         self._flusher, self._place = opened.flusher, opened.place

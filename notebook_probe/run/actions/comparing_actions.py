@@ -1,4 +1,4 @@
-"""Comparing a run with good ones; without torch."""
+"""Comparison of a run with good ones, which also works without torch."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ class ComparingActions:
         quantities: Collection[str] | None = None,
         factor: float | None = None,
     ) -> ReferenceDifferences:
-        """Compare the run with one to four good ones, and list where it differs, the first first.
+        """Compare the run with one to four good ones; list where it differs, the earliest first.
 
         Steps are compared with equal steps, or with the last measured one while that is valid.
         With three or four references a module differs where it is beyond the interval in which one

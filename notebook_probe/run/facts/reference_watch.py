@@ -63,6 +63,7 @@ class ReferenceWatch:
         self._events = events
         self._step = 0
         self.chosen = tuple(absolute(run.location) for run in references)
+        # The writer's thread compares in turn, and any thread may choose other references.
         self._lock = threading.Lock()
         self._search: ReferenceSearch | None = None
         self._factor = 0.0

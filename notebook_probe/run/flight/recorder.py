@@ -64,6 +64,7 @@ class FlightRecorder:
         self._due = ""
         self._until, self._cause = -1, ""
         self._last_written = -1
+        # Rows come on one thread, and any other may write them or read their size.
         self._lock = threading.Lock()
 
     # ---------------------------------------------------------------- as rows go by

@@ -22,7 +22,7 @@ MOST_COSTLY = 5
 
 
 def describe_status(status: Status) -> str:
-    """Several lines: the run, its cost, its most costly quantities, its silent probes.
+    """Describe a run in several lines: its state, its cost, its most costly and silent probes.
 
     Silent probes are grouped by reason.
     """
@@ -128,7 +128,7 @@ def _silent(probes: tuple[ProbeStatus, ...]) -> list[str]:
 
 
 def _listed(alike: list[ProbeStatus]) -> str:
-    """Probes whose reasons differ in their numbers alone, and the first one's reason."""
+    """List probes whose reasons differ in their numbers alone, with the reason of the first."""
     places = ", ".join(f"{probe.quantity} at {probe.module}" for probe in alike[:MOST_PLACES])
     more = f" and {len(alike) - MOST_PLACES} more" if len(alike) > MOST_PLACES else ""
     such_as = "" if len({probe.note for probe in alike}) == 1 else "such as "

@@ -116,6 +116,7 @@ class Desk:
         self._controls, self._events = controls, events
         self.session, self.place = session, place
         self._shown = ShownParts()
+        # The threads of the socket and of the mailbox both bring letters.
         self._lock = threading.Lock()
         self._room, self._filled_s = float(BURST), time.monotonic()
         self._refused: Counter[str] = Counter()

@@ -75,6 +75,7 @@ class RemoteControls:
         self._told: Callbacks[Callable[[], None]] = Callbacks()
         self._has_tried = threading.Event()
         self._wake = threading.Event()
+        # Any thread may ask; only one of them may start the thread that reads answers.
         self._lock = threading.Lock()
         self._thread: threading.Thread | None = None
         self._asked_s = self._heard_s = time.monotonic()

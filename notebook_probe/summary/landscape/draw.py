@@ -15,7 +15,7 @@ from notebook_probe.summary.landscape.dataset import as_dataset, is_whole, opene
 from notebook_probe.summary.landscape.evaluation import evaluate
 from notebook_probe.summary.landscape.mean_loss import MeanLoss, kept_batches
 from notebook_probe.summary.landscape.planes import Plane, result_plane, train_plane
-from notebook_probe.summary.landscape.progress import ProgressLike, telling
+from notebook_probe.summary.landscape.progress import ProgressLike, reporting
 from notebook_probe.summary.landscape.recorded import recorded
 from notebook_probe.summary.landscape.settings import LandscapeSettings, Method, Normalise
 from notebook_probe.summary.landscape.snapshot import ModelSnapshot
@@ -140,7 +140,7 @@ def drawn(
 ) -> xr.Dataset:
     """Return the landscape of one path, or around its last snapshot."""
     plane = _plane(path, settings, which)
-    with telling(progress) as tell:
+    with reporting(progress) as tell:
         found = evaluate(
             plane,
             loss,

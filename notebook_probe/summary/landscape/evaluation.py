@@ -14,7 +14,7 @@ from torch import Tensor
 from notebook_probe.quantities.reduce.landscape import Landscape
 from notebook_probe.summary.landscape.mean_loss import MeanLoss
 from notebook_probe.summary.landscape.planes import Plane
-from notebook_probe.summary.landscape.progress import LandscapeProgress, Tell, nobody
+from notebook_probe.summary.landscape.progress import LandscapeProgress, Tell, ignore
 from notebook_probe.summary.landscape.snapshot import ModelSnapshot
 
 __all__ = ["Evaluated", "evaluate"]
@@ -70,7 +70,7 @@ def evaluate(
     path: Iterable[ModelSnapshot] = (),
     *,
     what: str = "loss landscape",
-    tell: Tell = nobody,
+    tell: Tell = ignore,
     is_cancelled: Callable[[], bool] = lambda: False,
 ) -> Evaluated:
     """Return the loss over a plane, at its origin, and at the true positions of its path.

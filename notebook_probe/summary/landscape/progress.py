@@ -9,7 +9,7 @@ from typing import Any, TypeAlias
 
 from notebook_probe.train.loop.progress import is_wanted
 
-__all__ = ["LandscapeProgress", "ProgressLike", "Tell", "nobody", "telling"]
+__all__ = ["LandscapeProgress", "ProgressLike", "Tell", "ignore", "reporting"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,12 +41,12 @@ Tell: TypeAlias = Callable[[LandscapeProgress], Any]
 ProgressLike: TypeAlias = "bool | Tell | None"
 
 
-def nobody(progress: LandscapeProgress) -> None:
+def ignore(progress: LandscapeProgress) -> None:
     """Ignore a progress report."""
 
 
 @contextmanager
-def telling(wanted: ProgressLike) -> Iterator[Tell]:
+def reporting(wanted: ProgressLike) -> Iterator[Tell]:
     """Yield the function that reports progress.
 
     Parameters
@@ -70,7 +70,7 @@ def telling(wanted: ProgressLike) -> Iterator[Tell]:
             bar.update(progress.done - bar.n)
 
     try:
-        yield nobody if wanted is False else show
+        yield ignore if wanted is False else show
     finally:
         for bar in bars:
             bar.close()

@@ -90,6 +90,7 @@ class DataCollector:
         # A step that raises never ends; what it has collected goes with it.
         self._pending: weakref.WeakKeyDictionary[Step, list[tuple[str, Collected]]]
         self._pending = weakref.WeakKeyDictionary()
+        # Reentrant: attaching first detaches from a target that was garbage collected.
         self._lock = threading.RLock()
         silence_in_children(self)
 

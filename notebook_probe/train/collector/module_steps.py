@@ -43,6 +43,7 @@ class _ModuleSteps:
         self._phase, self._clock = PhaseOfThread(), StepClock(first)
         self._ownership = Ownership(module)
         handles = [*self._hooks(module), *hook_root(module, self)]
+        # Also without `close`: the hooks of a collector that was dropped would slow the model.
         self._end_hooks = weakref.finalize(self, _remove, handles)
         self._end_listening = listen(self)
 

@@ -48,23 +48,24 @@ class OptimizerSeries:
     all gradients as they are applied. That under ``"trainer_log_step_size_l2_collector"`` gets
     ``trainer_log_step_size_l2norm``, ``ln ||w_after - w_before||_2`` over all parameters that are
     trained, which is minus infinity where nothing moved. Each gets ``optimizer_global_step``, the
-    updates completed, too. What there is not, as no parameter has a gradient, is NaN and counted.
+    updates completed, too. A number that does not exist, as when no parameter has a gradient, is
+    NaN, and counted as missing.
 
     They are the quantities `grad_norm` and `log_step_size` of the optimizer's parameters. Nothing
-    is computed for a collector that is not attached. Where several optimizers step in a step, each
-    gives separate numbers. Dropping it ends it.
+    is computed for a collector that is not attached. Where several optimizers update in one step,
+    each has separate numbers. Statistics end when this object is dropped.
 
     Parameters
     ----------
     model : nn.Module
         Held weakly; steps of optimizers that have parameters of it count.
     context : dict
-        A trainer's. What is put there later counts from the next step on.
+        The context of a trainer; a collector that is added later counts from the next step on.
 
     Raises
     ------
     TypeError
-        What stands under a key is no `DataCollector`.
+        An entry under one of the keys is no `DataCollector`.
 
     Examples
     --------
@@ -82,6 +83,7 @@ class OptimizerSeries:
     """
 
     can_be_interrupted, rests_until = False, 0
+    """The numbers of a step can be computed at its end only, and each update has some."""
 
     def __init__(self, model: nn.Module, context: Mapping[str, Any]) -> None:
         self._context = context
@@ -93,7 +95,7 @@ class OptimizerSeries:
         self._end = listen(self)
 
     def remove(self) -> None:
-        """Give nothing more; twice is fine."""
+        """Collect nothing more; calling it twice is fine."""
         self._end()
 
     def step_begins(self, optimizer: Optimizer) -> None:
@@ -162,7 +164,7 @@ def _parameters(optimizer: Optimizer) -> list[Tensor]:
 
 
 def _length(stats: Sequence[Stat | DeviceStat]) -> Tensor | None:
-    """Root of the sum of all squares, where these are; None of nothing."""
+    """Return the root of the sum of all squares, on their device; None without any."""
     squares = [torch.as_tensor(stat.sumsq, dtype=torch.float64) for stat in stats]
     if not squares:
         return None

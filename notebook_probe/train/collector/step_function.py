@@ -50,6 +50,7 @@ class StepFunction(Generic[Given, Result]):
             raise TypeError(f"StepFunction({function!r}): a function is expected")
         self.model = model
         self._function = function
+        # A tuple is read, then replaced: of two threads at once one would lose its function.
         self._lock = threading.Lock()
         self._at_begin: tuple[Callable[[], None], ...] = ()
         self._at_end: tuple[Callable[[], None], ...] = ()
