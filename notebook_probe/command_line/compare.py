@@ -19,7 +19,18 @@ from notebook_probe.record.format.source import ROOT
 __all__ = ["add"]
 
 RESULTS = ("loss.", "eval.", "best.", "last.", "steps", "duration_s", "state", "alerts")
-APART = ("run", "run_id", "name", "created", "updated", "size_bytes", "first.", "min.", "max.")
+ALWAYS_DIFFER = (
+    "run",
+    "run_id",
+    "name",
+    "created",
+    "updated",
+    "size_bytes",
+    "first.",
+    "min.",
+    "max.",
+)
+"""Beginnings of columns that differ between any two runs."""
 USUAL = ("grad_norm", "update_ratio", "weight_norm", "output_std")
 """Default quantities for comparing runs that have them."""
 
@@ -35,7 +46,7 @@ def add(parser: ArgumentParser) -> None:
 
 
 def do(asked: Namespace) -> None:
-    """Print it."""
+    """Print the comparison."""
     places = [location_of(one, asked) for one in asked.runs]
     rows = [row_at(place) for place in places]
     differing = [name for name in _names(rows) if _told(rows[0], name) != _told(rows[1], name)]
@@ -60,11 +71,11 @@ def do(asked: Namespace) -> None:
 
 def _names(rows: list[dict[str, Any]]) -> Iterator[str]:
     names = dict.fromkeys(name for row in rows for name in row)
-    return (name for name in names if not name.startswith(APART))
+    return (name for name in names if not name.startswith(ALWAYS_DIFFER))
 
 
 def _told(row: Mapping[str, Any], name: str) -> str:
-    return repr(row.get(name))  # NaN is as NaN is
+    return repr(row.get(name))  # as text, since NaN is not equal to itself
 
 
 def _parting(this: OpenedRun, other: OpenedRun, asked: Namespace) -> list[Partings]:

@@ -25,23 +25,23 @@ class Label:
 
 
 def labels_inches(texts: Sequence[str]) -> float:
-    """Room that they need at the right."""
+    """Return the width of the labels at the right of the axes."""
     return 0.25 + max(map(text_inches, texts), default=0.0)
 
 
 def draw_labels(axes: Axes, labels: Sequence[Label]) -> None:
-    """Draw each at the right, and what leads from its value to it."""
-    axes.get_ylim()  # now, not when it is drawn: the labels are next to the last points
+    """Draw each label at the right, with a line to it from its value."""
+    axes.get_ylim()  # matplotlib sets the limits when it is asked for them
     to_axes = axes.transData + axes.transAxes.inverted()
     heights = [float(to_axes.transform((0.0, one.value))[1]) for one in labels]
     room = LABEL_INCHES * axes.figure.dpi / axes.bbox.height
     for height, one, y in zip(heights, labels, _moved_apart(heights, room), strict=True):
         faint: dict[str, Any] = {"color": one.shade, "linewidth": 0.8, "alpha": 0.6}
-        axes.plot([1.005, 1.025], [height, y], **faint, **_beside(axes))
+        axes.plot([1.005, 1.025], [height, y], **faint, **_outside(axes))
         axes.text(1.03, y, one.text, color=one.shade, va="center", transform=axes.transAxes, **FONT)
 
 
-def _beside(axes: Axes) -> dict[str, Any]:
+def _outside(axes: Axes) -> dict[str, Any]:
     # Without scalex and scaley a line to a label does not widen the axes.
     return {"transform": axes.transAxes, "clip_on": False, "scalex": False, "scaley": False}
 

@@ -1,4 +1,4 @@
-"""Taiyi's Monitor: its config, its step numbers and its output, of a run that records."""
+"""Taiyi's Monitor: its config, step numbers and output, on top of a run that records."""
 
 from __future__ import annotations
 
@@ -116,25 +116,26 @@ class Monitor:
         asked: dict[Any, list[Any]] = {}
         for where, quantity, due in items:
             asked.setdefault(where, []).append([quantity, Numbered(due, self._numbers)])
-        self.run = watch(model, probes=asked or None, **watching)  # which refuses what cannot be
+        self.run = watch(model, probes=asked or None, **watching)  # refuses invalid requests
         self._items = tuple(
             _Item(
                 quantity if isinstance(quantity, str) else as_quantity(quantity).name,
                 due,
-                self.run.attach(where, quantity, Numbered(due, self._numbers)),  # it is, already
+                # Attached by `watch` already; this returns the handle.
+                self.run.attach(where, quantity, Numbered(due, self._numbers)),
             )
             for where, quantity, due in items
         )
 
     def track(self, step: int) -> None:
-        """Call the step that is being trained so: after its backward, before the optimizer's step.
+        """Give the present step a number, between its backward and the optimizer's step.
 
-        Schedules count by these numbers, be they those of updates or of calls of this, once in ten
-        updates, say. What is due is measured before the number is known: where the numbers leap, a
-        value that became due by it was not measured, and a warning says so. A number that comes
-        again replaces what it had. A loop that never calls this has the numbers of the run, which
-        counts updates from 0. In a loop without an optimizer of torch's call ``monitor.run.step()``
-        behind it.
+        Schedules count by these numbers, whether they number updates or calls of `track`, which may
+        come once in ten updates. Quantities are measured before the number is known: where numbers
+        leap, what became due by the leap was not measured, and a warning says so. Values of a
+        number that is given again replace the earlier ones. Without `track`, schedules count by
+        the numbers of the run, which are the updates from 0. In a loop without an optimizer of
+        torch, call ``monitor.run.step()`` after it.
 
         Raises
         ------
@@ -180,10 +181,10 @@ class Monitor:
             warnings.warn(text, RecordWarning, stacklevel=3)
 
     def get_output(self) -> dict[str, dict[str, dict[int, Any]]]:
-        """All values by module, by quantity as the config has it, and by step.
+        """Return all values by module, by quantity as named in the config, and by step.
 
-        Numbers are floats, vectors arrays. A step is there once its update has happened; what was
-        not measured is not.
+        Numbers are floats, vectors arrays. A step is listed once its update has happened, if it was
+        measured.
 
         Warns
         -----
@@ -209,7 +210,7 @@ class Monitor:
                 window.reset()
 
     def tracked(self) -> tuple[Tracked, ...]:
-        """Every quantity of every module that the config came to."""
+        """Return every quantity of every module that the config selects."""
         found: dict[tuple[str, str, str, bool], tuple[Schedule, ...]] = {}
         for item, probe in self._probes():
             key = probe.place, item.name, probe.variable, probe.quantity.axis is not None
@@ -217,7 +218,7 @@ class Monitor:
         return tuple(Tracked(*key, schedules) for key, schedules in found.items())
 
     def history(self, one: Tracked) -> xr.DataArray:
-        """Return its values along ``step``, which has the loop's numbers; each number once."""
+        """Return the values of a quantity along ``step``, in the loop's numbers, each once."""
         try:
             series = self.run.series(one.module, one.variable)
         except UnknownNameError:  # nothing has been recorded of it
@@ -232,7 +233,7 @@ class Monitor:
     def shown(self, step: int) -> dict[Tracked, Any]:
         """Return the values that are due at the loop's step of this number, and were measured.
 
-        A number, of a vector all of its history.
+        Each value is a number, or of a vector its whole history.
         """
         place, found = self._numbers.step_of(step), dict[Tracked, Any]()
         if self._numbers.given(place) != step:

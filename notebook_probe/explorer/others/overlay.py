@@ -102,9 +102,8 @@ class RunOverlay:
         for run in selection.others:
             try:
                 lines[run] = self._lines_of(run, selection)
-            except (
-                Exception
-            ) as error:  # any process may have written the record, on a disk that was removed
+            # Any process may have written the record, on a disk that was removed.
+            except Exception as error:
                 problems[run] = _words(error)
         readable = [run for run in selection.others if run in lines]
         if selection.grouped and len(lines) > 1:

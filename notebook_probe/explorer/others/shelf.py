@@ -169,9 +169,8 @@ class Shelf:
             problem = "; ".join(map(str, record.problems))
             differs = differences(self._source, record).text
             row = run_row(location, name, record, differs, problem)
-        except (
-            Exception
-        ) as error:  # any process may have written the record, on a disk that was removed
+        # Any process may have written the record, on a disk that was removed.
+        except Exception as error:
             problem = f"cannot be read: {error}"
             return _Entry(location, unread_row(location, name, problem), None, now)
         return _Entry(location, row, record, now)

@@ -29,9 +29,8 @@ def left_events(left: Source, source: Source) -> list[Event]:
 
 def starts_of(source: Source) -> tuple[int, ...]:
     """Return the first step of each branch; the shown branch is last."""
-    return (
-        cast("ComparedRun", source).snapshot().branches.starts
-    )  # every source that is shown has one
+    run = cast("ComparedRun", source)  # every source that is shown has a snapshot
+    return run.snapshot().branches.starts
 
 
 def _key(event: Event) -> tuple[int, int, str, str]:

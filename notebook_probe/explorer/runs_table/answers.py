@@ -49,9 +49,8 @@ class Answers:
         self._rows = open_rows.rows
         self._reading = Worker("notebook_probe table of runs")
         self._thinking = Worker("notebook_probe filter of runs")
-        self._telling = (
-            Lock()
-        )  # so that messages about rows reach views in the order of the changes
+        # So that messages about rows reach views in the order of the changes.
+        self._telling = Lock()
         self._records = Records()
         self._following = RowsToRead(self._rows, source.read_row, self._records)
         self._arriving = Arriving(source.again)

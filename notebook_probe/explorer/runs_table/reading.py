@@ -78,9 +78,8 @@ def looked_at(records: Records, place: str) -> LookedAt:
         scalar = scalar_of(record)
         line, last = line_of(record, scalar) if scalar else ([], None)
         alerts = read_alerts(record.events)
-    except (
-        Exception
-    ) as error:  # any process may have written the record, on a disk that was removed
+    # Any process may have written the record, on a disk that was removed.
+    except Exception as error:
         records.forget(place)
         return _said(f"cannot be read: {error}")
     told = [f"step {one.step}: {one.text}" for one in reversed(alerts)]

@@ -63,9 +63,8 @@ class Others:
                 record = Other(first_record(location))
                 alignment = Alignment(self._source, record, self._selection.aligned)
                 found.append(read(OtherRun(location, record, alignment)))
-            except (
-                Exception
-            ) as error:  # any process may have written the record, on a disk that was removed
+            # Any process may have written the record, on a disk that was removed.
+            except Exception as error:
                 self._note(f"without {stem(location)} ({error})")
         return found
 
