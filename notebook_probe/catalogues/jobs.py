@@ -1,4 +1,4 @@
-"""The ranks of a job: a record each, told as one run."""
+"""Ranks of a job, which have a record each, listed as one run."""
 
 from __future__ import annotations
 

@@ -193,7 +193,8 @@ class Catalogue(Marking):
         ]
 
     def _sorted(self, rows: list[Row], by: str | None, descending: bool) -> list[Row]:
-        rows = sorted(rows, key=lambda row: str(row["run"]))  # what is equal lies so everywhere
+        # First by name, so that rows with equal values have the same order on every machine.
+        rows = sorted(rows, key=lambda row: str(row["run"]))
         if by is None:
             return sorted(rows, key=lambda row: str(row.get("created") or ""), reverse=True)
         if rows and not any(by in row for row in rows):

@@ -133,7 +133,7 @@ class PartingSearch:
             raise ValueError(f"rows={rows}; at least 1")
         look_again([self._this, *self._members.runs])
         n_members = -1
-        while n_members != len(self._members.runs):  # again, without who could not be read
+        while n_members != len(self._members.runs):  # again, without runs that could not be read
             n_members = len(self._members.runs)
             runs = (self._this, *self._members.runs)
             is_short = all(n_values(run, self._quantity) <= MOST_VALUES for run in runs)

@@ -128,7 +128,7 @@ class Explorer(anywidget.AnyWidget):
         self._setting: tuple[int, str, object] | None = None
         with widget_lock:
             super().__init__(_esm=esm(), _css=css() + IN_A_NOTEBOOK)
-            self._own_id = self.model_id  # a view is not told it
+            self._own_id = self.model_id  # views have no other way to know it
             self.on_msg(Explorer._arrived)
 
     def send(self, content: Any, buffers: Sequence[bytes | memoryview] | None = None) -> None:
@@ -187,7 +187,7 @@ class Explorer(anywidget.AnyWidget):
         return panel.to_html(path)
 
     def close(self) -> None:
-        """Remove the panel from page and kernel and leave its picture; twice is fine."""
+        """Remove the panel from page and kernel and leave its picture; calling it twice is fine."""
         panel = self._panel()
         if panel is not None and panel.shows(self):
             panel.close()

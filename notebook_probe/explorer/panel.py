@@ -158,7 +158,7 @@ class Panel:
         self._wake()
 
     def close(self) -> None:
-        """Remove the panel from page and kernel and leave its picture; twice is fine."""
+        """Remove the panel from page and kernel and leave its picture; calling it twice is fine."""
         if self._refresher is None:
             return
         # Before anything is closed: it needs the session and the source.

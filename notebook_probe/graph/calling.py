@@ -48,7 +48,7 @@ def called(model: nn.Module, args: tuple[Any, ...], kwargs: dict[str, Any], hear
 
 
 class _Links(TorchFunctionMode):
-    """Notes who gives each tensor, which it does not keep alive."""
+    """Mode that notes which node gives each tensor, without keeping the tensor alive."""
 
     def __init__(self, draft: Draft, heard: Heard) -> None:
         super().__init__()

@@ -1,4 +1,4 @@
-"""The table of all quantities: what there is to measure, what it means and what it takes."""
+"""Table of all quantities: their names, what they mean and what they cost."""
 
 from __future__ import annotations
 

@@ -51,7 +51,7 @@ class FollowedRun:
             self._course.given(self._run.controls.open_step, outputs)
 
     def remove(self) -> None:
-        """Collect nothing more; twice is fine."""
+        """Collect nothing more; calling it twice is fine."""
         if not self._ends:
             return
         for end in self._ends:

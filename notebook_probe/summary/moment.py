@@ -28,7 +28,7 @@ FLOAT = 4
 
 @dataclass(frozen=True, slots=True)
 class Moment:
-    """A moment of a training: where it is, and what there is of it.
+    """Moment of a training: its step, and the objects that items read.
 
     Attributes
     ----------

@@ -101,7 +101,7 @@ def _sqlite(sqlalchemy: Any, url: str) -> Any:
         cursor = connection.cursor()
         if not in_memory:
             with suppress(sqlite3.OperationalError):  # while another process does the same
-                cursor.execute("PRAGMA journal_mode=WAL")  # who reads never waits for who writes
+                cursor.execute("PRAGMA journal_mode=WAL")  # readers never wait for writers
             cursor.execute("PRAGMA synchronous=NORMAL")  # it can be rebuilt from the records
         cursor.close()
 

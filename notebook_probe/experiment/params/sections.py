@@ -153,7 +153,7 @@ class DataParams(FuncParams):
     Parameters
     ----------
     batch_size : int, optional
-        Left out, the function is not told.
+        By default it is not passed to the function.
     """
 
     batch_size: Annotated[Whole, Field(ge=1)] | None = None

@@ -71,7 +71,7 @@ def _records(folder: Path, outcome: Outcome | None) -> Iterator[str]:
 def _recorded(place: str) -> dict[str, Any]:
     try:
         return row_of(open_run(place))
-    except (ProbeError, OSError):  # its state and its error are told
+    except (ProbeError, OSError):  # the outcome has its state and its error
         return {}
 
 

@@ -75,7 +75,7 @@ class Validation:
     num_steps : int, optional
         How many batches; by default ``data.total_batches``, else ``len(data)``.
     agg : callable, optional
-        By default what there is as it is, under ``"result"`` unless it is a dict.
+        By default the result is kept unchanged, under ``"result"`` unless it is a dict.
     online_agg : callable, optional
         By default the list of all results.
     loop : callable, optional

@@ -33,7 +33,7 @@ class Worker:
         self._tasks.put(task)
 
     def close(self) -> None:
-        """End after the task under way, which is not waited for; twice is fine."""
+        """End after the present task, without waiting for it; calling it twice is fine."""
         if self._end is not None:
             self._end()
 

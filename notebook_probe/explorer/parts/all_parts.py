@@ -1,4 +1,4 @@
-"""The parts of a panel together: what of them is news, what may be clicked, who hears it."""
+"""All parts of a panel: their news, their clicks, and the handlers of their messages."""
 
 from __future__ import annotations
 
@@ -70,7 +70,7 @@ class AllParts:
 
     @property
     def handlers(self) -> dict[str, Callable[[Any], None]]:
-        """Type of a message that is no request to who hears it."""
+        """Handlers of the messages that are no requests, by type."""
         return {kind: part.hear for part in self._parts for kind in part.heard}
 
     def forget(self) -> None:

@@ -110,7 +110,7 @@ class RunsTable(anywidget.AnyWidget):
             super().send(content, buffers)
 
     def close(self) -> None:
-        """Take it from page and kernel; twice is fine."""
+        """Remove the table from page and kernel; calling it twice is fine."""
         self._answers.close()
         if self.comm is not None:
             self._route.forget(self.comm)

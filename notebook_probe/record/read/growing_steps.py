@@ -1,4 +1,4 @@
-"""Check that the steps of stored rows grow from 0, which all that reads them relies on."""
+"""Check that the steps of stored rows grow from 0, on which all readers rely."""
 
 from __future__ import annotations
 

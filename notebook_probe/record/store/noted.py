@@ -64,7 +64,7 @@ def note_place(location: Location) -> None:
 
 
 def forget_place(location: Location) -> None:
-    """Remove the note of a place where there is no record any more; twice is fine."""
+    """Remove the note of a place that has lost its record; calling it twice is fine."""
     with suppress(Exception):
         note = _note(location)
         if note is not None:

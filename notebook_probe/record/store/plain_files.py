@@ -50,7 +50,7 @@ class PlainFiles(LocalStore):
         path = f"{self.root}/{key}"
         try:
             found = os.stat(path)  # noqa: PTH116  joining paths takes longer
-        except OSError:  # for who opens it
+        except OSError:  # opening it raises it again
             return
         if not (stat.S_ISREG(found.st_mode) or stat.S_ISDIR(found.st_mode)):
             raise RecordFormatError(f"{path} is no plain file")

@@ -85,7 +85,7 @@ def whole_parts_of(
         *(_part(stream, "element", None) for stream in ragged),
         *(_part(stream, "name", None) for stream in named),
     ]
-    # What was written out of order comes last: its times and columns are told by no schedule.
+    # Rows written out of order come last: no schedule determines their times and columns.
     return sorted(parts, key=lambda part: (part.rank != IN_ORDER, -len(part.steps)))
 
 

@@ -1,4 +1,4 @@
-"""All items of a collector: who adds another one adds its reader here."""
+"""Table of all items of a collector; another item needs its reader here."""
 
 from __future__ import annotations
 

@@ -16,7 +16,7 @@ __all__ = ["HYPER_CONFIG", "MOST_CHARACTERS", "checked_custom", "custom_lineage"
 Custom: TypeAlias = dict[str, int | float | str]
 
 HYPER_CONFIG = "NOTEBOOK_PROBE_HYPER_CONFIG"
-"""Variable of the environment, a JSON object: who starts many runs says there which is which."""
+"""Environment variable with a JSON object, by which a launcher of many runs tells them apart."""
 
 MOST_CHARACTERS = 100_000
 """Maximum characters of the dict as text."""

@@ -44,7 +44,7 @@ class WeightAverage:
             raise ValueError(f"decay={decay!r}; allowed: a number between 0 and 1, or None")
         average = None if decay is None else get_ema_multi_avg_fn(decay)
         self.averaged = AveragedModel(model, multi_avg_fn=average)
-        """`averaged.module` is a model of its own, with the averaged weights."""
+        """`averaged.module` is a copy of the model, with the averaged weights."""
         self._model, self._start = model, start
 
     def on_start(self, loop: Loop, data: Any) -> None:

@@ -65,7 +65,7 @@ class Flight:
         ]
 
     def land(self) -> None:
-        """Wait for it; twice is fine."""
+        """Wait for all numbers; calling it twice is fine."""
         parts = self._parts
         for numbers, copied in parts:
             for number, value in zip(numbers, copied.values(), strict=True):

@@ -1,1 +1,1 @@
-"""Callbacks for other people's trainers: a module for each library, none imported before it is."""
+"""Callbacks for the trainers of other libraries; a module is imported only by its users."""

@@ -1,1 +1,1 @@
-"""The loop over steps and epochs, and who takes part in it."""
+"""Training loop over steps and epochs, with its hooks and its recording."""

@@ -31,8 +31,8 @@ class FiniteCheck:
     Parameters
     ----------
     when : True, "now" or False
-        True looks at a loss that lies on an accelerator when its copy has come, at most one step
-        later; ``"now"`` waits for it.
+        True checks a loss on an accelerator once its copy has arrived, at most one step later;
+        ``"now"`` waits for the copy.
     """
 
     def __init__(self, when: CheckFinite) -> None:
@@ -52,12 +52,12 @@ class FiniteCheck:
             # Copies that do not wait need pinned memory and events, which are CUDA's.
             self._look(step, loss.item())
         else:
-            # That of the step before has come meanwhile: this hardly waits.
+            # The copy of the step before has arrived meanwhile, so this hardly waits.
             self.finish()
             self._coming = step, _copied(loss)
 
     def finish(self) -> None:
-        """Look at what has not been looked at."""
+        """Check the loss that is still on its way."""
         if self._coming is not None:
             (step, number), self._coming = self._coming, None
             self._look(step, number())
@@ -134,7 +134,7 @@ def _followed(run: Run, rule: str | Rule) -> str:
 def interrupts_wait(act: Callable[[], None]) -> Iterator[None]:
     """Call ``act`` at the first interrupt inside; the second raises KeyboardInterrupt.
 
-    Only on the main thread, and where nobody else handles interrupts.
+    Only on the main thread, and where no other code handles interrupts.
     """
     is_ours = (
         threading.current_thread() is threading.main_thread()

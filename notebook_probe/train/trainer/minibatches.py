@@ -1,4 +1,4 @@
-"""Optimizers that know of minibatches, and such as leave updates out by themselves."""
+"""Optimizers that take each minibatch, or that leave updates out themselves."""
 
 from __future__ import annotations
 

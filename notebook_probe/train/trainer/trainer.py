@@ -71,7 +71,7 @@ class Trainer:
     on_nonfinite : "raise" or "skip"
         What to do with gradients that cannot be clipped.
     max_executors : int or None
-        Kinds of batches, told apart by their spec, that there may be.
+        Largest number of kinds of batches, which differ in their spec.
 
     Attributes
     ----------
