@@ -179,6 +179,7 @@ class Watcher:
         return frozenset(module for rule, module in self._reported if rule == name)
 
     def _raise_alert(self, name: str, rule: Rule, finding: Onset) -> None:
+        """Report a finding, unless it was reported before."""
         modules = finding.modules
         if rule.once == "run" and rule.again is None and name in self._once:
             return

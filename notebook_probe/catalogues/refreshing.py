@@ -125,6 +125,7 @@ class IndexRefresher:
             look.new.clear()
 
     def _look_at(self, place: RecordLocation, look: _Look) -> None:
+        """Read a record if it has changed, and note what to write of it into the index."""
         key = place.key
         known = look.known.get(key)
         # Before anything is read: a change during the read makes the mark too young to be trusted.

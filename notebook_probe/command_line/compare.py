@@ -49,7 +49,9 @@ def do(asked: Namespace) -> None:
     """Print the comparison."""
     places = [location_of(one, asked) for one in asked.runs]
     rows = [row_at(place) for place in places]
-    differing = [name for name in _names(rows) if _told(rows[0], name) != _told(rows[1], name)]
+    differing = [
+        name for name in _names(rows) if _comparable(rows[0], name) != _comparable(rows[1], name)
+    ]
     settings = [name for name in differing if not name.startswith(RESULTS)]
     results = [name for name in differing if name.startswith(RESULTS)]
     found = _parting(open_run(places[0]), open_run(places[1]), asked)
@@ -74,7 +76,7 @@ def _names(rows: list[dict[str, Any]]) -> Iterator[str]:
     return (name for name in names if not name.startswith(ALWAYS_DIFFER))
 
 
-def _told(row: Mapping[str, Any], name: str) -> str:
+def _comparable(row: Mapping[str, Any], name: str) -> str:
     return repr(row.get(name))  # as text, since NaN is not equal to itself
 
 

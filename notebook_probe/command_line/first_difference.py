@@ -118,7 +118,7 @@ def _parts(word: str) -> tuple[Any, ...]:
     except ProbeError:
         raise
     except Exception as error:  # theirs: where it was raised matters more than our frames
-        raise ProbeError(f"{word}: {_told(error)}") from error
+        raise ProbeError(f"{word}: {_error_text(error)}") from error
     finally:
         state.set()
     parts = found if isinstance(found, tuple) else (found,)
@@ -151,6 +151,7 @@ def _file(path: Path) -> ModuleType:
     return module
 
 
-def _told(error: Exception) -> str:
+def _error_text(error: Exception) -> str:
+    """Return an error with the line that raised it."""
     last = [*traceback.extract_tb(error.__traceback__)][-1]
     return f"{type(error).__name__}: {error} (line {last.lineno} of {last.filename})"

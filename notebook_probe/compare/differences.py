@@ -26,7 +26,7 @@ class ConfigDifference:
     here: Any
 
     def __str__(self) -> str:
-        return f"{self.key} {_told(self.there)}, here {_told(self.here)}"
+        return f"{self.key} {_value_text(self.there)}, here {_value_text(self.here)}"
 
 
 @dataclass(frozen=True, slots=True)
@@ -111,7 +111,8 @@ def _of_models(here: Sequence[ModuleRow], there: Sequence[ModuleRow]) -> str:
     return f"other sizes at {', '.join(sizes[:2])}{' …' * (len(sizes) > 2)}" if sizes else ""
 
 
-def _told(value: Any) -> str:
+def _value_text(value: Any) -> str:
+    """Return a setting as a short text."""
     if value is None:
         return "not set"
     text = f"{value:.6g}" if isinstance(value, float) else str(value)

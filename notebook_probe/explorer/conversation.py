@@ -246,6 +246,7 @@ class PanelSession:
     def _publish_status(
         self, send: Send, route: str, head: StatusHead, greyed: Mapping[str, str]
     ) -> None:
+        """Send the status and the alerts, where they have changed."""
         with self._lock:
             if self._views_present.is_blind:
                 self._statuses.forget()
@@ -286,6 +287,7 @@ class PanelSession:
             self._drawings.draw(moment, self._frames.room, partial(self._frames.send, send))
 
     def _publish_exports(self, send: Send) -> None:
+        """Make the files that were requested, and send those that are made."""
         with self._lock:
             asked = self._asked[:]
             self._asked.clear()

@@ -144,6 +144,7 @@ class Background:
         function: Callable[[], Any],
         carry_modes: Callable[[ExitStack], None],
     ) -> None:
+        """Call the function, and keep its result, or its error for `wait`."""
         try:
             with ExitStack() as stack:
                 carry_modes(stack)

@@ -76,11 +76,13 @@ class Graphs:
             raise QuantityError(self._record.stopped)
         batch = self._observer.replay.batch
         if batch is not None:
-            return str(self._held(step, lambda: build(self.model, batch.args, batch.kwargs)))
+            return str(
+                self._make_while_waiting(step, lambda: build(self.model, batch.args, batch.kwargs))
+            )
         shapes = self._observer.calls.shapes
         if shapes is not None and not self._is_moving():
             # Nothing calls the model now, and only shapes of its last inputs are known: zeros do.
-            return str(self._held(step, lambda: build(self.model, *shapes.zeros())))
+            return str(self._make_while_waiting(step, lambda: build(self.model, *shapes.zeros())))
         if self._awaited is None:
             self._awaited = _NextCall(self.model, self._observer, step)
         return "the graph is built from the next call of the model, after that step"
@@ -98,7 +100,7 @@ class Graphs:
         if step <= awaited.step or (awaited.given is None and step == awaited.step + 1):
             return True
         self.forget()
-        self._held(step, lambda: self._of_call(awaited))
+        self._make_while_waiting(step, lambda: self._of_call(awaited))
         return False
 
     def forget(self) -> None:
@@ -136,8 +138,8 @@ class Graphs:
             return build(self.model, *awaited.given)
         return build_tree(self.model, NOT_CALLED.format(awaited.step))
 
-    def _held(self, step: int, make: Callable[[], Graph]) -> Graph:
-        """Make and keep one while the training waits, which is no cost of watching."""
+    def _make_while_waiting(self, step: int, make: Callable[[], Graph]) -> Graph:
+        """Make and keep a graph while training waits."""
         begun = time.perf_counter()
         try:
             return self._keep(make(), step)
@@ -175,7 +177,7 @@ class _NextCall:
         """Keep the arguments of a training call."""
         is_training = self._observer.phase.now == "training"
         if self.given is None and is_training and self._observer.watches(module):
-            self.given = _apart(args), _apart(kwargs)
+            self.given = _detached(args), _detached(kwargs)
 
     def remove(self) -> None:
         """Remove the hook."""
@@ -192,6 +194,6 @@ class _OnCall(WeakHook):
         awaited.called(module, args, kwargs or {})
 
 
-def _apart(value: Any) -> Any:
+def _detached(value: Any) -> Any:
     """Return the same values, detached from their graphs."""
     return tree_map_only(Tensor, lambda tensor: tensor.detach(), value)

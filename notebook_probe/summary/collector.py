@@ -104,7 +104,7 @@ class SummaryCollector:
             export_options=export_options,
             unit=unit,
         )
-        self._course, self._looking = self._anew(), LoopOutlook()
+        self._course, self._looking = self._new_course(), LoopOutlook()
         self._training: Callable[[], object] = lambda: None  # a weak reference
 
     @property
@@ -216,11 +216,11 @@ class SummaryCollector:
             raise ValueError(f"{type(self).__name__}: this collector follows a training already")
         if not is_known or self._course.run is None:
             self._course.remove()
-            self._course, self._looking = self._anew(), LoopOutlook()
+            self._course, self._looking = self._new_course(), LoopOutlook()
             self._training = weakref.ref(training)
         return self._course
 
-    def _anew(self) -> Course:
+    def _new_course(self) -> Course:
         items = [read(self.settings) for read in ITEMS]
         return Course(self.settings, [item for item in items if item is not None])
 

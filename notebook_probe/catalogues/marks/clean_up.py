@@ -36,7 +36,9 @@ class Deleted:
     nbytes: int
 
     def __repr__(self) -> str:
-        return "\n".join([f"{_runs(self.gone)} deleted, {size(self.nbytes)}", *_told(self.stays)])
+        return "\n".join(
+            [f"{_runs(self.gone)} deleted, {size(self.nbytes)}", *_lines_of_stays(self.stays)]
+        )
 
 
 @dataclass(frozen=True, slots=True, repr=False)
@@ -91,13 +93,13 @@ class CleanUp:
         head = f"{_runs(self.runs)} would be deleted, {size(self.nbytes)}"
         table = [text_table([HEAD, *map(_cells, self.runs)])] if self.runs else []
         left = [f"stays: {one}" for run in self.runs for one in run.left]
-        return "\n".join([head, *table, *left, *_told(self.stays)])
+        return "\n".join([head, *table, *left, *_lines_of_stays(self.stays)])
 
     def _repr_html_(self) -> str:
         head = f"<p>{_runs(self.runs)} would be deleted, {size(self.nbytes)}</p>"
         rows = ([escape(cell) for cell in _cells(one)] for one in self.runs)
         left = [f"stays: {one}" for run in self.runs for one in run.left]
-        told = "<br>".join(map(escape, [*left, *_told(self.stays)]))
+        told = "<br>".join(map(escape, [*left, *_lines_of_stays(self.stays)]))
         return head + html_table(dict.fromkeys(HEAD, ""), rows) + f"<p>{told}</p>"
 
 
@@ -149,5 +151,5 @@ def _runs(runs: tuple[object, ...]) -> str:
     return f"{len(runs)} run{'s' if len(runs) != 1 else ''}"
 
 
-def _told(stays: Mapping[str, str]) -> list[str]:
+def _lines_of_stays(stays: Mapping[str, str]) -> list[str]:
     return [f"stays: {run}: {why}" for run, why in stays.items()]

@@ -81,6 +81,7 @@ def change(location: Location, how: Callable[[Marks], Marks]) -> dict[str, Any]:
 
 
 def _in_folder(folder: Path, how: Callable[[Marks], Marks]) -> dict[str, Any]:
+    """Change the marks of a record in a local folder."""
     if is_zip(folder):
         raise RecordWriteError(f"{folder} is packed and is not changed; mark it, then pack it")
     if not (folder / ROOT_KEY).is_file():
@@ -154,6 +155,7 @@ else:
 
 
 def _in_store(location: Location, how: Callable[[Marks], Marks]) -> dict[str, Any]:
+    """Change the marks of a record in a store."""
     engine = engine_of(location if isinstance(location, RemoteStore) else RemoteStore(location))
     if not isinstance(engine, SingleObjects):
         raise RecordWriteError(f"{location} cannot be marked; a folder or an object store can")

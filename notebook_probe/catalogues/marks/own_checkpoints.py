@@ -38,7 +38,7 @@ def own_checkpoints(record: OpenedRecord) -> OwnCheckpointFiles:
     """Return checkpoints that record and folder list, and that were not written since."""
     files: dict[Path, int] = {}
     left: dict[str, str] = {}
-    for path, detail, event in _told(record):
+    for path, detail, event in _noted_checkpoints(record):
         why = _why_not(path, detail, event)
         if not why:
             files[path] = path.lstat().st_size
@@ -71,7 +71,8 @@ def _has_a_list_alone(folder: Path) -> bool:
     return {path.name for path in folder.iterdir()} == {LIST}
 
 
-def _told(record: OpenedRecord) -> Iterator[tuple[Path, Any, Event]]:
+def _noted_checkpoints(record: OpenedRecord) -> Iterator[tuple[Path, Any, Event]]:
+    """Yield the checkpoints that a record names: path, detail and event."""
     for event in record.all_events:
         if event.kind == CHECKPOINT:
             with suppress(ValueError, LookupError, TypeError, RecursionError):

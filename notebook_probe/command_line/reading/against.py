@@ -30,7 +30,7 @@ def compared_with(run: OpenedRun, asked: Namespace) -> AgainstAnswer | None:
     differences = run.find_differences(places)
     found = [one for one in differences if asked.step is None or one.step <= asked.step]
     lines, n_left = fitting_items(
-        found, _difference, lambda one: [_told(one)], asked.limit, 0, MOST_DIFFERENCES
+        found, _difference, lambda one: [_difference_text(one)], asked.limit, 0, MOST_DIFFERENCES
     )
     last = differences.last_step
     return AgainstAnswer(
@@ -48,7 +48,7 @@ def compared_with(run: OpenedRun, asked: Namespace) -> AgainstAnswer | None:
 def against_lines(answer: AgainstAnswer, limit: int) -> Iterator[str]:
     """Yield the verdict and the differences."""
     yield answer.verdict
-    yield from map(_told, answer.differences)
+    yield from map(_difference_text, answer.differences)
     if answer.left_out:
         yield f"  {answer.left_out} more differences; --limit 0 prints all"
     most = MOST_NOTES if limit else len(answer.models)
@@ -82,7 +82,7 @@ def _difference(one: ReferenceDifference) -> DifferenceLine:
     )
 
 
-def _told(one: DifferenceLine) -> str:
+def _difference_text(one: DifferenceLine) -> str:
     far = "no value" if one.ratio is None else f"ratio {number(one.ratio)}"
     values = f"{number(one.here)} against {number(one.there)}"
     return f"- step {one.step}: {one.module} {one.quantity}: {far}, {values}"

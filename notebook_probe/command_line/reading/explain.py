@@ -193,7 +193,8 @@ def _cause_lines(cause: CauseLine) -> Iterator[str]:
     if cause.alert.began and len({*cause.alert.began}) > 1:
         yield "  began between step {} and {}".format(*cause.alert.began)
     for one in cause.evidence:
-        yield f"  {one.module} {one.quantity}: {_told(one.before)} before, {_told(one.after)} then"
+        before, after = _point_text(one.before), _point_text(one.after)
+        yield f"  {one.module} {one.quantity}: {before} before, {after} then"
     for below in cause.consequences[:MOST_CONSEQUENCES]:
         yield f"  then step {below.step}: {below.rule} {below.where}"
     if len(cause.consequences) > MOST_CONSEQUENCES:
@@ -202,5 +203,5 @@ def _cause_lines(cause: CauseLine) -> Iterator[str]:
         yield f"  see: {command}"
 
 
-def _told(point: Point | None) -> str:
+def _point_text(point: Point | None) -> str:
     return "not measured" if point is None else f"{number(point[1])} (step {point[0]})"

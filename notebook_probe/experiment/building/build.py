@@ -115,6 +115,7 @@ def _with_defaults(params: Params) -> Params:
 
 
 def _made(params: Params, config: dict[str, Any], stream: Stream, *, alone: bool) -> TrainedModel:
+    """Build the training of one model."""
     # Each model starts from its own seed, whatever the models before it have drawn.
     seed_all(params.model.seed)
     data = stream.reader()

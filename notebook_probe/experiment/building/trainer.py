@@ -97,7 +97,7 @@ class UnitTrainer(Trainer):
                 f"unit {self.global_step + 1}: train_loop['func'] did not call step, so that "
                 f"nothing was updated"
             )
-        return self._told(done[0], found)
+        return self._with_results(done[0], found)
 
     def item(self, batch: Mapping[str, Any]) -> Batch:
         """Return a batch in the engine's form: the model's inputs, the loss's values."""
@@ -111,7 +111,7 @@ class UnitTrainer(Trainer):
         self.results = merged(self._of_minibatches) if self._of_minibatches else {}
         return metrics
 
-    def _told(self, metrics: Metrics[Value] | None, found: Any) -> Metrics[Value] | None:
+    def _with_results(self, metrics: Metrics[Value] | None, found: Any) -> Metrics[Value] | None:
         """Return the metrics, with the results of the user's function."""
         if metrics is None:
             return None

@@ -150,7 +150,7 @@ def read(kind: type[T], given: Any, where: str) -> T:
         return kind.model_validate(named)
     except ValidationError as error:
         # The original error names internal model classes; all that helps is in the new text.
-        raise _told(error, kind, where) from None
+        raise _in_our_words(error, kind, where) from None
 
 
 def check_flags(**flags: object) -> None:
@@ -195,7 +195,7 @@ def _renamed(kind: type[Given], given: dict[str, Any], where: str) -> dict[str, 
     return given
 
 
-def _told(error: ValidationError, kind: type[Given], where: str) -> Exception:
+def _in_our_words(error: ValidationError, kind: type[Given], where: str) -> Exception:
     """Return the first error, in the words of this package."""
     first = error.errors(include_url=False)[0]
     place, key = where, ""

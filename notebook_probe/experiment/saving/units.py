@@ -144,7 +144,7 @@ def _seconds(run: OpenedRun) -> dict[int, float]:
     """Return the seconds since the unit before, by unit, from its step or an event."""
     # The row of step k - 1 belongs to the state after k updates.
     trained = {step + 1: value for step, value in _numbers(run, SECONDS).items()}
-    others = {told["unit"]: told[SECONDS] for told in _told(run) if SECONDS in told}
+    others = {told["unit"]: told[SECONDS] for told in _unit_details(run) if SECONDS in told}
     return {**trained, **others}
 
 
@@ -154,7 +154,7 @@ def _results(run: OpenedRun) -> dict[int, dict[str, Any]]:
     for name in (str(name) for name in run.data if str(name).startswith(VALID)):
         for step, value in _numbers(run, name).items():
             found.setdefault(step, {})[name] = value
-    for told in _told(run):
+    for told in _unit_details(run):
         others = {
             name: one for name, one in told.get("results", {}).items() if name.startswith(VALID)
         }
@@ -163,5 +163,6 @@ def _results(run: OpenedRun) -> dict[int, dict[str, Any]]:
     return found
 
 
-def _told(run: OpenedRun) -> Iterator[dict[str, Any]]:
+def _unit_details(run: OpenedRun) -> Iterator[dict[str, Any]]:
+    """Return the details of the saved units of a run."""
     return (json.loads(event.detail) for event in run.events if event.kind == UNIT)

@@ -82,7 +82,7 @@ def configured(base: Mapping[str, Any], chosen: Mapping[str, Any]) -> Configurat
     for path, value in chosen.items():
         _put(params, path, deepcopy(value))
     # Objects in the base are the same for all configurations; chosen ones must have a stable text.
-    told = {"base": _told(base, strict=False), "chosen": _told(chosen, strict=True)}
+    told = {"base": _as_json(base, strict=False), "chosen": _as_json(chosen, strict=True)}
     # Sorted, so that the id does not depend on the order in which a space was written.
     digest = hashlib.sha256(json.dumps(told, sort_keys=True).encode()).hexdigest()
     return Configuration(params, dict(chosen), digest[:ID_DIGITS])
@@ -99,18 +99,18 @@ def _put(params: dict[str, Any], path: str, value: Any) -> None:
     inside[last] = value
 
 
-def _told(value: Any, *, strict: bool) -> Any:
+def _as_json(value: Any, *, strict: bool) -> Any:
     """Return a value as JSON; functions and classes by location, other objects by class."""
     if value is None or isinstance(value, bool | int | str):
         return value
     if isinstance(value, float):
         return json_value(value)
     if isinstance(value, Mapping):
-        return {str(key): _told(one, strict=strict) for key, one in value.items()}
+        return {str(key): _as_json(one, strict=strict) for key, one in value.items()}
     if isinstance(value, list | tuple):
-        return [_told(one, strict=strict) for one in value]
+        return [_as_json(one, strict=strict) for one in value]
     if hasattr(value, "item") and getattr(value, "ndim", None) == 0:  # a number of numpy
-        return _told(value.item(), strict=strict)
+        return _as_json(value.item(), strict=strict)
     if callable(value) and hasattr(value, "__qualname__"):
         return f"{value.__module__}.{value.__qualname__}"
     if strict:

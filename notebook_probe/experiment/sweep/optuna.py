@@ -71,7 +71,7 @@ def objective(
 def enqueue(study: Study, sweep: Sweep) -> None:
     """Add the configurations of the sweep to a study, to be tried first and in their order."""
     for one in sweep:
-        told = {path: _told(sweep.space[path], value) for path, value in one.chosen.items()}
+        told = {path: _as_choice(sweep.space[path], value) for path, value in one.chosen.items()}
         study.enqueue_trial(told, user_attrs={"sweep_id": one.id})
 
 
@@ -87,7 +87,8 @@ def _suggested(trial: Trial, path: str, given: Any) -> Any:
     return values[trial.suggest_categorical(path, range(len(values)))]
 
 
-def _told(given: Any, value: Any) -> Any:
+def _as_choice(given: Any, value: Any) -> Any:
+    """Return a value as optuna has it: by its index where it is no plain value."""
     if isinstance(given, Uniform | LogUniform | Integers):
         return value
     values = values_of(given, "")

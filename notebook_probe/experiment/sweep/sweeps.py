@@ -98,7 +98,7 @@ class Sweep(Sequence[Configuration]):
             raise ValueError(f"processes={processes!r}: 0 or more")
         if processes:
             check_can_be_sent(function)
-        left = [*self._left(Path(folder))]
+        left = [*self._unfinished(Path(folder))]
         n_before = len(self) - len(left)
         if n_before:
             print(f"{n_before} of {len(self)} have finished before")
@@ -109,7 +109,7 @@ class Sweep(Sequence[Configuration]):
         """Return the outcomes so far, without training."""
         return results_of(self, Path(folder))
 
-    def _left(self, folder: Path) -> Iterator[Configuration]:
+    def _unfinished(self, folder: Path) -> Iterator[Configuration]:
         """Yield the unfinished configurations, each with its old outcome removed."""
         for one in self:
             own = folder.absolute() / one.id

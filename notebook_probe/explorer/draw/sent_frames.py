@@ -77,6 +77,7 @@ class SentFrames:
             self._publish(send, kind, revision, selection)
 
     def _publish(self, send: Send, kind: str, revision: int, selection: PanelSelection) -> None:
+        """Draw and send one view, if it has changed and its last frame is painted."""
         now_s = time.monotonic()
         with self._lock:
             width = self._views_present.width(kind)

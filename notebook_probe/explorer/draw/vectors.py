@@ -60,7 +60,7 @@ def _frame(found: pictures.VectorPictures, selection: PanelSelection) -> Frame:
             [(len(steps), 4 * steps.shape[1])],
         ],
         "quantity": quantity,
-        "rows": [_told(row) for row in found.rows],
+        "rows": [_row_head(row) for row in found.rows],
         "columns": found.columns,
         "first_step": found.first,
         "last_step": found.last,
@@ -80,7 +80,7 @@ def _frame(found: pictures.VectorPictures, selection: PanelSelection) -> Frame:
     return message, [memoryview(one.tobytes()) for one in (halves(cells), last, steps)]
 
 
-def _told(row: pictures.VectorRow) -> VectorFrameRow:
+def _row_head(row: pictures.VectorRow) -> VectorFrameRow:
     return {"module": row.module, "n": len(row.elements), "scale": row.scale}
 
 

@@ -109,7 +109,10 @@ def _aligned(by: str, source: Source, listed: Iterable[str]) -> str:
 
 
 # At a factor of 1 every pair of runs would differ from its first row on.
-def _apart(apart: tuple[float, int], source: Source, listed: Iterable[str]) -> tuple[float, int]:
+def _checked_apart(
+    apart: tuple[float, int], source: Source, listed: Iterable[str]
+) -> tuple[float, int]:
+    """Return the bounds of a divergence; raise ValueError for others."""
     factor, rows = apart
     if not (factor > 1 and rows > 0):
         raise ValueError(f"apart={apart!r}: (factor, rows), a factor above 1 and rows from 1")
@@ -126,5 +129,5 @@ CHECKS: Mapping[str, Callable[[Any, Source, Iterable[str]], Any]] = {
     "others": _others,
     "aligned": _aligned,
     "grouped": lambda grouped, *_: grouped,
-    "apart": _apart,
+    "apart": _checked_apart,
 }

@@ -131,9 +131,10 @@ class CheckpointHistory(Part):
         if n_events != self._n_events:
             self._n_events = n_events
             self._lines.expire()
-        return {**self._lines.value(), "way": self._way(seen.head)}
+        return {**self._lines.value(), "way": self._way_back(seen.head)}
 
-    def _way(self, head: StatusHead) -> WayBackInfo | None:
+    def _way_back(self, head: StatusHead) -> WayBackInfo | None:
+        """Return how the training can go back; None if it cannot."""
         restores = "" if self._controls is None else self._controls.restores
         if not restores:
             return None
@@ -153,10 +154,11 @@ class CheckpointHistory(Part):
             "checkpoints": _rows(events, self._is_gone),
             "branch": len(starts),
             "fork": starts[-1] if len(starts) > 1 else None,
-            "left": self._left(),
+            "left": self._parent_line(),
         }
 
-    def _left(self) -> LeftLine | None:
+    def _parent_line(self) -> LeftLine | None:
+        """Return where the parent branch went, with its checkpoints; None without one."""
         left = left_of(self._source, self._controls)
         if left is None:
             return None

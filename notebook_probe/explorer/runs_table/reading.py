@@ -81,11 +81,11 @@ def looked_at(records: Records, place: str) -> LookedAt:
     # Any process may have written the record, on a disk that was removed.
     except Exception as error:
         records.forget(place)
-        return _said(f"cannot be read: {error}")
+        return _with_problem(f"cannot be read: {error}")
     told = [f"step {one.step}: {one.text}" for one in reversed(alerts)]
     severe = any(one.severity == SEVERE for one in alerts)
     return {
-        **_said(""),
+        **_with_problem(""),
         "scalar": scalar,
         "line": line,
         "last": last,
@@ -95,7 +95,7 @@ def looked_at(records: Records, place: str) -> LookedAt:
     }
 
 
-def _said(problem: str) -> LookedAt:
+def _with_problem(problem: str) -> LookedAt:
     return {
         "scalar": "",
         "line": [],

@@ -128,7 +128,7 @@ def code(
     window = _window(selection)
     parts = [HEAD.format(location=location)]
     if selection.others:
-        parts = [HEAD_BESIDE.format(location=location), _beside(selection)]
+        parts = [HEAD_BESIDE.format(location=location), _code_of_others(selection)]
     if selection.ratio_to and selection.home:
         parts.append(_ratio(selection))
     elif selection.home:
@@ -174,7 +174,8 @@ def _limits(number: int, chart: LineChart) -> str:
     return LIMITS.format(number=number, low=low, high=high)
 
 
-def _beside(selection: PanelSelection) -> str:
+def _code_of_others(selection: PanelSelection) -> str:
+    """Return the code that shows the other runs of a selection."""
     others = list(selection.others)
     grouped = ", grouped=True" if selection.grouped else ""
     return BESIDE.format(others=others, explored=f"record.explore(others={others!r}{grouped})")

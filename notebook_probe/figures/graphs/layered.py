@@ -138,13 +138,15 @@ def _straightened(
         neighbours, ordered = (above, rows) if sweep % 2 == 0 else (below, rows[::-1])
         for row in ordered:
             middles = [wanted(one, neighbours[one]) for one in row]
-            placed = _apart([sizes[one] for one in row], [pull[one] for one in row], middles, gap)
+            placed = _without_overlap(
+                [sizes[one] for one in row], [pull[one] for one in row], middles, gap
+            )
             for one, middle in zip(row, placed, strict=True):
                 x[one] = middle
     return x
 
 
-def _apart(
+def _without_overlap(
     widths: Sequence[float], weights: Sequence[float], wanted: Sequence[float], gap: float
 ) -> list[float]:
     """Return the positions nearest to the wanted ones (weighted squares) without overlap."""

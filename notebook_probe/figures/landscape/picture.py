@@ -148,7 +148,7 @@ def _draw_path(axes: Axes, dataset: xr.Dataset, tones: Tones) -> None:
     every = -(-len(names) // MOST_NUMBERS)
     numbered = {*range(0, len(names), every), len(names) - 1}
     for place in sorted(numbered):
-        right, up = _beside(x, y, place, dataset)
+        right, up = _outside_of_bend(x, y, place, dataset)
         axes.annotate(
             str(names[place]),
             (x[place], y[place]),
@@ -163,8 +163,8 @@ def _draw_path(axes: Axes, dataset: xr.Dataset, tones: Tones) -> None:
         )
 
 
-def _beside(x: Any, y: Any, place: int, dataset: xr.Dataset) -> tuple[float, float]:
-    """Across the path, on the outer side of its bend."""
+def _outside_of_bend(x: Any, y: Any, place: int, dataset: xr.Dataset) -> tuple[float, float]:
+    """Return the direction across the path, to the outer side of its bend."""
     size = np.array([np.ptp(dataset.x.values), np.ptp(dataset.y.values)])
     at = np.stack([x, y], axis=1) / size
     before, here, after = at[max(place - 1, 0)], at[place], at[min(place + 1, len(at) - 1)]

@@ -130,6 +130,7 @@ class LookingBack:
             self._boundaries.once(lambda: self._begin(before))
 
     def _begin(self, before: Source | None) -> None:
+        """Give windows their earlier states, and record the series that have lost theirs."""
         self._is_awaited = False
         step, given, self._given = self._observer.clock.step, self._given, NOTHING
         # A state of another step would mix two histories.

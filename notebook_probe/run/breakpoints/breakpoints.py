@@ -286,6 +286,7 @@ class Breakpoints:
         return [one for one in self._armed if one.info.armed] if self._acts_here else []
 
     def _met(self, one: _Armed, step: MeasuredStep) -> Iterator[Hit]:
+        """Yield the hits of a breakpoint at a measured step."""
         condition = one.info.condition
         if isinstance(condition, OnSeries):
             value = self._numbers.of(step, condition.module, condition.quantity)

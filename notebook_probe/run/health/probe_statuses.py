@@ -70,6 +70,7 @@ class ProbeStatuses:
         shares: Mapping[Probe, float],
         model_map: ModelMap,
     ) -> ProbeStatus:
+        """Return the status of one probe."""
         waiting = why_waiting(
             probe, step if probe.phase == "training" else self._observer.clock.upcoming
         )

@@ -115,6 +115,7 @@ class WhySilent:
         return _why_no_gradient(probe, model_map)
 
     def _why_not_called(self, probe: Probe) -> str:
+        """Return why a probe that needs calls has no value."""
         if probe.phase == "eval":
             return "not called by any evaluation yet"
         if was_captured(self._model()):

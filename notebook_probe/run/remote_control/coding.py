@@ -91,6 +91,7 @@ class Coding:
         return read
 
     def _read(self, declared: Any, value: object, where: str) -> Any:
+        """Convert a JSON value to its declared type."""
         union = self._unions.get(declared)
         if union is not None:
             return self._read_union(union, value, where)

@@ -55,9 +55,9 @@ def note_edit(
 def _difference(name: str, old: Mapping[str, float | None], new: Mapping[str, float | None]) -> str:
     """Describe the changed numbers in words; "" if there are none."""
     changed = [number for number in new if new[number] != old.get(number)]
-    words = [f"{one} {_said(old.get(one))} → {_said(new[one])}" for one in changed]
+    words = [f"{one} {_number_text(old.get(one))} → {_number_text(new[one])}" for one in changed]
     return f"{name}: {', '.join(words)}" if words else ""
 
 
-def _said(number: float | None) -> str:
+def _number_text(number: float | None) -> str:
     return "never" if number is None else f"{number:g}"

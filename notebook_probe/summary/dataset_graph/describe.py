@@ -95,7 +95,7 @@ class _Walk:
     def _keep(self, settings: dict[str, Any], name: str, held: object) -> None:
         if held is None or len(settings) >= MOST_OF_ONE:
             return
-        told = _told(name, held)
+        told = _setting_or_class(name, held)
         if told == "":
             return
         # Measured as JSON, as an event holds a limited text.
@@ -107,7 +107,7 @@ class _Walk:
     def _below(self, role: str, name: str, value: object, depth: int) -> DataPart:
         kind = kind_of(name, value)
         if kind is None:  # a function among transforms
-            return DataPart(role, "function", str(_told(name, value)))
+            return DataPart(role, "function", str(_setting_or_class(name, value)))
         if id(value) in self._met:
             return DataPart(role, kind, class_name(value), None, {"again": True})
         return self.part(role, kind, value, depth)
@@ -117,7 +117,8 @@ def _rank(member: tuple[str, object]) -> int:
     return member[0] != FIRST
 
 
-def _told(name: str, held: object) -> Any:
+def _setting_or_class(name: str, held: object) -> Any:
+    """Return a setting in words, or its class if its own code fails."""
     try:
         return setting(name, held)
     except Exception:  # code of the object's own

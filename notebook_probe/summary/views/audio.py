@@ -34,10 +34,11 @@ def _sounds(source: Source) -> list[dict[str, Any]]:
     given = getattr(source, "annotations", {}).get("sample_rate", RATE)
     rate = int(given) if isinstance(given, int | float) and 3000 <= given <= 384_000 else RATE
     room = MOST_BYTES // len(mono)
-    return [_told(one, rate, room) for one in mono]
+    return [_shown_clips(one, rate, room) for one in mono]
 
 
-def _told(series: xr.DataArray, rate: int, room: int) -> dict[str, Any]:
+def _shown_clips(series: xr.DataArray, rate: int, room: int) -> dict[str, Any]:
+    """Return the clips of some steps, as many as there is room for."""
     shown = shown_steps(series.sizes["step"], room // max(1, 4 * series.shape[1]))
     samples = series.isel(step=shown).values.astype(np.float32)
     steps = series.step.values[shown].tolist()

@@ -19,12 +19,13 @@ MOST_STEPS = 60
 
 def histogram_table(source: Source, selection: PanelSelection) -> dict[str, Any] | None:
     """Histograms of parameters and of tags, each between the same ends at every step."""
-    found = [_told(source, name) for name in histogram_names(source)]
+    found = [_shown_histograms(source, name) for name in histogram_names(source)]
     known = [one for one in found if one is not None]
     return {"series": known} if known else None
 
 
-def _told(source: Source, name: str) -> dict[str, Any] | None:
+def _shown_histograms(source: Source, name: str) -> dict[str, Any] | None:
+    """Return histograms of some steps in common bins; None if there are none."""
     try:
         own = recorded_histograms(source, name, partial(shown_steps, most=MOST_STEPS))
         bins = on_common_range(own.counts, own.lowest, own.highest)

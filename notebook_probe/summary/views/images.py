@@ -29,10 +29,11 @@ def _pictures(source: Source) -> list[dict[str, Any]]:
     if not in_colour:
         return []
     room = MOST_BYTES // len(in_colour)
-    return [_told(one, room) for one in in_colour]
+    return [_shown_images(one, room) for one in in_colour]
 
 
-def _told(series: xr.DataArray, room: int) -> dict[str, Any]:
+def _shown_images(series: xr.DataArray, room: int) -> dict[str, Any]:
+    """Return the images of some steps, as many as there is room for."""
     n_steps = series.sizes["step"]
     shown = shown_steps(n_steps, room // int(np.prod(series.shape[1:])))
     pixels = np.nan_to_num(series.isel(step=shown).values).clip(0, 255).astype(np.uint8)

@@ -39,10 +39,11 @@ def _texts(source: Source) -> list[dict[str, Any]]:
     for event in source.events:
         if event.kind not in NOT_SHOWN:
             by_kind.setdefault(event.kind, {}).setdefault(event.step, []).append(event.text)
-    return [_told(kind, at_steps) for kind, at_steps in by_kind.items()]
+    return [_shown_texts(kind, at_steps) for kind, at_steps in by_kind.items()]
 
 
-def _told(kind: str, at_steps: dict[int, list[str]]) -> dict[str, Any]:
+def _shown_texts(kind: str, at_steps: dict[int, list[str]]) -> dict[str, Any]:
+    """Return the texts of some steps."""
     steps = sorted(at_steps)
     shown = [steps[at] for at in shown_steps(len(steps), MOST_STEPS)]
     joined = ["\n\n".join(at_steps[step])[:LONGEST] for step in shown]

@@ -78,9 +78,9 @@ def fitted(
     fits = {new: saved[old] for old, new in names.items() if new in own and new not in shapes}
     return Fitted(
         fits,
-        _said("missing there", absent),
-        _said("not in the model", extra),
-        _said("other shapes", [_words(*item) for item in shapes.items()]),
+        _listed("missing there", absent),
+        _listed("not in the model", extra),
+        _listed("other shapes", [_words(*item) for item in shapes.items()]),
     )
 
 
@@ -126,7 +126,7 @@ def _words(name: str, shapes: tuple[tuple[int, ...] | None, tuple[int, ...] | No
     return f"{name} {there} there, {here} here"
 
 
-def _said(what: str, names: list[str]) -> str:
+def _listed(what: str, names: list[str]) -> str:
     return f"{what}: {_few(names)}" if names else ""
 
 

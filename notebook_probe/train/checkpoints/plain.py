@@ -48,6 +48,7 @@ def copied(state: Mapping[str, Any], memory: Memory) -> dict[str, Any]:
 
 
 def _copied(value: Any, where: str, copies: _Copies) -> Any:
+    """Return a copy of plain values, with tensors that are copied together."""
     if isinstance(value, Tensor):
         return copies.of(value)
     if type(value) in PLAIN:

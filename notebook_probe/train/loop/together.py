@@ -121,7 +121,7 @@ def run_together(turns: Sequence[Turn]) -> None:
     if turns:
         _begin(turns, [], failed)
     if failed:
-        raise _told(failed)
+        raise _first_error(failed)
 
 
 def _begin(turns: Sequence[Turn], taken: list[_Taken], failed: list[_Taken]) -> None:
@@ -146,7 +146,7 @@ def _begin(turns: Sequence[Turn], taken: list[_Taken], failed: list[_Taken]) -> 
             raise
 
 
-def _told(failed: Sequence[_Taken]) -> Exception:
+def _first_error(failed: Sequence[_Taken]) -> Exception:
     """Return the first error, with the names of all that failed."""
     first = failed[0].error
     assert first is not None

@@ -94,6 +94,7 @@ class RecordMirror:
         return sorted(wanted.difference(self._engine.keys()))
 
     def _apply(self, found: Mapping[str, Stamp], root: bytes) -> None:
+        """Send the changes of one commit to the store, and note what was sent."""
         note, settled_ns = self._spool.note, time.time_ns() - SETTLED_NS
         nodes = _nodes(json.loads(root))
         documents = {f"{path}/{ROOT_KEY}": _dump(node) for path, node in nodes.items()}

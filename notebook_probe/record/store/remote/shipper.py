@@ -150,6 +150,7 @@ class Shipper:
         return self._is_requested() or late or bool(self._pause_s)
 
     def _serve(self) -> None:
+        """Ship what is due; after an error the next attempt comes later."""
         requested = self._requested
         if not self._is_lost:
             try:
