@@ -5,8 +5,9 @@ from __future__ import annotations
 import numpy as np
 import numpy.typing as npt
 
-from notebook_probe.compare.axes import AXES, ComparedRun, RunAxis
+from notebook_probe.compare.axes import AXES, RunAxis
 from notebook_probe.compare.tables import Doubles
+from notebook_probe.record.views.xarray_views import RunSource
 
 __all__ = ["Alignment", "align"]
 
@@ -31,7 +32,7 @@ class Alignment:
         Each run along the axis.
     """
 
-    def __init__(self, this: ComparedRun, other: ComparedRun, by: str = "step") -> None:
+    def __init__(self, this: RunSource, other: RunSource, by: str = "step") -> None:
         self.by = by
         self.this, self.other = RunAxis(this, by), RunAxis(other, by)
 
@@ -78,7 +79,7 @@ class Alignment:
         return rows[np.diff(x[rows], append=np.inf) > 0]
 
 
-def align(this: ComparedRun, other: ComparedRun, by: str = "step") -> Alignment:
+def align(this: RunSource, other: RunSource, by: str = "step") -> Alignment:
     """Align the steps of another run with those of this one.
 
     Parameters

@@ -17,7 +17,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Iterable, Mapping
-from typing import Any, Protocol
+from typing import Any
 
 import numpy as np
 
@@ -27,9 +27,9 @@ from notebook_probe.errors import UnknownNameError, near
 from notebook_probe.record.format.loss_names import LOSS, loss_name
 from notebook_probe.record.format.notes import CONFIG, EPOCH, SAMPLES, read_notes
 from notebook_probe.record.format.source import ROOT, Event, Source
-from notebook_probe.record.views.xarray_views import Snapshot
+from notebook_probe.record.views.xarray_views import RunSource
 
-__all__ = ["AXES", "ComparedRun", "RunAxis", "logged_names", "look_again"]
+__all__ = ["AXES", "RunAxis", "logged_names", "look_again"]
 
 COUNTS = ("samples", "n_samples", "samples_seen", "num_samples", "consumed_samples")
 EPOCHS = ("epoch", "epochs")
@@ -37,13 +37,7 @@ BATCH = ("batch_size", "batch")
 """Usual names of the batch size, logged or in the config; the first that exists counts."""
 
 
-class ComparedRun(Source, Protocol):
-    """A run or an opened record, of which the attributes of the root are read as well."""
-
-    def snapshot(self) -> Snapshot: ...
-
-
-Reader = Callable[[ComparedRun], Places]
+Reader = Callable[[RunSource], Places]
 
 
 class RunAxis:
@@ -62,7 +56,7 @@ class RunAxis:
         What it needs is not recorded: ``samples are not recorded in digits-cnn-5; ...``.
     """
 
-    def __init__(self, source: ComparedRun, by: str = "step") -> None:
+    def __init__(self, source: RunSource, by: str = "step") -> None:
         self.by, self._source = by, source
         self._read = AXES[by](source) if by in AXES else _value(source, by)
         self._revision = -1
@@ -77,7 +71,7 @@ class RunAxis:
         return self._places
 
 
-def look_again(runs: Iterable[ComparedRun]) -> None:
+def look_again(runs: Iterable[RunSource]) -> None:
     """Bring records up to date, by reading their revision."""
     for run in runs:
         _ = run.revision
@@ -95,14 +89,14 @@ def logged_names(source: Source) -> tuple[str, ...]:
     return tuple(dict.fromkeys(one.name for stream in streams for one in stream.variables))
 
 
-def _step(source: ComparedRun) -> Reader:
+def _step(source: RunSource) -> Reader:
     return lambda _: line(1.0)
 
 
-def _time(source: ComparedRun) -> Reader:
+def _time(source: RunSource) -> Reader:
     rows = times()
 
-    def read(run: ComparedRun) -> Places:
+    def read(run: RunSource) -> Places:
         steps, ms = rows.read_new(run)
         if len(ms) == 0:
             return _never_falling(steps, ms)
@@ -111,7 +105,7 @@ def _time(source: ComparedRun) -> Reader:
     return read
 
 
-def _samples(source: ComparedRun) -> Reader:
+def _samples(source: RunSource) -> Reader:
     name = _first(COUNTS, logged_names(source))
     if name is not None:
         return _counted(logged(name))
@@ -125,7 +119,7 @@ def _samples(source: ComparedRun) -> Reader:
     return lambda _: line(float(size))
 
 
-def _epochs(source: ComparedRun) -> Reader:
+def _epochs(source: RunSource) -> Reader:
     name = _first(EPOCHS, logged_names(source))
     if name is not None:
         rows = logged(name)
@@ -135,7 +129,7 @@ def _epochs(source: ComparedRun) -> Reader:
     return _noted_epochs
 
 
-def _value(source: ComparedRun, by: str) -> Reader:
+def _value(source: RunSource, by: str) -> Reader:
     names = logged_names(source)
     name = loss_name(names) if by == LOSS else source.recorded_name(by)
     if name not in names:
@@ -147,7 +141,7 @@ def _value(source: ComparedRun, by: str) -> Reader:
     return lambda run: Envelope.of(*rows.read_new(run))
 
 
-AXES: Mapping[str, Callable[[ComparedRun], Reader]] = {
+AXES: Mapping[str, Callable[[RunSource], Reader]] = {
     "step": _step,
     "time": _time,
     "samples": _samples,
@@ -169,7 +163,7 @@ def _noted_samples(source: Source) -> Places:
     return Table(steps, np.cumsum([0.0, *taken]))
 
 
-def _noted_epochs(source: ComparedRun) -> Places:
+def _noted_epochs(source: RunSource) -> Places:
     starts: dict[int, float] = {}
     for event in source.events:
         if event.kind == EPOCH:
@@ -220,5 +214,5 @@ def _is_size(value: object) -> bool:
     return isinstance(value, int | float) and not isinstance(value, bool) and value > 0
 
 
-def _not_recorded(what: str, source: ComparedRun, remedy: str) -> UnknownNameError:
+def _not_recorded(what: str, source: RunSource, remedy: str) -> UnknownNameError:
     return UnknownNameError(f"{what} are not recorded in {source.name}; {remedy} does it")

@@ -6,9 +6,9 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from notebook_probe.compare.axes import ComparedRun
 from notebook_probe.record.format.notes import CONFIG, flattened, read_notes
 from notebook_probe.record.format.source import ModuleRow
+from notebook_probe.record.views.xarray_views import RunSource
 
 __all__ = ["ConfigDifference", "Differences", "differ_in_seed_alone", "differences"]
 
@@ -59,7 +59,7 @@ class Differences:
         return "; ".join(filter(None, parts)) or ("" if self.has_config else UNKNOWN)
 
 
-def differences(this: ComparedRun, other: ComparedRun) -> Differences:
+def differences(this: RunSource, other: RunSource) -> Differences:
     """Return how the setup of another run differs from this one's.
 
     Parameters
@@ -84,7 +84,7 @@ def differences(this: ComparedRun, other: ComparedRun) -> Differences:
     )
 
 
-def differ_in_seed_alone(runs: Sequence[ComparedRun]) -> bool:
+def differ_in_seed_alone(runs: Sequence[RunSource]) -> bool:
     """Return whether runs differ in their seed alone; False without configs.
 
     Examples

@@ -8,24 +8,24 @@ from dataclasses import replace
 import numpy as np
 
 from notebook_probe.compare.alignment import Alignment
-from notebook_probe.compare.axes import ComparedRun
 from notebook_probe.compare.band import Band, band_of
 from notebook_probe.compare.series import read_smoothed
 from notebook_probe.compare.tables import Doubles
 from notebook_probe.errors import ProbeError, UnknownNameError
+from notebook_probe.record.views.xarray_views import RunSource
 
 __all__ = ["group"]
 
 
 def group(
-    runs: Sequence[ComparedRun],
+    runs: Sequence[RunSource],
     module: str,
     quantity: str,
     *,
     by: str = "step",
     smooth: float = 0.0,
     log: bool = False,
-    like: ComparedRun | None = None,
+    like: RunSource | None = None,
     n_points: int = 700,
 ) -> Band:
     r"""Mean, spread and number of several runs at the same places of an axis.

@@ -7,9 +7,10 @@ from dataclasses import dataclass
 from typing import TypeVar
 
 from notebook_probe.compare.alignment import Alignment
-from notebook_probe.compare.axes import ComparedRun, RunAxis
+from notebook_probe.compare.axes import RunAxis
 from notebook_probe.errors import ProbeError, UnknownNameError
 from notebook_probe.record.store.location import called_apart
+from notebook_probe.record.views.xarray_views import RunSource
 
 __all__ = ["Member", "Members", "names_apart"]
 
@@ -20,7 +21,7 @@ T = TypeVar("T")
 class Member:
     """One other run and its alignment."""
 
-    run: ComparedRun
+    run: RunSource
     alignment: Alignment
 
 
@@ -45,10 +46,10 @@ class Members:
         This run lacks what the axis needs, or all others do; or there are none.
     """
 
-    def __init__(self, this: ComparedRun, others: Sequence[ComparedRun], by: str) -> None:
+    def __init__(self, this: RunSource, others: Sequence[RunSource], by: str) -> None:
         RunAxis(this, by)
         self._members: list[Member] = []
-        self.lost: list[tuple[ComparedRun, str]] = []
+        self.lost: list[tuple[RunSource, str]] = []
         for other in others:
             try:
                 self._members.append(Member(other, Alignment(this, other, by)))
@@ -64,7 +65,7 @@ class Members:
         return tuple(why for _, why in self.lost)
 
     @property
-    def runs(self) -> list[ComparedRun]:
+    def runs(self) -> list[RunSource]:
         """Remaining runs."""
         return [one.run for one in self._members]
 
@@ -95,6 +96,6 @@ class Members:
         return found
 
 
-def names_apart(runs: Sequence[ComparedRun]) -> list[str]:
+def names_apart(runs: Sequence[RunSource]) -> list[str]:
     """Return distinct names of the runs; equal names are replaced by locations."""
     return called_apart([run.name for run in runs], [run.location for run in runs])

@@ -7,13 +7,14 @@ from dataclasses import replace
 
 import numpy as np
 
-from notebook_probe.compare.axes import ComparedRun, look_again
+from notebook_probe.compare.axes import look_again
 from notebook_probe.compare.deviation import DeviationScale, is_signed, scale_of
 from notebook_probe.compare.first_rows import Found, firsts
 from notebook_probe.compare.members import names_apart
 from notebook_probe.compare.partings import Parting, Partings
 from notebook_probe.compare.ratio_grid import RatioGrid, runs_of
 from notebook_probe.compare.row_pairs import RowPairs, holding, n_values, row_pairs
+from notebook_probe.record.views.xarray_views import RunSource
 
 __all__ = ["PartingSearch", "parting"]
 
@@ -25,8 +26,8 @@ AROUND = 2
 
 
 def parting(
-    this: ComparedRun,
-    others: ComparedRun | Sequence[ComparedRun],
+    this: RunSource,
+    others: RunSource | Sequence[RunSource],
     quantity: str,
     *,
     factor: float = 2.0,
@@ -107,7 +108,7 @@ class PartingSearch:
     """
 
     def __init__(
-        self, this: ComparedRun, others: Sequence[ComparedRun], quantity: str, *, by: str = "step"
+        self, this: RunSource, others: Sequence[RunSource], quantity: str, *, by: str = "step"
     ) -> None:
         self._this, self._by = this, by
         self._quantity = this.recorded_name(quantity)
@@ -115,7 +116,7 @@ class PartingSearch:
         self._members = self._grid.members
 
     @property
-    def lost(self) -> list[tuple[ComparedRun, str]]:
+    def lost(self) -> list[tuple[RunSource, str]]:
         """Other runs that are left out so far, each with the reason."""
         return self._members.lost
 

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
-from notebook_probe.compare.axes import ComparedRun, look_again
+from notebook_probe.compare.axes import look_again
 from notebook_probe.compare.band import centre_of
 from notebook_probe.compare.deviation import DeviationScale, apart, is_signed, scale_of
 from notebook_probe.compare.members import Member, Members
@@ -21,6 +21,7 @@ from notebook_probe.record.views.thinning.heat_grid import (
     Grid,
     HeatGrid,
 )
+from notebook_probe.record.views.xarray_views import RunSource
 
 __all__ = ["ComparedCells", "Ratio", "RatioGrid", "ratio"]
 
@@ -106,8 +107,8 @@ class RatioGrid:
 
     def __init__(
         self,
-        this: ComparedRun,
-        others: Sequence[ComparedRun],
+        this: RunSource,
+        others: Sequence[RunSource],
         quantity: str,
         *,
         by: str = "step",
@@ -170,8 +171,8 @@ class RatioGrid:
 
 
 def ratio(
-    this: ComparedRun,
-    others: ComparedRun | Sequence[ComparedRun],
+    this: RunSource,
+    others: RunSource | Sequence[RunSource],
     quantity: str,
     *,
     by: str = "step",
@@ -218,7 +219,7 @@ def ratio(
     return grid.grid()
 
 
-def runs_of(others: ComparedRun | Sequence[ComparedRun]) -> Sequence[ComparedRun]:
+def runs_of(others: RunSource | Sequence[RunSource]) -> Sequence[RunSource]:
     """Return a sequence of runs, from one or several."""
     return others if isinstance(others, Sequence) else [others]
 

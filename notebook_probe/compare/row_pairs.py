@@ -8,7 +8,6 @@ from dataclasses import dataclass
 import numpy as np
 
 from notebook_probe.compare.alignment import Alignment
-from notebook_probe.compare.axes import ComparedRun
 from notebook_probe.compare.members import Member, Members
 from notebook_probe.compare.tables import Doubles
 from notebook_probe.record.format.missing import measured
@@ -16,6 +15,7 @@ from notebook_probe.record.format.source import Source, StreamView
 from notebook_probe.record.views.branches.turns_taken import TurnsTaken, filled_by_turns
 from notebook_probe.record.views.thinning.merged_rows import merged_rows
 from notebook_probe.record.views.thinning.zoom import in_window
+from notebook_probe.record.views.xarray_views import RunSource
 
 __all__ = ["SLIGHTLY", "RowPairs", "holding", "n_values", "row_pairs"]
 
@@ -62,7 +62,7 @@ def n_values(source: Source, quantity: str) -> int:
 
 
 def row_pairs(
-    this: ComparedRun,
+    this: RunSource,
     others: Members,
     quantity: str,
     modules: Sequence[str],
@@ -109,7 +109,7 @@ def _none(group: Sequence[str], steps: Doubles) -> Doubles:
 
 
 def _groups(
-    runs: Sequence[ComparedRun], quantity: str, modules: Sequence[str]
+    runs: Sequence[RunSource], quantity: str, modules: Sequence[str]
 ) -> list[tuple[str, ...]]:
     """Return modules that share their streams in every run, in their order."""
     groups: dict[tuple[object, ...], list[str]] = {}
@@ -134,7 +134,7 @@ def holding(source: Source, quantity: str) -> list[StreamView]:
 
 
 def _read(
-    source: ComparedRun, quantity: str, modules: Sequence[str], window: tuple[float, float] | None
+    source: RunSource, quantity: str, modules: Sequence[str], window: tuple[float, float] | None
 ) -> _Rows:
     wanted = set(modules)
     parts = [

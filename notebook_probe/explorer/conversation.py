@@ -32,7 +32,7 @@ from notebook_probe.explorer.parts.all_parts import CLICKS, RESTARTS, AllParts
 from notebook_probe.explorer.parts.part import Seen
 from notebook_probe.explorer.save.exports import FileExports
 from notebook_probe.explorer.yield_io import yield_io
-from notebook_probe.record.format.source import Source
+from notebook_probe.record.views.xarray_views import RunSource
 from notebook_probe.run.controls import Controls
 from notebook_probe.run.health.status import ProbeStatus, StatusHead
 
@@ -48,7 +48,7 @@ class PanelSession:
     """
 
     def __init__(
-        self, source: Source, controls: Controls | None, before: PanelSession | None = None
+        self, source: RunSource, controls: Controls | None, before: PanelSession | None = None
     ) -> None:
         self._source, self._controls = source, controls
         self._inbox: queue.SimpleQueue[from_view.FromView] = queue.SimpleQueue()

@@ -12,7 +12,7 @@ from notebook_probe.explorer.handed_on.package import Looked, Packer
 from notebook_probe.explorer.handed_on.page import page
 from notebook_probe.explorer.save.export import picture
 from notebook_probe.explorer.saved_views import ViewFile
-from notebook_probe.record.format.source import Source
+from notebook_probe.record.views.xarray_views import RunSource
 from notebook_probe.run.controls import Controls
 from notebook_probe.run.health.status import StatusHead
 
@@ -20,7 +20,7 @@ __all__ = ["looking_at", "to_html", "write"]
 
 
 def to_html(
-    source: Source, controls: Controls | None, path: str | os.PathLike[str], view: str = ""
+    source: RunSource, controls: Controls | None, path: str | os.PathLike[str], view: str = ""
 ) -> Path:
     """Write what a panel shows that was just opened, or a saved view."""
     session = PanelSession(source, controls)
@@ -31,7 +31,7 @@ def to_html(
         session.close()
 
 
-def looking_at(looked: Looked, source: Source, view: str) -> Looked:
+def looking_at(looked: Looked, source: RunSource, view: str) -> Looked:
     """Return what is looked at with a saved view; unchanged without a name of one."""
     if not view:
         return looked

@@ -28,7 +28,7 @@ from notebook_probe.explorer.parse import parse
 from notebook_probe.explorer.refresher import Refresher
 from notebook_probe.explorer.save.saved_picture import SavedPicture
 from notebook_probe.explorer.saved_views import ViewFile
-from notebook_probe.record.format.source import Source
+from notebook_probe.record.views.xarray_views import RunSource
 from notebook_probe.run.controls import Controls
 
 __all__ = ["Panel"]
@@ -53,13 +53,13 @@ class Panel:
 
     Parameters
     ----------
-    source : Source
+    source : RunSource
         A run or an opened record.
     controls : Controls, optional
         The live run's side for requests; without it the panel only shows.
     """
 
-    def __init__(self, source: Source, controls: Controls | None = None) -> None:
+    def __init__(self, source: RunSource, controls: Controls | None = None) -> None:
         self._source, self._controls = source, controls
         self._session = PanelSession(source, controls)
         self._snapshot = SavedPicture(source, self._keep_picture)
@@ -71,7 +71,7 @@ class Panel:
         self._widget_id = ""
         self._refresher: Refresher | None = None
         self._leave_run: list[Callable[[], None]] = []
-        self._next: tuple[Source, Controls | None] | None = None
+        self._next: tuple[RunSource, Controls | None] | None = None
         self._places: dict[str, int] = {}  # cell -> which execution of it shows a view
         self._last_state = ""
         self._route = kernel_route()
@@ -145,7 +145,7 @@ class Panel:
         """Return whether this is the panel's widget; a closed one is not."""
         return self._widget is explorer
 
-    def go_over(self, source: Source, controls: Controls | None) -> None:
+    def go_over(self, source: RunSource, controls: Controls | None) -> None:
         """Show another source from now on, in all views; from any thread."""
         # One assignment: the refresher takes it over between two refreshes.
         self._next = source, controls

@@ -12,7 +12,7 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
 from notebook_probe.compare.alignment import Alignment
-from notebook_probe.compare.axes import ComparedRun, RunAxis
+from notebook_probe.compare.axes import RunAxis
 from notebook_probe.compare.group import group
 from notebook_probe.compare.ratio_grid import runs_of
 from notebook_probe.compare.series import read_smoothed
@@ -43,6 +43,7 @@ from notebook_probe.figures.style import (
 )
 from notebook_probe.record.format.source import Floats
 from notebook_probe.record.views.thinning.minmax import minmax_rows
+from notebook_probe.record.views.xarray_views import RunSource
 
 __all__ = ["compared"]
 
@@ -55,8 +56,8 @@ Float64s = npt.NDArray[np.float64]
 
 
 def compared(
-    source: ComparedRun,
-    others: ComparedRun | Sequence[ComparedRun],
+    source: RunSource,
+    others: RunSource | Sequence[RunSource],
     series: Sequence[Series],
     *,
     by: str = "step",
@@ -128,7 +129,7 @@ Beside = tuple[list[_Curve], list[str]]
 """Curves, and why others could not be drawn."""
 
 
-def _own(source: ComparedRun, one: Series, by: str, look: LineOptions, index: int) -> _Curve:
+def _own(source: RunSource, one: Series, by: str, look: LineOptions, index: int) -> _Curve:
     alignment = Alignment(source, source, by)
     steps, values = read_smoothed(source, *one)
     x = alignment.x_of_this(steps)
@@ -143,8 +144,8 @@ def _own(source: ComparedRun, one: Series, by: str, look: LineOptions, index: in
 
 
 def _each(
-    source: ComparedRun,
-    runs: Sequence[ComparedRun],
+    source: RunSource,
+    runs: Sequence[RunSource],
     one: Series,
     by: str,
     look: LineOptions,
@@ -170,8 +171,8 @@ def _each(
 
 
 def _as_group(
-    source: ComparedRun,
-    runs: Sequence[ComparedRun],
+    source: RunSource,
+    runs: Sequence[RunSource],
     one: Series,
     by: str,
     look: LineOptions,

@@ -6,7 +6,6 @@ from collections.abc import Sequence
 
 from matplotlib.figure import Figure
 
-from notebook_probe.compare.axes import ComparedRun
 from notebook_probe.compare.parting import parting
 from notebook_probe.compare.ratio_grid import ratio as read_ratio
 from notebook_probe.compare.ratio_grid import runs_of
@@ -21,6 +20,7 @@ from notebook_probe.figures.style import (
     drawing,
     text_inches,
 )
+from notebook_probe.record.views.xarray_views import RunSource
 
 __all__ = ["ratio"]
 
@@ -28,8 +28,8 @@ LINE_INCHES = 0.2
 
 
 def ratio(
-    source: ComparedRun,
-    others: ComparedRun | Sequence[ComparedRun],
+    source: RunSource,
+    others: RunSource | Sequence[RunSource],
     quantity: str,
     *,
     by: str = "step",

@@ -17,8 +17,8 @@ from notebook_probe.record.format.notes import (
     read_notes,
 )
 from notebook_probe.record.format.schema import EVALUATION, is_of_loop
-from notebook_probe.record.format.source import ROOT, Source
-from notebook_probe.record.views.xarray_views import Snapshot
+from notebook_probe.record.format.source import ROOT
+from notebook_probe.record.views.xarray_views import RunSource
 
 __all__ = ["EVAL", "Readable", "kept_of", "row_of"]
 
@@ -30,10 +30,9 @@ NEWEST = 64
 """Maximum rows of evaluations that are read; several names may be about different states."""
 
 
-class Readable(Source, Protocol):
-    """A run or an opened record."""
+class Readable(RunSource, Protocol):
+    """A run or an opened record, with whether it is being written."""
 
-    def snapshot(self) -> Snapshot: ...
     @property
     def is_written(self) -> bool: ...
 
@@ -43,7 +42,7 @@ def row_of(run: Readable) -> dict[str, Any]:
 
     Parameters
     ----------
-    run : Source
+    run : Readable
         A run or an opened record, with a collected lineage or without.
 
     Returns

@@ -6,7 +6,7 @@ from collections.abc import Callable, Sequence
 from typing import Protocol
 
 from notebook_probe.alerts import Rules
-from notebook_probe.record.format.source import Source
+from notebook_probe.record.views.xarray_views import RunSource
 from notebook_probe.run.attach.requests import Fitting, Request, Ticket
 from notebook_probe.run.breakpoints.requests import BreakpointInfo
 from notebook_probe.run.health.status import PresetInfo, ProbeStatus, QuantityInfo, StatusHead
@@ -65,7 +65,7 @@ class Controls(Protocol):
         ...
 
     @property
-    def parent(self) -> Source | None:
+    def parent(self) -> RunSource | None:
         """The parent branch, if this is a branch of another run."""
         ...
 

@@ -6,8 +6,8 @@ from collections.abc import Callable
 
 from notebook_probe.alerts import Rules
 from notebook_probe.quantities import quantities
-from notebook_probe.record.format.source import Source
 from notebook_probe.record.read.reader import OpenedRecord
+from notebook_probe.record.views.xarray_views import RunSource
 from notebook_probe.run.actions.base import LiveActions
 from notebook_probe.run.attach.fitting import fitting
 from notebook_probe.run.attach.preset_table import typical_percent
@@ -35,7 +35,7 @@ class PanelControls(LiveActions):
 
     def __init__(self, name: str, parts: RunParts, life: Life) -> None:
         super().__init__(name, parts, life)
-        self._parent: Source | None = None
+        self._parent: RunSource | None = None
         self._knows_parent = False
 
     @property
@@ -141,7 +141,7 @@ class PanelControls(LiveActions):
         return self._parts.way_back.restores
 
     @property
-    def parent(self) -> Source | None:
+    def parent(self) -> RunSource | None:
         """Parent branch: the run, or its record if another process trained it."""
         if not self._knows_parent:
             self._knows_parent = True

@@ -13,12 +13,12 @@ import torch
 from torch import nn
 
 from notebook_probe.alerts import Rules
-from notebook_probe.compare.axes import ComparedRun
 from notebook_probe.errors import ProbeError
 from notebook_probe.model.map import ModelMap
 from notebook_probe.probes.observer import Observer
 from notebook_probe.probes.reading.closed_steps import ClosedSteps
 from notebook_probe.probes.step_clock import StepClock
+from notebook_probe.record.views.xarray_views import RunSource
 from notebook_probe.record.write.writer import RecordWriter
 from notebook_probe.run.alerting import Alarm
 from notebook_probe.run.attach.attachment import Attachment
@@ -157,7 +157,7 @@ class RunParts:
         percent: float | None,
         rank: int | None = None,
         n_flight: int = 0,
-        references: Sequence[ComparedRun] = (),
+        references: Sequence[RunSource] = (),
     ) -> Self:
         """Make the parts of a run that records ``model``, at so much per cent of step time.
 

@@ -12,7 +12,6 @@ from torch import nn
 from torch.optim import Optimizer
 
 from notebook_probe.alerts import Rule, Rules
-from notebook_probe.compare.axes import ComparedRun
 from notebook_probe.errors import shown_as
 from notebook_probe.model.map import ModelMap
 from notebook_probe.model.selectors import Where
@@ -22,11 +21,10 @@ from notebook_probe.record.export.exports import Exports
 from notebook_probe.record.format.source import (
     Event,
     ModuleRow,
-    Source,
     StreamView,
     VectorView,
 )
-from notebook_probe.record.views.xarray_views import Snapshot
+from notebook_probe.record.views.xarray_views import RunSource, Snapshot
 from notebook_probe.record.write.closing import losses_as_warnings
 from notebook_probe.record.write.writer import RecordWriter
 from notebook_probe.run.actions.control_actions import ControlActions
@@ -89,7 +87,7 @@ class Run(
         optimizer: Optimizer | None = None,
         rank: int | None = None,
         flight: int = 0,
-        references: Sequence[ComparedRun] = (),
+        references: Sequence[RunSource] = (),
     ) -> None:
         parts = RunParts.of(
             model=model,
@@ -338,7 +336,7 @@ class Run(
         return own_name(name) if name == quantity else name
 
     @property
-    def parent(self) -> Source | None:
+    def parent(self) -> RunSource | None:
         """Parent branch: the run, or its record if another process trained it.
 
         None for a run that never went back.
@@ -379,7 +377,7 @@ class Run(
     def _followed_rules(self) -> Sequence[Rule]:
         return [*self.rules.values()]
 
-    def _known_references(self) -> Sequence[ComparedRun]:
+    def _known_references(self) -> Sequence[RunSource]:
         return self._parts.references.references
 
     def _bring_alerts(self) -> None:

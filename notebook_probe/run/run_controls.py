@@ -21,7 +21,7 @@ from notebook_probe.record.format.notes import (
     read_notes,
     written_notes,
 )
-from notebook_probe.record.format.source import Source
+from notebook_probe.record.views.xarray_views import RunSource
 from notebook_probe.run.attach.attachment import denser
 from notebook_probe.run.attach.requests import Control, Set
 from notebook_probe.run.breakpoints.conditions import AtStep
@@ -252,7 +252,7 @@ class RunControls(PanelControls):
         """Train in a thread of this run, also after it was closed: a branch takes it over."""
         self._parts.train_in_background(function)
 
-    def continue_branch(self, before: RunControls, parent: Source) -> None:
+    def continue_branch(self, before: RunControls, parent: RunSource) -> None:
         """Continue with the thread that trains ``before``, the controls of ``parent``."""
         live, left = self._live, before._parts
         left.way_back.leave_loop()

@@ -11,13 +11,13 @@ from torch import nn
 
 from notebook_probe.alerts import Rules
 from notebook_probe.alerts.builtin.references import DIFFERS
-from notebook_probe.compare.axes import ComparedRun
 from notebook_probe.model.map import ModelMap
 from notebook_probe.probes.observer import Observer
 from notebook_probe.probes.reading.closed_steps import ClosedSteps
 from notebook_probe.probes.step.budget import Budget
 from notebook_probe.probes.step.compiled import is_compiled
 from notebook_probe.probes.step_clock import StepClock
+from notebook_probe.record.views.xarray_views import RunSource
 from notebook_probe.record.write.writer import RecordWriter
 from notebook_probe.run.alerting import Alarm
 from notebook_probe.run.attach.attachment import denser
@@ -157,7 +157,7 @@ class ControlParts:
         model: nn.Module,
         recording: RecordingParts,
         measuring: MeasuringParts,
-        references: Sequence[ComparedRun],
+        references: Sequence[RunSource],
     ) -> Self:
         writer, steps, breakpoints = recording.writer, recording.steps, recording.breakpoints
         observer, probes, flight = measuring.observer, measuring.probes, recording.flight

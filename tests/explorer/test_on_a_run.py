@@ -20,7 +20,7 @@ from notebook_probe.explorer.conversation import PanelSession
 from notebook_probe.explorer.parse import parse
 from notebook_probe.explorer.save.export import export
 from notebook_probe.quantities.define.decorator import define
-from notebook_probe.record.format.source import Source
+from notebook_probe.record.views.xarray_views import RunSource
 from notebook_probe.run.controls import Controls
 from tests.models import floats, sgd, train_step
 
@@ -46,7 +46,7 @@ class ThreeCalls(nn.Module):
 class View:
     """One view of a panel: says things, and has the last message of each type."""
 
-    def __init__(self, source: Source, controls: Controls | None) -> None:
+    def __init__(self, source: RunSource, controls: Controls | None) -> None:
         self._conversation = PanelSession(source, controls)
         self.heard: dict[str, dict[str, Any]] = {"status": {}}
         self.says("hello", view="x")

@@ -7,21 +7,21 @@ from collections.abc import Iterable, Iterator, Mapping
 from os import PathLike, fspath
 from typing import Any, TypeAlias
 
-from notebook_probe.compare.axes import ComparedRun
 from notebook_probe.errors import ProbeError, RecordFormatError, RecordWarning
 from notebook_probe.record.read.many import matching
 from notebook_probe.record.read.reader import OpenedRecord
 from notebook_probe.record.store.location import local_path
+from notebook_probe.record.views.xarray_views import RunSource
 
 __all__ = ["MOST", "References", "absolute", "opened_references"]
 
 MOST = 4
 """Largest number of references: a fifth hardly narrows the band, and each is read."""
 
-References: TypeAlias = str | PathLike[str] | ComparedRun | Iterable[Any]
+References: TypeAlias = str | PathLike[str] | RunSource | Iterable[Any]
 
 
-def opened_references(given: References, this: str = "") -> tuple[ComparedRun, ...]:
+def opened_references(given: References, this: str = "") -> tuple[RunSource, ...]:
     """Return the references that are named, opened, without the run at location ``this``.
 
     Parameters
@@ -42,7 +42,7 @@ def opened_references(given: References, this: str = "") -> tuple[ComparedRun, .
     RecordWarning
         A record cannot be read, or there are more than four: the first four are taken.
     """
-    found: dict[str, ComparedRun] = {}
+    found: dict[str, RunSource] = {}
     for one in _each(given):
         if isinstance(one, str):
             found |= {place: run for place in matching(one) if (run := _opened(place)) is not None}
@@ -58,7 +58,7 @@ def opened_references(given: References, this: str = "") -> tuple[ComparedRun, .
     return tuple(runs[:MOST])
 
 
-def _each(given: Any) -> Iterator[str | ComparedRun]:
+def _each(given: Any) -> Iterator[str | RunSource]:
     """Yield locations and patterns as text, and runs."""
     if isinstance(given, str | PathLike):
         yield fspath(given)
@@ -82,7 +82,7 @@ def absolute(location: str) -> str:
     return location if path is None else str(path.absolute())
 
 
-def _opened(place: str) -> ComparedRun | None:
+def _opened(place: str) -> RunSource | None:
     try:
         return OpenedRecord(place)
     except (ProbeError, OSError) as error:

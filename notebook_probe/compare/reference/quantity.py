@@ -7,7 +7,6 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from notebook_probe.compare.axes import ComparedRun
 from notebook_probe.compare.deviation import is_signed
 from notebook_probe.compare.first_rows import wanted
 from notebook_probe.compare.members import Members
@@ -17,6 +16,7 @@ from notebook_probe.compare.reference.limits import apart_in_decades, center, fa
 from notebook_probe.compare.row_pairs import SLIGHTLY, RowPairs, holding, row_pairs
 from notebook_probe.compare.tables import Doubles
 from notebook_probe.record.format.source import StreamView, Variable
+from notebook_probe.record.views.xarray_views import RunSource
 
 __all__ = ["QuantitySearch"]
 
@@ -51,7 +51,7 @@ class QuantitySearch:
 
     def __init__(
         self,
-        this: ComparedRun,
+        this: RunSource,
         references: Members,
         variable: Variable,
         factor: float | None = None,

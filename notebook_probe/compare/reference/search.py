@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterator, Mapping, Sequence
 
-from notebook_probe.compare.axes import ComparedRun, look_again
+from notebook_probe.compare.axes import look_again
 from notebook_probe.compare.members import Members, names_apart
 from notebook_probe.compare.reference.differences import (
     ReferenceDifference,
@@ -14,6 +14,7 @@ from notebook_probe.compare.reference.quantity import QuantitySearch
 from notebook_probe.compare.reference.stages import Stage, stage_of
 from notebook_probe.record.format.loss_names import loss_name
 from notebook_probe.record.format.source import Source, Variable
+from notebook_probe.record.views.xarray_views import RunSource
 
 __all__ = ["ReferenceSearch"]
 
@@ -58,8 +59,8 @@ class ReferenceSearch:
 
     def __init__(
         self,
-        this: ComparedRun,
-        references: Sequence[ComparedRun],
+        this: RunSource,
+        references: Sequence[RunSource],
         quantities: Collection[str] | None = None,
         factor: float | None = None,
     ) -> None:

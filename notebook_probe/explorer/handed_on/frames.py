@@ -17,7 +17,7 @@ from notebook_probe.explorer.messages.wire import VERSION, Frame
 from notebook_probe.explorer.parts.graph import shown_graph
 from notebook_probe.explorer.parts.looks import LookRow, LooksPart
 from notebook_probe.graph.recorded import recorded_graph
-from notebook_probe.record.format.source import Source
+from notebook_probe.record.views.xarray_views import RunSource
 
 __all__ = ["HEAT_BYTES", "N_COLUMNS", "SavedFrames", "alone", "whole", "whole_lines"]
 
@@ -29,7 +29,7 @@ HEAT_BYTES = FIVE_DIGITS, RAW, FIVE_DIGITS, RAW
 class SavedFrames:
     """Frames for a saved panel; keeps the reductions and reads only new rows."""
 
-    def __init__(self, source: Source) -> None:
+    def __init__(self, source: RunSource) -> None:
         self._source = source
         self._heats: dict[tuple[str, int], Heat] = {}
         self._vectors: dict[str, Vectors] = {}
@@ -105,7 +105,7 @@ def alone(selection: PanelSelection) -> PanelSelection:
 
 
 def whole_lines(
-    painter: Lines, source: Source, series: Sequence[Series], selection: PanelSelection
+    painter: Lines, source: RunSource, series: Sequence[Series], selection: PanelSelection
 ) -> Frame:
     """Return the frame of some series, with averages over all their steps."""
     wanted = selection.looking_at("series", [*series]).looking_at("x_axis", "step")

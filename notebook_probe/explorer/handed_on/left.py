@@ -15,7 +15,7 @@ from notebook_probe.explorer.parts.history import CheckpointHistory
 from notebook_probe.explorer.parts.left_line import left_of, starts_of
 from notebook_probe.explorer.parts.parent_branch import alerts_of, named, since
 from notebook_probe.explorer.parts.part import Seen
-from notebook_probe.record.format.source import Source
+from notebook_probe.record.views.xarray_views import RunSource
 from notebook_probe.run.controls import Controls
 
 __all__ = ["SavedLeft"]
@@ -24,7 +24,7 @@ __all__ = ["SavedLeft"]
 class SavedLeft:
     """The history of a source as a panel without a kernel shows it, which has no way back."""
 
-    def __init__(self, source: Source, controls: Controls | None) -> None:
+    def __init__(self, source: RunSource, controls: Controls | None) -> None:
         self._source, self._controls = source, controls
         self._history = CheckpointHistory(source, controls)
 
@@ -52,5 +52,5 @@ class SavedLeft:
         return coded({**message, "type": "left_lines"}, buffers, [EXACT])
 
     @property
-    def _left(self) -> Source | None:
+    def _left(self) -> RunSource | None:
         return left_of(self._source, self._controls)

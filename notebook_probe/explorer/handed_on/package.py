@@ -31,7 +31,8 @@ from notebook_probe.explorer.messages.wire import VERSION, Frame
 from notebook_probe.explorer.parts.part import Seen
 from notebook_probe.explorer.save.code import TEMPLATES
 from notebook_probe.json_numbers import json_number
-from notebook_probe.record.format.source import ROOT, Source
+from notebook_probe.record.format.source import ROOT
+from notebook_probe.record.views.xarray_views import RunSource
 from notebook_probe.run.controls import Controls
 from notebook_probe.run.health.status import StatusHead
 
@@ -73,17 +74,17 @@ class Packer:
 
     Parameters
     ----------
-    source : Source
+    source : RunSource
         A run or an opened record.
     controls : Controls, optional
         The live run's side for requests, which knows the parent branch.
 
     Attributes
     ----------
-    source : Source
+    source : RunSource
     """
 
-    def __init__(self, source: Source, controls: Controls | None = None) -> None:
+    def __init__(self, source: RunSource, controls: Controls | None = None) -> None:
         self.source = source
         self._frames = SavedFrames(source)
         self._left = SavedLeft(source, controls)
@@ -289,6 +290,6 @@ def _scalar(lines: Frame, logged: Sequence[str]) -> dict[str, Any]:
     return {"scalar": (one["quantity"], one["last_value"], told)}
 
 
-def _vector_names(source: Source) -> list[str]:
+def _vector_names(source: RunSource) -> list[str]:
     streams = source.elements.values()
     return [*dict.fromkeys(one.name for stream in streams for one in stream.variables)]

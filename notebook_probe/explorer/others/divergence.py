@@ -8,7 +8,6 @@ from typing import TypedDict
 import numpy as np
 
 from notebook_probe.compare import PartingSearch, Ratio, RatioGrid
-from notebook_probe.compare.axes import ComparedRun
 from notebook_probe.explorer.draw.halves import halves
 from notebook_probe.explorer.draw.heat import n_columns
 from notebook_probe.explorer.draw.heat_rows import ratio_rows
@@ -16,6 +15,7 @@ from notebook_probe.explorer.messages.axis_entries import axis_order
 from notebook_probe.explorer.messages.selection import PanelSelection
 from notebook_probe.explorer.messages.vector_frames import NEVER
 from notebook_probe.explorer.messages.wire import VERSION, Frame
+from notebook_probe.record.views.xarray_views import RunSource
 
 __all__ = ["PartedRow", "PartingMessage", "RatioFrame", "RunDivergence"]
 
@@ -98,7 +98,7 @@ class RunDivergence:
     """
 
     def __init__(
-        self, this: ComparedRun, others: Sequence[ComparedRun], to: str, selection: PanelSelection
+        self, this: RunSource, others: Sequence[RunSource], to: str, selection: PanelSelection
     ) -> None:
         self._this, self._to, self._quantity = this, to, selection.home
         by = selection.aligned
@@ -113,7 +113,7 @@ class RunDivergence:
         self._search = PartingSearch(this, others, self._quantity, by=by)
 
     @property
-    def lost(self) -> list[tuple[ComparedRun, str]]:
+    def lost(self) -> list[tuple[RunSource, str]]:
         """Runs that are left out since something in them cannot be read, each with a sentence."""
         return [*self._grid.members.lost, *self._search.lost]
 

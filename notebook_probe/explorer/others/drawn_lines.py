@@ -9,13 +9,13 @@ from typing import Any, TypedDict
 import numpy as np
 
 from notebook_probe.compare import Alignment, RunAxis
-from notebook_probe.compare.axes import ComparedRun
 from notebook_probe.compare.band import band_of
 from notebook_probe.compare.tables import Doubles
 from notebook_probe.explorer.draw.lines.lines import Lines
 from notebook_probe.explorer.messages.selection import PanelSelection, Series
 from notebook_probe.explorer.messages.wire import VERSION, Frame
 from notebook_probe.record.format.source import Source
+from notebook_probe.record.views.xarray_views import RunSource
 
 __all__ = [
     "BesideFrame",
@@ -124,7 +124,7 @@ def grouped(runs: Sequence[Mapping[Series, Drawn]], *, log: bool) -> dict[Series
 
 
 def beside_frame(
-    source: ComparedRun, selection: PanelSelection, lines: Mapping[str, Mapping[Series, Drawn]]
+    source: RunSource, selection: PanelSelection, lines: Mapping[str, Mapping[Series, Drawn]]
 ) -> Frame:
     """Return the message and its buffer; ``lines`` by the location of their run, "" for a group."""
     clock = RunAxis(source, "time") if selection.x_axis == "time" else None

@@ -7,7 +7,6 @@ import time
 from collections.abc import Callable, Mapping
 
 from notebook_probe.compare import Alignment
-from notebook_probe.compare.axes import ComparedRun
 from notebook_probe.errors import ProbeError
 from notebook_probe.explorer.draw.pace import Pace
 from notebook_probe.explorer.messages.selection import PanelSelection, Series
@@ -16,6 +15,7 @@ from notebook_probe.explorer.others.divergence import RunDivergence
 from notebook_probe.explorer.others.drawn_lines import Drawn, DrawnLines, beside_frame, grouped
 from notebook_probe.explorer.others.shelf import Shelf
 from notebook_probe.record.read.reader import OpenedRecord
+from notebook_probe.record.views.xarray_views import RunSource
 
 __all__ = ["RunOverlay"]
 
@@ -40,7 +40,7 @@ class RunOverlay:
     """
 
     def __init__(
-        self, source: ComparedRun, shelf: Shelf, clock: Callable[[], float] = time.monotonic
+        self, source: RunSource, shelf: Shelf, clock: Callable[[], float] = time.monotonic
     ) -> None:
         self._source, self._shelf, self._clock = source, shelf, clock
         self._pace = Pace(clock)

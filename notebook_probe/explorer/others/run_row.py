@@ -6,11 +6,11 @@ from typing import TypedDict
 
 import numpy as np
 
-from notebook_probe.compare.axes import ComparedRun
 from notebook_probe.errors import ProbeError
 from notebook_probe.json_numbers import json_number
 from notebook_probe.lineage.progress import begun_ms, n_steps, scalar_of
 from notebook_probe.record.format.source import Source
+from notebook_probe.record.views.xarray_views import RunSource
 
 __all__ = ["RunRow", "run_row", "unread_row"]
 
@@ -54,7 +54,7 @@ def unread_row(location: str, name: str, problem: str = "") -> RunRow:
     }
 
 
-def run_row(location: str, name: str, run: ComparedRun, differs: str, problem: str = "") -> RunRow:
+def run_row(location: str, name: str, run: RunSource, differs: str, problem: str = "") -> RunRow:
     """Return the row of a record, reading only a few of its numbers."""
     scalar = scalar_of(run)
     line, last = line_of(run, scalar) if scalar else ([], None)

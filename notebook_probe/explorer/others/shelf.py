@@ -7,13 +7,13 @@ from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, replace
 
 from notebook_probe.compare import differences
-from notebook_probe.compare.axes import ComparedRun
 from notebook_probe.explorer.draw.worker import Worker
 from notebook_probe.explorer.others.places import first_record, neighbours, resolved, stamp
 from notebook_probe.explorer.others.run_row import RunRow, run_row, unread_row
 from notebook_probe.record.format.schema import UNWRITTEN_OF
 from notebook_probe.record.read.reader import OpenedRecord
 from notebook_probe.record.store.location import local_path, stem
+from notebook_probe.record.views.xarray_views import RunSource
 
 __all__ = ["Other", "Shelf", "Task"]
 
@@ -63,7 +63,7 @@ class Shelf:
         The run itself; None before the first `look`.
     """
 
-    def __init__(self, source: ComparedRun, run: Callable[[Task], None] | None = None) -> None:
+    def __init__(self, source: RunSource, run: Callable[[Task], None] | None = None) -> None:
         self._source = source
         self._worker = Worker("notebook_probe runs")
         self.do = run or self._worker.do

@@ -13,7 +13,7 @@ from notebook_probe.explorer.draw.worker import Worker
 from notebook_probe.explorer.messages.throttled import Throttled
 from notebook_probe.explorer.parts.part import Click, Part, Seen
 from notebook_probe.json_numbers import json_number
-from notebook_probe.record.format.source import Source
+from notebook_probe.record.views.xarray_views import RunSource
 from notebook_probe.run.attach.requests import EditRule, Request
 from notebook_probe.run.controls import Controls
 
@@ -80,7 +80,7 @@ class AlertRules(Part):
     clicks: ClassVar = {"edit_rule": Click(EditRuleClick, _edit)}
     heard: ClassVar = {"try_rule": TryRule}
 
-    def __init__(self, source: Source, controls: Controls | None) -> None:
+    def __init__(self, source: RunSource, controls: Controls | None) -> None:
         super().__init__(source, controls)
         self._seen: Sequence[Rule] = ()
         self._rows: Sequence[RuleRow] = ()

@@ -19,7 +19,7 @@ from notebook_probe.explorer.parts.panel_views import SavedViewsPart
 from notebook_probe.explorer.parts.parent_branch import ParentBranch
 from notebook_probe.explorer.parts.part import Click, Part, Seen
 from notebook_probe.explorer.parts.probes import Probes
-from notebook_probe.record.format.source import Source
+from notebook_probe.record.views.xarray_views import RunSource
 from notebook_probe.run.controls import Controls
 
 __all__ = ["CLICKS", "PARTS", "RESTARTS", "SHAPES", "AllParts"]
@@ -52,7 +52,7 @@ class AllParts:
 
     Parameters
     ----------
-    source : Source
+    source : RunSource
     controls : Controls or None
     failed : callable
         Called with an exception and its place: a part that fails does not stop the others.
@@ -60,7 +60,7 @@ class AllParts:
 
     def __init__(
         self,
-        source: Source,
+        source: RunSource,
         controls: Controls | None,
         failed: Callable[[Exception, str], None],
     ) -> None:

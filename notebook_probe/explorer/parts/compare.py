@@ -3,16 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any, ClassVar, Literal, TypedDict, cast
+from typing import Any, ClassVar, Literal, TypedDict
 
-from notebook_probe.compare.axes import ComparedRun
 from notebook_probe.compare.reference import absolute
 from notebook_probe.explorer.messages.wire import Frame
 from notebook_probe.explorer.others.overlay import RunOverlay
 from notebook_probe.explorer.others.shelf import Shelf
 from notebook_probe.explorer.parts.part import Click, Part, Seen
-from notebook_probe.record.format.source import Source
 from notebook_probe.record.store.location import stem
+from notebook_probe.record.views.xarray_views import RunSource
 from notebook_probe.run.actions.comparing_actions import places_of_references
 from notebook_probe.run.attach.requests import CompareWith, Request
 from notebook_probe.run.controls import Controls
@@ -47,11 +46,10 @@ class Compare(Part):
     clicks: ClassVar = {"compare_with": Click(CompareWithClick, _compare_with)}
     heard: ClassVar = {"list_runs": ListRuns}
 
-    def __init__(self, source: Source, controls: Controls | None) -> None:
+    def __init__(self, source: RunSource, controls: Controls | None) -> None:
         super().__init__(source, controls)
-        run = cast("ComparedRun", source)  # every source that is shown has a snapshot
-        self._shelf = Shelf(run)
-        self._beside = RunOverlay(run, self._shelf)
+        self._shelf = Shelf(source)
+        self._beside = RunOverlay(source, self._shelf)
 
     def state(self, seen: Seen) -> Mapping[str, Any]:
         shelf = self._shelf

@@ -11,7 +11,7 @@ from notebook_probe.explorer.parts.part import Click, Part, Seen
 from notebook_probe.graph import Graph
 from notebook_probe.graph.recorded import recorded_graph
 from notebook_probe.record.format.notes import MODEL_GRAPH
-from notebook_probe.record.format.source import Source
+from notebook_probe.record.views.xarray_views import RunSource
 from notebook_probe.run.attach.requests import BuildGraph, Request
 from notebook_probe.run.controls import Controls
 
@@ -51,7 +51,7 @@ class NetworkGraph(Part):
     clicks: ClassVar = {"build_graph": Click(BuildGraphClick, _build)}
     heard: ClassVar = {"show_graph": ShowGraph}
 
-    def __init__(self, source: Source, controls: Controls | None) -> None:
+    def __init__(self, source: RunSource, controls: Controls | None) -> None:
         super().__init__(source, controls)
         self._n_events = 0
         self._revision = 0

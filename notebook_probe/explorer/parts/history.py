@@ -15,8 +15,9 @@ from notebook_probe.explorer.messages.throttled import Throttled
 from notebook_probe.explorer.parts.left_line import left_events, left_of, starts_of
 from notebook_probe.explorer.parts.part import Click, Part, Seen
 from notebook_probe.record.format.notes import CHECKPOINT
-from notebook_probe.record.format.source import Event, Source
+from notebook_probe.record.format.source import Event
 from notebook_probe.record.store.location import local_path
+from notebook_probe.record.views.xarray_views import RunSource
 from notebook_probe.run.attach.requests import Request
 from notebook_probe.run.controls import Controls
 from notebook_probe.run.going_back.requests import EvaluateAt, GoBack
@@ -119,7 +120,7 @@ class CheckpointHistory(Part):
         "evaluate": Click(EvaluateClick, _evaluate),
     }
 
-    def __init__(self, source: Source, controls: Controls | None) -> None:
+    def __init__(self, source: RunSource, controls: Controls | None) -> None:
         super().__init__(source, controls)
         self._lines = Throttled(self._lines_now)
         self._is_gone = partial(_is_gone, source.location, controls is not None)
@@ -170,7 +171,7 @@ class CheckpointHistory(Part):
         }
 
 
-def _n_steps(source: Source) -> int:
+def _n_steps(source: RunSource) -> int:
     rows = ((one, one.n_rows) for one in source.streams.values())
     # Steps count from 0: the last one plus one is the number of completed updates.
     return max((int(one.steps(n - 1, n)[0]) + 1 for one, n in rows if n), default=0)

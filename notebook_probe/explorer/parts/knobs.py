@@ -10,7 +10,8 @@ from notebook_probe.explorer.messages.throttled import Throttled
 from notebook_probe.explorer.parts.part import Click, Part, Seen
 from notebook_probe.explorer.parts.rate_hint import RateHint, rate_hint
 from notebook_probe.json_numbers import json_number
-from notebook_probe.record.format.source import Event, Source
+from notebook_probe.record.format.source import Event
+from notebook_probe.record.views.xarray_views import RunSource
 from notebook_probe.run.attach.requests import Release, Request, Scale, Set
 from notebook_probe.run.controls import Controls
 from notebook_probe.run.settings.setting import KnobInfo
@@ -104,7 +105,7 @@ class Knobs(Part):
         "release": Click(ReleaseClick, _release),
     }
 
-    def __init__(self, source: Source, controls: Controls | None) -> None:
+    def __init__(self, source: RunSource, controls: Controls | None) -> None:
         super().__init__(source, controls)
         self._last: LastChange | None = None
         self._n_events = 0

@@ -12,8 +12,8 @@ from notebook_probe.errors import ProbeError
 from notebook_probe.explorer.draw.look_blocks import Maps, maps_of
 from notebook_probe.explorer.messages.wire import VERSION, Frame
 from notebook_probe.explorer.parts.part import Click, Part, Seen
-from notebook_probe.record.format.source import Source
 from notebook_probe.record.views.looks import MOST_LOOKS, Look, looks_of
+from notebook_probe.record.views.xarray_views import RunSource
 from notebook_probe.run.attach.requests import LookAt, Request
 from notebook_probe.run.controls import Controls
 
@@ -87,7 +87,7 @@ class LooksPart(Part):
     clicks: ClassVar = {"look": Click(LookClick, _look)}
     heard: ClassVar = {"show_look": ShowLook}
 
-    def __init__(self, source: Source, controls: Controls | None) -> None:
+    def __init__(self, source: RunSource, controls: Controls | None) -> None:
         super().__init__(source, controls)
         self._known: tuple[int, list[Look]] = 0, []
         self._wanted: list[ShowLook] = []

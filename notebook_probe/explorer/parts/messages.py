@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, Literal, Protocol, TypedDict, r
 from notebook_probe.errors import ProbeError
 from notebook_probe.explorer.draw.worker import Worker
 from notebook_probe.explorer.parts.part import Part, Seen
-from notebook_probe.record.format.source import Source
+from notebook_probe.record.views.xarray_views import RunSource
 from notebook_probe.run.controls import Controls
 from notebook_probe.run.notify.lookout import EVERY_S, STALLED_S, checked_occasions
 
@@ -69,7 +69,7 @@ class MessagesPart(Part):
     name: ClassVar = "messages"
     heard: ClassVar = {"notify": MessagesStart, "notify_end": MessagesEnd}
 
-    def __init__(self, source: Source, controls: Controls | None) -> None:
+    def __init__(self, source: RunSource, controls: Controls | None) -> None:
         super().__init__(source, controls)
         self._worker = Worker("notebook_probe messages")
         self._begun: dict[int, tuple[Notifier, list[str]]] = {}

@@ -9,7 +9,7 @@ from notebook_probe.errors import ProbeError
 from notebook_probe.explorer.messages.selection import PanelSelection
 from notebook_probe.explorer.parts.part import Part, Seen
 from notebook_probe.explorer.saved_views import ViewFile, ViewSettings
-from notebook_probe.record.format.source import Source
+from notebook_probe.record.views.xarray_views import RunSource
 from notebook_probe.run.controls import Controls
 
 __all__ = ["EditView", "SavedViewsPart"]
@@ -30,7 +30,7 @@ class SavedViewsPart(Part):
     name: ClassVar = "saved_views"
     heard: ClassVar = {"edit_view": EditView}
 
-    def __init__(self, source: Source, controls: Controls | None) -> None:
+    def __init__(self, source: RunSource, controls: Controls | None) -> None:
         super().__init__(source, controls)
         self._file = ViewFile.of(source)
         self._asked: list[EditView] = []

@@ -13,7 +13,7 @@ from notebook_probe.explorer.messages.selection import PanelSelection
 from notebook_probe.explorer.messages.wire import Frame
 from notebook_probe.explorer.parts.left_line import left_events, left_of, starts_of
 from notebook_probe.explorer.parts.part import Part, Seen
-from notebook_probe.record.format.source import Source
+from notebook_probe.record.views.xarray_views import RunSource
 from notebook_probe.run.controls import Controls
 
 __all__ = ["ParentBranch", "alerts_of", "named", "since"]
@@ -28,12 +28,12 @@ class ParentBranch(Part):
 
     name: ClassVar = "left"
 
-    def __init__(self, source: Source, controls: Controls | None) -> None:
+    def __init__(self, source: RunSource, controls: Controls | None) -> None:
         super().__init__(source, controls)
         self._lines, self._heat = Lines(), Heat()
         self._selection: PanelSelection | None = None
         self._sent: PanelSelection | None = None
-        self._left: Source | None = None
+        self._left: RunSource | None = None
         self._alerts: Mapping[str, Any] = NO_ALERTS
 
     def state(self, seen: Seen) -> Mapping[str, Any] | None:
@@ -60,7 +60,7 @@ class ParentBranch(Part):
         return [frame for frame in frames if frame is not None]
 
 
-def alerts_of(left: Source | None, source: Source) -> Mapping[str, Any]:
+def alerts_of(left: RunSource | None, source: RunSource) -> Mapping[str, Any]:
     """Return the alerts of the parent branch, as rows and findings."""
     if left is None:
         return NO_ALERTS

@@ -9,7 +9,7 @@ from typing import Any, ClassVar
 
 from notebook_probe.explorer.messages.selection import PanelSelection
 from notebook_probe.explorer.messages.wire import Frame
-from notebook_probe.record.format.source import Source
+from notebook_probe.record.views.xarray_views import RunSource
 from notebook_probe.run.attach.requests import Request
 from notebook_probe.run.controls import Controls
 from notebook_probe.run.health.status import StatusHead
@@ -42,7 +42,7 @@ class Part(ABC):
 
     Parameters
     ----------
-    source : Source
+    source : RunSource
     controls : Controls or None
         None for a record that was opened.
 
@@ -60,7 +60,7 @@ class Part(ABC):
     clicks: ClassVar[Mapping[str, Click]] = {}
     heard: ClassVar[Mapping[str, type]] = {}
 
-    def __init__(self, source: Source, controls: Controls | None) -> None:
+    def __init__(self, source: RunSource, controls: Controls | None) -> None:
         self._source, self._controls = source, controls
 
     @abstractmethod

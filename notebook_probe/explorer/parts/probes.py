@@ -8,7 +8,7 @@ from typing import Any, ClassVar, Literal, TypedDict
 
 from notebook_probe.explorer.messages.throttled import Throttled
 from notebook_probe.explorer.parts.part import Click, Part, Seen
-from notebook_probe.record.format.source import Source
+from notebook_probe.record.views.xarray_views import RunSource
 from notebook_probe.run.attach.requests import AttachPreset, Request, Reschedule
 from notebook_probe.run.controls import Controls
 
@@ -63,7 +63,7 @@ class Probes(Part):
         "preset": Click(PresetClick, _preset),
     }
 
-    def __init__(self, source: Source, controls: Controls | None) -> None:
+    def __init__(self, source: RunSource, controls: Controls | None) -> None:
         super().__init__(source, controls)
         self._presets = Throttled(self._presets_now)
 

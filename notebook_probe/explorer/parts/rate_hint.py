@@ -7,7 +7,8 @@ from typing import TypedDict
 
 import numpy as np
 
-from notebook_probe.record.format.source import Source, StreamView
+from notebook_probe.record.format.source import StreamView
+from notebook_probe.record.views.xarray_views import RunSource
 
 __all__ = ["RateHint", "rate_hint"]
 
@@ -24,12 +25,12 @@ class RateHint(TypedDict):
     factor: float
 
 
-def rate_hint(source: Source, after: int) -> RateHint | None:
+def rate_hint(source: RunSource, after: int) -> RateHint | None:
     """Return the hint; None if the ratio is not measured, or within a factor 3 of the usual one.
 
     Parameters
     ----------
-    source : Source
+    source : RunSource
     after : int
         The step of the last change: what was recorded up to there was done with another rate.
     """
@@ -42,13 +43,13 @@ def rate_hint(source: Source, after: int) -> RateHint | None:
     return {"ratio": rounded, "common": common, "factor": common / rounded}
 
 
-def _common(source: Source) -> float | None:
+def _common(source: RunSource) -> float | None:
     """Return the usual value of the quantity."""
     variables = (one for stream in source.streams.values() for one in stream.variables)
     return next((one.usual for one in variables if one.name == QUANTITY), None)
 
 
-def _ratio_now(source: Source, after: int) -> float | None:
+def _ratio_now(source: RunSource, after: int) -> float | None:
     """Return the median over the layers of their last few ratios."""
     # Medians twice: neither one odd layer nor one odd step decides.
     found = [

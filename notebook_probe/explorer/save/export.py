@@ -16,9 +16,9 @@ from notebook_probe.explorer.messages.wire import VERSION, Exported
 from notebook_probe.explorer.save.code import code
 from notebook_probe.explorer.save.files import csv, netcdf
 from notebook_probe.explorer.save.others import Others
-from notebook_probe.record.format.source import Source
 from notebook_probe.record.formulas import is_formula
 from notebook_probe.record.views.thinning.heat_grid import Grid, HeatGrid
+from notebook_probe.record.views.xarray_views import RunSource
 
 if TYPE_CHECKING:
     from notebook_probe.figures import LineOptions
@@ -34,7 +34,7 @@ FileKind: TypeAlias = Literal["png", "svg", "csv", "netcdf", "code"]
 
 def picture(
     kind: Literal["png", "svg"],
-    source: Source,
+    source: RunSource,
     selection: PanelSelection,
     grid: Grid | None = None,
     beside: Sequence[OverlaidSeries] = (),
@@ -80,7 +80,7 @@ def look_of(chart: LineChart, selection: PanelSelection) -> LineOptions:
     )
 
 
-def _grid(source: Source, selection: PanelSelection) -> Grid | None:
+def _grid(source: RunSource, selection: PanelSelection) -> Grid | None:
     """Return the cells, with rows in the order of the panel."""
     reduced = HeatGrid(selection.home, N_COLUMNS, selection.window)
     reduced.read_new(source)
@@ -88,13 +88,13 @@ def _grid(source: Source, selection: PanelSelection) -> Grid | None:
 
 
 def _picture(
-    kind: Literal["png", "svg"], source: Source, selection: PanelSelection, others: Others
+    kind: Literal["png", "svg"], source: RunSource, selection: PanelSelection, others: Others
 ) -> bytes:
     chosen = settled(source, selection)
     return picture(kind, source, selection, beside=others.lines(chosen), apart=others.apart(chosen))
 
 
-def _netcdf(source: Source, selection: PanelSelection, others: Others) -> bytes:
+def _netcdf(source: RunSource, selection: PanelSelection, others: Others) -> bytes:
     if selection.others:
         others.notes.append("of this run alone")
     if any(is_formula(quantity) for _, quantity in selection.series):
@@ -102,12 +102,12 @@ def _netcdf(source: Source, selection: PanelSelection, others: Others) -> bytes:
     return netcdf(source, selection)
 
 
-def _code(source: Source, selection: PanelSelection, _: Others) -> bytes:
+def _code(source: RunSource, selection: PanelSelection, _: Others) -> bytes:
     charts = line_charts(source, selection)
     return code(source.location, settled(source, selection), charts).encode()
 
 
-Make: TypeAlias = Callable[[Source, PanelSelection, Others], bytes]
+Make: TypeAlias = Callable[[RunSource, PanelSelection, Others], bytes]
 
 FILES: dict[FileKind, tuple[str, str, Make]] = {
     "png": ("png", "image/png", partial(_picture, "png")),
@@ -119,7 +119,7 @@ FILES: dict[FileKind, tuple[str, str, Make]] = {
 
 
 def export(
-    kind: FileKind, source: Source, selection: PanelSelection
+    kind: FileKind, source: RunSource, selection: PanelSelection
 ) -> tuple[Exported, list[memoryview]]:
     """Return the message with a file, or with the reason why there is none."""
     ending, mime, make = FILES[kind]

@@ -9,7 +9,7 @@ from notebook_probe.explorer.draw.worker import Worker
 from notebook_probe.explorer.messages.selection import PanelSelection
 from notebook_probe.explorer.messages.wire import Exported
 from notebook_probe.explorer.save.export import FileKind, export
-from notebook_probe.record.format.source import Source
+from notebook_probe.record.views.xarray_views import RunSource
 
 __all__ = ["FileExports"]
 
@@ -17,7 +17,7 @@ __all__ = ["FileExports"]
 class FileExports:
     """Make files in a thread if they show other runs: their disk may be slow, or missing."""
 
-    def __init__(self, source: Source) -> None:
+    def __init__(self, source: RunSource) -> None:
         self._source = source
         self._worker = Worker("notebook_probe files")
         self._made: SimpleQueue[tuple[Exported, list[memoryview]]] = SimpleQueue()

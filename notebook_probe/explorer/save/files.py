@@ -4,22 +4,22 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
-from typing import TypeAlias, cast
+from typing import TypeAlias
 
 import numpy as np
 import xarray as xr
 
 from notebook_probe.compare import Alignment
-from notebook_probe.compare.axes import ComparedRun
 from notebook_probe.compare.tables import Doubles
 from notebook_probe.errors import ProbeError
 from notebook_probe.explorer.messages.selection import PanelSelection, Series
 from notebook_probe.explorer.others.drawn_lines import window_there
 from notebook_probe.explorer.save.others import OtherRun, Others
 from notebook_probe.record.format.missing import measured
-from notebook_probe.record.format.source import Source, Steps, StreamView
+from notebook_probe.record.format.source import Steps, StreamView
 from notebook_probe.record.formulas import is_formula, with_formulas
 from notebook_probe.record.views.joined import join
+from notebook_probe.record.views.xarray_views import RunSource
 
 __all__ = ["ExportError", "csv", "netcdf"]
 
@@ -45,7 +45,7 @@ class _SeriesPiece:
     stop: int
 
 
-def csv(source: Source, selection: PanelSelection, others: Others) -> bytes:
+def csv(source: RunSource, selection: PanelSelection, others: Others) -> bytes:
     """Tidy text: a row per measured value in the panel.
 
     Columns: module, quantity, step, time (UTC), value. With other runs the first column is the run,
@@ -60,7 +60,7 @@ def csv(source: Source, selection: PanelSelection, others: Others) -> bytes:
 
 
 def _of_all(
-    source: Source, selection: PanelSelection, own: list[_SeriesPiece], others: Others
+    source: RunSource, selection: PanelSelection, own: list[_SeriesPiece], others: Others
 ) -> str:
     """Return the table of this run and of the overlaid runs."""
 
@@ -70,8 +70,7 @@ def _of_all(
         asked = replace(selection, window=window, home=home)
         return run.name, list(_pieces(run.record, asked)), run.alignment.x_of_other
 
-    run = cast("ComparedRun", source)  # every source that is shown has a snapshot
-    places = Alignment(run, run, selection.aligned).x_of_this
+    places = Alignment(source, source, selection.aligned).x_of_this
     tables = [(source.name, own, places), *others.each(read)]
     _check(source, [piece for _, pieces, _ in tables for piece in pieces])
     by_step = selection.aligned == "step"
@@ -100,7 +99,7 @@ def _cell(place: float) -> str:
     return f",{place}" if place == place else ","
 
 
-def netcdf(source: Source, selection: PanelSelection) -> bytes:
+def netcdf(source: RunSource, selection: PanelSelection) -> bytes:
     """Return a dataset: dims (module, step), a variable per quantity, NaN = not measured."""
     recorded = [one for one in selection.series if not is_formula(one[1])]
     pieces = list(_pieces(source, selection.looking_at("series", recorded)))
@@ -132,7 +131,7 @@ def _netcdf_bytes(data: xr.Dataset) -> bytes:
         ) from error
 
 
-def _check(source: Source, pieces: Sequence[_SeriesPiece]) -> None:
+def _check(source: RunSource, pieces: Sequence[_SeriesPiece]) -> None:
     """Check that there is something to export, and not too much for a download.
 
     Raises
@@ -150,7 +149,7 @@ def _check(source: Source, pieces: Sequence[_SeriesPiece]) -> None:
         )
 
 
-def _pieces(source: Source, selection: PanelSelection) -> Iterator[_SeriesPiece]:
+def _pieces(source: RunSource, selection: PanelSelection) -> Iterator[_SeriesPiece]:
     """Yield the series on the screen, and every module of the heat map."""
     low, high = selection.window or (-np.inf, np.inf)
     for stream in with_formulas(source.streams, selection.series).values():

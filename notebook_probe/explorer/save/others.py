@@ -4,19 +4,18 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, TypeVar, cast
+from typing import TYPE_CHECKING, TypeVar
 
 from notebook_probe.compare import Alignment, RunAxis, parting
-from notebook_probe.compare.axes import ComparedRun
 from notebook_probe.compare.ratio_grid import Ratio, ratio
 from notebook_probe.explorer.draw.heat_rows import ratio_rows
 from notebook_probe.explorer.messages.selection import PanelSelection, Series
 from notebook_probe.explorer.others.drawn_lines import Drawn, DrawnLines, grouped
 from notebook_probe.explorer.others.places import first_record
 from notebook_probe.explorer.others.shelf import Other
-from notebook_probe.record.format.source import Source
 from notebook_probe.record.read.reader import OpenedRecord
 from notebook_probe.record.store.location import stem
+from notebook_probe.record.views.xarray_views import RunSource
 
 if TYPE_CHECKING:
     from notebook_probe.figures.divergence import Apart
@@ -50,8 +49,8 @@ class Others:
         Notes on missing parts: a run that cannot be read or aligned is left out, by name.
     """
 
-    def __init__(self, source: Source, selection: PanelSelection) -> None:
-        self._source = cast("ComparedRun", source)  # every source that is shown has a snapshot
+    def __init__(self, source: RunSource, selection: PanelSelection) -> None:
+        self._source = source
         self._selection = selection
         self.notes: list[str] = []
 
@@ -105,7 +104,7 @@ class Others:
         parted = parting(self._source, runs, selection.home, factor=factor, rows=rows, by=by)
         return Apart(ratio_rows(found, selection.rows, selection.folds), parted)
 
-    def _ratio(self, runs: Sequence[ComparedRun], selection: PanelSelection) -> Ratio | None:
+    def _ratio(self, runs: Sequence[RunSource], selection: PanelSelection) -> Ratio | None:
         from notebook_probe.figures.cells import N_COLUMNS
 
         window, by = selection.window, selection.aligned

@@ -14,8 +14,8 @@ from IPython.display import display, update_display
 from notebook_probe.explorer.messages.axis_entries import axis_order
 from notebook_probe.explorer.messages.selection import PanelSelection
 from notebook_probe.explorer.save.export import N_COLUMNS, picture
-from notebook_probe.record.format.source import Source
 from notebook_probe.record.views.thinning.heat_grid import HeatGrid
+from notebook_probe.record.views.xarray_views import RunSource
 
 __all__ = ["SavedPicture"]
 
@@ -31,12 +31,12 @@ class SavedPicture:
 
     Parameters
     ----------
-    source : Source
+    source : RunSource
     hand_over : callable
         Receives each picture, a PNG in base64.
     """
 
-    def __init__(self, source: Source, hand_over: Callable[[str], None]) -> None:
+    def __init__(self, source: RunSource, hand_over: Callable[[str], None]) -> None:
         self._source, self._hand_over = source, hand_over
         self._id = uuid.uuid4().hex
         self._placed = False
@@ -68,7 +68,7 @@ class SavedPicture:
             display({"text/plain": ""}, raw=True, display_id=self._id)
             self._key = None
 
-    def draw_of(self, source: Source) -> None:
+    def draw_of(self, source: RunSource) -> None:
         """Show another source from the next picture on."""
         with self._lock:
             self._source, self._key = source, None

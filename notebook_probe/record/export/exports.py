@@ -19,14 +19,14 @@ from notebook_probe.record.export.netcdf_groups import (
 )
 from notebook_probe.record.export.npy import write_npy
 from notebook_probe.record.export.pack import pack
-from notebook_probe.record.format.source import Event, Source
+from notebook_probe.record.format.source import Event
 from notebook_probe.record.store.destination import new_file, new_files
 from notebook_probe.record.store.location import ROOT_KEY, local_path
 from notebook_probe.record.views import joined
 from notebook_probe.record.views.named_scalars import ByName
 from notebook_probe.record.views.selection import Names, select
 from notebook_probe.record.views.tensors import tensors
-from notebook_probe.record.views.xarray_views import Snapshot, XarrayViews
+from notebook_probe.record.views.xarray_views import RunSource, XarrayViews
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -34,12 +34,11 @@ if TYPE_CHECKING:
 __all__ = ["Exports"]
 
 
-class _Recorded(Source, Protocol):
+class _Recorded(RunSource, Protocol):
     """Parts of the source that the exports need."""
 
     @property
     def all_events(self) -> tuple[Event, ...]: ...
-    def snapshot(self) -> Snapshot: ...
     def iter_dataframes(
         self,
         quantity: Names = None,

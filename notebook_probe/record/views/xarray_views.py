@@ -5,7 +5,7 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, Literal, TypeAlias, overload
+from typing import Any, Literal, Protocol, TypeAlias, overload
 
 import numpy as np
 import xarray as xr
@@ -16,6 +16,7 @@ from notebook_probe.record.format.schema import NAMES, module_label
 from notebook_probe.record.format.source import (
     ROOT,
     ArrayView,
+    Source,
     StreamView,
     Thinned,
     Variable,
@@ -47,7 +48,7 @@ from notebook_probe.record.views.parts import JoinedStream, parts_of
 from notebook_probe.record.views.thinning.minmax import minmax
 from notebook_probe.record.views.thinning.zoom import between, has_series, thin_stream
 
-__all__ = ["Layout", "Snapshot", "XarrayViews"]
+__all__ = ["Layout", "RunSource", "Snapshot", "XarrayViews"]
 
 Layout: TypeAlias = Literal["joined", "cube", "tree"]
 LAYOUTS = "joined", "cube", "tree"
@@ -101,6 +102,12 @@ class Snapshot:
         """Variables of every stream."""
         every = (*self.streams, *self.vectors, *self.ragged, *self.blobs)
         return (variable for stream in every for variable in seen_as(stream))
+
+
+class RunSource(Source, Protocol):
+    """A run or an opened record: a source that is also read as a whole, at one moment."""
+
+    def snapshot(self) -> Snapshot: ...
 
 
 @shown_as("run")

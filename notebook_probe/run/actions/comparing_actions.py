@@ -6,7 +6,6 @@ import json
 from collections.abc import Collection, Sequence
 from typing import Protocol
 
-from notebook_probe.compare.axes import ComparedRun
 from notebook_probe.compare.reference import (
     ReferenceDifferences,
     References,
@@ -16,6 +15,7 @@ from notebook_probe.compare.reference import (
 from notebook_probe.errors import NotApplicableError, shown_as
 from notebook_probe.record.format.notes import REFERENCE
 from notebook_probe.record.format.source import Source
+from notebook_probe.record.views.xarray_views import RunSource
 
 __all__ = ["ComparingActions", "places_of_references"]
 
@@ -26,15 +26,15 @@ def places_of_references(source: Source) -> list[str]:
     return json.loads(details[-1])["runs"] if details else []
 
 
-class _WithReferences(ComparedRun, Protocol):
-    def _known_references(self) -> Sequence[ComparedRun]: ...
+class _WithReferences(RunSource, Protocol):
+    def _known_references(self) -> Sequence[RunSource]: ...
 
 
 @shown_as("run")
 class ComparingActions:
     """Methods of live and opened runs that compare them with others."""
 
-    def _known_references(self: ComparedRun) -> Sequence[ComparedRun]:
+    def _known_references(self: RunSource) -> Sequence[RunSource]:
         """Return the references that the run was begun with, as its record names them."""
         places = places_of_references(self)
         return opened_references(places, self.location) if places else ()

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from typing import Any
 
-from notebook_probe.compare.axes import ComparedRun
 from notebook_probe.errors import NotLookedError, shown_as
 from notebook_probe.graph.graph import Graph
 from notebook_probe.graph.recorded import graph_of
 from notebook_probe.lineage.dataset_graph import DatasetGraph, read_dataset_graph
 from notebook_probe.record.format.notes import ANNOTATIONS, CONFIG, LINEAGE, read_notes
 from notebook_probe.record.views.looks import Look, looks_of
+from notebook_probe.record.views.xarray_views import RunSource
 
 __all__ = ["NoteActions"]
 
@@ -20,7 +20,7 @@ class NoteActions:
     """Methods of live and opened runs that read what was noted once, not at each step."""
 
     @property
-    def config(self: ComparedRun) -> dict[str, Any]:
+    def config(self: RunSource) -> dict[str, Any]:
         """Configuration of the training: the ``config`` of `watch`, as a new dict.
 
         Examples
@@ -31,11 +31,11 @@ class NoteActions:
         return read_notes(self.snapshot().attrs, CONFIG)
 
     @property
-    def annotations(self: ComparedRun) -> dict[str, Any]:
+    def annotations(self: RunSource) -> dict[str, Any]:
         """Notes made by `annotate`, as a new dict."""
         return read_notes(self.snapshot().attrs, ANNOTATIONS)
 
-    def lineage(self: ComparedRun) -> dict[str, Any]:
+    def lineage(self: RunSource) -> dict[str, Any]:
         """Return the run's provenance, by part, as a new dict.
 
         `open_runs` makes a table of many.
@@ -47,7 +47,7 @@ class NoteActions:
         """
         return read_notes(self.snapshot().attrs, LINEAGE)
 
-    def dataset_graph(self: ComparedRun) -> DatasetGraph:
+    def dataset_graph(self: RunSource) -> DatasetGraph:
         """Return the training data as a tree: loader, sampler, dataset, transforms.
 
         Raises
@@ -67,7 +67,7 @@ class NoteActions:
         return found
 
     @property
-    def looks(self: ComparedRun) -> list[Look]:
+    def looks(self: RunSource) -> list[Look]:
         """The looks that are kept, by step: `run.look` and the panel take them.
 
         Examples
@@ -77,7 +77,7 @@ class NoteActions:
         """
         return looks_of(self.events, lambda: self.blobs)
 
-    def graph(self: ComparedRun) -> Graph:
+    def graph(self: RunSource) -> Graph:
         """Return the graph of the network, as recorded last.
 
         Raises

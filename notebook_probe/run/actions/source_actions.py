@@ -12,10 +12,9 @@ from typing import TYPE_CHECKING, Protocol
 from notebook_probe.alerts import RULES, Alerts, Rule, find_alerts, read_alerts, read_remarks
 from notebook_probe.alerts.builtin.references import DIFFERS
 from notebook_probe.alerts.explaining import Explanation, explain
-from notebook_probe.compare.axes import ComparedRun
 from notebook_probe.errors import shown_as
 from notebook_probe.record.format.source import ALIASES
-from notebook_probe.record.views.xarray_views import Snapshot
+from notebook_probe.record.views.xarray_views import RunSource, Snapshot
 from notebook_probe.record.write.writer import RecordWriter
 from notebook_probe.run.actions.comparing_actions import ComparingActions, places_of_references
 from notebook_probe.run.actions.former_names import FormerNames
@@ -30,7 +29,7 @@ if TYPE_CHECKING:
 __all__ = ["SourceActions", "hand_over_panel"]
 
 
-class _Acting(ComparedRun, Protocol):
+class _Acting(RunSource, Protocol):
     """Parts of the source that the actions need."""
 
     _panel: Panel | None

@@ -10,7 +10,6 @@ from collections.abc import Mapping, Sequence
 from notebook_probe.alerts import Rule, read_alerts
 from notebook_probe.alerts.builtin.references import DIFFERS
 from notebook_probe.alerts.track import Onset
-from notebook_probe.compare.axes import ComparedRun
 from notebook_probe.compare.deviation import told
 from notebook_probe.compare.reference import (
     ReferenceDifferences,
@@ -23,6 +22,7 @@ from notebook_probe.record.format.notes import REFERENCE
 from notebook_probe.record.format.source import ROOT
 from notebook_probe.record.read.reader import OpenedRecord
 from notebook_probe.record.store.location import stem
+from notebook_probe.record.views.xarray_views import RunSource
 
 __all__ = ["ReferenceWatch"]
 
@@ -54,8 +54,8 @@ class ReferenceWatch:
 
     def __init__(
         self,
-        source: ComparedRun,
-        references: Sequence[ComparedRun],
+        source: RunSource,
+        references: Sequence[RunSource],
         rules: Mapping[str, Rule],
         events: EventSink,
     ) -> None:
@@ -72,7 +72,7 @@ class ReferenceWatch:
         self._found: list[Onset] = []
 
     @property
-    def references(self) -> tuple[ComparedRun, ...]:
+    def references(self) -> tuple[RunSource, ...]:
         """The references, opened."""
         if self.chosen and not self._references:
             self._references = tuple(OpenedRecord(one) for one in self.chosen)

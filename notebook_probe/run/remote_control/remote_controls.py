@@ -11,9 +11,9 @@ from typing import Any, TypeVar
 
 from notebook_probe.alerts import RULES, Rules
 from notebook_probe.errors import ProbeError
-from notebook_probe.record.format.source import Source
 from notebook_probe.record.read.reader import OpenedRecord
 from notebook_probe.record.store.location import Location
+from notebook_probe.record.views.xarray_views import RunSource
 from notebook_probe.run.attach.requests import Fitting, Request, Ticket
 from notebook_probe.run.breakpoints.requests import BreakpointInfo
 from notebook_probe.run.callbacks import Callbacks
@@ -145,7 +145,7 @@ class RemoteControls:
         return self._about.restores
 
     @property
-    def parent(self) -> Source | None:
+    def parent(self) -> RunSource | None:
         return self._source.parent
 
     @property

@@ -6,11 +6,11 @@ from collections import OrderedDict
 from collections.abc import Callable, Sequence
 from typing import Any, cast
 
-from notebook_probe.compare.axes import ComparedRun
 from notebook_probe.errors import ProbeError
 from notebook_probe.explorer.messages.selection import PanelSelection
 from notebook_probe.record.format.source import Source
 from notebook_probe.record.read.reader import OpenedRecord
+from notebook_probe.record.views.xarray_views import RunSource
 
 __all__ = ["of_two_runs", "run_name"]
 
@@ -45,7 +45,7 @@ def of_two_runs(
 
 def run_name(source: Source) -> str:
     """Return the name of a run."""
-    run = cast(ComparedRun, source)  # panels show runs and records, and both have a title
+    run = cast(RunSource, source)  # panels show runs and records, and both have a title
     return str(run.snapshot().attrs.get("title") or "this run")
 
 

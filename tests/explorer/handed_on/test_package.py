@@ -19,8 +19,9 @@ from notebook_probe.explorer.messages.selection import PanelSelection
 from notebook_probe.graph import Graph, Node
 from notebook_probe.graph.recorded import detail_of
 from notebook_probe.record.format.notes import MODEL_GRAPH
-from notebook_probe.record.format.source import Event, Source
+from notebook_probe.record.format.source import Event
 from notebook_probe.record.read.reader import OpenedRecord, open_record
+from notebook_probe.record.views.xarray_views import RunSource
 from tests.explorer.fakes import START_MS, FakeSource, FakeStream
 from tests.explorer.handed_on.unpacked import unpacked
 from tests.explorer.parts.test_history import branched
@@ -44,7 +45,7 @@ def long_source() -> FakeSource:
 
 
 def packed(
-    source: Source,
+    source: RunSource,
     selection: PanelSelection | None = None,
     place: Place = "file",
     most: int = 2_000_000,

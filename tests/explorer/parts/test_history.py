@@ -12,8 +12,9 @@ import pytest
 from notebook_probe.alerts import Alert
 from notebook_probe.explorer.conversation import PanelSession
 from notebook_probe.explorer.parse import parse
-from notebook_probe.record.format.source import Event, Source
+from notebook_probe.record.format.source import Event
 from notebook_probe.record.read.reader import OpenedRecord, open_record
+from notebook_probe.record.views.xarray_views import RunSource
 from tests.explorer.fakes import FakeControls, FakeSource
 from tests.record.build import GRAD, new_writer, row
 
@@ -63,7 +64,7 @@ def branched(place: Path) -> None:
             writer.event(kept.step, kept.kind, kept.text, kept.detail)
 
 
-def heard_of(source: Source) -> dict[str, Mapping[str, Any]]:
+def heard_of(source: RunSource) -> dict[str, Mapping[str, Any]]:
     session = PanelSession(source, None)
     session.receive(parse({"v": 1, "type": "hello", "view": "x"}))  # type: ignore[arg-type]
     session.receive(parse({"v": 1, "type": "visible", "view": "x", "visible": True}))  # type: ignore[arg-type]
