@@ -1,5 +1,6 @@
 /** Choose the rows of the heat map: all, those of what is marked, or folded as the tree is. */
 
+import { createContentOf } from "../dialogs/content.js";
 import { element, setAttribute, setHidden, setText } from "../dom.js";
 import { grouped, modulesText } from "../format.js";
 
@@ -15,22 +16,10 @@ export function createHeatRows({ state, selection, dialogs, signal }) {
     "aria-expanded": "false",
     title: "Choose the rows of the heat map",
   });
-  /** @type {ReturnType<typeof createContent> | null} */
-  let shown = null;
+  const dialog = createContentOf({ dialogs, anchor: button, label: "Rows of the heat map", create: createContent });
 
-  button.addEventListener("click", open, { signal });
+  button.addEventListener("click", dialog.open, { signal });
   for (const topic of ["selection", "marked", "status", "folded"]) state.on(topic, refresh);
-
-  function open() {
-    const content = createContent();
-    dialogs.open({
-      anchor: button,
-      label: "Rows of the heat map",
-      content: content.el,
-      closed: () => (shown = null),
-    });
-    shown = dialogs.isOpenAt(button) ? content : null;
-  }
 
   function refresh() {
     const { rows, folds, home } = state.selection;
@@ -38,7 +27,7 @@ export function createHeatRows({ state, selection, dialogs, signal }) {
     setHidden(button, Boolean(state.parts.saved) || (!some && !rows.length && !folds.length));
     setText(button, wordOf(rows, folds));
     setAttribute(button, "data-rows", rows.length + folds.length);
-    shown?.describe();
+    dialog.shown?.describe();
   }
 
   function createContent() {

@@ -1,5 +1,6 @@
 /** The quantity of the attach box: a button that opens the list of all quantities above it. */
 
+import { createContentOf } from "../../dialogs/content.js";
 import { element, listener, setAttribute, setText } from "../../dom.js";
 import { createPickerContent } from "./content.js";
 
@@ -29,24 +30,16 @@ export function createPicker({ state, dialogs, chosen, preset, signal }) {
     element("i", { class: "nbp-chevron", "aria-hidden": "true" }),
   );
   let value = "";
-  /** @type {ReturnType<typeof createPickerContent> | null} */
-  let shown = null;
+  const dialog = createContentOf({
+    dialogs,
+    anchor: button,
+    label: "Choose a quantity",
+    create: () => createPickerContent({ state, value, take, signal }),
+  });
 
   const listen = listener(signal);
-  listen(button, "click", open);
-  for (const topic of ["status", "model", "marked", "probes"]) state.on(topic, () => shown?.refresh());
-
-  function open() {
-    const content = createPickerContent({ state, value, take, signal });
-    dialogs.open({
-      anchor: button,
-      label: "Choose a quantity",
-      content: content.el,
-      closed: () => (shown = null),
-    });
-    shown = dialogs.isOpenAt(button) ? content : null;
-    shown?.refresh();
-  }
+  listen(button, "click", () => dialog.open()?.refresh());
+  for (const topic of ["status", "model", "marked", "probes"]) state.on(topic, () => dialog.shown?.refresh());
 
   /** @param {string} to */
   function setValue(to) {

@@ -1,5 +1,6 @@
 /** "● 63" beside the search: all that is attached, by quantity; schedules, detaching, presets. */
 
+import { createContentOf } from "../../dialogs/content.js";
 import { element, listener, setAttribute, setChildren, setGreyed, setHidden, setText } from "../../dom.js";
 import { THIN_SPACE, grouped, significant } from "../../format.js";
 import { valueAt, valueOr } from "../../maps.js";
@@ -22,24 +23,11 @@ export function createAttached(parts) {
     "aria-haspopup": "dialog",
     "aria-expanded": "false",
   });
-  /** @type {ReturnType<typeof createContent> | null} */
-  let shown = null;
+  const dialog = createContentOf({ dialogs, anchor: button, label: "Attached probes", create: createContent });
 
   const listen = listener(signal);
-  listen(button, "click", open);
+  listen(button, "click", () => dialog.open()?.describe());
   for (const topic of ["status", "tickets", "model", "probes"]) state.on(topic, refresh);
-
-  function open() {
-    const content = createContent();
-    dialogs.open({
-      anchor: button,
-      label: "Attached probes",
-      content: content.el,
-      closed: () => (shown = null),
-    });
-    shown = dialogs.isOpenAt(button) ? content : null;
-    shown?.describe();
-  }
 
   function refresh() {
     const n = state.probes.rows.length;
@@ -50,7 +38,7 @@ export function createAttached(parts) {
     }
     setAttribute(button, "title", `${probesText(n)} attached: schedules, costs, presets (t)`);
     setAttribute(button, "aria-label", `${probesText(n)} attached`);
-    shown?.describe();
+    dialog.shown?.describe();
   }
 
   function createContent() {

@@ -1,5 +1,6 @@
 /** What watching costs, in the bar; behind it the dearest, what would cost less, and a budget. */
 
+import { createContentOf } from "../../dialogs/content.js";
 import { element, listener, setChildren, setGreyed, setHidden, setText } from "../../dom.js";
 import { THIN_SPACE, grouped, significant } from "../../format.js";
 import { valueAt } from "../../maps.js";
@@ -34,31 +35,18 @@ export function createCost(parts, openList) {
     value,
     element("i", { class: "nbp-chevron", "aria-hidden": "true" }),
   );
-  /** @type {ReturnType<typeof createContent> | null} */
-  let shown = null; // what is open
+  const dialog = createContentOf({ dialogs, anchor: button, label: "What probes cost", create: createContent });
 
   const listen = listener(signal);
-  listen(button, "click", open);
+  listen(button, "click", () => dialog.open()?.describe());
   for (const topic of ["status", "tickets", "probes", "model"]) state.on(topic, refresh);
-
-  function open() {
-    const content = createContent();
-    dialogs.open({
-      anchor: button,
-      label: "What probes cost",
-      content: content.el,
-      closed: () => (shown = null),
-    });
-    shown = dialogs.isOpenAt(button) ? content : null;
-    shown?.describe();
-  }
 
   function refresh() {
     const { cost_percent: percent } = state.status;
     setHidden(button, percent === null || !state.model.live);
     setText(value, percentText(percent ?? 0));
     button.classList.toggle("nbp-dear", (percent ?? 0) >= DEAR_PERCENT);
-    shown?.describe();
+    dialog.shown?.describe();
   }
 
   function createContent() {
