@@ -17,7 +17,8 @@ import { isOpenable } from "./folding/fold.js";
  * }} BoxLook
  */
 
-const LEGIBLE = 0.3; // zoom below which boxes have no words
+const LEGIBLE = 0.6; // zoom below which boxes have no words: a line of text is higher than they are
+const ROOMY = 0.75; // zoom below which only names fit, without the class
 const [DARK, LIGHT] = [
   [17, 20, 23],
   [255, 255, 255],
@@ -52,7 +53,9 @@ export function createBoxes() {
     for (const layer of [frames, el]) {
       layer.style.transform = `scale(${camera.zoom}) translate(${-camera.x}px, ${-camera.y}px)`;
     }
+    el.style.setProperty("--nbp-zoom", String(camera.zoom));
     el.classList.toggle("nbp-tiny", camera.zoom < LEGIBLE);
+    el.classList.toggle("nbp-small", camera.zoom < ROOMY);
     for (const item of wanted) {
       const one = valueOr(shown, item.key, () => ({ node: emptyBox(item), frame: null }));
       if (!one.node.isConnected) el.append(one.node);

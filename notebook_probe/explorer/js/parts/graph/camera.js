@@ -2,11 +2,14 @@
 
 const LEAST = 0.04;
 const MOST = 2.5;
-const LEGIBLE = 0.62; // no smaller at first: then the rest lies below, and is dragged into sight
+const LEGIBLE = 0.8; // no smaller at first: all words fit their boxes, and the overview leads to the rest
 const MARGIN = 14;
+const OVERVIEW = 100; // width that the overview takes, where it is shown
+const HIDDEN = 12; // pixels of the graph that may be out of sight before the overview is shown
 
 /**
- * Everything in the middle of `room`; what is too large for text that can be read begins at its top.
+ * Everything in the middle of `room`; what is too large for text that can be read begins at its top, and
+ * leaves room for the overview.
  * @param {{ width: number, height: number }} plane
  * @param {GraphRoom} room
  * @returns {GraphCamera}
@@ -15,7 +18,20 @@ export function fitted(plane, room) {
   const fits = Math.min((room.width - 2 * MARGIN) / plane.width, (room.height - 2 * MARGIN) / plane.height);
   const zoom = Math.min(1, Math.max(LEGIBLE, fits));
   const y = plane.height * zoom > room.height ? -MARGIN / zoom : (plane.height - room.height / zoom) / 2;
-  return { x: (plane.width - room.width / zoom) / 2, y, zoom };
+  const width = fits < zoom ? room.width - OVERVIEW : room.width;
+  const beside = (plane.width - width / zoom) / 2;
+  return { x: plane.width * zoom > width ? -MARGIN / zoom : beside, y, zoom };
+}
+
+/**
+ * Whether a part of the plane is out of sight.
+ * @param {GraphCamera} camera
+ * @param {{ width: number, height: number }} plane
+ * @param {GraphRoom} room
+ */
+export function hides({ x, y, zoom }, { width, height }, room) {
+  const beyond = [x, y, width - x - room.width / zoom, height - y - room.height / zoom];
+  return beyond.some((far) => far * zoom > HIDDEN);
 }
 
 /**
@@ -63,15 +79,14 @@ export function inSight(camera, item, room) {
 }
 
 /**
- * With an item in the middle.
+ * With a point of the plane in the middle.
  * @param {GraphCamera} camera
- * @param {GraphItem} item
+ * @param {number[]} point
  * @param {GraphRoom} room
  * @returns {GraphCamera}
  */
-export function centred(camera, item, room) {
-  const x = item.x + item.width / 2 - room.width / camera.zoom / 2;
-  return { ...camera, x, y: item.y + item.height / 2 - room.height / camera.zoom / 2 };
+export function centred(camera, [x, y], room) {
+  return { ...camera, x: x - room.width / camera.zoom / 2, y: y - room.height / camera.zoom / 2 };
 }
 
 /**

@@ -41,9 +41,9 @@ export function createGraphView({ state, theme, selection, fail, signal }) {
   const legend = createLegend();
   const tip = element("div", { class: "nbp-tip nbp-graph-tip", hidden: "" });
   const how = element("div", { class: "nbp-graph-how", hidden: "" }, ALONE);
-  const el = element("div", { class: "nbp-graph-drawn" }, plane.el, how, tools.el, legend.el, tip);
+  const el = element("div", { class: "nbp-graph-drawn" }, plane.el, plane.overview, how, tools.el, legend.el, tip);
   createHands(plane, { choose, turn, draw, hover }, signal);
-  for (const topic of ["picture", "cursor", "selection", "theme", "status"]) state.on(topic, plane.request);
+  for (const topic of ["picture", "cursor", "selection", "theme", "status"]) state.on(topic, plane.change);
   state.on("marked", follow);
 
   /**
@@ -151,7 +151,7 @@ export function createGraphView({ state, theme, selection, fail, signal }) {
 
   /** What was marked elsewhere comes into sight. */
   function follow() {
-    plane.request();
+    plane.change();
     if (own || !network || !state.marked.size) return;
     const [path] = state.marked;
     const { own: boxes, holding } = outlined(plane.layout(), { paths: [path] });
@@ -186,7 +186,7 @@ export function createGraphView({ state, theme, selection, fail, signal }) {
 
   return {
     el,
-    request: plane.request,
+    request: plane.change,
     focus: () => plane.stand(plane.current(), true),
     /** @param {ShownGraph} message */
     show(message) {

@@ -11,9 +11,9 @@
  * }} GraphView
  */
 
-const LABEL_FONT_PX = 9;
-const LEAST_FONT_PX = 7.5; // on the screen
-const LEGIBLE = 0.58; // zoom from which shapes are written: there is room for a line between two boxes
+const LABEL_FONT_PX = 10;
+const LEAST_FONT_PX = 10; // on the screen
+const LEGIBLE = 0.7; // zoom from which shapes are written: there is room for a line between two boxes
 const HEAD_PX = 5;
 
 /**

@@ -6,6 +6,7 @@ import { centred, fitted, inSight, panned, zoomed } from "./camera.js";
 import { foldGraph, isOpenable } from "./folding/fold.js";
 import { laidOut } from "./layout/laid_out.js";
 import { openAtFirst } from "./folding/opening.js";
+import { createOverview } from "./overview.js";
 import { paintRoutes } from "./paint.js";
 import { shapeLabels } from "./layout/shapes.js";
 import { boxWords } from "./words.js";
@@ -17,6 +18,7 @@ import { boxWords } from "./words.js";
  */
 
 const MOST_PX = 240; // of a box that is no frame
+const LETTERS_PX = 13; // as large as words are in the plane where it is first drawn smallest
 const BESIDE_WORDS = 20;
 const FOLD_PX = 12;
 
@@ -28,6 +30,7 @@ export function createPlane({ theme, look, fail, signal }) {
   const boxes = createBoxes();
   const canvas = element("canvas", { class: "nbp-graph-edges", "aria-hidden": "true" });
   const el = element("div", { class: "nbp-graph-plane" }, boxes.frames, canvas, boxes.el);
+  const overview = createOverview((x, y) => move(centred(camera, [x, y], room)), signal);
   const paper = penOf(element("canvas")); // to measure a letter with
   const room = { width: 0, height: 0 };
   /** @type {GraphNetwork | null} */
@@ -48,10 +51,15 @@ export function createPlane({ theme, look, fail, signal }) {
   const request = () => {
     if (!pending && !signal.aborted) pending = requestAnimationFrame(draw);
   };
+  /** What is drawn of the boxes has changed, not only where they are seen. */
+  const change = () => {
+    overview.forget();
+    request();
+  };
   const observer = new ResizeObserver(() => {
     [room.width, room.height] = [el.clientWidth, el.clientHeight];
     if (!isMoved) fit();
-    request();
+    change();
   });
   observer.observe(el);
   signal.addEventListener("abort", () => {
@@ -66,6 +74,7 @@ export function createPlane({ theme, look, fail, signal }) {
       const seen = look(network);
       boxes.draw(layout.items, { network, camera, room, current, ...seen });
       drawRoutes(seen.lit);
+      overview.draw({ layout, camera, room, colours: theme.read() }, seen);
     } catch (error) {
       fail(error); // shown in the panel: a console that nobody opens would hide it
     }
@@ -89,13 +98,13 @@ export function createPlane({ theme, look, fail, signal }) {
 
   /**
    * @param {GraphNetwork} shown
-   * @param {{ name: number, kind: number }} letters
+   * @param {number} letter
    * @returns {(box: GraphBox) => number}
    */
-  function widthOf(shown, letters) {
+  function widthOf(shown, letter) {
     return (box) => {
       const { name, kind } = boxWords(shown, box);
-      const words = name.length * letters.name + (kind ? (kind.length + 1) * letters.kind : 0);
+      const words = (name.length + (kind ? kind.length + 1 : 0)) * letter;
       return Math.min(MOST_PX, Math.ceil(words + BESIDE_WORDS + (isOpenable(box) ? FOLD_PX : 0)));
     };
   }
@@ -103,12 +112,8 @@ export function createPlane({ theme, look, fail, signal }) {
   function lay() {
     if (!network) return;
     const { fontFamily } = getComputedStyle(boxes.el);
-    /** @type {(px: number) => number} */
-    const letter = (px) => {
-      paper.font = `${px}px ${fontFamily}`;
-      return paper.measureText("m").width;
-    };
-    const measure = widthOf(network, { name: letter(12), kind: letter(11) });
+    paper.font = `${LETTERS_PX}px ${fontFamily}`;
+    const measure = widthOf(network, paper.measureText("m").width);
     layout = laidOut(network, foldGraph(network, open), measure);
     labels = shapeLabels(network, layout);
     if (!layout.items.some(({ key }) => key === current)) current = layout.items[0]?.key ?? null;
@@ -134,7 +139,9 @@ export function createPlane({ theme, look, fail, signal }) {
   return {
     el,
     boxes: boxes.el,
+    overview: overview.el,
     request,
+    change,
     fit,
     itemOf,
     /** @param {Element} node */
@@ -196,7 +203,7 @@ export function createPlane({ theme, look, fail, signal }) {
     /** @param {string} key */
     centre(key) {
       const item = itemOf(key);
-      if (item) move(centred(camera, item, room));
+      if (item) move(centred(camera, [item.x + item.width / 2, item.y + item.height / 2], room));
     },
     /** @param {string} key */
     reach(key) {

@@ -29,7 +29,7 @@ export function createTools({ typed, next, zoom, fit, signal }) {
   const found = element("span", { class: "nbp-graph-found", role: "status", hidden: "" });
   const closer = button("−", "graph-smaller", "Smaller (−, or Ctrl and the wheel)");
   const larger = button("+", "graph-larger", "Larger (+, or Ctrl and the wheel)");
-  const whole = button("⤢", "graph-fit", "All of it (0)");
+  const whole = button("⤢", "graph-fit", "As large as words can be read (0)");
   const el = element("div", { class: "nbp-graph-tools" }, found, search, closer, larger, whole);
   const listen = listener(signal);
   listen(closer, "click", () => zoom(1 / 1.4));
