@@ -418,6 +418,22 @@ def test_remarks_stand_below_the_alerts_and_are_counted_apart(bare: PanelPage) -
     panel.picture("remarks")
 
 
+def test_what_explains_an_alert_stands_before_it_in_the_foot_and_in_the_list(
+    bare: PanelPage,
+) -> None:
+    panel = shown(bare)
+    rose = "the learning rate rose 100 times at once, from 0.003 to 0.3"
+    jump = gpt.remark(400, "rate_jump", ["(root)"], rose)
+    spike = gpt.alert(402, "loss_spike", ["(root)"], ["loss"], "the loss rose to 1.12")
+    said = f"After {rose}: the loss rose to 1.12"
+    panel.say(gpt.alerts_message([jump, spike]))
+    expect(panel.page.locator(".nbp-newest")).to_have_text(said)
+    panel.action("alerts").click()
+    expect(drawer(panel).locator(".nbp-alert-text")).to_have_text(re.compile(re.escape(said)))
+    panel.say(gpt.alerts_message([spike]))
+    expect(panel.page.locator(".nbp-newest")).to_have_text("The loss rose to 1.12")
+
+
 def test_without_an_alert_the_remarks_are_still_found(bare: PanelPage) -> None:
     panel = shown(bare)
     panel.say(gpt.alerts_message(REMARKS[:1]))

@@ -231,6 +231,7 @@ interface FindingRow {
   where: string;
   sentence: string;
   cause: number | null;
+  after: string;
 }
 
 interface FoldClick {

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from typing import Literal, TypedDict
 
 from notebook_probe.alerts.alert import ALERT, REMARK, Alert, alert_of, began_at
-from notebook_probe.alerts.causes import Cause, causes
+from notebook_probe.alerts.causes import NEAR, Cause, causes
 from notebook_probe.alerts.rule import Severity
 from notebook_probe.explorer.messages.wire import VERSION
 from notebook_probe.record.format.source import Event
@@ -66,6 +66,8 @@ class FindingRow(TypedDict):
     """Sentence of the first alert, without the place."""
     cause: int | None
     """Number of the alert that all began with; None for a cause."""
+    after: str
+    """Remark that explains a cause, such as a learning rate that rose shortly before; or empty."""
 
 
 class RemarkRow(TypedDict):
@@ -113,7 +115,7 @@ class AlertMessages:
             "type": "alerts",
             "whole": first is None,
             "rows": [_row(i, self._alerts[i]) for i in range(begin, len(self._alerts))],
-            "findings": [*_findings(self._alerts[newest:], newest)],
+            "findings": [*_findings(self._alerts[newest:], newest, self._remarks)],
             "remarks": [*map(_remark, self._remarks[-MOST_REMARKS:])],
         }
 
@@ -140,10 +142,13 @@ def _remark(one: Alert) -> RemarkRow:
     }
 
 
-def _findings(alerts: Iterable[Alert], first: int) -> Iterator[FindingRow]:
+def _findings(
+    alerts: Sequence[Alert], first: int, remarks: Sequence[Alert]
+) -> Iterator[FindingRow]:
     """Yield causes by their steps, each followed by its effects."""
     # By identity: two alerts may be equal, and each has a number.
     numbers = {id(alert): number for number, alert in enumerate(alerts, first)}
+    explained = _explained(alerts, remarks)
 
     def row(one: Cause, cause: Cause | None) -> FindingRow:
         return {
@@ -152,8 +157,20 @@ def _findings(alerts: Iterable[Alert], first: int) -> Iterator[FindingRow]:
             "where": one.where,
             "sentence": one.alert.sentence,
             "cause": None if cause is None else numbers[id(cause.alert)],
+            "after": "" if cause else explained.get(id(one.alert), ""),
         }
 
     for cause in causes(alerts):
         yield row(cause, None)
         yield from (row(one, cause) for one in cause.below)
+
+
+def _explained(alerts: Sequence[Alert], remarks: Sequence[Alert]) -> dict[int, str]:
+    """Return the sentence of the remark shortly before, by the identity of what it explains."""
+    return {
+        id(alert): cause.alert.sentence
+        for cause in (causes((*alerts, *remarks)) if remarks else ())
+        if cause.alert.is_remark
+        for alert in cause
+        if 0 <= alert.step - cause.alert.step <= NEAR
+    }

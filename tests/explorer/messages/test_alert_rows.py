@@ -6,6 +6,7 @@ import json
 from dataclasses import replace
 
 from notebook_probe.alerts import Alert
+from notebook_probe.alerts.causes import NEAR
 from notebook_probe.explorer.messages.alert_rows import MOST, AlertMessages
 from notebook_probe.record.format.source import Event
 
@@ -42,6 +43,7 @@ def test_a_new_view_gets_all_alerts_and_later_only_those_that_are_new() -> None:
             "where": "at fc1 and 1 more",
             "sentence": "60 % dead",
             "cause": None,
+            "after": "",
         }
     ]
     assert json.loads(json.dumps(first)) == first
@@ -110,3 +112,22 @@ def test_of_an_alert_that_cannot_be_read_its_sentence_is_left() -> None:
     assert message is not None
     [row] = message["rows"]
     assert (row["rule"], row["text"], row["modules"]) == ("unknown", "something", [])
+
+
+def test_a_learning_rate_that_rose_shortly_before_explains_what_it_caused() -> None:
+    jump = Alert(
+        "rate_jump", 400, "the model: the rate rose 100 times", ("(root)",), severity="remark"
+    )
+    spike = Alert("loss_spike", 402, "the model: the loss rose", ("(root)",))
+    effect = Alert("diverging", 404, "fc: grew", ("fc",), consequence_of=("loss_spike",))
+    late = replace(spike, step=402 + 2 * NEAR)
+    found = AlertMessages().message([event(one) for one in (jump, spike, effect, late)])
+    assert found is not None
+    assert [(row["first"], row["cause"], row["after"]) for row in found["findings"]] == [
+        (0, None, "the rate rose 100 times"),
+        (1, 0, ""),
+        (2, None, ""),
+    ]
+    alone = AlertMessages().message([event(spike)])
+    assert alone is not None
+    assert [row["after"] for row in alone["findings"]] == [""]

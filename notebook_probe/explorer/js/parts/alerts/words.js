@@ -7,9 +7,20 @@ const AT = "at ";
 
 /**
  * { before, place, rest } of "began at fc1, seen in fc2: 60 % dead"; of the model as a whole the sentence alone.
+ * What explains it stands before all of it, as "After the learning rate rose …: ".
+ * @param {Pick<FindingRow, "modules" | "where" | "sentence"> & { after?: string }} finding
+ */
+export function findingWords({ after, ...finding }) {
+  const words = placeWords(finding);
+  if (!after) return words;
+  const rest = words.place ? words.rest : words.rest.charAt(0).toLowerCase() + words.rest.slice(1);
+  return { ...words, before: `After ${after}: ${words.before}`, rest };
+}
+
+/**
  * @param {Pick<FindingRow, "modules" | "where" | "sentence">} finding
  */
-export function findingWords({ modules, where, sentence }) {
+function placeWords({ modules, where, sentence }) {
   const [first = ""] = modules;
   const before = where.startsWith(BEGAN) ? BEGAN : AT;
   const behind = where.slice(before.length);
