@@ -361,7 +361,7 @@ def test_the_preset_is_offered_while_a_rule_waits_for_what_could_be_attached(
     panel.say(gpt.rules_message([waiting]))
     expect(offer).to_be_hidden()  # this kernel attaches no presets by a click
     panel.say(gpt.status_message(can={"preset": ""}))
-    expect(offer).to_have_text("attach its quantities")
+    expect(offer).to_have_text("attach their quantities")
     panel.say(gpt.rules_message([{**waiting, "state": "waits for loss"}]))
     expect(offer).to_be_hidden()  # which the loop logs
     attached = [("wte", "output_std", "every(1)")]
@@ -392,6 +392,27 @@ def test_the_drawer_fits_every_width(bare: PanelPage, width: int, theme: str) ->
     assert wide == 0
     bare.picture(f"alert-{theme}-{width}")
     assert bare.errors == []
+
+
+@pytest.mark.parametrize("width", [320, 598, 640, 700, 880])
+def test_the_head_of_the_list_is_whole_at_any_width(bare: PanelPage, width: int) -> None:
+    bare.show(width)
+    gpt.say_all(bare)
+    bare.say(gpt.status_message(can={"attach": "", "preset": ""}))
+    bare.say(gpt.rules_message([*gpt.RULES, gpt.rule("wide", [], "waits for output_rms")]))
+    bare.say({"v": 1, "type": "messages", "live": True, "rows": [], "answered": "", "problem": ""})
+    bare.action("alerts").click()
+    head = drawer(bare).locator(".nbp-alerts-head")
+    expect(head).to_contain_text("severe ones pause the run")
+    expect(head).to_contain_text("get messages")
+    expect(head).to_contain_text("attach its quantities")
+    edge = bare.root.evaluate("(node) => node.getBoundingClientRect().right")
+    ends = head.evaluate(
+        "(node) => [...node.querySelectorAll('button, label')].filter((one) => one.checkVisibility())"
+        ".map((one) => one.getBoundingClientRect().right)"
+    )
+    assert len(ends) >= 4
+    assert max(ends) <= edge
 
 
 REMARKS = [

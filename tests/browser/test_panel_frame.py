@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 from playwright.sync_api import expect
 
+from tests.browser import alert_messages as gpt
 from tests.browser.panel_messages import (
     WEIGHTED,
     heat_message,
@@ -229,6 +230,42 @@ def test_the_foot_says_where_the_record_is_and_what_was_lost(shown: PanelPage) -
     shown.say(status_message(dropped_rows=1234, flushed_age_s=None))
     expect(foot).to_contain_text("not flushed yet · 1\u202f234 dropped")
     expect(foot.locator(".nbp-place .nbp-bad")).to_have_text(" · 1\u202f234 dropped")
+
+
+@pytest.mark.parametrize("width", range(640, 1500, 86))
+def test_the_place_of_the_record_is_readable_or_not_there(bare: PanelPage, width: int) -> None:
+    panel = introduce(bare.show(width), record="/home/somebody/trainings/runs/second.zarr")
+    panel.say(gpt.rules_message())
+    row = panel.page.locator(".nbp-place").bounding_box()
+    record = panel.page.locator(".nbp-record").bounding_box()
+    facts = panel.page.locator(".nbp-facts").bounding_box()
+    assert row is not None
+    assert facts is not None
+    assert facts["y"] + facts["height"] <= row["y"] + row["height"] + 1, "size and age are seen"
+    if record is not None and record["y"] < row["y"] + row["height"]:
+        assert record["width"] > 80, "12 letters"
+        assert record["x"] + record["width"] <= facts["x"]
+
+
+@pytest.mark.parametrize("state", ["training", "finished"])
+def test_what_a_run_that_has_ended_cannot_do_is_not_offered(bare: PanelPage, state: str) -> None:
+    can = {"budget": "", "preset": ""}
+    panel = introduce(bare.show(1100), state=state, budget="update_ratio every 4 steps", can=can)
+    rules = [{**RULE, "name": "one", "state": "on"}]
+    rules += [{**RULE, "name": "other", "state": "waits for output_histogram"}]
+    panel.say({"v": 1, "type": "rules", "rules": rules, "trial": None})
+    foot = panel.page.locator(".nbp-foot")
+    offers = [panel.action(name) for name in ("lift-budget", "attach-alerts")]
+    if state == "training":
+        expect(foot).to_contain_text("1 rule watches, 1 waits for a series")
+        expect(foot).to_contain_text("flushed 0.4")
+        for offer in offers:
+            expect(offer).to_be_visible()
+    else:
+        expect(foot).to_contain_text("1 rule watched, 1 waited for a series")
+        expect(foot).not_to_contain_text("flushed")
+        for offer in offers:
+            expect(offer).to_be_hidden()
 
 
 def test_the_foot_names_the_accelerator_that_the_model_is_on(shown: PanelPage) -> None:

@@ -147,6 +147,11 @@ export function createState() {
   };
 }
 
+/** @param {Pick<Status, "state">} status */
+export function hasEnded({ state }) {
+  return state === "finished" || state === "failed";
+}
+
 /**
  * The recorded quantities of modules: all but what the loop logs.
  * @param {Pick<Status, "recorded" | "logged">} status

@@ -2,6 +2,7 @@
 
 import { element, isGreyed, listener, setAttribute, setGreyed, setHidden, setText } from "../dom.js";
 import { THIN_SPACE, bytes, duration, grouped } from "../format.js";
+import { hasEnded } from "../state.js";
 import { createDownloads } from "./downloads.js";
 
 /**
@@ -35,7 +36,8 @@ export function createFooter({ state, selection, link, alerts, parting, looks, s
   const facts = element("span", { class: "nbp-facts nbp-soft" });
   const dropped = element("span", { class: "nbp-dropped nbp-soft" });
   const downloads = createDownloads({ state, link, signal });
-  const place = element("span", { class: "nbp-place" }, record, facts, dropped);
+  const where = element("span", { class: "nbp-where" }, record);
+  const place = element("span", { class: "nbp-place" }, where, facts, dropped);
   const el = element(
     "div",
     { class: "nbp-foot" },
@@ -97,7 +99,7 @@ export function createFooter({ state, selection, link, alerts, parting, looks, s
     setText(budget, status.budget && rarelyText(state.parts.probes.budget));
     setAttribute(budget, "title", status.budget ?? "");
     setHidden(budget, !status.budget);
-    setHidden(lift, !status.budget || !state.model.live);
+    setHidden(lift, !status.budget || !state.model.live || hasEnded(status));
     setGreyed(lift, status.can.budget ?? "", LIFT_TITLE);
     setText(progress, status.progress);
     setHidden(progress, !status.progress);
@@ -123,7 +125,8 @@ export function createFooter({ state, selection, link, alerts, parting, looks, s
    * How old what is seen is: of a run here since its flush, of one elsewhere since its last row.
    * @param {Status} status
    */
-  function ageOf({ flushed_age_s: age }) {
+  function ageOf({ flushed_age_s: age, ...status }) {
+    if (state.model.live && hasEnded(status)) return []; // all of it is written
     if (state.model.live) return [age === null ? "not flushed yet" : `flushed ${duration(age)} ago`];
     return age === null ? [] : [`last row ${duration(age)} ago`];
   }

@@ -4,6 +4,7 @@ import { element, isGreyed, listener, setAttribute, setGreyed, setHidden, setTex
 import { dayAndTime, grouped, significant, timeLeft } from "../format.js";
 import { createFoldedWords } from "./folded_words.js";
 import { paintSparkline } from "./sparkline.js";
+import { hasEnded } from "../state.js";
 
 /**
  * @typedef {{
@@ -17,7 +18,6 @@ import { paintSparkline } from "./sparkline.js";
  */
 /** @typedef {{ el: HTMLElement }} Word */
 
-const ENDED = ["finished", "failed"];
 const MOVING = ["waiting", "training", "paused"];
 const BLIND = "after the cell";
 
@@ -109,7 +109,7 @@ export function createTopBar({ root, state, theme, link, compare, knobs, probes,
 
   function refresh() {
     const { status, model } = state;
-    const ended = ENDED.includes(status.state);
+    const ended = hasEnded(status);
     const { branch: number, fork } = state.parts.history;
     setHidden(branch, number === 1);
     setText(branch, `branch ${number}`);
@@ -142,7 +142,7 @@ export function createTopBar({ root, state, theme, link, compare, knobs, probes,
 
   function refreshAsked() {
     const { status, model } = state;
-    refreshRoute(status, model, ENDED.includes(status.state));
+    refreshRoute(status, model, hasEnded(status));
     const mine = status.tickets.find((ticket) => ticket.id === asked?.id);
     if (asked && mine && mine.state !== "queued") {
       asked.button.classList.remove("nbp-asked");

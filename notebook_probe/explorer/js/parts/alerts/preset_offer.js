@@ -2,6 +2,7 @@
 
 import { createTicket } from "../../dialogs/ticket.js";
 import { element, isGreyed, setGreyed, setHidden, setText } from "../../dom.js";
+import { hasEnded } from "../../state.js";
 import { WAITS } from "./waits.js";
 
 const TITLE = 'Measure what the rules look at: the preset "alerts", run.attach_preset("alerts")';
@@ -30,7 +31,8 @@ export function createPresetOffer(parts) {
 
   function refresh() {
     const why = state.status.can.preset; // undefined where the kernel attaches none
-    const waiting = ticket || why === undefined ? [] : waitingFor(state);
+    const isOffered = !ticket && why !== undefined && !hasEnded(state.status);
+    const waiting = isOffered ? waitingFor(state) : [];
     setHidden(button, !waiting.length);
     if (!waiting.length) return setText(button, "");
     setText(button, `attach ${waiting.length === 1 ? "its" : "their"} quantities`);

@@ -2,6 +2,7 @@
 
 import { element, setAttribute, setText } from "../../dom.js";
 import { grouped } from "../../format.js";
+import { hasEnded } from "../../state.js";
 import { createMessages } from "../messages/messages.js";
 import { createPresetOffer } from "./preset_offer.js";
 import { WAITS } from "./waits.js";
@@ -26,7 +27,7 @@ export function createRulesWatch(parts) {
   const messages = createMessages(parts).el;
   const el = element("span", { class: "nbp-rules-watch" }, link, createPresetOffer(parts).el, messages);
   link.addEventListener("click", open, { signal });
-  state.on("rules", refresh);
+  for (const topic of ["rules", "status"]) state.on(topic, refresh);
 
   function open() {
     fill();
@@ -46,7 +47,7 @@ export function createRulesWatch(parts) {
   }
 
   function refresh() {
-    setText(link, watchText(state.parts.rules.rules));
+    setText(link, watchText(state.parts.rules.rules, hasEnded(state.status)));
     if (list.isConnected) fill();
   }
 
@@ -63,16 +64,20 @@ function grouping(rules) {
   };
 }
 
+const PRESENT = ["rule watches", "rules watch", "waits", "wait"];
+const PAST = ["rule watched", "rules watched", "waited", "waited"];
+
 /**
  * "17 rules watch, 4 wait for a series"; "" where none is followed.
  * @param {RuleRow[]} rules
+ * @param {boolean} [isOver]
  */
-export function watchText(rules) {
+export function watchText(rules, isOver = false) {
   const { on, waiting, off } = grouping(rules);
   if (!on.length && !waiting.length && !off.length) return "";
-  const parts = [`${grouped(on.length)} ${on.length === 1 ? "rule watches" : "rules watch"}`];
-  if (waiting.length)
-    parts.push(`${grouped(waiting.length)} ${waiting.length === 1 ? "waits" : "wait"} for a series`);
+  const [one, many, waits, wait] = isOver ? PAST : PRESENT;
+  const parts = [`${grouped(on.length)} ${on.length === 1 ? one : many}`];
+  if (waiting.length) parts.push(`${grouped(waiting.length)} ${waiting.length === 1 ? waits : wait} for a series`);
   if (off.length) parts.push(`${grouped(off.length)} turned off`);
   return parts.join(", ");
 }
