@@ -214,6 +214,10 @@ def test_a_panel_that_waits_says_for_what(shown: PanelPage) -> None:
     waiting = {"kind": "waiting", "reason": "first value at step 50", "probes": [0]}
     shown.say(status_message(recorded={}, silent=[waiting]))
     expect(shown.page.locator(".nbp-empty")).to_have_text("first value at step 50")
+    shown.say(status_message(recorded={}, silent=[waiting], state="waiting", step=-1))
+    expect(shown.page.locator(".nbp-empty")).to_have_text(
+        "Run the cell that trains: first value at step 50."
+    )
 
 
 def test_long_parts_of_a_status_last_until_they_are_sent_again(shown: PanelPage) -> None:

@@ -172,6 +172,33 @@ def test_series_colours_stand_out_from_any_ground(bare: PanelPage) -> None:
             assert contrast(rgb, ground) >= (4.5 if ground[0] != 128 else 3.9)
 
 
+def test_a_raw_line_behind_its_average_is_seen_on_dark_ground_as_on_light(bare: PanelPage) -> None:
+    panel = bare.show()
+    for ground in ([255, 255, 255], [17, 20, 23], [33, 33, 33]):
+        for index in range(3):
+            line = np.array(panel.call("rgbOf", panel.call("seriesColour", index, ground)))
+            alpha = panel.call("rawAlpha", index, ground)
+            raw = line * alpha + np.array(ground) * (1 - alpha)
+            assert contrast([*raw], ground) >= 1.8
+            assert alpha <= 0.65, "fainter than its average"
+
+
+LABELS = """(given) => {
+  const state = { model: { quantities: [] } };
+  const prepared = given.map(([module, quantity]) => ({ module, quantity }));
+  const { label } = parts.lineLabels(state, prepared);
+  return prepared.flatMap((one) => [label(one), label({ ...one, name: "first", missing: "" })]);
+}"""
+
+
+def test_of_another_run_a_label_says_which_line_it_belongs_to(parts: PanelParts) -> None:
+    said = parts.evaluate(LABELS, [["(root)", "loss"], ["blocks.0.attn.qkv", "grad_norm"]])
+    assert said == ["loss", "first · loss", "qkv · grad_norm", "first · qkv"]
+    assert parts.evaluate(LABELS, [["(root)", "loss"]]) == ["loss", "first"]
+    said = parts.evaluate(LABELS, [["head", "grad_norm"], ["head", "update_ratio"]])
+    assert said[1::2] == ["first · grad_norm", "first · update_ratio"]
+
+
 def contrast(one: list[int], other: list[int]) -> float:
     """WCAG 2.2, 1.4.3."""
 

@@ -67,7 +67,10 @@ function whyEmpty(status, model) {
     const how = "Select modules on the left, choose a quantity, attach";
     return `Nothing is measured yet. ${how}; or start with one of these on every layer:`;
   }
-  if (status.silent.length) return status.silent[0].reason;
+  const [silent] = status.silent;
+  if (model.live && status.state === "waiting" && silent?.kind === "waiting")
+    return `Run the cell that trains: ${silent.reason}.`;
+  if (silent) return silent.reason;
   const vectors = Object.keys(status.vectors).join(", ");
   return vectors
     ? `Recorded, but not drawn here: ${vectors}.`

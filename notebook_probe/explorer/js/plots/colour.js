@@ -7,6 +7,9 @@ import { contrast, luminance } from "./contrast.js";
 const OKABE_ITO = ["#0072b2", "#d55e00", "#009e73", "#cc79a7", "#e69f00", "#56b4e9", "#f0e442"];
 const DASHES = [[], [7, 3], [2, 3], [9, 3, 2, 3]];
 
+const RAW_ALPHAS = [0.45, 0.55, 0.65];
+const RAW_CONTRAST = 1.85;
+
 // 33 samples of viridis; between them a straight line is within 3/255 of the original.
 const VIRIDIS =
   "440154470d6048186a482374472d7b4537814240863e49893b528b375b8d33638d2f6b8e2c728e297a8e26828e" +
@@ -40,6 +43,18 @@ export function opaquePixel([red, green, blue]) {
  */
 export function seriesColour(index, ground, ratio = 3) {
   return cssColour(contrasting(rgbOf(OKABE_ITO[index % OKABE_ITO.length]), ground, ratio));
+}
+
+/**
+ * How opaque a raw line is behind its average: faint, but to be seen on dark ground, too.
+ * @param {number} index
+ * @param {number[]} ground
+ */
+export function rawAlpha(index, ground) {
+  const line = contrasting(rgbOf(OKABE_ITO[index % OKABE_ITO.length]), ground, 3);
+  /** @type {(alpha: number) => number[]} */
+  const blended = (alpha) => line.map((channel, k) => channel * alpha + ground[k] * (1 - alpha));
+  return RAW_ALPHAS.find((alpha) => contrast(blended(alpha), ground) >= RAW_CONTRAST) ?? RAW_ALPHAS[2];
 }
 
 /** @param {number} index */

@@ -13,7 +13,7 @@ const HEADS = [
   ["", ""],
   ["name", ""],
   ["", ""],
-  ["begun", ""],
+  ["started", ""],
   ["steps", "nbp-run-number"],
   ["loss", "nbp-run-number"],
   ["differs in", ""],

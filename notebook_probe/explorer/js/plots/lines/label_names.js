@@ -31,14 +31,31 @@ export function lineLabels(state, prepared) {
   };
   /** @type {(name: string) => string} */
   const inLabel = units.size > 1 ? withUnits : (name) => name;
+  /** @type {(series: Pick<PaintedSeries, "module" | "quantity">) => string} */
+  const ownName = ({ module, quantity }) => {
+    if (module === ROOT) return inLabel(quantity);
+    const end = ends.get(module) ?? module;
+    return quantities.size === 1 ? end : seriesName(end, inLabel(quantity));
+  };
   return {
     title: quantities.size === 1 ? withUnits(only) : "",
     /** @param {PaintedSeries} series */
-    label({ module, quantity, left }) {
+    label({ name: run, missing, left, ...series }) {
       if (left) return "before";
-      if (module === ROOT) return inLabel(quantity);
-      const end = ends.get(module) ?? module;
-      return quantities.size === 1 ? end : seriesName(end, inLabel(quantity));
+      if (!run) return ownName(series);
+      if (missing) return `${run}: ${missing}`;
+      return prepared.length > 1 ? `${run} · ${shortName(series, prepared, ends)}` : run;
     },
   };
+}
+
+/**
+ * Of a series of another run, beside that run's name: its module, or its quantity where that tells more.
+ * @param {Pick<PaintedSeries, "module" | "quantity">} series
+ * @param {PreparedSeries[]} prepared
+ * @param {Map<string, string>} ends
+ */
+function shortName({ module, quantity }, prepared, ends) {
+  const n = prepared.filter((one) => one.module === module).length;
+  return module === ROOT || n > 1 ? quantity : (ends.get(module) ?? module);
 }

@@ -80,7 +80,7 @@ function paintLeader(context, { x, y }, place, box) {
  */
 function paintLabel(context, { box, colours, label, isLogged }, end, y, space) {
   const { name: run, missing, left } = end.series;
-  const text = run ? (missing ? `${run}: ${missing}` : run) : label(end.series);
+  const text = label(end.series);
   const value = !missing && !left && (run || isLogged(end.series)) ? ` ${significant(end.value)}` : "";
   const [plain, bold] = [colours.font, run ? colours.font : `600 ${colours.font}`];
   context.font = bold;

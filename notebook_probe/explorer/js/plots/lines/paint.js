@@ -1,13 +1,12 @@
 /** The line view on a canvas: raw faint under its average, direct labels, marks; no state of its own. */
 
-import { rgbOf, seriesColour, seriesDash } from "../colour.js";
+import { rawAlpha, rgbOf, seriesColour, seriesDash } from "../colour.js";
 import { LANE_PX } from "../scale.js";
 import { paintStepAxis } from "../step_axis.js";
 import { paintMarks } from "../step_marks.js";
 import { paintLabels } from "./labels.js";
 import { paintBeside } from "./paint_beside.js";
 
-const RAW_ALPHA = 0.45; // behind its average, which hides how low and how high it went
 const DIMMED = 0.22; // while another line is pointed at
 const MANY = 20; // lines from which on they are thin: to be told apart, and to be painted in a frame
 const FEW_POINTS = 40; // points below which each one is drawn
@@ -40,7 +39,7 @@ export function paintLines(context, view) {
     const averaged = series.average.v.length > 0;
     const strength = view.isDimmed(series) ? DIMMED : 1;
     if (averaged) {
-      context.globalAlpha = RAW_ALPHA * strength;
+      context.globalAlpha = rawAlpha(series.colour, ground) * strength;
       context.lineWidth = 1;
       paintLine(context, series, axis, values);
     }
