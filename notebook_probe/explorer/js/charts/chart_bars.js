@@ -7,16 +7,16 @@ import { arrangedCharts, changed, LEAST_PX, MOST_PX, moved } from "./arranged.js
 import { createChartOptions } from "./chart_options.js";
 
 const KEY_PX = 20; // by which a key changes a height
-const OPTIONS_PX = 67; // from the right end of a chart to the left end of its buttons
+const OPTIONS_PX = 90; // from the right end of a chart to the left end of its buttons
 /** @type {Record<string, number>} */
 const WAYS = { ArrowUp: -1, ArrowDown: 1 };
 
 /**
  * `place(painted)` after each paint of the plot; `el` lies over it.
  * @param {PanelParts} parts
- * @param {(at: number, from: HTMLElement) => void} enlarge
+ * @param {{ enlarge: (at: number, from: HTMLElement) => void, rise: (at: number) => void }} acts
  */
-export function createChartBars(parts, enlarge) {
+export function createChartBars(parts, { enlarge, rise }) {
   const { state, selection } = parts;
   const options = createChartOptions(parts);
   const target = element("div", { class: "nbp-chart-target", hidden: "" }); // where a chart would go
@@ -44,7 +44,8 @@ export function createChartBars(parts, enlarge) {
     setAttribute(more, "aria-haspopup", "dialog");
     setAttribute(more, "aria-expanded", false);
     const large = element("button", { type: "button", class: "nbp-chart-large", "data-action": "enlarge-chart" }, "⤢");
-    const bar = element("div", { class: "nbp-chart-bar" }, handle, more, large);
+    const highest = element("button", { type: "button", class: "nbp-chart-rise", "data-action": "largest-rise" }, "↗");
+    const bar = element("div", { class: "nbp-chart-bar" }, handle, more, highest, large);
     const edge = element("div", {
       class: "nbp-chart-edge",
       role: "separator",
@@ -56,6 +57,7 @@ export function createChartBars(parts, enlarge) {
     el.append(bar, edge);
     more.addEventListener("click", () => options.open(at, more));
     large.addEventListener("click", () => enlarge(at, large));
+    highest.addEventListener("click", () => rise(at));
     handle.addEventListener("keydown", (event) => keyed(event, at));
     dragged(handle, (y) => aim(y), (y) => drop(at, y));
     let begun = 0;
@@ -91,6 +93,8 @@ export function createChartBars(parts, enlarge) {
         setAttribute(more, "title", "Series, scale, smoothing and height of this chart");
         setAttribute(large, "aria-label", `Enlarge the chart of ${name}`);
         setAttribute(large, "title", "This chart in the whole window");
+        setAttribute(highest, "aria-label", `Largest rise in the chart of ${name}`);
+        setAttribute(highest, "title", "Pin the largest rise in sight; again: the next one");
         setAttribute(handle, "aria-label", `Move the chart of ${name}`);
         setAttribute(handle, "title", "Drag to move this chart (or ↑ ↓; Delete removes it)");
       },

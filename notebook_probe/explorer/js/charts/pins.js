@@ -1,6 +1,6 @@
 /** Steps that are pinned in the lines, at most two: their values below the charts, and the difference. */
 
-import { element, setChildren, setHidden } from "../dom.js";
+import { element, setChildren, setHidden, setText } from "../dom.js";
 import { exact, grouped, significant } from "../format.js";
 import { seriesName } from "../names.js";
 import { bringOut, emphasize } from "./emphasis.js";
@@ -24,13 +24,14 @@ export function createPins({ state, theme, painted, signal }) {
   const heads = element("div", { class: "nbp-pin-row nbp-pin-heads", role: "row" });
   const rows = element("div", { class: "nbp-pin-rows", role: "rowgroup" });
   const table = element("div", { role: "table", "aria-label": "Values at the pinned steps" }, heads, rows);
-  const more = element("span", { class: "nbp-soft" });
+  const more = element("span", { class: "nbp-soft", role: "status" });
   const batches = element("span", { class: "nbp-pin-batches" });
   const foot = element("div", { class: "nbp-pin-foot" }, more, batches, clear);
   const el = element("section", { class: "nbp-pins", "aria-label": "Pinned steps", hidden: "" }, table, foot);
   /** @type {number[]} */
   let before = []; // the pins before the last click, which a double-click gives back
   let known = "";
+  let words = ""; // on how they came to be pinned
   /** @type {ReturnType<typeof rowOf>[]} */
   let drawn = [];
 
@@ -38,8 +39,12 @@ export function createPins({ state, theme, painted, signal }) {
   state.on("pins", show);
   state.on("emphasis", dim);
 
-  /** @param {number[]} steps */
-  function pin(steps) {
+  /**
+   * @param {number[]} steps
+   * @param {string} [about]
+   */
+  function pin(steps, about = "") {
+    words = about;
     state.pins = steps;
     state.emit("pins");
   }
@@ -67,7 +72,8 @@ export function createPins({ state, theme, painted, signal }) {
   /** What is drawn is told again after each paint: values come while it trains. */
   function show() {
     const now = painted();
-    setHidden(el, !state.pins.length || !now);
+    setHidden(el, !(state.pins.length || words) || !now);
+    setHidden(table, !state.pins.length);
     if (el.hidden || !now) return;
     const all = now.charts.flatMap((chart) => chart.prepared.filter((one) => !one.left));
     const shown = all.slice(0, MOST_ROWS).map((series) => ({
@@ -75,7 +81,7 @@ export function createPins({ state, theme, painted, signal }) {
       values: state.pins.map((step) => valueAt(series, now, step, state.lines?.x0 ?? 0)),
     }));
     const told = shown.map(({ series, values }) => [series.module, series.quantity, values]);
-    const key = JSON.stringify([state.pins, told]);
+    const key = JSON.stringify([state.pins, words, told]);
     if (key === known) return;
     known = key;
     setChildren(heads, headsOf(state.pins));
@@ -87,8 +93,8 @@ export function createPins({ state, theme, painted, signal }) {
     drawn = shown.map(({ series, values }) => rowOf(series, values, ground));
     rows.replaceChildren(...drawn);
     const rest = all.length - shown.length;
-    const words = [state.pins.length < 2 && ALONE, rest > 0 && `${grouped(rest)} more series`];
-    more.textContent = words.filter(Boolean).join(" ");
+    const about = words || (state.pins.length < 2 && ALONE);
+    setText(more, [about, rest > 0 && `${grouped(rest)} more series`].filter(Boolean).join(" "));
   }
 
   /** @param {number} step */
@@ -138,7 +144,8 @@ export function createPins({ state, theme, painted, signal }) {
       const { step } = state.cursor;
       pin(state.pins.includes(step) ? state.pins.filter((one) => one !== step) : [...state.pins.slice(0, 1), step]);
     },
-    clear: () => state.pins.length > 0 && pin([]),
+    pin,
+    clear: () => (state.pins.length > 0 || words !== "") && pin([]),
   };
 }
 

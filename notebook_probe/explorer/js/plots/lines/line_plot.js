@@ -5,6 +5,7 @@ import { inItsChart } from "../../charts/arranged.js";
 import { createChartBars } from "../../charts/chart_bars.js";
 import { createEnlarged } from "../../charts/enlarged.js";
 import { createPins, paintPins } from "../../charts/pins.js";
+import { createRises } from "../../charts/rises.js";
 import { createLevels } from "../../parts/breaks/levels.js";
 import { besideLines } from "../../parts/compare/beside_lines.js";
 import { leftSeries } from "../../parts/history/left.js";
@@ -38,8 +39,6 @@ export function createLinePlot(parts) {
   });
   const levels = createLevels({ state, link });
   const enlarged = createEnlarged(parts);
-  const bars = createChartBars(parts, enlarged.enter);
-  plot.el.append(levels.el, bars.el);
   /** @type {PreparedSeries[] | null} */
   let prepared = null;
   /** @type {BesideSeries[]} */
@@ -75,6 +74,9 @@ export function createLinePlot(parts) {
   const stepAt = (/** @type {number} */ x) => painted && painted.mapping.step(painted.axis.value(x));
   const stepWindow = createStepWindow({ state, selection, stepAt });
   const pins = createPins({ state, theme, painted: () => painted, signal });
+  const rise = createRises(state, () => painted, pins.pin);
+  const bars = createChartBars(parts, { enlarge: enlarged.enter, rise });
+  plot.el.append(levels.el, bars.el);
   state.on("pins", plot.request);
   const calls = { ...pointed, ...stepWindow, hover, click };
   trackPointer(plot, () => painted && { ...painted.box, foot: painted.box.bottom }, calls, signal);
