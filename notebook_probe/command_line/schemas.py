@@ -77,6 +77,7 @@ OF_RUN = {
     "tree": answers.TreeAnswer,
     "quantities": answers.QuantitiesAnswer,
     "alerts": answers.AlertsAnswer,
+    "output": answers.OutputAnswer,
     "plot": answers.PlotAnswer,
     "follow": answers.FollowLine,
     "first-difference": FirstDifferenceAnswer,

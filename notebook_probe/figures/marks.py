@@ -9,6 +9,7 @@ from matplotlib.axes import Axes
 
 from notebook_probe.alerts.alert import ALERT, alert_of
 from notebook_probe.figures.style import BAD, BRAND, WARNING
+from notebook_probe.record.format.notes import OUTPUT
 from notebook_probe.record.format.source import Event
 
 __all__ = ["draw_marks"]
@@ -57,4 +58,6 @@ def draw_marks(axes: Axes, events: Iterable[Event], places: Sequence[float]) -> 
 def _kind(event: Event) -> str:
     if event.kind == ALERT:
         return alert_of(event).severity
+    if event.kind == OUTPUT:
+        return event.kind  # which has no mark
     return event.kind if event.kind in ("checkpoint", "look") else "done"

@@ -20,6 +20,7 @@ from notebook_probe.run.gate import Gate
 from notebook_probe.run.health.probe_statuses import ProbeStatuses
 from notebook_probe.run.health.stale_probes import StaleProbes
 from notebook_probe.run.looks.kept_batches import KeptBatches
+from notebook_probe.run.output.kept_output import KeptOutput
 from notebook_probe.uninterrupted import whole
 
 __all__ = ["Alarm"]
@@ -58,6 +59,8 @@ class Alarm:
         Compares the rows with good runs.
     batches : KeptBatches
         Records the batches of alerts.
+    output : KeptOutput
+        Records what is printed.
     """
 
     def __init__(
@@ -75,6 +78,7 @@ class Alarm:
         whole: WholeSteps,
         references: ReferenceWatch,
         batches: KeptBatches,
+        output: KeptOutput,
     ) -> None:
         self._writer, self._steps = writer, steps
         self._probes, self._statuses, self._gate = probes, statuses, gate
@@ -89,7 +93,7 @@ class Alarm:
             first_step=writer.first_step,
             earlier=[*read_alerts(writer.source.events), *read_remarks(writer.source.events)],
         )
-        self._references, self._batches = references, batches
+        self._references, self._batches, self._output = references, batches, output
         self._stale = StaleProbes()
         self._next_look = time.monotonic() + PROBES_S
 
@@ -100,6 +104,7 @@ class Alarm:
         self._take_found()
         self._watcher.look(wait=False)
         self._batches.learn()
+        self._output.record()
         if time.monotonic() > self._next_look:
             self.look_at_probes()
 

@@ -174,6 +174,7 @@ def _take_off(parts: RunParts) -> None:
     parts.alarm.look_at_references()
     parts.alarm.look(whole=True)
     parts.flight.write_due()
+    parts.output.end()
 
 
 def _read_last_state(parts: RunParts) -> None:

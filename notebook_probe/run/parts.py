@@ -106,6 +106,8 @@ class RunParts:
         Rules for the recorded series.
     alarm : Alarm
         Applies the rules to what is recorded.
+    output : KeptOutput
+        Keeps what is printed.
     mirrors : Mirrors
         Hand on what is recorded.
     breakpoints : Breakpoints
@@ -141,6 +143,7 @@ class RunParts:
     passes: DataPasses
     rules: Rules
     alarm: Alarm
+    output: KeptOutput
     mirrors: Mirrors
     breakpoints: Breakpoints
     flight: FlightRecorder
@@ -191,6 +194,7 @@ class RunParts:
             passes=DataPasses(writer, lambda: clock.upcoming),
             rules=control.rules,
             alarm=control.alarm,
+            output=control.output,
             mirrors=control.mirrors,
             breakpoints=recording.breakpoints,
             flight=recording.flight,

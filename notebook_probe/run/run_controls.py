@@ -29,6 +29,7 @@ from notebook_probe.run.ending import Life
 from notebook_probe.run.going_back.requests import GoBack
 from notebook_probe.run.going_back.way_back import CanGoBack
 from notebook_probe.run.mirror.mirror import RunReader
+from notebook_probe.run.output.kept_output import KeptOutput
 from notebook_probe.run.panel_controls import PanelControls
 from notebook_probe.run.parts import RunParts
 from notebook_probe.run.settings.settings import Settings
@@ -180,6 +181,11 @@ class RunControls(PanelControls):
         text = f"checkpoint of step {step}"
         self._live.writer.event(step, CHECKPOINT, text, json.dumps(detail))
 
+    @property
+    def output(self) -> KeptOutput:
+        """The last lines that were printed, if the run keeps them."""
+        return self._live.output
+
     def accompany(self, begin: Callable[[RunParts], R]) -> R:
         """Begin a reader of the run, which ends with it; the status shows its problem."""
         parts = self._live
@@ -273,6 +279,8 @@ class RunControls(PanelControls):
             live.probes.attach(attachment.resolver)
         wanted = {probe.key() for probe in left.probes.wanted}
         live.probes.detach([one for one in live.probes.wanted if one.key() not in wanted])
+        if left.output.was_on:
+            live.output.begin()
         for info in left.breakpoints.infos():
             live.breakpoints.edit(live.breakpoints.add(info.condition).id, armed=info.armed)
         for name in {*left.rules, *live.rules}:

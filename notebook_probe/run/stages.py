@@ -59,6 +59,7 @@ from notebook_probe.run.health.why_silent import WhySilent
 from notebook_probe.run.looks.kept_batches import KeptBatches
 from notebook_probe.run.looks.looks import Looks
 from notebook_probe.run.mirror.mirror import Mirrors
+from notebook_probe.run.output.kept_output import KeptOutput
 from notebook_probe.run.rows.row_keeper import RowKeeper
 from notebook_probe.run.settings.rule_edits import edit, note_edit
 from notebook_probe.run.settings.settings import Settings
@@ -146,6 +147,7 @@ class ControlParts:
     rules: Rules
     facts: Facts
     alarm: Alarm
+    output: KeptOutput
     mirrors: Mirrors
     state: RunState
     way_back: WayBack
@@ -186,6 +188,8 @@ class ControlParts:
         compared = ReferenceWatch(writer.source, references, rules, writer)
         found = {DIFFERS: compared.take, **{check.rule: check.take for check in checks}}
         between.lookers += *(check.look for check in checks), graphs.finish, facts.look
+        clock = observer.clock  # alone: a stream may hold it longer than the run is held
+        output = KeptOutput(writer, lambda: clock.upcoming)
         alarm = Alarm(
             writer=writer,
             steps=steps,
@@ -200,6 +204,7 @@ class ControlParts:
             whole=whole,
             references=compared,
             batches=batches,
+            output=output,
         )
         rules.show_states(alarm.states)
         look = partial(alarm.look, whole=True)
@@ -249,6 +254,7 @@ class ControlParts:
             rules=rules,
             facts=facts,
             alarm=alarm,
+            output=output,
             mirrors=mirrors,
             state=state,
             way_back=way_back,

@@ -413,6 +413,17 @@ interface ModelMessage {
   quantities: Array<QuantityRow>;
 }
 
+interface OutputKeep {
+  v: number;
+  type: "keep_output";
+}
+
+interface OutputShow {
+  v: number;
+  type: "show_output";
+  on: boolean;
+}
+
 interface PartedRow {
   module: string;
   step: number;
@@ -824,6 +835,8 @@ type AnyMessage =
   | MessagesEnd
   | MessagesStart
   | ModelMessage
+  | OutputKeep
+  | OutputShow
   | Ping
   | Pointed
   | PresetClick

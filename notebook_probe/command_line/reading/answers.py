@@ -23,6 +23,8 @@ __all__ = [
     "GroupLine",
     "JudgedLine",
     "ModuleLine",
+    "OutputAnswer",
+    "OutputLine",
     "PlotAnswer",
     "Point",
     "ProgressLine",
@@ -81,6 +83,22 @@ class AlertsAnswer(AnswerOfRun):
     alerts: tuple[AlertLine, ...]
     left_out: LeftOut
     failed: Annotated[bool, "an alert is as severe as --fail-on; the exit code is 3"]
+
+
+@dataclass(frozen=True, slots=True)
+class OutputLine:
+    """A line that was printed."""
+
+    step: Steps
+    text: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class OutputAnswer(AnswerOfRun):
+    """Answer of `output`."""
+
+    lines: Annotated[tuple[OutputLine, ...], "the last lines of the program, the newest last"]
+    left_out: LeftOut
 
 
 @dataclass(frozen=True, slots=True)

@@ -30,6 +30,7 @@ import { followLeft } from "./parts/history/left.js";
 import { createKnobs } from "./parts/knobs/knobs.js";
 import { createBatch } from "./parts/looks/batch.js";
 import { createLooks } from "./parts/looks/looks.js";
+import { createOutput } from "./parts/output/output.js";
 import { createSavedNotice } from "./parts/saved/notice.js";
 import { createAttached } from "./parts/probes/attached.js";
 import { createCost } from "./parts/probes/cost.js";
@@ -91,6 +92,7 @@ function render({ model, el }) {
   const lines = createLinePlot(parts);
   const empty = createEmptyState({ ...parts, attach });
   const alerts = createAlerts(parts);
+  const output = createOutput(parts);
   const { pins } = lines;
   createKeyboard({ ...parts, tree, attach, attached, bar, compare, breaks, alerts, looks, graph, dock, pins });
 
@@ -115,7 +117,7 @@ function render({ model, el }) {
     createCompiledNotice(parts).el,
     element("div", { class: "nbp-body" }, left, views),
     createViews(parts).el,
-    createFooter({ ...parts, alerts, looks, parting: createParting(parts) }).el,
+    createFooter({ ...parts, alerts, looks, output, parting: createParting(parts) }).el,
     drawer.el,
   );
   el.append(root);

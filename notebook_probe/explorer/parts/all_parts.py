@@ -15,6 +15,7 @@ from notebook_probe.explorer.parts.history import CheckpointHistory
 from notebook_probe.explorer.parts.knobs import Knobs
 from notebook_probe.explorer.parts.looks import LooksPart
 from notebook_probe.explorer.parts.messages import MessagesPart
+from notebook_probe.explorer.parts.output import OutputPart
 from notebook_probe.explorer.parts.panel_views import SavedViewsPart
 from notebook_probe.explorer.parts.parent_branch import ParentBranch
 from notebook_probe.explorer.parts.part import Click, Part, Seen
@@ -36,6 +37,7 @@ PARTS: tuple[type[Part], ...] = (
     NetworkGraph,
     SavedViewsPart,
     MessagesPart,
+    OutputPart,
 )
 
 CLICKS: Mapping[str, Click] = {kind: click for part in PARTS for kind, click in part.clicks.items()}

@@ -16,6 +16,7 @@ __all__ = [
     "LINEAGE",
     "MODEL_GRAPH",
     "MOST_LINEAGE_BYTES",
+    "OUTPUT",
     "OWN_KINDS",
     "REFERENCE",
     "SAMPLES",
@@ -38,6 +39,9 @@ BRANCH, TRUNCATE = "branch", "truncate"
 
 ALERT = "alert"
 """Kind of the events with a rule's findings."""
+
+OUTPUT = "output"
+"""Kind of the events with lines that the program printed."""
 
 CHECKPOINT = "checkpoint"
 """Kind of the event of a state that was saved; its step is the number of updates completed."""
@@ -72,6 +76,7 @@ OWN_KINDS = frozenset(
         "flight",
         "full",
         MODEL_GRAPH,
+        OUTPUT,
         "pause",
         "resume",
         "set",

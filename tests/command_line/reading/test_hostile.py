@@ -20,6 +20,7 @@ STEERING = {"\x1b", "\x07", "\u202e"}
 VERBS = (
     ["explain"],
     ["alerts"],
+    ["output"],
     ["series", "*", "*"],
     ["tree"],
     ["plot", "*", "*", "--ascii"],
@@ -40,6 +41,7 @@ def odd(tmp_path: Path) -> str:
             stream.record(step, step, np.ones((1, 1), np.float32))
         writer.event(3, ALERT, alert.text, alert.detail)
         writer.event(3, ODD, ODD, ODD)
+        writer.event(3, "output", ODD, ODD)
     return str(place)
 
 

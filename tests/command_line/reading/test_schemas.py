@@ -20,6 +20,7 @@ from tests.command_line.reading.conftest import Answered, Asked, strict_json
 OF_RUN: dict[str, list[str]] = {
     "explain": [],
     "alerts": [],
+    "output": [],
     "series": ["*", "*"],
     "tree": [],
     "plot": ["*", "*", "--ascii"],

@@ -19,6 +19,7 @@ from notebook_probe.explorer.messages.selection import PanelSelection, Series
 from notebook_probe.explorer.messages.value_scale import bounded
 from notebook_probe.explorer.messages.wire import VERSION, Frame, LineSeries, LinesFrame
 from notebook_probe.json_numbers import json_number
+from notebook_probe.record.format.notes import OUTPUT
 from notebook_probe.record.format.ranges import charts_of
 from notebook_probe.record.format.source import Source, StreamView
 from notebook_probe.record.formulas import FormulaStreams
@@ -31,6 +32,8 @@ __all__ = ["Lines", "points_per_series"]
 
 MOST_POINTS = 1400
 LEAST_POINTS = 50
+NOT_DRAWN = frozenset({ALERT, OUTPUT})
+"""Kinds of events with messages that are separate from the lines."""
 
 _Key: TypeAlias = tuple[str, object, Series]
 """A stream, its version, a series."""
@@ -190,9 +193,9 @@ class Lines:
     def _events(
         self, source: Source, selection: PanelSelection, x0: float
     ) -> list[tuple[float, str, str]]:
-        """Return the events in the window, without alerts, which have separate messages."""
+        """Return the events in the window that are drawn."""
         low, high = selection.window or (-np.inf, np.inf)
-        others = (event for event in without_gone(source.events) if event.kind != ALERT)
+        others = (event for event in without_gone(source.events) if event.kind not in NOT_DRAWN)
         seen = thinned_events([event for event in others if low <= event.step <= high])
         if selection.x_axis == "time":
             origin_ms = self._clock.origin_ms

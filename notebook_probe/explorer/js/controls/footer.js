@@ -10,13 +10,14 @@ import { createDownloads } from "./downloads.js";
  *   alerts: { el: HTMLElement },
  *   parting: { el: HTMLElement },
  *   looks: { kept: HTMLElement },
+ *   output: { word: HTMLElement },
  * }} FooterParts
  */
 
 const LIFT_TITLE = "Measure every due step again, whatever it costs; nbp.watch(..., budget=None) from the start";
 
 /** @param {FooterParts} parts */
-export function createFooter({ state, selection, link, alerts, parting, looks, signal }) {
+export function createFooter({ state, selection, link, alerts, parting, looks, output, signal }) {
   const problems = element("div", { class: "nbp-problems", role: "status" });
   const others = element("button", {
     class: "nbp-link",
@@ -49,6 +50,7 @@ export function createFooter({ state, selection, link, alerts, parting, looks, s
     element("span", { class: "nbp-budgeted" }, budget, lift),
     progress,
     place,
+    output.word,
     downloads.el,
     downloads.code,
   );

@@ -1,0 +1,71 @@
+"""Hearing what is written to a text stream, without taking the stream's place."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from contextlib import suppress
+from typing import Any
+
+__all__ = ["StreamTap"]
+
+
+class StreamTap:
+    """Hear what is written to a stream, after the stream has taken it.
+
+    The stream keeps its identity: only its ``write`` is wrapped, on the object. So progress bars
+    and log handlers that hold it are heard, too, and another program may put itself before it.
+
+    Parameters
+    ----------
+    stream : text stream
+        Such as ``sys.stdout``, which a notebook's kernel has replaced.
+    hear : callable
+        Called with each text, on the thread that writes; its errors are ignored.
+
+    Raises
+    ------
+    AttributeError, TypeError
+        For a stream whose ``write`` cannot be wrapped.
+    """
+
+    def __init__(self, stream: Any, hear: Callable[[str], object]) -> None:
+        self._stream = stream
+        self._hear: Callable[[str], object] | None = hear
+        _forget_closed(stream)
+        self._before = vars(stream).get("write")
+        write = stream.write
+
+        def heard(*args: Any, **kwargs: Any) -> Any:
+            written = write(*args, **kwargs)
+            if self._hear is not None:
+                with suppress(Exception):  # a print of the user must not fail
+                    self._hear(args[0])
+            return written
+
+        heard.tap = self  # type: ignore[attr-defined]  # how a later one recognizes it
+        stream.write = heard
+
+    def close(self) -> None:
+        """Hear nothing more; the stream is as before, unless another wrapper stands before it."""
+        self._hear = None
+        _forget_closed(self._stream)
+
+    @property
+    def is_off(self) -> bool:
+        return self._hear is None
+
+    def put_back(self) -> None:
+        """Give the stream the ``write`` from before this tap."""
+        if self._before is None:
+            del self._stream.write
+        else:
+            self._stream.write = self._before
+
+
+def _forget_closed(stream: Any) -> None:
+    """Take off the closed taps that stand first; one below another wrapper waits for its turn."""
+    while True:
+        tap = getattr(vars(stream).get("write"), "tap", None)
+        if not (isinstance(tap, StreamTap) and tap.is_off):
+            return
+        tap.put_back()
