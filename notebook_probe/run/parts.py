@@ -45,6 +45,7 @@ from notebook_probe.run.looks.looks import Looks
 from notebook_probe.run.loop.loop_log import LoopLog
 from notebook_probe.run.loop.passes import DataPasses
 from notebook_probe.run.mirror.mirror import Mirrors
+from notebook_probe.run.output.kept_output import KeptOutput
 from notebook_probe.run.rows.row_keeper import RowKeeper
 from notebook_probe.run.settings.settings import Settings
 from notebook_probe.run.stages import ControlParts, MeasuringParts, RecordingParts

@@ -408,7 +408,8 @@ def test_the_head_of_the_list_is_whole_at_any_width(bare: PanelPage, width: int)
     expect(head).to_contain_text("attach its quantities")
     edge = bare.root.evaluate("(node) => node.getBoundingClientRect().right")
     ends = head.evaluate(
-        "(node) => [...node.querySelectorAll('button, label')].filter((one) => one.checkVisibility())"
+        "(node) => [...node.querySelectorAll('button, label')]"
+        ".filter((one) => one.checkVisibility())"
         ".map((one) => one.getBoundingClientRect().right)"
     )
     assert len(ends) >= 4

@@ -19,7 +19,18 @@ __all__ = ["Answered", "CommandTool", "tools_of"]
 Commands = Mapping[str, tuple[Callable[[ArgumentParser], None], str]]
 """Name of a command -> what adds its arguments, and a line about it."""
 
-READING = ("runs", "show", "explain", "alerts", "series", "tree", "quantities", "plot", "follow", "output")
+READING = (
+    "runs",
+    "show",
+    "explain",
+    "alerts",
+    "series",
+    "tree",
+    "quantities",
+    "plot",
+    "follow",
+    "output",
+)
 READING_TWO = ("compare",)
 ACTING = ("attach", "detach", "set", "pause", "resume", "step", "checkpoint", "look")
 ENDING = ("stop", "rewind")

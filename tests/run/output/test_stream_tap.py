@@ -115,11 +115,9 @@ def test_a_stream_whose_write_cannot_be_wrapped_says_so() -> None:
         (["x" * 401 + "\n"], ["x" * 399 + "…"], ""),
         (["\N{GRINNING FACE}\n"], ["\N{GRINNING FACE}"], ""),
     ],
-    ids=["lines", "windows", "bar", "bar_open", "colors", "split", "control", "html", "long", "face"],
+    ids=["lines", "windows", "bar", "open", "colors", "split", "control", "html", "long", "wide"],
 )
-def test_lines_are_as_a_terminal_shows_them(
-    pieces: list[str], lines: list[str], rest: str
-) -> None:
+def test_lines_are_as_a_terminal_shows_them(pieces: list[str], lines: list[str], rest: str) -> None:
     feed = LineFeed()
     found: list[Any] = [line for piece in pieces for line in feed.add(piece)]
     assert (found, feed.rest) == (lines, rest)
