@@ -18,7 +18,7 @@ __all__ = ["KeptOutput"]
 
 STREAMS = "stdout", "stderr"
 MOST_LINES = 200
-MOST_PIECES, MOST_LETTERS = 10_000, 4_000
+MOST_PIECES, MOST_LETTERS = 4_000, 4_000
 """Pieces that wait for the writer's thread, and letters of each: of more the oldest are dropped."""
 EVERY_S, SHARE = 2.0, 0.01
 """Seconds between two events, at least; and at least this share of the time since the beginning."""

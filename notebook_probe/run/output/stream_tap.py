@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from contextlib import suppress
 from typing import Any
 
 __all__ = ["StreamTap"]
@@ -37,9 +36,11 @@ class StreamTap:
 
         def heard(*args: Any, **kwargs: Any) -> Any:
             written = write(*args, **kwargs)
-            if self._hear is not None:
-                with suppress(Exception):  # a print of the user must not fail
+            try:
+                if self._hear is not None:
                     self._hear(args[0])
+            except Exception:  # a print of the user must not fail
+                return written
             return written
 
         heard.tap = self  # type: ignore[attr-defined]  # how a later one recognizes it

@@ -37,6 +37,7 @@ export function createFooter({ state, selection, link, alerts, parting, looks, o
   const facts = element("span", { class: "nbp-facts nbp-soft" });
   const dropped = element("span", { class: "nbp-dropped nbp-soft" });
   const downloads = createDownloads({ state, link, signal });
+  downloads.el.prepend(output.word);
   const where = element("span", { class: "nbp-where" }, record);
   const place = element("span", { class: "nbp-place" }, where, facts, dropped);
   const el = element(
@@ -50,7 +51,6 @@ export function createFooter({ state, selection, link, alerts, parting, looks, o
     element("span", { class: "nbp-budgeted" }, budget, lift),
     progress,
     place,
-    output.word,
     downloads.el,
     downloads.code,
   );

@@ -114,9 +114,10 @@ def test_time_counts_in_seconds_from_the_first_row() -> None:
     assert message["events"][0][0] + message["x0"] == 10.0
 
 
-def test_alerts_are_no_events_of_the_frame() -> None:
+def test_alerts_and_output_are_no_events_of_the_frame() -> None:
     source = FakeSource(FakeStream("s", ["a"], ["norm"]))
-    source.events = (Event(5, 0, "alert", "a: dead"), Event(6, 0, "attach", "norm"))
+    alert, printed = Event(5, 0, "alert", "a: dead"), Event(5, 0, "output", "epoch 1")
+    source.events = (alert, printed, Event(6, 0, "attach", "norm"))
     message, _ = Lines().frame(source, PanelSelection(), 100)
     assert [kind for _, kind, _ in message["events"]] == ["attach"]
 
