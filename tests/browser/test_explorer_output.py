@@ -13,8 +13,9 @@ from tests.browser.lab import LabServer, OpenNotebook
 def test_lines_of_a_blocking_cell_reach_the_panel_and_stay_in_the_cell(
     lab: LabServer, open_notebook: OpenNotebook
 ) -> None:
-    training = "run.keep_output()\nfor step in range(150):\n    train(1); print('done', step)"
-    notebook = open_notebook([MODEL, watch("printed"), training, "run.close()"])
+    kept = watch("printed").replace("run.explore()", "run.keep_output()\nrun.explore()")
+    training = "for step in range(150):\n    train(1); print('done', step)"
+    notebook = open_notebook([MODEL, kept, training, "run.close()"])
     notebook.run(0, 1)
     panel = Panel(notebook, 1)
     notebook.start(2)
@@ -30,6 +31,6 @@ def test_lines_of_a_blocking_cell_reach_the_panel_and_stay_in_the_cell(
     assert notebook.text(2).splitlines() == printed, "all of it is in the cell, in order"
     notebook.run(3)
     record = nbp.open_run(lab.notebooks / "runs" / "printed.zarr")
-    kept = printed_lines(record.events, 200)
-    assert [line.text for line in kept] == printed
-    assert [line.step for line in kept] == [step + 1 for step in range(150)]
+    lines = printed_lines(record.events, 200)
+    assert [line.text for line in lines] == printed
+    assert [line.step for line in lines] == [step + 1 for step in range(150)]

@@ -341,6 +341,18 @@ def test_an_opened_record_without_a_graph_says_so(bare: PanelPage) -> None:
     expect(panel.action("build-graph")).to_be_hidden()
 
 
+def test_of_a_run_that_has_ended_it_is_said_that_no_graph_was_built(bare: PanelPage) -> None:
+    panel = introduce(bare.show(880))
+    panel.say({"v": 1, "type": "graph", "revision": 0, "why": "It is not built yet."})
+    panel.action("graph").click()
+    note = panel.page.locator(".nbp-graph-note")
+    expect(note).to_contain_text("It is not built yet.")
+    expect(panel.action("build-graph")).to_be_visible()
+    panel.say(kernel.status_message(state="finished"))
+    expect(note).to_contain_text("The graph was not built before the run ended.")
+    expect(panel.action("build-graph")).to_be_hidden()
+
+
 def test_where_nothing_is_measured_yet_the_graph_is_offered(bare: PanelPage) -> None:
     panel = bare.show(880)
     graph: dict[str, Any] = resnet18()

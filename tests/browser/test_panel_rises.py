@@ -66,6 +66,16 @@ def test_a_click_pins_the_largest_rise_and_the_step_before_and_another_the_next(
     assert panel.errors == []
 
 
+def test_the_letters_of_two_neighboring_steps_stand_below_each_other(bare: PanelPage) -> None:
+    panel = drawn(bare, spiked())
+    panel.action("largest-rise").click()
+    panel.wait_frame()
+    _, top, _, _ = json.loads(panel.lines.get_attribute("data-box") or "")
+    x = panel.x_of_step(panel.lines, 120) - 5
+    for y in (2, 16):
+        assert panel.pixel(panel.lines, x, top + y)[:3] == (0x0B, 0x62, 0xC4)
+
+
 def test_on_a_linear_axis_it_is_the_largest_difference(bare: PanelPage) -> None:
     rng = np.random.default_rng(3)
     norms = np.exp(rng.normal(size=200).cumsum() / 4)

@@ -11,6 +11,7 @@ from collections.abc import Callable
 from notebook_probe.record.format.notes import OUTPUT
 from notebook_probe.record.views.printed_lines import PrintedLine, printed_detail
 from notebook_probe.record.write.writer import RecordWriter
+from notebook_probe.run.output.cells import each_cell
 from notebook_probe.run.output.line_feed import LineFeed
 from notebook_probe.run.output.stream_tap import StreamTap
 
@@ -57,6 +58,7 @@ class KeptOutput:
         self._n_fresh, self._room = 0, ROOM
         self._begun_s = self._next_s = 0.0
         self._taps: list[StreamTap] = []
+        self._names: list[str] = []
         self._turn = threading.Lock()
 
     @property
@@ -72,8 +74,19 @@ class KeptOutput:
         for name in STREAMS:
             try:
                 self._taps.append(StreamTap(getattr(sys, name), self._ear(name)))
+                self._names.append(name)
             except (AttributeError, TypeError) as error:
                 self.problem = f"sys.{name} is not kept: {type(error).__name__}: {error}"
+
+        each_cell(self.hear_again)
+
+    def hear_again(self) -> None:
+        """Tap a stream again whose ``write`` was restored by another program."""
+        with self._turn:
+            for place, tap in enumerate(self._taps):
+                if not tap.is_heard:
+                    tap.close()
+                    self._taps[place] = StreamTap(tap.stream, self._ear(self._names[place]))
 
     def _ear(self, name: str) -> Callable[[str], None]:
         pieces, step = self._pieces, self._step  # not this object: a stream outlives a run
@@ -86,6 +99,7 @@ class KeptOutput:
 
     def record(self) -> None:
         """Write an event if one is due; called before each flush."""
+        self.hear_again()
         if self._taps and time.monotonic() >= self._next_s:
             with self._turn:
                 self._drain()
@@ -101,15 +115,16 @@ class KeptOutput:
 
     def end(self) -> None:
         """Hear nothing more, and write the remaining lines."""
-        taps, self._taps = self._taps, []
-        for tap in taps:
-            tap.close()
-        if taps:
-            with self._turn:
-                self._drain()
-                for name in [name for name, feed in self._feeds.items() if feed.rest]:
-                    self._take(name, self._step(), "\n")
-                self._write(LAST)
+        with self._turn:
+            if not self._taps:
+                return
+            for tap in self._taps:
+                tap.close()
+            self._taps, self._names = [], []
+            self._drain()
+            for name in [name for name, feed in self._feeds.items() if feed.rest]:
+                self._take(name, self._step(), "\n")
+            self._write(LAST)
 
     def _drain(self) -> None:
         while self._pieces:

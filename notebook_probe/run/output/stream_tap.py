@@ -7,6 +7,9 @@ from typing import Any
 
 __all__ = ["StreamTap"]
 
+DEEPEST = 8
+"""Wrappers of other programs above a tap, through which it is looked for."""
+
 
 class StreamTap:
     """Hear what is written to a stream, after the stream has taken it.
@@ -28,7 +31,7 @@ class StreamTap:
     """
 
     def __init__(self, stream: Any, hear: Callable[[str], object]) -> None:
-        self._stream = stream
+        self.stream = stream
         self._hear: Callable[[str], object] | None = hear
         _forget_closed(stream)
         self._before = vars(stream).get("write")
@@ -44,12 +47,21 @@ class StreamTap:
             return written
 
         heard.tap = self  # type: ignore[attr-defined]  # how a later one recognizes it
+        self._heard = heard
         stream.write = heard
 
     def close(self) -> None:
         """Hear nothing more; the stream is as before, unless another wrapper stands before it."""
         self._hear = None
-        _forget_closed(self._stream)
+        _forget_closed(self.stream)
+
+    @property
+    def is_heard(self) -> bool:
+        """Whether the stream's ``write`` still leads here.
+
+        IPython wraps ``write`` itself during a cell, and restores at its end what it found.
+        """
+        return _leads_to(vars(self.stream).get("write"), self._heard, DEEPEST)
 
     @property
     def is_off(self) -> bool:
@@ -58,9 +70,9 @@ class StreamTap:
     def put_back(self) -> None:
         """Give the stream the ``write`` from before this tap."""
         if self._before is None:
-            del self._stream.write
+            del self.stream.write
         else:
-            self._stream.write = self._before
+            self.stream.write = self._before
 
 
 def _forget_closed(stream: Any) -> None:
@@ -70,3 +82,20 @@ def _forget_closed(stream: Any) -> None:
         if not (isinstance(tap, StreamTap) and tap.is_off):
             return
         tap.put_back()
+
+
+def _leads_to(write: Any, heard: Any, depth: int) -> bool:
+    """Return whether a function is ``heard``, or one that it closes over leads there."""
+    if write is heard:
+        return True
+    cells = getattr(write, "__closure__", None) or ()
+    inside = [cell.cell_contents for cell in cells if depth and not _is_empty(cell)]
+    return any(_leads_to(one, heard, depth - 1) for one in inside if callable(one))
+
+
+def _is_empty(cell: Any) -> bool:
+    try:
+        cell.cell_contents  # noqa: B018  raises where nothing is in it
+    except ValueError:
+        return True
+    return False

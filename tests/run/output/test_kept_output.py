@@ -6,7 +6,9 @@ import gc
 import json
 import sys
 import weakref
+from collections.abc import Callable
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 import torch
@@ -100,6 +102,59 @@ def test_of_much_output_the_record_has_the_newest_in_bounded_room(
     n_lines = sum(event.text.count("\n") + 1 for event in events)
     assert n_lines + sum(json.loads(event.detail)["left_out"] for event in events) == 4000
     assert kept(store, 1)[0].text.startswith("39 99 x")
+
+
+def test_output_is_heard_again_where_another_program_has_restored_the_stream(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    model = made(mlp)
+    with nbp.watch(model, store=tmp_path / "a.zarr", probes=None) as run:
+        original = sys.stdout.write
+        run.keep_output()
+        print("one")
+        monkeypatch.setattr(sys.stdout, "write", original)
+        print("lost")
+        run.flush()
+        print("two")
+        run.flush()
+        print("three")
+        assert [line.text for line in run.controls.output.lines()] == ["one", "two", "three"]
+
+
+class Shell:
+    """IPython's shell as far as cells begin in it."""
+
+    def __init__(self) -> None:
+        self.calls: list[Callable[..., None]] = []
+        self.events = self
+
+    def register(self, event: str, call: Callable[..., None]) -> None:
+        assert event == "pre_run_cell"
+        self.calls.append(call)
+
+    def unregister(self, event: str, call: Callable[..., None]) -> None:
+        self.calls.remove(call)
+
+
+def test_each_cell_of_a_notebook_is_heard_from_its_first_line(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    shell = Shell()
+    monkeypatch.setitem(sys.modules, "IPython", SimpleNamespace(get_ipython=lambda: shell))
+    model = made(mlp)
+    run = nbp.watch(model, store=tmp_path / "a.zarr", probes=None)
+    original = sys.stdout.write
+    run.keep_output()
+    monkeypatch.setattr(sys.stdout, "write", original)
+    [begins] = shell.calls
+    begins(None)
+    print("one")
+    assert [line.text for line in run.controls.output.lines()] == ["one"]
+    run.close()
+    del run, model
+    gc.collect()
+    begins(None)
+    assert shell.calls == []
 
 
 def test_a_stream_that_cannot_be_heard_is_named(

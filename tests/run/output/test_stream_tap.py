@@ -6,6 +6,7 @@ import contextlib
 import io
 import logging
 import sys
+from collections.abc import Iterator
 from typing import Any
 
 import pytest
@@ -85,6 +86,35 @@ def test_who_replaces_the_stream_for_a_while_takes_the_output_with_it() -> None:
         print("theirs")
     tap.close()
     assert (taken.getvalue(), heard) == ("theirs\n", [])
+
+
+@contextlib.contextmanager
+def teed(stream: io.StringIO, taken: list[str]) -> Iterator[None]:
+    """Wrap ``write`` for a while, as IPython does during a cell."""
+    original = stream.write
+
+    def write(data: str, *args: Any, **kwargs: Any) -> int:
+        written = original(data, *args, **kwargs)
+        taken.append(data)
+        return written
+
+    stream.write = write  # type: ignore[method-assign]
+    try:
+        yield
+    finally:
+        stream.write = original  # type: ignore[method-assign]
+
+
+def test_a_tap_knows_whether_a_wrapper_that_was_restored_has_dropped_it() -> None:
+    stream, taken = io.StringIO(), list[str]()
+    with teed(stream, taken):
+        within = StreamTap(stream, str.upper)
+        assert within.is_heard
+    assert not within.is_heard
+    between = StreamTap(stream, str.upper)
+    with teed(stream, taken), teed(stream, taken):
+        assert between.is_heard, "below both"
+    assert between.is_heard
 
 
 class Closed:

@@ -10,6 +10,7 @@ import { rgbOf, seriesColour } from "../plots/colour.js";
 const MOST_ROWS = 12;
 const NEAR_PX = 5; // a click so near to a pinned step takes it away
 const LETTERS = ["A", "B"];
+const FLAG_PX = 14; // of a letter at its line
 const ALONE = "Click another step for the difference.";
 
 /** @typedef {{ value: number, step: number } | null} PinnedValue */
@@ -157,8 +158,9 @@ export function createPins({ state, theme, painted, signal }) {
  */
 export function paintPins(context, pins, { axis, box, mapping }, colours) {
   context.save();
-  pins.forEach((step, at) => {
-    const x = Math.round(axis.place(mapping.x(step))) + 0.5;
+  const places = pins.map((step) => Math.round(axis.place(mapping.x(step))) + 0.5);
+  const isNear = Math.abs(places[0] - places[places.length - 1]) < FLAG_PX;
+  places.forEach((x, at) => {
     if (x < box.left || x > box.right) return;
     context.strokeStyle = context.fillStyle = colours.brand;
     context.lineWidth = 1.2;
@@ -166,11 +168,12 @@ export function paintPins(context, pins, { axis, box, mapping }, colours) {
     context.moveTo(x, box.top);
     context.lineTo(x, box.bottom);
     context.stroke();
-    context.fillRect(x - 7, box.top, 14, 14);
+    const top = box.top + (isNear ? at * FLAG_PX : 0); // one below the other, not over it
+    context.fillRect(x - FLAG_PX / 2, top, FLAG_PX, FLAG_PX);
     context.fillStyle = colours.ground;
     context.textAlign = "center";
     context.textBaseline = "middle";
-    context.fillText(LETTERS[at], x, box.top + 7.5);
+    context.fillText(LETTERS[at], x, top + FLAG_PX / 2 + 0.5);
   });
   context.restore();
 }

@@ -38,7 +38,7 @@ export function createRises(state, painted, pin) {
  * @param {Pick<PaintedLines, "axis" | "box" | "mapping">} painted
  * @param {number} x0
  */
-export function largestRises({ prepared, log }, { axis, box, mapping }, x0) {
+function largestRises({ prepared, log }, { axis, box, mapping }, x0) {
   /** @type {(k: number, x: Float32Array) => number} */
   const stepOf = (k, x) => Math.round(mapping.step(x[k] + x0));
   const [first, last] = [box.left, box.right].map((px) => mapping.step(axis.value(px)));

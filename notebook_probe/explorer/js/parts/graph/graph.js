@@ -1,8 +1,11 @@
 /** The graph of the network: in place of the heat map, built when it is asked for. */
 
 import { element, setAttribute, setGreyed, setHidden, setText } from "../../dom.js";
+import { hasEnded } from "../../state.js";
 import { createTicket } from "../ticket.js";
 import { createGraphView } from "./graph_view.js";
+
+const NEVER = "The graph was not built before the run ended. Next time press g, or call run.graph(), while it is open.";
 
 /**
  * What holds it is `nbp-with-graph` then: the heat map goes on unseen, since the colours are its own.
@@ -70,8 +73,9 @@ export function createGraph(parts) {
     }
     setHidden(view.el, !shown);
     setHidden(note, Boolean(shown));
-    setText(words, broken || (revision ? "Waiting for the graph." : why));
-    setHidden(build, !state.model.live || Boolean(revision));
+    const isOver = state.model.live && hasEnded(state.status);
+    setText(words, broken || (revision ? "Waiting for the graph." : isOver ? NEVER : why));
+    setHidden(build, !state.model.live || Boolean(revision) || isOver);
     setGreyed(build, state.status.can.build_graph ?? "");
     ticket.describe();
   }
