@@ -30,12 +30,12 @@ class OutputShow(TypedDict):
     on: bool
 
 
-class Lines(Protocol):
+class LastLines(Protocol):
     """Kept lines of a run in this process."""
 
     @property
     def was_on(self) -> bool:
-        """Whether they are kept, or were."""
+        """True if they are kept, or were."""
         ...
 
     @property
@@ -56,7 +56,7 @@ class Printing(Protocol):
     """Controls of a run in this process."""
 
     @property
-    def output(self) -> Lines: ...
+    def output(self) -> LastLines: ...
 
 
 class OutputPart(Part):
@@ -89,7 +89,7 @@ class OutputPart(Part):
             here.begin()
 
     @property
-    def _here(self) -> Lines | None:
+    def _here(self) -> LastLines | None:
         return self._controls.output if isinstance(self._controls, Printing) else None
 
     def _of_record(self) -> list[PrintedLine]:

@@ -45,7 +45,7 @@ class KeptOutput:
     problem : str
         Why a stream is not heard, in words; empty if both are.
     was_on : bool
-        Whether it has begun, also where it has ended.
+        True once it has begun, also after its end.
     """
 
     def __init__(self, writer: RecordWriter, step: Callable[[], int]) -> None:
@@ -66,7 +66,7 @@ class KeptOutput:
         return bool(self._taps)
 
     def begin(self) -> None:
-        """Hear the output from now on; twice is once."""
+        """Keep the output from now on; a second call changes nothing."""
         if self._taps:
             return
         self.problem, self.was_on = "", True
@@ -114,7 +114,7 @@ class KeptOutput:
         return every[-MOST_LINES:]
 
     def end(self) -> None:
-        """Hear nothing more, and write the remaining lines."""
+        """Put the streams back, and write the remaining lines."""
         with self._turn:
             if not self._taps:
                 return

@@ -12,7 +12,7 @@ DEEPEST = 8
 
 
 class StreamTap:
-    """Hear what is written to a stream, after the stream has taken it.
+    """Call a function with what is written to a stream, after the stream has taken it.
 
     The stream keeps its identity: only its ``write`` is wrapped, on the object. So progress bars
     and log handlers that hold it are heard, too, and another program may put itself before it.
@@ -51,13 +51,13 @@ class StreamTap:
         stream.write = heard
 
     def close(self) -> None:
-        """Hear nothing more; the stream is as before, unless another wrapper stands before it."""
+        """Stop; the stream gets its ``write`` back, unless another wrapper stands before it."""
         self._hear = None
         _forget_closed(self.stream)
 
     @property
     def is_heard(self) -> bool:
-        """Whether the stream's ``write`` still leads here.
+        """True if the stream's ``write`` still leads here.
 
         IPython wraps ``write`` itself during a cell, and restores at its end what it found.
         """
