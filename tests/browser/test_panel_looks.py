@@ -129,6 +129,19 @@ def test_a_look_is_asked_for_followed_and_shown_when_it_is_kept(
     panel.page.keyboard.press("Escape")
 
 
+def test_the_scale_of_a_tensor_stands_beside_its_name_however_wide_the_panel(
+    bare: PanelPage, run: nbp.Run
+) -> None:
+    show(bare, 1600)
+    opened(bare, run)
+    for head in bare.page.locator(".nbp-look-head").all():
+        scale, name = head.locator(".nbp-look-range"), head.locator("> *").first
+        at, of = scale.bounding_box(), name.bounding_box()
+        assert at is not None
+        assert of is not None
+        assert at["x"] - of["x"] < 400
+
+
 def test_a_look_at_an_idle_run_says_what_it_waits_for(panel: PanelPage, run: nbp.Run) -> None:
     panel.row("stem.conv1").click()
     panel.action("look").click()
