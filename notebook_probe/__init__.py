@@ -91,6 +91,7 @@ if TYPE_CHECKING:
     from notebook_probe.run.attach.preset import Preset, PresetRow
     from notebook_probe.run.attach.preset_table import list_presets
     from notebook_probe.run.begin.notified import notify
+    from notebook_probe.run.begin.printed import keep_output
     from notebook_probe.run.handle import Handle
     from notebook_probe.run.run import Run
     from notebook_probe.run.watch import watch
@@ -179,6 +180,7 @@ __all__ = [
     "covariance",
     "include_first",
     "include_last",
+    "keep_output",
     "landscape",
     "list_presets",
     "list_quantities",
@@ -218,6 +220,7 @@ _ON_FIRST_USE = {
     "collect": "notebook_probe.probes.calls.collect",
     "cov_eigs": "notebook_probe.quantities",
     "covariance": "notebook_probe.quantities",
+    "keep_output": "notebook_probe.run.begin.printed",
     "landscape": "notebook_probe.summary.landscape.draw",
     "list_presets": "notebook_probe.run.attach.preset_table",
     "list_quantities": "notebook_probe.quantities.table",

@@ -13,7 +13,7 @@ from tests.browser.lab import LabServer, OpenNotebook
 def test_lines_of_a_blocking_cell_reach_the_panel_and_stay_in_the_cell(
     lab: LabServer, open_notebook: OpenNotebook
 ) -> None:
-    kept = watch("printed").replace("run.explore()", "run.keep_output()\nrun.explore()")
+    kept = watch("printed").replace("run.explore()", "nbp.keep_output(run)\nrun.explore()")
     training = "for step in range(150):\n    train(1); print('done', step)"
     notebook = open_notebook([MODEL, kept, training, "run.close()"])
     notebook.run(0, 1)

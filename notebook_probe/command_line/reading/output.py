@@ -57,4 +57,4 @@ def _text(answer: OutputAnswer) -> Iterator[str]:
     for line in answer.lines:
         yield from _texts(line)
     if not answer.lines:
-        yield "no output is kept; run.keep_output() keeps it"
+        yield "no output is kept; nbp.keep_output(run) keeps it"

@@ -170,25 +170,6 @@ class LogActions(LiveActions):
         """
         return self._live.mirrors.add(logger)
 
-    def keep_output(self) -> None:
-        """Keep the last 200 lines that this process prints, from now on until the run is closed.
-
-        They are in the panel and in events of kind ``"output"``, with the step of each line, so
-        that they are read later and elsewhere, as by ``nbp output``. The output itself stays as it
-        is: it is heard after its stream has taken it. Of much output the record has the newest
-        lines of every few seconds, and less often later: about 256,000 letters, however long it
-        trains. Lines are cut after 400 letters. Whatever is printed is stored: print no secrets.
-
-        Raises
-        ------
-        ClosedRunError
-
-        Examples
-        --------
-        >>> run.keep_output()  # doctest: +SKIP
-        """
-        self._live.output.begin()
-
     def note(self, kind: str, text: str, **detail: Any) -> None:
         """Note that something happened at this step, as an event of the record.
 

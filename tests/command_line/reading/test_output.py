@@ -49,4 +49,4 @@ def test_a_run_that_keeps_no_output_says_how(tmp_path: Path, ask: Asked) -> None
     place = str(tmp_path / "silent.zarr")
     RecordWriter(place, title="silent", modules=[ModuleRow("", "Net", 1, 1, -1)]).close()
     out = ask("output", place)[1]
-    assert out.splitlines()[1:] == ["no output is kept; run.keep_output() keeps it"]
+    assert out.splitlines()[1:] == ["no output is kept; nbp.keep_output(run) keeps it"]

@@ -69,7 +69,7 @@ def test_a_click_that_is_no_message_is_refused() -> None:
 
 
 def test_an_opened_record_shows_what_was_kept(run: nbp.Run) -> None:
-    run.keep_output()
+    nbp.keep_output(run)
     print("one")
     print("two")
     run.close()

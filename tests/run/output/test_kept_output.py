@@ -28,7 +28,7 @@ def trained(store: Path, *, keep: bool = True, n_steps: int = 6) -> torch.nn.Mod
     optimizer = sgd(model)
     with nbp.watch(model, optimizer, store, probes=None) as run:
         if keep:
-            run.keep_output()
+            nbp.keep_output(run)
         for step in range(n_steps):
             train_step(model, optimizer, batch(step))
             print(f"done {step}")
@@ -67,8 +67,8 @@ def test_keeping_the_output_leaves_training_and_streams_as_they_are(tmp_path: Pa
 def test_both_streams_and_an_unended_line_are_kept_and_twice_is_once(tmp_path: Path) -> None:
     model = made(mlp)
     with nbp.watch(model, store=tmp_path / "a.zarr", probes=None) as run:
-        run.keep_output()
-        run.keep_output()
+        nbp.keep_output(run)
+        nbp.keep_output(run)
         print("out")
         print("err", file=sys.stderr)
         sys.stderr.write("\r 10%\r 90%")
@@ -85,7 +85,7 @@ def test_of_much_output_the_record_has_the_newest_in_bounded_room(
     store = tmp_path / "a.zarr"
     model = made(mlp)
     with nbp.watch(model, store=store, probes=None) as run:
-        run.keep_output()
+        nbp.keep_output(run)
         for k in range(40):
             for i in range(100):
                 print(f"{k} {i}", "x" * 300)
@@ -110,7 +110,7 @@ def test_output_is_heard_again_where_another_program_has_restored_the_stream(
     model = made(mlp)
     with nbp.watch(model, store=tmp_path / "a.zarr", probes=None) as run:
         original = sys.stdout.write
-        run.keep_output()
+        nbp.keep_output(run)
         print("one")
         monkeypatch.setattr(sys.stdout, "write", original)
         print("lost")
@@ -144,7 +144,7 @@ def test_each_cell_of_a_notebook_is_heard_from_its_first_line(
     model = made(mlp)
     run = nbp.watch(model, store=tmp_path / "a.zarr", probes=None)
     original = sys.stdout.write
-    run.keep_output()
+    nbp.keep_output(run)
     monkeypatch.setattr(sys.stdout, "write", original)
     [begins] = shell.calls
     begins(None)
@@ -169,7 +169,7 @@ def test_a_stream_that_cannot_be_heard_is_named(
     model = made(mlp)
     with nbp.watch(model, store=tmp_path / "a.zarr", probes=None) as run:
         monkeypatch.setattr(sys, "stderr", Odd())
-        run.keep_output()
+        nbp.keep_output(run)
         print("out")
         problem = run.controls.output.problem
         assert [line.text for line in run.controls.output.lines()] == ["out"]
@@ -178,7 +178,7 @@ def test_a_stream_that_cannot_be_heard_is_named(
 
 def test_a_stream_does_not_hold_a_run_that_is_gone(tmp_path: Path) -> None:
     run = nbp.watch(model := made(mlp), store=tmp_path / "a.zarr", probes=None)
-    run.keep_output()
+    nbp.keep_output(run)
     gone = weakref.ref(run)
     run.close()
     del run, model
