@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import re
 
 import pytest
@@ -80,6 +81,20 @@ def test_the_errands_of_a_day_take_a_few_clicks_each(
             }"""
         )
     page.keyboard.press("Escape")
+    with errands.errand("find the step where the gradient jumped and look at its batch"):
+        charts = json.loads(panel.lines.canvas.get_attribute("data-charts") or "[]")
+        drawn = next(k for k, one in enumerate(charts) if "0 · grad_norm" in one["series"])
+        panel.button("largest-rise").nth(drawn).click()
+        expect(root.locator(".nbp-pins [role=status]")).to_have_text(re.compile("^Rise 1 of"))
+        root.get_by_role("button", name=re.compile("^batch of step")).last.click()
+        panel.wait_until(
+            """(root) => [...root.querySelectorAll(".nbp-batch, .nbp-look")]
+              .some((one) => one.checkVisibility())"""
+        )
+    page.keyboard.press("Escape")
+    if root.locator(".nbp-look").is_visible():
+        panel.press("leave-look")
+    panel.press("clear-pins")
     with errands.errand("smooth the loss"):
         panel.press("line-options")
         slider = root.get_by_role("slider", name="Smoothing")
