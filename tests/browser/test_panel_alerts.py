@@ -361,7 +361,7 @@ def test_the_preset_is_offered_while_a_rule_waits_for_what_could_be_attached(
     panel.say(gpt.rules_message([waiting]))
     expect(offer).to_be_hidden()  # this kernel attaches no presets by a click
     panel.say(gpt.status_message(can={"preset": ""}))
-    expect(offer).to_have_text("attach their quantities")
+    expect(offer).to_have_text("attach its quantities")
     panel.say(gpt.rules_message([{**waiting, "state": "waits for loss"}]))
     expect(offer).to_be_hidden()  # which the loop logs
     attached = [("wte", "output_std", "every(1)")]
