@@ -73,6 +73,26 @@ def test_a_head_sorts_up_then_down_then_back(table: TablePage, column: str) -> N
     expect(table.head(column)).to_be_focused()
 
 
+def test_a_moment_is_shown_where_the_reader_is_and_whole_in_its_title(plain: TablePage) -> None:
+    at = "2026-11-29T15:16:22+00:00"
+    rows = [
+        {**RUNS[0], "created": at},
+        {**RUNS[1], "created": "soon"},
+        {**RUNS[2], "created": f"{at} or so"},
+    ]
+    panel = plain.show(LineageTable.of(rows))
+    expect(panel.rows).to_have_count(3)
+    local = panel.page.evaluate(
+        "(at) => { const t = new Date(at); return [t.getDate(),"
+        " t.getHours(), t.getMinutes()].map((one) => String(one).padStart(2, '0')); }",
+        at,
+    )
+    cell = panel.page.locator(f'td[title="{at}"]')
+    expect(cell).to_have_text(f"{local[0]} Nov, {local[1]}:{local[2]}")
+    for text in ("soon", f"{at} or so"):
+        expect(panel.page.locator("td", has_text=text)).to_have_text(text)
+
+
 def test_runs_are_sorted_by_name_too(table: TablePage) -> None:
     table.head("run").click()
     assert table.order() == sorted(TABLE["name"])

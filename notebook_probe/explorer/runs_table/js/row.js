@@ -4,9 +4,10 @@ import { createMarkButtons } from "./marking.js";
 import { paintSparkline } from "../../js/controls/sparkline.js";
 import { element, setAttribute } from "../../js/dom.js";
 import { valueAt } from "../../js/maps.js";
-import { significant } from "../../js/format.js";
+import { dayAndTime, significant } from "../../js/format.js";
 
 const LONG = 22; // characters from which on a cell may be cut
+const MOMENT = /^\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(\.\d+)?(Z|[+-]\d\d:\d\d)$/;
 
 /**
  * `tick(run)` and `open(run)` are asked for by its place in the table.
@@ -75,7 +76,8 @@ export function alertWords({ n_alerts: n, alerts }) {
  */
 function cellOf({ numeric, texts }, at) {
   const text = texts[at];
-  const cell = element("td", { class: numeric ? "nbp-runs-number" : "" }, text);
+  const shown = MOMENT.test(text) ? dayAndTime(Date.parse(text)) : text;
+  const cell = element("td", { class: numeric ? "nbp-runs-number" : "" }, shown);
   if (text.length >= LONG) cell.title = text;
   return cell;
 }
