@@ -426,7 +426,7 @@ for lr in (0.1, 0.01):
                 optimizer.step()
 cat = nbp.catalogue("sweep/index.sqlite", root="sweep")
 """
-OPEN = "cat.runs(lambda row: str(row['name']).startswith(('lr', 'best'))).explore()"
+OPEN = "cat.runs(lambda row: 'sweep' in str(row['run']).split('/')).explore()"
 
 
 def test_in_a_notebook_runs_are_grouped_brushed_marked_and_found_again(
