@@ -6,8 +6,8 @@ from collections.abc import Mapping, Sequence
 from typing import Any, ClassVar, Literal, Protocol, TypedDict, runtime_checkable
 
 from notebook_probe.explorer.parts.part import Part, Seen
-from notebook_probe.record.format.source import Source
 from notebook_probe.record.views.printed_lines import PrintedLine, printed_lines
+from notebook_probe.record.views.xarray_views import RunSource
 from notebook_probe.run.controls import Controls
 
 __all__ = ["OutputKeep", "OutputPart", "OutputShow"]
@@ -65,7 +65,7 @@ class OutputPart(Part):
     name: ClassVar = "output"
     heard: ClassVar = {"keep_output": OutputKeep, "show_output": OutputShow}
 
-    def __init__(self, source: Source, controls: Controls | None) -> None:
+    def __init__(self, source: RunSource, controls: Controls | None) -> None:
         super().__init__(source, controls)
         self._is_shown = False
         self._n_events, self._recorded = -1, list[PrintedLine]()
