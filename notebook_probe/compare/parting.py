@@ -79,7 +79,7 @@ def parting(
     Examples
     --------
     >>> parting(run, nbp.open_run("runs/digits-cnn-8.zarr"), "update_ratio")  # doctest: +SKIP
-    Parts from digits-cnn-8 at step 412: conv3 · update_ratio ×2.1
+    Differs from digits-cnn-8 at step 412: conv3 · update_ratio ×2.1
     conv3: from step 412, ×2.1; now ×3.6
     """
     return PartingSearch(this, runs_of(others), quantity, by=by).found(factor, rows)

@@ -74,13 +74,15 @@ class Partings(Sequence[Parting]):
         Examples
         --------
         >>> parting(run, other, "update_ratio").text  # doctest: +SKIP
-        'Parts from digits-cnn-8 at step 412: conv3 · update_ratio ×2.1'
+        'Differs from digits-cnn-8 at step 412: conv3 · update_ratio ×2.1'
         """
         whom = self.others[0] if len(self.others) == 1 else f"{len(self.others)} runs"
         if self.found:
             first = self.found[0]
             far = self.words(first.there)
-            return f"Parts from {whom} at step {first.step}: {first.module} · {self.quantity} {far}"
+            return (
+                f"Differs from {whom} at step {first.step}: {first.module} · {self.quantity} {far}"
+            )
         if self.lately:
             first = self.lately[0]
             far = self.words(first.now)

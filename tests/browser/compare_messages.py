@@ -191,7 +191,7 @@ def parting_message(**changes: Any) -> dict[str, Any]:
         "type": "parting",
         "quantity": "grad_norm",
         "to": OTHERS[0],
-        "text": "Parts from digits-cnn-8 at step 412: block.conv3 · grad_norm ×2.1",
+        "text": "Differs from digits-cnn-8 at step 412: block.conv3 · grad_norm ×2.1",
         "bound": "×2",
         "found": found,
         "within": ["stem.conv1", "stem.bn1", "block.bn2"],

@@ -116,7 +116,7 @@ def test_two_runs_of_a_large_model_part_where_one_layer_was_trained_faster(
     kernel.until(row, "lr of the late layer 0.001, here 0.01")
     panel.page.get_by_role("checkbox", name="Compare with before").check()
     foot = panel.page.locator(".nbp-parting")
-    kernel.until(foot, f"Parts from before at step {PLANTED}: {LATE} · update_ratio ×")
+    kernel.until(foot, f"Differs from before at step {PLANTED}: {LATE} · update_ratio ×")
     there = str(tmp_path / "before.zarr")
     panel.page.locator(f"[data-role=ratio-to] [data-value='{there}']").click()
     panel.picture("compare-real-picker")

@@ -49,7 +49,7 @@ def test_the_heat_map_shows_the_ratio_to_one_run_with_flags_and_the_drawer_where
     chosen = panel.page.locator(".nbp-quantities [aria-pressed=true]")
     wait_in_sight(panel, chosen)
     foot = panel.page.locator(".nbp-parting")
-    told = "Parts from digits-cnn-8 at step 412: block.conv3 · grad_norm ×2.1"
+    told = "Differs from digits-cnn-8 at step 412: block.conv3 · grad_norm ×2.1"
     expect(foot).to_contain_text(told)
     words = foot.locator("[role=status]")
     assert words.evaluate("(node) => node.clientWidth") > 150, "room for the first words"
@@ -187,7 +187,7 @@ def test_who_is_left_out_of_a_group_is_told_beside_where_the_others_part(panel: 
     why = "digits-cnn-5 is left out: cannot read runs/digits-cnn-5.zarr/scalars/every_1/grad_norm"
     tells(panel, refused={OTHERS[1]: why})
     foot = panel.page.locator(".nbp-parting [role=status]")
-    expect(foot).to_contain_text("Parts from")
+    expect(foot).to_contain_text("Differs from")
     expect(foot).to_contain_text(why)
     panel.action("partings").click()
     expect(drawer(panel)).to_contain_text(why)

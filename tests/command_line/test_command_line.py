@@ -98,7 +98,7 @@ def test_two_runs_are_compared_by_settings_results_and_modules(said: Said) -> No
     assert "config.lr  0.0001  0.01" in out
     assert "config.depth" not in out
     assert "loss.last" in out
-    assert "Parts from slow at step" in out
+    assert "Differs from slow at step" in out
     told = json.loads(said("compare", "slow", "fast", "--quantity", "grad_norm", "--json")[1])
     assert told["differing"]["config.lr"] == [1e-4, 1e-2]
     assert {one["module"] for one in told["parting"]["modules"]} <= {"0", "2"}
@@ -122,7 +122,7 @@ def test_all_usual_quantities_are_asked_and_the_earliest_is_told(
     wild = {"grad_norm": [1.0] * 40, "weight_norm": [1.0] * 12 + [9.0] * 28}
     one, other = recorded(tmp_path / "calm.zarr", calm), recorded(tmp_path / "wild.zarr", wild)
     out = said("compare", one, other)[1].splitlines()
-    assert "Parts from calm at step 12: m · weight_norm ×9.0" in out
+    assert "Differs from calm at step 12: m · weight_norm ×9.0" in out
     assert out[-1] == "compared by weight_norm, grad_norm"
     told = json.loads(said("compare", one, other, "--json")[1])["parting"]
     assert told["text"] in out

@@ -71,7 +71,7 @@ def test_they_are_sorted_by_step_and_told_in_words() -> None:
     found = parting(made("this", values), made("digits-cnn-8", noisy("b", 0, 0.0)), "norm")
     assert [(one.module, one.step) for one in found] == [("head", 30), ("conv1", 50)]
     assert repr(found).splitlines() == [
-        "Parts from digits-cnn-8 at step 30: head · norm ÷4.0",
+        "Differs from digits-cnn-8 at step 30: head · norm ÷4.0",
         "head: from step 30, ÷4.0; now ÷4.0",
         "conv1: from step 50, ×3.0; now ×3.0",
     ]
@@ -112,7 +112,7 @@ def test_beyond_the_seeds_a_planted_divergence_is_found(
     found = parting(this, seeds, "norm")
     assert [one.module for one in found] == [module]
     assert abs(found[0].step - step) <= 2
-    assert found.text.startswith(f"Parts from 4 runs at step {found[0].step}: {module} · norm")
+    assert found.text.startswith(f"Differs from 4 runs at step {found[0].step}: {module} · norm")
 
 
 def test_seeds_that_differ_by_themselves_raise_what_counts_as_apart() -> None:
@@ -145,7 +145,7 @@ def test_signed_values_part_by_spreads() -> None:
     found = parting(made("this", {"m": this}), made("other", {"m": wave}), "norm")
     assert found.is_signed
     assert [(one.step, one.there) for one in found] == [(50, 3.0)]
-    assert found.text == "Parts from other at step 50: m · norm +3 spreads"
+    assert found.text == "Differs from other at step 50: m · norm +3 spreads"
     same = parting(made("this", {"m": wave}), made("other", {"m": wave}), "norm")
     assert same.text == "They stay within 2 spreads at m"
 
@@ -279,7 +279,7 @@ def test_runs_of_one_name_are_told_apart_by_their_places() -> None:
         run.location = place
     found = parting(runs[0], runs[1], "norm")
     assert (found.this, found.others) == ("first", ("second",))
-    assert found.text.startswith("Parts from second at step 0")
+    assert found.text.startswith("Differs from second at step 0")
 
 
 def rare(values: list[float], name: str = "this") -> Made:

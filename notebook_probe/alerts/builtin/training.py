@@ -236,8 +236,8 @@ def diverging_loss(
 
 @rule(
     says=(
-        "the loss rose to {peak:.3g}, {factor:.1f} times as far above its usual value as the "
-        "highest of the {recent:.0f} before it"
+        "the loss rose to {peak:.3g}, {factor:.1f} times as high above its usual value as any of "
+        "the {recent:.0f} losses before it"
     ),
     again=100,
     tells=("peak", "factor"),

@@ -62,7 +62,7 @@ def test_a_rate_that_is_three_times_as_high_parts_from_the_first_step_on(tmp_pat
     told, _ = frames(tmp_path, "a")["parting"]
     assert sorted((one["module"], one["step"]) for one in told["found"]) == [("0", 0), ("2", 0)]
     assert {one["there"] for one in told["found"]} == {"×3.0"}
-    assert told["text"] == "Parts from a at step 0: 0 · update_ratio ×3.0"
+    assert told["text"] == "Differs from a at step 0: 0 · update_ratio ×3.0"
     together, _ = frames(tmp_path, "a", apart=(4.0, 3))["parting"]
     assert (together["found"], together["within"]) == ([], ["0", "2"])
     assert together["text"] == "They stay within ×4 at all 2 modules"
@@ -125,7 +125,7 @@ def test_a_damaged_run_of_a_group_is_told_and_the_others_are_compared_with(tmp_p
     beside.offer(replace(SELECTION, others=runs, grouped=True))
     found = {str(frame[0]["type"]): frame for frame in beside.frames()}
     np.testing.assert_allclose(cells(found["ratio"])[:, 0], np.log10(4), atol=2e-3)
-    assert str(found["parting"][0]["text"]).startswith("Parts from 2 runs at step 0")
+    assert str(found["parting"][0]["text"]).startswith("Differs from 2 runs at step 0")
     assert list(beside.problems) == [runs[1]]
     assert beside.problems[runs[1]].startswith("b is left out: cannot read")
     beside.offer(replace(SELECTION, others=runs, ratio_to=runs[1]))

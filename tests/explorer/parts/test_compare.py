@@ -116,7 +116,7 @@ def test_a_live_run_is_compared_while_it_trains_and_grows_into_the_picture(folde
         goes_on(4)
         talk.chooses(home="update_ratio", others=[other], ratio_to=other, apart=[2.0, 3])
         assert talk.is_told("ratio")[-1][0]["last_step"] <= 4
-        assert talk.all_told("parting")[-1][0]["text"].startswith("Parts from a at step 0: ")
+        assert talk.all_told("parting")[-1][0]["text"].startswith("Differs from a at step 0: ")
         goes_on(4)
         assert talk.is_told("ratio")[-1][0]["last_step"] >= 6
 

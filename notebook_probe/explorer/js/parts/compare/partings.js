@@ -1,4 +1,4 @@
-/** Where this run parts from another, as far as it is told of what is looked at now. */
+/** Where this run begins to differ from another, as far as it is told of what is looked at now. */
 
 /**
  * The last answer of the kernel, where it is about what is shown; else null.

@@ -1,4 +1,4 @@
-/** On the rows of the heat map: a flag where a row parts from the same of another run. */
+/** On the rows of the heat map: a flag where a row begins to differ from the same one of another run. */
 
 const LEAST_PX = 7; // of a row that has room for the flag itself
 
