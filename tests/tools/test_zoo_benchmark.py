@@ -105,6 +105,8 @@ def test_what_is_too_large_or_does_not_train_is_no_failure() -> None:
     assert not outcome.is_bad
 
 
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="no fork on this system")
+@pytest.mark.filterwarnings("ignore:This process .* is multi-threaded, use of fork")
 def test_a_trial_that_never_ends_or_dies_takes_no_other_with_it() -> None:
     class Endless(nn.Linear):
         def forward(self, x: Tensor) -> Tensor:
