@@ -30,7 +30,8 @@ QUANTITIES = ["output_mean", "output_std", "weight_norm", "grad_norm"]
 NEAR = 1e-4
 """Relative difference from float64 that is none: values are kept in float32."""
 ROUNDING = 2e-6
-"""The same of a mean, relative to the standard deviation."""
+"""The same of a mean, relative to the standard deviation, and of that relative to the mean."""
+OTHER = {"output_mean": "output_std", "output_std": "output_mean"}
 LEAST = 2.0**-149
 """The least number above 0 in float32."""
 
@@ -152,9 +153,8 @@ def _apart(wanted: Values, found: Values) -> list[str]:
     told = []
     for (name, place), value in wanted.items():
         here = found.get((name, place), float("nan"))
-        scale = abs(value)
-        if name == "output_mean":
-            scale = max(scale, wanted.get(("output_std", place), 0.0) * ROUNDING / NEAR)
+        other = abs(wanted.get((OTHER.get(name, ""), place), 0.0))
+        scale = max(abs(value), other * ROUNDING / NEAR)
         is_near = abs(here - value) <= NEAR * scale + LEAST or here == value
         if not (is_near or (here != here and value != value)):
             told.append(f"{name} of {place}: {here:.6g}, not {value:.6g}")
