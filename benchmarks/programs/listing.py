@@ -147,7 +147,6 @@ GANS_OF_DIGITS = (
     "gan",
     "lsgan",
     "relativistic_gan",
-    "sgan",
     "wgan",
     "wgan_div",
     "wgan_gp",
@@ -348,9 +347,10 @@ PROGRAMS = {
     # The last layers of its attention are made in each forward, and never trained.
     "sentence BERT": _text("5-2.BERT/BERT", "layers_made_in_forward", most_backwards=40),
     **{f"digits {name}": _gan(name) for name in GANS_OF_DIGITS},
-    # A cross entropy is given the results of a softmax.
+    # In these a cross entropy is given the results of a softmax.
     "digits acgan": _gan("acgan", "activation_before_loss"),
     "digits infogan": _gan("infogan", "activation_before_loss"),
+    "digits sgan": _gan("sgan", "activation_before_loss"),
     "TCN adding": _sequences("adding_problem/add_test", "--seq_len 50"),
     "TCN copying": _sequences("copy_memory/copymem_test", "--blank_len 50"),
 }
