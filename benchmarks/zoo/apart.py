@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import logging
 import os
 import signal
 import time
@@ -24,6 +25,7 @@ def tried_apart(one: Architecture, most_weights: int, limit_s: float) -> Outcome
     pid = os.fork()
     if pid == 0:
         os.close(reading)
+        logging.getLogger("notebook_probe").setLevel(logging.WARNING)  # in the child alone
         outcome = _outcome(one, most_weights, limit_s)
         with suppress(BaseException), os.fdopen(writing, "w") as pipe:
             pipe.write(json.dumps(outcome._asdict()))

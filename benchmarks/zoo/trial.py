@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import hashlib
-import logging
 import random
 import tempfile
 import time
@@ -45,7 +44,6 @@ class Left(NamedTuple):
 
 def tried(one: Architecture, most_weights: int) -> Outcome:
     """Train an architecture and its watched twin."""
-    logging.getLogger("notebook_probe").setLevel(logging.WARNING)
     begun = time.monotonic()
     outcome = Outcome(one.library, one.name)
     try:

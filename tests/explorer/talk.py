@@ -17,9 +17,12 @@ from tests.explorer.frames import gone_on
 class Talk:
     """One view of a panel on a small run: says things, and keeps what it is told."""
 
-    def __init__(self, controls: Controls | None, *quantities: str) -> None:
-        self.stream = FakeStream("every_1", ["a", "b", "c"], quantities or ["grad_norm"])
-        self.source = FakeSource(self.stream)
+    def __init__(
+        self, controls: Controls | None, *quantities: str, of_run: Talk | None = None
+    ) -> None:
+        stream = FakeStream("every_1", ["a", "b", "c"], quantities or ["grad_norm"])
+        self.stream: FakeStream = stream if of_run is None else of_run.stream
+        self.source: FakeSource = FakeSource(stream) if of_run is None else of_run.source
         self.conversation = PanelSession(self.source, controls)
         self.heard: list[tuple[Mapping[str, Any], Sequence[memoryview | bytes]]] = []
         self.sent: list[tuple[Mapping[str, Any], list[memoryview]]] = []

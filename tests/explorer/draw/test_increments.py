@@ -38,8 +38,8 @@ class Twice:
     """A run that two panels show: one is sent what is new, of the other every view is a new one."""
 
     def __init__(self) -> None:
-        self.told, self.whole = Talk(FakeControls()), Talk(FakeControls())
-        self.whole.conversation._source = self.whole.source = self.told.source
+        self.told = Talk(FakeControls())
+        self.whole = Talk(FakeControls(), of_run=self.told)
         self.told.says("hello", view="x")
         self.random = np.random.default_rng(0)
 

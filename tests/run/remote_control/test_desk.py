@@ -7,6 +7,7 @@ import os
 import shutil
 import socket
 import stat
+from contextlib import suppress
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from zipfile import ZipFile
@@ -120,6 +121,13 @@ def test_a_flood_is_refused_before_it_is_parsed(
     assert refusals(run) == {"too many": 300 - desk.BURST}
 
 
+def is_served(run: nbp.Run) -> bool:
+    with connected(run) as peer, suppress(ConnectionError):
+        peer.sendall(b"\n")
+        return bool(peer.recv(1000))
+    return False
+
+
 def test_many_connections_are_refused_and_the_first_ones_served(
     watch: Watch, model: nn.Module, ask: Ask
 ) -> None:
@@ -132,6 +140,8 @@ def test_many_connections_are_refused_and_the_first_ones_served(
         assert late.recv(1000) == b"", "closed at once"
     for peer in peers:
         peer.close()
+    while not is_served(run):  # until the server has heard that they are gone
+        pass
     with training(run, model):
         answer = ask(run.location, Control("resume")).answer
     assert answer is not None
