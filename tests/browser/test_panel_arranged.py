@@ -20,6 +20,10 @@ from tests.browser.panel_page import PanelPage
 
 LOSS, ACCURACY, NORM = ("(root)", "loss"), ("(root)", "accuracy"), ("block.conv2", "grad_norm")
 RECORDED = {"grad_norm": ["stem.conv1", "block.conv2"], "loss": ["(root)"], "accuracy": ["(root)"]}
+AS_HIGH = """(height) => {
+  const charts = JSON.parse(document.querySelector("[data-charts]").dataset.charts);
+  return charts.length === 3 && Math.abs(charts[0].bottom - charts[0].top - height) < 1.5; }"""
+"""The picture has grown for the third chart, which the browser tells after the next paint."""
 STEPS = np.arange(200)
 FALLING = 2.3 * np.exp(-STEPS / 60) + 0.01
 RISING = 0.97 - 0.87 * np.exp(-STEPS / 40)
@@ -83,6 +87,7 @@ def test_a_new_chart_is_below_the_others_and_what_was_drawn_stays(bare: PanelPag
     panel = drawn(bare)
     before = charts(panel)
     panel.action("new-chart").click()
+    panel.page.wait_for_function(AS_HIGH, arg=before[0]["bottom"] - before[0]["top"])
     after = charts(panel)
     assert shown(panel) == [["loss", "block.conv2 · grad_norm"], ["accuracy"], []]
     for one, other in zip(before, after[:2], strict=True):
