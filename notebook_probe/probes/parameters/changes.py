@@ -25,6 +25,9 @@ __all__ = ["ParameterChanges"]
 _Changed: TypeAlias = "tuple[DifferenceCell, Tensor, Tensor, Floats]"
 """Cell of a change, the weight now, its copy from before, and a flat view of that."""
 
+TOGETHER = 2**16
+"""Elements of small weights that are subtracted in one call; a larger one is alone."""
+
 
 class ParameterChanges:
     """The copies of all weights whose change is wanted, and the differences of those read together.
@@ -177,12 +180,27 @@ class ParameterChanges:
 
 
 def _put_changes(frame: StepFrame, wanted: frozenset[str], changed: Sequence[_Changed]) -> None:
-    cells, news, olds, arrays = zip(*changed, strict=True)
-    try:
-        stats = measure_changes(news, olds, arrays, wanted)
-    except Exception as error:  # the copies may be half written over
-        for cell in cells:
-            frame.blame_all(cell.probes, error)
-        return
-    for cell, stat in zip(cells, stats, strict=True):
-        frame.states[cell.index] = stat
+    for some in _in_cache(changed):
+        cells, news, olds, arrays = zip(*some, strict=True)
+        try:
+            stats = measure_changes(news, olds, arrays, wanted)
+        except Exception as error:  # the copies may be half written over
+            for cell in cells:
+                frame.blame_all(cell.probes, error)
+            continue
+        for cell, stat in zip(cells, stats, strict=True):
+            frame.states[cell.index] = stat
+
+
+def _in_cache(changed: Sequence[_Changed]) -> Iterator[list[_Changed]]:
+    """Yield as many at a time as are still in cache when they are read after the subtraction."""
+    some, n = list[_Changed](), 0
+    for one in changed:
+        size = one[-1].size
+        if some and n + size > TOGETHER:
+            yield some
+            some, n = [], 0
+        some.append(one)
+        n += size
+    if some:
+        yield some

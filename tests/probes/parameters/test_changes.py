@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from itertools import pairwise
 from pathlib import Path
 
 import numpy as np
@@ -52,6 +53,18 @@ def test_changes_of_layers_of_many_shapes_are_those_of_each(
         wanted = [lengths(model) for _ in range(3)]
         assert not run.status().errors
     for path in ("0", "2", "3"):
+        found = run.series(path, "update_norm").values
+        np.testing.assert_allclose(found, [step[path] for step in wanted], rtol=1e-5)
+
+
+def test_changes_of_small_and_large_weights_are_those_of_each(tmp_path: Path) -> None:
+    torch.manual_seed(0)
+    widths = (4, 200, 200, 200, 300, 300, 7)
+    model = nn.Sequential(*(nn.Linear(*sizes) for sizes in pairwise(widths)))
+    with nbp.watch(model, store=tmp_path / "run.zarr", probes={"*": ["update_norm"]}) as run:
+        wanted = [lengths(model) for _ in range(2)]
+        assert not run.status().errors
+    for path in wanted[0]:
         found = run.series(path, "update_norm").values
         np.testing.assert_allclose(found, [step[path] for step in wanted], rtol=1e-5)
 
