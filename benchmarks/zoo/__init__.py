@@ -5,9 +5,9 @@ small configuration: weights, buffers, optimizer states and random generators mu
 bit, and calls, mean and standard deviation of the outputs, and norms of weights and gradients of
 every module without children must be those that float64 hooks of a twin find.
 
-Results are added to a file, so that a run in parts, or one that was broken off, goes on where it
-was: ``python -m benchmarks zoo --part 3/8``. ``--save`` writes docs/reference/architectures.md. It
-runs where the dependency group `graphs` is installed.
+Each result is added to a file, and what the file has is not tried again: so an interrupted run can
+be continued, and the work divided: ``python -m benchmarks zoo --part 3/8``. ``--save`` writes
+docs/reference/architectures.md. It runs where the dependency group `graphs` is installed.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Trials in processes of their own, with a limit: none takes the memory or the time of others."""
+"""Trials, each in a separate process with a time limit, so that none can stop the others."""
 
 from __future__ import annotations
 

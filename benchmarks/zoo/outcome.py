@@ -1,4 +1,4 @@
-"""What became of an architecture, and the table of many."""
+"""Result of trying an architecture, and the page of many results."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ LONGEST = 160
 
 
 class Outcome(NamedTuple):
-    """What became of an architecture.
+    """Result of trying an architecture.
 
     Attributes
     ----------

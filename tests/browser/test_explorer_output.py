@@ -1,4 +1,4 @@
-"""What a cell prints while it trains, in a real JupyterLab: in its own output and in the panel."""
+"""Lines that a cell prints in a real JupyterLab: in the output of the cell and in the panel."""
 
 from __future__ import annotations
 

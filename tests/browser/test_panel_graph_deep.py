@@ -37,7 +37,7 @@ def overview(panel: PanelPage) -> Locator:
 
 
 def is_seen(panel: PanelPage, module: str) -> bool:
-    """Whether a box is on the page, inside of the plane."""
+    """Return whether a box can be seen inside the plane."""
     if not box(panel, module).count():
         return False
     plane = panel.page.locator(".nbp-graph-plane").bounding_box()

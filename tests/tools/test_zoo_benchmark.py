@@ -53,7 +53,7 @@ def test_sound_architectures_are_equal_in_hundreds_of_values(
 
 
 class Watched(nn.Linear):
-    """A layer that computes something else while somebody has a hook on it."""
+    """A layer that doubles its output while a run has a hook on it."""
 
     def forward(self, x: Tensor) -> Tensor:
         found: Tensor = super().forward(x)
@@ -124,7 +124,7 @@ def test_a_trial_that_never_ends_or_dies_takes_no_other_with_it() -> None:
     assert dead.skipped == "the process ended"
 
 
-def test_a_run_that_was_broken_off_goes_on_and_its_results_are_a_page(
+def test_an_interrupted_benchmark_is_continued_and_its_results_are_a_page(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     every = [

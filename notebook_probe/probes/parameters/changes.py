@@ -56,7 +56,7 @@ class ParameterChanges:
                 cell = plan.differences[0]
                 self._together.setdefault(cell.wanted, []).append((place, cell))
         self._known: list[WeightCopy | None] = [None] * len(self._plans)
-        """Those of the buffers that were used before."""
+        """Buffers by place, once they were used."""
         self._copies: list[WeightCopy | None] = [None] * len(self._plans)
         self._sizes = [0] * len(self._plans)
         self._copy_s = self._measure_s = 0.0

@@ -13,7 +13,7 @@ __all__ = ["PrintedLine", "printed_detail", "printed_lines"]
 
 
 class PrintedLine(NamedTuple):
-    """One line, with the number of updates completed when it was printed."""
+    """Printed line, with the number of updates completed at that time."""
 
     step: int
     text: str

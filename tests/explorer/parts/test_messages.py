@@ -12,10 +12,10 @@ import pytest
 
 import notebook_probe as nbp
 from notebook_probe.explorer.conversation import PanelSession
-from notebook_probe.explorer.parse import parse
 from notebook_probe.explorer.parts.messages import MessagesPart
 from notebook_probe.run.notify import notifier as threads
 from tests.explorer.fakes import FakeControls, FakeSource
+from tests.explorer.panel_of_run import PanelOfRun
 from tests.models import made, mlp
 from tests.run.conftest import Watch, watch
 from tests.run.notify.test_notify import FakeApprise, apprise
@@ -26,21 +26,11 @@ SECRET = "T0K3N-of-mine"
 ADDRESS = f"slack://{SECRET}/channel"
 
 
-class Panel:
-    """A panel of a run, and everything that it has sent to its views."""
+class Panel(PanelOfRun):
+    """A panel of a run, and the state of its messages."""
 
     def __init__(self, run: nbp.Run) -> None:
-        self.session, self._run = PanelSession(run, run.controls), run
-        self.sent: list[Mapping[str, Any]] = []
-        self.hear(type="hello", view="x")
-
-    def hear(self, **message: Any) -> None:
-        self.session.receive(parse({"v": 1, **message}))  # type: ignore[arg-type]
-
-    def state(self) -> Mapping[str, Any]:
-        head = self._run.controls.status_head()
-        self.session.publish(lambda message, _: self.sent.append(message), "pump", head)
-        return [message for message in self.sent if message["type"] == "messages"][-1]
+        super().__init__(run, "messages")
 
     def once(self, holds: Callable[[Mapping[str, Any]], bool]) -> Mapping[str, Any]:
         """The state, once something is true of it."""

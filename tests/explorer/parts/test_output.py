@@ -1,39 +1,21 @@
-"""What a training prints reaches the panel when a view shows it, and is kept at a click."""
+"""The output of a training reaches the panel when a view shows it, and is kept at a click."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from pathlib import Path
-from typing import Any
 
 import pytest
 
 import notebook_probe as nbp
-from notebook_probe.explorer.conversation import PanelSession
 from notebook_probe.explorer.parse import parse
 from notebook_probe.explorer.parts.output import OutputPart
 from notebook_probe.explorer.parts.part import Seen
+from tests.explorer.panel_of_run import PanelOfRun
 from tests.models import made, mlp
 from tests.run.conftest import Watch, watch
 
 __all__ = ["watch"]
-
-
-class Panel:
-    """A panel of a run, and everything that it has sent to its views."""
-
-    def __init__(self, run: nbp.Run) -> None:
-        self.session, self._run = PanelSession(run, run.controls), run
-        self.sent: list[Mapping[str, Any]] = []
-        self.hear(type="hello", view="x")
-
-    def hear(self, **message: Any) -> None:
-        self.session.receive(parse({"v": 1, **message}))  # type: ignore[arg-type]
-
-    def state(self) -> Mapping[str, Any]:
-        head = self._run.controls.status_head()
-        self.session.publish(lambda message, _: self.sent.append(message), "pump", head)
-        return [message for message in self.sent if message["type"] == "output"][-1]
 
 
 @pytest.fixture
@@ -46,7 +28,7 @@ def run(watch: Watch) -> Iterator[nbp.Run]:
 def test_nothing_is_kept_until_a_view_asks_and_nothing_sent_until_one_shows_it(
     run: nbp.Run,
 ) -> None:
-    panel = Panel(run)
+    panel = PanelOfRun(run, "output")
     print("before")
     assert panel.state() == {
         "v": 1, "type": "output", "live": True, "kept": False, "problem": "", "lines": []
