@@ -52,8 +52,15 @@ def charts(panel: PanelPage) -> list[dict[str, Any]]:
     return found
 
 
-def shown(panel: PanelPage) -> list[list[str]]:
-    return [one["series"] for one in charts(panel)]
+def check_shown(panel: PanelPage, expected: list[list[str]]) -> None:
+    """Wait until the charts show these series: a busy machine paints several frames later."""
+    panel.page.wait_for_function(
+        """(expected) => {
+          const told = document.querySelector("[data-charts]")?.dataset.charts ?? "[]";
+          const names = JSON.parse(told).map((one) => one.series);
+          return JSON.stringify(names) === JSON.stringify(expected); }""",
+        arg=expected,
+    )
 
 
 def arranged(panel: PanelPage, field: str, expected: list[Any]) -> list[dict[str, Any]]:
@@ -89,7 +96,7 @@ def test_a_new_chart_is_below_the_others_and_what_was_drawn_stays(bare: PanelPag
     panel.action("new-chart").click()
     panel.page.wait_for_function(AS_HIGH, arg=before[0]["bottom"] - before[0]["top"])
     after = charts(panel)
-    assert shown(panel) == [["loss", "block.conv2 · grad_norm"], ["accuracy"], []]
+    check_shown(panel, [["loss", "block.conv2 · grad_norm"], ["accuracy"], []])
     for one, other in zip(before, after[:2], strict=True):
         assert other["bottom"] - other["top"] == pytest.approx(one["bottom"] - one["top"], abs=1.5)
         assert (one["log"], one["low"], one["high"]) == (other["log"], other["low"], other["high"])
@@ -104,7 +111,7 @@ def test_a_series_comes_into_a_chart_from_another_one(bare: PanelPage) -> None:
     found = dialog.locator(".nbp-chart-found .nbp-item")
     expect(found).to_have_text(["block.conv2 · grad_normfrom another chart"])
     found.click()
-    assert shown(panel) == [["loss"], ["accuracy"], ["block.conv2 · grad_norm"]]
+    check_shown(panel, [["loss"], ["accuracy"], ["block.conv2 · grad_norm"]])
     listed = dialog.get_by_role("list", name="Series of this chart")
     expect(listed).to_contain_text("block.conv2 · grad_norm")
     dialog.get_by_label("Find a series for this chart").fill("conv1")
@@ -155,15 +162,15 @@ def test_a_chart_is_moved_by_drag_and_by_keys(bare: PanelPage) -> None:
     expect(panel.page.locator(".nbp-chart-target")).to_be_visible()
     panel.page.mouse.up()
     expect(panel.page.locator(".nbp-chart-target")).to_be_hidden()
-    assert shown(panel) == [["accuracy"], ["loss"], ["block.conv2 · grad_norm"]]
+    check_shown(panel, [["accuracy"], ["loss"], ["block.conv2 · grad_norm"]])
     handle(panel, 1).focus()
     panel.page.keyboard.press("ArrowDown")
-    assert shown(panel) == [["accuracy"], ["block.conv2 · grad_norm"], ["loss"]]
+    check_shown(panel, [["accuracy"], ["block.conv2 · grad_norm"], ["loss"]])
     expect(handle(panel, 2)).to_be_focused()
     panel.page.keyboard.press("ArrowDown")
-    assert shown(panel)[2] == ["loss"]
+    check_shown(panel, [["accuracy"], ["block.conv2 · grad_norm"], ["loss"]])
     panel.page.keyboard.press("Delete")
-    assert shown(panel) == [["accuracy"], ["block.conv2 · grad_norm"]]
+    check_shown(panel, [["accuracy"], ["block.conv2 · grad_norm"]])
     arranged(panel, "series", [[ACCURACY], [NORM]])
     assert panel.sent("selection")[-1]["series"] == [list(ACCURACY), list(NORM)]
 
@@ -201,7 +208,7 @@ def test_an_edge_changes_the_height_of_the_chart_above(bare: PanelPage) -> None:
 def test_the_cross_of_a_chip_takes_the_series_out_of_its_chart(bare: PanelPage) -> None:
     panel = drawn(bare, charts=[chart(LOSS, NORM), chart(ACCURACY)])
     panel.page.get_by_role("button", name="Remove accuracy").click()
-    assert shown(panel) == [["loss", "block.conv2 · grad_norm"], []]
+    check_shown(panel, [["loss", "block.conv2 · grad_norm"], []])
     arranged(panel, "series", [[LOSS, NORM], []])
 
 

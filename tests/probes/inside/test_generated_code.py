@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from typing import Any
 
 import pytest
 import torch
+import torch._inductor.config
 from torch import Tensor, nn
 from torch._inductor.utils import run_and_get_code
 from torch.autograd.graph import saved_tensors_hooks
@@ -27,8 +29,11 @@ CONV = nn.Conv2d(16, 16, 1)
 
 
 @pytest.fixture(autouse=True)
-def fresh() -> None:
+def fresh() -> Iterator[None]:
+    """Generate the code here: a cached one may have been made for other instructions."""
     torch._dynamo.reset()
+    with torch._inductor.config.patch(fx_graph_cache=False):
+        yield
 
 
 def of_tensor(tensor: Tensor) -> Tensor:

@@ -19,7 +19,12 @@ from tests.run.oracle import norm, numbers
 # What torch's own compiler imports is deprecated in torch.
 pytestmark = pytest.mark.filterwarnings("ignore:.torch.jit.script_method. is deprecated")
 
-SPARING = {"cpp.vec_isa_ok": False, "cpp_cache_precompile_headers": False, "compile_threads": 1}
+SPARING = {
+    "cpp.vec_isa_ok": False,
+    "cpp_cache_precompile_headers": False,
+    "compile_threads": 1,
+    "fx_graph_cache": False,  # it hands out code made with vector instructions, and keeps ours
+}
 """Let inductor compile our few kernels alone; on a fresh machine it compiles for a minute."""
 
 batch = floats(5, 4)
@@ -28,8 +33,13 @@ Values = dict[tuple[str, str], list[float]]
 
 @pytest.fixture
 def sparing_inductor() -> Iterator[None]:
+    """Inductor without vector instructions, which it would not look for again in this process."""
+    from torch._inductor.cpu_vec_isa import valid_vec_isa_list
+
+    valid_vec_isa_list.cache_clear()
     with torch._inductor.config.patch(SPARING):
         yield
+    valid_vec_isa_list.cache_clear()
 
 
 def weights_of(model: nn.Module) -> dict[str, np.ndarray]:
