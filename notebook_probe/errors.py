@@ -101,15 +101,22 @@ LONGEST = 1_000
 """Characters of another library's error that are repeated; it may hold all of a damaged file."""
 
 
+LONGEST_MESSAGE = 4_000
+"""Characters of an error: a name in a damaged record may be as long as its file."""
+
+
 class ProbeError(Exception):
     """Base of every error this package raises."""
+
+    def __str__(self) -> str:
+        return _without_middle(super().__str__())
 
 
 class UnknownNameError(ProbeError, ValueError, KeyError):
     """An unknown name; the message lists the close ones."""
 
     def __str__(self) -> str:  # KeyError would quote the message
-        return str(self.args[0]) if self.args else ""
+        return _without_middle(str(self.args[0])) if self.args else ""
 
 
 class DuplicateNameError(ProbeError, ValueError):
@@ -259,6 +266,14 @@ class TrainingStopped(KeyboardInterrupt):
         self,
     ) -> list[str]:  # IPython's protocol: one line
         return [f"TrainingStopped: {self}"]
+
+
+def _without_middle(message: str) -> str:
+    """Return a message, or its beginning and end: what was given, what is allowed, and where."""
+    if len(message) <= LONGEST_MESSAGE:
+        return message
+    half = LONGEST_MESSAGE // 2
+    return f"{message[:half]} … {message[-half:]}"
 
 
 def near(name: str, known: Iterable[str], limit: int = 4) -> str:

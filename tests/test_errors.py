@@ -114,3 +114,11 @@ def test_what_another_library_says_is_cut_to_its_first_line_and_a_thousand_chara
     several = BaseExceptionGroup("many", [OSError("x" * 10_000 + "\nmore"), ValueError("next")])
     assert first_line(several) == "OSError: " + "x" * (1000 - len("OSError: "))
     assert first_line(KeyError("name")) == "KeyError: 'name'"
+
+
+@pytest.mark.parametrize("error", [ProbeError, UnknownNameError, RecordWriteError])
+def test_a_message_of_any_length_keeps_its_beginning_and_its_end(error: type[ProbeError]) -> None:
+    told = str(error("given " + "x" * 100_000 + " allowed"))
+    assert told.startswith("given x")
+    assert told.endswith("x allowed")
+    assert len(told) < 5_000

@@ -30,6 +30,7 @@ __all__ = [
     "colour",
     "dash",
     "digits_apart",
+    "drawable",
     "drawing",
     "encoded",
     "lighter",
@@ -68,12 +69,13 @@ class Picture(Figure):
     ground = "white"
 
     def draw(self, renderer: Any) -> None:
-        """Draw texts literally: a name with dollar signs is no formula."""
+        """Draw texts literally: a name with dollar signs is no formula, any name is drawn."""
         for axes in self.axes:
             for axis in (axes.xaxis, axes.yaxis):
                 axis.get_ticklabels()  # makes those that drawing would add
         for text in self.findobj(Text):
             text.set_parse_math(False)
+            text.set_text(drawable(text.get_text()))
         super().draw(renderer)
 
     def _repr_png_(self) -> bytes:
@@ -147,10 +149,21 @@ def shortened(text: str, most: int) -> str:
     return text if len(text) <= most + 1 else "…" + text[-most:]
 
 
+def drawable(text: str) -> str:
+    r"""Return the text, with lone surrogates spelled out: matplotlib refuses them.
+
+    Examples
+    --------
+    >>> drawable("café \ud800")
+    'café \\ud800'
+    """
+    return text.encode(errors="backslashreplace").decode()
+
+
 def text_inches(text: str) -> float:
     """Width of a text in the pictures' font."""
     with drawing:
-        shown = text[:LONGEST_TEXT]
+        shown = drawable(text[:LONGEST_TEXT])
         width, _, _ = text_to_path.get_text_width_height_descent(shown, HEADING, ismath=False)
     # Points, of which an inch has 72.
     return float(width) / 72

@@ -13,7 +13,7 @@ import pytest
 import notebook_probe as nbp
 from notebook_probe.catalogues.documents import read_document
 from notebook_probe.command_line import main
-from notebook_probe.errors import RecordFormatError, RecordWarning
+from notebook_probe.errors import RecordFormatError, RecordMismatchError, RecordWarning
 from notebook_probe.explorer.parts.history import CheckpointHistory
 from notebook_probe.figures import overview
 from notebook_probe.figures.style import encoded
@@ -183,6 +183,22 @@ def test_a_title_of_any_length_is_cut(folder: Path) -> None:
     record = open_record(folder)
     assert len(record.name) == 1000
     assert encoded(overview(record, "grad_norm"), "png")
+
+
+def test_what_utf8_cannot_hold_of_a_title_is_spelled_out(folder: Path, tmp_path: Path) -> None:
+    root_attrs(title="a\ud800b")(folder)
+    opened = nbp.open_run(folder)
+    page = opened.to_html(tmp_path / "run.html")
+    assert r"<title>a\ud800b" in page.read_text("utf-8")
+
+
+def test_the_error_of_a_record_with_a_name_of_any_length_keeps_its_beginning_and_end(
+    folder: Path,
+) -> None:
+    text("modules/module", ["(root)", "m" * 200_000, "conv2", "fc"])(folder)
+    with pytest.raises(RecordMismatchError, match=r"holds the record of another model") as error:
+        again(folder)
+    assert len(str(error.value)) < 5_000
 
 
 @pytest.mark.parametrize("name", ["\x1b[31mred", "a\u202eb", "a\0b", "m" * 200_000])

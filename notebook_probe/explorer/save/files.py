@@ -55,8 +55,8 @@ def csv(source: RunSource, selection: PanelSelection, others: Others) -> bytes:
     pieces = list(_pieces(source, selection))
     if not selection.others:
         _check(source, pieces)
-        return "".join([f"{COLUMNS}\n", *_rows(pieces)]).encode()
-    return _of_all(source, selection, pieces, others).encode()
+        return "".join([f"{COLUMNS}\n", *_rows(pieces)]).encode(errors="backslashreplace")
+    return _of_all(source, selection, pieces, others).encode(errors="backslashreplace")
 
 
 def _of_all(
