@@ -45,5 +45,6 @@ def write(packer: Packer, looked: Looked, head: StatusHead, path: str | os.PathL
     png = picture("png", packer.source, looked.selection) if drawn else b""
     made = packer.package(looked, head, "file", beside=len(png) * 4 // 3)
     file = Path(path)
-    file.write_text(page(made.text, packer.source.name, png), encoding="utf-8", errors="backslashreplace")
+    text = page(made.text, packer.source.name, png)
+    file.write_text(text, encoding="utf-8", errors="backslashreplace")  # a name may have surrogates
     return file
