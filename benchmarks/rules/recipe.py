@@ -12,10 +12,11 @@ from benchmarks.rules.training import Training
 
 __all__ = ["NOTHING", "PARTS", "Case", "Cause", "Part", "Recipe", "Recipes", "cause"]
 
-Part = Literal["set", "judge", "unseen", "mistakes_set", "mistakes_judge", "practice"]
+Part = Literal["set", "judge", "unseen", "mistakes_set", "mistakes_judge", "practice", "published"]
 PARTS: tuple[Part, ...] = (
     *("set", "judge", "unseen", "mistakes_set", "mistakes_judge"),
     "practice",  # healthy ones alone
+    "published",  # kinds of faults in sets that others have published
 )
 
 

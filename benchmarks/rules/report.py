@@ -18,6 +18,7 @@ def line(verdict: Verdict, twin: Verdict | None) -> str:
         f"{kind}{_in_words(found)}"
         for kind, found in (
             ("", verdict.right),
+            ("remark: ", verdict.remarked),
             ("false: ", verdict.false),
             ("follows: ", verdict.follows),
             ("also said: ", verdict.also),
@@ -52,12 +53,13 @@ def _print_total(name: str, verdicts: Sequence[Verdict]) -> None:
     spoiled = [one for one in verdicts if one.case.planted]
     n_false = sum(bool(one.false) for one in healthy)
     soon, late = (sum(one.is_named_within(n) for one in spoiled) for n in (WITHIN, AT_MOST))
+    told = sum(one.is_told_within(AT_MOST) for one in spoiled)
     early = sum(bool(one.false) for one in spoiled)
     misled = sum(one.misleads for one in spoiled)
     print(
         f"{name}: {n_false} of {len(healthy)} healthy trainings with an alert; of {len(spoiled)} "
-        f"causes {soon} named within {WITHIN} steps, {late} within {AT_MOST}; {misled} with "
-        f"another cause alone; {early} with an alert before the cause"
+        f"causes {soon} named within {WITHIN} steps, {late} within {AT_MOST}, {told} with remarks; "
+        f"{misled} with another cause alone; {early} with an alert before the cause"
     )
 
 

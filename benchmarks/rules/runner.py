@@ -6,7 +6,7 @@ import io
 import math
 import tempfile
 import time
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from contextlib import ExitStack, redirect_stdout
 from dataclasses import dataclass
 from pathlib import Path
@@ -18,6 +18,7 @@ import torch
 import notebook_probe as nbp
 from benchmarks.rules.recipe import Case
 from benchmarks.rules.training import Training
+from notebook_probe.alerts.listing import Alerts
 
 __all__ = ["Outcome", "Said", "Watching", "trained"]
 
@@ -51,7 +52,8 @@ class Outcome:
 
     Attributes
     ----------
-    said : tuple of Said
+    said, remarked : tuple of Said
+        Alerts, and remarks: findings that may be intended.
     improved : float
         Its error at the end, as part of that at the beginning.
     is_healthy : bool
@@ -63,6 +65,7 @@ class Outcome:
     """
 
     said: tuple[Said, ...]
+    remarked: tuple[Said, ...]
     improved: float
     is_healthy: bool
     harm: float
@@ -76,11 +79,12 @@ def trained(case: Case, watching: Watching) -> Outcome:
     training = case.build()
     error = [] if training.error is None else [training.error()]
     with tempfile.TemporaryDirectory() as folder:
-        losses, said = _steps(training, watching, Path(folder))
+        losses, said, remarked = _steps(training, watching, Path(folder))
     error += _ends(losses) if training.error is None else [training.error()]
     improved = error[1] / error[0] if error[0] else math.nan
     return Outcome(
         said,
+        remarked,
         improved,
         improved < training.factor,
         _harm(training, losses[case.recipe.cause.step :]),
@@ -90,8 +94,8 @@ def trained(case: Case, watching: Watching) -> Outcome:
 
 def _steps(
     training: Training, watching: Watching, folder: Path
-) -> tuple[list[float], tuple[Said, ...]]:
-    """The loss of the first model at each step, and what the rules said of all of them."""
+) -> tuple[list[float], tuple[Said, ...], tuple[Said, ...]]:
+    """The loss of the first model at each step, and the alerts and remarks of all of them."""
     losses = []
     with ExitStack() as stack:
         stack.enter_context(redirect_stdout(io.StringIO()))  # where each run is recorded
@@ -110,8 +114,11 @@ def _steps(
                     run.log(loss=loss)
                 parts: dict[str, Any] = dict(zip(training.parts, told, strict=False))
                 runs[0].log(**parts)
-    said = (Said(a.step, a.rule, a.module) for run in runs for a in run.alerts)
-    return losses, tuple(sorted(said))
+    return losses, _sorted(run.alerts for run in runs), _sorted(run.remarks for run in runs)
+
+
+def _sorted(found: Iterable[Alerts]) -> tuple[Said, ...]:
+    return tuple(sorted(Said(a.step, a.rule, a.module) for some in found for a in some))
 
 
 def _ends(losses: Sequence[float]) -> list[float]:

@@ -23,6 +23,8 @@ class Verdict:
     ----------
     right : tuple of Said
         Names of the cause, since it was planted.
+    remarked : tuple of Said
+        The same, as remarks: what may be intended is no alert.
     false : tuple of Said
         Whatever is said of a training that is healthy, or not yet spoiled.
     follows : tuple of Said
@@ -34,6 +36,7 @@ class Verdict:
     case: Case
     outcome: Outcome
     right: tuple[Said, ...]
+    remarked: tuple[Said, ...]
     false: tuple[Said, ...]
     follows: tuple[Said, ...]
     also: tuple[Said, ...]
@@ -44,9 +47,14 @@ class Verdict:
         return self.is_named_within(WITHIN)
 
     def is_named_within(self, steps: int) -> bool:
-        """Whether the cause was named in so many steps."""
+        """Whether the cause was named in so many steps, by an alert."""
         deadline = self.case.recipe.cause.step + steps
         return any(one.step <= deadline for one in self.right)
+
+    def is_told_within(self, steps: int) -> bool:
+        """Whether the cause was named in so many steps, by an alert or a remark."""
+        deadline = self.case.recipe.cause.step + steps
+        return any(one.step <= deadline for one in (*self.right, *self.remarked))
 
     @property
     def misleads(self) -> bool:
@@ -58,7 +66,11 @@ class Verdict:
         """The verdict in one word."""
         if not self.case.planted:
             return "FALSE" if self.false else "silent"
-        return "right" if self.is_named else "LATE" if self.right else "MISSED"
+        if self.is_named:
+            return "right"
+        if self.is_told_within(WITHIN):
+            return "remark"
+        return "LATE" if self.right or self.remarked else "MISSED"
 
 
 def judged(case: Case, outcome: Outcome) -> Verdict:
@@ -67,6 +79,11 @@ def judged(case: Case, outcome: Outcome) -> Verdict:
     since = [one for one in outcome.said if case.planted and one.step >= cause.step]
     false = [one for one in outcome.said if one not in since]
     right = [one for one in since if one.rule in cause.names]
+    remarked = [
+        one
+        for one in outcome.remarked
+        if case.planted and one.step >= cause.step and one.rule in cause.names
+    ]
     follows = [one for one in since if one.rule in cause.follows - cause.names]
     also = [one for one in since if one.rule not in cause.names | cause.follows]
-    return Verdict(case, outcome, *map(tuple, (right, false, follows, also)))
+    return Verdict(case, outcome, *map(tuple, (right, remarked, false, follows, also)))

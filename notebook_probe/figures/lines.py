@@ -288,6 +288,7 @@ def _at_bottom(axes: Axes) -> dict[str, Any]:
 
 def series_label(series: Series) -> str:
     """Return the label of a line; for the whole model just the quantity."""
+    quantity = shortened(series[1], LONGEST_LABEL)
     if series[0] in ("", ROOT):
-        return series[1]
-    return f"{shortened(series[0], LONGEST_LABEL - len(series[1]))} · {series[1]}"
+        return quantity
+    return f"{shortened(series[0], max(1, LONGEST_LABEL - len(quantity)))} · {quantity}"

@@ -38,7 +38,7 @@ def test_what_is_said_before_the_cause_is_false_and_a_name_in_time_is_right() ->
     case = Case(Recipe("one", "set", cause, CASES["flowers"].recipe.build), planted=True)
     said = (Said(149, "lr_high", "0"), Said(150, "lr_high", "0"), Said(151, "dead_units", "1"))
 
-    verdict = judged(case, Outcome((*said, Said(152, "loader_bound", "")), 0.1, True, 1.0, 0.0))
+    verdict = judged(case, Outcome((*said, Said(152, "loader_bound", "")), (), 0.1, True, 1.0, 0.0))
 
     assert verdict.false == said[:1]
     assert verdict.right == said[1:2]

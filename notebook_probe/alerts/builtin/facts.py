@@ -63,8 +63,8 @@ FACTS = (
     ),
     fact(
         "activation_before_loss",
-        "A softmax or sigmoid before a loss that has its own.",
-        "{what}: the activation is applied twice; return logits from the model",
+        "A softmax, sigmoid or ReLU before a loss that takes logits.",
+        "{what}: remove the last activation, and return logits from the model",
         ("what",),
     ),
     fact(
@@ -148,6 +148,37 @@ FACTS = (
         "{name} at {place} drops {share} of the numbers in evaluation mode, so that outputs are "
         "random: pass training=self.training, and dropout_p=0.0 where the model evaluates",
         ("name", "place", "share"),
+    ),
+    fact(
+        "unsettled_spectral_norm",
+        "An evaluation before the first training call of a layer with a spectral norm.",
+        "the evaluation divides the weight by {used}, and its spectral norm is {found} or more: "
+        "spectral_norm estimates it in training calls only; call the model once in training mode "
+        "before, or use torch.nn.utils.parametrizations.spectral_norm",
+        ("used", "found"),
+        "warning",
+        ("weight_norm", "output_std"),
+    ),
+    fact(
+        "affine_network",
+        "Linear layers with nothing between them, none of them narrow.",
+        "the loss takes {n} linear layers one after the other, without an activation between "
+        "them: they compute what one could; add an activation such as nn.ReLU() after each but "
+        "the last",
+        ("n",),
+        "remark",
+        ("output_std", "weight_norm"),
+    ),
+    fact(
+        "constant_targets",
+        "A cross entropy near 0 of targets that are all of one class.",
+        "all targets of the {n} batches that were read are class {value}, and the loss is "
+        "{loss}: the labels may be lost, as by a division of integers or a wrong column; "
+        "print(targets.unique())",
+        ("n", "value", "loss"),
+        "warning",
+        ("output_std",),
+        share=0.1,
     ),
     fact(
         "autocast_ignored",

@@ -125,6 +125,15 @@ FACTS_OF_UPDATES = (
         ("update_ratio",),
     ),
     fact(
+        "frozen_late",
+        "Parameters that an optimizer has updated, and that do not require a gradient any more.",
+        "{n} parameters were trained, and are frozen since this step; if they were to be frozen "
+        "from the beginning, as where model.train() freezes them, call it before the first step",
+        ("n",),
+        "remark",
+        ("update_ratio", "grad_norm"),
+    ),
+    fact(
         "step_without_effect",
         "A weight that an update with a gradient leaves exactly the same.",
         "updates with a gradient and a learning rate above 0 do not change the weights at all: "

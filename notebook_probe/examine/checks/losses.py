@@ -30,6 +30,12 @@ TWICE = {
     ("BinaryCrossEntropyWithLogitsBackward0", "SigmoidBackward0"): (
         "binary_cross_entropy_with_logits takes logits, and gets a sigmoid"
     ),
+    ("LogSoftmaxBackward0", "ReluBackward0"): (
+        "cross_entropy takes logits, which may be below 0, and gets a ReLU"
+    ),
+    ("BinaryCrossEntropyWithLogitsBackward0", "ReluBackward0"): (
+        "binary_cross_entropy_with_logits takes logits, which may be below 0, and gets a ReLU"
+    ),
 }
 """Mistakes by pair of nodes: the second one gives its result to the first one."""
 
@@ -42,7 +48,7 @@ def loss_takes_logits(subject: Subject) -> Iterator[Finding]:
     pairs = set(pairs_of(trained.loss.grad_fn))
     found = [text for pair, text in TWICE.items() if pair in pairs]
     for text in found:
-        yield Finding(CHECK, "wrong", text, "return logits: the loss has the activation in it")
+        yield Finding(CHECK, "wrong", text, "return logits, without a last activation")
     if ("NllLossBackward0", "SoftmaxBackward0") in pairs:
         text = "nll_loss takes log-probabilities, and gets probabilities"
         yield Finding(CHECK, "wrong", text, "F.cross_entropy(logits, targets)")

@@ -130,6 +130,7 @@ class Facts:
         """Listen to optimizers and backward passes from now on."""
         ends = listen(self), backwards.listen(self._graph), self._graph.close
         self._ends = [*ends, self._origin.begin()]
+        self._calls.begin()
 
     def close(self) -> None:
         """Take everything off."""
@@ -212,7 +213,7 @@ class Facts:
 
     def step_ends(self, optimizer: Optimizer) -> None:
         """Implement the Listener: look at what was applied, and rest until something is due."""
-        if self._who.before and self._is_ours(optimizer):
+        if (self._who.before or self._who.versions) and self._is_ours(optimizer):
             begun = time.perf_counter()
             self._findings.attempt(self._who.update_ends, optimizer, self._observer.clock.step)
             self._spend(time.perf_counter() - begun)

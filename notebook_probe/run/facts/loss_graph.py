@@ -14,7 +14,9 @@ from torch.autograd.graph import Node
 
 from notebook_probe.examine.checks.losses import TWICE, pairs_of
 from notebook_probe.probes.step.phase import own_call
+from notebook_probe.run.facts.class_targets import ClassTargets
 from notebook_probe.run.facts.context import FactContext
+from notebook_probe.run.facts.linear_stacks import n_stacked
 from notebook_probe.run.facts.loss_ends import LossEnds, links
 
 __all__ = ["LossGraph"]
@@ -56,6 +58,7 @@ class LossGraph:
         """The graph of the next pass is to be read."""
         self.n_classes = 0
         """Classes of a cross entropy; 0 if the loss is another one."""
+        self.targets = ClassTargets(context.later)
         self.wanted: set[int] = set()
         """Identities of parameters of which it is to be known whether the loss reaches them."""
         self.reached: set[int] | None = None
@@ -122,7 +125,13 @@ class LossGraph:
         if readings and self._n_negated >= readings:
             self._findings.say("negated_loss", self._read_in)
         self._read_ends(root)
-        self.n_classes = _n_classes(root) or self.n_classes
+        n_linear = n_stacked(root)
+        if n_linear > 1:
+            self._findings.say("affine_network", self._read_in, words={"n": n_linear})
+        of_classes = _of_classes(root)
+        if of_classes is not None:
+            self.n_classes = _n_classes(of_classes) or self.n_classes
+            self.targets.read(of_classes)
 
     def _read_ends(self, root: Node) -> None:
         """Read what a loss takes, and of which shapes."""
@@ -253,10 +262,14 @@ def _shape(node: Node) -> tuple[int, ...]:
     return tuple(metadata[0].shape) if metadata else ()
 
 
-def _n_classes(root: Node) -> int:
-    for node in links(root, LONGEST_CHAIN):
-        if node.name().startswith("NllLoss"):
-            given = node.next_functions[0][0]
-            shape = _shape(given) if given is not None else ()
-            return int(shape[1]) if len(shape) > 1 else 0
-    return 0
+def _of_classes(root: Node) -> Node | None:
+    """Return the node of a cross entropy."""
+    return next(
+        (one for one in links(root, LONGEST_CHAIN) if one.name().startswith("NllLoss")), None
+    )
+
+
+def _n_classes(of_classes: Node) -> int:
+    given = of_classes.next_functions[0][0]
+    shape = _shape(given) if given is not None else ()
+    return int(shape[1]) if len(shape) > 1 else 0

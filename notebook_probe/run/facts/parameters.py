@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import weakref
 from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
 
 import torch
 from torch import Tensor, nn
@@ -21,6 +22,8 @@ RARELY, CENSUS = 4, 32
 """Steps between two looks at least, and parameters of an optimizer that are looked at per step."""
 MOST_SAMPLED = 4096
 """Elements of a weight that are compared before and after a step."""
+WRITTEN_EVERY = 4
+"""Such looks, of which one also asks whether the update writes to the parameters."""
 COMPARED_AT = (5, 50, 500, 5000)
 """Updates before and after which weights are compared."""
 NEVER = 2**62
@@ -32,7 +35,29 @@ UNMOVED = (
     "it is smaller than the last digit of a weight, or something masks it, or puts the old value "
     "back"
 )
+UNWRITTEN = (
+    "step() has written to none of them in {} updates: it returns before it applies the gradient, "
+    "or applies it to copies of the parameters"
+)
+N_UNWRITTEN = 16
+"""Updates in a row that write nothing: an optimizer may accumulate a few gradients itself."""
 NORMS = (nn.modules.batchnorm._NormBase, nn.LayerNorm, nn.GroupNorm)
+
+
+@dataclass(slots=True)
+class _Unwritten:
+    """Updates in a row that have written to no parameter, and the weights before them.
+
+    Attributes
+    ----------
+    n : int
+        Number of them so far.
+    before : list
+        Identity of each parameter, with a copy of its first elements.
+    """
+
+    n: int
+    before: list[tuple[int, Tensor]]
 
 
 class WhoTrains:
@@ -48,6 +73,9 @@ class WhoTrains:
         The present tree has been looked at.
     before : list
         Weights before an update that `update_ends` compares; empty for most updates.
+    versions : list
+        Parameters, with what torch has counted of writes to each, before the same updates and some
+        more.
     """
 
     def __init__(self, context: FactContext) -> None:
@@ -57,8 +85,14 @@ class WhoTrains:
         self._changed_at = 0
         self.is_settled = False
         self._next_census: weakref.WeakKeyDictionary[Optimizer, int] = weakref.WeakKeyDictionary()
-        self.before: list[tuple[int, Tensor]] = []
+        self.before: list[tuple[int, int, Tensor]] = []
         self._unchanged: set[int] = set()
+        self.versions: list[tuple[Tensor, int]] = []
+        self._unwritten: weakref.WeakKeyDictionary[Optimizer, _Unwritten] = (
+            weakref.WeakKeyDictionary()
+        )
+        self._trained: set[int] = set()
+        self._n_censuses = -1
 
     def look(self, step: int, optimizers: Sequence[Optimizer], model_map: ModelMap) -> None:
         """Look at the tree between two steps: who holds what, some steps after a change."""
@@ -110,24 +144,57 @@ class WhoTrains:
 
     def gradients_ready(self, optimizer: Optimizer, n: int, step: int) -> int:
         """Look at what the ``n``-th update is about to apply; return the next one to look at."""
-        if n >= self._next_census.get(optimizer, 0):
+        unwritten = self._unwritten.get(optimizer)
+        is_in_doubt = unwritten is not None and unwritten.n < N_UNWRITTEN
+        is_census = n >= self._next_census.get(optimizer, 0)
+        if is_census or is_in_doubt:
             values = _values(optimizer)
             self._next_census[optimizer] = n + max(RARELY, len(values) // CENSUS)
-            moving = [one for one in values if not one.requires_grad and one.grad is not None]
-            if moving:
-                self._say_moving(moving, step)
+            self._n_censuses += is_census
+            if frozen := [one for one in values if not one.requires_grad]:
+                self._look_at_frozen(frozen, step)
+            if is_in_doubt or self._n_censuses % WRITTEN_EVERY == 0:
+                held = [one for one in values if one.grad is not None]
+                self._trained.update(map(id, held))
+                self.versions = [(one, one._version) for one in held[:CENSUS]]
         if n in COMPARED_AT:
-            self.before = [(id(one), torch.clone(_sample(one))) for one in _applied(optimizer)]
+            self.before = [
+                (id(one), one._version, torch.clone(_sample(one))) for one in _applied(optimizer)
+            ]
+        if is_in_doubt:
+            return n + 1
         return min(self._next_census[optimizer], *[one for one in COMPARED_AT if one > n], NEVER)
+
+    def _look_at_frozen(self, frozen: Sequence[Tensor], step: int) -> None:
+        """Look for frozen parameters with a gradient, and for those that were trained before."""
+        moving = [one for one in frozen if one.grad is not None]
+        late = [one for one in frozen if id(one) in self._trained]
+        self._say_of("frozen_but_moving", moving, step)
+        self._say_of("frozen_late", late, step)
+        self._trained.difference_update(map(id, late))
 
     def update_ends(self, optimizer: Optimizer, step: int) -> None:
         """Compare the weights with those before the update."""
-        before, self.before = dict(self.before), []
+        before, self.before = self.before, []
+        versions, self.versions = self.versions, []
         skipped = getattr(optimizer, "found_inf", None)  # a gradient scaler's
         if isinstance(skipped, Tensor) and bool(skipped):
             return
+        if versions:
+            self._count_unwritten(optimizer, versions, step)
+        if before:
+            self._compare(optimizer, before, step)
+
+    def _compare(
+        self, optimizer: Optimizer, before: Sequence[tuple[int, int, Tensor]], step: int
+    ) -> None:
+        """Compare values with those before an update that has written to them."""
         values = {id(one): one for one in _values(optimizer)}
-        same = {key for key, old in before.items() if key in values and _is_same(values[key], old)}
+        same = {
+            key
+            for key, version, old in before
+            if key in values and values[key]._version != version and _is_same(values[key], old)
+        }
         again, self._unchanged = same & self._unchanged, same
         if not again:
             return
@@ -142,12 +209,36 @@ class WhoTrains:
             words = {"why": why}
             self._findings.say("step_without_effect", step, modules, severity=severity, words=words)
 
-    def _say_moving(self, moving: Sequence[Tensor], step: int) -> None:
+    def _count_unwritten(
+        self, optimizer: Optimizer, versions: Sequence[tuple[Tensor, int]], step: int
+    ) -> None:
+        """Count updates that have written to no parameter, as torch counts writes to each."""
+        if any(one._version != version for one, version in versions):
+            self._unwritten.pop(optimizer, None)
+            return
+        few = {id(one): one for one, _ in versions if one.is_cpu and type(one.data) is Tensor}
+        found = self._unwritten.get(optimizer)
+        if found is None:
+            copies = [(key, torch.clone(_sample(one))) for key, one in few.items()]
+            found = self._unwritten[optimizer] = _Unwritten(0, copies)
+        found.n += 1
+        # Writes to `.data` are not counted: the values decide.
+        same = {key for key, old in found.before if key in few and _is_same(few[key], old)}
+        if found.n == N_UNWRITTEN and same == few.keys():
+            names = {id(one): name for name, one in self._named()}
+            modules = {names[key].rpartition(".")[0]: None for key in few if key in names}
+            words = {"why": UNWRITTEN.format(N_UNWRITTEN)}
+            if modules:
+                self._findings.say("step_without_effect", step, [*modules], words=words)
+
+    def _say_of(self, rule: str, some: Sequence[Tensor], step: int) -> None:
+        if not some:
+            return
         names = {id(one): name for name, one in self._named()}
-        found = [names[id(one)] for one in moving if id(one) in names]
+        found = [names[id(one)] for one in some if id(one) in names]
         if found:
             modules = tuple(dict.fromkeys(name.rpartition(".")[0] for name in found))
-            self._findings.say("frozen_but_moving", step, modules, words={"n": len(found)})
+            self._findings.say(rule, step, modules, words={"n": len(found)})
 
     def _named(self) -> Iterator[tuple[str, nn.Parameter]]:
         model = self._model()

@@ -14,6 +14,7 @@ from notebook_probe.record.format.loss_names import LOSS
 from notebook_probe.record.format.schema import EVALUATION
 from notebook_probe.record.format.source import ROOT, Source, Steps
 from notebook_probe.record.views.branches.branches import IN_ORDER, read_name
+from notebook_probe.run.facts.class_targets import N_BATCHES
 from notebook_probe.run.facts.context import FactContext
 from notebook_probe.run.facts.loss_graph import LossGraph
 
@@ -103,9 +104,10 @@ class FactsOfProgress:
                 self._findings.say("runaway_loss", int(at[-1]), since=int(at[0]), words=words)
 
     def _look_at_loss(self) -> None:
-        """Compare the last losses with that of guessing."""
+        """Compare the last losses with that of guessing, and with none."""
         for losses, at in self._series(LOSS):
             self._compare(losses, at)
+            self._look_at_targets(losses, at)
 
     def _series(self, name: str) -> Iterator[tuple[Doubles, Steps]]:
         """Yield the measured values of the model in each stream of the training."""
@@ -116,6 +118,16 @@ class FactsOfProgress:
                 values = view.values(name, 0, view.n_rows, [ROOT])[:, 0].astype(np.float64)
                 known = np.isfinite(values)
                 yield values[known], view.steps(0, view.n_rows)[known]
+
+    def _look_at_targets(self, losses: Doubles, at: Steps) -> None:
+        """Report targets of one class, once the loss has learned it: contrast has such, too."""
+        share = self._findings.threshold("constant_targets", "share")
+        value, last = self._graph.targets.only_class, losses[-N_FIRST:]
+        if value is None or len(last) < N_FIRST:
+            return
+        if last.max() < share * math.log(self._graph.n_classes):
+            words = {"n": N_BATCHES, "value": value, "loss": f"{last.mean():.2g}"}
+            self._findings.say("constant_targets", int(at[-1]), words=words)
 
     def _compare(self, losses: Doubles, at: Steps) -> None:
         rows, span = (self._findings.threshold(RULE, one) for one in ("rows", "span"))

@@ -146,7 +146,7 @@ class Dropping(nn.Module):
         self.layer = nn.Dropout(0.3)
 
     def forward(self, x: Tensor) -> Tensor:
-        out: Tensor = self.last(self.drop(self, self.first(x)))
+        out: Tensor = self.last(self.drop(self, self.first(x)).tanh())
         return out
 
 
@@ -330,3 +330,46 @@ def test_outputs_of_any_layout_turn_no_fact_off(tmp_path: Path) -> None:
             model(torch.rand(4, 8)).sum().backward()
             SGD(model.parameters(), lr=0.1).step()
     assert "facts are off" not in str(run.events)
+
+
+def normalized(*, by_parametrization: bool = False) -> nn.Sequential:
+    model = small()
+    kind = nn.utils.parametrizations if by_parametrization else nn.utils
+    model[0] = kind.spectral_norm(model[0])
+    return model
+
+
+def test_an_evaluation_before_a_spectral_norm_was_estimated_is_named(tmp_path: Path) -> None:
+    model = normalized()
+    weight = model[0].get_parameter("weight_orig").detach()
+    with nbp.watch(model, store=tmp_path / "a.zarr", probes=[], budget=None) as run:
+        evaluate(model)
+        optimizer = SGD(model.parameters(), lr=1e-3)
+        for _, x in zip(range(4), random_batches(), strict=False):
+            model(x).square().mean().backward()
+            optimizer.step()
+    (alert,) = run.alerts
+    assert (alert.rule, alert.modules) == ("unsettled_spectral_norm", ("0",))
+    true = torch.linalg.matrix_norm(weight, 2).item()
+    assert f"its spectral norm is {true:.2g} or more" in alert.text
+
+
+@pytest.mark.parametrize("kind", ["trained before", "parametrized", "evaluated later"])
+def test_an_evaluation_with_a_spectral_norm_that_was_estimated_is_fine(
+    kind: str, tmp_path: Path
+) -> None:
+    model = normalized(by_parametrization=kind == "parametrized")
+    if kind == "trained before":
+        for _, x in zip(range(20), random_batches(), strict=False):
+            model(x)
+    run = nbp.watch(model, store=tmp_path / "a.zarr", probes=[], budget=None)
+    optimizer = SGD(model.parameters(), lr=1e-3)
+    with run:
+        if kind != "evaluated later":
+            evaluate(model)
+        for _, x in zip(range(20), random_batches(), strict=False):
+            optimizer.zero_grad()
+            model(x).square().mean().backward()
+            optimizer.step()
+        evaluate(model)
+    assert found_in(run) == (set(), set())

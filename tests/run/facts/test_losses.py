@@ -31,6 +31,8 @@ SPOILED: dict[str, list[Loss]] = {
     "activation_before_loss": [
         lambda out, x: F.cross_entropy(out.softmax(1), labels(x)),
         lambda out, x: F.binary_cross_entropy_with_logits(out[:, 0].sigmoid(), x[:, 0].round()),
+        lambda out, x: F.cross_entropy(out.relu(), labels(x)),
+        lambda out, x: F.binary_cross_entropy_with_logits(out[:, 0].relu(), x[:, 0].round()),
     ],
     "no_log_before_nll": [
         lambda out, x: F.nll_loss(out.softmax(1), labels(x)),
@@ -51,6 +53,7 @@ HEALTHY: list[Loss] = [
     lambda out, x: F.mse_loss(out, x[:, :2]) / out.abs().max(),  # a divisor that is learned
     lambda out, x: F.cross_entropy(out, labels(x)),
     lambda out, x: F.cross_entropy(out, labels(x), label_smoothing=0.1),
+    lambda out, x: F.cross_entropy(out[:, :, None].relu().mean(2), labels(x)),  # pooled, as images
     lambda out, x: F.nll_loss(out.log_softmax(1), labels(x)),
     lambda out, x: F.binary_cross_entropy(out[:, 0].sigmoid(), x[:, 0].round()),
     lambda out, x: -(out.log_softmax(1)[:, 0] * (x[:, 0] - 0.5)).mean(),  # a policy's
@@ -285,3 +288,97 @@ def steps_of(folder: Path, loss: Loss) -> set[tuple[str, int]]:
     model = small()
     alerts, _ = train_it(folder, model, [SGD(model.parameters(), 1e-3)], n_steps=12, loss=loss)
     return {(rule, step) for rule, step, _ in alerts}
+
+
+class LowRank(nn.Module):
+    """Adds a product of two narrow layers to a frozen one."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.base = nn.Linear(8, 8).requires_grad_(False)
+        self.down, self.up = nn.Linear(8, 2, bias=False), nn.Linear(2, 8, bias=False)
+
+    def forward(self, x: Tensor) -> Tensor:
+        out: Tensor = self.base(x) + 2.0 * self.up(self.down(x))
+        return out
+
+
+class InSequence(nn.Module):
+    """Applies linear layers to each token of a sequence of one."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.layers = nn.Sequential(nn.Linear(8, 6), nn.Linear(6, 2, bias=False))
+
+    def forward(self, x: Tensor) -> Tensor:
+        out: Tensor = self.layers(x[:, None])
+        return out.flatten(1)
+
+
+@pytest.mark.parametrize(
+    ("build", "n"),
+    [
+        (lambda: nn.Sequential(nn.Linear(8, 4), nn.Linear(4, 2)), 2),
+        (
+            lambda: nn.Sequential(nn.Linear(8, 4), nn.Identity(), nn.Linear(4, 4), nn.Linear(4, 2)),
+            3,
+        ),
+        (InSequence, 2),
+        (lambda: nn.Linear(8, 2), 0),
+        (lambda: nn.Sequential(nn.Linear(8, 4), nn.ReLU(), nn.Linear(4, 2)), 0),
+        (lambda: nn.Sequential(nn.Linear(8, 2), nn.Linear(2, 8)), 0),  # a low rank
+        (LowRank, 0),
+    ],
+)
+def test_linear_layers_with_nothing_between_them_are_remarked(
+    build: Callable[[], nn.Module], n: int, tmp_path: Path
+) -> None:
+    torch.manual_seed(0)
+    model = build()
+    alerts, remarks = train_it(tmp_path, model, [SGD(model.parameters(), lr=0.01)], n_steps=3)
+    assert (alerts, remarks) == (set(), {("affine_network", 0, ("(root)",))} if n else set())
+    if n:
+        (remark,) = nbp.open_run(tmp_path / "a.zarr").remarks
+        assert f"{n} linear layers one after the other" in remark.text
+
+
+def only_zero(x: Tensor) -> Tensor:
+    return torch.zeros(len(x), dtype=torch.long)
+
+
+def rarely_one(x: Tensor) -> Tensor:
+    return (x[:, 0] > 0.9).long()
+
+
+@pytest.mark.parametrize(
+    ("wanted", "rate", "named"),
+    [
+        (only_zero, 0.5, True),
+        (labels, 0.5, False),
+        (rarely_one, 0.5, False),
+        (only_zero, 1e-4, False),  # as in contrast, where the first pair is the right one
+    ],
+)
+def test_targets_of_one_class_that_a_network_has_learned_are_named(
+    wanted: Callable[[Tensor], Tensor], rate: float, named: bool, tmp_path: Path
+) -> None:
+    model = small()
+    alerts, _ = train_it(
+        tmp_path,
+        model,
+        [SGD(model.parameters(), lr=rate)],
+        n_steps=120,
+        loss=lambda out, x: F.cross_entropy(out, wanted(x)),
+    )
+    assert ("constant_targets" in {rule for rule, _, _ in alerts}) == named
+
+
+def test_targets_that_are_left_out_are_of_no_class(tmp_path: Path) -> None:
+    def loss(out: Tensor, x: Tensor) -> Tensor:
+        return F.cross_entropy(out, only_zero(x).where(x[:, 0] > 0.5, -100))
+
+    model = small()
+    optimizer = SGD(model.parameters(), lr=0.5)
+    alerts, _ = train_it(tmp_path, model, [optimizer], n_steps=120, loss=loss)
+    assert {rule for rule, _, _ in alerts} == {"constant_targets"}
+    assert "are class 0, and" in nbp.open_run(tmp_path / "a.zarr").alerts[0].text

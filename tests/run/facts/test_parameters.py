@@ -56,10 +56,68 @@ def test_a_frozen_layer_that_its_old_gradient_still_moves_is_named(
         if step == 10:
             model[0].requires_grad_(False)
 
-    alerts, _ = train_it(
+    alerts, remarks = train_it(
         tmp_path, model, [SGD(model.parameters(), lr=0.05)], then=then, to_none=to_none
     )
     assert alerts == ({("frozen_but_moving", 12, ("0",))} if named else set())
+    assert remarks == {("frozen_late", 12, ("0",))}, "it was trained until step 10"
+
+
+@pytest.mark.parametrize("since", ["the beginning", "its own optimizer's turn"])
+def test_a_layer_that_is_frozen_whenever_its_optimizer_steps_was_never_trained(
+    since: str, tmp_path: Path
+) -> None:
+    model = small()
+    optimizers = [SGD(model[0].parameters(), lr=0.05), SGD(model[2].parameters(), lr=0.05)]
+
+    def then(step: int) -> None:
+        if since == "the beginning":
+            model[0].requires_grad_(False)
+        else:  # as of the two networks of a GAN
+            model[0].requires_grad_(step % 2 == 0)
+
+    assert train_it(tmp_path, model, optimizers, then=then) == (set(), set())
+
+
+class Sparing(SGD):
+    """Applies one of so many updates; none once it has stopped."""
+
+    def __init__(self, model: nn.Module, every: int, stops: int = 10**9) -> None:
+        super().__init__(model.parameters(), lr=0.05)
+        self.every, self.stops, self.n = every, stops, 0
+
+    def step(self, closure: object = None) -> None:  # type: ignore[override]
+        self.n += 1
+        if self.n <= self.stops and self.n % self.every == 0:
+            super().step()
+
+
+def test_updates_that_write_to_no_parameter_are_named(tmp_path: Path) -> None:
+    model = small()
+    alerts, _ = train_it(tmp_path, model, [Sparing(model, 1, stops=12)], n_steps=50)
+    ((rule, step, modules),) = alerts
+    assert (rule, modules) == ("step_without_effect", ("0", "2"))
+    assert 12 + 16 <= step <= 12 + 2 * 16
+    assert (
+        "written to none of them in 16 updates" in nbp.open_run(tmp_path / "a.zarr").alerts[0].text
+    )
+
+
+@pytest.mark.parametrize("every", [2, 4, 12])
+def test_an_optimizer_that_gathers_a_few_gradients_is_fine(every: int, tmp_path: Path) -> None:
+    model = small()
+    assert train_it(tmp_path, model, [Sparing(model, every)], n_steps=80) == (set(), set())
+
+
+def test_updates_that_torch_does_not_count_are_seen_by_their_values(tmp_path: Path) -> None:
+    class Uncounted(SGD):
+        def step(self, closure: object = None) -> None:  # type: ignore[override]
+            for one in self.param_groups[0]["params"]:
+                one.data.sub_(0.05 * one.grad)
+
+    model = small()
+    optimizer = Uncounted(model.parameters(), lr=0.05)
+    assert train_it(tmp_path, model, [optimizer], n_steps=60) == (set(), set())
 
 
 def test_a_network_of_which_only_norms_train_is_named_and_one_with_a_head_is_not(

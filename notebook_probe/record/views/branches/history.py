@@ -219,9 +219,13 @@ def _values(
     cell: tuple[int, ...],
 ) -> Floats:
     """Values of one piece at columns of which it may lack some."""
-    out = np.full((stop - start, len(modules), *cell), NOT_MEASURED, np.float32)
     known = set(view.modules)
     present = [place for place, name in enumerate(modules) if name in known]
+    # Read before room is made: a damaged record may claim any number of rows.
     if present and any(variable.name == quantity for variable in view.variables):
-        out[:, present] = view.values(quantity, start, stop, [modules[place] for place in present])
+        found = view.values(quantity, start, stop, [modules[place] for place in present])
+    else:
+        present, found = [], np.empty((len(view.steps(start, stop)), 0, *cell), np.float32)
+    out = np.full((stop - start, len(modules), *cell), NOT_MEASURED, np.float32)
+    out[:, present] = found
     return out

@@ -267,7 +267,7 @@ def _level(
 def _rows_per_column(stream: StreamView, start: int, stop: int, n_columns: int) -> float:
     """Return the rows per column; columns cover the least power of two steps that fits."""
     first, last = stream.steps(start, start + 1)[0], stream.steps(stop - 1, stop)[0]
-    n_steps, size = int(last - first) + 1, 1
+    n_steps, size = max(1, int(last - first) + 1), 1  # a damaged record may lack its last row
     while n_steps > size * n_columns:
         size *= 2
     return (stop - start) * size / n_steps

@@ -14,6 +14,7 @@ from notebook_probe.probes.step_sequence import LOOK_EVERY
 from notebook_probe.run.facts.calls.batches import GivenBatches
 from notebook_probe.run.facts.calls.casts import CastFollower, autocast_types
 from notebook_probe.run.facts.calls.evaluations import DropoutFollower
+from notebook_probe.run.facts.calls.spectral_norms import SpectralNorms
 from notebook_probe.run.facts.context import FactContext
 from notebook_probe.run.facts.hooks import PilingHooks
 from notebook_probe.uninterrupted import uninterrupted
@@ -41,6 +42,10 @@ class SampledCalls:
         self._hooks = PilingHooks(context)
         self._first_step: int | None = None
         self._is_closed = False
+
+    def begin(self) -> None:
+        """Ask for an evaluation before the first step."""
+        self._observer.samplers["evaluation"] = self._evaluation
 
     def look(self, step: int) -> bool:
         """Ask for the calls of a step that begins; return whether to at the next step, too."""
@@ -128,7 +133,7 @@ class _EvaluationCall:
 
     def __init__(self, context: FactContext) -> None:
         self._model, self._findings = context.model, context.findings
-        self._observer = context.observer
+        self._observer, self._norms = context.observer, SpectralNorms(context)
         self._mode: DropoutFollower | None = None
         self.is_over = False
 
@@ -136,6 +141,7 @@ class _EvaluationCall:
         model = self._model()
         if model is not None and not model.training and not self.is_over:
             self._findings.attempt(self._follow, model)
+            self._findings.attempt(self._norms.evaluated, self._observer.clock.upcoming)
 
     def _follow(self, model: nn.Module) -> None:
         self.is_over = True

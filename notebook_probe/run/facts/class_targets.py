@@ -1,0 +1,53 @@
+"""Targets of a cross entropy, as its node has saved them: whether they are of one class alone."""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Sequence
+from typing import Any
+
+import torch
+from torch import Tensor
+from torch.autograd.graph import Node
+
+from notebook_probe.run.facts.later import Later
+
+__all__ = ["N_BATCHES", "ClassTargets"]
+
+N_BATCHES, FEWEST = 4, 8
+"""Batches that are compared, and targets of each: fewer may be of one class by chance."""
+
+
+class ClassTargets:
+    """Range of the classes in each of the last batches.
+
+    Parameters
+    ----------
+    later : Later
+        Reads numbers without waiting for a device.
+    """
+
+    def __init__(self, later: Later) -> None:
+        self._later = later
+        self._ranges: deque[tuple[float, float]] = deque(maxlen=N_BATCHES)
+
+    def read(self, of_classes: Node) -> None:
+        """Read the targets of a batch, on the training thread."""
+        targets = getattr(of_classes, "_saved_target", None)
+        if type(targets) is not Tensor or targets.numel() < FEWEST or targets.is_meta:
+            return
+        left_out = targets == getattr(of_classes, "_saved_ignore_index", -100)
+        low = torch.where(left_out, torch.iinfo(targets.dtype).max, targets).amin()
+        high = torch.where(left_out, torch.iinfo(targets.dtype).min, targets).amax()
+        self._later.read([low.double(), high.double()], self._judge)
+
+    def _judge(self, read: Sequence[Any]) -> None:
+        low, high = read
+        self._ranges.append((low, high))
+
+    @property
+    def only_class(self) -> int | None:
+        """The class of all targets in the last batches; None if there are several, or few."""
+        classes = {one for both in self._ranges for one in both}
+        is_one = len(self._ranges) == N_BATCHES and len(classes) == 1
+        return int(classes.pop()) if is_one else None
