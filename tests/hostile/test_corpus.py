@@ -30,6 +30,19 @@ def test_a_dozen_hostile_records_meet_one_clear_error_at_the_doors_most_used(par
     assert tried(DOZEN[part::3], FEW_DOORS) == ""
 
 
+@pytest.mark.slow
+def test_rows_that_a_later_branch_claims_are_refused_wherever_they_are_read_piece_by_piece() -> (
+    None
+):
+    names = ["rows scalars/every_1.r2: 3000000000", "rows scalars/every_1.r2: 1000000000000000"]
+    assert tried(names, ("thinned", "parting", "series of a pattern", "plot --ascii")) == ""
+
+
+@pytest.mark.slow
+def test_names_of_any_length_and_any_letter_are_drawn() -> None:
+    assert tried(["logged name: long", "title: unpaired"], ("to_html",)) == ""
+
+
 @pytest.mark.stress
 @pytest.mark.timeout(1800)  # each door has a limit of its own
 @pytest.mark.parametrize("part", range(20))

@@ -201,8 +201,8 @@ def three_wines(fault: str) -> Training:
     if fault == "targets_divided_by_255":
         given, loss, model[-1] = (x, (y / 255).long()), cross_entropy, nn.Identity()
     if fault == "every_row_is_alike":
-        found = itertools.cycle(_uniform(x, y))
-        return fit(model, optimizer, loss, found, error=wrong, harm=wrong)
+        uniform = itertools.cycle(_uniform(x, y))
+        return fit(model, optimizer, loss, uniform, error=wrong, harm=wrong)
     if fault == "one_epoch_is_too_few":
         found = batches(given, 32, seed=615)
         return fit(model, optimizer, loss, found, n_steps=len(x) // 32, error=wrong, harm=wrong)
