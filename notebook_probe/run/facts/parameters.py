@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import weakref
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from types import MappingProxyType
 
 import torch
 from torch import Tensor, nn
@@ -154,7 +155,7 @@ class WhoTrains:
             if frozen := [one for one in values if not one.requires_grad]:
                 self._look_at_frozen(frozen, step)
             if is_in_doubt or self._n_censuses % WRITTEN_EVERY == 0:
-                held = [one for one in values if one.grad is not None]
+                held = [one for one in values if one.requires_grad and one.grad is not None]
                 self._trained.update(map(id, held))
                 self.versions = [(one, one._version) for one in held[:CENSUS]]
         if n in COMPARED_AT:
@@ -177,12 +178,10 @@ class WhoTrains:
         """Compare the weights with those before the update."""
         before, self.before = self.before, []
         versions, self.versions = self.versions, []
-        skipped = getattr(optimizer, "found_inf", None)  # a gradient scaler's
-        if isinstance(skipped, Tensor) and bool(skipped):
-            return
         if versions:
             self._count_unwritten(optimizer, versions, step)
-        if before:
+        skipped = getattr(optimizer, "found_inf", None) if before else None  # a gradient scaler's
+        if before and not (isinstance(skipped, Tensor) and bool(skipped)):
             self._compare(optimizer, before, step)
 
     def _compare(
@@ -222,23 +221,27 @@ class WhoTrains:
             copies = [(key, torch.clone(_sample(one))) for key, one in few.items()]
             found = self._unwritten[optimizer] = _Unwritten(0, copies)
         found.n += 1
-        # Writes to `.data` are not counted: the values decide.
-        same = {key for key, old in found.before if key in few and _is_same(few[key], old)}
-        if found.n == N_UNWRITTEN and same == few.keys():
-            names = {id(one): name for name, one in self._named()}
-            modules = {names[key].rpartition(".")[0]: None for key in few if key in names}
+        if found.n == N_UNWRITTEN:
+            # Writes to `.data` are not counted: the values decide.
+            same = {key for key, old in found.before if key in few and _is_same(few[key], old)}
             words = {"why": UNWRITTEN.format(N_UNWRITTEN)}
-            if modules:
-                self._findings.say("step_without_effect", step, [*modules], words=words)
+            if same == few.keys():
+                self._say_of("step_without_effect", [*few.values()], step, words)
 
-    def _say_of(self, rule: str, some: Sequence[Tensor], step: int) -> None:
+    def _say_of(
+        self,
+        rule: str,
+        some: Sequence[Tensor],
+        step: int,
+        words: Mapping[str, object] = MappingProxyType({}),
+    ) -> None:
         if not some:
             return
         names = {id(one): name for name, one in self._named()}
         found = [names[id(one)] for one in some if id(one) in names]
         if found:
             modules = tuple(dict.fromkeys(name.rpartition(".")[0] for name in found))
-            self._findings.say(rule, step, modules, words={"n": len(found)})
+            self._findings.say(rule, step, modules, words={"n": len(found), **words})
 
     def _named(self) -> Iterator[tuple[str, nn.Parameter]]:
         model = self._model()
