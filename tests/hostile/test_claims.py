@@ -225,6 +225,15 @@ def test_names_that_hdf5_cannot_hold_are_spelled_out(folder: Path, tmp_path: Pat
         ]
 
 
+def test_a_text_that_hdf5_has_no_room_for_is_cut_off(folder: Path, tmp_path: Path) -> None:
+    h5netcdf = pytest.importorskip("h5netcdf")
+    node(GRADS, attributes={"long_name": "é" * 200_000, "units": "1"})(folder)
+    open_record(folder).to_netcdf(tmp_path / "run.nc")
+    with h5netcdf.File(tmp_path / "run.nc") as file:
+        found = file["every_1/grad_norm"].attrs["long_name"]
+    assert found == "é" * 30_000 + "…"
+
+
 def again(folder: Path) -> None:
     RecordWriter(folder, title="run", modules=MODULES).close()
 

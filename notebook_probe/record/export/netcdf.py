@@ -27,6 +27,8 @@ SLAB_VALUES = 2**20
 CHUNK_WIDTH = 16
 """Modules of a chunk: a series of one module is read without all others."""
 PACKED = {"compression": "gzip", "compression_opts": 1, "shuffle": True}
+LONGEST_TEXT = 60_000
+"""Bytes of an attribute; HDF5 keeps 64 kB of one at most."""
 RESERVED = frozenset({"CLASS", "NAME", "DIMENSION_LIST", "REFERENCE_LIST", "_FillValue"})
 """Attributes by which the format itself keeps its dimensions and gaps."""
 
@@ -120,7 +122,15 @@ def _annotate(target: Any, attrs: Mapping[str, Any]) -> None:
         # The integers of netCDF have 64 bits.
         is_large = isinstance(value, int) and abs(value) >= 2**63
         text = value if plain and not is_large else json.dumps(value)
-        target.attrs[key] = _text(text) if isinstance(text, str) else text
+        target.attrs[key] = _short(_text(text)) if isinstance(text, str) else text
+
+
+def _short(text: str) -> str:
+    """Return the text, or its beginning where HDF5 has no room for more."""
+    packed = text.encode()
+    if len(packed) <= LONGEST_TEXT:
+        return text
+    return packed[:LONGEST_TEXT].decode(errors="ignore") + "…"
 
 
 def _text(text: str) -> str:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import weakref
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
@@ -42,6 +43,8 @@ UNWRITTEN = (
 )
 N_UNWRITTEN = 16
 """Updates in a row that write nothing: an optimizer may accumulate a few gradients itself."""
+LEAST_SHARE = 1e-3
+"""Size of a gradient, as a share of the weight, that is no trifle."""
 NORMS = (nn.modules.batchnorm._NormBase, nn.LayerNorm, nn.GroupNorm)
 
 
@@ -225,7 +228,8 @@ class WhoTrains:
             # Writes to `.data` are not counted: the values decide.
             same = {key for key, old in found.before if key in few and _is_same(few[key], old)}
             words = {"why": UNWRITTEN.format(N_UNWRITTEN)}
-            if same == few.keys():
+            # L-BFGS writes nothing once the gradient is below its tolerance.
+            if same == few.keys() and _have_to_learn(few.values()):
                 self._say_of("step_without_effect", [*few.values()], step, words)
 
     def _say_of(
@@ -277,6 +281,16 @@ def _applied(optimizer: Optimizer) -> Iterator[Tensor]:
             is_plain = value.is_cpu and type(value.data) is Tensor and gradient is not None
             if is_plain and not gradient.is_sparse and bool(_sample(gradient).any()):
                 yield value
+
+
+def _have_to_learn(values: Iterable[Tensor]) -> bool:
+    """Return whether the gradients are no trifle beside the weights."""
+    dense = [one for one in values if one.grad is not None and not one.grad.is_sparse]
+    gradients, weights = (
+        math.hypot(*(torch.linalg.vector_norm(_sample(one).float()).item() for one in some))
+        for some in ([one.grad for one in dense if one.grad is not None], dense)
+    )
+    return gradients > LEAST_SHARE * weights
 
 
 def _sample(value: Tensor) -> Tensor:

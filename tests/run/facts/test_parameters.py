@@ -103,6 +103,23 @@ def test_updates_that_write_to_no_parameter_are_named(tmp_path: Path) -> None:
     )
 
 
+def test_an_optimizer_that_has_converged_is_fine(tmp_path: Path) -> None:
+    model = nn.Linear(8, 2)
+    optimizer = torch.optim.LBFGS(model.parameters(), tolerance_grad=1e-4)
+    x = torch.rand(16, 8)
+
+    def closure() -> Tensor:
+        optimizer.zero_grad()
+        loss: Tensor = (model(x) - x[:, :2]).square().mean()
+        loss.backward()
+        return loss
+
+    with nbp.watch(model, store=tmp_path / "a.zarr", budget=None) as run:
+        for _ in range(60):
+            optimizer.step(closure)
+    assert {one.rule for one in [*run.alerts, *run.remarks]} == {"repeated_batch"}
+
+
 @pytest.mark.parametrize("every", [2, 4, 12])
 def test_an_optimizer_that_gathers_a_few_gradients_is_fine(every: int, tmp_path: Path) -> None:
     model = small()
