@@ -23,6 +23,7 @@
     ├── RecordMismatchError  (FileExistsError)        the store holds another model's record
     ├── RecordLockedError    (BlockingIOError)        another writer has the store
     ├── RecordWriteError     (OSError)                the store cannot be written
+    ├── StoreSilentError     (ConnectionError)        the store of a record does not answer
     ├── CatalogueError       (OSError)                a catalogue whose database cannot be used
     ├── MissingExtraError    (ImportError)            an optional library that is not installed
     ├── TrainingError        (RuntimeError)           a training that cannot continue
@@ -85,6 +86,7 @@ __all__ = [
     "RuleError",
     "ScheduleError",
     "SettingError",
+    "StoreSilentError",
     "TrainingError",
     "TrainingStopped",
     "UnknownNameError",
@@ -197,6 +199,10 @@ class RecordLockedError(ProbeError, BlockingIOError):
 
 class RecordWriteError(ProbeError, OSError):
     """A store that cannot be written."""
+
+
+class StoreSilentError(ProbeError, ConnectionError):
+    """The store of a record does not answer; what was read before stays readable."""
 
 
 class MissingExtraError(ProbeError, ImportError):

@@ -267,6 +267,8 @@ def open_run(
         For ``chunks`` without dask: ``pip install 'notebook-probe[analysis]'``.
     RecordFormatError
         There is no record, or one of a newer format.
+    StoreSilentError
+        Its object store does not answer.
     TypeError
         For what is no location, such as a run, which needs no opening.
     UnknownNameError

@@ -13,7 +13,12 @@ from uuid import uuid4
 import numpy as np
 import xarray as xr
 
-from notebook_probe.errors import RecordFormatError, RecordWarning
+from notebook_probe.errors import (
+    ProbeError,
+    RecordFormatError,
+    RecordWarning,
+    StoreSilentError,
+)
 from notebook_probe.record.format.schema import width
 from notebook_probe.record.read.ranks import rank_folders
 from notebook_probe.record.read.reader import OpenedRecord
@@ -27,11 +32,11 @@ def open_runs(runs: str | PathLike[str] | Iterable[str | PathLike[str]]) -> xr.D
     """Dims (run, module, step), of every record at these places; as `notebook_probe.open_runs`."""
     import_extra("dask.array", "analysis", "open_runs")
     records: dict[str, OpenedRecord] = {}
-    problem = RecordFormatError(f"no record matches {runs!r}")
+    problem: ProbeError = RecordFormatError(f"no record matches {runs!r}")
     for place in matching(runs):
         try:
             records |= {run: OpenedRecord(run) for run in _ranks(place)}
-        except RecordFormatError as error:
+        except (RecordFormatError, StoreSilentError) as error:
             problem = error
             warnings.warn(f"left out: {error}", RecordWarning, stacklevel=3)
     if not records:

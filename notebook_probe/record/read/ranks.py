@@ -21,7 +21,6 @@ from notebook_probe.errors import (
     RecordFormatError,
     RecordWriteError,
     UnknownNameError,
-    first_line,
     near,
     shown_as,
 )
@@ -32,6 +31,7 @@ from notebook_probe.record.read.stacked import stack_records
 from notebook_probe.record.store.destination import new_files
 from notebook_probe.record.store.location import ROOT_KEY, Location, RemoteStore, below, local_path
 from notebook_probe.record.store.remote import engine_of
+from notebook_probe.record.store.remote.reached import reaching
 from notebook_probe.record.views.chunked import ChunksLike
 from notebook_probe.record.views.kept_rows import kept_rows
 from notebook_probe.record.views.selection import Names
@@ -85,14 +85,16 @@ def _of_store(location: Location) -> list[str]:
         return []
     try:
         engine = engine_of(location if isinstance(location, RemoteStore) else RemoteStore(location))
-        if engine.read(ROOT_KEY) is not None:
-            return []
-        tails = (key.partition("/") for key in list(engine.keys()))
-        return [name for name, _, tail in tails if tail == ROOT_KEY]
-    except (FileNotFoundError, ProbeError):  # raised again, in words, by what opens it
+    except ProbeError:  # raised again, in words, by what opens it
         return []
-    except Exception as error:
-        raise RecordFormatError(f"cannot read {location}: {first_line(error)}") from error
+    try:
+        with reaching(str(location)):
+            if engine.read(ROOT_KEY) is not None:
+                return []
+            tails = (key.partition("/") for key in list(engine.keys()))
+            return [name for name, _, tail in tails if tail == ROOT_KEY]
+    except FileNotFoundError:
+        return []
 
 
 @shown_as("run")

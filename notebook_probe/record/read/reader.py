@@ -11,7 +11,7 @@ from typing import Any
 
 from zarr.abc.store import Store
 
-from notebook_probe.errors import RecordFormatError, RecordWarning, shown_as
+from notebook_probe.errors import RecordFormatError, RecordWarning, StoreSilentError, shown_as
 from notebook_probe.record.export.exports import Exports
 from notebook_probe.record.format.kinds import NUMBERS
 from notebook_probe.record.format.schema import NOT_READ, SCALARS, UNWRITTEN_OF
@@ -167,9 +167,14 @@ class OpenedRecord(Exports):
     def refresh(self) -> None:
         """Read the newest commit."""
         with self._lock:
+            before = self._signature
             self._signature = self._commit_signature()  # before reading: a commit in between counts
-            store, document = self._read_root()
-            self._contents = read_contents(Manifest(document, store, self.location))
+            try:
+                store, document = self._read_root()
+                self._contents = read_contents(Manifest(document, store, self.location))
+            except StoreSilentError:
+                self._signature = before  # else it would count as read until the next commit
+                raise
             self._branches = Branches.of(self._contents.attrs, self._branch)
             self._revision += 1
         self._warn()

@@ -18,6 +18,7 @@ from notebook_probe.record.store.remote.engine import (
     Leased,
     chunk_of,
 )
+from notebook_probe.record.store.remote.reached import ReachedStore
 
 if TYPE_CHECKING:
     from obstore.store import ObjectStore
@@ -157,9 +158,7 @@ class ObjectEngine:
         obstore.delete(self._store, LEASE)
 
     def reader(self) -> Store:
-        from zarr.storage import ObjectStore
-
-        return ObjectStore(self._store, read_only=True)
+        return ReachedStore(self._store, self.name)
 
 
 def _tag(found: Any) -> str:

@@ -12,8 +12,9 @@ import threading
 import time
 from collections.abc import Callable
 
-from notebook_probe.errors import RecordLockedError, first_line
+from notebook_probe.errors import RecordLockedError
 from notebook_probe.record.store.remote.lease import RENEW_S
+from notebook_probe.record.store.remote.reached import failure
 from notebook_probe.uninterrupted import InterruptibleCondition, join
 
 __all__ = ["Shipper"]
@@ -165,7 +166,7 @@ class Shipper:
                 self._is_lost = True
                 self._error = f"nothing is shipped any more: {error}"
             except Exception as error:  # whatever it is: it must not end the thread
-                self._error = f"not shipped yet: {first_line(error)}"
+                self._error = f"not shipped yet: {failure(error)}"
                 self._pause_s = min(max(2 * self._pause_s, FIRST_PAUSE_S), LONGEST_PAUSE_S)
             else:
                 self._error, self._pause_s = "", 0.0
