@@ -196,6 +196,8 @@ class StatusHead:
     No hook sees it: it is taken from how much longer the steps are in which something is due. NaN,
     and not part of ``cost_percent``, until some of both kinds can be compared.
     """
+    unheard: bool = False
+    """A training elsewhere has not answered for a while: ``state`` is the last that it had."""
     compiling: bool = False
     """Graphs that make readings are being compiled, inside a call of the model."""
 

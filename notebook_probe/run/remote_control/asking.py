@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 from notebook_probe.record.store.location import Location
 from notebook_probe.run.attach.requests import Request
-from notebook_probe.run.remote_control.letters import Answer, PutRequest
+from notebook_probe.run.remote_control.letters import Answer, PutRequest, new_id
 from notebook_probe.run.remote_control.lines import Way, open_line
 
 __all__ = ["Asked", "ask_run"]
@@ -38,11 +38,14 @@ def ask_run(location: Location, request: Request, who: str, timeout_s: float) ->
     ------
     LineError
         The run is not trained, allows no control, or has ended.
+    StoreSilentError
+        The store of the record does not answer.
     """
     begun_s = time.monotonic()
     line = open_line(location, who)
     try:
-        letter_id = line.send(PutRequest(request))
+        letter_id = new_id()
+        line.send(PutRequest(request), letter_id)
         found: Answer | None = None
         while (left_s := begun_s + timeout_s - time.monotonic()) > 0:
             for found in line.answers_or_end([letter_id], min(left_s, LOOK_S)):

@@ -14,7 +14,8 @@ from typing import Literal, Protocol, TypeAlias
 
 from notebook_probe.errors import ProbeError
 from notebook_probe.record.store.location import Location
-from notebook_probe.record.store.writing import has_writer
+from notebook_probe.record.store.remote.reached import reaching
+from notebook_probe.record.store.writing import find_writer
 from notebook_probe.run.remote_control.coding import LetterError
 from notebook_probe.run.remote_control.letters import (
     MOST_ANSWER_BYTES,
@@ -24,7 +25,6 @@ from notebook_probe.run.remote_control.letters import (
     Ask,
     Letter,
     letter_bytes,
-    new_id,
     read_answer,
 )
 from notebook_probe.run.remote_control.mail import Mail, mail_of
@@ -43,6 +43,7 @@ Way: TypeAlias = Literal["socket", "mailbox"]
 AT_ONCE = 2**16
 CONNECT_S = 1.0
 CHECK_S = 2.0
+STORE = "the store of this record"
 HOW = "start the training with nbp.watch(..., control=True) or NOTEBOOK_PROBE_CONTROL=1"
 
 
@@ -51,14 +52,16 @@ class LineError(ProbeError, ConnectionError):
 
 
 class ControlLine(Protocol):
-    """Line to one training. Its methods may raise LineError."""
+    """Line to one training. Its methods may raise LineError or StoreSilentError."""
 
     way: Way
+    session: str
+    """The training at its other end; another one of the same record has another session."""
     poll_s: float
     """Seconds between two looks for news that spare the training and the store."""
 
-    def send(self, ask: Ask) -> str:
-        """Send a letter; return its id."""
+    def send(self, ask: Ask, letter_id: str) -> None:
+        """Send a letter with this id, of `new_id`."""
 
     def answers(self, waiting: Iterable[str], timeout_s: float) -> list[Answer]:
         """Return the answers that have come to these letters; waits for one until the timeout."""
@@ -86,6 +89,8 @@ def open_line(location: Location, who: str) -> ControlLine:
     ------
     LineError
         No training writes it, or it allows no control.
+    StoreSilentError
+        Its store does not answer.
     """
     mail = mail_of(location)
     session = _session_of(mail, location)
@@ -97,11 +102,10 @@ def open_line(location: Location, who: str) -> ControlLine:
 
 
 def _session_of(mail: Mail, location: Location) -> str:
-    try:
+    with reaching(STORE):
         content = mail.read(ANNOUNCED, LONGEST_TEXT)
-    except Exception as error:  # whatever the library of a store raises
-        raise LineError(f"{location}: its store cannot be read: {error}") from error
-    if not has_writer(location):
+        is_written = find_writer(location)
+    if not is_written:
         raise LineError(f"{location}: no process trains this run now")
     if content is None:
         raise LineError(f"{location}: this run allows no control: {HOW}")
@@ -117,8 +121,8 @@ class _Address:
     def __init__(self, session: str, place: str, who: str) -> None:
         self.session, self._place, self._who = session, place, who
 
-    def letter(self, ask: Ask) -> Letter:
-        return Letter(VERSION, new_id(), self.session, self._place, self._who, ask)
+    def letter(self, ask: Ask, letter_id: str) -> Letter:
+        return Letter(VERSION, letter_id, self.session, self._place, self._who, ask)
 
 
 class SocketLine:
@@ -128,7 +132,7 @@ class SocketLine:
     poll_s = 0.25
 
     def __init__(self, path: str, address: _Address) -> None:
-        self._address = address
+        self._address, self.session = address, address.session
         self._socket = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
         self._received = bytearray()
         try:
@@ -138,13 +142,12 @@ class SocketLine:
             self._socket.close()
             raise
 
-    def send(self, ask: Ask) -> str:
-        letter = self._address.letter(ask)
+    def send(self, ask: Ask, letter_id: str) -> None:
+        content = letter_bytes(self._address.letter(ask, letter_id))
         try:
-            self._socket.sendall(letter_bytes(letter))
+            self._socket.sendall(content)
         except OSError as error:
             raise LineError(f"the training does not answer: {error}") from error
-        return letter.id
 
     def answers(self, waiting: Iterable[str], timeout_s: float) -> list[Answer]:
         known = [one for one in waiting if one]
@@ -201,15 +204,14 @@ class MailLine:
 
     def __init__(self, mail: Mail, location: Location, address: _Address) -> None:
         self._mail, self._location, self._address = mail, location, address
+        self.session = address.session
         self._checked_s = time.monotonic()
         self.poll_s = max(1.0, mail.poll_s)
 
-    def send(self, ask: Ask) -> str:
-        letter = self._address.letter(ask)
-        content = letter_bytes(letter)
+    def send(self, ask: Ask, letter_id: str) -> None:
+        content = letter_bytes(self._address.letter(ask, letter_id))
         with _reaching():
-            self._mail.write(f"in/{letter.id}.json", content)
-        return letter.id
+            self._mail.write(f"in/{letter_id}.json", content)
 
     def answers(self, waiting: Iterable[str], timeout_s: float) -> list[Answer]:
         known = [one for one in waiting if one]
@@ -259,13 +261,12 @@ class MailLine:
 
 @contextmanager
 def _reaching() -> Iterator[None]:
-    """Turn any error of a store into a LineError."""
+    """Raise LineError if the mailbox has ended, StoreSilentError if its store does not answer."""
     try:
-        yield
-    except ProbeError:
-        raise
-    except Exception as error:
-        raise LineError(f"the mailbox cannot be reached: {error}") from error
+        with reaching(STORE):
+            yield
+    except FileNotFoundError as error:
+        raise LineError("the training has closed its mailbox: its run has ended") from error
 
 
 def whoami(program: str) -> str:

@@ -95,9 +95,14 @@ class MailServer:
             self.problem = ""
         except Exception as error:  # a network folder may be gone for a while
             self.problem = f"{type(error).__name__}: {error}"
+            # Who waits for an answer could not fetch it meanwhile, either.
+            self._left = dict.fromkeys(self._left, time.monotonic())
 
     def _answer(self) -> None:
-        self._leave_answers([one.answer() for one in self._taken_out()])
+        """Leave the answers of decided requests; one that cannot be left is tried again."""
+        for one in [one for one in self._open if one.is_decided]:
+            self._leave_answer(one.answer())
+            self._open.remove(one)
 
     def _read(self) -> None:
         self._take_letters()
@@ -119,7 +124,7 @@ class MailServer:
             if isinstance(taken, OpenRequest):
                 self._open.append(taken)
             elif taken.id != NO_LETTER:
-                self._leave_answers([taken])
+                self._leave_answer(taken)
 
     def _take(self, key: str, size: int) -> OpenRequest | Answer:
         """Read a letter and remove it, before it acts: it must not act twice."""
@@ -133,21 +138,15 @@ class MailServer:
             return self._desk.refuse("malformed", "no letter")
         return self._desk.take(content, sender, letter_id)
 
-    def _taken_out(self) -> list[OpenRequest]:
-        decided = [one for one in self._open if one.is_decided]
-        self._open = [one for one in self._open if not one.is_decided]
-        return decided
-
-    def _leave_answers(self, answers: list[Answer]) -> None:
-        for answer in answers:
-            key = f"out/{answer.id}.json"
-            self._mail.write(key, answer_bytes(answer))
-            self._left[key] = time.monotonic()
+    def _leave_answer(self, answer: Answer) -> None:
+        key = f"out/{answer.id}.json"
+        self._mail.write(key, answer_bytes(answer))
+        self._left[key] = time.monotonic()
 
     def _finish(self) -> None:
         self._mail.delete(ANNOUNCED)
-        answers = [one.answer() for one in self._taken_out()]
-        self._leave_answers(answers + [one.give_up() for one in self._open])
+        for one in self._open:
+            self._leave_answer(one.give_up())
         self._desk.note_refused(at_once=True)
         for key in self._mail.sizes("in"):
             self._mail.delete(key)

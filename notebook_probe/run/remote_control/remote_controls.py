@@ -7,10 +7,10 @@ import threading
 import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
-from typing import Any, TypeVar
+from typing import Any
 
 from notebook_probe.alerts import RULES, Rules
-from notebook_probe.errors import ProbeError
+from notebook_probe.errors import ProbeError, StoreSilentError
 from notebook_probe.record.read.reader import OpenedRecord
 from notebook_probe.record.store.location import Location
 from notebook_probe.record.views.xarray_views import RunSource
@@ -24,8 +24,9 @@ from notebook_probe.run.remote_control.letters import (
     NoteLooking,
     PutRequest,
     SeeState,
+    new_id,
 )
-from notebook_probe.run.remote_control.lines import ControlLine, LineError, open_line, whoami
+from notebook_probe.run.remote_control.lines import ControlLine, open_line, whoami
 from notebook_probe.run.remote_control.shown import HEAD, PARTS, About, Lately
 from notebook_probe.run.settings.setting import KnobInfo
 
@@ -40,8 +41,6 @@ IDLE_S = 10.0
 AGAIN_S = 2.0
 """Seconds between two attempts to reach a training that does not answer."""
 
-T = TypeVar("T")
-
 
 @dataclass(slots=True)
 class _SentRequest:
@@ -49,6 +48,8 @@ class _SentRequest:
 
     ticket: Ticket
     sent_s: float
+    has_arrived: bool = False
+    """True once the store, or the socket, has taken it."""
 
 
 class RemoteControls:
@@ -71,7 +72,8 @@ class RemoteControls:
         self._digests: dict[str, str] = {}
         self._requests: queue.SimpleQueue[Ticket | NoteLooking] = queue.SimpleQueue()
         self._sent: dict[str, _SentRequest] = {}
-        self._seeing = ""
+        self._session = self._seeing = ""
+        self._opened_s = self._saw_s = 0.0
         self._told: Callbacks[Callable[[], None]] = Callbacks()
         self._has_tried = threading.Event()
         self._wake = threading.Event()
@@ -79,7 +81,7 @@ class RemoteControls:
         self._lock = threading.Lock()
         self._thread: threading.Thread | None = None
         self._asked_s = self._heard_s = time.monotonic()
-        self._problem = ""
+        self._problem, self._is_store_silent = "", False
         self._rules = Rules(lambda: self._lately.rule_states)
 
     def reach(self) -> bool:
@@ -109,10 +111,22 @@ class RemoteControls:
             return replace(head, state="finished", pause_reason="")
         silent_s = time.monotonic() - self._heard_s
         if silent_s > LOST_S or self._problem:
-            why = self._problem or "the training does not answer"
-            return replace(head, state="idle", problem=f"{why}, since {silent_s:.0f} s")
+            return self._without_answer(head, silent_s)
         # A loop elsewhere runs on when a cell of this notebook ends.
         return replace(head, background=head.state in ("training", "paused"))
+
+    def _without_answer(self, head: StatusHead, silent_s: float) -> StatusHead:
+        """Return the last state, with why there is none that is newer."""
+        why = self._problem or "the training or its store is silent"
+        # A training whose store does not answer may well continue.
+        may_train = self._is_store_silent or not self._problem
+        return replace(
+            head,
+            state=head.state if may_train else "idle",
+            unheard=may_train,
+            problem=f"no answer for {silent_s:.0f} s: {why}",
+            flushed_age_s=head.flushed_age_s + silent_s,
+        )
 
     def probes(self) -> Sequence[ProbeStatus]:
         return self._lately.probes
@@ -204,6 +218,10 @@ class RemoteControls:
 
     def _talk(self, line: ControlLine) -> None:
         """Exchange letters until the line is lost, or no panel asks any more."""
+        self._opened_s = time.monotonic()
+        if line.session != self._session:
+            self._refuse_sent("the training was started again")
+        self._session = line.session
         try:
             while time.monotonic() - self._asked_s < IDLE_S and not self._source.finished:
                 self._wake.clear()
@@ -221,16 +239,18 @@ class RemoteControls:
     def _send(self, line: ControlLine) -> None:
         while not self._requests.empty():
             one = self._requests.get_nowait()
+            key = new_id()
             if isinstance(one, NoteLooking):
-                line.send(one)
+                line.send(one, key)
                 continue
-            try:
-                self._sent[line.send(PutRequest(one.request))] = _SentRequest(one, time.monotonic())
-            except LineError as error:
-                _refuse(one, str(error))
-                raise
-        if not self._seeing:
-            self._seeing = line.send(SeeState(self._digests))
+            # Before it is sent: a store that does not answer may have taken it.
+            self._sent[key] = sent = _SentRequest(one, time.monotonic())
+            line.send(PutRequest(one.request), key)
+            sent.has_arrived = True
+        # An answer that the training could not leave never comes.
+        if not self._seeing or time.monotonic() - self._saw_s > LOST_S:
+            self._seeing, self._saw_s = new_id(), time.monotonic()
+            line.send(SeeState(self._digests), self._seeing)
 
     def _take(self, answers: Sequence[Answer]) -> None:
         for answer in answers:
@@ -277,22 +297,35 @@ class RemoteControls:
         """Refuse requests that the training has not read; those that it has wait for a step."""
         late_s = time.monotonic() - LOST_S
         for key, sent in [*self._sent.items()]:
-            if sent.sent_s < late_s and line.take_back(key):
-                del self._sent[key]
-                _refuse(sent.ticket, "the training did not answer; the request was taken back")
-                self._tell()
+            if max(sent.sent_s, self._opened_s) > late_s:
+                continue
+            if line.take_back(key):
+                why = "the training did not answer; the request was taken back"
+            elif not sent.has_arrived:
+                why = "the request was lost, as its store did not answer"
+            else:
+                continue
+            del self._sent[key]
+            _refuse(sent.ticket, why)
+            self._tell()
 
     def _lose(self, error: Exception) -> None:
         self._problem = str(error) if isinstance(error, ProbeError) else repr(error)
         self._has_tried.set()
-        sent, self._sent = self._sent, {}
-        for one in sent.values():
-            _refuse(one.ticket, self._problem)
+        self._is_store_silent = isinstance(error, StoreSilentError)
+        # A store that is back may still have the letters, and their answers.
+        if not self._is_store_silent:
+            self._refuse_sent(self._problem)
         while not self._requests.empty():
             waiting = self._requests.get_nowait()
             if isinstance(waiting, Ticket):
-                _refuse(waiting, self._problem)
+                _refuse(waiting, f"not sent: {self._problem}")
         self._tell()
+
+    def _refuse_sent(self, why: str) -> None:
+        sent, self._sent = self._sent, {}
+        for one in sent.values():
+            _refuse(one.ticket, why)
 
     def _tell(self) -> None:
         for callback in self._told.every:

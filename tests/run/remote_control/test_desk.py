@@ -312,7 +312,8 @@ def test_an_answer_that_nobody_fetches_is_removed(
     run = watch(model, probes=None, control=True)
     with training(run, model):
         line = open_line(run.location, "a test")
-        key = line.send(PutRequest(Control("resume")))
+        key = new_id()
+        line.send(PutRequest(Control("resume")), key)
         answer = Path(run.location) / MAILBOX / "out" / f"{key}.json"
         wait_until(lambda: any("resume, asked by" in one.text for one in run.events))
         wait_until(lambda: not answer.exists())
