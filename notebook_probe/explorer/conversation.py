@@ -9,7 +9,7 @@ from functools import partial
 from typing import Any, cast
 
 from notebook_probe.alerts import Alert
-from notebook_probe.errors import UnknownNameError, near
+from notebook_probe.errors import StoreSilentError, UnknownNameError, near
 from notebook_probe.explorer.draw.drawing import PanelState
 from notebook_probe.explorer.draw.drawings import Drawings
 from notebook_probe.explorer.draw.sent_frames import Send, SentFrames
@@ -55,6 +55,9 @@ class PanelSession:
         # Messages arrive on a thread of the kernel; the refresher's thread answers them.
         self._lock = threading.Lock()
         self._looking = threading.Lock()
+        self._telling = threading.Lock()
+        self._revision = 0
+        self._last_head: StatusHead | None = None
         self._selection = PanelSelection()
         self._homes: dict[str, None] = {}
         self._defaults = Defaults()
@@ -126,7 +129,10 @@ class PanelSession:
 
     def head(self) -> StatusHead:
         """Return the present state of the run."""
-        return self._opened.head() if self._controls is None else self._controls.status_head()
+        if self._controls is not None:
+            return self._controls.status_head()
+        self._last_head = head = self._opened.head()
+        return head
 
     def look(self) -> PanelSelection:
         """Read what was recorded since the last call, and return the selection to show."""
@@ -217,10 +223,12 @@ class PanelSession:
         self._publish_exports(send)
         if not self._views_present.present:
             return
-        for ticket in self._clicks.news():  # before anything is read, which takes its time
+        with self._lock:
+            tickets = self._clicks.news()
+        for ticket in tickets:  # before anything is read, which takes its time
             send(ticket, [])
             yield_io()
-        revision = self._source.revision
+        revision = self._newest_revision()
         selection = self._looked()
         self._publish_chosen(send, head, selection)
         self._frames.publish(send, revision, selection)  # before what is not waited for
@@ -228,6 +236,31 @@ class PanelSession:
         for part in self._parts.news(Seen(head, selection)):
             send(*part)
         self._publish_drawings(send, PanelState(revision, selection, head.state, self._n_hellos))
+
+    def publish_while_reading(self, send: Send, route: str, wait_s: float) -> None:
+        """Send the status and the state of clicks, from another thread than `publish`.
+
+        A view takes a silent kernel to be busy; reading may wait long for a disk or a network.
+        """
+        head = self._last_head if self._controls is None else self._controls.status_head()
+        if head is None:
+            return
+        self._problems.reads_long(wait_s)
+        greyed = greyed_controls(head, self._controls is not None, self._puts, RESTARTS)
+        with self._lock:
+            self._clicks.look(greyed)
+            present = self._views_present.present
+        if present:
+            self._publish_status(send, route, head, greyed)
+
+    def _newest_revision(self) -> int:
+        """Return the revision of the source, or the last one while it cannot be read."""
+        try:
+            self._revision = self._source.revision
+            self._problems.has_read()
+        except StoreSilentError as error:
+            self.problem(error, "reading the record")
+        return self._revision
 
     def _publish_chosen(self, send: Send, head: StatusHead, selection: PanelSelection) -> None:
         """Send the model, the status and the selection, where they have changed."""
@@ -247,6 +280,16 @@ class PanelSession:
         self, send: Send, route: str, head: StatusHead, greyed: Mapping[str, str]
     ) -> None:
         """Send the status and the alerts, where they have changed."""
+        # Held while they are sent: each has what has changed since the one before.
+        with self._telling:
+            for message in self._status_messages(route, head, greyed):
+                if message is not None:
+                    send(message, [])
+
+    def _status_messages(
+        self, route: str, head: StatusHead, greyed: Mapping[str, str]
+    ) -> Sequence[Mapping[str, Any] | None]:
+        # Not held while sending, which may wait for the front end.
         with self._lock:
             if self._views_present.is_blind:
                 self._statuses.forget()
@@ -267,10 +310,7 @@ class PanelSession:
                 # Sent once: a view that is told again would jump back while the user moves on.
                 messages.append({"v": wire.VERSION, "type": "pointed", "step": self._step})
                 self._step_is_news = False
-        # Outside the lock: sending may wait for the front end.
-        for message in messages:
-            if message is not None:
-                send(message, [])
+        return messages
 
     def _looked(self) -> PanelSelection:
         """Return `look`, or the last selection: the status is sent even if nothing can be read."""

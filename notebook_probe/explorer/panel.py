@@ -6,9 +6,10 @@ import os
 import warnings
 import weakref
 from collections.abc import Callable, Sequence
+from contextlib import nullcontext
 from functools import partial
 from pathlib import Path
-from typing import TypeAlias
+from typing import TypeAlias, TypeVar
 
 from notebook_probe.alerts import Alert
 from notebook_probe.errors import ProbeError, RecordWarning
@@ -20,6 +21,7 @@ from notebook_probe.explorer.explorer import Explorer
 from notebook_probe.explorer.handed_on.package import Looked, Packer
 from notebook_probe.explorer.handed_on.saved_panel import SavedPanel
 from notebook_probe.explorer.kernel import KernelRoute, kernel_route
+from notebook_probe.explorer.long_turns import LongTurns
 from notebook_probe.explorer.messages.from_view import FromView
 from notebook_probe.explorer.messages.selection import MOST_OTHERS
 from notebook_probe.explorer.messages.wire import TicketMessage
@@ -37,6 +39,8 @@ FREQUENT = ("ack", "pointed")
 """Messages that come many times a second and can wait for the next refresh."""
 
 CellError: TypeAlias = BaseException | None
+Given = TypeVar("Given")
+Found = TypeVar("Found")
 
 _shown: set[Panel] = set()
 """Panels of opened records: the only references that keep them alive until they are closed.
@@ -70,6 +74,7 @@ class Panel:
         self._widget: Explorer | None = None
         self._widget_id = ""
         self._refresher: Refresher | None = None
+        self._long_turns: LongTurns | None = None
         self._leave_run: list[Callable[[], None]] = []
         self._next: tuple[RunSource, Controls | None] | None = None
         self._places: dict[str, int] = {}  # cell -> which execution of it shows a view
@@ -166,6 +171,8 @@ class Panel:
         while self._leave_run:
             self._leave_run.pop()()
         self._refresher.close()
+        if self._long_turns is not None:
+            self._long_turns.close()
         self._beside.close()
         self._session.close()
         self._refresher = self._widget = None
@@ -226,7 +233,18 @@ class Panel:
 
     def refresh(self) -> None:
         """Send the views what is new; take the picture when it is time."""
-        self._guarded(self._refresh, "refreshing the panel")
+        turn = self._long_turns.turn() if self._long_turns is not None else nullcontext()
+        with turn:
+            self._guarded(self._refresh, "refreshing the panel")
+
+    def _refresh_takes_long(self, seconds: float) -> bool:
+        """Send what needs no reading; return whether there is a panel."""
+        explorer = self._widget
+        if explorer is None:
+            return False
+        tell = partial(self._session.publish_while_reading, explorer.send, self._route.name)
+        self._guarded(partial(tell, seconds), "a long refresh")
+        return True
 
     def _refresh(self) -> None:
         self._take_over()
@@ -287,6 +305,7 @@ class Panel:
         if not self._is_here:
             # Nothing else keeps the panel of an opened record; that of a run is kept by the run.
             _shown.add(self)
+            self._long_turns = LongTurns(_weakly(self._refresh_takes_long))
         self._follow(self._controls)
         return explorer
 
@@ -353,15 +372,14 @@ class Panel:
             self._session.problem(error, where)
 
 
-def _weakly(method: Callable[[CellError], None]) -> Callable[[CellError], None]:
+def _weakly(method: Callable[[Given], Found]) -> Callable[[Given], Found | None]:
     """Return the method bound weakly to its object; it does nothing once that was collected."""
-    # The notebook keeps its callbacks for as long as the kernel lives.
+    # The notebook, and a thread, keep callbacks for longer than a panel is used.
     reference = weakref.WeakMethod(method)
 
-    def call(error: CellError) -> None:
+    def call(given: Given) -> Found | None:
         alive = reference()
-        if alive is not None:
-            alive(error)
+        return alive(given) if alive is not None else None
 
     return call
 

@@ -190,6 +190,7 @@ def status_message(**changes: Any) -> StatusMessage:
         "v": VERSION,
         "type": "status",
         "state": "training",
+        "unheard": False,
         "step": 1240,
         "end_step": -1,
         "epoch": -1,

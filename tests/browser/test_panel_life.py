@@ -297,6 +297,19 @@ def test_what_a_silent_kernel_said_last_is_greyed_and_not_called_the_state(
     assert colour_of(bar.locator(".nbp-step b")) == ink
 
 
+def test_a_training_elsewhere_that_is_not_heard_is_not_said_to_train(still: PanelPage) -> None:
+    bar, word = still.page.locator(".nbp-bar"), still.page.locator(".nbp-state")
+    still.say(status_message(unheard=True))
+    expect(word).to_have_text("no answer")
+    expect(word).to_have_attribute("title", "The last answer of the training: training")
+    expect(bar).to_have_attribute("data-state", "silent")
+    expect(bar.locator(".nbp-rate")).to_have_text("")
+    expect(bar.locator(".nbp-route")).to_have_text("")
+    still.say(status_message())
+    expect(word).to_have_text("training")
+    expect(bar.locator(".nbp-rate")).to_have_text("· 87.4/s")
+
+
 def test_a_click_that_cannot_be_sent_says_so_and_throws_nothing(shown: PanelPage) -> None:
     shown.page.evaluate("() => { fake.send = () => { throw new Error('Cannot send'); } }")
     shown.row("head.fc1").click()

@@ -661,6 +661,7 @@ interface StatusMessage {
   v: number;
   type: "status";
   state: "waiting" | "training" | "paused" | "idle" | "finished" | "failed";
+  unheard: boolean;
   step: number;
   end_step: number;
   epoch: number;

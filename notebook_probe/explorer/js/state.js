@@ -65,6 +65,7 @@ const EMPTY_STATUS = {
   device: "",
   nbytes: 0,
   flushed_age_s: null,
+  unheard: false,
   dropped_rows: 0,
 };
 

@@ -7,6 +7,7 @@ import os
 import time
 from pathlib import Path
 
+from notebook_probe.errors import StoreSilentError
 from notebook_probe.explorer.messages.status_message import N_RECENT
 from notebook_probe.lineage.progress import n_steps
 from notebook_probe.record.format.missing import measured
@@ -45,10 +46,11 @@ class OpenedStatus:
 
     def head(self) -> StatusHead:
         """Return what the record says about the state of its run."""
-        revision = self._source.revision
-        if revision != self._revision:
-            self._revision = revision
-            self._look()
+        problem = ""
+        try:
+            self._look_again()
+        except StoreSilentError as error:  # what was read before is shown
+            problem = str(error)
         return StatusHead(
             name=self._source.name,
             location=self._source.location,
@@ -61,7 +63,14 @@ class OpenedStatus:
             nbytes=self._nbytes,
             flushed_age_s=self._age_s(),
             scalars={name: values[-1] for name, values in self._logged.items()},
+            problem=problem,
         )
+
+    def _look_again(self) -> None:
+        revision = self._source.revision
+        if revision != self._revision:
+            self._look()
+            self._revision = revision
 
     def _state(self) -> State:
         if self._source.finished:

@@ -8,6 +8,7 @@ from collections import OrderedDict, deque
 from collections.abc import Callable, Mapping, Sequence
 from typing import TypeAlias, cast
 
+from notebook_probe.errors import StoreSilentError
 from notebook_probe.explorer.messages.catalogue import PanelCatalogue
 from notebook_probe.explorer.messages.defaults import RATE, default_series
 from notebook_probe.explorer.messages.probe_rows import ProbeRows
@@ -21,6 +22,8 @@ N_RECENT = 90
 """Values of the scalar in the bar that are drawn as a line."""
 EXPECTING = ("waiting", "training", "paused")
 SILENCE_S = 1.0
+SLOW_S = 5.0
+"""Seconds after which a store is said not to answer: one far away may take some."""
 PROBLEMS_KEPT = 8
 ALWAYS = frozenset({"v", "type", "state", "step"})
 Scalar: TypeAlias = tuple[str, float | None, list[float | None]]
@@ -80,6 +83,7 @@ class StatusMessages:
             "v": VERSION,
             "type": "status",
             "state": head.state,
+            "unheard": head.unheard,
             "step": head.step,
             "end_step": head.end_step,
             "epoch": head.epoch,
@@ -157,15 +161,20 @@ class StatusMessages:
 class PanelProblems:
     """Problems inside the panel: a print in a callback is visible nowhere.
 
-    Keeps the last few and counts repetitions; may be called from any thread.
+    Keeps the last few and counts repetitions; may be called from any thread. A store that does not
+    answer is one until it does.
     """
 
     def __init__(self) -> None:
         self._counts: OrderedDict[str, int] = OrderedDict()
         self._lock = threading.Lock()
+        self._waits = ""
 
     def add(self, error: Exception, where: str) -> None:
         """Note an exception: a sentence for the panel."""
+        if isinstance(error, StoreSilentError):  # which passes
+            self._waits = str(error)
+            return
         text = f"{where}: {type(error).__name__}: {error}"
         with self._lock:
             # Counted by text: a problem at every refresh is one row, and memory stays bounded.
@@ -173,9 +182,19 @@ class PanelProblems:
             while len(self._counts) > PROBLEMS_KEPT:
                 self._counts.popitem(last=False)
 
+    def reads_long(self, seconds: float) -> None:
+        """Note that reading the record has taken so long, and continues."""
+        if seconds > SLOW_S:
+            self._waits = f"reading the record: no answer of its store for {seconds:.0f} s"
+
+    def has_read(self) -> None:
+        """Note that the record could be read."""
+        self._waits = ""
+
     def rows(self) -> list[ProblemRow]:
+        waits = [_problem_row(self._waits)] if self._waits else []
         with self._lock:
-            return [_problem_row(text, count) for text, count in self._counts.items()]
+            return waits + [_problem_row(text, count) for text, count in self._counts.items()]
 
 
 def _problem_row(text: str, count: int = 1) -> ProblemRow:

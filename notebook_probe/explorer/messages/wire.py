@@ -152,6 +152,8 @@ class StatusMessage(TypedDict):
     v: int
     type: Literal["status"]
     state: Literal["waiting", "training", "paused", "idle", "finished", "failed"]
+    unheard: bool
+    """No answer of a training elsewhere: ``state`` is the last that it had."""
     step: int
     end_step: int
     """The step at which training will end; -1 when it is not known."""
