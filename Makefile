@@ -33,7 +33,7 @@ help:
 	@echo "make test-libraries  training by Lightning, Hugging Face and others; models of theirs"
 	@echo "make test-readers    a record read in JavaScript; needs npm"
 	@echo "make test-release    the wheel in empty environments, with the lowest and the newest versions"
-	@echo "make test-s3         records on S3, on a server of the tests' own"
+	@echo "make test-s3         records and a panel on S3, on a server of the tests' own"
 	@echo "make test-postgres   the catalogue in PostgreSQL, on a server of the tests' own"
 	@echo "make mutants         small changes of the source that no test notices; ROOM=record/write"
 	@echo "make test-gpu        what needs a CUDA device; skipped where there is none"
@@ -123,7 +123,7 @@ test-release: .venv/stamp-test
 	@$(BROWSER) $(BIN)/python -m pytest -m release tests/release
 
 test-s3: .venv/stamp-test .venv-s3/stamp
-	$(ONE_THREAD) $(BIN)/python -m pytest -m s3 tests/record tests/catalogues
+	@$(BROWSER) $(BIN)/python -m pytest -m s3 tests
 
 test-postgres: .venv/stamp-test
 	$(ONE_THREAD) $(BIN)/python -m pytest -m postgres tests/catalogues

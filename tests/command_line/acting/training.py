@@ -5,9 +5,10 @@ from __future__ import annotations
 import os
 import subprocess
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
+from types import MappingProxyType
 
 __all__ = ["EndlessTraining", "endless_training"]
 
@@ -44,7 +45,7 @@ except nbp.TrainingStopped:
 class EndlessTraining:
     """The process of a training, and the place of its record."""
 
-    def __init__(self, process: subprocess.Popen[str], place: Path) -> None:
+    def __init__(self, process: subprocess.Popen[str], place: Path | str) -> None:
         self._process, self.place = process, str(place)
 
     def last_line(self) -> str:
@@ -59,16 +60,22 @@ class EndlessTraining:
 
 @contextmanager
 def endless_training(
-    place: Path, way: str = "socket", control: str = "1"
+    place: Path | str,
+    way: str = "socket",
+    control: str = "1",
+    environment: Mapping[str, str] = MappingProxyType({}),
 ) -> Iterator[EndlessTraining]:
-    """Start the script, wait for its run, and kill it at the end."""
+    """Start the script, wait for its run, and kill it at the end.
+
+    ``environment`` is added to that of the tests, such as the keys of a store.
+    """
     with subprocess.Popen(
         [sys.executable, "-c", PROGRAM, str(place), way],
         stdin=subprocess.DEVNULL,
         stdout=subprocess.PIPE,
         stderr=subprocess.DEVNULL,
         text=True,
-        env={**os.environ, "NOTEBOOK_PROBE_CONTROL": control},
+        env={**os.environ, "NOTEBOOK_PROBE_CONTROL": control, **environment},
     ) as process:
         one = EndlessTraining(process, place)
         try:
