@@ -31,6 +31,7 @@ help:
 	@echo "make test-kernels    the kernel protocol on other versions of ipykernel"
 	@echo "make test-frontends  the panel in marimo, Voilà, Notebook 7 and nbclassic"
 	@echo "make test-libraries  training by Lightning, Hugging Face and others; models of theirs"
+	@echo "make test-axolotl    training by axolotl, in an environment of four gigabytes"
 	@echo "make test-readers    a record read in JavaScript; needs npm"
 	@echo "make test-release    the wheel in empty environments, with the lowest and the newest versions"
 	@echo "make test-s3         records and a panel on S3, on a server of the tests' own"
@@ -133,6 +134,9 @@ test-libraries: .venv-libraries/stamp .venv-graphs/stamp .venv-fastai/stamp
 	$(ONE_THREAD) .venv-graphs/bin/python -m pytest -m libraries tests/graph/of_libraries --numprocesses 2
 	$(ONE_THREAD) .venv-fastai/bin/python -m pytest -m libraries tests/trainers_apart
 
+test-axolotl: .venv-axolotl/stamp
+	$(ONE_THREAD) .venv-axolotl/bin/python -m pytest -m libraries tests/trainers_apart
+
 test-frontends: .venv/stamp-test .venv-frontends/stamp
 	@$(BROWSER) .venv-frontends/bin/python -m pytest -m frontends tests/frontends
 
@@ -193,4 +197,4 @@ clean:
 .venv-%/stamp: pyproject.toml constraints.txt $(wildcard constraints-*.txt) .venv/stamp-pip
 	$(BIN)/python -m tools.group_env $*
 
-.PHONY: help demo lab docs test-docs test test-slow test-changed mark-slow test-stories test-stress check check-javascript bench test-crash test-kernels test-frontends test-libraries test-readers test-release test-s3 test-postgres test-gpu gpu test-python nightly mutants clean
+.PHONY: help demo lab docs test-docs test test-slow test-changed mark-slow test-stories test-stress check check-javascript bench test-crash test-kernels test-frontends test-libraries test-axolotl test-readers test-release test-s3 test-postgres test-gpu gpu test-python nightly mutants clean

@@ -43,6 +43,7 @@ ELSEWHERE = {
     "libraries": ("tests/libraries", "notebook_probe/train/frameworks"),
     "graphs": ("tests/graph/of_libraries",),
     "fastai": ("tests/trainers_apart",),
+    "axolotl": ("tests/trainers_apart",),
     "frontends": ("tests/frontends",),
     "docs": ("tools/site_pages.py",),
 }
@@ -175,5 +176,5 @@ def test_another_kernel_is_the_one_that_its_group_names_and_has_no_torch(group: 
 
 def test_only_a_group_without_versions_of_its_own_follows_the_pins() -> None:
     unpinned = {group for group in GROUPS if not pins_of(group)}
-    assert unpinned == {"s3", *KERNELS}
+    assert unpinned == {"axolotl", "s3", *KERNELS}
     assert pins_of("libraries") == ["constraints.txt", "constraints-libraries.txt"]

@@ -12,7 +12,7 @@ __all__ = ["watch"]
 os.environ["HF_HUB_OFFLINE"] = "1"
 
 collect_ignore_glob = [
-    f"test_{name}.py" for name in ("axolotl", "fastai") if find_spec(name) is None
+    f"test_{name}*.py" for name in ("axolotl", "fastai") if find_spec(name) is None
 ]
 
 if find_spec("fastai"):

@@ -10,8 +10,11 @@ from notebook_probe.old_runs.notes import fitting, plain
 
 __all__ = ["recordable"]
 
-MOST_ENTRIES = 100
-"""Larger collections, such as the names of a thousand classes, are recorded as their size."""
+MOST_ENTRIES = 300
+"""Larger collections, such as the names of a thousand classes, are recorded as their size.
+
+The settings of axolotl are a collection of 110.
+"""
 LONGEST_OBJECT = 200
 """Characters of an object that is no value of JSON, such as a whole model."""
 SECRET_NAME = re.compile(

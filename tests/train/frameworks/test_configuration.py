@@ -65,6 +65,11 @@ def test_objects_become_short_text_that_is_the_same_in_every_process() -> None:
     assert "seed" not in found
 
 
+def test_the_settings_of_a_large_tool_are_recorded_each() -> None:
+    config = {"axolotl": {f"setting_{n}": n for n in range(120)}}
+    assert recordable(config) == config
+
+
 def test_a_configuration_that_is_too_long_loses_whole_entries() -> None:
     found = recordable({"long": {str(n): "y" * 9000 for n in range(20)}, "lr": 0.1})
     assert found == {"lr": 0.1}
