@@ -151,7 +151,7 @@ class StoredStream:
         """Raise RecordFormatError for more rows than can be: steps grow from 0, in chunks."""
         n = self.n_rows
         rows = range(n)[start:stop]
-        # Whoever reads piece by piece would go through all that is claimed.
+        # A reader that takes piece by piece would go through all that is claimed.
         if self._is_checked or len(rows) < 2 or rows[-1] < UNCHECKED_ROWS:
             return
         step = self._arrays["step"]

@@ -25,7 +25,7 @@ RARELY, CENSUS = 4, 32
 MOST_SAMPLED = 4096
 """Elements of a weight that are compared before and after a step."""
 WRITTEN_EVERY = 4
-"""Such looks, of which one also asks whether the update writes to the parameters."""
+"""Number of looks of which one also asks whether the update writes to the parameters."""
 COMPARED_AT = (5, 50, 500, 5000)
 """Updates before and after which weights are compared."""
 NEVER = 2**62
@@ -284,7 +284,7 @@ def _applied(optimizer: Optimizer) -> Iterator[Tensor]:
 
 
 def _have_to_learn(values: Iterable[Tensor]) -> bool:
-    """Return whether the gradients are no trifle beside the weights."""
+    """Return whether the gradients are no trifle compared with the weights."""
     dense = [one for one in values if one.grad is not None and not one.grad.is_sparse]
     gradients, weights = (
         math.hypot(*(torch.linalg.vector_norm(_sample(one).float()).item() for one in some))
