@@ -27,8 +27,8 @@ SLAB_VALUES = 2**20
 CHUNK_WIDTH = 16
 """Modules of a chunk: a series of one module is read without all others."""
 PACKED = {"compression": "gzip", "compression_opts": 1, "shuffle": True}
-LONGEST_TEXT = 60_000
-"""Bytes of an attribute; HDF5 keeps 64 kB of one at most."""
+LONGEST_NAME, LONGEST_TEXT = 1_000, 60_000
+"""Characters of an attribute's name, and bytes of its text; HDF5 keeps 64 kB of one at most."""
 RESERVED = frozenset({"CLASS", "NAME", "DIMENSION_LIST", "REFERENCE_LIST", "_FillValue"})
 """Attributes by which the format itself keeps its dimensions and gaps."""
 
@@ -117,7 +117,7 @@ def _annotate(target: Any, attrs: Mapping[str, Any]) -> None:
     for name, value in attrs.items():
         plain = isinstance(value, str | int | float) and not isinstance(value, bool)
         # netCDF has no slash in names: it is between groups.
-        safe = _text(name).replace("/", "_").replace("\\0", "_") or "_"
+        safe = _text(name).replace("/", "_").replace("\\0", "_")[:LONGEST_NAME] or "_"
         key = f"{safe}_" if safe in RESERVED else safe
         # The integers of netCDF have 64 bits.
         is_large = isinstance(value, int) and abs(value) >= 2**63
