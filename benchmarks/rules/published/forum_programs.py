@@ -103,7 +103,7 @@ def trained(
 @HERE.each(
     cause("softmax_over_one_unit", *UNREACHED, follows=UNHEALTHY),
     cause("relu_before_the_loss", *UNREACHED, "dead_units", follows=UNHEALTHY),
-    cause("rate_of_sgd_is_3", *TOO_HIGH, follows=UNHEALTHY),
+    cause("rate_of_sgd_is_30", *TOO_HIGH, follows=UNHEALTHY),
     cause("measurements_unscaled", *UNSCALED, follows=UNHEALTHY),
 )
 def two_classes(fault: str) -> Training:
@@ -114,7 +114,7 @@ def two_classes(fault: str) -> Training:
     if fault == "relu_before_the_loss":
         model[2].get_parameter("bias").data.fill_(-0.5)
     optimizer: Any = optim.Adam(model.parameters(), lr=3e-3)
-    if fault == "rate_of_sgd_is_3":
+    if fault == "rate_of_sgd_is_30":
         optimizer = optim.SGD(model.parameters(), lr=30.0)
     return trained(model, optimizer, binary, data, doubtful(model, data), 611)
 
