@@ -3,7 +3,8 @@
 A rule is right if it names the cause within 50 steps, or 100; every alert of a healthy training
 is false. Thresholds are set on some parts and judged on others, with other networks, data
 and optimizers. Goals: at most 1 healthy training with an alert, three quarters of the causes named
-within 100 steps, and at most 3 % with another cause alone. What may be intended is named by a remark, which is no alert.
+within 100 steps, and at most 3 % with another cause alone. What may be intended is named by a
+remark, which is no alert.
 """
 
 from __future__ import annotations
