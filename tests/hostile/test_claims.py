@@ -235,6 +235,16 @@ def test_a_text_that_hdf5_has_no_room_for_is_cut_off(folder: Path, tmp_path: Pat
     assert found["n" * 1_000] == "m"
 
 
+@pytest.mark.slow
+def test_more_attributes_than_a_file_can_hold_are_one_clear_error(
+    folder: Path, tmp_path: Path
+) -> None:
+    root_attrs(**{f"a{i}": i for i in range(100_000)})(folder)
+    with pytest.raises(RecordFormatError, match=r"has 1000\d\d attributes; .* holds 60000 at most"):
+        open_record(folder).to_netcdf(tmp_path / "run.nc")
+    assert not (tmp_path / "run.nc").exists()
+
+
 def again(folder: Path) -> None:
     RecordWriter(folder, title="run", modules=MODULES).close()
 

@@ -13,6 +13,7 @@ from typing import Any
 
 import numpy as np
 
+from notebook_probe.errors import RecordFormatError
 from notebook_probe.record.export.netcdf_groups import Group
 from notebook_probe.record.format.array_specs import STEP_ATTRS, TIME_ATTRS
 from notebook_probe.record.format.missing import NOT_MEASURED
@@ -27,6 +28,8 @@ SLAB_VALUES = 2**20
 CHUNK_WIDTH = 16
 """Modules of a chunk: a series of one module is read without all others."""
 PACKED = {"compression": "gzip", "compression_opts": 1, "shuffle": True}
+MOST_ATTRIBUTES = 60_000
+"""Attributes of a file; HDF5 counts those of one object in 16 bits."""
 LONGEST_NAME, LONGEST_TEXT = 1_000, 60_000
 """Characters of an attribute's name, and bytes of its text; HDF5 keeps 64 kB of one at most."""
 RESERVED = frozenset({"CLASS", "NAME", "DIMENSION_LIST", "REFERENCE_LIST", "_FillValue"})
@@ -46,8 +49,14 @@ def write_netcdf(
     ------
     MissingExtraError
         h5netcdf is not installed.
+    RecordFormatError
+        There are more attributes than a file can hold.
     """
     h5netcdf = import_extra("h5netcdf", "netcdf", "to_netcdf")
+    if len(attrs) > MOST_ATTRIBUTES:
+        raise RecordFormatError(
+            f"the record has {len(attrs)} attributes; a netCDF file holds {MOST_ATTRIBUTES} at most"
+        )
     with h5netcdf.File(path, "w") as file:
         _annotate(file, attrs)
         _write_table(file.create_group("modules"), "module", module_columns(tuple(modules)))
