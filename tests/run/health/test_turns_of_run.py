@@ -6,7 +6,8 @@ from types import MappingProxyType
 
 import numpy as np
 import pytest
-from torch import nn
+from torch import Tensor, nn
+from torch.nn import functional as F
 
 import notebook_probe as nbp
 from notebook_probe.probes.due.turns import LEAST_MODULES, Turns
@@ -18,11 +19,20 @@ NAMES = ("output_std", "grad_norm", "weight_norm", "update_ratio", "output_grad_
 batch = floats(5, 4)
 
 
+class Bent(nn.Sequential):
+    """Linear layers with a bend between them: a finding would have steps measured whole."""
+
+    def forward(self, x: Tensor) -> Tensor:
+        for layer in self:
+            x = F.leaky_relu(layer(x), 0.9)
+        return x
+
+
 def deep() -> nn.Module:
     layers = [nn.Linear(4, 4) for _ in range(N_LAYERS)]
     for layer in layers:
         nn.init.orthogonal_(layer.weight)  # as else the outputs of so many would be constant
-    return nn.Sequential(*layers)
+    return Bent(*layers)
 
 
 def trained(watch: Watch, factors: dict[str, int]) -> nbp.Run:
