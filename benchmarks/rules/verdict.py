@@ -47,14 +47,16 @@ class Verdict:
         return self.is_named_within(WITHIN)
 
     def is_named_within(self, steps: int) -> bool:
-        """Whether the cause was named in so many steps, by an alert."""
-        deadline = self.case.recipe.cause.step + steps
-        return any(one.step <= deadline for one in self.right)
+        """Return whether an alert names the cause in so many steps."""
+        return self._has_within(steps, self.right)
 
     def is_told_within(self, steps: int) -> bool:
-        """Whether the cause was named in so many steps, by an alert or a remark."""
+        """Return whether an alert or a remark names the cause in so many steps."""
+        return self._has_within(steps, (*self.right, *self.remarked))
+
+    def _has_within(self, steps: int, found: tuple[Said, ...]) -> bool:
         deadline = self.case.recipe.cause.step + steps
-        return any(one.step <= deadline for one in (*self.right, *self.remarked))
+        return any(one.step <= deadline for one in found)
 
     @property
     def misleads(self) -> bool:

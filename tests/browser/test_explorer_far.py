@@ -24,7 +24,7 @@ from tests.record.store.s3_server import BUCKET, s3_server
 pytestmark = pytest.mark.s3
 
 RAW = re.compile(r"Error|Debug|https?://|Traceback|GenericError")
-"""What only a library's own message has."""
+"""Words of the messages of libraries, which no user should read."""
 
 
 @dataclass(frozen=True)

@@ -217,7 +217,7 @@ def _uniform(x: Tensor, y: Tensor) -> Iterator[Pair]:
 
 @HERE.each(cause("no_activations", "affine_network", follows=UNHEALTHY))
 def exclusive_or(fault: str) -> Training:
-    """Whether one of two numbers is above 0; 48385830, 42514960."""
+    """Exclusive or of the signs of two numbers; 48385830, 42514960."""
     x = torch.randn(512, 2, generator=torch.Generator().manual_seed(616))
     data = x, (x[:, 0] * x[:, 1] < 0).float()
     hidden = nn.Identity if fault else nn.ReLU

@@ -11,7 +11,7 @@ import torch
 from torch import Tensor
 from torch.autograd.graph import Node
 
-from notebook_probe.examine.checks.values import SHAPES
+from notebook_probe.examine.checks.values import past_shapes
 from notebook_probe.examine.findings import Finding
 from notebook_probe.examine.subject import Subject
 
@@ -66,16 +66,10 @@ def pairs_of(node: Node) -> Iterator[tuple[str, str]]:
         if one in seen:
             continue
         seen.add(one)
-        for following in map(_past_shapes, (given for given, _ in one.next_functions)):
+        for following in map(past_shapes, (given for given, _ in one.next_functions)):
             if following is not None:
                 yield one.name(), following.name()
                 waiting.append(following)
-
-
-def _past_shapes(node: Node | None) -> Node | None:
-    while node is not None and node.name() in SHAPES and node.next_functions:
-        node = node.next_functions[0][0]
-    return node
 
 
 def loss_uses_targets(subject: Subject) -> Iterator[Finding]:

@@ -6,12 +6,13 @@ from collections.abc import Iterator
 
 import torch
 from torch import Tensor
+from torch.autograd.graph import Node
 
 from notebook_probe.examine.findings import Finding
 from notebook_probe.examine.subject import Subject, first_output
 from notebook_probe.probes.step.containers import tensors_of
 
-__all__ = ["inputs", "targets"]
+__all__ = ["RANGES", "inputs", "past_shapes", "targets"]
 
 MOST_SPREAD, MOST_OFFSET = 30.0, 10.0
 """Standard deviation of inputs, and distance of their mean from 0 in units of it."""
@@ -85,10 +86,15 @@ def targets(subject: Subject) -> Iterator[Finding]:
 
 
 def _last_operation(output: Tensor | None) -> tuple[float, float, str] | None:
-    node = output.grad_fn if output is not None else None
-    while node is not None and node.name() in SHAPES:
-        node = node.next_functions[0][0]
+    node = past_shapes(output.grad_fn if output is not None else None)
     return RANGES.get(node.name()) if node is not None else None
+
+
+def past_shapes(node: Node | None) -> Node | None:
+    """Return the first node from this one on that does more than change a shape or a type."""
+    while node is not None and node.name() in SHAPES and node.next_functions:
+        node = node.next_functions[0][0]
+    return node
 
 
 def _spread(given: Tensor) -> float:

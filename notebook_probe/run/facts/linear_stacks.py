@@ -8,7 +8,7 @@ from collections.abc import Iterator
 from torch import Tensor
 from torch.autograd.graph import Node
 
-from notebook_probe.examine.checks.values import SHAPES
+from notebook_probe.examine.checks.values import past_shapes
 
 __all__ = ["n_stacked"]
 
@@ -48,10 +48,7 @@ def _last_product(root: Node) -> Node | None:
 
 def _shapes(node: Node | None) -> Iterator[tuple[int, ...]]:
     """Yield the shape of each layer's weight, from the last one on; () of anything else."""
-    while node is not None and node.name() != LEAF:
-        if node.name() in SHAPES:
-            node = node.next_functions[0][0]
-            continue
+    while (node := past_shapes(node)) is not None and node.name() != LEAF:
         given = [one for one, _ in node.next_functions]
         weight = _weight(given[-1]) if node.name() in PRODUCTS else None
         yield tuple(weight.shape) if weight is not None else ()

@@ -15,7 +15,7 @@ from torch.autograd.graph import Node
 from torch.nn import functional as F
 
 from notebook_probe.alerts.rule import Severity
-from notebook_probe.examine.checks.values import RANGES, SHAPES
+from notebook_probe.examine.checks.values import RANGES, past_shapes
 from notebook_probe.run.facts.context import FactContext, root_mean_square
 
 __all__ = ["LossEnds", "links"]
@@ -147,7 +147,7 @@ def _ends(root: Node) -> _Ends | None:
         name = node.name()
         if name in (*OF_SQUARES, OF_LOGITS, OF_PROBABILITIES):
             given = node.next_functions[0][0]
-            activation = _past_shapes(given)
+            activation = past_shapes(given)
             if len(node.next_functions) > 1 and node.next_functions[1][0] is not None:
                 return None  # targets that are learned themselves
             kind = "" if activation is None else activation.name()
@@ -167,7 +167,7 @@ def _of_difference(node: Node) -> _Ends | None:
     if difference is None:
         return None
     sides = [one for one, _ in difference.next_functions]
-    activation = _past_shapes(sides[0] or sides[1])
+    activation = past_shapes(sides[0] or sides[1])
     output = None if activation is None else _saved(activation, "result")
     made = _saved(node, "self")
     if activation is None or output is None or made is None or output.numel() != made.numel():
@@ -183,7 +183,7 @@ def _difference(node: Node) -> Node | None:
         return None
     if node.name() == "PowBackward0" and getattr(node, "_saved_exponent", None) != 2:
         return None
-    difference = _past_shapes(node.next_functions[0][0])
+    difference = past_shapes(node.next_functions[0][0])
     if difference is None or difference.name() != "SubBackward0":
         return None
     sides = [one for one, _ in difference.next_functions]
@@ -200,12 +200,6 @@ def links(root: Node, most: int = MOST_LINKS) -> Iterator[Node]:
         yield node
         following = [one for one, _ in node.next_functions if one is not None]
         node = following[0] if len(following) == 1 else None
-
-
-def _past_shapes(node: Node | None) -> Node | None:
-    while node is not None and node.name() in SHAPES and node.next_functions:
-        node = node.next_functions[0][0]
-    return node
 
 
 def _saved(node: Node, name: str) -> Tensor | None:
