@@ -6,8 +6,9 @@ bit, and calls, mean and standard deviation of the outputs, and norms of weights
 every module without children must be those that float64 hooks of a twin find.
 
 Each result is added to a file, and what the file has is not tried again: so an interrupted run can
-be continued, and the work divided: ``python -m benchmarks zoo --part 3/8``. ``--save`` writes
-docs/reference/architectures.md. It runs where the dependency group `graphs` is installed.
+be continued, and the work divided: ``python -m benchmarks zoo --part 3/8``. ``--save`` adds the
+file to tried.json, and writes docs/reference/architectures.md; ``--new`` tries only what tried.json
+does not have. It runs where the dependency group `graphs` is installed.
 """
 
 from __future__ import annotations
@@ -22,7 +23,8 @@ from pathlib import Path
 from benchmarks.table import Table
 from benchmarks.zoo.apart import tried_apart
 from benchmarks.zoo.architectures import LIBRARIES, Architecture, architectures_of
-from benchmarks.zoo.outcome import Outcome, page_of, read
+from benchmarks.zoo.outcome import Outcome, read
+from benchmarks.zoo.tried import TRIED, page_of, read_tried, with_outcomes, write_tried
 
 __all__ = ["add_arguments", "run"]
 
@@ -34,20 +36,25 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--libraries", nargs="*", default=list(LIBRARIES), choices=list(LIBRARIES))
     parser.add_argument("--names", nargs="*", help="of architectures; all where none is given")
     parser.add_argument("--part", default="1/1", help="such as 3/8, of all in a fixed random order")
-    parser.add_argument("--most-weights", type=float, default=30e6, help="of an architecture")
+    parser.add_argument("--most-weights", type=float, default=24e6, help="of an architecture")
     parser.add_argument("--limit", type=float, default=120, help="seconds for an architecture")
     parser.add_argument("--minutes", type=float, default=360, help="after which none is begun")
     parser.add_argument("--results", type=Path, default=Path("build/zoo.jsonl"))
-    parser.add_argument("--save", action="store_true", help="write the page of the results only")
+    parser.add_argument("--new", action="store_true", help="leave out what tried.json has")
+    parser.add_argument("--save", action="store_true", help="add the results to the page only")
 
 
 def run(chosen: argparse.Namespace) -> None:
     """Print a line per architecture; end with an error if one differs."""
     if chosen.save:
-        PAGE.write_text(page_of(read(chosen.results)), "utf-8")
+        _save(chosen.results)
         return
-    until, known = time.monotonic() + 60 * chosen.minutes, read(chosen.results)
-    done = {(one.library, one.name) for one in known}
+    until = time.monotonic() + 60 * chosen.minutes
+    done = {(one.library, one.name) for one in read(chosen.results)}
+    if chosen.new:
+        done |= {
+            (library, name) for library, its in read_tried(TRIED).items() for name in its.names
+        }
     chosen.results.parent.mkdir(parents=True, exist_ok=True)
     table, bad = Table(COLUMNS), []
     for one in _wanted(chosen):
@@ -63,6 +70,14 @@ def run(chosen: argparse.Namespace) -> None:
             bad.append(one.name)
     if bad:
         sys.exit(f"not equal: {', '.join(bad)}")
+
+
+def _save(results: Path) -> None:
+    tried = with_outcomes(read_tried(TRIED), read(results))
+    for library, its in tried.items():
+        its.n_listed = len(architectures_of(library)) or its.n_listed  # 0 if it is not installed
+    write_tried(TRIED, tried)
+    PAGE.write_text(page_of(tried), "utf-8")
 
 
 def _wanted(chosen: argparse.Namespace) -> list[Architecture]:

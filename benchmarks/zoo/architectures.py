@@ -125,6 +125,9 @@ def _flow(name: str) -> Made:
     return Made(models.get_model(name, weights=None), (_images(128, 1, 3), _images(128, 1, 3)))
 
 
+PADDING = 2
+"""Number of the word that pads; `_batch` draws none below 3."""
+
 SIZES = {
     "hidden_size": 32,
     "d_model": 32,
@@ -180,15 +183,33 @@ SIZES = {
 """Attributes of a configuration of transformers that make it small; each has some of them."""
 
 
+TASKS = (
+    "",
+    "CAUSAL_LM",
+    "MASKED_LM",
+    "SEQ_TO_SEQ_CAUSAL_LM",
+    "IMAGE_CLASSIFICATION",
+    "AUDIO_CLASSIFICATION",
+    "SEQUENCE_CLASSIFICATION",
+    "TOKEN_CLASSIFICATION",
+)
+"""Lists of transformers: networks without a head, and those of each task with its loss."""
+
+
 def _of_transformers() -> Iterator[Named]:
-    from transformers.models.auto.modeling_auto import MODEL_MAPPING_NAMES
+    from transformers.models.auto import modeling_auto
 
-    kinds = {name: kind for kind, name in MODEL_MAPPING_NAMES.items() if isinstance(name, str)}
-    for name, kind in kinds.items():  # several kinds share one class
-        yield name, partial(_transformer, kind)
+    kinds: dict[str, tuple[str, str]] = {}  # several kinds share one class
+    for task in TASKS:
+        listed = "_".join(["MODEL", *(["FOR", task] if task else []), "MAPPING_NAMES"])
+        for kind, names in getattr(modeling_auto, listed).items():
+            for name in [names] if isinstance(names, str) else names:
+                kinds.setdefault(name, (kind, task))
+    for name, (kind, task) in kinds.items():
+        yield name, partial(_transformer, kind, name, task)
 
 
-def _transformer(kind: str) -> Made:
+def _transformer(kind: str, name: str, task: str) -> Made:
     import transformers
 
     config = transformers.AutoConfig.for_model(kind)
@@ -196,8 +217,22 @@ def _transformer(kind: str) -> Made:
         small = _small(config, SIZES)
     except Exception:  # its keys and values have as many heads as its queries
         small = _small(config, SIZES | {"num_key_value_heads": SIZES["num_attention_heads"]})
-    model = transformers.AutoModel.from_config(small, attn_implementation="eager")
-    return Made(model, (), _batch(model, small))
+    for part in (small, *_parts(small)):  # else the classes of one padded batch are refused
+        if hasattr(part, "pad_token_id") and part.pad_token_id is None:
+            part.pad_token_id = PADDING
+    model = getattr(transformers, name)._from_config(small, attn_implementation="eager")
+    batch = _batch(model, small)
+    if task and "labels" in inspect.signature(model.forward).parameters:
+        batch["labels"] = _labels(task, batch)
+    return Made(model, (), batch)
+
+
+def _labels(task: str, batch: Mapping[str, torch.Tensor]) -> torch.Tensor:
+    """Return one class of two for each sample, or for each word; or the words."""
+    words = batch.get("input_ids")
+    if words is None or task == "SEQUENCE_CLASSIFICATION":
+        return torch.tensor([0, 1])
+    return words % 2 if task == "TOKEN_CLASSIFICATION" else words
 
 
 def _small(config: Any, sizes: Mapping[str, int]) -> Any:
@@ -212,6 +247,11 @@ def _small(config: Any, sizes: Mapping[str, int]) -> Any:
         if getattr(small, part, None) is not None:
             setattr(small, part, _small(getattr(small, part), sizes))
     return small
+
+
+def _parts(config: Any) -> list[Any]:
+    found = [getattr(config, part, None) for part in getattr(config, "sub_configs", {})]
+    return [part for part in found if part is not None]
 
 
 def _batch(model: Any, config: Any) -> dict[str, Any]:

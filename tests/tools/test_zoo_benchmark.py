@@ -17,7 +17,8 @@ from benchmarks import zoo
 from benchmarks.zoo import architectures, trial
 from benchmarks.zoo.apart import tried_apart
 from benchmarks.zoo.architectures import Architecture, Made
-from benchmarks.zoo.outcome import Outcome, page_of, read
+from benchmarks.zoo.outcome import Outcome, read
+from benchmarks.zoo.tried import page_of, read_tried
 from tests.models import ConvNet, Encoder, Tied, mlp, words
 
 MOST = 10**6
@@ -140,12 +141,48 @@ def test_an_interrupted_benchmark_is_continued_and_its_results_are_a_page(
     zoo.run(chosen(results))
     assert sorted(one.name for one in read(results)) == ["net 0", "net 1", "net 2"]
     monkeypatch.setattr(zoo, "PAGE", tmp_path / "page.md")
+    monkeypatch.setattr(zoo, "TRIED", tmp_path / "tried.json")
     zoo.run(chosen(results, save=True))
     page = (tmp_path / "page.md").read_text("utf-8")
-    assert page == page_of(read(results))
-    assert "| own | 3 | 2 | 0 | 14 |" in page
+    assert page == page_of(read_tried(tmp_path / "tried.json"))
+    assert "| own | 3 | 3 | 2 | 0 | 14 |" in page
     assert "* own net 1: 1 differ: step 0 calls of 1: 2, not 1" in page
     assert "**own**: net 0, net 1, net 2" in page
+
+
+def test_results_of_many_machines_add_up(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    every = [Architecture("own", name, lambda: Made(mlp())) for name in "abc"]
+    monkeypatch.setattr(zoo, "architectures_of", lambda library: every)
+    monkeypatch.setattr(zoo, "PAGE", tmp_path / "page.md")
+    monkeypatch.setattr(zoo, "TRIED", tmp_path / "tried.json")
+    tried: list[str] = []
+
+    def equal(one: Architecture, most: int, limit: float) -> Outcome:
+        tried.append(one.name)
+        return Outcome(one.library, one.name, n_modules=2, n_values=5)
+
+    monkeypatch.setattr(zoo, "tried_apart", equal)
+    zoo.run(chosen(tmp_path / "1.jsonl", names=["a"]))
+    zoo.run(chosen(tmp_path / "1.jsonl", save=True))
+    zoo.run(chosen(tmp_path / "2.jsonl", new=True))
+    zoo.run(chosen(tmp_path / "2.jsonl", save=True))
+    zoo.run(chosen(tmp_path / "2.jsonl", save=True))  # once more, and it counts once
+    assert sorted(tried) == ["a", "b", "c"]
+    assert "| own | 3 | 3 | 3 | 6 | 15 |" in (tmp_path / "page.md").read_text("utf-8")
+
+
+def test_what_differs_later_is_no_longer_equal(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(zoo, "architectures_of", lambda library: [])
+    monkeypatch.setattr(zoo, "PAGE", tmp_path / "page.md")
+    monkeypatch.setattr(zoo, "TRIED", tmp_path / "tried.json")
+    for different in ([], ["calls of 1"]):
+        results = tmp_path / "zoo.jsonl"
+        outcome = Outcome("own", "net", different=different, n_values=5)
+        results.write_text(json.dumps(outcome._asdict()) + "\n")
+        zoo.run(chosen(results, save=True))
+    assert "| own | 0 | 1 | 0 | 0 | 5 |" in (tmp_path / "page.md").read_text("utf-8")
 
 
 def chosen(results: Path, **options: Any) -> argparse.Namespace:
