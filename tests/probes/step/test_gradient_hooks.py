@@ -8,7 +8,12 @@ import pytest
 import torch
 from torch import Tensor, nn
 
-from notebook_probe.probes.step.gradient_hooks import hook_in_graph, hook_leaf
+from notebook_probe.probes.step.gradient_hooks import (
+    SAMPLE,
+    begins_with_zeros,
+    hook_in_graph,
+    hook_leaf,
+)
 
 
 def squares() -> tuple[Tensor, Tensor]:
@@ -59,3 +64,42 @@ def test_a_leaf_is_heard_of_until_its_handle_is_removed() -> None:
     handle.remove()
     weight.sum().backward()
     assert heard == [[1.0, 1.0]]
+
+
+def first_zero() -> Tensor:
+    values = torch.zeros(3, 4)
+    values[2, 1] = 0.5
+    return values
+
+
+@pytest.mark.parametrize("dtype", [torch.float32, torch.float64, torch.bfloat16, torch.complex64])
+@pytest.mark.parametrize(
+    ("values", "wanted"),
+    [
+        (torch.ones(3, 4), False),
+        (first_zero(), False),
+        (first_zero().t(), False),
+        (torch.full((2,), float("nan")), False),
+        (torch.zeros(3, 4), True),
+        (torch.zeros(0), True),
+    ],
+    ids=["ones", "first zero", "turned", "NaN", "zeros", "empty"],
+)
+def test_a_gradient_of_any_type_begins_with_zeros_or_not(
+    values: Tensor, wanted: bool, dtype: torch.dtype
+) -> None:
+    assert begins_with_zeros(values.to(dtype)) is wanted
+    assert begins_with_zeros(values.to(dtype).requires_grad_()) is wanted  # of `create_graph`
+
+
+def test_of_a_long_gradient_the_beginning_is_looked_at() -> None:
+    values = torch.zeros(2 * SAMPLE)
+    values[-1] = 1.0
+    assert begins_with_zeros(values)
+    values[SAMPLE - 1] = 1.0
+    assert not begins_with_zeros(values)
+
+
+def test_a_sparse_gradient_or_one_without_values_is_not_read() -> None:
+    assert not begins_with_zeros(torch.zeros(3).to_sparse())
+    assert not begins_with_zeros(torch.zeros(3, device="meta"))
