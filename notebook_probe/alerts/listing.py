@@ -31,13 +31,15 @@ class Alerts(Sequence[Alert]):
     ['lr_high', 'dead_units']
     """
 
+    _none = "no alerts"
+
     def __init__(self, alerts: Iterable[Alert] = (), remarks: Iterable[Alert] = ()) -> None:
         self._alerts = tuple(sorted(alerts, key=lambda alert: alert.step))
         self._remarks = tuple(remarks)
 
-    def of(self, rule: str) -> Alerts:
-        """Return the alerts of one rule."""
-        return Alerts(alert for alert in self if alert.rule == rule)
+    def of(self, rule: str) -> Self:
+        """Return the findings of one rule."""
+        return type(self)(alert for alert in self if alert.rule == rule)
 
     def until(self, step: int) -> Self:
         """Return the findings up to a step, this included.
@@ -71,9 +73,9 @@ class Alerts(Sequence[Alert]):
     @overload
     def __getitem__(self, index: int) -> Alert: ...
     @overload
-    def __getitem__(self, index: slice) -> Alerts: ...
-    def __getitem__(self, index: int | slice) -> Alert | Alerts:
-        return Alerts(self._alerts[index]) if isinstance(index, slice) else self._alerts[index]
+    def __getitem__(self, index: slice) -> Self: ...
+    def __getitem__(self, index: int | slice) -> Alert | Self:
+        return type(self)(self._alerts[index]) if isinstance(index, slice) else self._alerts[index]
 
     def __len__(self) -> int:
         return len(self._alerts)
@@ -86,12 +88,12 @@ class Alerts(Sequence[Alert]):
 
     def __repr__(self) -> str:
         lines = (printable(f"{'  ' * depth}{one}") for depth, one in self._lines())
-        return "\n".join(lines) or "no alerts"
+        return "\n".join(lines) or self._none
 
     def _repr_html_(self) -> str:
         head = {"step": "", "rule": "", "where": "8em", "what": "24em"}
         rows = (_cells(depth, one) for depth, one in self._lines())
-        return html_table(head, rows) if self else "<p>no alerts</p>"
+        return html_table(head, rows) if self else f"<p>{self._none}</p>"
 
     def _lines(self) -> Iterator[tuple[int, Cause]]:
         for cause in self.causes:
@@ -100,6 +102,8 @@ class Alerts(Sequence[Alert]):
 
 class Remarks(Alerts):
     """Findings that may be intended, in the order of their steps."""
+
+    _none = "no remarks"
 
     @property
     def causes(self) -> tuple[Cause, ...]:

@@ -12,6 +12,7 @@ from hypothesis import strategies as st
 
 from notebook_probe.alerts import Alert, Alerts, read_alerts
 from notebook_probe.alerts.alert import alert_of
+from notebook_probe.alerts.listing import read_remarks
 from notebook_probe.alerts.rule import FLOWS
 from notebook_probe.record import Event
 from notebook_probe.record.views.branches.line import events_of_line
@@ -84,6 +85,19 @@ def test_the_list_is_in_the_order_of_steps_and_filters_by_rule() -> None:
     assert "a&lt;b" in shown
     assert "x &amp; y" in shown
     assert shown.count("text-align: left") == 8, "heads stand above their columns, in any theme"
+
+
+def test_remarks_that_are_chosen_stay_remarks() -> None:
+    found = [
+        Alert(rule, step, "as told", (f"fc{step}",), severity="remark")
+        for step, rule in enumerate("aba")
+    ]
+    remarks = read_remarks(Event(one.step, 0, "remark", one.text, one.detail) for one in found)
+    for chosen in (remarks.of("a"), remarks[::2], remarks.until(2).of("a")):
+        assert [one.step for one in chosen] == [0, 2]
+        assert repr(chosen) == "step 0: a at fc0 and 1 more: as told", "found within a short while"
+    assert repr(remarks[:0]) == repr(remarks.of("c")) == "no remarks"
+    assert remarks[:0]._repr_html_() == "<p>no remarks</p>"
 
 
 def test_a_table_has_the_place_in_a_column_of_its_own() -> None:
