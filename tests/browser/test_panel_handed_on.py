@@ -48,6 +48,8 @@ def run(tmp_path_factory: pytest.TempPathFactory) -> nbp.OpenedRun:
         loss.backward()
         optimizer.step()
         run.log(loss=loss.item() if step < LAST else float("nan"))
+    nbp.keep_output(run)
+    print(f"the end, {HOSTILE}")
     run.close()
     return nbp.open_run(store)
 
@@ -289,6 +291,14 @@ def test_it_stands_at_three_widths_in_both_themes(page: Page, file: Path) -> Non
             open_file(panel, file, width, theme)
             assert page.evaluate("document.documentElement.scrollWidth <= innerWidth")
             panel.picture(f"handed_on_{theme}_{width}")
+
+
+def test_what_was_printed_is_in_the_file(opened: PanelPage) -> None:
+    opened.action("output").click()
+    log = opened.page.get_by_role("log", name="Last lines")
+    assert log.locator(".nbp-output-line").all_inner_texts() == [f"{N_STEPS}\nthe end, {HOSTILE}"]
+    expect(opened.page.get_by_role("button", name="Keep the output")).to_be_hidden()
+    opened.picture("handed_on_output")
 
 
 def test_a_branch_has_its_strip_and_the_line_that_was_left(page: Page, tmp_path: Path) -> None:

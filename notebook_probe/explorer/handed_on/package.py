@@ -28,6 +28,7 @@ from notebook_probe.explorer.messages.probe_rows import ProbeRows
 from notebook_probe.explorer.messages.selection import PanelSelection, Series
 from notebook_probe.explorer.messages.status_message import N_RECENT, StatusMessages
 from notebook_probe.explorer.messages.wire import VERSION, Frame
+from notebook_probe.explorer.parts.output import OutputPart
 from notebook_probe.explorer.parts.part import Seen
 from notebook_probe.explorer.save.code import TEMPLATES
 from notebook_probe.json_numbers import json_number
@@ -88,6 +89,8 @@ class Packer:
         self.source = source
         self._frames = SavedFrames(source)
         self._left = SavedLeft(source, controls)
+        self._output = OutputPart(source, controls)
+        self._output.hear({"v": VERSION, "type": "show_output", "on": True})
         self._recorded = RecordedModules()
         self._opened = OpenedStatus(source)
         self._lock = threading.Lock()  # a user and the refresher may pack at once
@@ -119,6 +122,10 @@ class Packer:
         # base64 writes three bytes as four characters.
         box = _Box((most_bytes - beside) * 3 // 4 - SPARE - sum(map(len, _front_end())))
         first = [*self._messages(looked.selection, head, lines)]
+        if place == "file":  # beside a panel in a notebook stands what its cells have printed
+            seen = Seen(head, looked.selection)
+            output = {**self._output.state(seen), "live": False}
+            first.append({"v": VERSION, "type": "output", **output})
         box.take(coded({"first": first}))
         box.put("lines", "", "lines", lambda: coded(*lines, [EXACT]))
         box.put("left_lines", "", LEFT, lambda: self._left.lines(series, selection))

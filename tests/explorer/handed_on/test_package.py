@@ -77,6 +77,19 @@ def test_cells_are_the_means_and_maxima_of_the_recorded_steps(long_source: FakeS
     np.testing.assert_array_equal(offsets[measured & known.any(2)], lasts[measured & known.any(2)])
 
 
+def test_a_file_has_what_was_printed_and_a_notebook_has_it_beside_the_panel(
+    long_source: FakeSource,
+) -> None:
+    assert unpacked(packed(long_source).text).said("output")["kept"] is False
+    lines = [f"line {k}" for k in range(300)]
+    long_source.events = (Event(5, START_MS, "output", "\n".join(lines), "{}"),)
+    said = unpacked(packed(long_source).text).said("output")
+    assert said["lines"] == [[5, line] for line in lines[100:]]
+    assert (said["live"], said["kept"]) == (False, True)
+    first = unpacked(packed(long_source, place="notebook").text).head["first"]
+    assert "output" not in {one["type"] for one in first}
+
+
 def test_a_line_holds_recorded_values_at_their_steps(long_source: FakeSource) -> None:
     found = unpacked(packed(long_source).text).frames["lines", ""]
     [line] = found.message["series"]
