@@ -279,5 +279,5 @@ def test_a_heat_map_of_one_row_ends_where_its_row_does(shown: PanelPage) -> None
       const height = heat.getBoundingClientRect().height;
       return height < 150 && Math.abs(height - JSON.parse(heat.dataset.box)[3] - least) <= 1;
     }"""
-    shown.page.wait_for_function(below, arg=22)  # the axis alone; it is drawn again as it shrinks
+    shown.page.wait_for_function(below, arg=24)  # the axis alone; it is drawn again as it shrinks
     shown.picture("heat-one-row")

@@ -6,7 +6,7 @@ import { stepScale } from "./scale.js";
 
 /** @typedef {Pick<DrawnSeries, "n" | "x" | "first_step" | "last_step">} StepSeries */
 
-export const AXIS_HEIGHT = 22;
+export const AXIS_HEIGHT = 24;
 const OF_TIME = { label: duration, least: 1e-9 };
 
 /**
@@ -115,6 +115,6 @@ export function paintStepAxis(context, axis, colours, top, bottom, grid) {
     if (x - half < clear) continue;
     clear = x + half;
     context.fillStyle = colours.soft;
-    context.fillText(label, x, bottom + 10);
+    context.fillText(label, x, bottom + 12); // below what marks the steps
   }
 }
