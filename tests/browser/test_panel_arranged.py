@@ -175,6 +175,18 @@ def test_a_chart_is_moved_by_drag_and_by_keys(bare: PanelPage) -> None:
     assert panel.sent("selection")[-1]["series"] == [list(ACCURACY), list(NORM)]
 
 
+def test_a_series_that_was_moved_is_drawn_in_the_scale_of_its_chart_at_once(
+    bare: PanelPage,
+) -> None:
+    panel = drawn(bare, charts=[chart(LOSS), chart(ACCURACY, NORM)])
+    [_, below] = charts(panel)
+    assert below["series"] == ["accuracy", "block.conv2 · grad_norm"]
+    assert below["log"] is False
+    least = min(float(np.min(values)) for values in (RISING, FALLING / 7))
+    assert below["low"] <= least
+    assert below["low"] > -1.0, "its logarithms would be below"
+
+
 def wait_bottom(panel: PanelPage, expected: float) -> None:
     """Wait until the first chart ends there: the canvas takes its height a frame later."""
     panel.page.wait_for_function(

@@ -31,6 +31,22 @@ export function inItsChart(selection, series) {
 }
 
 /**
+ * Drawn series in their charts, of which each has one scale: that of its first series, until the
+ * kernel answers to a series that was moved here.
+ * @template {{ module: string, quantity: string, chart: number, log_y: boolean }} Of
+ * @param {PanelSelection} selection
+ * @param {Of[]} series
+ * @returns {Of[]}
+ */
+export function inTheirCharts(selection, series) {
+  const placed = series.map((one) => inItsChart(selection, one));
+  /** @type {Map<number, boolean>} */
+  const logs = new Map();
+  for (const { chart, log_y: log } of placed) if (!logs.has(chart)) logs.set(chart, log);
+  return placed.map((one) => ({ ...one, log_y: logs.get(one.chart) ?? one.log_y }));
+}
+
+/**
  * The charts that are drawn now, as if they had been arranged so: what is drawn stays where it is.
  * @param {Pick<PanelState, "charts" | "selection">} state
  * @returns {ChartMessage[]}

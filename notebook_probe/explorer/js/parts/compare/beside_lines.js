@@ -1,6 +1,6 @@
 /** The series of other runs as the line plot draws them: in the colour of this run's, dashed by run. */
 
-import { inItsChart } from "../../charts/arranged.js";
+import { inTheirCharts } from "../../charts/arranged.js";
 import { runName } from "./names.js";
 
 /** @typedef {{ lines: DecodedLines, selection: PanelSelection, log: boolean }} BesideScale */
@@ -22,9 +22,9 @@ export function besideLines(state) {
   const { selection, lines } = state;
   if (!message || !lines || !selection.others.length) return [];
   const numbers = floatsOf(message.buffers[0]);
+  const owns = inTheirCharts(selection, lines.series);
   return message.series.flatMap((line) => {
-    const found = lines.series.find((one) => one.module === line.module && one.quantity === line.quantity);
-    const own = found && inItsChart(selection, found);
+    const own = owns.find((one) => one.module === line.module && one.quantity === line.quantity);
     const dash = line.run ? selection.others.indexOf(line.run) : 0;
     if (!own || dash < 0 || (line.run === "" && !selection.grouped)) return [];
     const name = line.run ? runName(state, line.run) : `mean of ${line.n_runs} runs`;

@@ -1,7 +1,7 @@
 /** The line plot in its place: frames in, hover, zoom, data attributes out. */
 
 import { emphasize, isDimmed } from "../../charts/emphasis.js";
-import { inItsChart } from "../../charts/arranged.js";
+import { inTheirCharts } from "../../charts/arranged.js";
 import { createChartBars } from "../../charts/chart_bars.js";
 import { createEnlarged } from "../../charts/enlarged.js";
 import { createPins, paintPins } from "../../charts/pins.js";
@@ -229,7 +229,7 @@ function chosen(state, lines) {
     hasSeries(state.selection, one.module, one.quantity),
   );
   const all = [...series, ...leftSeries(state)];
-  return { ...lines, series: all.map((one) => inItsChart(state.selection, one)) };
+  return { ...lines, series: inTheirCharts(state.selection, all) };
 }
 
 /**
