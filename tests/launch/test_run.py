@@ -23,6 +23,7 @@ def script(tmp_path: Path) -> str:
     return str(path)
 
 
+@pytest.mark.usefixtures("interruptible")
 @pytest.mark.parametrize(
     ("words", "code"),
     [
