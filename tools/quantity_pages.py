@@ -19,7 +19,7 @@ from notebook_probe.quantities.define.costs import measured_costs
 from notebook_probe.quantities.reduce.features import given_by
 from notebook_probe.quantities.table import built_in
 from notebook_probe.run.attach.presets import presets
-from tools.pictures.scenes import caption
+from tools.pictures.scenes import UNSEEN, caption
 from tools.quantity_costs import costs_page
 
 ROOT = Path(__file__).parent.parent
@@ -51,7 +51,7 @@ once. The cost class says what is done with the tensors at a due step:
 
 [The cost of each](quantities/costs.md) was measured on three models, of presets on five.
 
-Each quantity has a picture from a short training of a small network on handwritten digits; the line
+A quantity has a picture from a short training of a small network on handwritten digits; the line
 below it says what happens. Dashed lines are reference values, dotted ones are events.
 `python -m tools.quantity_pictures` draws them again.
 
@@ -224,10 +224,7 @@ def _section(quantity: Quantity, page: Path) -> str:
             "",
             linked(_first_line(quantity)),
             "",
-            f"![{quantity.name}]({PICTURES.name}/{quantity.name}.svg)",
-            "",
-            f"*{caption(quantity.name)}*",
-            "",
+            *_picture(quantity.name),
             f"* **Formula:** `{told.formula}`",
             f"* **Answers:** {quantity.question}",
             f"* **Facts:** {'; '.join(facts)}",
@@ -240,6 +237,12 @@ def _section(quantity: Quantity, page: Path) -> str:
             "",
         ]
     )
+
+
+def _picture(name: str) -> list[str]:
+    if name in UNSEEN:
+        return [f"*There is no picture of it, which needs {UNSEEN[name]}.*", ""]
+    return [f"![{name}]({PICTURES.name}/{name}.svg)", "", f"*{caption(name)}*", ""]
 
 
 def _by(key: Callable[[Quantity], str]) -> dict[str, list[Quantity]]:

@@ -13,7 +13,7 @@ from pathlib import Path
 from notebook_probe.quantities.table import built_in
 from tools.pictures.draw import picture
 from tools.pictures.scene import play
-from tools.pictures.scenes import SCENES, scene_of
+from tools.pictures.scenes import SCENES, UNSEEN, scene_of
 from tools.quantity_pages import PICTURES, ROOT
 
 
@@ -21,7 +21,7 @@ def main(names: list[str]) -> None:
     """Play the scenes, draw what was recorded, and say what was not."""
     folder = ROOT / PICTURES
     folder.mkdir(parents=True, exist_ok=True)
-    known = {quantity.name for quantity in built_in()}
+    known = {quantity.name for quantity in built_in()} - {*UNSEEN}
     for old in folder.glob("*.svg"):
         if old.stem not in known:
             old.unlink()
@@ -30,7 +30,8 @@ def main(names: list[str]) -> None:
 
 
 def _draw(name: str, folder: Path) -> None:
-    quantities = [quantity for quantity in built_in() if scene_of(quantity.name) == name]
+    seen = (quantity for quantity in built_in() if quantity.name not in UNSEEN)
+    quantities = [quantity for quantity in seen if scene_of(quantity.name) == name]
     with tempfile.TemporaryDirectory() as temporary:
         run = play(SCENES[name], quantities, Path(temporary) / "run.zarr")
         drawn = {quantity.name: picture(run, quantity, SCENES[name]) for quantity in quantities}

@@ -144,6 +144,7 @@ def test_times_are_what_was_told() -> None:
         "peak_memory": ([(5e8,), (7e8,), (6e8,)], 7e8),
         "device_memory": ([(5e8,), (7e8,), (6e8,)], 6e8),
         "device_utilization": ([(0.5,), (0.7,)], 0.7),
+        "device_power": ([(310.0,), (250.5,)], 250.5),
     }
     for name, (told, expected) in steps.items():
         window = quantities[name]()

@@ -51,6 +51,7 @@ samples_per_second       | scalar        | tx | several
 peak_memory              | scalar        | t  | several
 device_memory            | scalar        | t  | several
 device_utilization       | scalar        | t  | several
+device_power             | scalar        | t  | several
 distance_from_init       | parameters    | W  | several
 layer_rotation           | parameters    | W  | several
 sign_flips               | parameters    | W  | several
@@ -179,7 +180,7 @@ OF = {
     "state": "O", "group": "O", "scaler": "O", "loss_scale": "O",
     "module": "m", "logged": "L", "landscape": "L", "batch": "D",
     "step_seconds": "t", "wait_seconds": "t", "peak_bytes": "t",
-    "used_bytes": "t", "busy_share": "t",
+    "used_bytes": "t", "busy_share": "t", "device_watts": "t",
 }  # fmt: skip
 
 ROWS = [[cell.strip() for cell in row.split("|")] for row in CATALOGUE.strip().splitlines()]

@@ -7,7 +7,7 @@ import math
 from tools.pictures import dense, reader
 from tools.pictures.scene import Scene, Shown
 
-__all__ = ["SCENES", "caption", "scene_of"]
+__all__ = ["SCENES", "UNSEEN", "caption", "scene_of"]
 
 EVERY = {"activations": 2, "parameters": 2, "sort": 4, "factorisation": 4, "forward": 10}
 READER = "convolution, attention and a linear head on digits"
@@ -273,6 +273,10 @@ SCENES = {
         events={"sorted": 90, "shuffled": 120, "twice": 150},
     ),
 }
+
+
+UNSEEN = {"device_power": "a CUDA device"}
+"""What no scene can show, and what it needs."""
 
 
 def scene_of(quantity: str) -> str:

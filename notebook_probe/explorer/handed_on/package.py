@@ -122,7 +122,7 @@ class Packer:
         # base64 writes three bytes as four characters.
         box = _Box((most_bytes - beside) * 3 // 4 - SPARE - sum(map(len, _front_end())))
         first = [*self._messages(looked.selection, head, lines)]
-        if place == "file":  # beside a panel in a notebook stands what its cells have printed
+        if place == "file":  # a notebook has what its cells have printed
             seen = Seen(head, looked.selection)
             output = {**self._output.state(seen), "live": False}
             first.append({"v": VERSION, "type": "output", **output})

@@ -65,11 +65,19 @@ def _busy_share(frame: StepFrame) -> float:
     return _host_share()
 
 
+def _device_watts(frame: StepFrame) -> float:
+    """Return what the CUDA device draws, by NVML."""
+    if not torch.cuda.is_initialized():
+        raise RuntimeError("no CUDA device is in use")
+    return torch.cuda.power_draw() / 1000.0
+
+
 AT_END: dict[str, Callable[[StepFrame], float]] = {
     "step_seconds": _seconds,
     "peak_bytes": _peak_bytes,
     "used_bytes": _used_bytes,
     "busy_share": _busy_share,
+    "device_watts": _device_watts,
 }
 """Readers of what is needed when a step ends, by feature."""
 

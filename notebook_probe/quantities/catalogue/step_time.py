@@ -16,6 +16,7 @@ __all__ = [
     "BatchRows",
     "DataWaitShare",
     "DeviceMemory",
+    "DevicePower",
     "DeviceUtilization",
     "PeakMemory",
     "SamplesPerSecond",
@@ -191,3 +192,27 @@ class DeviceUtilization:
 
     def compute(self) -> float | None:
         return self._share
+
+
+@window_quantity(units="W", samples="due", source="definition", question=questions.SPEED)
+class DevicePower:
+    """Power that the CUDA device draws as a step ends, ``watts``.
+
+    It is what ``nvidia-smi`` shows: a mean over the last second on most devices, and of all
+    processes. Far below the limit of the device the host, the loader or the memory keeps it
+    waiting; where it stays at the limit, the device lowers its clock.
+
+    Warnings
+    --------
+    It needs the package nvidia-ml-py, and is missing without a CUDA device. Asking the driver takes
+    up to a millisecond.
+    """
+
+    def reset(self) -> None:
+        self._watts: float | None = None
+
+    def update(self, device_watts: float) -> None:
+        self._watts = device_watts
+
+    def compute(self) -> float | None:
+        return self._watts

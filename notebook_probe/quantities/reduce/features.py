@@ -96,12 +96,14 @@ STEP: dict[str, Moment] = {
     "peak_bytes": "closing",
     "used_bytes": "closing",
     "busy_share": "closing",
+    "device_watts": "closing",
     "loss_scale": "closing",
     "scaler": "closing",
 }
 """Features of the step as a whole: everything logged, by name; how long it took, and waited for
-data in ``run.batches(loader)``; the most memory used so far, what is used now, and how busy the
-device is; the factor on the loss, and the state of the gradient scaler that set it."""
+data in ``run.batches(loader)``; the most memory used so far, what is used now, how busy the
+device is, and what power it draws; the factor on the loss, and the state of the gradient scaler
+that set it."""
 
 _FIXED = {**TENSORS, **STEP}
 

@@ -26,6 +26,7 @@ __all__ = [
     "layers_of_several_inputs",
     "layers_of_vectors",
     "layers_that_keep_directions",
+    "model_on_cuda",
     "relu_modules",
     "resolve_at_default_places",
     "root",
@@ -35,6 +36,12 @@ __all__ = [
 def root(model_map: ModelMap) -> tuple[str, ...]:
     """The model itself, for quantities of the step and of all layers together."""
     return ("",)
+
+
+def model_on_cuda(model_map: ModelMap) -> tuple[str, ...]:
+    """The model itself, if parameters of it are on a CUDA device."""
+    parameters = (one for module in model_map.modules.values() for one in module.parameters(False))
+    return root(model_map) if any(one.is_cuda for one in parameters) else ()
 
 
 def attention_modules(model_map: ModelMap) -> Sequence[str]:

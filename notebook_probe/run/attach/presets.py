@@ -18,6 +18,7 @@ from notebook_probe.run.attach.default_places import (
     layers_of_several_inputs,
     layers_of_vectors,
     layers_that_keep_directions,
+    model_on_cuda,
     relu_modules,
     root,
 )
@@ -156,8 +157,9 @@ _add(
 )
 _add(
     "system",
-    "How busy the device or the processor is, the memory in use, and the time of a step.",
+    "How busy the device or the processor is, the memory in use, power, and the time of a step.",
     PresetRow(("device_utilization", "device_memory", "peak_memory"), root, "every(10)"),
+    PresetRow(("device_power",), model_on_cuda, "every(10)"),
     PresetRow(("step_time", "data_wait_share"), root),
 )
 

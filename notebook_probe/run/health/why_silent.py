@@ -256,6 +256,8 @@ def _not_given(quantity: Quantity, given: Collection[str], logged: Collection[st
             return "no gradient scaler has called an optimizer's step yet"
         if need == "wait_seconds":
             return "no batch has come through run.batches(loader) yet"
+        if need == "device_watts":
+            return "known of a CUDA device only, with the package nvidia-ml-py"
     if quantity.moment == "batch":
         needs = ", ".join(need.partition(".")[2] for need in quantity.needs if "batch." in need)
         return f"{needs} have not been there together in a due step yet"

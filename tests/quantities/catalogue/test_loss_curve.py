@@ -207,9 +207,21 @@ def test_a_device_tells_what_its_driver_shows(
     monkeypatch.setattr(torch.cuda, "is_initialized", lambda: True)
     monkeypatch.setattr(torch.cuda, "mem_get_info", lambda: (3 << 30, 8 << 30))
     monkeypatch.setattr(torch.cuda, "utilization", lambda: 71)
+    monkeypatch.setattr(torch.cuda, "power_draw", lambda: 312_500)  # milliwatts
     frame = StepFrame(0)
     assert step_values.AT_END["used_bytes"](frame) == 5 << 30
     assert step_values.AT_END["busy_share"](frame) == 0.71
+    assert step_values.AT_END["device_watts"](frame) == 312.5
+
+
+def test_the_power_of_a_host_is_missing_and_the_status_says_why(tmp_path: Path) -> None:
+    model = nn.Linear(2, 1)
+    with nbp.watch(model, store=tmp_path / "run.zarr", probes={"": ["device_power"]}) as run:
+        model(torch.ones(3, 2)).sum().backward()
+        run.step()
+        [probe] = run.status().probes
+    assert run.series("", "device_power").sizes["step"] == 0
+    assert "CUDA device" in probe.note
 
 
 def test_what_a_driver_will_not_tell_is_a_gap(

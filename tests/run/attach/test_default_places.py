@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import pytest
+import torch
 from torch import nn
 
 from notebook_probe.errors import NotApplicableError
 from notebook_probe.model.map import ModelMap
 from notebook_probe.run.attach.default_places import resolve_at_default_places
+from notebook_probe.run.attach.presets import presets
 from tests.models import ConvNet, Encoder, mlp
 
 
@@ -20,6 +22,20 @@ def places(model: nn.Module, quantity: str) -> list[str]:
 @pytest.mark.parametrize("quantity", ["loss_spike_score", "sharpness", "grad_depth_slope"])
 def test_what_is_of_the_whole_model_is_measured_there(quantity: str) -> None:
     assert places(mlp(), quantity) == [""]
+
+
+class OnCuda(nn.Parameter):
+    """A parameter that says it is on a CUDA device."""
+
+    is_cuda = True
+
+
+def test_the_power_of_a_device_is_of_a_preset_where_there_is_one() -> None:
+    model = mlp()
+    [row] = [row for row in presets["system"].rows if "device_power" in row.names]
+    assert row.places(ModelMap(model)) == ()
+    model[2].weight = OnCuda(torch.ones(2))
+    assert row.places(ModelMap(model)) == ("",)
 
 
 def test_what_compares_with_targets_is_measured_at_the_output() -> None:
