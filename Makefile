@@ -120,8 +120,21 @@ test-crash: .venv/stamp-test
 test-kernels: .venv/stamp-test .venv-ipykernel-6.31/stamp .venv-ipykernel-7.3/stamp .venv-ipykernel-colab/stamp
 	@$(BROWSER) $(BIN)/python -m pytest -m kernels
 
+# `make test-release PYTHONS="python3.11 python3.13"`; by default, on the Python of .venv.
 test-release: .venv/stamp-test
-	@$(BROWSER) $(BIN)/python -m pytest -m release tests/release
+	@$(BROWSER) NOTEBOOK_PROBE_PYTHONS="$(PYTHONS)" $(BIN)/python -m pytest -m release tests/release
+
+# Both files of a release, made again from the same commit byte for byte.
+dist: .venv/stamp-test
+	rm -rf dist && $(BIN)/python -m hatchling build
+
+check-workflows: .venv-workflows/stamp
+	.venv-workflows/bin/check-jsonschema --builtin-schema vendor.github-workflows .github/workflows/*.yml
+	.venv-workflows/bin/zizmor --offline --quiet .github/workflows
+
+release-check: check check-workflows docs
+	$(BIN)/python -m pytest tests/release/test_artifacts.py
+	$(MAKE) test-release PYTHONS="$(PYTHONS)"
 
 test-s3: .venv/stamp-test .venv-s3/stamp
 	@$(BROWSER) $(BIN)/python -m pytest -m s3 tests
@@ -197,4 +210,4 @@ clean:
 .venv-%/stamp: pyproject.toml constraints.txt $(wildcard constraints-*.txt) .venv/stamp-pip
 	$(BIN)/python -m tools.group_env $*
 
-.PHONY: help demo lab docs test-docs test test-slow test-changed mark-slow test-stories test-stress check check-javascript bench test-crash test-kernels test-frontends test-libraries test-axolotl test-readers test-release test-s3 test-postgres test-gpu gpu test-python nightly mutants clean
+.PHONY: help demo lab docs test-docs test test-slow test-changed mark-slow test-stories test-stress check check-javascript bench test-crash test-kernels test-frontends test-libraries test-axolotl test-readers test-release release-check check-workflows dist test-s3 test-postgres test-gpu gpu test-python nightly mutants clean

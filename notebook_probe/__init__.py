@@ -103,7 +103,7 @@ if TYPE_CHECKING:
     from notebook_probe.train.collector.step_function import StepFunction
     from notebook_probe.train.recompute import recompute
 
-__version__ = "0.1.0"
+__version__ = "0.2.0"
 
 __all__ = [
     "IMAGE",

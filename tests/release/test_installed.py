@@ -1,5 +1,6 @@
 """The wheel in empty environments: all it depends on at its lowest, and at its newest.
 
+On the Python that runs the tests, or on those that NOTEBOOK_PROBE_PYTHONS names.
 Where pip finds no CPU build of torch it takes the one with CUDA: some gigabytes for each.
 """
 
@@ -13,7 +14,13 @@ from playwright.sync_api import Page
 
 from tests.browser.explorer_page import MODEL, Panel
 from tests.browser.lab import Notebook
-from tests.release.environments import Environment, InstalledLab, floors
+from tests.release.environments import (
+    Environment,
+    InstalledLab,
+    floors,
+    pythons,
+    version_of,
+)
 
 pytestmark = [pytest.mark.release, pytest.mark.timeout(1800)]
 
@@ -23,15 +30,24 @@ THREE_LINES = (
     "import notebook_probe as nbp; print(nbp.__file__)",
     "run = nbp.watch(model, optimizer, budget=None); run.explore()",
 )
-BOUNDS = {"lowest": [*floors()], "newest": []}
+BOUNDS = ("lowest", "newest")
+
+
+@pytest.fixture(scope="module", params=pythons())
+def python(request: pytest.FixtureRequest) -> str:
+    return str(request.param)
 
 
 @pytest.fixture(scope="module", params=BOUNDS)
 def installed(
-    request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory, wheel: Path
+    request: pytest.FixtureRequest,
+    python: str,
+    tmp_path_factory: pytest.TempPathFactory,
+    wheel: Path,
 ) -> Environment:
     """The plain installation."""
-    environment = Environment(tmp_path_factory.mktemp(request.param), BOUNDS[request.param])
+    constraints = [*floors(version_of(python))] if request.param == "lowest" else []
+    environment = Environment(tmp_path_factory.mktemp(request.param), python, constraints)
     environment.install(str(wheel))
     return environment
 
