@@ -6,6 +6,7 @@ Where pip finds no CPU build of torch it takes the one with CUDA: some gigabytes
 
 from __future__ import annotations
 
+import shutil
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -14,6 +15,7 @@ from playwright.sync_api import Page
 
 from tests.browser.explorer_page import MODEL, Panel
 from tests.browser.lab import Notebook
+from tests.release.conftest import ROOT
 from tests.release.environments import (
     Environment,
     InstalledLab,
@@ -26,6 +28,14 @@ pytestmark = [pytest.mark.release, pytest.mark.timeout(1800)]
 
 SMOKE = Path(__file__).parent / "smoke.py"
 IMPORTED = "import notebook_probe.explorer as e; e.Explorer; print('panel')"
+QUICKSTART = """
+import nbclient, nbformat
+notebook = nbformat.read("quickstart.ipynb", as_version=4)
+nbclient.NotebookClient(notebook, timeout=600, store_widget_state=False).execute()
+code = [cell for cell in notebook.cells if cell.cell_type == "code"]
+assert all(cell.execution_count for cell in code)
+print("every cell has run")
+"""
 THREE_LINES = (
     "import notebook_probe as nbp; print(nbp.__file__)",
     "run = nbp.watch(model, optimizer, budget=None); run.explore()",
@@ -68,6 +78,16 @@ def with_panel(installed: Environment, wheel: Path) -> Environment:
 def test_with_the_extra_there_is_a_panel(with_panel: Environment) -> None:
     done = with_panel.run("-c", IMPORTED)
     assert (done.returncode, done.stdout) == (0, "panel\n"), done.stderr
+
+
+def test_the_quickstart_runs_with_the_extra_of_the_demo(
+    with_panel: Environment, wheel: Path
+) -> None:
+    with_panel.install(f"{wheel}[demo]")
+    shutil.copy(ROOT / "notebooks" / "quickstart.ipynb", with_panel.folder)
+    done = with_panel.run("-c", QUICKSTART)
+    assert (done.returncode, done.stdout) == (0, "every cell has run\n"), done.stderr[-3000:]
+    assert [*with_panel.folder.rglob("*.zarr")], "it leaves a record"
 
 
 @pytest.fixture

@@ -20,10 +20,12 @@ __all__ = ["Ended", "Programs"]
 PATIENCE_S = 120.0
 
 PARENT = """
-import json, os, sys
+import gc, json, os, sys
 import torch, torch._dynamo
 import notebook_probe as nbp
 nbp.watch, nbp.open_run  # imported by their first use
+gc.collect()
+gc.freeze()  # else each fork looks through all of it, and copies its pages, as it ends
 for line in sys.stdin:
     text, sys.argv[1:], told, folder = json.loads(line)
     if not (child := os.fork()):
