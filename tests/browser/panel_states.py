@@ -13,6 +13,7 @@ from tests.browser import (
     test_panel_batch,
     test_panel_breaks,
     test_panel_knobs,
+    test_panel_output,
     test_panel_picker,
     test_panel_probe_cost,
     test_panel_rewind,
@@ -119,6 +120,13 @@ def line_options(bare: PanelPage, width: int) -> None:
     bare.action("line-options").first.click()
 
 
+def printed_lines(bare: PanelPage, width: int) -> None:
+    lines = [f"epoch {k}: loss {1 / (k + 1):.4f}" for k in range(40)]
+    panel = introduce(bare.show(width))
+    panel.say(test_panel_output.output(*lines, "a line that is long " * 20))
+    reached(panel, "output").click()
+
+
 def pins(bare: PanelPage, width: int) -> None:
     arranged(bare, width)
     for share in (0.3, 0.6):
@@ -178,6 +186,7 @@ STATES: dict[str, Callable[[PanelPage, int], None]] = {
         knobs,
         line_options,
         pins,
+        printed_lines,
         quantity_picker,
         rewind,
         runs_list,
