@@ -11,6 +11,7 @@ from types import MappingProxyType
 import torch
 from torch import Tensor, nn
 from torch.optim import Optimizer
+from torch.utils.weak import TensorWeakRef
 
 from notebook_probe.alerts.rule import Severity
 from notebook_probe.model.changes import Tree
@@ -87,6 +88,7 @@ class WhoTrains:
         self._tree = Tree(())
         self._map: ModelMap | None = None
         self._changed_at = 0
+        self._old_gradients: dict[int, tuple[TensorWeakRef, int]] = {}
         self.is_settled = False
         self._next_census: weakref.WeakKeyDictionary[Optimizer, int] = weakref.WeakKeyDictionary()
         self.before: list[tuple[int, int, Tensor]] = []
@@ -118,10 +120,16 @@ class WhoTrains:
 
     def _see(self, modules: Iterable[nn.Module], step: int) -> None:
         self._tree, self._changed_at, self.is_settled = Tree(modules), step, False
+        # A teacher that was trained before has gradients that no backward pass reaches any more.
+        gradients = ((id(one), one.grad) for _, one in self._named())
+        self._old_gradients = {
+            key: (TensorWeakRef(one), one._version) for key, one in gradients if one is not None
+        }
 
     def _say_unheld(self, model: nn.Module, step: int, optimizers: Sequence[Optimizer]) -> None:
         held = {id(value) for one in optimizers for value in _values(one)}
-        names = [*_behind_held(model, held)]
+        old, self._old_gradients = self._old_gradients, {}
+        names = [name for name, one in _behind_held(model, held) if not _is_left(one, old)]
         if names:
             modules = tuple(dict.fromkeys(name.rpartition(".")[0] for name in names))
             own = {id(value) for value in model.parameters()}
@@ -256,7 +264,13 @@ def _values(optimizer: Optimizer) -> list[Tensor]:
     return [value for group in optimizer.param_groups for value in group["params"]]
 
 
-def _behind_held(model: nn.Module, held: set[int]) -> Iterator[str]:
+def _is_left(value: Tensor, old: Mapping[int, tuple[TensorWeakRef, int]]) -> bool:
+    """Return whether the gradient is one of these, and nothing has been written to it since."""
+    gradient, version = old.get(id(value), (None, 0))
+    return gradient is not None and gradient() is value.grad and value.grad._version == version
+
+
+def _behind_held(model: nn.Module, held: set[int]) -> Iterator[tuple[str, Tensor]]:
     """Yield parameters with a gradient that no optimizer holds, after one that is held.
 
     Layers before all trained ones may be excluded instead of being frozen.
@@ -265,7 +279,7 @@ def _behind_held(model: nn.Module, held: set[int]) -> Iterator[str]:
     for name, one in model.named_parameters():
         is_behind |= id(one) in held
         if is_behind and id(one) not in held and one.requires_grad and one.grad is not None:
-            yield name
+            yield name, one
 
 
 def _applied(optimizer: Optimizer) -> Iterator[Tensor]:

@@ -46,6 +46,27 @@ def test_layers_before_all_trained_ones_may_be_left_out(tmp_path: Path) -> None:
     assert train_it(tmp_path, model, [optimizer]) == (set(), set())
 
 
+@pytest.mark.parametrize("is_cut", [True, False])
+def test_a_gradient_that_is_left_from_an_earlier_training_says_nothing_of_this_one(
+    is_cut: bool, tmp_path: Path
+) -> None:
+    class Distilled(nn.Module):
+        def __init__(self) -> None:
+            super().__init__()
+            self.student, self.teacher = small(), small()
+
+        def forward(self, x: Tensor) -> Tensor:
+            with torch.set_grad_enabled(not is_cut):
+                taught = self.teacher(x)
+            return torch.as_tensor(self.student(x) - taught)
+
+    model = Distilled()
+    model.teacher(torch.ones(2, 8)).sum().backward()
+    alerts, _ = train_it(tmp_path, model, [SGD(model.student.parameters(), lr=0.1)])
+    named = {("not_in_optimizer", 20, ("teacher.0", "teacher.2"))}
+    assert alerts == (set() if is_cut else named)
+
+
 @pytest.mark.parametrize(("to_none", "named"), [(True, False), (False, True)])
 def test_a_frozen_layer_that_its_old_gradient_still_moves_is_named(
     to_none: bool, named: bool, tmp_path: Path
