@@ -8,10 +8,12 @@ import numpy.typing as npt
 __all__ = [
     "Doubles",
     "first_known",
+    "goes_on_elsewhere",
     "highest_before",
     "last_known",
     "mean_before",
     "median",
+    "moves_evenly",
     "of_most",
     "over_median",
     "rows_before",
@@ -230,6 +232,46 @@ def value_at(values: Doubles, at: npt.NDArray[np.int64], back: float) -> Doubles
     """
     then = np.searchsorted(at, at - back, side="right") - 1
     return np.where((then >= 0)[:, None], values[then], np.nan)
+
+
+def moves_evenly(values: Doubles, together: float = 0.8, least: int = 15) -> bool:
+    """Return whether successive differences have the same sign, ``together`` of them at least.
+
+    One time in three is chance, where each step has another batch; several updates from one
+    batch make a loss that moves evenly. Of ``least`` differences and fewer, nothing is known.
+
+    Examples
+    --------
+    >>> moves_evenly(0.9 ** np.arange(40.0)), moves_evenly(np.arange(40.0) % 2)
+    (True, False)
+    """
+    change = np.diff(values[np.isfinite(values)])
+    change = change[change != 0]
+    return len(change) > least and bool(np.mean(change[1:] * change[:-1] > 0) >= together)
+
+
+def goes_on_elsewhere(loss: Doubles, recent: int, jump: float = 10.0) -> npt.NDArray[np.bool_]:
+    """Return whether a row falls on from one that jumped, as a loss does when other data came.
+
+    Such a jump is over in one row, and from there the loss falls at its former pace at least, as it
+    did for ``recent`` rows, evenly. An update that throws the weights away leaves them where the
+    next one changes much, a tenth of the jump (``1 / jump``) and more, or where nothing changes.
+
+    Examples
+    --------
+    >>> falling = 0.9 ** np.arange(40.0)
+    >>> loss = np.concatenate([falling, 2 * falling])[:, None]
+    >>> np.flatnonzero(goes_on_elsewhere(loss, recent=30, jump=5)).tolist()
+    [41]
+    """
+    out = np.zeros(loss.shape, np.bool_)
+    before = rows_before(loss, 1)
+    fall, rise = before - loss, before - rows_before(loss, 2)
+    for row, column in np.argwhere((fall > 0) & (rise > jump * fall)):
+        earlier = loss[max(0, row - 1 - recent) : row - 1, column]
+        pace = median(np.abs(np.diff(earlier))[None], axis=1)[0]
+        out[row, column] = fall[row, column] >= pace and moves_evenly(earlier)
+    return out
 
 
 def last_known(values: Doubles) -> Doubles:

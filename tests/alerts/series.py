@@ -120,6 +120,11 @@ def behind(ratio: float, *loss_d: float, of_others: float | None = None) -> dict
     }
 
 
+def falling(start: float, n: int) -> list[float]:
+    """Return the losses of updates that are all made from one batch."""
+    return [start * (0.5 + 0.5 * 0.95**row) for row in range(n)]
+
+
 def of_episodes(n: int = 60) -> list[float]:
     """What is summed over episodes: a tenth of the usual, or ten times of it, at any time."""
     return [10.0 ** ((3 * i) % 7 / 3 - 1) for i in range(n)]

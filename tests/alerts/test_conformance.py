@@ -23,6 +23,7 @@ from tests.alerts.series import (
     deep,
     early,
     explodes,
+    falling,
     heads,
     learned,
     lost,
@@ -111,6 +112,8 @@ FIRES: dict[str, list[dict[str, Any]]] = {
         {"loss": [2.0] * 10 + [0.1, 0.12] * 60 + [0.31, 0.13]},  # a tenth of what was learned
         {"loss": [-1.0] * 10 + [-3.0, -2.9] * 60 + [-2.0, -2.8]},
         {"loss": [2.0] * 10 + [0.1, 0.12] * 60 + [2.1, 0.1]},  # of broken data
+        {"loss": [*falling(0.3, 60), 2.0, 1.5]},  # an update did it: the next one changes much
+        {"loss": [*falling(0.3, 60), 2.0, 2.0]},  # or nothing
     ],
     "adam_spike_ahead": [surprised(5.01, 1.01)],
     "one_sided_gan": [
@@ -274,6 +277,7 @@ SILENT: dict[str, list[dict[str, Any]]] = {
         {"loss": [30.0, *[0.01] * 30, 0.2, 0.3, 0.4]},
         {"loss": [0.5, *[0.01] * 450, 0.2, 0.3, 0.4]},
         {"loss": [*of_episodes(), 27.0, 53.0]},  # they grow longer, as an agent learns
+        {"loss": [*falling(0.3, 60), *falling(9.0, 60)]},  # updates from one rollout, then another
     ],
     "loss_spike": [
         {"loss": [1.0, 1.2, 1.0] * 34 + [1.49, 1.21]},
@@ -287,6 +291,7 @@ SILENT: dict[str, list[dict[str, Any]]] = {
         {"loss": [2.0, 2.2] * 30 + [3.0, 2.0]},  # one more, before anything was learned
         {"loss": [0.01] * 10 + [0.3, 0.2] * 60 + [4.0, 4.0]},  # of an agent that meets rewards
         {"loss": [0.1, -0.1] * 40 + [4.0, 4.0]},  # a policy's
+        {"loss": [*falling(0.3, 60), *falling(1.2, 60)]},  # updates from one rollout, then another
     ],
     "adam_spike_ahead": [
         surprised(4.99, 1.01),

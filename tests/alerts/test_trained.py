@@ -66,9 +66,9 @@ def test_a_rate_that_jumps_is_told_as_one_cause_and_where_each_thing_began(tmp_p
     run.close()
     assert [(depth, one.alert.step, one.alert.rule, one.where) for depth, one in lines(run)] == [
         (0, 24, "rate_jump", "at the model"),
-        (1, 25, "loss_spike", "at the model"),
-        (2, 26, "diverging_loss", "at the model"),
+        (1, 26, "diverging_loss", "at the model"),
         (2, 26, "exploding_gradient", "began at 8, seen in 6 and 3 more"),  # from the last layer on
+        (3, 26, "loss_spike", "at the model"),  # the next loss tells it from another batch
         (3, 27, "early_divergence", "at the model"),
         (4, 27, "nonfinite_from_loss", "at the model"),  # the square of finite outputs
         (5, 27, "nonfinite_loss", "at the model"),

@@ -9,10 +9,12 @@ import numpy as np
 from notebook_probe.alerts.rolling import (
     Doubles,
     first_known,
+    goes_on_elsewhere,
     highest_before,
     last_known,
     mean_before,
     median,
+    moves_evenly,
     of_most,
     over_median,
     rows_before,
@@ -278,11 +280,13 @@ def loss_spike(
     The spike takes back ``lost`` of what was learned, the fall of the usual loss below its first
     rows: of a loss that has come to 1e-4 no spike to 1e-3 matters. Losses of agents are no measure
     of what was learned: they change their sign, or rise with the rewards, to ``risen`` above their
-    first rows and more.
+    first rows and more. Where many updates are made from one batch, as by an agent from a rollout,
+    the loss moves evenly and jumps with the next batch: it falls on from there.
     """
     back = int(recent)
     highest = highest_before(loss, back)
     factor, certain, peak = np.full((3, *loss.shape), np.nan)
+    is_even = np.zeros(loss.shape, np.bool_)
     for row, column in np.argwhere(loss - highest > rise * np.abs(highest)):
         before = loss[max(0, row - back) : row, column]
         known = before[np.isfinite(before)]
@@ -294,9 +298,11 @@ def loss_spike(
             factor[row, column] = far / (highest[row, column] - usual)
             certain[row, column] = factor[row, column] * np.sqrt(min(1.0, len(known) / back))
             peak[row, column] = loss[row, column]
-    is_severe = (certain > alone) & (loss >= first)
+            is_even[row, column] = moves_evenly(known)
+    is_severe = (certain > alone) & (loss >= first) & ~is_even
     peak_before, factor_before = rows_before(peak, 1), rows_before(factor, 1)
     stays = (rows_before(certain, 1) > times) & (loss > rows_before(highest, 1))
+    stays &= ~goes_on_elsewhere(loss, back)
     tells = {"peak": np.where(stays, peak_before, peak)}
     tells["factor"] = np.where(stays, factor_before, factor)
     return is_severe | stays, tells
