@@ -60,8 +60,14 @@ FIRES: dict[str, list[dict[str, Any]]] = {
     "gradient_too_long": [{"clip_coefficient": [0.9e-8] * 10}],
     "dead_units": [{"dead_fraction": [0.801] * 41}],
     "silent_inputs": [
-        {"silent_input_fraction": [0.601] * 3},
-        {"silent_input_fraction": [0.1] * 9 + [0.981] * 3},
+        {"silent_input_fraction": [0.601] * 3, "grad_rms": [0.1] * 3},
+        {"silent_input_fraction": [0.1] * 9 + [0.981] * 3, "grad_rms": [0.1] * 12},
+        {"silent_input_fraction": [[0.0, 1.0]] * 3, "grad_rms": [[0.0, 0.1]] * 3},  # dead before it
+        {"silent_input_fraction": [[1.0, 0.0]] * 3, "grad_rms": [[0.1] * 2] * 3},  # data are lost
+        {
+            "silent_input_fraction": [[0.0, 0.0]] * 12 + [[0.0, 1.0]] * 3,  # of two kinds, one
+            "grad_rms": [[0.1] * 2] * 15,
+        },
     ],
     "rank_collapse": [
         ranks(61, (20.0, 64), (1.37, 64), (1.1, 30)),
@@ -188,8 +194,18 @@ SILENT: dict[str, list[dict[str, Any]]] = {
     "dead_units": [{"dead_fraction": [0.801] * 40 + [0.799]}],
     "gradient_too_long": [{"clip_coefficient": [0.9e-8] * 9 + [1.1e-8] + [0.9e-8] * 9}],
     "silent_inputs": [
-        {"silent_input_fraction": [0.601, 0.601, 0.599, 0.601, np.nan, 0.98]},
-        {"silent_input_fraction": [0.4] * 3 + [0.979] * 20},  # a network prunes itself as it learns
+        {
+            "silent_input_fraction": [0.601, 0.601, 0.599, 0.601, np.nan, 0.98],
+            "grad_rms": [0.1] * 6,
+        },
+        {  # a network prunes itself as it learns
+            "silent_input_fraction": [0.4] * 3 + [0.979] * 20,
+            "grad_rms": [0.1] * 23,
+        },
+        {  # a prior that is learned from zeros
+            "silent_input_fraction": [[0.0, 1.0]] * 20,
+            "grad_rms": [[0.1] * 2] * 20,
+        },
     ],
     "rank_collapse": [
         ranks(61, (20.0, 64), (1.39, 64), (15.0, 64)),

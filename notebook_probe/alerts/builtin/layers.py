@@ -91,16 +91,31 @@ def dead_units(dead_fraction: Doubles, most: float = 0.8) -> Any:
     ),
 )
 def silent_inputs(
-    silent_input_fraction: Doubles, most: float = 0.6, later: float = 0.98, window: int = 3
+    silent_input_fraction: Doubles,
+    grad_rms: Doubles,
+    *,
+    first: Doubles,
+    most: float = 0.6,
+    later: float = 0.98,
+    window: int = 3,
 ) -> Any:
     """Channels of a layer's input that are zero for every sample.
 
     More than ``most`` of them in the first rows are a mistake in the data or the initialization.
     Units that become silent while a network learns, as in a recurrent ReLU, reached 0.97 where
     nothing was wrong: later on all of them are needed for an alert.
+
+    A layer may be given only zeros on purpose, from the first row on, such as a prior that
+    is learned. No other layer makes these: one that did, and is dead, has a gradient of exactly
+    zero. Zeros in the first layer are data that were lost.
     """
     is_first = (np.arange(len(silent_input_fraction)) < window)[:, None]
-    return silent_input_fraction > np.where(is_first, most, later)
+    is_silent = silent_input_fraction > np.where(is_first, most, later)
+    is_dead = grad_rms == 0
+    n_others_dead = np.sum(is_dead, axis=1, keepdims=True) - is_dead
+    entry = np.argmax(np.isfinite(silent_input_fraction), axis=1)[:, None]
+    is_made = (silent_input_fraction == 1) & ~(first < 1) & (n_others_dead == 0)
+    return is_silent & ~(is_made & (np.arange(is_silent.shape[1]) != entry))
 
 
 @rule(
