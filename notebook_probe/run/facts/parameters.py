@@ -5,17 +5,20 @@ from __future__ import annotations
 import math
 import weakref
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from types import MappingProxyType
+from typing import TypeAlias
 
 import torch
 from torch import Tensor, nn
+from torch.multiprocessing.reductions import StorageWeakRef
 from torch.optim import Optimizer
-from torch.utils.weak import TensorWeakRef
 
 from notebook_probe.alerts.rule import Severity
 from notebook_probe.model.changes import Tree
 from notebook_probe.model.map import ModelMap
+from notebook_probe.quantities.reduce.arrays import local
 from notebook_probe.run.facts.context import FactContext
 from notebook_probe.run.facts.rates import known_rate
 
@@ -88,7 +91,7 @@ class WhoTrains:
         self._tree = Tree(())
         self._map: ModelMap | None = None
         self._changed_at = 0
-        self._old_gradients: dict[int, tuple[TensorWeakRef, int]] = {}
+        self._old_gradients: dict[int, _Written] = {}
         self.is_settled = False
         self._next_census: weakref.WeakKeyDictionary[Optimizer, int] = weakref.WeakKeyDictionary()
         self.before: list[tuple[int, int, Tensor]] = []
@@ -121,10 +124,7 @@ class WhoTrains:
     def _see(self, modules: Iterable[nn.Module], step: int) -> None:
         self._tree, self._changed_at, self.is_settled = Tree(modules), step, False
         # A teacher that was trained before has gradients that no backward pass reaches any more.
-        gradients = ((id(one), one.grad) for _, one in self._named())
-        self._old_gradients = {
-            key: (TensorWeakRef(one), one._version) for key, one in gradients if one is not None
-        }
+        self._old_gradients = {id(one): _written(one.grad) for _, one in self._named()}
 
     def _say_unheld(self, model: nn.Module, step: int, optimizers: Sequence[Optimizer]) -> None:
         held = {id(value) for one in optimizers for value in _values(one)}
@@ -264,10 +264,26 @@ def _values(optimizer: Optimizer) -> list[Tensor]:
     return [value for group in optimizer.param_groups for value in group["params"]]
 
 
-def _is_left(value: Tensor, old: Mapping[int, tuple[TensorWeakRef, int]]) -> bool:
+_Written: TypeAlias = tuple[StorageWeakRef, int] | None
+
+
+def _written(gradient: Tensor | None) -> _Written:
+    """Return the memory of a gradient and the number of writes to it; None if it has none.
+
+    The memory is referred to weakly, and the tensor not at all: torch swaps none that is.
+    """
+    if gradient is None:
+        return None
+    here = local(gradient)
+    with suppress(NotImplementedError, RuntimeError):  # a sparse one
+        return StorageWeakRef(here.untyped_storage()), here._version
+    return None
+
+
+def _is_left(value: Tensor, old: Mapping[int, _Written]) -> bool:
     """Return whether the gradient is one of these, and nothing has been written to it since."""
-    gradient, version = old.get(id(value), (None, 0))
-    return gradient is not None and gradient() is value.grad and value.grad._version == version
+    before, now = old.get(id(value)), _written(value.grad)
+    return before is not None and before == now
 
 
 def _behind_held(model: nn.Module, held: set[int]) -> Iterator[tuple[str, Tensor]]:

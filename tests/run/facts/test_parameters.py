@@ -9,6 +9,7 @@ from pathlib import Path
 import pytest
 import torch
 from torch import Tensor, nn
+from torch.multiprocessing.reductions import StorageWeakRef
 from torch.optim import SGD, Adam, Optimizer
 
 import notebook_probe as nbp
@@ -65,6 +66,22 @@ def test_a_gradient_that_is_left_from_an_earlier_training_says_nothing_of_this_o
     alerts, _ = train_it(tmp_path, model, [SGD(model.student.parameters(), lr=0.1)])
     named = {("not_in_optimizer", 20, ("teacher.0", "teacher.2"))}
     assert alerts == (set() if is_cut else named)
+
+
+def test_a_gradient_that_is_left_can_be_swapped_and_is_not_kept(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(torch.__future__, "_swap_module_params_on_conversion", True)
+    model = small()
+    model(torch.ones(2, 8)).sum().backward()
+    [left, *_] = [one.grad for one in model.parameters() if one.grad is not None]
+    memory = StorageWeakRef(left.untyped_storage())
+    del left, _
+    with nbp.watch(model, SGD(model.parameters(), lr=0.1), tmp_path / "run.zarr", probes=[]):
+        model(torch.ones(2, 8)).sum()
+        model.to(torch.float64)  # which torch refuses of a tensor with a weak reference
+        model.zero_grad()
+        assert memory.expired()
 
 
 @pytest.mark.parametrize(("to_none", "named"), [(True, False), (False, True)])
