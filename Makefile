@@ -158,7 +158,7 @@ test-readers: .venv/stamp-test
 	npm install --prefix tests/readers --no-package-lock --ignore-scripts --no-audit --no-fund --silent
 	$(BIN)/python -m pytest -m readers tests/readers
 
-# Changes of the files that differ from commit SINCE, or of folder ROOM; at most MOST of them.
+# Changes of the files that differ from commit SINCE, or of the subpackage ROOM; at most MOST of them.
 mutants: .venv/stamp-test
 	$(ONE_THREAD) $(BIN)/python -m tools.mutants --since "$(SINCE)" \
 	  $(if $(ROOM),--room $(ROOM)) $(if $(MOST),--most $(MOST))

@@ -1,8 +1,8 @@
 """Print which test files cover a source file: ``python -m tools.tests_of notebook_probe/axis.py``.
 
-Tests are in the room of what they test and are named after a behavior, so that a path finds the
-room, not the file. Listed are tests that have the file's name, tests that import the file or a
-public name of it, directly or by a module they share, and how many others are in its room.
+Tests are in the folder of the code that they test and are named after a behavior, so a path finds
+the folder, not the file. Listed are tests that have the file's name, tests that import the file or
+a public name of it, directly or by a module they share, and how many others are in its folder.
 """
 
 from __future__ import annotations
@@ -65,7 +65,7 @@ def offered(package: str) -> frozenset[tuple[str, str]]:
 
 
 def named_after(file: str) -> list[str]:
-    """Return the tests of a file's room whose names begin with the name of the file."""
+    """Return the tests of a file's folder whose names begin with the name of the file."""
     path = Path(file)
     stem = path.parent.name if path.stem == "__init__" else path.stem
     pattern = re.compile(rf"{room_of(file)}/test_{stem}(?:_\w+)?\.py")
@@ -79,7 +79,7 @@ def importing(file: str) -> list[str]:
 
 
 def covering(file: str) -> list[str]:
-    """Return the tests that are named after a file or import it, those of its room first."""
+    """Return the tests that are named after a file or import it, tests of its folder first."""
     found = dict.fromkeys([*named_after(file), *importing(file)])
     return sorted(found, key=lambda test: not test.startswith(f"{room_of(file)}/"))
 

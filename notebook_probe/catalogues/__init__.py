@@ -1,4 +1,4 @@
-"""Every run that was recorded, found again: on this machine, of a lab, in an object store.
+"""Catalogue of recorded runs: on this machine, of a lab, in an object store.
 
 ::
 

@@ -1,6 +1,6 @@
 """Comparison of runs: alignment on one axis, divergence, and runs as a group.
 
-Of `Source` alone: numpy and xarray, neither torch nor Jupyter.
+It reads `Source` only, with numpy and xarray; it imports neither torch nor Jupyter.
 """
 
 from notebook_probe.compare.alignment import Alignment, align

@@ -1,7 +1,7 @@
 """The Explorer: the live panel. The only place that imports ipywidgets, anywidget and IPython.
 
-It reaches a run through `Source` and the queue of requests; a run opens it on call alone. What
-writes the panel into a file needs none of them, so each is imported when it is asked for.
+It accesses a run through `Source` and the queue of requests; a run opens it only on call. Code that
+writes the panel into a file needs none of these packages, so each is imported when it is used.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
-"""The graph of a network: its operators, what flows between them, and the modules they belong to.
+"""Graph of a network: its operators, the tensors between them, and their modules.
 
-`graph` is a value that is read without torch; `building` makes one of a model: exported, else
-called, else the tree of its modules.
+`graph` is a value that is read without torch. `building` makes it from a model: by export, or else
+from a call, or else from the tree of its modules.
 """
 
 from notebook_probe.graph.graph import Graph

@@ -1,4 +1,4 @@
-"""The watched model's own parts: modules, parameters and their paths; torch only.
+"""Parts of the watched model: modules, parameters and their paths; torch only.
 
-Anyone above may ask it: quantities, probes, runs.
+All packages above may use it: quantities, probes, runs.
 """

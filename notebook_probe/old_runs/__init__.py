@@ -1,4 +1,4 @@
-"""Runs that other tools have written, read as past runs; their files are never changed.
+"""Runs of other tools, read as past runs; their files are never changed.
 
 ::
 

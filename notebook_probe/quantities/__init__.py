@@ -1,7 +1,7 @@
-"""Quantities: pure functions of a module's tensors, by name. They know no store.
+"""Quantities: pure functions of a module's tensors, by name. They import no store.
 
-What is measured is in ``catalogue``; how a function becomes a quantity in ``define``; what of a
-tensor several quantities share in ``reduce``.
+``catalogue`` has the quantities, ``define`` makes a quantity of a function, and ``reduce`` has the
+reductions of a tensor that several quantities share.
 """
 
 from notebook_probe.quantities import catalogue

@@ -1,7 +1,7 @@
 """MindSpore's summary collector and MindInsight's views, for any training.
 
 ``SummaryCollector`` collects; ``scalar``, ``tensor``, ``histogram`` and ``image`` are called in a
-model; ``show_views`` shows what was collected before in panels.
+model; ``show_views`` shows collected values in panels.
 """
 
 from typing import TYPE_CHECKING, Any

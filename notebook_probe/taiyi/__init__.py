@@ -1,4 +1,4 @@
-"""Taiyi's own names, for a loop that was written for it: a thin adapter that stands on `watch`.
+"""Taiyi's names, for a loop that was written for it: a thin adapter on top of `watch`.
 
 >>> from notebook_probe.taiyi import Monitor, Visualization
 >>> monitor = Monitor(model, {nn.Linear: [["InputSndNorm", "linear(5,0)"]]})  # doctest: +SKIP

@@ -1,4 +1,4 @@
-"""Conformance suites: what holds for every extension, to be inherited by the tests of yours.
+"""Conformance suites: tests that every extension must pass, inherited by the tests of yours.
 
 >>> import notebook_probe as nbp
 >>> @nbp.quantity(units="1")

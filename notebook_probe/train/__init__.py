@@ -1,6 +1,6 @@
-"""Training loops that record themselves: data, trainer, loop and what takes part in it.
+"""Training loops that record themselves: data, trainer, loop and callbacks.
 
-Nothing here is needed to watch a model: a loop of your own stays as it is.
+Nothing here is needed to watch a model: your own loop does not change.
 """
 
 from notebook_probe.train.checkpoints.callback import Checkpoints

@@ -1,4 +1,4 @@
-"""Tests lie in the rooms of what they test, and no room of the package has too many files."""
+"""Folders of tests mirror the packages, and no package has too many files."""
 
 from __future__ import annotations
 
@@ -32,11 +32,11 @@ OF_SEVERAL = {
     "tools",
     "trainers_apart",
 }
-"""Rooms of a kind of tests instead of a package; CONTRIBUTING says what each is of."""
+"""Folders for a kind of tests instead of a package; CONTRIBUTING describes each."""
 
 
 def homeless(rooms: Iterable[str]) -> Iterator[str]:
-    """Find rooms of tests that mirror no package."""
+    """Find folders of tests that mirror no package."""
     for room in rooms:
         if room not in OF_SEVERAL and not (ROOT / "notebook_probe" / room).is_dir():
             yield f"tests/{room}/: notebook_probe/{room}/ does not exist"
@@ -48,7 +48,7 @@ def test_a_room_of_tests_is_a_package_s_or_of_a_kind_of_its_own() -> None:
     }
     rooms = {folder.as_posix() for folder in folders} - {"."}
     assert rooms >= OF_SEVERAL
-    refuse(homeless(sorted(rooms)), "a room of tests mirrors a package")
+    refuse(homeless(sorted(rooms)), "a folder of tests mirrors a package")
 
 
 def test_a_room_without_a_package_is_found() -> None:
@@ -58,14 +58,14 @@ def test_a_room_without_a_package_is_found() -> None:
 
 
 MOST_FILES = 20
-"""Files in a room of the package, `__init__.py` apart."""
+"""Python files in a package, in addition to `__init__.py`."""
 
 LISTS = {"quantities/catalogue"}
-"""Rooms with one file for each of something."""
+"""Packages that are lists, with one file per entry."""
 
 
 def crowded(rooms: Mapping[str, int]) -> Iterator[str]:
-    """Find rooms with more files than a reader can look over."""
+    """Find packages with more files than a reader can survey."""
     for room, n in sorted(rooms.items()):
         if n > MOST_FILES and room not in LISTS:
             yield f"notebook_probe/{room}/: {n} files; at most {MOST_FILES}"

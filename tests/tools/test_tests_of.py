@@ -1,4 +1,4 @@
-"""The test files of a source file: by their names, by what they import, by their room."""
+"""The test files of a source file: by their names, by what they import, by their folder."""
 
 from __future__ import annotations
 

@@ -1,8 +1,8 @@
-"""Print what tests do not notice: ``python -m tools.mutants [--room ROOM] [--since COMMIT]``.
+"""Print changes that no test notices: ``python -m tools.mutants [--room ROOM] [--since COMMIT]``.
 
 Each mutant is the project with one small change: another comparison, a constant and one, `and`
-for `or`, a statement less. The tests of its room run until one fails. A mutant that survives is
-printed with its place and the change: a test is missing, or the code does not matter.
+for `or`, a removed statement. The tests of its folder run until one fails. A mutant that survives
+is printed with its place and the change: a test is missing, or the code does not matter.
 
 mutmut and cosmic-ray do not fit this project: the first leaves out decorated functions, which all
 quantities are; the second changes files of the working tree, and starts Python for every mutant.
@@ -88,7 +88,7 @@ def report(copy: Copy, found: Iterable[tuple[str, Mutant]], log: Path) -> int:
 
 
 def tests_for(file: str) -> list[str]:
-    """Return pytest's arguments: tests that import the file, its room, its doctests."""
+    """Return pytest's arguments: tests that import the file, tests of its folder, its doctests."""
     return [*covering(file), room_of(file), file, "-m", CHOSEN]
 
 

@@ -3,7 +3,7 @@
 ::
 
     tag, note, archive ─▶ the group marks/ of the record ─▶ a row of the catalogue
-    condition ─▶ rows ─▶ clean_up: what would go, what stays and why ─▶ delete()
+    condition ─▶ rows ─▶ clean_up: runs to delete, runs to keep and why ─▶ delete()
 
 A record can be marked while it is written: its writer does not notice.
 """

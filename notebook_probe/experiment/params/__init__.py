@@ -1,4 +1,4 @@
-"""Dicts of parameters as frozen values: read at the door, and never changed.
+"""Dicts of parameters as frozen values: parsed at the boundary, and never changed.
 
 ::
 

@@ -5,7 +5,7 @@
     space ─▶ configurations ─▶ processes, one each ─▶ outcomes in a folder ─▶ a table
                  └─▶ optuna.py, ray.py: handed on to who schedules over many machines
 
-It knows nothing of what is trained: a function is given one configuration. Needs no torch.
+It does not depend on the training: a function gets one configuration. Needs no torch.
 """
 
 from notebook_probe.experiment.sweep.configuration import Configuration

@@ -1,4 +1,4 @@
-"""Training in units: of each the update, the checks, validation, and what is saved.
+"""Training in units: the update, checks, validation and saving of each unit.
 
 ::
 

@@ -1,1 +1,1 @@
-"""The notebooks in which a panel is shown, and how each hears its clicks while a cell runs."""
+"""The notebooks in which a panel is shown, and how each receives clicks while a cell runs."""

@@ -1,4 +1,4 @@
 """Due probes of a step, and what they need together.
 
-Entered by the observer once per step; it asks the schedules, and plans by the rooms below.
+Called by the observer once per step; evaluates the schedules, and plans with the subpackages below.
 """

@@ -1,4 +1,4 @@
 """Readings of a step, worked out once for each set of due probes, and their values.
 
-Entered by every room that reads a tensor; it knows the step, and no module's hooks.
+Used by every subpackage that reads a tensor; imports the step, and no module's hooks.
 """

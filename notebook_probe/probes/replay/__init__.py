@@ -1,4 +1,4 @@
-"""The model run once more on a kept batch, without leaving a trace in it.
+"""The model run once more on a stored batch, without changing it.
 
-Entered by the observer as a due step opens, and by a run that is given a batch.
+Called by the observer when a due step opens, and by a run that is given a batch.
 """

@@ -1,6 +1,6 @@
 """The quantities that come with the package, one file per family; importing registers them all.
 
-Each file knows ``define`` and ``reduce``, and hardly ever another family.
+Each file imports ``define`` and ``reduce``, and hardly ever another family.
 """
 
 from notebook_probe.quantities.catalogue import (

@@ -1,4 +1,4 @@
 """Reductions: values that are read from a tensor once and shared by several quantities.
 
-Entered by quantities and by the probes that read for them; it knows no quantity.
+Used by quantities and by the probes that read for them; it imports no quantity.
 """

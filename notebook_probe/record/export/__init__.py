@@ -1,4 +1,4 @@
-"""Out of a record: data frames, netCDF, .npy and zip archives.
+"""Export of a record: data frames, netCDF, .npy and zip archives.
 
-Entered through the methods of a run or an opened record; it writes no record.
+Used through the methods of a run or an opened record; it writes no record.
 """

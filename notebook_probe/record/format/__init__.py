@@ -1,4 +1,4 @@
 """Format of a record: names, arrays, axes, kinds and codecs, and what readers get.
 
-The lowest room of the record, open to all; readers use `source`.
+The lowest subpackage of `record`: all others import it; readers use `source`.
 """

@@ -1,4 +1,4 @@
 """Locations of records: folders, archives, remote stores; and the right to write there.
 
-Used by readers and writers; knows bytes and names, no rows.
+Used by readers and writers; deals with bytes and names, not with rows.
 """

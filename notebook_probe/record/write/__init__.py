@@ -1,4 +1,4 @@
-"""Writing a record: rows to chunks, one root after the other, also in an existing record.
+"""Writing a record: rows become chunks, published by replacing the root metadata.
 
-Entered by a run, through `writer` and its streams.
+Also continues an existing record. A run uses `writer` and its streams.
 """

@@ -1,1 +1,1 @@
-"""Public methods of a run, by who calls them: loops, readers, controllers, note keepers."""
+"""Public methods of a run, by caller: loops, readers, controllers, annotators."""

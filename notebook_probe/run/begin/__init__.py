@@ -1,4 +1,4 @@
-"""Preparation of a run: the process, the record, and the earlier run that gives way.
+"""Preparation of a run: the process, the record, and the earlier run that it replaces.
 
 Only `watch` uses it.
 """

@@ -1,1 +1,1 @@
-"""Going back to a step where a click asks for it; the loop that can does it, this only asks."""
+"""Requests to go back to a step; a loop that supports it does so."""

@@ -1,4 +1,4 @@
-"""Looks: the tensors of one module at one step, kept in the record on request.
+"""Looks: the tensors of one module at one step, stored in the record on request.
 
 ::
 

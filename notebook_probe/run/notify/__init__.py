@@ -1,4 +1,4 @@
-"""Messages about a run to a chat, a mailbox or a phone, for people who are not looking.
+"""Notifications about a run by mail, chat or phone.
 
-A thread reads what the record and the status say, as any reader does: training never waits for it.
+A thread reads the record and the status, as any reader does: training never waits for it.
 """

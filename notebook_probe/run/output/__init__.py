@@ -1,1 +1,1 @@
-"""The last lines that a program prints: heard at its streams, kept in memory, written as events."""
+"""The last lines that a program prints: copied from its streams, bounded, written as events."""

@@ -1,4 +1,4 @@
-"""Views of what was recorded, in every panel of this process: images, sounds, texts, histograms."""
+"""Views of recorded images, sounds, texts and histograms, in every panel of this process."""
 
 from __future__ import annotations
 

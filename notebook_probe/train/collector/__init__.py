@@ -1,1 +1,1 @@
-"""Numbers of a training, kept exactly: what a model or a loop names, series by series."""
+"""Exact series of a training's numbers, which a model or a loop names."""
