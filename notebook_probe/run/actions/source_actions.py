@@ -196,7 +196,7 @@ class SourceActions(NoteActions, ComparingActions, FormerNames):
         Examples
         --------
         >>> run.alerts  # doctest: +SKIP
-        step 412: dead_units at layer2.relu: 63% of the units were never above zero, ...
+        step 180: dead_units at layer2.relu: 97% of the units were never above zero, ...
         """
         self._bring_alerts()
         return read_alerts(self.events)
