@@ -131,7 +131,7 @@ def _knobs(panel: Panel) -> None:
     field, said = dialog.locator("[data-knob=lr]"), dialog.locator("footer .nbp-ticket")
     field.fill("-1")
     field.press("Enter")
-    expect(said).to_have_text("a rate is a positive number")
+    expect(said).to_have_text("The learning rate must be positive")
     field.fill("100")
     field.press("Enter")
     expect(said).to_contain_text("applied at step")

@@ -346,7 +346,7 @@ def test_without_alerts_the_foot_says_who_watches_and_who_waits_for_what(panel: 
     )
     panel.action("rules").click()
     rules = panel.page.get_by_role("dialog", name="Alert rules")
-    expect(rules.locator("h3").first).to_have_text("Wait for a series")
+    expect(rules.locator("h3").first).to_have_text("Waiting for a series")
     expect(rules.locator(".nbp-rule-row").first).to_have_text("dead_unitsdead_fraction")
     expect(rules).to_contain_text("ValueError: no such axis")
     panel.picture("alert-rules-880")

@@ -203,7 +203,7 @@ def test_buttons_that_cannot_act_say_why(shown: PanelPage) -> None:
 def test_an_empty_panel_offers_three_defaults(shown: PanelPage) -> None:
     shown.say(status_message(attached=[], recorded={}))
     empty = shown.page.locator(".nbp-empty")
-    expect(empty).to_contain_text("Select modules on the left, choose a quantity, attach")
+    expect(empty).to_contain_text("Select modules on the left, choose a quantity and click Attach")
     assert empty.locator("button").all_inner_texts() == ["grad_norm", "weight_norm", "update_ratio"]
     empty.locator("button").first.click()
     asked = shown.wait_sent("attach")

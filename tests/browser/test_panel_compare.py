@@ -98,7 +98,7 @@ def test_compared_runs_become_references_by_a_click_and_are_dismissed_by_another
     panel = compared(introduce(bare.show(width, theme)))
     panel.action("runs").click()
     choice = panel.page.locator("[data-role=references]")
-    expect(choice.get_by_role("radio", name="none")).to_be_checked()
+    expect(choice.get_by_role("radio", name="off")).to_be_checked()
     choice.get_by_role("radio", name="where it differs").click()
     [asked] = panel.sent("compare_with")
     assert asked["runs"] == OTHERS
@@ -107,5 +107,5 @@ def test_compared_runs_become_references_by_a_click_and_are_dismissed_by_another
     panel.picture(f"compare-references-{width}-{theme}")
     tells(panel, references=["good-1"], are_references=False)
     expect(dialog(panel)).to_contain_text("now compared with good-1")
-    choice.get_by_role("radio", name="none").click()
+    choice.get_by_role("radio", name="off").click()
     assert panel.sent("compare_with")[-1]["runs"] == []

@@ -82,7 +82,7 @@ def test_an_exact_value_is_asked_for_and_its_ticket_stands_beside_it(panel: Pane
     for wrong in ("fast", "-1", "0"):
         field(panel).fill(wrong)
         field(panel).press("Enter")
-        expect(ticket).to_have_text("a rate is a positive number")
+        expect(ticket).to_have_text("The learning rate must be positive")
     assert panel.sent("set") == []
     field(panel).fill("1e-4")
     expect(ticket).to_have_text("")
@@ -196,7 +196,7 @@ def test_the_hint_says_what_would_bring_the_updates_to_what_is_common(panel: Pan
     panel.say(knobs(LR, hint=hint, last={"step": 640, "text": "lr 0.01 → 0.003"}))
     dialog = opened(panel)
     expect(dialog.locator(".nbp-aside")).to_have_text(
-        "update_ratio is 0.0041 in the usual layer; about 0.001 is common. "
+        "update_ratio is 0.0041 in the typical layer; about 0.001 is common. "
         "7.3e−4 would bring it there."
     )
     expect(dialog.locator("footer")).to_contain_text("0.01 → 0.003 at step 640")

@@ -218,7 +218,7 @@ def test_the_options_of_vectors_are_shares_or_counts_and_one_scale_or_own(bare: 
     panel.page.locator("[data-role=counts] [data-value=true]").click()
     expect(word).to_have_text("counts")
     panel.page.locator("[data-role=own-scale] [data-value=true]").click()
-    expect(word).to_have_text("counts · own scales")
+    expect(word).to_have_text("counts · per-module scales")
     expect(panel.page.locator("[data-role=cells]")).to_be_hidden()
     panel.picture("vectors-options")
     panel.page.keyboard.press("Escape")

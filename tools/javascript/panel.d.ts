@@ -223,7 +223,7 @@ type ShownBlock = Omit<LookBlock, "facts" | "other_facts"> & { facts: TensorFact
 /** Which look is shown, beside which other one (-1 for none). */
 type WantedLook = Pick<ShowLook, "module" | "step" | "other" | "sample">;
 
-/** Colours of the maps of a block: what the ends mean, and those between them. */
+/** Colors of the maps of a block: what the ends mean, and those between them. */
 type MapScale = { low: number; high: number; pixels: Uint32Array };
 
 /** A map of a block, painted. */
@@ -360,7 +360,7 @@ interface PanelParts {
   signal: AbortSignal;
 }
 
-/** Colours of the page as the canvas needs them. */
+/** Colors of the page as the canvas needs them. */
 type Colours = Record<"ink" | "soft" | "line" | "edge" | "ground" | "brand" | "bad" | "amber" | "font", string>;
 
 // What stands in the panel is HTML or SVG: all of it can have the focus, a style and data.

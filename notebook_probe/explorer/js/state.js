@@ -10,7 +10,7 @@ export const EMPTY_SELECTION = {
   home: "",
   series: [],
   window: null,
-  log_heat: null, // as fits what is drawn
+  log_heat: null, // automatic: depends on the values
   cells: "max",
   log_y: null,
   y_limits: null,

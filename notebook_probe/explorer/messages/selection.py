@@ -47,7 +47,7 @@ class PanelSelection:
     outliers: bool = False
     """False leaves single values far beyond all others out of the scale of the y axis."""
     charts: tuple[ChosenChart, ...] = ()
-    """Charts as arranged; without any they are made as fits, with the settings above."""
+    """Charts as arranged; if empty, they are made automatically, with the settings above."""
     log_x: bool = False
     smooth: float = 0.9
     x_axis: Literal["step", "time"] = "step"

@@ -220,7 +220,7 @@ class SelectionMessage(TypedDict):
     outliers: bool
     """The fitted y axis has room for single values far beyond all others, too."""
     charts: list[ChartMessage]
-    """Charts as arranged; without any they are made as fits, with the scales above."""
+    """Charts as arranged; if empty, they are made automatically, with the scales above."""
     log_x: bool
     smooth: float
     """0 (none) to 0.999: weight of the debiased exponential average, in the plotted scale."""

@@ -36,7 +36,7 @@ class RuleRow(TypedDict):
 
 
 class TryRule(TypedDict):
-    """Ask when a rule with these numbers would have fired."""
+    """Request the steps at which a rule with other thresholds would have reported."""
 
     v: int
     type: Literal["try_rule"]
@@ -45,7 +45,7 @@ class TryRule(TypedDict):
 
 
 class RuleTrial(TypedDict):
-    """The answer."""
+    """Answer to `TryRule`: the first steps at which the rule would have reported."""
 
     rule: str
     numbers: dict[str, float]
@@ -57,7 +57,7 @@ class RuleTrial(TypedDict):
 
 
 class EditRuleClick(TypedDict):
-    """Give a rule these numbers, for the rows to come."""
+    """Set the thresholds of a rule for the next rows."""
 
     v: int
     type: Literal["edit_rule"]

@@ -41,7 +41,7 @@ __all__ = [
 class Attach:
     """Measure ``quantity`` at every module of ``where`` (paths) whenever ``schedule`` is due.
 
-    None means its default places: all layers, attention modules or the model, as fits.
+    None means its default places: all layers, attention modules or the model, by its kind.
     """
 
     where: tuple[str, ...] | None

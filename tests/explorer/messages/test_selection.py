@@ -1,4 +1,4 @@
-"""Colours stay with their series; a view's wish becomes a selection."""
+"""Colors stay with their series; a view's wish becomes a selection."""
 
 from __future__ import annotations
 

@@ -222,7 +222,7 @@ def _spans_sizes(lines: Mapping[Series, PixelPoints], linear: frozenset[str]) ->
 
 
 def _charts_of(streams: Streams, selection: PanelSelection) -> dict[Series, int]:
-    """Return the chart of each series: as arranged, else as fits."""
+    """Return the chart of each series: as arranged, else automatic."""
     arranged = [one.series for one in selection.charts]
     return charts_of(streams.values(), selection.series, arranged)
 
@@ -233,7 +233,7 @@ def _log_of(
     selection: PanelSelection,
     linear: frozenset[str],
 ) -> dict[Series, bool]:
-    """Return whether the axis of each series is logarithmic: as chosen, or as fits its chart."""
+    """Return whether the axis of each series is logarithmic: as chosen, else automatic."""
     fits = {}
     for chart in {*charts.values()}:
         chosen = selection.chart(chart).log_y

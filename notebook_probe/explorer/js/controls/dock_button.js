@@ -1,12 +1,12 @@
-/** The button that docks the panel beside the notebook and takes it back; a line says where it went. */
+/** The button that docks the panel next to the notebook and returns it; a line says where it is. */
 
 import { element, isGreyed, setAttribute, setGreyed } from "../dom.js";
 
 /** @type {Record<string, string>} */
 const TITLES = {
   here: "Dock next to the notebook, where it stays visible (d)",
-  pinned: "Back into its cell (d)",
-  docked: "Back into its cell (d)",
+  pinned: "Return to its cell (d)",
+  docked: "Return to its cell (d)",
 };
 
 /**

@@ -1,4 +1,4 @@
-/** What stands in place of the pictures before there is anything to draw. */
+/** Text and buttons in place of the plots, before there are values to draw. */
 
 import { element, setHidden } from "../dom.js";
 import { measured } from "../state.js";
@@ -64,7 +64,7 @@ function defaultButton(name) {
 function whyEmpty(status, model) {
   if (!model.live && !Object.keys(status.vectors).length) return "This record holds no values.";
   if (model.live && !status.attached.length) {
-    const how = "Select modules on the left, choose a quantity, attach";
+    const how = "Select modules on the left, choose a quantity and click Attach";
     return `Nothing is measured yet. ${how}; or start with one of these on every layer:`;
   }
   const [silent] = status.silent;
@@ -74,5 +74,5 @@ function whyEmpty(status, model) {
   const vectors = Object.keys(status.vectors).join(", ");
   return vectors
     ? `Recorded, but not drawn here: ${vectors}.`
-    : "Waiting for the first value: it comes with the first step.";
+    : "Waiting for the first value of the first step.";
 }

@@ -1,4 +1,4 @@
-/** Above the heat map: which quantity it shows, how it is coloured. */
+/** Above the heat map: the quantity that it shows, and its color scale. */
 
 import { element, listener, setAttribute, setHidden } from "../dom.js";
 import { modulesText } from "../format.js";
@@ -17,7 +17,7 @@ const MOST_CHIPS = 5;
 
 /** @type {Array<[boolean | null, string, string]>} */
 const COLOURS = [
-  [null, "as fits", "Linear for shares and values of both signs, else logarithmic."],
+  [null, "automatic", "Linear for shares and values of both signs, else logarithmic."],
   [true, "log", "Equal steps of color are equal factors."],
   [false, "linear", "Equal steps of color are equal differences."],
 ];
@@ -35,7 +35,7 @@ const BINS = [
 /** @type {Array<[boolean, string, string]>} */
 const SCALES = [
   [false, "same", "One color scale for all modules."],
-  [true, "own", "Each module's colors span its smallest to its largest value."],
+  [true, "per module", "Each module's colors span its smallest to its largest value."],
 ];
 
 /** @param {PanelParts & { graph: { word: HTMLElement } }} parts */
@@ -60,7 +60,7 @@ export function createHeatOptions(parts) {
   /** @type {ChoiceOf<PanelSelection>} */
   const choice = (label, role, options, field) =>
     createChoice({ label, role, options, choose: (value) => selection.change(patchOf(field, value)), signal });
-  const log = choice("Colours", "log-heat", COLOURS, "log_heat");
+  const log = choice("Color scale", "log-heat", COLOURS, "log_heat");
   const cells = choice("Cells", "cells", CELLS, "cells");
   /** @type {ChoiceOf<PanelState["vectorOptions"]>} */
   const ofVectors = (label, role, options, field) =>
@@ -169,7 +169,7 @@ export function createHeatOptions(parts) {
     shows.show(ratioOptions(state), to);
     setHidden(log.el, Boolean(to) && !vectors);
     if (to && !vectors) return word.show([`ratio to ${ratioName(state)}`]);
-    return word.show([unit, !vectors && shown === "mean" && "mean", vectors && ownScale && "own scales"]);
+    return word.show([unit, !vectors && shown === "mean" && "mean", vectors && ownScale && "per-module scales"]);
   }
 
   /** Words beside the chips take their room: the options of a ratio are long. */

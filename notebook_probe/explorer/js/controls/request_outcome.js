@@ -62,7 +62,7 @@ export function createRequestOutcome({ state, selection, signal }) {
     show.hidden = !attached || !drawable || !undrawn(request).length;
   }
 
-  /** What was refused is being asked otherwise. */
+  /** A refused request is sent again in another form. */
   function mended() {
     if (el.getAttribute("data-state") !== "refused") return;
     followed = null;

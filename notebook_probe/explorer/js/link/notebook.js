@@ -47,7 +47,7 @@ export function keepInNotebook(model, signal) {
 }
 
 /**
- * Whether it was read from a notebook, with all its traits, and nobody in the kernel knows it.
+ * Return whether the widget was restored from a notebook and has no live model in the kernel.
  * @param {WidgetView} model
  */
 export async function isLeftAlone(model) {
@@ -81,7 +81,7 @@ async function kept(model, signal) {
 }
 
 /**
- * Ids of the widgets that stand in outputs.
+ * Ids of the widgets that are shown in outputs.
  * @param {NotebookModel} notebook
  */
 function shownIn(notebook) {
@@ -95,7 +95,7 @@ function shownIn(notebook) {
 }
 
 /**
- * The states that are there already, but for panels that are shown no more, and their layouts.
+ * Existing widget states without those of panels that are no longer shown, and their layouts.
  * @param {Record<string, WidgetState>} states
  * @param {Set<string | undefined>} shown
  */

@@ -2,7 +2,7 @@
 
 /** @type {Array<[boolean | null, string, string]>} */
 export const VALUES = [
-  [null, "as fits", "Linear for shares and values of both signs, else logarithmic."],
+  [null, "automatic", "Linear for shares and values of both signs, else logarithmic."],
   [true, "log", "Values of 0 and below are in a separate lane."],
   [false, "linear", ""],
 ];

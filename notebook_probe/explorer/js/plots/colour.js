@@ -1,4 +1,4 @@
-/** Colours that colour-blind readers can distinguish, on light and on dark ground. */
+/** Colors that color-blind readers can distinguish, on light and dark backgrounds. */
 
 import { penOf } from "../dom.js";
 import { valueOr } from "../maps.js";

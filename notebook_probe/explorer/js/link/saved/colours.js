@@ -1,4 +1,4 @@
-/** Colours bound to series as the kernel binds them: those it gave out stay. */
+/** Colors of series, assigned as the kernel assigns them: a series keeps its color. */
 
 import { valueOr } from "../../maps.js";
 

@@ -1,4 +1,4 @@
-/** Which rules watch, which wait and for what, which were put off: a word, and a list behind it. */
+/** Link with the number of active, waiting and failed alert rules; a list opens below it. */
 
 import { element, setAttribute, setText } from "../../dom.js";
 import { grouped } from "../../format.js";
@@ -38,9 +38,9 @@ export function createRulesWatch(parts) {
     const groups = grouping(state.parts.rules.rules);
     /** @type {Array<[string, HTMLElement[]]>} */
     const blocks = [
-      ["Wait for a series", groups.waiting.map((one) => ruleRow(one, one.state.slice(WAITS.length)))],
+      ["Waiting for a series", groups.waiting.map((one) => ruleRow(one, one.state.slice(WAITS.length)))],
       ["Turned off after an error", groups.off.map((one) => ruleRow(one, one.state.slice(OFF.length)))],
-      ["Watch", groups.on.map((one) => ruleRow(one, one.summary))],
+      ["Active", groups.on.map((one) => ruleRow(one, one.summary))],
     ];
     const shown = blocks.filter(([, rows]) => rows.length);
     list.replaceChildren(...shown.flatMap(([title, rows]) => [element("h3", {}, title), ...rows]));

@@ -6,7 +6,7 @@ import { createSegment } from "./segment.js";
 
 /** @type {Array<["off" | "on", string, string]>} */
 const CHOICES = [
-  ["off", "none", "No alert compares this run with others"],
+  ["off", "off", "No alert compares this run with others"],
   ["on", "where it differs", "An alert names the first module, quantity and step that differ from these runs"],
 ];
 

@@ -147,7 +147,7 @@ export function createPlane({ theme, look, fail, signal }) {
     /** @param {Element} node */
     itemAt: (node) => itemOf(node.closest(".nbp-graph-box")?.dataset.key),
     /**
-     * Where a box is seen, of a frame its head, in pixels.
+     * Position of a box on the screen in pixels; of a frame, the position of its head.
      * @param {GraphItem} item
      */
     seenAt({ x, y, width, height, isOpen }) {

@@ -16,7 +16,7 @@ const FACTORS = [
   ["× 3", 3],
   ["× 10", 10],
 ];
-const NO_RATE = "a rate is a positive number";
+const NO_RATE = "The learning rate must be positive";
 const APART = "Each group is set separately";
 const DECADES = 2; // to either side of what it is now
 
@@ -163,7 +163,7 @@ export function createRate({ state, link, signal }) {
       edited();
     });
     const ratio = element("code", {}, "update_ratio");
-    const usual = ` is ${significant(told.ratio, 2)} in the usual layer; about `;
+    const usual = ` is ${significant(told.ratio, 2)} in the typical layer; about `;
     hint.replaceChildren(ratio, usual, `${significant(told.common)} is common. `, take, " would bring it there.");
   }
 

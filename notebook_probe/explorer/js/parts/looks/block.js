@@ -165,7 +165,7 @@ export function blockScale(block, buffer, ground) {
 }
 
 /**
- * As large as fits: one map over the whole width, several in few rows.
+ * As large as the space allows: one map over the whole width, several in few rows.
  * @param {BlockData} data
  * @param {number} room
  */

@@ -1,4 +1,4 @@
-/** What the training has printed: a word in the foot, and the last lines in the drawer below it. */
+/** Link in the footer, and the last printed lines in the drawer below it. */
 
 import { element, setAttribute, setHidden, setText } from "../../dom.js";
 import { grouped } from "../../format.js";

@@ -193,7 +193,7 @@ function paintBar(context, { box, colours, picture, frame, full, width, counts, 
   const isShare = isHistogram(frame) && !counts;
   const what = isShare ? "of elements" : isHistogram(frame) ? "elements" : "";
   const unit = [kindOfNumber(frame), units === "1" ? "" : units].filter(Boolean).join(", ");
-  const words = values ? what || unit : "own scales";
+  const words = values ? what || unit : "per-module scales";
   const beside = x + SLICE_PX + 7;
   context.fillText(words, beside, y - 2, width - beside);
   if (!values) return;

@@ -6,7 +6,7 @@ const WITHIN = new Set(["parameter", "buffer", "constant"]); // said of what tak
 
 /**
  * `{ nodes, shown, into, out, modules, children, loose }`: `shown` are the places of the nodes that get
- * boxes, `into` and `out` the neighbours of each among them, `modules` path -> its row, `children` path ->
+ * boxes, `into` and `out` the neighbors of each among them, `modules` path -> its row, `children` path ->
  * paths right below it. `loose` are containers whose modules are called here and there.
  * @param {ShownGraph} message
  * @returns {GraphNetwork}

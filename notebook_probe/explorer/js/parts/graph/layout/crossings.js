@@ -1,7 +1,7 @@
 /** How often edges cross. */
 
 /**
- * How many pairs of edges between neighbouring layers cross.
+ * How many pairs of edges between neighboring layers cross.
  * @param {number[][]} layers
  * @param {number[][]} below
  */

@@ -8,7 +8,7 @@ const MOST_BENDS = 20000; // beyond that edges go straight through what is in be
  * Of vertices 0 … n - 1, the last below all others, and edges `[from, to]` with from < to:
  * `{ layerOf, n, routes, links }`. An edge over several layers bends at a vertex of its own in each,
  * shared by all that leave the same vertex: these are n and above. `routes` are the vertices of each
- * edge, `links` all pairs in neighbouring layers. What no vertex in `roots` leads to stands right above
+ * edge, `links` all pairs in neighboring layers. What no vertex in `roots` leads to stands right above
  * what it leads to.
  * @param {number} n
  * @param {number[][]} edges

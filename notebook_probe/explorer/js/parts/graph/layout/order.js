@@ -1,4 +1,4 @@
-/** The order inside each layer: by the mean place of the neighbours, as often as that uncrosses edges. */
+/** The order inside each layer: by the mean place of the neighbors, as often as that uncrosses edges. */
 
 import { crossings } from "./crossings.js";
 

@@ -1,6 +1,6 @@
 /**
- * Where the vertices of each layer stand: as near to their neighbours as order and widths allow, boxes to
- * boxes and bends to bends. So chains are straight, and what skips a part of one runs straight beside it.
+ * Positions of the vertices of each layer: as near to their neighbors as order and widths allow, boxes to
+ * boxes and bends to bends. So chains are straight, and an edge that skips a part of one is straight, too.
  */
 
 import { neighboursOf } from "./order.js";
@@ -48,8 +48,9 @@ export function placed(layers, links, vertices, gap) {
 }
 
 /**
- * Moves the vertices of a layer apart, each as little as can be, by least squares: without the room
- * that those before them take, wishes may not fall; neighbours that would share their mean.
+ * Separates the vertices of a layer with the smallest squared moves (isotonic regression): after the
+ * widths before them are subtracted, wanted positions must not decrease; neighbors that violate this
+ * share their mean.
  * @param {number[]} layer
  * @param {number[]} middles
  * @param {number[]} weights
