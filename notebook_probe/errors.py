@@ -1,26 +1,28 @@
-"""Every error of notebook_probe: one base, each also the builtin that would catch it.
+"""Errors and warnings of notebook_probe.
+
+Every error but `TrainingStopped` derives from `ProbeError` and from the builtin error that fits it.
 
 ::
 
     ProbeError
-    ├── UnknownNameError     (ValueError, KeyError)   a module, quantity or series nobody knows
+    ├── UnknownNameError     (ValueError, KeyError)   an unknown module, quantity or series
     ├── DuplicateNameError   (ValueError)             a name that is taken
     ├── ScheduleError        (ValueError)             a schedule that cannot be read
-    ├── SettingError         (ValueError)             a value that cannot be set of a training
-    ├── ParamError           (ValueError, TypeError)  a dict of parameters that cannot be used
+    ├── SettingError         (ValueError)             a value that a running training refuses
+    ├── ParamError           (ValueError, TypeError)  parameters with an invalid or missing value
     ├── BreakpointError      (ValueError)             a condition that can pause no training
     ├── QueryError           (ValueError)             a condition on runs that cannot be read
-    ├── NotLookedError       (LookupError)            a look that has kept nothing
+    ├── NotLookedError       (LookupError)            a look that has stored nothing
     ├── NoGraphError         (LookupError)            a record without the graph of its network
     ├── QuantityError        (ValueError)             a quantity that is badly defined
-    ├── NotApplicableError   (ValueError)             a quantity that needs what the module has not
+    ├── NotApplicableError   (ValueError)             a module lacks what the quantity needs
     ├── InterferenceError    (RuntimeError)           a quantity that changes what training uses
     ├── RuleError            (ValueError)             an alert rule that is badly defined
     ├── ViewError            (ValueError)             a view that is badly defined
-    ├── UnreadableError      (TypeError)              a tensor that holds no values to read
+    ├── UnreadableError      (TypeError)              a tensor without values to read
     ├── ClosedRunError       (RuntimeError)           a run that has ended
     ├── RecordFormatError    (ValueError)             not a record, or one of a newer format
-    ├── RecordMismatchError  (FileExistsError)        the store holds another model's record
+    ├── RecordMismatchError  (FileExistsError)        the store has another model's record
     ├── RecordLockedError    (BlockingIOError)        another writer has the store
     ├── RecordWriteError     (OSError)                the store cannot be written
     ├── StoreSilentError     (ConnectionError)        the store of a record does not answer
@@ -30,8 +32,8 @@
     │   ├── HookError                                 a hook of a loop raised
     │   ├── NoChangeError                             nothing was updated where it should have been
     │   ├── HiLossError                               the loss is above what was allowed
-    │   ├── CheckpointError                           one that cannot be written, read or loaded
-    │   └── NonFiniteError   (ArithmeticError)        something is no finite number
+    │   ├── CheckpointError                           a checkpoint that cannot be used
+    │   └── NonFiniteError   (ArithmeticError)        a value is not finite
     │       ├── NanLossError                          the loss is NaN
     │       ├── InfLossError                          the loss is infinite
     │       └── NonFiniteGradientError                the norm of the gradients is
@@ -40,7 +42,7 @@
     RecordWarning   (UserWarning)                     a part of a record cannot be read or written
     RegistryWarning (UserWarning)                     an extension that cannot be loaded
     ReplayWarning   (UserWarning)                     a replayed step differs from the record
-    ReplacedWarning (UserWarning)                     a logged number took the place of another
+    ReplacedWarning (UserWarning)                     a logged number replaced another
 
 A message says what was given, what is allowed, and where, in this order.
 """
@@ -130,19 +132,19 @@ class ScheduleError(ProbeError, ValueError):
 
 
 class SettingError(ProbeError, ValueError):
-    """A value that cannot be set of a training that runs."""
+    """A value that a running training does not accept."""
 
 
 class ParamError(ProbeError, ValueError, TypeError):
-    """A dict of parameters with a value that cannot be, or without one that is needed."""
+    """Parameters with an invalid or missing value."""
 
 
 class NotLookedError(ProbeError, LookupError):
-    """A look that was refused, is not over yet, or found nothing to keep."""
+    """A look that was refused, is not complete yet, or found no tensors."""
 
 
 class NoGraphError(ProbeError, LookupError):
-    """A record that does not hold the graph of its network."""
+    """A record without the graph of its network."""
 
 
 class BreakpointError(ProbeError, ValueError):
@@ -218,7 +220,7 @@ class HookError(TrainingError):
 
 
 class NoChangeError(TrainingError):
-    """A unit without an update, or a gradient scaler that skips one after the other."""
+    """A unit without an update, or a gradient scaler that keeps skipping updates."""
 
 
 class HiLossError(TrainingError):
@@ -246,23 +248,23 @@ class NonFiniteGradientError(NonFiniteError):
 
 
 class RegistryWarning(UserWarning):
-    """An announcement of another package cannot be loaded; everything else can."""
+    """An extension that another package declares cannot be loaded; everything else can."""
 
 
 class RecordWarning(UserWarning):
-    """A part of a record cannot be read, or could not be written; the others are there."""
+    """A part of a record cannot be read, or could not be written; the other parts are complete."""
 
 
 class ReplacedWarning(UserWarning):
-    """A logged number took the place of another at its step, or its series another name.
+    """A logged number replaced another at its step, or its series got another name.
 
-    The first keeps the last number. The second says under which name the series is read, because
-    a probe, or the other phase, has the name that was given.
+    If a number was replaced, the last one is recorded. If the series got another name, the message
+    says which: a probe, or the other phase, has the given name.
     """
 
 
 class ReplayWarning(UserWarning):
-    """Steps that were trained again came out otherwise than they were recorded."""
+    """Replayed steps differ from the record."""
 
 
 class TrainingStopped(KeyboardInterrupt):
@@ -283,7 +285,7 @@ def _without_middle(message: str) -> str:
 
 
 def near(name: str, known: Iterable[str], limit: int = 4) -> str:
-    """Close matches of ``name`` as the tail of an error message, or the known names when few.
+    """Return close matches of ``name`` for the end of an error message, or the known names.
 
     Examples
     --------
@@ -327,7 +329,7 @@ def shown_as(owner: str) -> Callable[[type[Kind]], type[Kind]]:
     """Name the methods of a class after ``owner`` in the errors that Python raises.
 
     The methods of a run are defined in many classes. A call with wrong arguments would name one of
-    these, of which no user has heard.
+    these, which users do not know.
 
     Examples
     --------

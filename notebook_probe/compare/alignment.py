@@ -44,7 +44,7 @@ class Alignment:
     def steps_here(self, steps: npt.ArrayLike) -> Doubles:
         """Return this run's steps aligned with steps of the other; NaN beyond its end.
 
-        Between two rows whose place is known it went evenly, so that a step need not be whole.
+        Positions between two known rows are interpolated linearly, so a step may be fractional.
         """
         return self.this.places.steps_at(self.other.places.at(steps))
 
@@ -63,10 +63,10 @@ class Alignment:
     def drawn(self, steps: npt.ArrayLike, x: Doubles) -> npt.NDArray[np.intp]:
         """Return which of the other run's steps to draw, given their positions: one at each x.
 
-        Of several at one x it is the one that came furthest, and of those the first: while a run
-        gets no better all its steps stand where it was as good for the first time, and where it
-        gets better faster than this run several are at one step. So a step that
-        `steps_there` gives for an x is the one that is drawn there.
+        Of several steps at one x, take the one with the highest position, and of equal positions
+        the first. While a run does not improve, all its steps have the x at which it first reached
+        that value; where it improves faster than this run, several steps share an x. So the step
+        that `steps_there` returns for an x is the one that is drawn there.
 
         Examples
         --------

@@ -38,7 +38,7 @@ class Members:
     Attributes
     ----------
     lost : list of (Source, str)
-        Others that are not among them, each with a sentence why.
+        Runs that were left out, each with the reason.
 
     Raises
     ------

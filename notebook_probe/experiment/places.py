@@ -25,7 +25,7 @@ class ExperimentFolder:
     root : Path
         ``experiments`` in ``NOTEBOOK_PROBE_HOME``, else in ``~/.notebook_probe``.
     host, port, dbname, collname, exp_id
-        Each is one folder's name; without ``exp_id`` it is the place of no experiment.
+        Each is one folder's name; without ``exp_id`` it names no experiment.
     cache_dir : Path, optional
         Holds the checkpoints, in the same folders; by default they are next to the record.
 

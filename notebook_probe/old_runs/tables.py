@@ -54,7 +54,7 @@ class OldTable:
 
     @property
     def width(self) -> int:
-        """Cells of a row."""
+        """Number of cells in a row."""
         return len(self.names) or len(self.quantities) * len(self.modules)
 
     @property

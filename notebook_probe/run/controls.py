@@ -16,9 +16,9 @@ __all__ = ["Controls"]
 
 
 class Controls(Protocol):
-    """The side of a live run that a panel may call, from any thread.
+    """Interface of a live run for the panel.
 
-    The public boundary of a run's controls; it imports no torch; `RunControls` does.
+    Every method may be called from any thread. `RunControls` implements it.
     """
 
     @property

@@ -100,7 +100,7 @@ class UnitTrainer(Trainer):
         return self._with_results(done[0], found)
 
     def item(self, batch: Mapping[str, Any]) -> Batch:
-        """Return a batch in the engine's form: the model's inputs, the loss's values."""
+        """Return the batch in the loop's form: the model's inputs and the loss's values."""
         positional, named = arguments(self.model, batch, self._pred_targets)
         targets = self._loss.targets(batch)  # the first is what accuracies are measured by
         return Batch(None, positional, (targets[0] if targets else None, batch), named)

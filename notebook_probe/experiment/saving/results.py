@@ -23,9 +23,9 @@ class Results:
     numbers : dict
         A number or a tensor of one element each.
     arrays : dict
-        What is kept whole.
+        Arrays that are stored unreduced.
     others : dict
-        Text, and what else is no number.
+        Text and other values that are not numbers.
     """
 
     numbers: dict[str, Any] = field(default_factory=dict)
@@ -41,14 +41,14 @@ def read_results(given: Mapping[str, Any], whole: Collection[str], prefix: str =
     given : mapping
         Numbers, tensors, arrays, lists of numbers, text, and dicts of these.
     whole : names
-        Which are not averaged.
+        Names that are not averaged.
     prefix : str
         Put before each name.
 
     Raises
     ------
     TypeError
-        For what is none of these.
+        For any other type.
 
     Examples
     --------

@@ -32,9 +32,9 @@ class Sweep(Sequence[Configuration]):
     Attributes
     ----------
     space : mapping of str to values or distribution
-        The given one.
+        The space passed to `sweep`.
     base : mapping
-        The given one.
+        The base passed to `sweep`.
     configurations : tuple of Configuration
     """
 
@@ -64,20 +64,22 @@ class Sweep(Sequence[Configuration]):
     ) -> SweepResults:
         """Train each configuration that has not finished, in processes on this machine.
 
-        Started again it continues: what has finished in this folder is left out, what has failed or
-        was interrupted is trained again. One that fails, or is killed, ends no other. Ctrl-C ends
-        the processes that were begun here, and nothing else.
+        A restarted sweep continues: it skips configurations that finished in this folder and trains
+        again those that failed or were interrupted. A configuration that fails or is killed does
+        not stop others. Ctrl-C ends only the processes that were started here.
 
         Parameters
         ----------
         function : callable
             Trains one configuration; called as ``function(configuration)``. It may write its record
-            in ``configuration.folder``, or return where that is, or return numbers by name. Another
-            process must find it in a module.
+            in ``configuration.folder``, return the record's location, or return numbers by name.
+            ``function`` must be importable by other processes.
         processes : int
-            How many train at a time; 0 trains here, one after the other.
+            Number of configurations that train at a time; 0 trains in this process, one after the
+            other.
         folder : path
-            Where each has a folder by its id, with what it printed in ``output.txt``.
+            Location of the configurations' folders, named by id; ``output.txt`` in each has the
+            printed text.
 
         Returns
         -------
@@ -150,25 +152,25 @@ def sweep(
         By names with dots, ``"model_params.depth"``: a list, or for a random search what
         `uniform`, `log_uniform`, `integers` and `choice` of `notebook_probe.experiment.sweep` give.
     base : mapping, optional
-        Nested dicts in which they are put; it stays as it is.
+        Nested dicts into which the values are put; unchanged itself.
     kind : "grid" or "random"
     n : int, optional
-        How many are drawn; of a grid the first so many. The first ones of a longer search
-        are those of a shorter one.
+        Number of random draws, or of the first combinations of a grid. A longer search begins with
+        the draws of a shorter one.
     seed : int
-        Of the draws.
+        Seed of the draws.
 
     Returns
     -------
     Sweep
-        A sequence of `Configuration`: plain nested dicts, each with an id that depends on nothing
-        but what it says. A random search over few values may give fewer than ``n``: none comes
-        twice.
+        A sequence of `Configuration`: plain nested dicts, each with an id that depends only on its
+        contents. No configuration occurs twice, so a random search over few values may return fewer
+        than ``n``.
 
     Raises
     ------
     ValueError, TypeError
-        The kind is neither, ``n`` is missing, or the space, or a part of it, has no values.
+        The kind is unknown, ``n`` is missing, or the space, or a part of it, has no values.
 
     Examples
     --------

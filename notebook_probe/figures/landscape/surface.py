@@ -30,7 +30,7 @@ BELOW = 0.35
 
 
 def draw_surface(figure: Figure, dataset: xr.Dataset, levels: ContourLevels, tones: Tones) -> None:
-    """Draw it into a figure; heights are logarithms where losses span decades."""
+    """Draw the surface into a figure; heights are logarithms if losses span decades."""
     axes: Any = figure.add_axes((-0.06, -0.05, 1.12, 1.05), projection="3d", computed_zorder=False)
     axes.set_facecolor(tones.ground)
     axes.view_init(ELEVATION, AZIMUTH)

@@ -186,22 +186,22 @@ class GraphReadings:
             self._has_guarded |= guard_plain_graphs() > 0
 
     def reads_in(self, module: nn.Module) -> bool:
-        """Implement the SumsKeeper."""
+        """Return whether a module's call is read in its graph."""
         model = self.training()
         if not self.variant or model is None or not model.training:
             return False
         return torch.is_grad_enabled() and self._parts.are_in(module)
 
     def refuse(self, error: Exception) -> None:
-        """Implement the SumsKeeper."""
+        """Store the error with which a backend refused the readings."""
         self.compiles = False
         self.refusal = self.refusal or f"{type(error).__name__}: {error}".splitlines()[0]
 
     def look_for_unread(self, frame: DueFrame, modules: Mapping[str, nn.Module]) -> None:
         """Compile the graphs of a part again if they do not know its hooks.
 
-        Where graphs without hooks were found they are compiled for readings anyway. Once for each
-        part, which perhaps is not called.
+        Graphs that were found without hooks are compiled for readings anyway. Each submodule is
+        compiled again only once, because it may not have been called.
         """
         has_guarded, self._has_guarded = self._has_guarded, False
         if not self.variant or has_guarded or self.refusal:
@@ -226,7 +226,7 @@ class GraphReadings:
     def prepare(self, upcoming: Readings | None) -> None:
         """Choose the variant of the coming step, called between two steps.
 
-        It reads everything where what is due is not known, as while the model runs uncompiled.
+        It reads everything if the due set is unknown, for example while the model runs uncompiled.
         """
         self.look_at_compiled()
         self.compiles = False
@@ -254,11 +254,11 @@ class GraphReadings:
     # ---------------------------------------------------------------- what graphs hand out
 
     def module_of(self, row: int) -> nn.Module | None:
-        """Implement the SumsKeeper."""
+        """Return the module that has this row; None if it no longer exists."""
         return self._taps[self._places[row]].module()
 
     def keep(self, sums: Tensor, n: int, row: int, where: SumsOrigin) -> None:
-        """Implement the SumsKeeper."""
+        """Store the sums that a graph has handed out for one call or gradient."""
         begun, self.compiles = time.perf_counter(), False
         found = CallSums(row, where, _states(sums, n, where), not sums.is_cpu)
         passes = self._passes_now()
@@ -276,7 +276,7 @@ class GraphReadings:
         return self._passes if steps.has_ended or steps.frame is None else steps.frame.passes
 
     def end_update(self) -> None:
-        """Note that an optimizer has stepped: what was handed out so far is of the open step."""
+        """Note that an optimizer has stepped: assign the sums received so far to the open step."""
         self._ended.extend(self._calls)
         self._calls = HandedOut()
         if self._passes.have_come:
@@ -284,7 +284,7 @@ class GraphReadings:
             self._passes = BackwardPasses()
 
     def join(self, frame: DueFrame) -> None:
-        """Note that a step opens: what was handed out before is of this step."""
+        """Note that a step opens: assign the backward passes seen before to this step."""
         if self._passes.have_come:
             frame.passes, self._passes = self._passes, BackwardPasses()
 

@@ -1,7 +1,7 @@
-"""Gradients of a module's inputs in a graph that is traced: the share that the module sends.
+"""Gradients of a module's inputs in a traced graph: the part that comes from the module.
 
-As for hooks, the nodes that send to an input are found when the call returns. They are those of
-AOTAutograd's trace here, so that all that is computed of them is part of the graph.
+As with hooks, the nodes that send gradients to an input are found when the call returns. Here they
+are nodes of AOTAutograd's trace, so the values computed from them are part of the graph.
 """
 
 from __future__ import annotations
@@ -33,14 +33,14 @@ __all__ = ["Begun"]
 
 @dataclass(frozen=True, slots=True)
 class Begun:
-    """A call whose inputs were read, until it returns."""
+    """Call whose inputs were read and that has not returned."""
 
     entry: Entry
     reader: GraphReader
 
     @classmethod
     def of(cls, inputs: list[Tensor], reader: GraphReader) -> Begun | None:
-        """Note that a call begins; None if no input needs a gradient, or one cannot be told."""
+        """Note that a call begins; None if no input needs a gradient or this is unknown."""
         try:
             entry = mark_entry(inputs)
         except Exception:  # whatever a user's tensor is: the model is compiled without
@@ -48,7 +48,7 @@ class Begun:
         return cls(entry, reader) if entry is not None else None
 
     def hook(self, outputs: list[Tensor]) -> None:
-        """Put hooks on what the call sends to its inputs; on nothing if that cannot be told."""
+        """Add hooks to the gradients that the call sends to its inputs, if they are known."""
         try:
             links = links_of(self.entry, outputs)
             for nth, given in enumerate(self.entry.inputs):

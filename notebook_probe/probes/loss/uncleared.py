@@ -22,19 +22,20 @@ class Witness:
     Attributes
     ----------
     group, place : int
-        Where the optimizer holds it.
+        Position of the parameter in the optimizer.
     handle : RemovableHandle
-        Of the hook that tells when a pass comes to it.
+        Handle of the hook that runs when a backward pass reaches the parameter.
     contents : int
-        Those of the parameter that the hook is on.
+        Identity of the contents of the parameter that has the hook.
     gradient : Tensor
-        What the update has applied; held, as torch swaps no tensor that has a weak reference.
+        Gradient that the update has applied; a strong reference, because torch swaps no tensor that
+        has a weak reference.
     version : int
-        How often the gradient had been written to as the update was over.
+        Version of the gradient at the end of the update: the number of writes.
     has_come : bool
-        A pass has come since.
+        A backward pass has reached the parameter since.
     n_uncleared : int
-        Updates in a row that applied what the one before had applied.
+        Updates in a row that applied the gradient of the previous update again.
     """
 
     group: int
@@ -47,7 +48,7 @@ class Witness:
     n_uncleared: int = 0
 
     def was_cleared(self, optimizer: Optimizer) -> bool:
-        """Return whether its gradient is gone, another, or zero; values are read only if needed."""
+        """Return whether the gradient was removed, replaced or zeroed; read values if needed."""
         gradient = self.parameter(optimizer).grad
         if gradient is None or gradient is not self.gradient:
             return True
@@ -61,9 +62,9 @@ class Witness:
 class UnclearedGradients:
     """Detector of gradients that are not cleared, checked as passes reach a parameter.
 
-    Hooks on parameters tell of passes: nothing is read while another thread writes it. An optimizer
-    whose gradients are found cleared once is looked at no more, so that a training as it should be
-    costs a few looks.
+    Hooks on parameters report backward passes, so nothing is read while another thread writes. An
+    optimizer whose gradients were found cleared once is not checked again, so a correct training
+    costs a few checks.
     """
 
     def __init__(self) -> None:
@@ -78,7 +79,7 @@ class UnclearedGradients:
         """The most updates in a row that began with the gradients of the one before."""
 
     def end(self) -> None:
-        """Look no more."""
+        """Stop checking."""
         self._is_over = True
         for optimizer in [*self._witnesses]:
             self._settle(optimizer)

@@ -20,13 +20,13 @@ __all__ = ["channel_kurtosis", "massive_ratio"]
 def channel_kurtosis(output_channels: Channels) -> Tensor:
     """Inequality of channel sizes, ``mean(s^4) / mean(s^2)^2`` with ``s_c = sqrt(E[y_c^2])``.
 
-    1 where all channels are equally large, their number where one has everything. Transformers in
-    training grow outlier channels, and with them this number; the larger it is, the more their
-    quantisation to 8 bits loses.
+    1 if all channels are equally large; the number of channels if one has everything. Transformers
+    in training grow outlier channels, and this number grows with them. The larger it is, the more
+    8-bit quantization loses.
 
     Warnings
     --------
-    Right behind a norm layer it mirrors that layer's gain. Missing where all is zero.
+    Right behind a norm layer it mirrors that layer's gain. Missing if all outputs are zero.
     """
     # Squares of mean squares: s^4 would overflow earlier in float32.
     power = output_channels.rms.square()
@@ -38,12 +38,12 @@ def massive_ratio(output: Tensor) -> Tensor | float:
     """Largest activation against the usual one, ``max |y| / median |y|``.
 
     Below 100 in most layers. Above 1000, with a largest one above 100, activations are called
-    massive: a handful, on the first token or a separator, act as a bias that attention leans on.
+    massive; a few of them, on the first token or a separator, act as a bias for attention.
 
     Warnings
     --------
-    Infinite where more than half is zero, as behind many a ReLU. The exact median takes a partial
-    sort of the whole tensor.
+    Infinite if more than half of the elements are zero, as after many ReLUs. The exact median takes
+    a partial sort of the whole tensor.
     """
     size = readable(output).abs().flatten()
     if not size.numel():
@@ -52,7 +52,7 @@ def massive_ratio(output: Tensor) -> Tensor | float:
 
 
 def _median(values: Tensor) -> Tensor:
-    """The middle one, or the mean of the middle two."""
+    """Return the middle value, or the mean of the middle two."""
     if values.is_cpu:  # both are found at once
         return torch.as_tensor(np.median(values.numpy()))
     n, ordered = values.numel(), values.sort().values  # kthvalue is not deterministic on CUDA

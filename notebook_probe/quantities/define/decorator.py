@@ -78,7 +78,7 @@ def quantity(
 ) -> Quantity | Callable[[Callable[..., Any]], Quantity]:
     """Make a quantity of a function of tensors, and register it under its name.
 
-    Its docstring is what people read of it: a first line with the formula in double backticks,
+    Its docstring is its documentation: a first line with the formula in double backticks,
     paragraphs on how to read it, and a section ``Warnings`` with the pitfalls.
 
     Parameters
@@ -92,17 +92,17 @@ def quantity(
     source : str
         Paper or definition.
     question : str
-        What it helps to answer, such as `notebook_probe.quantities.define.questions.DEAD`.
+        Question that it helps to answer, such as `notebook_probe.quantities.define.questions.DEAD`.
     cost : str, optional
-        Its class, where it is more expensive than its features: one of
+        Its cost class, if it is more expensive than its features: one of
         `notebook_probe.quantities.reduce.cost.COSTS`.
     aliases : sequence of str
         Other names under which it can be attached.
     axis : Axis, PER_CHANNEL or IMAGE, optional
         The value is a vector along it; ``PER_CHANNEL`` for one of every module's own length,
-        ``IMAGE`` for a picture: (height, width), or (height, width, 3 or 4) with colours.
+        ``IMAGE`` for a picture: (height, width), or (height, width, 3 or 4) with colors.
     usual : float, optional
-        What it is like in any model where all is well; the panel marks it at the colors.
+        Usual value in a healthy model; the panel marks it on the color scale.
     bounds : (float, float), optional
         Bounds of its value in any model, such as ``(0, 1)`` for a share: it is drawn on a linear
         axis, and a share in special colors.
@@ -161,7 +161,7 @@ def as_quantity(given: Quantity | Callable[..., Any] | str) -> Quantity:
 
 
 def own_name(name: str) -> str:
-    """Return the name of the quantity that is called so, perhaps by an alias; else ``name`` itself.
+    """Return the name of the quantity with this name or alias; otherwise ``name`` unchanged.
 
     >>> own_name("loss")
     'loss'
@@ -185,7 +185,7 @@ def define(
     usual: float | None = None,
     bounds: Bounds | None = None,
 ) -> Quantity:
-    """Make a quantity that needs what the parameters of ``reads`` are called; unregistered.
+    """Make an unregistered quantity whose features are the parameter names of ``reads``.
 
     Raises
     ------

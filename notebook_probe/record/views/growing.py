@@ -13,7 +13,7 @@ Scalar = TypeVar("Scalar", bound=np.generic)
 
 
 class Growing(Generic[Scalar]):
-    """A one-dimensional array that is appended to in amortised constant time."""
+    """A one-dimensional array that is appended to in amortized constant time."""
 
     def __init__(self, dtype: type[Scalar]) -> None:
         self._store = np.empty(64, dtype)

@@ -48,12 +48,11 @@ class ComparingActions:
     ) -> ReferenceDifferences:
         """Compare the run with one to four good ones; list where it differs, the earliest first.
 
-        Steps are compared with equal steps, or with the last measured one while that is valid.
-        With three or four references a module differs where it is beyond the interval in which one
-        more seed would lie with 99 %, and beyond twice their mean or half of it; with one or two,
-        which say nothing about the spread of seeds, where it is beyond a larger ratio to each of
-        them, from 2 for weights to 10 for gradients. It must be so for ten steps, in at least three
-        rows.
+        Steps are compared with equal steps, or with the last measured one while it is valid. With
+        three or four references, a module differs if it is outside the 99 % prediction interval of
+        one more seed, and above twice or below half their mean. One or two references do not show
+        the spread of seeds, so the ratio to each of them must exceed 2 (weights) to 10 (gradients).
+        The difference must last ten steps and at least three rows.
 
         Parameters
         ----------
@@ -61,9 +60,9 @@ class ComparingActions:
             Such as ``"runs/good-*.zarr"``, opened records, or a table of `notebook_probe.runs`. By
             default those of `watch`.
         quantities : collection of str, optional
-            By default the loss and all that is measured of the model.
+            By default the loss and all quantities that are measured of the model.
         factor : float, optional
-            Another smallest ratio that counts, above 1.
+            Smallest ratio that counts as a difference, above 1; replaces the default ratios.
 
         Returns
         -------

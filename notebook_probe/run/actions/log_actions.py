@@ -33,12 +33,12 @@ class LogActions(LiveActions):
     ) -> None:
         """Record scalars, e.g. ``run.log(loss=loss)`` or ``run.log("train/loss", loss)``.
 
-        A number belongs to the step that was trained last, if its cell still runs, else to the
-        next. A number that is logged before each forward belongs to the next step: after an update
-        that is the second value of a name, or a name whose last value was logged before a forward.
-        A number of an evaluation belongs to the evaluated state: with ``phase="eval"`` its
-        step is the number of updates completed. A tensor stays on its device until the next flush.
-        The same name again in one step replaces the value, with one warning.
+        A number belongs to the step trained last while its cell still runs, otherwise to the next
+        step. If your loop logs before each forward, the second value of a name, or one whose last
+        value was logged before a forward, belongs to the next step. A number of an evaluation
+        belongs to the evaluated state: with ``phase="eval"`` its step is the number of updates
+        completed. A tensor stays on its device until the next flush. The same name again in one
+        step replaces the value, with one warning.
 
         A name is any printable text; the scalar is read under it, ``run.data["train/loss"]``. If
         the whole model has a measured series of the name, it is read as ``logged_grad_norm``, and
@@ -80,27 +80,27 @@ class LogActions(LiveActions):
     def log_array(self, name: str, array: ArrayLike | Tensor, module: str = "") -> None:
         """Record an image or another small array, at the step that `log` records at.
 
-        It is copied, and kept as float32: bytes, halves and truth values without a loss. It counts
-        in ``max_bytes``. The same name again in one step replaces the array, of which a warning
-        tells once. ``run.series(module, name)`` has dims (step, dim_0, ...), and
+        It is copied and stored as float32: bytes, halves and truth values without a loss. It counts
+        in ``max_bytes``. The same name again in one step replaces the array; the first time, a
+        warning is shown. ``run.series(module, name)`` has dims (step, dim_0, ...), and
         ``run.blobs[name][module]`` is the same; under one name a module's arrays are of one shape.
 
         Parameters
         ----------
         name : str
-            A word of letters, digits and ``_`` that is no quantity's.
+            A word of letters, digits and ``_`` that is not the name of a quantity.
         array : Tensor or array of real numbers
             One dimension or more, and at most 2**20 elements; a tensor on an accelerator stays
             there until the next flush.
         module : str
-            Path of the module or parameter that it is of; ``""`` for the whole model.
+            Path of the module or parameter that the array describes; ``""`` for the whole model.
 
         Raises
         ------
         QuantityError
             Anything else, another shape than in the step before, or a name with another meaning.
         UnknownNameError
-            For a module that the model has not.
+            For a module that is not in the model.
         RuntimeError
             Inside `at_step`.
         ClosedRunError
@@ -114,12 +114,12 @@ class LogActions(LiveActions):
         live.loop_log.log_array(name, module, read_array(f"log_array({name!r}):", array))
 
     def annotate(self, **notes: Any) -> None:
-        """Keep something about the run itself, until it is closed; a name again replaces it.
+        """Store notes about the run until it is closed; the same name replaces the earlier note.
 
         Parameters
         ----------
         **notes : text, number, bool, None, or lists and dicts of these
-            Kept in the record; `annotations` gives all of them back.
+            Stored in the record; `annotations` returns all of them.
 
         Raises
         ------
@@ -154,7 +154,7 @@ class LogActions(LiveActions):
         Returns
         -------
         Mirror
-            ``close()`` ends it; of a logger that has one already the same.
+            ``close()`` ends it. A logger that already has a mirror returns that one.
 
         Raises
         ------

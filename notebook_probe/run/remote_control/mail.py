@@ -1,4 +1,4 @@
-"""The mailbox of a training: small files in the record's own store, each replaced as a whole."""
+"""Mailbox of a training: small files in the store of its record, each replaced as a whole."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The checkpoints of one training, in all the places where it keeps some."""
+"""Checkpoints of one training, in all its locations."""
 
 from __future__ import annotations
 
@@ -69,7 +69,7 @@ class Kept:
             )
 
     def save_again(self) -> str:
-        """Save the state permanently in the last place that was used; return it, in words.
+        """Save permanently in the last location that was used; return that location as text.
 
         Raises
         ------
@@ -127,7 +127,7 @@ class Kept:
         return found
 
     def load_before(self, step: int) -> Checkpoint:
-        """Load that state."""
+        """Load the newest state at or before a step."""
         found, store = self._before(step)
         self._restore(store, found)
         return found

@@ -1,4 +1,4 @@
-"""Error text of these modules if their library is not installed."""
+"""Error of the framework callbacks if their library is not installed."""
 
 from __future__ import annotations
 

@@ -10,14 +10,14 @@ from torch import Tensor
 __all__ = ["LEAST_WEIGHT", "Mean", "MovingAverage", "Value", "on_host"]
 
 Value: TypeAlias = "float | Tensor"
-"""A number; a tensor of one element where it lives on an accelerator."""
+"""A number; a tensor of one element if it is on an accelerator."""
 
 LEAST_WEIGHT = 0.01
 """Weight of a new value in a moving average of a hundred or more."""
 
 
 def on_host(value: Tensor) -> Value:
-    """Return the number, if that costs no waiting."""
+    """Return the number if this does not wait for the device."""
     value = value.detach()
     return value.item() if value.device.type == "cpu" else value
 
@@ -41,7 +41,7 @@ class MovingAverage:
         self._average: Value = 0.0
 
     def add(self, value: Value) -> Value:
-        """Take one more; returns the average with it."""
+        """Add a value; return the new average."""
         self._n += 1
         weight = max(LEAST_WEIGHT, 1 / self._n)
         wide = _wide(value)
@@ -49,7 +49,7 @@ class MovingAverage:
         return self._average
 
     def state_dict(self) -> dict[str, float | int]:
-        """All that it knows, as plain numbers."""
+        """Return the state as plain numbers."""
         return {"n": self._n, "average": float(self._average)}
 
     def load_state_dict(self, state: dict[str, float | int]) -> None:
@@ -74,12 +74,12 @@ class Mean:
         self._weight = 0
 
     def add(self, value: Value, weight: int) -> None:
-        """Take one more."""
+        """Add a value."""
         self._sum = self._sum + _wide(value) * weight
         self._weight += weight
 
     def state_dict(self) -> dict[str, float | int]:
-        """All that it knows, as plain numbers."""
+        """Return the state as plain numbers."""
         return {"sum": float(self._sum), "weight": self._weight}
 
     def load_state_dict(self, state: dict[str, float | int]) -> None:
