@@ -20,7 +20,7 @@ class Axis:
     Raises
     ------
     ValueError
-        Its coordinates differ in length, or none has the name of the dimension.
+        The coordinates differ in length, or none has the name of the dimension.
 
     Examples
     --------

@@ -43,7 +43,7 @@ def whole_number(
     Parameters
     ----------
     name : str
-        What the number is for: the name of an argument.
+        Name of the argument, for the error.
     given : object
     least, most : int
         Bounds that are allowed, too; None is no bound.

@@ -268,7 +268,7 @@ def open_run(
     RecordFormatError
         There is no record, or one of a newer format.
     StoreSilentError
-        Its object store does not answer.
+        The run's object store does not answer.
     TypeError
         For what is no location, such as a run, which needs no opening.
     UnknownNameError
@@ -310,8 +310,8 @@ def open_runs(runs: str | PathLike[str] | Iterable[str | PathLike[str]]) -> Open
     Parameters
     ----------
     runs : str, path or iterable of these
-        A pattern such as ``"runs/*.zarr"``, or the locations themselves. Of a distributed job each
-        rank is a run, ``"runs/job.zarr/rank_00003"``.
+        A pattern such as ``"runs/*.zarr"``, or the locations themselves. Each rank of a distributed
+        job is a run, ``"runs/job.zarr/rank_00003"``.
 
     Returns
     -------

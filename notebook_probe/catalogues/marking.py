@@ -42,7 +42,7 @@ class Marking(ABC):
         ValueError
             An invalid tag: a line of at most 100 characters is allowed.
         RecordWriteError
-            Its record cannot be marked.
+            The run's record cannot be marked.
 
         Examples
         --------
@@ -68,7 +68,7 @@ class Marking(ABC):
         ValueError
             An invalid name: a line of at most 100 characters is allowed.
         RecordWriteError
-            Its record cannot be marked.
+            The run's record cannot be marked.
 
         Examples
         --------

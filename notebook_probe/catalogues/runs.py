@@ -75,7 +75,7 @@ def mark_run(place: str, field_name: str, text: str) -> Mapping[str, Any]:
     Raises
     ------
     ProbeError, OSError
-        Its record cannot be marked.
+        The run's record cannot be marked.
     ValueError
         The text is no name, no tags, or too long.
     """

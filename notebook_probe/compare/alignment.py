@@ -24,7 +24,7 @@ class Alignment:
     this, other : Source
         Runs or opened records.
     by : str
-        As for `align`.
+        Same as in `align`.
 
     Attributes
     ----------
@@ -97,7 +97,7 @@ def align(this: RunSource, other: RunSource, by: str = "step") -> Alignment:
     Raises
     ------
     UnknownNameError
-        What the axis needs is not recorded in one of them.
+        One of the runs has no record of a series that the axis needs.
 
     Examples
     --------

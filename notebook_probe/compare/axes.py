@@ -53,7 +53,8 @@ class RunAxis:
     Raises
     ------
     UnknownNameError
-        What it needs is not recorded: ``samples are not recorded in digits-cnn-5; ...``.
+        The run has no record of a series that the axis needs: ``samples are not recorded in
+        digits-cnn-5; ...``.
     """
 
     def __init__(self, source: RunSource, by: str = "step") -> None:

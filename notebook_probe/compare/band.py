@@ -73,7 +73,7 @@ def noise_of(seeds: Doubles) -> Doubles:
     .. math:: \max\left(t_{0.995, n-1} \, s \sqrt{1 + 1 / n},\; \max_i |d_i|\right)
 
     the prediction interval at 99 % for one more run of a group of :math:`n` whose standard
-    deviation is :math:`s`, and never narrower than the group itself. Of one seed it is 0.
+    deviation is :math:`s`, and never narrower than the group itself. For one seed it is 0.
     """
     n, _, std = _moments(seeds)
     t = np.array([np.nan, *T_99, MANY])[np.minimum(np.maximum(n - 1, 0), len(T_99) + 1)]

@@ -3,7 +3,7 @@ r"""Distance of two values: in decades, or in units of a spread if they have sig
 A quantity is compared as a ratio, :math:`\log_{10} (a / b)`, unless one of its values is negative
 or more than one in twenty is zero. Then it is a difference in units of the spread of the other run,
 :math:`(a - b) / s`, with :math:`s` the standard deviation of the module's values over the steps,
-or of all modules where it is the same at every step. What is NaN or infinite counts as infinite.
+or of all modules where it is the same at every step. NaN and infinite values count as infinite.
 """
 
 from __future__ import annotations

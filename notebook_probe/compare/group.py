@@ -38,17 +38,17 @@ def group(
     Parameters
     ----------
     runs : sequence of Source
-        Such as the seeds of one setting.
+        Runs to group, such as the seeds of one setting.
     module, quantity : str
-        Of the series; ``""`` is the whole model.
+        Module and quantity of the series; ``""`` is the whole model.
     by : str
-        How they are aligned, as for `align`.
+        Axis on which the runs are aligned, as for `align`.
     smooth : float
         Weight of the average of each run before they are put together; 0 for none.
     log : bool
         Geometric mean, and in `Band.std` the factor by which runs differ from it.
     like : Source, optional
-        Where ``by`` is a scalar, places are the steps of this run; of the first by default.
+        If ``by`` is a scalar, positions are the steps of this run; by default of the first run.
     n_points : int
         Places, at equal distances.
 

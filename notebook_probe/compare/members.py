@@ -33,7 +33,7 @@ class Members:
     this : Source
     others : sequence of Source
     by : str
-        As for `align`.
+        Same as in `align`.
 
     Attributes
     ----------

@@ -41,12 +41,13 @@ def parting(
         m_i = \operatorname{median}_{|j - i| \le n / 2} \log_{10} (a_j / b_j)
 
     over the rows that both have, ``f`` the factor and ``n`` the rows. The median follows a step at
-    once and is not moved by a single spike. What is NaN or infinite in one of them is apart, and
-    parts if it is so at its last row, however few there are.
+    once and is not moved by a single spike. A value that is NaN or infinite in one of them counts
+    as different. The module diverges there if this is so at its last row, however few rows there
+    are.
 
-    Of several others, the seeds of a group, :math:`\log b_j` is their mean, and a module parts only
-    where it also leaves the group's own noise: the interval in which one more seed would lie with
-    99 %, :math:`t_{0.995} s \sqrt{1 + 1/n_{seeds}}`, and at least as far as the farthest seed.
+    With several others, the seeds of a group, :math:`\log b_j` is their mean, and a module parts
+    only where it also leaves the group's own noise: the interval in which one more seed would lie
+    with 99 %, :math:`t_{0.995} s \sqrt{1 + 1/n_{seeds}}`, and at least as far as the farthest seed.
 
     Parameters
     ----------
@@ -55,26 +56,26 @@ def parting(
     others : Source or sequence of Source
         Another run, or several that differ in their seed alone.
     quantity : str
-        A name or an alias. Of one that is negative somewhere, or often zero, differences are taken
-        in units of its spread, and ``factor`` is a number of these.
+        A name or an alias. If the quantity is negative somewhere, or often zero, differences are in
+        units of its spread, and ``factor`` is a number of these units.
     factor : float
         Above 1.
     rows : int, optional
         For how many rows on end, of the run that is measured most rarely; by default as many as ten
         steps have, and at least three. Modules whose last rows are far apart, but not so many, are
-        in `Partings.lately`. Of records of more than
-        half a million values means of columns are looked at first, and then rows where these part:
-        what comes and goes within a column is not seen there.
+        in `Partings.lately`. For records of more than half a million values, means of columns are
+        compared first, and then rows where these means diverge: a difference that ends within a
+        column is not found there.
     by : str
-        How steps are aligned, as for `align`.
+        Axis on which steps are aligned, as for `align`.
 
     Raises
     ------
     ValueError
         For a factor of 1 or less, and less than one row.
     UnknownNameError
-        What the axis needs is not recorded in this run, or in none of the others; of several
-        those that lack it are named in `Partings.left_out`.
+        This run, or every other run, has no record of a series that the axis needs. If only some
+        lack it, they are named in `Partings.left_out`.
 
     Examples
     --------
@@ -98,7 +99,7 @@ class PartingSearch:
     Raises
     ------
     UnknownNameError
-        What the axis needs is not recorded in this run, or in none of the others.
+        This run, or every other run, has no record of a series that the axis needs.
 
     Examples
     --------

@@ -88,7 +88,7 @@ class RatioGrid:
         One, or the seeds of a group, of which the mean of the logarithms is taken.
     quantity : str
     by : str
-        How steps are aligned, as for `align`.
+        Axis on which steps are aligned, as for `align`.
     n_columns : int
         Most columns; they are those of a `HeatGrid` of as many.
     window : (float, float), optional
@@ -102,7 +102,7 @@ class RatioGrid:
     Raises
     ------
     UnknownNameError
-        What the axis needs is not recorded in this run, or in none of the others.
+        This run, or every other run, has no record of a series that the axis needs.
     """
 
     def __init__(
@@ -181,7 +181,7 @@ def ratio(
 ) -> Ratio | None:
     r"""Return the divergence by module and step: :math:`\log_{10}` of the ratio of cell means.
 
-    Of a quantity that is negative somewhere, or zero in more than one cell of twenty, it is the
+    For a quantity that is negative somewhere, or zero in more than one cell of twenty, it is the
     difference in units of its spread (`Ratio.is_signed`).
 
     Parameters
@@ -193,7 +193,7 @@ def ratio(
     quantity : str
         A name or an alias.
     by : str
-        How steps are aligned, as for `align`.
+        Axis on which steps are aligned, as for `align`.
     n_columns : int
         Most columns; the same as those of a heat map of as many.
     window : (float, float), optional
@@ -207,7 +207,7 @@ def ratio(
     Raises
     ------
     UnknownNameError
-        What the axis needs is not recorded in this run, or in none of the others.
+        This run, or every other run, has no record of a series that the axis needs.
 
     Examples
     --------

@@ -25,7 +25,7 @@ class GrowingRows:
     Parameters
     ----------
     is_held : callable
-        Which streams have such rows.
+        Returns whether a stream has such rows.
     read : callable
         Steps and numbers of the rows ``start:stop`` of a stream.
     """

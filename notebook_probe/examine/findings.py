@@ -29,7 +29,7 @@ class Finding:
     Attributes
     ----------
     check : str
-        What was checked, such as ``"evaluation repeats"``.
+        Name of the check, such as ``"evaluation repeats"``.
     verdict : {"wrong", "note", "unknown", "good"}
         A note is a fact that may be intended. Unknown is what could not be checked.
     text : str

@@ -78,7 +78,7 @@ class TrainedStep:
     loss : Tensor
         With its graph.
     gradients : dict of str to Tensor or None
-        Of each parameter that is to be trained.
+        Gradient of each parameter that is to be trained.
     """
 
     loss: Tensor
@@ -131,11 +131,11 @@ class Subject:
         ----------
         model : nn.Module
         optimizers : sequence of Optimizer
-            That train it, as far as they are known.
+            Known optimizers that train the model.
         inputs : Tensor, tuple or mapping
             A tuple is the model's arguments, a mapping its keywords.
         targets, loss
-            As above.
+            Targets and loss function of the subject.
 
         Raises
         ------

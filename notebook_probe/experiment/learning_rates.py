@@ -30,7 +30,7 @@ def exponential_decay(
     global_step : int
         Updates completed.
     learning_rate : float
-        Of the first update.
+        Learning rate of the first update.
     decay_steps : float
         After so many updates the rate is multiplied by `decay_rate`.
     decay_rate : float
@@ -64,7 +64,7 @@ class LearningRate:
         ``func(global_step, **rest)``, a number; of several optimizers, such as
         ``ClipOptimizer([SGD, Adam], ...)``, also a list with one for each group.
     **rest
-        Its other arguments.
+        Other arguments of ``func``.
 
     Attributes
     ----------
@@ -76,7 +76,7 @@ class LearningRate:
     Raises
     ------
     ValueError
-        It gives no rate: a negative number, NaN, or lists of another length.
+        ``func`` returns no rate: a negative number, NaN, or lists of another length.
     TypeError
         The function does not take one of its other arguments.
 

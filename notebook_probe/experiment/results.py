@@ -13,8 +13,8 @@ class ExperimentResults(NamedTuple):
     Attributes
     ----------
     results : dict
-        Model's ``prefix`` -> validation -> its result. Of a training the last ones, and none for a
-        model that was not validated.
+        Model's ``prefix`` -> validation -> its result. For a training, these are the last results;
+        a model that was not validated has none.
     ids : dict
         Model's ``prefix`` -> ids, such as ``"3f2c…:5"`` of unit 5.
 

@@ -54,8 +54,8 @@ def train_from_params(
         By its name each validation: ``data_params``, ``targets``, ``num_steps``,
         ``online_agg_func``, ``agg_func``.
     load_params : dict, optional
-        From where it begins, if it has not begun yet: ``exp_id``, ``query``, ``from_ckpt``,
-        ``to_restore``.
+        State to begin from, if this experiment has not begun yet: ``exp_id``, ``query``,
+        ``from_ckpt``, ``to_restore``.
     log_device_placement : bool
         Log on which device each parameter is.
     dont_run : bool
@@ -66,10 +66,10 @@ def train_from_params(
     Returns
     -------
     results : dict
-        Of each model, by its ``prefix``, the last result of each validation by its name.
+        Last results by ``prefix`` of the model, then by name of the validation.
     ids : dict
-        Of each model the ids of what was saved, such as ``"3f2c…:5"`` of unit 5. With ``dont_run``
-        what was made, instead of both.
+        Ids of the saved units by ``prefix`` of the model, such as ``"3f2c…:5"`` of unit 5. With
+        ``dont_run``, the built training is returned instead of both.
 
     Raises
     ------
@@ -78,7 +78,7 @@ def train_from_params(
     NanLossError, HiLossError, NoChangeError
         The loss of a unit is NaN or above ``thres_loss``; nothing was updated.
     CheckpointError, FileNotFoundError
-        What is to be loaded does not fit, or is not there.
+        The state to load does not fit, or does not exist.
 
     Examples
     --------
@@ -119,6 +119,6 @@ def train(trainings: Sequence[TrainedModel]) -> ExperimentResults:
     Returns
     -------
     results, ids : dict
-        As of `notebook_probe.train_from_params`.
+        Same as from `notebook_probe.train_from_params`.
     """
     return train_units(trainings)

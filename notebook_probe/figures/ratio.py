@@ -39,7 +39,7 @@ def ratio(
 ) -> Figure:
     """Heat map of a run divided by another, orange above, blue below, flags where they part.
 
-    Cut at ×10. Of a quantity that is signed or often zero it is the difference in units of its
+    Cut at ×10. For a quantity that is signed or often zero it is the difference in units of its
     spread, cut at 3, and the title says so. Hatched cells are not measured in both.
 
     Parameters

@@ -25,7 +25,7 @@ class LaunchOptions:
     Attributes
     ----------
     store, name, on_compiled : str
-        As in `notebook_probe.watch`.
+        Same as in `notebook_probe.watch`.
     probes : str
         Names of presets, separated by commas.
     budget : str

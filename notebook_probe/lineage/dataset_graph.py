@@ -35,7 +35,7 @@ class DataPart:
     name : str
         Name of its class, or of a function.
     length : int, optional
-        Its length: batches of a loader, samples of a dataset.
+        Length of the node: batches of a loader, samples of a dataset.
     settings : mapping of str to plain JSON values
         Large ones are described, not kept.
     parts : tuple of DataPart
@@ -71,7 +71,7 @@ class DataPart:
         Raises
         ------
         ValueError, LookupError, TypeError, AttributeError
-            It is none.
+            ``found`` is not a result of `plain`.
         """
         if depth > DEEPEST:
             raise ValueError(f"deeper than {DEEPEST}")
@@ -136,7 +136,7 @@ class DatasetGraph:
         Raises
         ------
         ValueError, LookupError, TypeError, AttributeError
-            It is none, or of a newer version.
+            ``found`` is not a result of `plain`, or has a newer version.
         """
         if found["version"] > VERSION:
             raise ValueError(f"version {found['version']} of a dataset graph; up to {VERSION}")

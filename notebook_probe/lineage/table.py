@@ -213,7 +213,7 @@ class LineageTable:
     def shown(self) -> list[str]:
         """Columns in the order of interest: first those in which runs differ.
 
-        Of several columns that are equal for every run the first is kept; locations are last.
+        If several columns are equal for every run, the first is kept; locations are last.
         """
         differing = [one for one in self.differing if one not in ("run", *APART)]
         first = [one for one in FIRST if one in self.columns]

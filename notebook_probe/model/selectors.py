@@ -32,7 +32,7 @@ def select(model_map: ModelMap, where: Where) -> tuple[str, ...]:
     Parameters
     ----------
     where : str, class, module, callable or an iterable of them
-        In this order a string is a path (``""`` is the root), a class name, a base class name, a
+        A string is, in this order, a path (``""`` is the root), a class name, a base class name, a
         glob (``"layer*.conv2"``). A class selects its instances, a callable is called as ``(path,
         module)``.
 

@@ -30,11 +30,11 @@ class OldImages:
     Attributes
     ----------
     quantity : str
-        Where a record has them, of the whole model.
+        Quantity under which a record has the images, at the whole model.
     name : str
         Name as the tool has it.
     steps, times_ms : int64 array
-        As those of `OldSeries`.
+        Same as in `OldSeries`.
     encoded : tuple of bytes
         A PNG of each step.
     """

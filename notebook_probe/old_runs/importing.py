@@ -27,9 +27,9 @@ class ImportedRun:
     Attributes
     ----------
     source : Path
-        Where the old run is.
+        Location of the old run.
     target : Path, optional
-        Its record; None if it was not imported.
+        Record of the imported run; None if it was not imported.
     text : str
         Outcome in words.
     """

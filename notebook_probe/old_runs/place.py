@@ -34,10 +34,10 @@ class OldPlace:
     ----------
     format : OldFormat
     path : Path
-        Where it was found.
+        Location of the file.
     files : tuple of Path
     key : str
-        Its name in a file with several runs.
+        Name of the run in a file with several runs.
     """
 
     format: OldFormat

@@ -41,7 +41,7 @@ def as_store(run: OldRun, place: str, is_growing: bool) -> Store:
     Parameters
     ----------
     place : str
-        Where the run is, for its attributes.
+        Location of the run, for the record's attributes.
     is_growing : bool
         True while its files are written.
     """

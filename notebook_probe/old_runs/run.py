@@ -43,11 +43,11 @@ class OldHistograms:
     Attributes
     ----------
     module, quantity : str
-        Where a record has them; the module is empty for the whole model.
+        Module and quantity of the series in a record; the module is empty for the whole model.
     name : str
         Name as the tool has it.
     steps, times_ms : int64 array
-        As those of `OldSeries`.
+        Same as in `OldSeries`.
     bins : float64 array, (step, 3, bin)
         Left edges, right edges and counts.
     """
@@ -69,7 +69,7 @@ class OldRun:
     tool : str
         Name of the tool for messages, such as ``"W&B"``.
     name, run_id : str
-        As the tool knows it; empty if the tool stores none.
+        Name and id that the tool uses; empty if the tool stores none.
     series : tuple of OldSeries
     histograms : tuple of OldHistograms
     images : tuple of OldImages

@@ -77,9 +77,9 @@ class UsualUpdate(NamedTuple):
     written : LastWritten
         Parameter that it writes last.
     identity : int
-        That of the parameter.
+        Identity of the parameter.
     n_writes : int
-        How often an update writes to it.
+        Number of times that an update writes to the parameter.
     """
 
     optimizer: weakref.ref[Optimizer]

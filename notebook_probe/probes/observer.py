@@ -52,7 +52,7 @@ class Observer:
     sink : ClosedSteps
     budget : Budget
     last_evaluated : int
-        As of a `StepSequence`.
+        Same as in `StepSequence`.
 
     Attributes
     ----------

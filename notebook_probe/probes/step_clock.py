@@ -21,7 +21,7 @@ class SharedSteps:
     Attributes
     ----------
     n : int
-        So many steps.
+        Number of these steps.
     first : int
         The first of them; -1 for none.
     """

@@ -69,7 +69,7 @@ class StepSequence:
     model : nn.Module
         Held weakly.
     model_map : ModelMap
-        Its map, until `set_probes` brings another.
+        Map of the model, until `set_probes` sets another.
     clock : StepClock
         At the step that opens first.
     sink : ClosedSteps

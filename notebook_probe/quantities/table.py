@@ -112,8 +112,8 @@ def list_quantities(
     needs : str
         Name or glob of a tensor it is made of, such as ``"grad"`` or ``"*put"``.
     cost : str
-        Its class: ``"scalar"`` is there anyway; ``"parameters"`` and ``"activations"`` are one pass
-        over them; ``"sort"``, ``"factorisation"``, ``"forward"`` and ``"backward"`` are more.
+        Cost class: ``"scalar"`` is available anyway; ``"parameters"`` and ``"activations"`` are one
+        pass over them; ``"sort"``, ``"factorisation"``, ``"forward"`` and ``"backward"`` are more.
 
     Returns
     -------

@@ -105,7 +105,7 @@ class Background:
         Raises
         ------
         TimeoutError
-            It still runs after ``timeout_s``, and has not reached ``step``.
+            The training still runs after ``timeout_s``, and has not reached ``step``.
         RuntimeError
             The training would wait for itself.
         Exception

@@ -94,7 +94,7 @@ class Gate:
     problem : str
         The last error of a callback or a change, in words.
     resumed_by : str
-        How another process can continue a paused training, in words; empty if none can.
+        Text that says how another process can continue a paused training; empty if none can.
     """
 
     def __init__(self, step: int, boundary: Boundary) -> None:

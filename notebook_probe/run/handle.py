@@ -81,7 +81,7 @@ class Handle:
             No probe of it is attached; the handle was removed.
         ScheduleError
         QuantityError
-            It is on this schedule already.
+            The quantity is on this schedule already.
         ClosedRunError
 
         Examples

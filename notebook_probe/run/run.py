@@ -227,13 +227,14 @@ class Run(
         Raises
         ------
         RecordWriteError
-            It cannot be written; the message says why. Waiting rows are tried again, and counted as
-            lost once they are given up.
+            The record cannot be written; the message says why. Waiting rows are tried again, and
+            counted as lost once they are given up.
 
         Warns
         -----
         RecordWarning
-            It takes longer than 10 s, or a store cannot be reached; the write continues meanwhile.
+            Writing takes longer than 10 s, or a store cannot be reached; the write continues
+            meanwhile.
         """
         self._parts.steps.drain()
         if self.closed:

@@ -139,7 +139,7 @@ class RunControls(PanelControls):
         Raises
         ------
         QuantityError
-            As `Run.log`.
+            Same as in `Run.log`.
         """
         live = self._live
         checked, on_device = read_scalars("log", dict(values))
@@ -217,7 +217,7 @@ class RunControls(PanelControls):
         Raises
         ------
         ValueError, ClosedRunError
-            As `keep_lineage`.
+            Same as in `keep_lineage`.
         """
         writer = self._live.writer
         before, now = read_notes(writer.attrs, CONFIG), {**config, **self.given_config}

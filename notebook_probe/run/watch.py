@@ -126,9 +126,9 @@ def watch(
         has them on the last axis, convolutions on theirs, unknown modules on the last of three
         axes, else on axis 1. The later entry counts, and for a module the last ``watch``.
     rank : "auto", int or None
-        In a job of several processes each writes a separate record, without communication:
-        ``rank_00003`` in ``store``. None writes ``store`` itself, for a job in which one process
-        watches; a number is for processes that torch.distributed does not know.
+        Rank of this process. In a job of several processes each writes a separate record, without
+        communication: ``rank_00003`` in ``store``. None writes ``store`` itself, for a job in which
+        one process watches; a number is for processes that torch.distributed does not know.
     overwrite : bool
         Remove the record at ``store`` before, whatever model it is of. Only a record on this
         machine that no process writes is ever removed.

@@ -35,7 +35,7 @@ class Course:
     Attributes
     ----------
     run : Run or None
-        That is followed; None before its training, and once another course follows it.
+        Run that is followed; None before its training, and once another course follows it.
     """
 
     def __init__(self, settings: CollectorSettings, items: Sequence[Item]) -> None:

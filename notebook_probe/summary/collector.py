@@ -209,7 +209,7 @@ class SummaryCollector:
         Raises
         ------
         ValueError
-            It follows another training.
+            The collector follows another training.
         """
         is_known = self._training() is training
         if self._course.is_busy and (not is_known or isinstance(training, Run)):

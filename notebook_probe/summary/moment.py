@@ -111,7 +111,7 @@ class Item:
     name : str
         Name for the user: the key of ``collect_specified_data``.
     is_off : bool
-        It has failed.
+        True after the item has failed.
     dropped : Counter
         Values that could not be stored, in words, and how often.
     """

@@ -61,7 +61,7 @@ class Tracked:
 class Monitor:
     """Monitor of the quantities in a config, as Taiyi's Monitor.
 
-    What it measures goes into the record of a run: `run` is an ordinary one, with its panel,
+    Its measurements are in the record of a run: `run` is an ordinary run, with its panel,
     ``monitor.run.explore()``, and everything else.
 
     Parameters
@@ -189,7 +189,7 @@ class Monitor:
         Warns
         -----
         RecordWarning
-            Where no update has happened between two calls of `track`.
+            No update has happened between two calls of `track`.
         """
         if self._is_stuck and not self.run.controls.status_head().step:
             warnings.warn(f"get_output(): {NO_UPDATE}", RecordWarning, stacklevel=2)

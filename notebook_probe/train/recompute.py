@@ -48,12 +48,12 @@ def recompute(
     checkpoints : path, URL, store or list of Checkpoint
         A folder means those from which the one saved last comes; ``loop.checkpoints`` is a list.
     quantity : str, Quantity, function or a list of these
-        What an evaluation can measure: of inputs and outputs, not of gradients.
+        Quantities that an evaluation can measure: of inputs and outputs, not of gradients.
     where : selection or dict
-        As `Run.attach` takes it; of a dict, which has quantities itself, the quantity is None.
+        Same as in `Run.attach`; for a dict, which names quantities itself, ``quantity`` is None.
     data : iterable of batches, optional
-        As `Trainer.eval` takes it; labels are not looked at. By default the batch that
-        `Run.probe_batch` has kept.
+        Same as in `Trainer.eval`; labels are ignored. By default the batch that `Run.probe_batch`
+        has stored.
 
     Returns
     -------

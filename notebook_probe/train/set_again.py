@@ -25,7 +25,7 @@ class SetAgain:
     ----------
     settings : Settings
     events : iterable of Event
-        Of the record, in the order in which they came.
+        Events of the record, in the order in which they occurred.
     """
 
     def __init__(self, settings: Settings, events: Iterable[Event]) -> None:

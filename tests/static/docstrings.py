@@ -15,6 +15,7 @@ from tests.static.offenders import ROOT, at, read
 
 LISTS = ROOT / "tools" / "language.toml"
 NO_PROSE = re.compile(r"^ *(?:(?:>>>|\.\.\.) .*|\*{0,2}\w[\w, *]* : .*)$", flags=re.MULTILINE)
+SECTIONS = {"Parameters", "Attributes", "Returns", "Yields", "Raises", "Warns"}
 LITERAL = re.compile(r"``[^`]*``|`[^`]*`")
 
 Documented: TypeAlias = ast.Module | ast.ClassDef | ast.FunctionDef | ast.AsyncFunctionDef
@@ -33,6 +34,19 @@ def openings() -> Advice:
     """Return the first words to avoid, each with what to write instead."""
     listed = tomllib.loads(read(LISTS))["docstrings"]["openings"]
     return {re.compile(rf"(?:{words})(?![\w'])"): advice for words, advice in listed.items()}
+
+
+@cache
+def entry_openings() -> Advice:
+    """Return the first words to avoid in the description of a parameter, each with advice."""
+    listed = tomllib.loads(read(LISTS))["docstrings"]["entries"]
+    return {re.compile(rf"(?:{words})(?![\w'])"): advice for words, advice in listed.items()}
+
+
+@cache
+def unchecked() -> tuple[str, ...]:
+    """Return the folders whose descriptions of parameters are not checked."""
+    return tuple(tomllib.loads(read(LISTS))["docstrings"]["unchecked_entries"]["folders"])
 
 
 @cache
@@ -65,6 +79,33 @@ def odd_openings(path: Path, source: str) -> Iterator[str]:
         for words, advice in openings().items():
             if words.match(one.text):
                 yield f"{at(path).rpartition(':')[0]}:{one.line}: {_shown(one.text)!r}; {advice}"
+
+
+def odd_entries(path: Path, source: str) -> Iterator[str]:
+    """Find descriptions of parameters, attributes and errors that begin with a word to avoid."""
+    file = at(path).rpartition(":")[0]
+    if file.startswith(unchecked()):
+        return
+    for one in docstrings(source):
+        for line, text in _entries(one):
+            odd = (advice for words, advice in entry_openings().items() if words.match(text))
+            if advice := next(odd, ""):
+                yield f"{file}:{line}: {text!r}; {advice}"
+
+
+def _entries(one: Docstring) -> Iterator[tuple[int, str]]:
+    """Yield the first line of each description in the numpydoc sections of a docstring."""
+    lines = [*enumerate(one.text.splitlines(), one.line)]
+    edge = -1
+    for (_, before), (number, line) in pairwise(lines):
+        if line.strip() and not line.strip(" -"):
+            edge = _indentation(line) if before.strip() in SECTIONS else -1
+        elif edge >= 0 and _indentation(line) == edge + 4 and _indentation(before) == edge:
+            yield number, line.strip()
+
+
+def _indentation(line: str) -> int:
+    return len(line) - len(line.lstrip()) if line.strip() else -1
 
 
 def odd_turns(path: Path, source: str) -> Iterator[str]:

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.static.docstrings import docstrings, odd_openings, odd_turns
+from tests.static.docstrings import docstrings, odd_entries, odd_openings, odd_turns
 from tests.static.offenders import ROOT, read, refuse
 
 pytestmark = pytest.mark.static
@@ -34,6 +34,10 @@ def found_in(check: Callable[[Path, str], Iterator[str]]) -> Iterator[str]:
 def test_a_docstring_begins_with_a_verb_or_a_noun() -> None:
     assert len(SOURCES) > 900
     refuse(found_in(odd_openings), "a docstring begins with a verb or a plain noun phrase")
+
+
+def test_the_description_of_a_parameter_begins_with_a_noun() -> None:
+    refuse(found_in(odd_entries), "a description begins with the noun that it describes")
 
 
 def test_a_docstring_is_written_in_plain_words() -> None:
@@ -64,3 +68,18 @@ def test_an_odd_turn_is_found_in_its_line() -> None:
         "a.py:10: 'anew'; write: again",
         "a.py:10: 'whoever'; write: name the actor",
     ]
+
+
+@pytest.mark.parametrize(
+    ("text", "advice"),
+    [
+        ("Of the first update.", "begin with the noun: 'Learning rate of the first update.'"),
+        ("How many there are.", "'Number of ...', 'Share of ...'"),
+        ("As for `align`.", "'Same as in `align`.', 'Number of ...'"),
+    ],
+)
+def test_an_odd_description_of_a_parameter_is_found_in_its_line(text: str, advice: str) -> None:
+    entry = f"Parameters\n    ----------\n    rate : float\n        {text}\n        More of it.\n"
+    odd = PLAIN.replace(">>> whoever = 1", entry)
+    assert [*odd_entries(Path("a.py"), odd)] == [f"a.py:12: {text!r}; {advice}"]
+    assert [*odd_entries(Path("a.py"), odd.replace(text, "Rate of it."))] == []

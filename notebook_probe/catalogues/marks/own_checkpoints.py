@@ -53,7 +53,7 @@ def own_checkpoints(record: OpenedRecord) -> OwnCheckpointFiles:
 def remove_folders(checkpoints: Iterable[Path], place: Path) -> None:
     """Remove folders in which these checkpoints, or the record at a place, have left nothing.
 
-    A list of missing checkpoints counts as empty. Of an experiment its own folder is removed, too.
+    A list of missing checkpoints counts as empty. The folder of an experiment is removed, too.
     """
     is_experiment = place.name == RECORD
     beside = [place.parent / name for name in FOLDERS] if is_experiment else []

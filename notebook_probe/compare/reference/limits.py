@@ -1,10 +1,10 @@
 """Limits within which one more healthy run is of its references, by their number.
 
-Of three or four references the center is their geometric mean. A run differs where it is beyond a
-factor, beyond the interval in which one more seed would lie with 99 %, and, of outputs, gradients
-and updates, beyond what the noisiest quantity of the same module suggests: a layer with two outputs
-starts with norms that are far apart, and four seeds may be near each other in one quantity by
-chance, hardly in all.
+With three or four references the center is their geometric mean. A run differs where it is beyond a
+factor and outside the 99 % prediction interval of one more seed. For outputs, gradients and
+updates, it must also exceed the noise of the noisiest quantity of the same module: a layer with two
+outputs starts with norms that are far apart, and four seeds may be near each other in one quantity
+by chance, hardly in all.
 
 One or two values say nothing about a spread. There a run differs where it is beyond a larger factor
 from each of them: the largest for gradients, the smallest for weights, which many numbers average.
@@ -36,8 +36,10 @@ FACTORS_OF_FEW = {
     Stage.BACKWARD: 10.0,
     Stage.UPDATE: 5.0,
 }
-"""Smallest ratios that count with one or two references. Of pairs of healthy seeds of networks with
-16 to 64 units, 99 % are within ×1.5, ×3.3, ×1.1, ×5.8 and ×3.0, for all layers and quantities."""
+"""Smallest ratios that count with one or two references. For networks with 16 to 64 units, 99 % of
+the pairs of healthy seeds are within ×1.5, ×3.3, ×1.1, ×5.8 and ×3.0, for all layers and
+quantities.
+"""
 FACTORS_OF_MANY = {**dict.fromkeys(Stage, 2.0), Stage.WEIGHTS: 1.5}
 FEWEST_FOR_A_BAND = 3
 SPREADS = 4.0

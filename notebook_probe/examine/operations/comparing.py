@@ -61,7 +61,7 @@ def made(other: ModelLike) -> nn.Module:
     Raises
     ------
     TypeError
-        It is neither.
+        ``other`` is neither a model nor a function that returns one.
     """
     state = RandomState.now()
     try:

@@ -50,7 +50,7 @@ class LoggedOperation:
     Attributes
     ----------
     name : str
-        Of torch, such as ``aten.mul.Tensor``.
+        torch's name of the operation, such as ``aten.mul.Tensor``.
     module : str
         Path of the module in whose call it is; in the backward, of that of its forward operation.
     line : SourceLine

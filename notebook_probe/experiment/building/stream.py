@@ -24,7 +24,7 @@ class _DrawnBatch(NamedTuple):
 class Stream:
     """Repeated passes over the data; every reader gets every batch.
 
-    What all have read is forgotten.
+    Batches that all readers have read are dropped.
 
     Parameters
     ----------

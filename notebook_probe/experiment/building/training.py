@@ -29,20 +29,20 @@ class TrainedModel:
     Attributes
     ----------
     params : Params
-        What it was made of.
+        Parameters from which the training was built.
     model : nn.Module
     trainer : UnitTrainer
     loop : Loop
         Trains it; hooks may be added.
     data : Reader
-        Of the batches, which all models share.
+        Reader of the batches, which all models share.
     loss : ExperimentLoss
     validations : tuple of Validation
     place : ExperimentFolder or None
-        Where it is saved.
+        Location where the training is saved.
     saver : Saver
     config : dict
-        What is kept of its parameters in the record.
+        Parameters that are stored in the record.
     generators : dict
         States of the random generators that it begins with.
     """

@@ -30,12 +30,12 @@ class ClipOptimizer(Wrapper):
     Parameters
     ----------
     optimizer_class : class, list of classes, or Optimizer
-        Of `torch.optim`, or like them. A list makes several that step as one, each with its own of
-        every argument, and of the names, that is a list.
+        Classes of `torch.optim`, or similar ones. A list makes several optimizers that step
+        together; each argument, and ``names``, that is a list has one entry per optimizer.
     *args, **kwargs
         Arguments of the class. The first are the parameters: as torch takes them, or the module.
     clip : bool
-        Whether it clips.
+        If True, clip the gradients.
     trainable_names : str or list of str, optional
         Train only parameters whose names begin with one of these.
     frozen_names : str or list of str, optional
@@ -48,8 +48,8 @@ class ClipOptimizer(Wrapper):
     print_global_norm : bool
         Print the global norm before it is clipped, at every update.
     on_nonfinite : "raise" or "skip"
-        What to do where the global norm is NaN or infinite: raise, or leave the update out and
-        count it. Elements are clipped one by one, whatever the others are.
+        Action if the global norm is NaN or infinite: raise, or skip the update and count it.
+        Elements are clipped one by one, regardless of the others.
 
     Attributes
     ----------

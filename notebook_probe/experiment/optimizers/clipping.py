@@ -62,7 +62,7 @@ class Clip:
     value : float
         v, positive.
     on_nonfinite : "raise" or "skip"
-        What to do where the norm is NaN or infinite: raise, or leave the update out.
+        Action if the norm is NaN or infinite: raise, or skip the update.
     """
 
     def __init__(self, method: str, value: float, on_nonfinite: OnNonfinite) -> None:

@@ -46,11 +46,11 @@ class Chosen:
     Parameters
     ----------
     trainable_names : str or list of str, optional
-        Those whose names begin with one of these.
+        Train only parameters whose names begin with one of these.
     trainable_scope : str or list of str, optional
-        Of them those whose names contain one of these.
+        Train only parameters among them whose names contain one of these.
     frozen_names : str or list of str, optional
-        Of them all but those whose names begin with one of these.
+        Exclude parameters among them whose names begin with one of these.
     """
 
     def __init__(

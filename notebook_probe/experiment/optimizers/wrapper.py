@@ -135,7 +135,7 @@ class Wrapper(Optimizer):
         Parameters
         ----------
         closure : callable, optional
-            Computes the loss and its gradients, which are made ready each time. Of several
+            Computes the loss and its gradients, which are made ready each time. With several
             optimizers it is called once.
         """
         before = self.n_skipped

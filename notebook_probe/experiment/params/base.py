@@ -33,8 +33,8 @@ class Given(BaseModel):
     Attributes
     ----------
     deprecated, aliases : dict of str to str
-        Names that are accepted for others, with a warning and without. Of a deprecated name and
-        the one that replaces it, the deprecated one counts.
+        Names that are accepted for others, with a warning and without. If both a deprecated name
+        and its replacement are given, the deprecated one counts.
     """
 
     # Strict, as pydantic would otherwise take True for 1 and "3" for 3.
@@ -117,7 +117,7 @@ def read(kind: type[T], given: Any, where: str) -> T:
     given : dict or None
         None is an empty one.
     where : str
-        What it is called in errors.
+        Name of the value in errors.
 
     Raises
     ------

@@ -60,9 +60,9 @@ class ModelParams(WithRest):
     func : callable
         Returns the module, or ``(module, cfg)``; is given of the first three what it accepts.
     seed : int
-        Of all random generators.
+        Seed of all random generators.
     prefix : str, optional
-        What it is called among several.
+        Name of the model among several.
     devices : device, optional
     trainable_scopes : names, optional
         Parameters whose names begin so are trained, no others.
@@ -274,7 +274,7 @@ class SaveParams(Given):
     save_metrics_freq, save_valid_freq, save_filters_freq, cache_filters_freq
         A record; validation and a record; a permanent checkpoint; one of the recent ones.
     cache_max_num : int
-        How many recent checkpoints remain.
+        Number of recent checkpoints that remain.
     do_save : bool
         False writes nothing.
     save_initial_filters : bool
@@ -284,7 +284,7 @@ class SaveParams(Given):
     cache_dir : path, optional
         Folder of the checkpoints; by default next to the record.
     save_intermediate_freq : int, optional
-        Of a test: of which batches the results are separate records.
+        In a test, the interval of batches whose results are separate records.
     """
 
     host: Name | None = None
@@ -326,7 +326,7 @@ class LoadParams(Given):
     do_restore : bool
         False starts again, whatever is saved.
     query : dict, optional
-        Which of the saved units may be meant: ``{"step": {"$lte": 3000}}``.
+        Condition on the saved units to load: ``{"step": {"$lte": 3000}}``.
     from_ckpt : path, optional
         This file.
     to_restore : names, compiled regex or callable, optional
@@ -338,7 +338,8 @@ class LoadParams(Given):
     restore_global_step : bool
         Also the number of updates completed.
     fall_back : bool
-        Where the newest checkpoint of the own place is damaged, continue from the one before.
+        If the newest checkpoint of the experiment's own folder is damaged, continue from the one
+        before.
     """
 
     host: Name | None = None

@@ -39,11 +39,11 @@ class Restored:
     step : int
         Updates that are counted as done.
     path : str
-        Of the checkpoint; empty without one.
+        Path of the checkpoint; empty without one.
     left : str
-        What begins fresh, in words.
+        Text that lists what begins fresh.
     record_id : str
-        Of the unit that was loaded; empty where no experiment is known.
+        Id of the unit that was loaded; empty if no experiment is known.
     config : dict
         The parameters of its experiment.
     resume : dict
@@ -88,11 +88,11 @@ def restore(
     Raises
     ------
     FileNotFoundError
-        What is named is not there.
+        The named checkpoint does not exist.
     ValueError
         A pointless load; a name that nobody knows; a query that is none.
     CheckpointError
-        It cannot be read, or does not fit; nothing has been changed then.
+        The checkpoint cannot be read, or does not fit; nothing has been changed then.
 
     Warns
     -----

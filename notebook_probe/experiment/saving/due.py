@@ -16,7 +16,7 @@ class DueContents:
     Attributes
     ----------
     record : bool
-        Its numbers.
+        If True, the unit's numbers are due.
     permanent, recent : bool
         A checkpoint that stays; one that gives way in time.
     """

@@ -40,7 +40,7 @@ class Saver:
     Attributes
     ----------
     record_ids : list of str
-        Of the units that were saved, in order.
+        Ids of the saved units, in order.
     """
 
     def __init__(self, params: SaveParams, place: ExperimentFolder) -> None:

@@ -38,9 +38,9 @@ class SavedUnit:
     saved_filters : bool
         There is a checkpoint of it.
     checkpoint : str
-        Its path; empty without one.
+        Path of the checkpoint; empty without one.
     saved_at : float
-        When that was saved, in seconds since 1970 UTC; 0 without one.
+        Time of the checkpoint, in seconds since 1970 UTC; 0 without one.
     duration : float
         Seconds since the unit before; NaN where the record does not know.
     validation : dict

@@ -26,11 +26,11 @@ class Configuration(Mapping[str, Any]):
     params : dict
         Plain nested dicts; what the mapping is of.
     chosen : mapping of str to value
-        What differs among those of a sweep, by names with dots.
+        Values that differ within a sweep, by names with dots.
     id : str
         Hash of its content, which does not depend on who makes it or when.
     folder : str
-        Where a training may write; records there are found by the sweep. Empty before it runs.
+        Folder in which a training may write; the sweep finds records there. Empty before it runs.
 
     Examples
     --------

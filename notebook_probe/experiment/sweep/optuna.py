@@ -50,9 +50,9 @@ def objective(
     Parameters
     ----------
     function : callable
-        As `Sweep.run` takes it; each trial has a folder by the id of its configuration.
+        Same as in `Sweep.run`; each trial has a folder by the id of its configuration.
     sweep : Sweep
-        Whose space and base are taken.
+        Sweep whose space and base are used.
     result : str
         The name of the number; ``"value"`` where the function returns one number alone.
     folder : path

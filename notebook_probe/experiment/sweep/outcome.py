@@ -35,11 +35,11 @@ class Outcome:
     state : str
         ``"finished"`` or ``"failed"``.
     result : mapping
-        What the function returned: numbers and text by name.
+        Value that the function returned: numbers and text by name.
     record : str
-        Where the function said that its record is.
+        Location of the record, as the function returned it.
     error : str
-        Its last line; empty where it finished.
+        Last line of the error; empty if the configuration finished.
     traceback : str
     duration_s : float
     """

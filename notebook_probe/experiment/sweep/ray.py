@@ -54,9 +54,9 @@ def trainable(function: Function, sweep: Sweep) -> Callable[[Mapping[str, Any]],
     Parameters
     ----------
     function : callable
-        As `Sweep.run` takes it; ``configuration.folder`` is the folder of the trial.
+        Same as in `Sweep.run`; ``configuration.folder`` is the folder of the trial.
     sweep : Sweep
-        Whose base is taken.
+        Sweep whose base is used.
     """
     base = dict(sweep.base)
 

@@ -23,7 +23,7 @@ class SweepResults(Lineage):
     Attributes
     ----------
     errors : dict of str to str
-        Of each that failed: its name, and the traceback.
+        Traceback of each configuration that failed, by its name.
     """
 
     @property

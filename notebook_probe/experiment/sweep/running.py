@@ -58,7 +58,7 @@ def check_can_be_sent(function: Function) -> None:
     Raises
     ------
     ValueError
-        It does not.
+        Another process cannot find the function.
     """
     name = getattr(function, "__qualname__", repr(function))
     try:

@@ -144,7 +144,7 @@ def drawn_from(given: Sequence[Any] | Distribution, path: str) -> Distribution:
     Raises
     ------
     TypeError, ValueError
-        It is neither values nor a distribution.
+        The value is neither a list of values nor a distribution.
     """
     if hasattr(given, "sample"):
         return given

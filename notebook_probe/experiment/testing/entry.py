@@ -32,9 +32,9 @@ def test_from_params(
 ) -> Any:
     """Load what an experiment has saved, and run every validation on it once.
 
-    Of the units that ``load_params`` mean that which was saved last counts. The model is made with
-    the seed of its training, and with its ``cfg`` if the function takes one. Any of the dicts may
-    be a list, for several models. No dict is changed.
+    If ``load_params`` matches several units, the one that was saved last is loaded. The model is
+    made with the seed of its training, and with its ``cfg`` if the function takes one. Any of the
+    dicts may be a list, for several models. No dict is changed.
 
     Parameters
     ----------
@@ -49,10 +49,10 @@ def test_from_params(
     log_device_placement : bool
         Log on which device each parameter is.
     save_params : dict, optional
-        Where the results are written, by default nowhere: one record, whose config says in
-        ``validates`` what was tested. With ``save_intermediate_freq`` the results of batch 0 and of
-        every so many after it are kept in a separate record, and their ids are in the
-        result under ``"intermediate_steps"``.
+        Location of the results, by default none: one record, whose config says in ``validates``
+        what was tested. With ``save_intermediate_freq`` the results of batch 0 and of every so many
+        after it are stored in a separate record, and their ids are in the result under
+        ``"intermediate_steps"``.
     dont_run : bool
         Only load, and return what `notebook_probe.experiment.test` takes.
     skip_check : bool
@@ -61,9 +61,9 @@ def test_from_params(
     Returns
     -------
     results : dict
-        Of each model, by its ``prefix``, the result of each validation by its name.
+        Results by ``prefix`` of the model, then by name of the validation.
     ids : dict
-        Of each model the ids of the records that were written.
+        Ids of the records that were written, by ``prefix`` of the model.
 
     Raises
     ------
@@ -72,7 +72,7 @@ def test_from_params(
     FileNotFoundError
         Nothing that was saved is meant.
     CheckpointError
-        It does not fit the model.
+        The checkpoint does not fit the model.
 
     Examples
     --------
@@ -110,7 +110,7 @@ def test(loaded: Sequence[Loaded]) -> ExperimentResults:
     Returns
     -------
     results, ids : dict
-        As of `test_from_params`.
+        Same as from `test_from_params`.
     """
     results: dict[str, dict[str, dict[str, Any]]] = {}
     ids: dict[str, list[str]] = {}

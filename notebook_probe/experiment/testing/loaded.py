@@ -41,9 +41,9 @@ class Loaded:
     step : int
         Updates that had been done.
     record_id : str
-        Of the unit that was loaded; empty of a file alone.
+        Id of the unit that was loaded; empty if a file was loaded.
     config : dict
-        What is kept of the test in its record.
+        Config of the test that is stored in its record.
     """
 
     params: TestParams
@@ -73,7 +73,7 @@ def load(params: TestParams, config: Mapping[str, Any]) -> Loaded:
     FileNotFoundError
         There is none.
     CheckpointError
-        It does not fit.
+        The checkpoint does not fit.
     """
     place = _place(params)
     found = find(place, params.load, is_saving=False)

@@ -30,7 +30,7 @@ class TestRecord:
     place : ExperimentFolder
     model : nn.Module
     config : dict
-        What the test is of, ``validates`` among it.
+        Config of the test, with ``validates``.
     step : int
         Updates that had been done.
     whole : names
@@ -81,7 +81,7 @@ class BatchRecord:
     ----------
     run : Run
     name : str
-        Of the validation.
+        Name of the validation.
     every : int
         The first batch is kept, and then every so many.
     whole : names
@@ -89,7 +89,7 @@ class BatchRecord:
     Attributes
     ----------
     ids : list of str
-        Of what was kept, in order.
+        Ids of the stored results, in order.
     """
 
     def __init__(self, run: Run, name: str, every: int, whole: Collection[str]) -> None:

@@ -24,9 +24,9 @@ def train_units(trainings: Sequence[TrainedModel]) -> ExperimentResults:
     Raises
     ------
     NoChangeError, NanLossError, HiLossError
-        Of the first model in which it happens, with notes that name it and every other that
-        failed. It ends the training of that model alone: the others are trained to their last
-        unit before it is raised, and what was recorded is kept.
+        Error of the first model that fails, with notes that name it and every other model that
+        failed. It ends only the training of that model: the others are trained to their last unit
+        before it is raised, and recorded values are kept.
     """
     outcome = ExperimentResults(
         {one.prefix: {} for one in trainings}, {one.prefix: [] for one in trainings}

@@ -23,12 +23,12 @@ class Unit:
     ----------
     training : TrainedModel
     was_loaded : bool
-        It continues from a saved state.
+        True if it continues from a saved state.
 
     Attributes
     ----------
     raised : Exception or None
-        What ended it.
+        Error that ended the training of the model, if any.
     validated : dict
         The last result of each validation.
     """

@@ -35,7 +35,7 @@ def reduce_mean(agg: Any, result: Any, i: int) -> Any:
     result : number, array or Tensor
         y, of this batch.
     i : int
-        Its number, from 0.
+        Number of the batch, from 0.
 
     Examples
     --------
@@ -99,12 +99,12 @@ def online_agg(
 def mean_dict(results: Sequence[Mapping[str, Any]] | Mapping[str, Iterable[Any]]) -> dict[str, Any]:
     """Return for every key the mean over all elements of all batches.
 
-    Of ``"validation_step"`` the least and the largest, as ``[min, max]``.
+    For ``"validation_step"``, return the smallest and the largest, as ``[min, max]``.
 
     Parameters
     ----------
     results : list of dict, or dict of list
-        As they are kept without an online aggregation, or as `online_agg` gives them.
+        Results as stored without an online aggregation, or as `online_agg` returns them.
 
     Raises
     ------

@@ -73,7 +73,7 @@ class Validation:
     targets : callable, optional
         ``targets(inputs, output)``, a dict; by default those that `run` is given.
     num_steps : int, optional
-        How many batches; by default ``data.total_batches``, else ``len(data)``.
+        Number of batches; by default ``data.total_batches``, else ``len(data)``.
     agg : callable, optional
         By default the result is kept unchanged, under ``"result"`` unless it is a dict.
     online_agg : callable, optional

@@ -33,7 +33,7 @@ class Increments:
         Parameters
         ----------
         frame : Frame
-            Its message has its ``seq``; a frame without ``layout`` is returned unchanged.
+            Frame whose message has its ``seq``; a frame without ``layout`` is returned unchanged.
         goes_on : bool
             The views have the last frame of this kind.
         """

@@ -32,7 +32,7 @@ class SentFrames:
     ----------
     source : Source
     views_present : ViewsPresent
-        What each view has painted, and its size.
+        Painted content and size of each view.
     lock : Lock
         Held while `views_present` is read or changed: messages arrive on another thread.
     problem : callable

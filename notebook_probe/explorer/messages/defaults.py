@@ -76,8 +76,8 @@ def _averages_another(name: str, logged: Sequence[str]) -> bool:
 class Defaults:
     """Default selection: a quantity for the heat map, and up to three logged lines.
 
-    A line is offered once, so that it stays away once removed. What the user has chosen, lines or a
-    quantity, is not changed.
+    A line is offered once, so that it stays away once removed. Lines and quantities that the user
+    has chosen are not changed.
     """
 
     def __init__(self) -> None:

@@ -54,7 +54,7 @@ def _preset(click: PresetClick) -> Request:
 class Probes(Part):
     """The account of the last steps, the budget, the presets, and what the flight recorder keeps.
 
-    An opened record has none. What each probe costs is in the status.
+    An opened record has none. The cost of each probe is in the status.
     """
 
     name: ClassVar = "probes"

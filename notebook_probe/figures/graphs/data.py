@@ -26,7 +26,7 @@ def dataset_graph(source: HasDatasetGraph | DatasetGraph) -> Figure:
     """Picture of a training's input pipeline, from its datasets down to its loader.
 
     A box is an object, with its class, its length and its settings; at a link stands what it is to
-    the one below. What gives samples is filled, what chooses or changes them is not.
+    the one below. Boxes that provide samples are filled; boxes that choose or change them are not.
 
     Parameters
     ----------

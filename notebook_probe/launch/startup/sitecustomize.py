@@ -35,7 +35,7 @@ class ModuleFinder:
     ----------
     name : str
     imported : callable
-        What to call with the module when it has run.
+        Function to call with the module when it has run.
     """
 
     def __init__(self, name: str, imported: Callable[[Any], None]) -> None:

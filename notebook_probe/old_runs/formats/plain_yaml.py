@@ -1,7 +1,7 @@
 """YAML as tools write it for plain settings: mappings, lists and scalars, and no tags.
 
-A full YAML reader is no dependency of the package, and one that follows tags can run code. What is
-beyond this subset is left out, with a remark.
+A full YAML reader is no dependency of the package, and one that follows tags can run code. Values
+beyond this subset are left out, with a remark.
 """
 
 from __future__ import annotations

@@ -71,7 +71,7 @@ def collect(name: str, value: Any, combine: Combine = "mean") -> None:
     value : Tensor or number
         One real number; a tensor is detached and stays on its device.
     combine : {"mean", "sum", "max", "min", "last", "rss"}
-        How the values of several calls in one step become one.
+        Combination of the values of several calls in one step into one.
 
     Raises
     ------

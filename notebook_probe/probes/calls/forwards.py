@@ -29,7 +29,7 @@ class Forwards(threading.local):
     Attributes
     ----------
     part : FramePart or None
-        What is read of it, once something was; None from the beginning of an outermost call.
+        Readings of the call, once there are any; None from the beginning of an outermost call.
     """
 
     def __init__(self) -> None:

@@ -16,7 +16,8 @@ def own_heads(tensor: Tensor) -> Tensor:
     Raises
     ------
     UnreadableError
-        Its rows or columns are spread: their scores cannot be known without a word to the others.
+        The rows or columns are spread over processes: their scores cannot be computed without
+        communication.
     """
     rows = tensor.dim() - 2
     for placement in getattr(tensor, "placements", ()):

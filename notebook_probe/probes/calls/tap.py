@@ -81,7 +81,7 @@ class Tap:
     listener : CallListener
         Asked at each call for its phase and frame.
     in_graph : GraphTap
-        What a compiled graph reads of its calls.
+        Readings of the module's calls in a compiled graph.
 
     Attributes
     ----------

@@ -25,12 +25,12 @@ class Taps:
     listener : CallListener
         Notified of calls; held weakly.
     in_graphs : GraphReadings
-        What is read in compiled graphs.
+        Readings in compiled graphs.
 
     Attributes
     ----------
     due : Readings or None
-        What the taps are armed for.
+        Readings for which the taps are armed.
     at_root : Readings or None
         The same if only calls of the root are noticed apart from it; None while they change.
     """
@@ -148,7 +148,7 @@ class Taps:
     def last_call(self, place: str, before: float = math.inf) -> int:
         """Step of the last call seen at a place while something was due there; -1 without any.
 
-        Of the steps less than ``before``, which is the open one or none.
+        Only steps less than ``before`` count, which is the open step or none.
         """
         tap = self._taps.get(place)
         if tap is None:

@@ -28,7 +28,7 @@ class Unswitched:
     first, last : int
         The updates before the first of them, and before the last call without gradients.
     modules : tuple of str
-        What was active in the last.
+        Layers that were active in the last evaluation.
     n_trained : int
         Updates in a row before which it was called with gradients in evaluation mode alone.
     """

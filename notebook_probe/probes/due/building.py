@@ -89,7 +89,7 @@ class _Need:
     Attributes
     ----------
     of_step : StateSource or None
-        Where a value of the step is found.
+        Source of a value of the step.
     is_read : bool
         The feature is what is read: nothing is derived from that.
     """

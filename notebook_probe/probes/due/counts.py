@@ -27,7 +27,7 @@ def counts(
     due : iterable of Probe
     model_map : ModelMap
     calls, parameters : mapping
-        What is read at each place, once all plans have their counters.
+        Readings at each place, once all plans have their counters.
     """
     found: dict[tuple[str, str, str], Count] = {}
     for probe in due:

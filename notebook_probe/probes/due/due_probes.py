@@ -57,7 +57,7 @@ class DueProbes:
     closed_s : float
         Duration of the closed steps since the probes last changed.
     at_rest : Readings or None
-        What is read of a step in which nothing is due, once there was one, if that is nothing.
+        Readings of a step in which nothing is due, if there was such a step and it reads nothing.
     """
 
     def __init__(
@@ -69,7 +69,7 @@ class DueProbes:
         self.probes: tuple[Probe, ...] = ()
         self.frame: DueFrame | None = None
         self.last_step = -1
-        """Of the frame that was closed last."""
+        """Step of the frame that was closed last."""
         self._build, self._publish, self._budget = build, publish, budget
         self._accounts = ProbeAccounts(self._read)
         self._factors = budget.factors

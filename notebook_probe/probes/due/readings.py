@@ -40,24 +40,24 @@ class Readings:
     replay : dict
         Place -> what is read when the model is run once more.
     raw : dict
-        Those of the parameters that are read at each accumulation.
+        Readings of the parameters that are read at each accumulation.
     batch : ReadingPlan
-        What is read of a batch when the loop hands it over.
+        Readings of a batch when the loop passes it.
     batch_needs : frozenset of str
-        What of a batch is needed at all.
+        Features of a batch that are needed at all.
     at_end : tuple of str
         Values of the step that are read when it ends.
     at_update : dict
         Values of the step that are read when an optimizer has stepped, and the probes of them.
     reader : ParameterReader
     streams : tuple of StreamResults
-        What values are made of for each stream.
+        Results from which each stream's values are computed.
     windows : tuple of WindowReading
-        Of due probes and of those that only take in a sample.
+        Windows of due probes and of probes that only take in a sample.
     n_states, n_counts : int
         The size of a frame.
     are_light : bool
-        What a frame holds is small, and values are made of it in no time.
+        The contents of a frame are small, and computing values from them takes almost no time.
     n_steps : int
         Steps that were read so.
     are_none : bool

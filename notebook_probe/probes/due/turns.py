@@ -19,7 +19,7 @@ MOST_TURNS = 64
 class Turns:
     """The turns of places among the due steps of a schedule.
 
-    Of a quantity with the factor f, a place is measured at the due steps k with ``k % f`` equal to
+    With a quantity's factor f, a place is measured at the due steps k with ``k % f`` equal to
     its turn: once in f due steps, always after the same number of them. Places that are neighbors
     in the order of their names take one turn, and the turns are spread evenly over the f steps. A
     place that is measured with the factor 2 f is measured with the factor f at the same step, so
@@ -28,7 +28,7 @@ class Turns:
     Parameters
     ----------
     places : iterable of str
-        In any order.
+        Places in any order.
 
     Examples
     --------

@@ -76,7 +76,7 @@ class GraphReadings:
     compiles : bool
         Graphs that make readings are being compiled.
     variant : str
-        What the graphs of the coming step read, as a digest; empty for nothing.
+        Digest of the readings of the coming step's graphs; empty without readings.
     refusal : str
         Error with which a backend refused to compile readings; empty if none did.
     n_ambiguous : int

@@ -67,7 +67,7 @@ class SumsOrigin(NamedTuple):
     nth : int
         Number of the tensor among those of the call.
     sums : tuple of Sums
-        What the sums are, one after the other.
+        Meaning of each sum, in order.
     """
 
     keeper: str

@@ -16,7 +16,7 @@ def crowded_kinds(texts: Mapping[str, object], model: nn.Module, most: int) -> f
     Parameters
     ----------
     texts : mapping of str to object
-        What is read at each place.
+        Readings at each place.
     model : nn.Module
     most : int
 

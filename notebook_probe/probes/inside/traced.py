@@ -95,8 +95,8 @@ class GraphTap:
     module : reference to nn.Module
         A shallow copy of it has the same hooks, and is not read.
     row : int
-        Its number. A graph has it as a tensor, its argument, as modules that are alike share one:
-        it would be compiled again for another number.
+        Number of the row. A graph has it as a tensor, its argument, because similar modules share
+        one graph: with another number it would be compiled again.
     """
 
     __slots__ = ("input", "keeper", "module", "output", "row")

@@ -55,7 +55,7 @@ class BackwardListener(Protocol):
     def backward_ends(self, begun: Any, since: float, *, has_come_through: bool) -> None:
         """Handle the end of a pass, which may have raised.
 
-        What passes between the time ``since`` and the end of this call is what listening costs.
+        The time between ``since`` and the end of this call is the cost of listening.
         """
 
 

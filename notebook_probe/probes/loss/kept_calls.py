@@ -54,7 +54,7 @@ class KeptCall(NamedTuple):
     Attributes
     ----------
     args, kwargs
-        Its arguments themselves, not copies.
+        Arguments of the call themselves, not copies.
     tensors : sequence of Tensor
         Tensors in them.
     versions : list of int

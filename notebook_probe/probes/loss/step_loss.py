@@ -1,7 +1,7 @@
-"""The loss of each step: what ``backward()`` was called on, where an update applied what it left.
+"""Loss of each step: the value of ``backward()``, if an update applied its gradients.
 
-So the micro-batches of an update are summed, and several losses that are gone back through one
-after the other. What was cleared before the update is another model's loss, or an attack's.
+The losses of the micro-batches of an update are summed, and several losses with one backward each.
+A loss whose gradients were cleared before the update belongs to another model, or to an attack.
 """
 
 from __future__ import annotations
@@ -237,7 +237,7 @@ class StepLoss:
         Parameters
         ----------
         frame : DueFrame
-            Of the step.
+            Frame of the step.
         optimizer : Optimizer, optional
             None for an update by hand.
         owned : callable, optional

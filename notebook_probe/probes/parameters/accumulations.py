@@ -34,7 +34,7 @@ class AccumulationListener(Protocol):
     def accumulated(self, slot: Slot) -> tuple[FramePart, ReadingPlan] | None:
         """Return the frame of a gradient that is being accumulated, and its plan, if any.
 
-        Of a step that this gradient may have begun.
+        The step may have begun with this gradient.
         """
 
 
@@ -93,7 +93,7 @@ class _Hooked:
         self._slot, self._listener = slot, listener
         self._arrived: Tensor | None = None
         self._kept_s = 0.0
-        """What keeping it has taken."""
+        """Seconds that keeping it has taken."""
         self._contents: int = parameter._cdata
         self._handle = hook_accumulation(parameter, self._accumulated, is_swapped)
         self._arrival: RemovableHandle | None = None

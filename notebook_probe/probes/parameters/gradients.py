@@ -46,7 +46,7 @@ class GradientReader:
         Parameters
         ----------
         optimizer : Optimizer, optional
-            Which will apply them; without one all there are, and no options.
+            Optimizer that will apply them; without one, all gradients are read, and no options.
         """
         weights = current_values(
             self._slots, owned_by(optimizer) if optimizer is not None else None

@@ -20,7 +20,7 @@ class WeightCopy(NamedTuple):
     ----------
     tensor : Tensor
     array : array or None
-        Its elements as a flat view; None where numpy sees none, as of float16.
+        Flat view of the elements; None for types without such a view, such as float16.
     n : int
         Number of its elements.
     """

@@ -45,8 +45,8 @@ def attempt_in_hook(
     Parameters
     ----------
     begun : float
-        When the hook was called. What it did before the frame was there, such as waiting in a
-        pause, is no part of the frame, and what another hook has counted meanwhile is not its own.
+        Time at which the hook was called. Time before the frame existed, such as a pause, is not
+        part of the frame, and time that another hook has counted meanwhile is not counted twice.
     """
     try:
         if _n_modes() > 0 or _is_autocast():

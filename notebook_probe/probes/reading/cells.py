@@ -55,7 +55,7 @@ class Cell:
     Parameters
     ----------
     index : int
-        Its place in the frame's states.
+        Index in the frame's states.
     reduction : Reduction
         Gives a state of a tensor; states merge.
     wanted : frozenset of str

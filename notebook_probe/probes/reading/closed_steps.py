@@ -1,8 +1,8 @@
 """Conversion of a closed step to numbers: the values of its probes, made on the host.
 
-They are made of a few steps together: code that just ran costs a fifth of code that a training
-step has driven out of the caches. What lives on an accelerator waits there; it is copied together,
-once in a while, so that no step waits for the device.
+Several steps are converted together: code that just ran costs a fifth of code that a training step
+has driven out of the caches. Values on an accelerator wait there and are copied together, once in a
+while, so that no step waits for the device.
 """
 
 from __future__ import annotations
@@ -92,9 +92,9 @@ class ClosedSteps:
     passed : dict of int to PassedStep
         Steps that were at rest, until they are accounted for.
     recorded_s : float
-        When something was recorded last.
+        Time at which something was recorded last.
     early, on_device, copying
-        What was logged for the next step; steps and a copy that wait for a device. While there are
+        Values logged for the next step; steps and a copy that wait for a device. While there are
         any, each step is published.
     """
 
@@ -114,7 +114,7 @@ class ClosedSteps:
         self._lock = threading.Lock()  # a reader may drain while the training thread keeps
         self.early: dict[int, StepFrame] = {}
         self.state: StepFrame | None = None
-        """What was logged of the state between two updates, while it lasts."""
+        """Values logged about the state between two updates, until the next update."""
         self.last_state = -1
         """Step of the last state of which something logged was kept."""
         self.scalars = LastScalars()
@@ -284,7 +284,8 @@ class ClosedSteps:
     def hurry(self) -> None:
         """Record what is known without waiting for a device.
 
-        What was measured on one in the last step begins to come, and is there with the next.
+        Values that were measured on a device in the last step are copied meanwhile, and available
+        at the next step.
         """
         self._await_copies()
         with self._lock:

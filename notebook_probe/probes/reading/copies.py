@@ -1,8 +1,8 @@
 """Copies of tensors whose states another thread than the training's measures.
 
-What takes much longer than a copy need not be waited for: a step keeps copies of its tensors in
-place of their states, and once it is closed another thread measures them. Its numbers are those
-that the training thread would have come to, of the same elements.
+A quantity that takes much longer than a copy does not block the step: the step keeps copies of its
+tensors instead of their states, and another thread measures them after it is closed. The results
+are those that the training thread would have computed from the same elements.
 """
 
 from __future__ import annotations

@@ -26,11 +26,11 @@ def take(
     Parameters
     ----------
     frame : StepFrame
-        Of the step that the batch belongs to.
+        Frame of the step that the batch belongs to.
     plan : ReadingPlan
-        What is read of a batch.
+        Readings of a batch.
     wanted : frozenset of str
-        What of a batch is needed at all.
+        Features of a batch that are needed at all.
     values : dict
         Name -> tensors. A known name begins the next micro-batch.
     """

@@ -58,7 +58,7 @@ def take_state(window: object, state: Mapping[str, Any], device: torch.device = 
     window : Window
     state : mapping
     device : torch.device
-        Where tensors go that were on an accelerator.
+        Device for tensors that were on an accelerator.
 
     Raises
     ------

@@ -24,7 +24,8 @@ OF_EVERY_MODULE = frozenset(vars(nn.Module()))
 def give_copies(modules: Iterable[nn.Module]) -> None:
     """Put copies in the place of tensors, containers and generators that are plain attributes.
 
-    What several modules share they share afterwards. Objects of other kinds stay what they are.
+    Objects that several modules share are still shared afterwards. Objects of other kinds are not
+    copied.
     """
     copies = _ObjectCopies()
     for module in modules:

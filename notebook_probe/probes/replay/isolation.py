@@ -28,8 +28,8 @@ def untouched(modules: Sequence[nn.Module], devices: Iterable[torch.device]) -> 
     Inside, every module is in evaluation mode and every operation can be derived twice: autocast,
     inference mode, compiled code and the fused kernels of attention and recurrent layers are off.
     Attributes that a call assigns or writes into, modes and random generators are put back, and
-    hooks that it puts on are taken off. What a call writes into parameters and buffers is not put
-    back: hand it copies of them.
+    hooks that it adds are removed. Writes of a call into parameters and buffers are not undone:
+    pass copies of them.
     """
     devices = [device for device in devices if device.type != "meta"]
     with ExitStack() as stack:

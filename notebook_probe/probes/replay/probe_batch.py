@@ -39,7 +39,7 @@ class ProbeBatch:
         Parameters
         ----------
         inputs : tensor, tuple or mapping
-            What the model is called with: a tuple is its arguments, a mapping its keywords.
+            Input of the model's call: a tuple is its arguments, a mapping its keywords.
         targets : anything
         loss_fn : callable
             ``loss_fn(outputs, targets)`` gives one real number.

@@ -37,7 +37,7 @@ class Replay:
     ----------
     batch : ProbeBatch or None
     progress : str
-        What is being measured now, in words; empty when nothing is.
+        Text about the current measurement; empty if there is none.
     """
 
     def __init__(self, model: nn.Module) -> None:

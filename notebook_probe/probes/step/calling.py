@@ -46,7 +46,7 @@ def seconds_of_a_call(moment: Moment, after: float = math.inf) -> float:
     Parameters
     ----------
     moment : str
-        What the hook reads.
+        Kind of reading that the hook makes.
     after : float
         Seconds since the hook before it.
     """

@@ -127,7 +127,7 @@ class UnseenCalls:
     modules : mapping of str to nn.Module
         All of the model, by path.
     probes : sequence of Probe
-        Those of calls of the place.
+        Probes of calls at the place.
     """
 
     def __init__(

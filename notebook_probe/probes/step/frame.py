@@ -31,7 +31,7 @@ class StepPlan(PartPlan, Protocol):
     at_end : tuple of str
         Values of the step that are read when it ends.
     are_light : bool
-        What a frame holds is small, and values are made of it in no time.
+        The contents of a frame are small, and computing values from them takes almost no time.
     are_none : bool
         Nothing is read.
     """
@@ -64,10 +64,10 @@ class PassedStep(NamedTuple):
     Attributes
     ----------
     time_ms : int
-        When it began.
+        Time at which the step began.
     loss : float or None
     seconds, cost : float
-        How long it took, and how much of that was ours.
+        Duration of the step, and the part of it that watching took.
     """
 
     time_ms: int
@@ -88,9 +88,9 @@ class StepFrame(FramePart):
     step : int
         0-based: updates completed before this step's batch.
     plan : StepPlan, optional
-        What is read in it; None for a step that only has scalars.
+        Readings of the step; None for a step that only has scalars.
     n_states, n_counts : int
-        How many cells there are, and places whose calls are counted.
+        Number of cells, and number of places whose calls are counted.
     """
 
     plan: StepPlan | None
@@ -120,7 +120,7 @@ class StepFrame(FramePart):
         self.begun = self.heard = time.perf_counter()
         """Time at which it was opened; time of the last call of a hook for it."""
         self.scalars: dict[str, Number] = {}
-        """What the user logged."""
+        """Scalars that the user logged."""
         self.arrays: dict[tuple[str, str], Any] = {}
         """Arrays that the user logged, by place and name."""
         self.collected: dict[tuple[str, str], Collected] = {}

@@ -1,12 +1,12 @@
 """Options of an optimizer's groups that are set while it trains, such as its learning rate.
 
-Where nothing schedules an option it is written, and a later write replaces it.
-Where something does, what is set counts as a factor of the schedule: the group still holds what
-is scheduled, and the factor acts while the optimizer steps. So a scheduler that multiplies what it
-finds comes out as right as one that computes it again; the states of optimizer and scheduler hold
-the schedule and nothing else, and can be loaded anywhere. A factor stays with its optimizer,
-whatever becomes of the run that has set it. What is held is a factor of no schedule: the value
-itself acts while the optimizer steps, whatever is scheduled.
+If nothing schedules an option, it is written, and a later write replaces it. If a scheduler does,
+the set value becomes a factor of the schedule: the group still has the scheduled value, and the
+factor acts while the optimizer steps. So a scheduler that multiplies the value it finds is as
+correct as one that computes it again; the states of optimizer and scheduler contain only the
+schedule, and can be loaded anywhere. A factor stays with its optimizer after the end of the run
+that set it. A held value is not a factor: it acts itself while the optimizer steps, independent of
+the schedule.
 """
 
 from __future__ import annotations
@@ -76,7 +76,7 @@ class LiveOptions:
     Attributes
     ----------
     held : dict
-        What groups get back after the step, by the group's identity and the option.
+        Values that groups get back after the step, by the group's identity and the option.
     first : RemovableHandle or None
         Hook that restores the schedule before the optimizer's own hooks, while it steps.
     acts : bool
@@ -247,8 +247,8 @@ class LiveOptions:
     def state(self) -> list[tuple[int, str, float, float | None]]:
         """Return the factors, for a checkpoint: no other state has them.
 
-        Of each the group, the option, and which value was set where which was scheduled; None
-        where it is held.
+        Each has the group, the option, the value that was set, and the value that was scheduled;
+        None if the value is held.
         """
         return [(*place, *factor) for place, factor in self._factors.items()]
 

@@ -22,7 +22,7 @@ class Columns:
     ----------
     stream : str
     axis : Axis, PER_CHANNEL, IMAGE or None
-        Of the stream's vectors.
+        Axis of the stream's vectors.
     cells : tuple of (str, str)
         Variable and place of each column.
     """
@@ -66,11 +66,11 @@ class MeasuredStep:
     logged : dict
         Name -> number, of what the loop logged.
     of_state : bool
-        What was logged is of the state before the step.
+        True if the logged values describe the state before the step.
     arrays : mapping
         Place and name -> array, of what the loop logged.
     loss : float, optional
-        What `backward()` was called on; it is recorded by itself, of many steps at once.
+        Loss on which `backward()` was called; it is recorded separately, for many steps at once.
     """
 
     step: int

@@ -272,7 +272,7 @@ class _StepsOnThread:
     begun : list of int
         Identities of the optimizers, the outermost first.
     lap : float
-        When torch called the hook that runs, or when its costs were counted last.
+        Time at which torch called the hook that runs, or at which its costs were counted last.
     number : int
         Number of the update that has begun last, of those of all optimizers.
     """

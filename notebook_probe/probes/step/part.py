@@ -80,9 +80,9 @@ class FramePart:
     step : int
     plan : PartPlan, optional
     n_states, n_counts : int
-        As of the `StepFrame`.
+        Same as in `StepFrame`.
     passes : BackwardPasses
-        Those of the step.
+        Backward passes of the step.
     """
 
     # What most parts have nothing of is of the class until it is set: a frame is made every step.
@@ -150,8 +150,8 @@ class FramePart:
     def receiver(self) -> FramePart | None:
         """Return the frame for the arriving gradient; None if it is not the training's.
 
-        Those of the first passes that accumulate are kept here. What others bring, and what
-        `torch.autograd.grad` returns, lies aside until it is known what of it counts.
+        Gradients of the first passes that accumulate are kept here. Gradients of other passes, and
+        of `torch.autograd.grad`, are kept separately until it is known which of them count.
         """
         now = _running_pass()
         if now != self._pass:

@@ -57,7 +57,7 @@ def is_traced() -> bool:
 def is_captured() -> bool:
     """Return whether this thread's kernels are only captured, in a CUDA graph of the user's.
 
-    What would be read then would be read again at each replay, into memory that nobody looks at;
+    A reading made then would be repeated at each replay, into memory that is never used;
     and a copy to the host would break the capture. Where CUDA is not set up, asking may raise, and
     nothing is captured.
     """

@@ -77,10 +77,10 @@ class StepCosts:
 class Spending:
     """Time of some steps, and how much of it was spent on watching.
 
-    Of the time of a step the median counts, as a validation or a slow disk between two steps is not
-    ours. A hook also makes torch slower where nobody counts: by how much is seen from how much
-    longer those steps are in which more is due. That, and the cost of a step in which nothing is
-    due, is remembered when steps are cleared.
+    The time of a step is a median, because a validation or a slow disk between two steps is not our
+    cost. A hook also makes torch slower where no timer runs: this is estimated from how much longer
+    steps are in which more is due. That, and the cost of a step in which nothing is due, is
+    remembered when steps are cleared.
 
     Attributes
     ----------
@@ -199,7 +199,7 @@ class Stretchable:
     ) -> list[Stretchable]:
         """Return the quantities among measured probes, with their shares of what is spent.
 
-        What a step costs because anything is due in it is saved by none but the quantities that
+        The fixed cost of a step in which anything is due can only be saved by the quantities that
         are due most often.
         """
         seconds: defaultdict[str, float] = defaultdict(float)

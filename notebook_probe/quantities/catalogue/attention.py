@@ -260,8 +260,8 @@ def attn_sink_share(attention_heads: Heads) -> Tensor:
 
     Warnings
     --------
-    With padding on the left the first key is masked, and the share is 0. Of a causal attention over
-    ``n`` keys that looks at all alike it is ``(1 + 1/2 + ... + 1/n) / n``.
+    With padding on the left the first key is masked, and the share is 0. A causal attention that
+    attends equally to all of ``n`` keys has ``(1 + 1/2 + ... + 1/n) / n``.
     """
     return _mean(attention_heads, attention_heads.first).mean()
 

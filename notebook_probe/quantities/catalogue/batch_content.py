@@ -102,8 +102,8 @@ class BatchSeenBefore:
 
     Warnings
     --------
-    Augmentation with a random part hides what is seen again. Of a run that is continued, only the
-    samples since then are known.
+    Augmentation with a random part hides what is seen again. A continued run only knows the samples
+    since then.
     """
 
     def __init__(self) -> None:

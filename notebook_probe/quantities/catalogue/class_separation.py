@@ -48,9 +48,9 @@ def neural_collapse_nc1(output: Tensor, batch_targets: Tensor, module: nn.Module
 
     Warnings
     --------
-    With few samples per class it is too small: take large batches. Of one class, or of classes with
-    one and the same mean, it is NaN. The calls of a step are averaged. It is computed on the host,
-    and waits for the device.
+    With few samples per class it is too small: take large batches. NaN for one class, or for
+    classes with the same mean. The calls of a step are averaged. It is computed on the host, and
+    waits for the device.
     """
     rows, classes = _rows(output, batch_targets, module)
     counts = torch.bincount(classes).double()

@@ -167,8 +167,8 @@ def input_cov_eigs(input_spectrum: Spectrum) -> Tensor:
 def output_cov_eigs(output_spectrum: Spectrum) -> Tensor:
     """Eigenvalues of the covariance of the outputs, ``l_1 >= l_2 >= ...``, all.
 
-    What `participation_ratio` and `saturation` make one number of. The flatter, the more
-    directions the representation uses; collapse begins at the tail.
+    Spectrum that `participation_ratio` and `saturation` summarize in one number. A flatter spectrum
+    means that the representation uses more directions; collapse begins at the tail.
 
     Warnings
     --------

@@ -40,8 +40,8 @@ def sharpness(landscape: Landscape) -> float:
 
     Warnings
     --------
-    With momentum, Adam or small batches the limit is another one. Of a small probe batch it is
-    larger than of all data. BatchNorm is evaluated with its running statistics.
+    With momentum, Adam or small batches the limit is another one. It is larger on a small probe
+    batch than on all data. BatchNorm is evaluated with its running statistics.
     """
     # The same start at every step, drawn on the host: the series has no noise of the method, and
     # every device gives the same.
@@ -58,7 +58,7 @@ def hessian_trace(landscape: Landscape) -> Tensor:
 
     Warnings
     --------
-    Directions of negative curvature cancel others. Of many parameters it is an estimate with a
+    Directions of negative curvature cancel others. For many parameters it is an estimate with a
     standard error of ``sqrt(2 sum of H_ij^2, i != j, / 64)``, and 64 Hessian products a probe.
     """
     return landscape.trace

@@ -70,9 +70,9 @@ def nonfinite_fraction(output_nonfinite: Stat) -> float:
 def grad_zero_fraction(grad_zeros: Stat) -> float:
     """Share of gradient elements that are exactly zero, ``#(g = 0) / n``.
 
-    Over all parameters below the module. What has no gradient does not learn: high behind dead
-    units, in embeddings whose words do not occur, and where a mask or a branch cuts something
-    off.
+    Over all parameters below the module. Parameters without a gradient do not learn. The share is
+    high behind dead units, in embeddings whose words do not occur, and where a mask or a branch
+    cuts the gradient off.
 
     Warnings
     --------
@@ -116,8 +116,8 @@ class DeadFraction(_DeadUnits):
 
     Warnings
     --------
-    Recorded at every step it is of one batch only. Of a layer without a ReLU, such as a linear
-    one, it counts the units that were never positive, which may be as they should.
+    Recorded at every step, it describes one batch only. In a layer without a ReLU, such as a linear
+    one, it counts the units that were never positive, which may be fine.
     """
 
     threshold = 0.0
@@ -129,10 +129,10 @@ class DeadFraction(_DeadUnits):
 class LinearDeadFraction(_DeadUnits):
     """Share of units never above -2 since the last due step, ``#{c : max y_c <= -2} / C``.
 
-    Of a linear layer or a convolution, before its activation: a unit that stays so far below 0
-    is dead behind a ReLU, and nearly silent behind a GELU or a SiLU, which still let some
-    gradient through. Taiyi's threshold; a share, despite the name it has there. It begins to rise
-    earlier than `dead_fraction` of what comes behind.
+    For a linear layer or a convolution, before its activation: a unit that stays so far below 0 is
+    dead behind a ReLU, and nearly silent behind a GELU or a SiLU, which still let some gradient
+    through. Taiyi's threshold; a share, despite the name it has there. It begins to rise earlier
+    than the `dead_fraction` of the next layers.
 
     Warnings
     --------

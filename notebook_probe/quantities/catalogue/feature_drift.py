@@ -38,9 +38,9 @@ class FeatureDrift(_AgainstFirst):
 
     Warnings
     --------
-    In the units of the output: compare layers relative to their size. What counts is the first call
-    of a module that is called several times. Missing in a run that was resumed without its
-    checkpoint, until another probe batch is kept.
+    In the units of the output: compare layers relative to their size. If a module is called several
+    times, its first call is used. Missing in a run that was resumed without its checkpoint, until
+    another probe batch is stored.
     """
 
     def compare(self, first: Tensor, now: Tensor) -> Tensor:

@@ -184,8 +184,8 @@ class OrthogonalityTest(_Spread):
     The smallest ``nu`` for which the orthogonality test holds (eq. 3.3), with the ``k``
     micro-batches of an accumulated step as samples: ``g`` is their mean and ``r_i`` the part of
     each one's gradient at right angles to it, ``g_i - (g_i . g / ||g||^2) g``. It is the tangent of
-    the angle by which the step misses its aim, 1 for 45 degrees. Of many parameters nearly all of
-    `norm_test` is this. Missing where `inner_product_test` is.
+    the angle by which the step misses its aim, 1 for 45 degrees. With many parameters it is nearly
+    all of `norm_test`. Missing where `inner_product_test` is.
 
     Warnings
     --------

@@ -117,7 +117,7 @@ def histogram(
     """Count the elements of a tensor, of any shape and dtype, in each of the bins.
 
     Exact whatever the values. Complex numbers count by their modulus, the elements that a sparse
-    tensor leaves out as zeros. Of a sharded tensor this process's shard is counted.
+    tensor leaves out as zeros. For a sharded tensor, this process's shard is counted.
 
     Raises
     ------
@@ -224,8 +224,8 @@ def grad_histogram(grad_histogram: Histogram) -> Tensor:
 
     Warnings
     --------
-    Gradients span decades: `grad_log_histogram` shows the small ones apart. Of all parameters
-    below the module.
+    Gradients span decades: `grad_log_histogram` shows the small ones apart. All parameters below
+    the module are counted.
     """
     return _row(grad_histogram)
 
@@ -258,8 +258,8 @@ def output_histogram(output_histogram: Histogram) -> Tensor:
 
     Warnings
     --------
-    A single large output makes all bins wide: compare `output_log_histogram`. Of this step's
-    batch alone.
+    A single large output makes all bins wide: compare `output_log_histogram`. Only this step's
+    batch is counted.
     """
     return _row(output_histogram)
 

@@ -97,7 +97,7 @@ def log_histogram(
     """Count the elements of a tensor, of any shape and dtype, in each of the bins.
 
     Exact whatever the values. Complex numbers count by their modulus, the elements that a sparse
-    tensor leaves out as zeros. Of a sharded tensor this process's shard is counted.
+    tensor leaves out as zeros. For a sharded tensor, this process's shard is counted.
 
     Raises
     ------
@@ -158,7 +158,7 @@ class _Format:
         self.bins = np.array([POSITIVE + k for k in classes] + [NEGATIVE - k for k in classes])
         """Where the numbers of each key belong, but for zero, infinity and NaN."""
         self.first_keys = np.flatnonzero(np.diff(self.bins, prepend=-1))
-        """Of each bin, in the order of keys, in which bins are contiguous."""
+        """First key of each bin, in the order of keys, in which bins are contiguous."""
         self.bins_by_key = self.bins[self.first_keys]
         sign, infinity = -(1 << (n_bits - 1)), (1 << (n_bits - 1)) - (1 << mantissa)
         self.exceptions: tuple[tuple[int, int, Callable[[Any], Any]], ...] = (
@@ -292,8 +292,8 @@ def grad_log_histogram(grad_log_histogram: LogHistogram) -> Tensor:
 
     Warnings
     --------
-    The bins are as wide as their values are large, so heights are no density. Of all parameters
-    below the module.
+    The bins are as wide as their values are large, so heights are no density. All parameters below
+    the module are counted.
     """
     return grad_log_histogram.counts
 
@@ -323,8 +323,8 @@ def output_log_histogram(output_log_histogram: LogHistogram) -> Tensor:
 
     Warnings
     --------
-    The bins are as wide as their values are large, so heights are no density. Of this step's
-    batch alone.
+    The bins are as wide as their values are large, so heights are no density. Only this step's
+    batch is counted.
     """
     return output_log_histogram.counts
 
@@ -333,9 +333,9 @@ def output_log_histogram(output_log_histogram: LogHistogram) -> Tensor:
 def grad_output_log_histogram(grad_output_log_histogram: LogHistogram) -> Tensor:
     """Counts of the gradients that reach the output, ``#{dL/dy in bin}``.
 
-    The bins are powers of four of either sign, smaller ones towards zero in the middle.
-    What is below ``2**-25`` would be lost in float16 without loss scaling; the room to its
-    largest bin is what a scale can use.
+    The bins are powers of four of either sign, smaller ones towards zero in the middle. Gradients
+    below ``2**-25`` would be lost in float16 without loss scaling; a loss scale can use the range
+    up to its largest bin.
 
     Warnings
     --------

@@ -91,7 +91,7 @@ class LossByBucket:
 class SamplesByBucket:
     """Number of samples in each bucket since the last due step, ``#(b_i = b)``, a vector.
 
-    Of the buckets that the loop hands over, ``run.batch(buckets=...)``; see `loss_by_bucket`. NaN
+    The loop passes the buckets by ``run.batch(buckets=...)``; see `loss_by_bucket`. NaN
     for a bucket without any: a small or missing one is hardly trained, whatever the mean loss says.
 
     Warnings

@@ -77,9 +77,9 @@ class LossEma:
 class LossSpikeScore:
     """Jump of the loss out of its past, ``(L - median) / (1.4826 MAD)``.
 
-    Median and median absolute deviation are of the 64 losses before it; the largest score since
-    the last due step counts, so that no spike is missed between two. Of steady noise it stays
-    below 4; above 6 is a spike. NaN or infinite where the loss is.
+    Median and median absolute deviation are of the 64 losses before it; the largest score since the
+    last due step counts, so that no spike is missed between two. For steady noise it stays below 4;
+    above 6 is a spike. NaN or infinite where the loss is.
 
     Warnings
     --------

@@ -45,7 +45,7 @@ def gain(
 def norm_gain_rms(weight_gain: Stat) -> float:
     """Usual gain of a norm layer, ``sqrt(mean gamma^2)``.
 
-    1 at the start. What lies behind the norm sees activations of about this size; a layer whose
+    1 at the start. The next layers see activations of about this size; a layer whose
     gain falls towards 0 is being switched off.
 
     Warnings

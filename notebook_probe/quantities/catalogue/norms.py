@@ -28,9 +28,9 @@ __all__ = [
 def weight_norm(weight_sumsq: Stat) -> float:
     """Size of the weight, ``||W||_2`` over all its elements, as this step's forward used it.
 
-    Slow growth is usual without weight decay, a level with it. A jump is a step that was too
-    large. Of a pruned, normalized or parametrized layer it is the weight that the forward computes
-    with, while `grad_norm` is of the parameters that the optimizer holds.
+    Slow growth is usual without weight decay, a level with it. A jump is a step that was too large.
+    In a pruned, normalized or parametrized layer it is the norm of the weight that the forward
+    computes with, while `grad_norm` is the norm of the gradients of the optimizer's parameters.
 
     Warnings
     --------

@@ -35,7 +35,7 @@ __all__ = [
 def lr(group_lr_largest: Stat) -> float:
     """Largest learning rate of the parameters below the module, ``max lr``, as this step used it.
 
-    Of a parameter's path (``"fc1.bias"``) it is the rate of its group. A schedule shows here as
+    At a parameter's path (``"fc1.bias"``) it is the rate of its group. A schedule shows here as
     applied; a rate that stays where a schedule should move it was never passed to the optimizer.
     Missing where no optimizer owns a parameter, or where it has no such option.
 
@@ -66,7 +66,7 @@ def momentum(group_momentum_largest: Stat) -> float:
     """Largest momentum of the parameters below the module, ``max momentum``.
 
     Share of the old direction that a step keeps: about ``1 / (1 - momentum)`` steps are averaged.
-    Of an optimizer with ``betas`` it is the first of them. Missing where there is none.
+    For an optimizer with ``betas`` it is the first of them. Missing if there is no momentum.
 
     Warnings
     --------
@@ -175,9 +175,9 @@ class Scaler:
 def amp_scale(scaler: Scaler) -> float:
     """Factor on the loss while gradients were computed in half precision, ``scale``.
 
-    Of the gradient scaler that called the optimizer, as this step used it. It doubles while nothing
-    overflows and is halved by every overflow; falling on and on, some gradient is infinite at any
-    scale. Missing without a scaler.
+    Scale of the gradient scaler that called the optimizer, as this step used it. It doubles while
+    nothing overflows and is halved by every overflow. If it falls again and again, some gradient is
+    infinite at any scale. Missing without a scaler.
 
     Warnings
     --------

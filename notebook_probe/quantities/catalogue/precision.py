@@ -63,8 +63,8 @@ def range_headroom_bits(output: Tensor) -> Tensor | float:
 def output_grad_headroom_bits(grad_output: Tensor) -> Tensor | float:
     """Bits from the largest output gradient to overflow, ``log2(finfo(dtype).max / max |dL/dy|)``.
 
-    What a gradient scaler may still use: each doubling of the scale takes one bit. 0 or less
-    once something is infinite, which makes the scaler skip the step; infinite where all is
+    Range that a gradient scaler may still use: each doubling of the scale takes one bit. 0 or less
+    once a gradient is infinite, which makes the scaler skip the step; infinite if all gradients are
     zero.
 
     Warnings
@@ -92,8 +92,8 @@ def underflow_fraction(output: Tensor) -> Tensor | float:
 def output_grad_underflow_fraction(grad_output: Tensor) -> Tensor | float:
     """Share of output gradients that float16 cannot hold, ``#(0 < |dL/dy| < 2^-24) / n``.
 
-    Of any type: what a loss scale of 1 would lose. In a float32 run it tells beforehand whether
-    float16 will need a scaler.
+    For any type: the share that a loss scale of 1 would lose. In a float32 run it shows in advance
+    whether float16 will need a scaler.
 
     Warnings
     --------

@@ -1,7 +1,7 @@
 """Quantiles of what enters and leaves a module, and how far they move between two looks.
 
-Of a large tensor they are of some of its elements, drawn at fixed places; `n_sampled` says of how
-many.
+For a large tensor they are computed from some of its elements, at fixed places; `n_sampled` is
+their number.
 """
 
 from __future__ import annotations
@@ -115,7 +115,7 @@ def output_quantiles(output_sample: Sample) -> Vector:
 def input_quantiles(input_sample: Sample) -> Vector:
     """Quantiles of the inputs at 1, 5, 25, 50, 75, 95 and 99 %, ``F^-1(q)``.
 
-    Of the first module they describe the data as the network gets it. Missing where one is NaN.
+    For the first module they describe the data as the network gets it. Missing where one is NaN.
 
     Warnings
     --------
@@ -128,8 +128,8 @@ def input_quantiles(input_sample: Sample) -> Vector:
 def n_sampled(output_sample: Sample) -> float:
     """Number of outputs that `output_quantiles` is of, ``min(n, 65536)``.
 
-    Of so many is `distribution_shift`, too. With ``m`` elements the level of a quantile is known to
-    about ``0.5 / sqrt(m)``.
+    `distribution_shift` is computed from as many elements. With ``m`` elements the level of a
+    quantile is known to about ``0.5 / sqrt(m)``.
 
     Warnings
     --------
@@ -144,9 +144,9 @@ class DistributionShift:
     """Distance of the outputs from those of the last due step, ``mean_q |F_t^-1(q) - F_s^-1(q)|``.
 
     The Wasserstein distance between the distributions of their elements, in the units of the
-    output, by 256 quantiles. What a layer feeds to the next one is steady when it falls; a jump is
-    a change of the data or an update that was too large. With `output_std` it tells whether it
-    matters.
+    output, by 256 quantiles. If it falls, the inputs of the next layer are getting steady; a jump
+    is a change of the data or an update that was too large. Compare it with `output_std` to see
+    whether it matters.
 
     Warnings
     --------

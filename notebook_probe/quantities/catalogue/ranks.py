@@ -104,7 +104,7 @@ def n_output_rows(output_spectrum: Spectrum) -> float:
     """Number of samples and positions that spectra and ranks of the outputs are of, ``R``.
 
     No rank is larger than ``R``, that of a covariance not than ``R - 1``: where it is below the
-    number of channels they speak of the batch as well. Of more than 2048 channels 2048 rows of
+    number of channels they describe the batch as well. With more than 2048 channels, 2048 rows of
     each call are drawn.
 
     Warnings

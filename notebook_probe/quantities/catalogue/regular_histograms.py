@@ -42,14 +42,14 @@ def param_histogram(weight_equal_bins: Extremes) -> Tensor:
     """Counts of the weights in equal bins between the extremes, ``#(e_i <= w < e_(i+1))``.
 
     ``e_i = min + i (max - min) / k``, the last bin closed, over the finite elements; ``k`` is 2 up
-    to 5 of them, 3 up to 10, ``n // 10 + 1`` up to 880, then 90. What is beyond ``k`` is NaN. The
-    edges are told by `weight_min` and `weight_max`; where these are equal they stand 0.5 apart
-    on either side.
+    to 5 of them, 3 up to 10, ``n // 10 + 1`` up to 880, then 90. Entries beyond ``k`` are NaN. The
+    edges follow from `weight_min` and `weight_max`; if these are equal, the edges are 0.5 away on
+    either side.
 
     Warnings
     --------
     The bins move with the weights: compare shapes, not counts. `weight_histogram` has bins that
-    stay. Of a module with several weights it is of the last: attach it to parameters by name.
+    stay. For a module with several weights it shows the last: attach it to parameters by name.
     """
     if weight_equal_bins.bins is None:
         raise QuantityError("param_histogram: extremes that were measured without their bins")

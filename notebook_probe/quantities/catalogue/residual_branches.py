@@ -54,8 +54,8 @@ def residual_change(input: Tensor, output: Tensor) -> Tensor:
     """Relative change by a residual block, ``||y - x||_2 / ||x||_2``.
 
     Attached at a whole block ``y = x + f(x)`` it is the relative size of its branches, wherever
-    their norms stand. Of a trained deep network it falls with depth; near 0 in all blocks the
-    network is hardly deeper than its shortcut.
+    their norms stand. In a trained deep network it falls with depth; if it is near 0 in all blocks,
+    the network is hardly deeper than its shortcut.
 
     Warnings
     --------

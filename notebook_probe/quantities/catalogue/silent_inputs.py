@@ -79,9 +79,9 @@ def reach(
 def silent_input_fraction(input_reach: Reach) -> Tensor | float:
     """Share of input channels that are zero in every row, ``#{c : x_c = 0 in all rows} / C``.
 
-    Rows are samples and positions of the step. What a ReLU lets nothing through of arrives here as
-    zero, whether it is a module or a function in a user's ``forward``: so it sees dead units that
-    have no module, and features that a mistake has left empty.
+    Rows are samples and positions of the step. Units that a ReLU always cuts off arrive here as
+    zero, whether the ReLU is a module or a function in a user's ``forward``. So it finds dead units
+    that have no module, and features that a mistake has left empty.
 
     Warnings
     --------

@@ -56,7 +56,7 @@ class StepTime:
     """Time of a step, ``median(seconds)`` of the steps since the last due one.
 
     From where a step begins to where the next one does, with everything the loop does between:
-    loading, validation, pictures. What is paused does not count. A median, so that one long step
+    loading, validation, pictures. Pauses do not count. A median, so that one long step
     does not hide what is usual.
 
     Warnings
@@ -80,9 +80,9 @@ class StepTime:
 class DataWaitShare:
     """Share of the time spent waiting for data, ``wait / seconds``, since the last due step.
 
-    Of loops over ``run.batches(loader)``, where the waiting can be seen. Near 0 the loader keeps
-    up; above 0.3 more workers, a larger ``prefetch_factor`` or cheaper transforms make training
-    faster.
+    Measured in loops over ``run.batches(loader)``, where the waiting can be seen. Near 0 the loader
+    keeps up; above 0.3 more workers, a larger ``prefetch_factor`` or cheaper transforms make
+    training faster.
 
     Warnings
     --------
@@ -127,7 +127,7 @@ class SamplesPerSecond:
 class PeakMemory:
     """The most memory in use so far, ``max(bytes)``: of the CUDA device, else of the process.
 
-    Of the device what torch's allocator gave out; it never falls unless you call
+    On the device, the memory that torch's allocator gave out; it never falls unless you call
     ``torch.cuda.reset_peak_memory_stats()``, which is left to you. A step that lifts it late in
     training is a longer batch, or something that is kept.
 
@@ -150,13 +150,13 @@ class PeakMemory:
 class DeviceMemory:
     """Memory that is in use as a step ends, ``bytes``: of the CUDA device, else of the process.
 
-    Of the device it is what ``nvidia-smi`` shows: all processes count, and what torch's allocator
-    holds without giving it out. Where it grows while `peak_memory` does not, another process, or
-    fragments, take the room.
+    On the device it is the value of ``nvidia-smi``: it includes all processes, and memory that
+    torch's allocator reserves without giving it out. If it grows while `peak_memory` does not,
+    another process, or fragments, take the memory.
 
     Warnings
     --------
-    Asking the driver takes up to a millisecond. Of a process it is known on Linux alone.
+    Asking the driver takes up to a millisecond. The memory of a process is known on Linux only.
     """
 
     def reset(self) -> None:
@@ -173,10 +173,10 @@ class DeviceMemory:
 class DeviceUtilization:
     """Utilization of the CUDA device, else of all cores, ``busy seconds / seconds``.
 
-    Of the device it is what ``nvidia-smi`` shows, of all processes over the last tenths of a
+    On the device it is the value of ``nvidia-smi``, for all processes over the last tenths of a
     second. Near 1 it always has work; far below, the host or the loader keeps it waiting: see
-    `data_wait_share`. Of a host it is the share of all cores that this process used since the
-    step at which it was read before.
+    `data_wait_share`. On a host it is the share of all cores that this process used since the
+    previous reading.
 
     Warnings
     --------

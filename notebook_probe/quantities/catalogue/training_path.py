@@ -139,7 +139,8 @@ class LossLandscapePath(_Path):
 def _reach(points: PathPoints, here: Tensor, own: Tensor) -> Tensor:
     """Return the reach of the path along a direction, times that direction.
 
-    Of the differences ``D = U S V'`` the coordinates are ``s u``, the direction is ``D' u / s``.
+    With the differences ``D = U S V'``, the coordinates are ``s u``, and the direction is
+    ``D' u / s``.
     """
     # The sign of an eigenvector is arbitrary; fixed, so that the picture does not flip between
     # steps.

@@ -21,8 +21,8 @@ __all__ = ["log_step_size", "update_cosine", "update_norm", "update_ratio"]
 def update_norm(update_sumsq: Stat) -> float:
     """Length of the step of the weight, ``||W_after - W_before||_2``.
 
-    What the optimizer did, with momentum, decay and all. It follows the schedule of the
-    learning rate.
+    The change that the optimizer made, including momentum and weight decay. It follows the schedule
+    of the learning rate.
 
     Warnings
     --------

@@ -86,15 +86,15 @@ def quantity(
     units : str
         Units of the value, ``"1"`` for a pure number.
     name : str, optional
-        Its name in the record; the function's own by default.
+        Name of the quantity in the record; by default the function's name.
     combine : {"mean", "sum", "max", "min", "last", "rss"}
-        How values of several calls or tensors in one step become one.
+        Combination of the values of several calls or tensors in one step into one.
     source : str
         Paper or definition.
     question : str
         Question that it helps to answer, such as `notebook_probe.quantities.define.questions.DEAD`.
     cost : str, optional
-        Its cost class, if it is more expensive than its features: one of
+        Cost class, if it is more expensive than its features: one of
         `notebook_probe.quantities.reduce.cost.COSTS`.
     aliases : sequence of str
         Other names under which it can be attached.
@@ -190,7 +190,7 @@ def define(
     Raises
     ------
     QuantityError
-        As `quantity`.
+        Same as in `quantity`.
     """
     if not isinstance(name, str) or not name.isidentifier():
         raise QuantityError(

@@ -47,30 +47,30 @@ def reduction(
     combine: Combine = "mean",
     cost: Cost | None = None,
 ) -> F | Callable[[F], F]:
-    """Make of a function what several quantities share: worked out once per step and tensor.
+    """Make a reduction of a function: computed once per step and tensor, shared by quantities.
 
     A quantity asks for it by the name of the tensor and its own, as it asks for ``output_moments``:
     of a reduction ``sizes`` there are ``output_sizes``, ``input_sizes``, ``weight_sizes``,
     ``grad_output_sizes`` and so on.
 
-    What the function is given its parameters say. One of a ``tensor`` is called with the first
-    floating-point tensor of each call, detached, as it is read, and with the ``module`` where that
-    was if it asks for it, None for a parameter's own tensors. It returns a real tensor or a number,
-    which is copied to float64 and pooled over the calls of the step; or an object with
+    The parameters of the function say what it gets. A function of a ``tensor`` is called with the
+    first floating-point tensor of each call, detached, as it is read, and with the ``module`` where
+    that was if it asks for it, None for a parameter's own tensors. It returns a real tensor or a
+    number, which is copied to float64 and pooled over the calls of the step; or an object with
     ``merge(other)``, which pools in its own way.
 
-    One of other reductions, such as ``def gap(cov_eigs)``, is called once per step, with what they
-    have come to for the same tensor, on the host.
+    A function of other reductions, such as ``def gap(cov_eigs)``, is called once per step, with
+    their results for the same tensor, on the host.
 
     Parameters
     ----------
     name : str
-        Its own by default.
+        Name of the reduction; by default the function's name.
     combine : {"mean", "sum", "max", "min", "last", "rss"}
-        How the tensors of several calls in a step become one, element by element.
+        Combination of the tensors of several calls in a step into one, element by element.
     cost : str, optional
-        Its class, one of `notebook_probe.quantities.reduce.cost.COSTS`: ``"sort"`` by default, and
-        of one of other reductions the most expensive of theirs.
+        Cost class, one of `notebook_probe.quantities.reduce.cost.COSTS`: ``"sort"`` by default. A
+        reduction of other reductions has the class of the most expensive one.
 
     Returns
     -------

@@ -65,14 +65,14 @@ def window_quantity(
 ) -> Any:
     """Make a quantity of a class with ``reset``, ``update`` and ``compute``, and register it.
 
-    Every step is taken in while it is attached, whether due or not. What is recorded in a due step
-    is of all steps after the last due one, this one included.
+    Every step is taken in while it is attached, whether due or not. The value recorded in a due
+    step covers all steps after the last due one, this one included.
 
     Tensors of parameters come to a window for each parameter. Asked for with ``each_`` before
     them, as ``each_grad``, they are of all parameters below the place, and the class has
     ``merge(other)``, which gives the window of both: one value is computed of all together.
 
-    What it has gathered is part of a checkpoint (see `Run.state_dict`) if its attributes are
+    The gathered state is part of a checkpoint (see `Run.state_dict`) if its attributes are
     tensors, arrays, numbers, text, and lists, tuples, dicts and deques of these. In a run that was
     resumed without it ``begin_late()``, if there is one, is called once after the first ``reset``:
     from then on ``compute`` returns None until what came before does not matter any more. A class
@@ -83,23 +83,23 @@ def window_quantity(
     units : str
         Units of the value, ``"1"`` for a pure number.
     name : str, optional
-        Its name in the record; the class's own in snake_case by default.
+        Name of the quantity in the record; by default the class's name in snake_case.
     combine : {"mean", "sum", "max", "min", "last", "rss"}
-        How the values of several parameters of one module become one.
+        Combination of the values of several parameters of one module into one.
     source : str
         Paper or definition.
     question : str
-        What it helps to answer, such as `notebook_probe.quantities.define.questions.DEAD`.
+        Question that it helps to answer, such as `notebook_probe.quantities.define.questions.DEAD`.
     cost : str, optional
-        Its class, where it is more expensive than its features: one of
+        Cost class, if it is more expensive than its features: one of
         `notebook_probe.quantities.reduce.cost.COSTS`.
     aliases : sequence of str
         Other names under which it can be attached.
     axis : Axis, PER_CHANNEL or IMAGE, optional
         The value is a vector along it.
     samples : {"every", "due", "step"}
-        Which steps are taken in: every one, only those at which it is due, or the due one alone
-        with all its calls, ``reset`` forgetting everything.
+        Steps that are sampled: every step, only due steps, or only the due step with all its calls,
+        where ``reset`` forgets everything.
 
     Returns
     -------

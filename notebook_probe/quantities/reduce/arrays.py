@@ -79,7 +79,7 @@ def wide(tensor: Tensor) -> Tensor:
     Raises
     ------
     UnreadableError
-        As `readable`; complex numbers stay complex.
+        Same as in `readable`; complex numbers stay complex.
     """
     return _strided(tensor.detach()) if tensor.is_complex() else readable(tensor)
 

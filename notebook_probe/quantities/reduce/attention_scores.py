@@ -96,7 +96,7 @@ class Products(Attention):
     ) -> Products:
         """Read tensors as ``scaled_dot_product_attention`` does: (batch, ..., head, row, channel).
 
-        Of three axes there is a single head, of two a single item as well.
+        With three axes there is a single head, with two also a single item.
         """
         queries, keys = _four(query.detach()), _four(key.detach())
         if mask is not None:

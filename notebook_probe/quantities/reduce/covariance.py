@@ -33,8 +33,9 @@ def covariance(tensor: Tensor, module: nn.Module | None = None) -> Tensor:
     Parameters
     ----------
     tensor : Tensor
-        Of any real, complex (by its modulus) or integer type but int64, and any shape: (row,
-        channel); or at a call of ``module``, with the channels where that kind of module has them.
+        Tensor of any real, complex (by its modulus) or integer type except int64, and any shape:
+        (row, channel); or at a call of ``module``, with the channels where that kind of module has
+        them.
     module : nn.Module, optional
         Without one they are on the last of three axes, else on axis 1.
 
@@ -69,8 +70,7 @@ def covariance(tensor: Tensor, module: nn.Module | None = None) -> Tensor:
 def cov_eigs(matrix: Tensor) -> Tensor:
     """Eigenvalues of a covariance, ``l_1 >= l_2 >= ...``.
 
-    What rounding leaves of an eigenvalue that is zero is 0, so that no covariance has a negative
-    one.
+    An eigenvalue that is zero up to rounding is set to 0, so that no covariance has a negative one.
 
     Parameters
     ----------

@@ -2,7 +2,8 @@
 
 A small tensor is copied at once into a row of a buffer, as the model may write over it; when the
 buffer is full, or when the numbers are copied to the host, all its rows are reduced together. A
-large tensor is reduced at once, slab by slab. What is left to do with the sums is done on the host.
+large tensor is reduced at once, slab by slab. The remaining computation with the sums is done on
+the host.
 """
 
 from __future__ import annotations

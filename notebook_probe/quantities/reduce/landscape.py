@@ -23,15 +23,15 @@ N_VECTORS = 64
 class Landscape:
     """The feature ``landscape``: a loss, its gradient and products with its Hessian.
 
-    Directions and gradients are flat vectors of all parameters, at least float32. What was
-    computed once serves every quantity of a place and step.
+    Directions and gradients are flat vectors of all parameters, at least float32. Each result is
+    computed once for all quantities of a place and step.
 
     Parameters
     ----------
     loss : callable
         The loss with other tensors in place of those of ``point``; 0-d.
     point : sequence of Tensor
-        Where the parameters are.
+        Parameters at the point.
     tell : callable, optional
         Told in words, at each evaluation, how many there have been.
     of_samples : callable, optional

@@ -69,14 +69,14 @@ def measure(tensor: Tensor, parts: frozenset[str]) -> Stat:
     tensor : Tensor, any shape and dtype
         Integers and bools are cast, complex numbers count by their modulus, sparse ones densely.
     parts : frozenset of str
-        Of sumsq, moments, zeros, nonfinite and largest.
+        Subset of sumsq, moments, zeros, nonfinite and largest.
 
     Returns
     -------
     Stat
-        Of a tensor on an accelerator a `DeviceStat`, which becomes one on the host.
-        NaN and infinities propagate into ``sumsq``, ``mean`` and ``spread``; where squares leave
-        the range of float32 the values are measured again in float64.
+        For a tensor on an accelerator a `DeviceStat`, which becomes a `Stat` on the host. NaN and
+        infinities propagate into ``sumsq``, ``mean`` and ``spread``; if squares leave the range of
+        float32, the values are measured again in float64.
 
     Raises
     ------

@@ -15,8 +15,8 @@ __all__ = ["MicroBatchGradients", "added"]
 class MicroBatchGradients:
     """A window that keeps what each backward has added to the gradient of a parameter, or several.
 
-    What micro-batches have to do with each other is known only when the last one has come: there
-    are ``k`` copies of the gradient until the step is over.
+    Relations between micro-batches are known only after the last one: there are ``k`` copies of the
+    gradient until the step is over.
     """
 
     def reset(self) -> None:

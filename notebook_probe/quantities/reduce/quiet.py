@@ -13,8 +13,8 @@ __all__ = ["quiet"]
 class _Quiet(threading.local):
     """A context for each thread in which numpy warns of nothing.
 
-    To run something in it takes a tenth of what `numpy.errstate` takes. What runs in it must not
-    enter it again.
+    To run something in it takes a tenth of what `numpy.errstate` takes. Code that runs in it must
+    not enter it again.
 
     Examples
     --------

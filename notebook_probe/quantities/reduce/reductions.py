@@ -2,8 +2,8 @@
 
 A reduction reads a tensor once and returns a state that merges exactly over the calls, tensors and
 micro-batches of a step. It serves one part or several: ``output_sumsq`` and ``output_moments`` are
-parts of one `Stat`, measured in one pass. What can be computed from a state alone, such as
-eigenvalues of a covariance, is `Derived`: worked out once, when the step's states are pooled.
+parts of one `Stat`, measured in one pass. Values that follow from a state alone, such as
+eigenvalues of a covariance, are `Derived`: computed once, when the step's states are pooled.
 """
 
 from __future__ import annotations

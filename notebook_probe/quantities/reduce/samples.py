@@ -53,7 +53,7 @@ AXES: dict[tuple[type[nn.Module], ...], int] = {
 def channel_axis(module: nn.Module | None, shape: Sequence[int]) -> int:
     """Axis of the channels in a tensor of this shape, of two axes at least, at ``module``.
 
-    Of a module that is not known it is the last one in 3-D (batch, position, channel), else axis 1.
+    For an unknown module it is the last axis in 3-D (batch, position, channel), else axis 1.
 
     Examples
     --------
@@ -91,7 +91,7 @@ def samples(
     """Return the number of channels, 1 at least, and a call's rows (sample, channel).
 
     The rows come block by block, copies in float64; those of a nested tensor are of all its parts.
-    Of more than ``widest`` channels as many rows are drawn.
+    With more than ``widest`` channels, ``widest`` rows are drawn.
 
     Raises
     ------

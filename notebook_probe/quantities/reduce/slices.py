@@ -107,7 +107,7 @@ class PathPoints:
     Parameters
     ----------
     most : int
-        How many are kept; an even number.
+        Maximum number of points that are kept; an even number.
     piece : int
         Elements of a point that are compared at a time.
 
@@ -159,9 +159,9 @@ def differences(points: Sequence[Tensor], origin: Tensor, piece: int = PIECE) ->
 
 
 def rounding(squares: Tensor, length: float | Tensor, dtype: torch.dtype) -> float:
-    """Up to where an eigenvalue of inner products of differences says nothing.
+    """Return the size below which an eigenvalue of inner products is only rounding.
 
-    Of the points themselves, which are as long as ``length`` and of ``dtype``, and of the
+    It is the rounding of the points, which have this ``length`` and ``dtype``, plus that of the
     decomposition, which is in float64; ``squares`` are its eigenvalues, the largest last.
     """
     eps = torch.finfo(squares.dtype).eps * len(squares)

@@ -3,10 +3,10 @@
 Rows are samples (and positions), columns are channels; see `samples`. Columns are centred, the
 divisor is the number of rows less one. Several calls in a step count as one with all their rows.
 
-What was decomposed once serves every quantity of a module and step. With fewer rows than channels
-it is the small matrix of inner products between rows, which has the same non-zero eigenvalues.
-Products are taken in float64, since squares in float32 lose all but the largest eigenvalues; for
-the largest alone, of few rows, float32 will do.
+Each decomposition is computed once for all quantities of a module and step. With fewer rows than
+channels it is the small matrix of inner products between rows, which has the same non-zero
+eigenvalues. Products are taken in float64, since squares in float32 lose all but the largest
+eigenvalues; for the largest alone, of few rows, float32 will do.
 """
 
 from __future__ import annotations

@@ -76,8 +76,8 @@ class Exports(XarrayViews):
         -------
         pandas.DataFrame
             Columns ``step`` (int64), ``time``, ``module`` and ``quantity`` (categorical), ``value``
-            (float32). Vectors have a row per element, and a column more: the coordinate along
-            their axis, such as ``bin``, or ``index_in_module``. What was not measured has no row;
+            (float32). Vectors have a row per element, and a column more: the coordinate along their
+            axis, such as ``bin``, or ``index_in_module``. A cell that was not measured has no row;
             a measured NaN has one. For arrays of other shapes see `to_npy`.
 
         Raises

@@ -26,7 +26,7 @@ def pack(folder: Path, target: Path, *, finished: bool) -> None:
     Raises
     ------
     RecordLockedError
-        It is still being written. A record whose writer died can be packed.
+        The record is still being written. A record whose writer died can be packed.
     RecordFormatError
         Something in it is not a file or a folder.
     """

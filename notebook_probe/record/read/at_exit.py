@@ -1,7 +1,7 @@
 """Reading a store while the program ends, when zarr can no longer read.
 
 zarr hands files and chunks to a pool of threads, which Python closes before it runs what was
-registered for the exit. What a record's writer reads then is read on the thread that asks.
+registered for the exit. A record's writer then reads on the calling thread.
 """
 
 from __future__ import annotations

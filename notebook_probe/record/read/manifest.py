@@ -1,7 +1,7 @@
 """The commit record as readers take it: one document that names every group and array.
 
-This is the door of a record. What a document may say is checked here; what this version does not
-know is ignored, and what it cannot read is refused.
+A record is validated here. Allowed contents of a document are checked; entries that this version
+does not know are ignored, and entries that it cannot read are refused.
 """
 
 from __future__ import annotations

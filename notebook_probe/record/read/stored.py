@@ -48,7 +48,7 @@ class StoredStream:
     Raises
     ------
     RecordFormatError
-        Its axes are missing, or differ from the format.
+        The axes are missing, or differ from the format.
     """
 
     axis: Axis | None = None

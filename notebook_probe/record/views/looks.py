@@ -102,7 +102,8 @@ class Look:
         ``"update"``, ``"attention"``, as far as they were available; of a kept batch by the names
         of the model's arguments, and ``"target"``.
     why : str
-        Why it was kept without a request, or what differs from a look in a step; "" for others.
+        Reason why it was kept without a request, or difference from a look in a step; "" for
+        others.
     """
 
     module: str

@@ -63,7 +63,7 @@ def own_names(streams: Iterable[StreamView], measured: Sequence[str]) -> OwnName
     Parameters
     ----------
     streams : iterable of StreamView
-        Of one history.
+        Streams of one history.
     measured : sequence of str
         Names of series of the whole model that are measured.
     """

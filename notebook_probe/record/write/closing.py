@@ -66,12 +66,13 @@ def flush_record(flusher: Flusher, place: RecordFolder, timeout_s: float) -> Non
     Raises
     ------
     RecordWriteError
-        It cannot be written; it continues to wait.
+        The rows cannot be written; they continue to wait.
 
     Warns
     -----
     RecordWarning
-        It takes longer than allowed, or is written here and could not be shipped yet.
+        Writing takes longer than allowed, or the rows are written here and could not be shipped
+        yet.
     """
     if (flusher.flush(timeout_s) and place.flush(timeout_s)) or not flusher.is_ours:
         return

@@ -69,7 +69,7 @@ class Commits:
         self._events_on_disk = -1
         self._n_modules_on_disk = -1
         self._told: tuple[Mapping[str, Any], str] | None = None
-        """What the root tells, but for its summary."""
+        """Contents of the root, without its summary."""
         self.n_events = 0
         """Events that a reader of the store can see."""
         self._n_commits = 0

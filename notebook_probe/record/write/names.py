@@ -48,7 +48,7 @@ class Names:
         Raises
         ------
         QuantityError
-            Its name has another meaning.
+            The name has another meaning.
         """
         self._note(quantity, meaning)
 
@@ -72,7 +72,7 @@ class Names:
         Raises
         ------
         QuantityError
-            Its group has another axis, or a name has another meaning.
+            The group has another axis, or a name has another meaning.
         """
         check_axis(axis)
         if self._axes.setdefault(axis.group, axis) != axis:

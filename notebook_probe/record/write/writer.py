@@ -82,7 +82,7 @@ class RecordWriter:
     RecordLockedError
         Another writer has it.
     RecordWriteError
-        It cannot be written.
+        The record cannot be written.
 
     Examples
     --------
@@ -310,7 +310,7 @@ class RecordWriter:
         UnknownNameError, ValueError, QuantityError
             Before anything is written.
         RecordWriteError
-            It cannot be written.
+            The record cannot be written.
         """
         new = Variable(quantity, units, long_name, attrs)
         series = checked_series(self.source, module, new, steps, values)

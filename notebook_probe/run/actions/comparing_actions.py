@@ -57,8 +57,8 @@ class ComparingActions:
         Parameters
         ----------
         reference : path, pattern, run, or sequence of these, optional
-            Such as ``"runs/good-*.zarr"``, opened records, or a table of `notebook_probe.runs`. By
-            default those of `watch`.
+            Good runs, such as ``"runs/good-*.zarr"``, opened records, or a table of
+            `notebook_probe.runs`. By default the references of `watch`.
         quantities : collection of str, optional
             By default the loss and all quantities that are measured of the model.
         factor : float, optional

@@ -139,7 +139,7 @@ class GraphActions(LiveActions):
         Parameters
         ----------
         inputs : Tensor, tuple or mapping
-            What the model is called with: a tuple is its arguments, a mapping its keywords.
+            Input of the model's call: a tuple is its arguments, a mapping its keywords.
         targets : object, optional
             Handed to ``loss``.
         loss : callable, optional
@@ -198,11 +198,11 @@ class GraphActions(LiveActions):
         other : nn.Module, Run or callable
             Another model, a run of one, or a function without arguments that makes one.
         inputs : Tensor, tuple or mapping
-            What the models are called with: a tuple is arguments, a mapping keywords.
+            Input of the models' calls: a tuple is arguments, a mapping keywords.
         targets : object, optional
             Handed to ``loss``.
         loss : callable, optional
-            As for `examine`.
+            Same as in `examine`.
         other_loss : callable, optional
             Loss of the other model; the same by default.
         tolerance : float

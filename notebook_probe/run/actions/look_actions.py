@@ -83,7 +83,7 @@ class PendingLook:
         Raises
         ------
         NotLookedError
-            It was refused, its step is not over, or the module was not called in it.
+            The look was refused, its step is not complete, or the module was not called in it.
         """
         return self.kept.data
 

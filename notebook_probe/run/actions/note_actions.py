@@ -53,7 +53,7 @@ class NoteActions:
         Raises
         ------
         NotLookedError
-            It was not noted.
+            The data was not noted.
 
         Examples
         --------
@@ -85,7 +85,7 @@ class NoteActions:
         NoGraphError
             None was: `Run.graph` builds and records it while the run is live.
         RecordFormatError
-            It is damaged.
+            The recorded graph is damaged.
 
         Examples
         --------

@@ -38,8 +38,8 @@ class ProbeActions(LiveActions):
         Parameters
         ----------
         where : str, class, callable, iterable, Handle or None
-            As in `attach`; None is wherever it is attached, and modules that are added later. A
-            handle that `attach` returned means its probes.
+            Same as in `attach`. None is every place where it is attached, and modules that are
+            added later. A handle that `attach` returned selects its probes.
         quantity : str
             May be left out for a handle, whose quantities are all moved then.
         schedule : str, int, Schedule or callable
@@ -55,7 +55,7 @@ class ProbeActions(LiveActions):
             Nothing of it is attached there.
         ScheduleError
         QuantityError
-            It is on this schedule already.
+            The quantity is on this schedule already.
         ClosedRunError
 
         Examples

@@ -137,7 +137,8 @@ class SettingActions(LiveActions):
         low, high : number, optional
             Allowed range, ends included.
         log : bool
-            Its size counts in factors; ``low`` is above 0 then.
+            True if the number is changed by factors, as a learning rate is; ``low`` is then above
+            0.
 
         Raises
         ------

@@ -288,7 +288,7 @@ class SourceActions(NoteActions, ComparingActions, FormerNames):
         RecordLockedError
             An opened run is being recorded; use `Run.backfill` there.
         RecordWriteError
-            It cannot be written.
+            The record cannot be written.
 
         Examples
         --------

@@ -138,7 +138,8 @@ class ProbeSet:
         Raises
         ------
         UnknownNameError, ScheduleError, QuantityError
-            It is not attached there, all of it is on this schedule, or it is no schedule.
+            The quantity is not attached there, all its probes are on this schedule, or ``when`` is
+            no schedule.
         """
         everywhere = [probe.place for probe in self._wanted.values()]
         found = self.find(everywhere if where is None else where, quantity)

@@ -42,7 +42,7 @@ def notify(
     A message has the name of the run, the step, the sentence of the alert, the next command, and a
     picture of its series where the service takes one and matplotlib is installed. A background
     thread looks once a second and sends: training never waits for it, and a service that fails is
-    shown in the status. Of a job of several processes the first one sends. Needs ``pip install
+    shown in the status. In a job of several processes the first one sends. Needs ``pip install
     'notebook-probe[notify]'``.
 
     Parameters

@@ -12,9 +12,9 @@ def keep_output(run: Run) -> None:
 
     They are in the panel and in events of kind ``"output"``, with the step of each line, so that
     they are read later and elsewhere, as by ``nbp output``. The output itself does not change: it
-    is heard after its stream has taken it. Of much output the record has the newest lines of every
-    few seconds, and less often later: about 256,000 letters, however long it trains. Lines are cut
-    after 400 letters. Whatever is printed is stored: print no secrets.
+    is copied after its stream has taken it. If there is much output, the record has the newest
+    lines of every few seconds, and less often later: about 256,000 characters, however long it
+    trains. Lines are cut after 400 characters. All that is printed is stored: print no secrets.
 
     Parameters
     ----------

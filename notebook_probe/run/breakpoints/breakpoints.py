@@ -81,7 +81,8 @@ class Breakpoints:
     own_names : callable
         Gives the names under which logged series are read whose stored name another series has.
     acts_here : bool
-        In a run of several processes the first one pauses; the others wait for it anyway.
+        True if this process pauses: of several processes the first one does; the others wait for it
+        anyway.
 
     Attributes
     ----------

@@ -99,7 +99,7 @@ class LoopLog:
         Raises
         ------
         QuantityError, UnknownNameError
-            It cannot be recorded, because of its name, module or shape.
+            The value cannot be recorded, because of its name, module or shape.
         RuntimeError
             While a passed step is evaluated.
         """

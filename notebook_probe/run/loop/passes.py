@@ -17,7 +17,7 @@ EVERY_ONE = 128
 class DataPasses:
     """Notes passes in the record, as events: few, however long the training is.
 
-    A pass without a step, such as a validation, does not count. Of two that are drawn from by
+    A pass without a step, such as a validation, does not count. If two passes are drawn from in
     turns, the one that started last counts.
 
     Parameters

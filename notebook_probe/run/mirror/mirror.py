@@ -44,7 +44,7 @@ class Mirror:
     Attributes
     ----------
     step : int
-        That was handed on last, -1 before the first.
+        Last step that was sent, -1 before the first.
     left_out : int
         Steps that the logger cannot take because they came after greater ones.
     problem : str

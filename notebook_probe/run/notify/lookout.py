@@ -45,7 +45,7 @@ class RunMoment:
         A step was trained since the last loop ended.
     is_paused, is_closed : bool
     failure : str
-        What ended the loop, if that was an error.
+        Error that ended the loop, if there was one.
     step_s : float
         Usual duration of a step; NaN if unknown.
     now_s : float
@@ -118,7 +118,7 @@ class Lookout:
     stalled_s : float
         Seconds without a step after which a training has stalled.
     first : RunMoment
-        What was there before is not worth a message.
+        State at the start; earlier events are not reported.
     """
 
     def __init__(

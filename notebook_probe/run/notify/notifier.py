@@ -36,7 +36,7 @@ class Notifier:
     on : frozenset of str
         Occasions.
     every_s, stalled_s : float
-        As of `Lookout`.
+        Same as in `Lookout`.
 
     Attributes
     ----------
@@ -44,7 +44,7 @@ class Notifier:
     n_sent : int
         Messages that every service took.
     problem : str
-        Why messages are not sent, in words; empty if the last one was, or none was due.
+        Reason why messages are not sent; empty if the last one was sent, or none was due.
     """
 
     def __init__(

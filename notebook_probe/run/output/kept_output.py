@@ -43,7 +43,7 @@ class KeptOutput:
     Attributes
     ----------
     problem : str
-        Why a stream is not heard, in words; empty if both are.
+        Reason why a stream is not copied; empty if both are.
     was_on : bool
         True once it has begun, also after its end.
     """

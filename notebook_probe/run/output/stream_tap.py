@@ -20,7 +20,7 @@ class StreamTap:
     Parameters
     ----------
     stream : text stream
-        Such as ``sys.stdout``, which a notebook's kernel has replaced.
+        Stream such as ``sys.stdout``, which a notebook's kernel has replaced.
     hear : callable
         Called with each text, on the thread that writes; its errors are ignored.
 

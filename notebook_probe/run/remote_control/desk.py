@@ -134,7 +134,7 @@ class Desk:
         Parameters
         ----------
         sender : str
-            What the system knows of who sent it.
+            Sender, as far as the system knows.
         letter_id : str
             Id for the answer to a letter that is not read.
         """

@@ -204,7 +204,7 @@ def read_letter(content: bytes) -> Letter:
     LetterError
         It is too large, or not one of the letters above.
     ProbeError
-        Its request refuses its own values.
+        The request refuses its own values.
     """
     if len(content) > MOST_LETTER_BYTES:
         raise LetterError(f"a letter has more than {MOST_LETTER_BYTES} bytes")

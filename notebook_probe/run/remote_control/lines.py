@@ -83,14 +83,14 @@ def open_line(location: Location, who: str) -> ControlLine:
     ----------
     location : path, URL or store
     who : str
-        Who asks, in words.
+        Text that names the sender.
 
     Raises
     ------
     LineError
         No training writes it, or it allows no control.
     StoreSilentError
-        Its store does not answer.
+        The record's store does not answer.
     """
     mail = mail_of(location)
     session = _session_of(mail, location)

@@ -44,7 +44,7 @@ class LoggedScalars:
     variables : callable
         Gives the stream whose variables are the first few.
     name : str
-        Of the stream of the others.
+        Name of the stream of the other scalars.
     """
 
     def __init__(

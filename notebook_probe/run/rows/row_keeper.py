@@ -53,9 +53,9 @@ class RowKeeper:
     shared : SharedNames
         Reports names that two series share.
     problem : str
-        What went wrong last.
+        Text of the last error.
     in_memory : dict
-        What is measured on the stream that is kept in memory, by name.
+        Quantities measured on the stream that is kept in memory, by name.
     """
 
     def __init__(self, writer: RecordWriter) -> None:

@@ -75,7 +75,7 @@ class OptimizerOption:
     ----------
     name : str
     optimizers : sequence of Optimizer
-        In the order in which they were met.
+        Optimizers in the order in which they were found.
     """
 
     def __init__(self, name: str, optimizers: Sequence[Optimizer]) -> None:

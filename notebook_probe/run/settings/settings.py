@@ -83,7 +83,7 @@ class Settings:
         Raises
         ------
         ProbeError
-            Why it cannot be.
+            The setting cannot be made; the message says why.
         """
         setting = self._named(request.name)
         if isinstance(request, Release):

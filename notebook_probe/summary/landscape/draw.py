@@ -57,8 +57,8 @@ def landscape(
     Parameters
     ----------
     folder : path, Run or OpenedRun
-        The ``summary_dir`` of a `SummaryCollector`, or its ``ckpt_dir``. Of a run or an opened
-        record what was drawn while it trained.
+        The ``summary_dir`` of a `SummaryCollector`, or its ``ckpt_dir``; or a run or an opened
+        record, for the landscape that was computed while it trained.
     model : nn.Module, optional
         Model of the class of the snapshots; its own weights do not matter. It must not be in
         training in another thread.

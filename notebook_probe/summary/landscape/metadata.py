@@ -86,7 +86,7 @@ class Metadata:
         Raises
         ------
         CheckpointError
-            It is something else.
+            ``content`` is not a result of `text`.
         """
         try:
             found = json.loads(content)

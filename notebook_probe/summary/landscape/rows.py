@@ -60,7 +60,7 @@ class PathRows:
         Raises
         ------
         UnreadableError
-            It is not finite.
+            A product is not finite.
         """
         found = torch.zeros(len(self), len(self), dtype=torch.float64)
         for columns in self:

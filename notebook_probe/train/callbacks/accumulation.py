@@ -18,7 +18,7 @@ class AccumulateByEpoch:
     Parameters
     ----------
     by_epoch : dict of int to int
-        From which epoch on how many.
+        Number of batches per update from each epoch on.
 
     Examples
     --------

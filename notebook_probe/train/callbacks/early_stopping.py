@@ -32,7 +32,7 @@ class EarlyStopping:
     best, best_step
         The best value and its state; NaN and -1 before there is one.
     reason : str
-        Why the loop was stopped; empty if it was not.
+        Reason why the loop was stopped; empty if it was not.
 
     Examples
     --------

@@ -80,7 +80,7 @@ def find_learning_rate(
     low, high : float
         Between which rates, by equal factors.
     n : int
-        How many; fewer when the loss grows to four times its least.
+        Number of learning rates; fewer if the loss grows to four times its minimum.
 
     Raises
     ------

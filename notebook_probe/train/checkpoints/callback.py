@@ -29,14 +29,14 @@ class Checkpoints:
     folder : path, URL, zarr Store or RemoteStore
         Made when it is not there. ``"s3://bucket/run"`` is written as records are.
     every : schedule
-        Of the number of updates completed: 500 is after updates 500, 1000, ...
+        Schedule of the number of completed updates: 500 is after updates 500, 1000, ...
     keep_last : int, optional
-        How many of the newest stay.
+        Number of newest checkpoints that remain.
     keep_best : (name, "min" or "max", n), optional
-        How many of the best stay, by a metric that is reported of the very state that is saved: of
-        its step, or of an evaluation before the next one, such as after the epoch that it ends. The
-        newest stays too. Without any of the two all stay; those of `Loop.save_checkpoint` always
-        do.
+        Number of best checkpoints that remain, by a metric that is reported of the saved state
+        itself: of its step, or of an evaluation before the next step, such as after the epoch that
+        it ends. The newest remains too. Without ``keep_last`` and ``keep_best`` all remain; those
+        of `Loop.save_checkpoint` always do.
     at_close : bool
         Save the last state too, however the run of the loop ends: done, Stop, Ctrl-C, an error. In
         a job of several processes only when it is done, as they save together.

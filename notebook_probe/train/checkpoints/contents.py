@@ -98,7 +98,7 @@ def restore(
     Raises
     ------
     CheckpointError
-        It is no checkpoint, or does not fit; nothing has been changed then.
+        The file is no checkpoint, or does not fit; nothing has been changed then.
     """
     weights, others = _compared(loop, state, where, to_restore, renames)
     if others and strict:

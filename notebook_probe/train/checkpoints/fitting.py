@@ -29,8 +29,8 @@ class Fitted:
     state : dict of str to Tensor
         By the model's names.
     absent, extra, shapes : str
-        What the model has alone, what the checkpoint has alone, and what is of another shape, in
-        words; each empty when there is none.
+        Entries that only the model has, that only the checkpoint has, and that differ in shape, as
+        text; each empty if there is none.
     """
 
     state: dict[str, Tensor]
@@ -56,7 +56,7 @@ def fitted(
     ----------
     saved, own : mapping of str to Tensor
     to_restore : names, compiled regex or callable, optional
-        Which of the saved entries, by their saved names; a regex fits from the start on.
+        Entries of the checkpoint to load, by their saved names; a regex must match from the start.
     renames : dict of str to str, optional
         Saved name to the model's.
 

@@ -25,7 +25,7 @@ class Checkpoint:
         Updates completed.
     path : str
     metrics : dict
-        What was reported of this very state: the step that led to it, evaluations of it.
+        Metrics of the saved state itself: of the step that led to it, and of its evaluations.
     line : int
         Grows where a training continues from an earlier checkpoint.
     pinned : bool
@@ -58,7 +58,7 @@ class CheckpointIndex:
     ----------
     entries : tuple of Checkpoint
     lines : tuple of (int, int)
-        Of each line the one that it leaves, 0 for none, and the step at which.
+        Parent line of each line (0 for none), and the step at which it branches off.
     """
 
     entries: tuple[Checkpoint, ...] = ()

@@ -23,7 +23,8 @@ class Keep:
     ----------
     last : int, optional
     best : (name, "min" or "max", n), optional
-        Of a metric; a checkpoint without it, or of NaN, is none of the best.
+        Metric, direction and number of the best to keep; a checkpoint without the metric, or with
+        NaN, is never among the best.
 
     Examples
     --------

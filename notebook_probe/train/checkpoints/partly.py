@@ -45,12 +45,12 @@ def restore_partly(
     Returns
     -------
     str
-        What begins fresh, in words.
+        Text that lists what begins fresh.
 
     Raises
     ------
     CheckpointError
-        It is no checkpoint, or does not fit; nothing has been changed then.
+        The file is no checkpoint, or does not fit; nothing has been changed then.
     ValueError
         For a name that nobody knows.
     """

@@ -141,9 +141,9 @@ def read_state(place: CheckpointFiles, name: str) -> dict[str, Any]:
     Raises
     ------
     DamagedError
-        It is damaged, or holds what may not be read.
+        The file is damaged, or contains types that may not be read.
     CheckpointError
-        It is not there, or the disk does not answer.
+        The file does not exist, or the disk does not answer.
     """
     try:
         with place.open(name) as file:

@@ -49,7 +49,7 @@ class Kept:
     ) -> None:
         """Save the state between two steps; under a retention rule, or permanently.
 
-        Of several processes the first one writes, and every one calls it.
+        With several processes, each calls it, and the first one writes.
         """
         self._save(self.store(location), keep, background=background)
 

@@ -80,7 +80,7 @@ class CheckpointStore:
         Raises
         ------
         CheckpointError
-            It could not be written.
+            The index could not be written.
         """
         found = self.before(step)
         self.wait()
@@ -101,7 +101,7 @@ class CheckpointStore:
         Raises
         ------
         CheckpointError
-            It cannot be.
+            The place cannot be written.
         """
         self.wait()
         try:
@@ -123,7 +123,7 @@ class CheckpointStore:
         Raises
         ------
         CheckpointError
-            It could not be.
+            The state could not be written.
         """
         self._join()
         self._memory.release()
@@ -135,7 +135,7 @@ class CheckpointStore:
         Raises
         ------
         CheckpointError
-            It could not be.
+            The state could not be written.
         """
         self._join()
         error, self._error = self._error, None

@@ -10,13 +10,13 @@ __all__ = ["CollectorAttachment"]
 class CollectorAttachment:
     """A collector on its target; ``remove()`` takes it off, and as a context manager its end does.
 
-    Removing twice does nothing. What the open step has not completed is dropped.
+    Removing twice does nothing. Values of a step that is not complete are dropped.
 
     Parameters
     ----------
     detach : callable
     target : str
-        Its class, in words.
+        Class of the target, as text.
     """
 
     def __init__(self, detach: Callable[[], None], target: str) -> None:

@@ -56,7 +56,7 @@ class DataCollector:
     Attributes
     ----------
     uuid : UUID
-        Its own; a copy has another.
+        Identity of the collector; a copy has another.
     missing : dict of str to int
         Numbers that are not there, by the reason: ``"outside of a step"`` of the target, such as
         in an evaluation; ``"no gradient"``.
@@ -122,7 +122,7 @@ class DataCollector:
         Parameters
         ----------
         n : int
-            From 2; below 1 the policy is not set.
+            At least 2; below 1 the policy is not set.
 
         Examples
         --------
@@ -155,7 +155,7 @@ class DataCollector:
             counted from where the run is that watches the model, else from where the collector
             has ended, at first from 0.
         phase : "training" or "eval"
-            Which side of a module or a trainer.
+            Phase of a module or a trainer.
 
         Returns
         -------
@@ -165,7 +165,8 @@ class DataCollector:
         Raises
         ------
         ValueError
-            It is attached already, has no policy, several, or an impossible one; for another phase.
+            The collector is attached already, or has no policy, several, or an impossible one; or
+            the phase is another.
         TypeError
             For what cannot say where its steps end, such as a function without `StepFunction`.
 
@@ -190,14 +191,14 @@ class DataCollector:
         ----------
         loop : object with a trainer
         phase : "training" or "eval"
-            Which side of the trainer.
+            Phase of the trainer.
 
         Raises
         ------
         ValueError
-            As `attach_to_executor`.
+            Same as in `attach_to_executor`.
         TypeError
-            It has no trainer.
+            The executor has no trainer.
 
         Examples
         --------

@@ -40,7 +40,7 @@ class Step:
     Attributes
     ----------
     has_ended : bool
-        It is complete: what is still collected in it is kept at once.
+        True if the step is complete: numbers that are still collected in it are kept at once.
     """
 
     __slots__ = ("__weakref__", "has_ended", "is_training", "mirrored", "number")

@@ -22,9 +22,9 @@ class Side:
     ----------
     executor : Executor
     counted : Executor
-        Whose complete steps are updates: of either side of a trainer that which trains.
+        Executor whose complete steps are updates: of a trainer's phases, the training phase.
     model : nn.Module or None
-        What it runs.
+        Model that the executor runs.
     number : callable or None
         ``number()``, the updates completed, where they are counted; None while they are not.
     """

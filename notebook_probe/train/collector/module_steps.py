@@ -127,8 +127,8 @@ class _ModuleSteps:
 class TrainingSteps(_ModuleSteps):
     """Training steps: each ends with an update, and lasts until the next training forward.
 
-    What the loop names between two steps is of the one that was trained last, as far as the module
-    is in training mode.
+    Values that the loop names between two steps belong to the step trained last, if the module is
+    in training mode.
     """
 
     def __init__(self, module: nn.Module, first: int, ended: Callable[[Step], None]) -> None:

@@ -95,7 +95,7 @@ def read_policy(asked: Mapping[str, Any]) -> Policy:
     Parameters
     ----------
     asked : dict
-        What its setters were called with, by their names; a number below 1 sets nothing.
+        Arguments of the setters, by their names; a number below 1 sets nothing.
 
     Raises
     ------

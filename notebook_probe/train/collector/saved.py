@@ -38,7 +38,7 @@ class Saved:
         Raises
         ------
         ValueError
-            It is something else.
+            ``state`` is not a result of `written`.
         """
         try:
             series = {str(name): _read(one) for name, one in state["series"].items()}

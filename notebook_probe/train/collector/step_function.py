@@ -23,7 +23,7 @@ class StepFunction(Generic[Given, Result]):
     function : callable
         Called as it is, from any thread.
     model : nn.Module, optional
-        What it runs: where a run watches that, its record has the numbers, too.
+        Model that the function runs: if a run watches it, its record has the numbers, too.
 
     Examples
     --------

@@ -48,7 +48,7 @@ def side_of(target: object, phase: PhaseName) -> Found:
     Raises
     ------
     TypeError
-        It cannot say where its steps begin and end.
+        The executor cannot say where its steps begin and end.
     """
     if isinstance(target, nn.Module):
         return target
@@ -74,7 +74,7 @@ def side_of_loop(loop: object, phase: PhaseName) -> Found:
     Raises
     ------
     TypeError
-        It has no trainer, or one of which `side_of` knows nothing.
+        The executor has no trainer, or one that `side_of` does not know.
     """
     trainer = getattr(loop, "trainer", None)
     if trainer is None:

@@ -99,7 +99,7 @@ def check_batches(where: str, given: Any) -> None:
     Parameters
     ----------
     where : str
-        What it was given as, in words.
+        Name of the value in errors.
     given : object
 
     Raises

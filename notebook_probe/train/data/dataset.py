@@ -41,7 +41,8 @@ class Dataset:
         before each pass but the first. An iterator with ``reset()`` is reset before every pass
         that begins at the beginning.
     name : str, optional
-        Its own ``name``, else ``"train"``. Results of an evaluation are called after it.
+        Name of the data set; by default the source's ``name``, else ``"train"``. It begins the
+        names of results of an evaluation.
 
     Attributes
     ----------
@@ -95,7 +96,7 @@ class Dataset:
         Raises
         ------
         DataError
-            When the source raises.
+            The source raises.
         ValueError
             For what is no batch, or not like those before it.
         """
@@ -137,7 +138,7 @@ class Dataset:
         Raises
         ------
         RuntimeError
-            When the source is an iterator, which can be gone through once.
+            The source is an iterator, which can be iterated only once.
         """
         is_again = begin_again(self.source)
         if not is_again and self._batches is self.source and self.position:

@@ -40,7 +40,7 @@ class WatchTracker(GeneralTracker):
         the run that began last in this process, that of `notebook_probe.watch` or of ``nbp run``,
         when something is logged.
     **options
-        Of `notebook_probe.watch`; with ``rank=None`` only the main process records.
+        Options of `notebook_probe.watch`; with ``rank=None`` only the main process records.
 
     Attributes
     ----------
@@ -143,7 +143,7 @@ class ReportTracker(WatchTracker):
     project : str
         Name that ``init_trackers`` was given; kept in ``run.config``.
     watched : Run or nn.Module, optional
-        As of `WatchTracker`, and so are options: ``init_kwargs={"notebook_probe": {...}}``.
+        Same as in `WatchTracker`, and so are options: ``init_kwargs={"notebook_probe": {...}}``.
 
     Examples
     --------

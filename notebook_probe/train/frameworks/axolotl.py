@@ -17,8 +17,8 @@ class WatchPlugin(BasePlugin):
     """Records a training of axolotl, as ``report_to="notebook_probe"`` does one of the Trainer.
 
     A run that watches the model already, such as that of ``nbp run``, is the one that records; else
-    one begins in a new folder below ``runs/``. What the YAML file says is in ``run.config`` below
-    ``axolotl``, without tokens.
+    one begins in a new folder below ``runs/``. The contents of the YAML file are in ``run.config``
+    below ``axolotl``, without tokens.
 
     Examples
     --------

@@ -30,7 +30,7 @@ def recordable(config: Mapping[str, Any]) -> dict[str, Any]:
     """Return a configuration without secrets, and without entries that are None.
 
     Text is left out under a name such as ``hub_token`` or ``api_key``, and so are users and
-    passwords in URLs. What is no value of JSON becomes text.
+    passwords in URLs. Values that JSON does not have become text.
 
     Examples
     --------

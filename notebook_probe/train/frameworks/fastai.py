@@ -24,23 +24,24 @@ BEHIND_ALL = 90
 class WatchCallback(Callback):
     """Records what a Learner trains, and lets Pause, Step and Stop act between two batches.
 
-    ``train_loss`` is that of each step. What the Recorder has of an epoch, ``valid_loss`` and the
-    metrics, is of the state at its end: its step is the number of updates completed; the smoothed
-    loss is called ``epoch_train_loss`` there. Steps of fastai's own optimizers, of which torch
-    knows nothing, are announced as those of torch's are. `lr_find` is not recorded. Stop ends `fit`
-    as ``CancelFitException`` does: it returns.
+    ``train_loss`` is the loss of each step. The Recorder's values of an epoch, ``valid_loss`` and
+    the metrics, describe the state at its end: their step is the number of updates completed; the
+    smoothed loss is called ``epoch_train_loss`` there. Steps of fastai's own optimizers, of which
+    torch knows nothing, are announced as those of torch's are. `lr_find` is not recorded. Stop ends
+    `fit` as ``CancelFitException`` does: it returns.
 
     Parameters
     ----------
     run : Run, optional
-        Of a model that is watched already; else the Learner's is, as training starts.
+        Run of a model that is already watched. By default the Learner's model is watched as
+        training starts.
     **options
-        Of `notebook_probe.watch`.
+        Options of `notebook_probe.watch`.
 
     Attributes
     ----------
     watched_run : Run or None
-        None before training starts. What fastai calls ``run`` is a switch.
+        None before training starts. fastai uses the name ``run`` for a switch.
 
     Examples
     --------

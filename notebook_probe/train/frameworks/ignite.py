@@ -34,9 +34,9 @@ class WatchHandler:
     watched : Run or nn.Module
         A run, or a model, which is watched as training starts.
     output_transform : callable, optional
-        As of ignite's own handlers: makes a number, or a dict of them, of the trainer's output.
+        Same as in ignite's handlers: makes a number, or a dict of numbers, of the trainer's output.
     **options
-        Of `notebook_probe.watch`; with ``rank=None`` only the main process records.
+        Options of `notebook_probe.watch`; with ``rank=None`` only the main process records.
 
     Attributes
     ----------

@@ -42,18 +42,19 @@ SETTINGS = (
 class WatchCallback(Callback):
     """Records what a LightningModule logs, and lets Pause, Step and Stop act between two batches.
 
-    What `training_step` logs is of its step; what is logged of an epoch or by a validation or
-    test is of the state then: its step is the number of updates completed. All are called as
-    Lightning's loggers call them; settings and hyper-parameters are in ``run.config``. Stop sets
-    ``trainer.should_stop``, so that Lightning ends the training, validates where it would, and
-    obeys ``min_epochs`` and ``min_steps``.
+    Values that `training_step` logs belong to its step. Values that are logged for an epoch or by a
+    validation or test describe the state at that time: their step is the number of updates
+    completed. Names are those of Lightning's loggers; settings and hyper-parameters are in
+    ``run.config``. Stop sets ``trainer.should_stop``, so that Lightning ends the training,
+    validates where it would, and obeys ``min_epochs`` and ``min_steps``.
 
     Parameters
     ----------
     run : Run, optional
-        Of a model that is watched already; else the LightningModule is, as training starts.
+        Run of a model that is already watched. By default the LightningModule is watched as
+        training starts.
     **options
-        Of `notebook_probe.watch`; with ``rank=None`` only the main process records.
+        Options of `notebook_probe.watch`; with ``rank=None`` only the main process records.
 
     Attributes
     ----------
@@ -140,10 +141,10 @@ class NotebookProbeLogger(Logger):
     Parameters
     ----------
     run : Run, optional
-        Of a model that is watched already. By default, without options, the run that watches the
-        LightningModule already, such as that of ``nbp run``; else one begins.
+        Run of a model that is already watched. By default, without options, the run that already
+        watches the LightningModule, such as the run of ``nbp run``; otherwise a new run begins.
     **options
-        Of `notebook_probe.watch`; with ``rank=None`` only the main process records.
+        Options of `notebook_probe.watch`; with ``rank=None`` only the main process records.
 
     Attributes
     ----------

@@ -20,17 +20,18 @@ NO_NUMBERS = ("batches", "epoch")
 class WatchCallback(Callback):
     """Records the history of a net, and lets Pause, Step and Stop act between two batches.
 
-    ``train_loss`` is that of each step. What is in the history's row of an epoch, such as
-    ``valid_loss`` and scores, is of the state at its end: its step is the number of updates
-    completed; the mean of the losses is called ``epoch_train_loss`` there. Put it last, so that
-    it sees what other callbacks score. Stop ends `fit` as an interrupt does: it returns.
+    ``train_loss`` is the loss of each step. The history's values of an epoch, such as
+    ``valid_loss`` and scores, describe the state at its end: their step is the number of updates
+    completed; the mean of the losses is called ``epoch_train_loss`` there. Put it last, so that it
+    sees what other callbacks score. Stop ends `fit` as an interrupt does: it returns.
 
     Parameters
     ----------
     run : Run, optional
-        Of a module that is watched already; else the net's ``module_`` is, as training starts.
+        Run of a module that is already watched. By default the net's ``module_`` is watched as
+        training starts.
     **options
-        Of `notebook_probe.watch`.
+        Options of `notebook_probe.watch`.
 
     Attributes
     ----------

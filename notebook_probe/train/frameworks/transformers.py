@@ -45,9 +45,10 @@ class WatchCallback(TrainerCallback):
     Parameters
     ----------
     run : Run, optional
-        Of a model that is watched already; else the Trainer's is, as training starts.
+        Run of a model that is already watched. By default the Trainer's model is watched as
+        training starts.
     **options
-        Of `notebook_probe.watch`; with ``rank=None`` only the main process records.
+        Options of `notebook_probe.watch`; with ``rank=None`` only the main process records.
 
     Attributes
     ----------

@@ -50,7 +50,8 @@ class Watched:
     run : Run, optional
         One that watches already; else `begin` watches the model.
     options : mapping
-        Of `watch`. With ``rank=None`` the main process alone watches, and the others do nothing.
+        Options of `watch`. With ``rank=None`` only the main process watches, and the others do
+        nothing.
 
     Attributes
     ----------

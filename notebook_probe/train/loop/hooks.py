@@ -52,7 +52,7 @@ class Hook:
     """Hooks of other kinds for the same object."""
 
     def remove(self) -> None:
-        """Call it no more."""
+        """Stop calling it."""
         self.removed = True
         for other in self.others:
             other.remove()
@@ -61,7 +61,7 @@ class Hook:
 class Hooks:
     """Hooks of one kind: lower priority first, then in the order in which they were added.
 
-    What is added acts from the next round on, what is removed at once.
+    An added hook acts from the next round on, a removed one stops at once.
 
     Parameters
     ----------
@@ -112,7 +112,8 @@ class Hooks:
         Raises
         ------
         HookError
-            Of kind and name, with the hook's own error as its cause.
+            The hook raised; the error names its kind and its name, and has the hook's error as
+            cause.
         """
         for hook in self._hooks:
             if not hook.removed:

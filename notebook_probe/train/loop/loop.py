@@ -52,8 +52,8 @@ class Loop(GomlxNames, FormerNames):
     progress : bool, optional
         A bar of tqdm; by default in a terminal, and in a notebook that shows no panel.
     check_finite : True, "now" or False
-        What to do about losses that are NaN or infinite: raise, on an accelerator at most one step
-        late; wait for the device to raise at once; nothing.
+        Action if a loss is NaN or infinite: True raises, on an accelerator at most one step late;
+        "now" waits for the device to raise at once; False does nothing.
 
     Attributes
     ----------
@@ -305,7 +305,7 @@ class Loop(GomlxNames, FormerNames):
         Raises
         ------
         TypeError
-            It has none of them.
+            The object has none of these methods.
         """
         return self._hooks.add(callback)
 
@@ -315,7 +315,7 @@ class Loop(GomlxNames, FormerNames):
         Raises
         ------
         TypeError
-            It has no ``state_dict`` and ``load_state_dict``.
+            The object has no ``state_dict`` and ``load_state_dict``.
         DuplicateNameError
             Another object has the name.
         """
@@ -451,8 +451,8 @@ class Loop(GomlxNames, FormerNames):
         A training that continues from it equals one that never stopped, bit for bit. It holds the
         model, optimizer, scheduler, scaler, metrics, random generators, where the loop is in its
         data, the newest metrics, the place and step of the record, and whatever `register_state`
-        was given. Inside `on_step` it is of the state after that step. Of several processes every
-        one calls it, and the first one writes.
+        was given. Inside `on_step` it is of the state after that step. With several processes, each
+        calls it, and the first one writes.
 
         Parameters
         ----------
@@ -463,7 +463,8 @@ class Loop(GomlxNames, FormerNames):
         Raises
         ------
         CheckpointError
-            It cannot be written, or something in it could be read back only by running code.
+            The checkpoint cannot be written, or a part of it could be read back only by running
+            code.
         """
         self.kept.save(folder, background=background)
 
@@ -487,7 +488,7 @@ class Loop(GomlxNames, FormerNames):
         folder : path, URL, zarr Store or RemoteStore
             One file of it is meant, too.
         step : int, optional
-            Of which state; by default the one that was saved last.
+            Step of the state to load; by default the one that was saved last.
         to_restore : names, compiled regex or callable, optional
             Load these weights alone, by their names in the checkpoint, and leave the rest as it
             is: optimizer, counters, generators.

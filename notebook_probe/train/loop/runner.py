@@ -59,7 +59,7 @@ class LoopRunner:
     stopping : bool
         The run ends after the step that runs now.
     takes_turns : bool
-        It trains in turns with other loops.
+        True if it trains in turns with other loops.
     sent : GoBack or None
         Request to go back that ended the run.
     going_back : int or None

@@ -25,7 +25,7 @@ class Turn(NamedTuple):
     end : int or None
         The step to train to; None is without end.
     name : str
-        What an error of it calls it.
+        Name of the loop in errors.
     """
 
     loop: Loop
@@ -40,7 +40,7 @@ class _Taken:
     Attributes
     ----------
     error : Exception or None
-        What has ended it, while others train on.
+        Error that has ended the loop, while others train on.
     """
 
     def __init__(self, turn: Turn, data: Dataset) -> None:

@@ -24,8 +24,8 @@ class Clipping:
     max_norm : float
         Positive.
     on_nonfinite : "raise" or "skip"
-        What to do where the norm is NaN or infinite, of which torch would make NaN of every
-        gradient: raise, or leave the update out and count it.
+        Action if the norm is NaN or infinite, with which torch would make every gradient NaN:
+        raise, or skip the update and count it.
     """
 
     def __init__(self, max_norm: float, on_nonfinite: OnNonfinite) -> None:

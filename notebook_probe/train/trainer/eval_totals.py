@@ -16,7 +16,7 @@ class EvalTotals:
     Parameters
     ----------
     metrics : UserMetrics
-        Those of the user.
+        Metrics of the user.
 
     Attributes
     ----------

@@ -21,7 +21,7 @@ class Executors:
     Parameters
     ----------
     most : int or None
-        How many there may be: a spec that is new with every batch is a mistake.
+        Maximum number of pairs: a spec that is new with every batch is a mistake.
     """
 
     def __init__(self, most: int | None) -> None:

@@ -27,11 +27,11 @@ class Passed:
     total : Tensor
         The loss with every term, 0-d.
     own : Tensor or None
-        That of ``loss_fn`` alone, 0-d.
+        Loss of ``loss_fn`` alone, 0-d.
     each : Tensor or None
-        What ``loss_fn`` returned, if it was one loss per sample.
+        Value that ``loss_fn`` returned, if it was one loss per sample.
     output, target
-        As ``loss_fn`` and metrics get them.
+        Arguments of ``loss_fn`` and metrics.
     """
 
     total: Tensor

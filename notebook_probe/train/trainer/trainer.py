@@ -69,14 +69,14 @@ class Trainer:
     labels_first : bool
         ``loss_fn([labels], [predictions])``.
     on_nonfinite : "raise" or "skip"
-        What to do with gradients that cannot be clipped.
+        Action if gradients cannot be clipped.
     max_executors : int or None
         Largest number of kinds of batches, which differ in their spec.
 
     Attributes
     ----------
     training, evaluation : Moments
-        Where steps of either side begin and end.
+        Moments at which steps of training and of evaluation begin and end.
     listener : TrainerListener or None
         Told the labels and losses of each batch, and of knobs.
     knobs : dict
@@ -208,7 +208,7 @@ class Trainer:
     def twin(self) -> Trainer:
         """Return a trainer of copies of the model and the optimizer, without metrics and schedules.
 
-        What it trains leaves no trace in this one.
+        Training it does not change this trainer.
         """
         model, optimizer, scaler = copy.deepcopy((self.model, self.optimizer, self.scaler))
         twin = Trainer(

@@ -59,7 +59,7 @@ def is_averaged(values: Numbers, *, log: bool) -> npt.NDArray[np.bool_]:
 class Average:
     r"""Debiased exponential averages of some series, which can be continued.
 
-    Of the finite values :math:`v_1, \ldots, v_n` so far, weight :math:`w`:
+    For the finite values :math:`v_1, \ldots, v_n` so far and weight :math:`w`:
 
     .. math:: a_n = \sum_{i \le n} w^{n-i} v_i \Big/ \sum_{i \le n} w^{n-i}
 

@@ -142,8 +142,8 @@ class BlockThinner:
         steps : int array, (row,)
             Greater than all steps before, increasing.
         values : float32 array, (row, column)
-            As read from a record, where an unmeasured cell differs from a NaN by its bits. May be
-            wider than before: columns are only ever appended.
+            Values as read from a record, where an unmeasured cell differs from a NaN by its bits.
+            May be wider than before: columns are only ever appended.
         turns_from : float
             First step from which columns may be measured in turns: from there on a row is a
             complete round if nearly all columns with values have one in it, see `COLUMNS_PER_GAP`.
@@ -158,8 +158,8 @@ class BlockThinner:
     def feed_means(self, blocks: BlockRows, turns_from: float = np.inf) -> None:
         """Add what a pyramid has of some blocks of rows, each at its first step.
 
-        Every row of a block counts as measured where any is. Of a block with a value that is not
-        finite nothing else is known.
+        If any row of a block is measured, all its rows count as measured. Of a block with a value
+        that is not finite, only that is known.
         """
         self._append(blocks, measured(blocks.mean), turns_from)
 

@@ -108,7 +108,8 @@ class HeatGrids:
     Parameters
     ----------
     most : int
-        So many are kept: going back to a quantity, or out of a zoom, does not read the run again.
+        Number of grids that are kept: returning to a quantity, or out of a zoom, does not read the
+        run again.
     """
 
     def __init__(self, most: int) -> None:

@@ -33,7 +33,7 @@ class ShapedArrayWriter:
         self.nodes = Nodes()
         self.chunks = chunks
         self.sizes = chosen_sizes(chunks.sizes, attrs)
-        """Of the chunks of new arrays."""
+        """Sizes of the chunks of new arrays."""
         self._existing = existing
         self._specs: dict[str, ArraySpec] = {}
 

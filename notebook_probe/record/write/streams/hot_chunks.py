@@ -85,7 +85,7 @@ class HotChunks:
         self._open = Descriptors(files.folder, outlives_power=files.outlives_power)
         self._tails: dict[str, _Tail] = {}
         self._full: set[str] = set()
-        """Of the tails those that were full when written, or found so."""
+        """Paths of tails that were full when they were written or found."""
         self._is_finishing = False
 
     def write_rows(self, path: str, spec: ArraySpec, start: int, values: Array) -> None:

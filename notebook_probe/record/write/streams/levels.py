@@ -1,8 +1,8 @@
 """Writing the pyramid of one stream: ``pyramid/<stream>/by64`` and its coarser siblings.
 
-Blocks wait until there are enough of them to be worth the files they touch; a level begins when
-its blocks are so many that a picture is drawn from them sooner than from the rows, which readers
-take themselves where a level ends. What waits is forgotten only when a commit has published it.
+Blocks wait until there are enough of them to be worth the files they touch; a level begins when its
+blocks are so many that a picture is drawn from them sooner than from the rows, which readers take
+themselves where a level ends. Waiting blocks are dropped only after a commit has published them.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
 """Minimum, maximum and mean of every 64, 1024 and 16384 rows of a stream, as the rows come.
 
-Only whole blocks are given out. What is known of the unfinished ones is a value like any other:
+Only complete blocks are returned. The state of the unfinished ones is an immutable value:
 feeding rows returns a new pyramid, and a writer keeps the old one until its writes have succeeded.
 """
 
@@ -225,8 +225,8 @@ class Pyramid:
         ----------
         steps : int array, (row,)
         values : float32 array, (row, variable, module)
-            As stored, where an unmeasured cell differs from a NaN by its bits. May be wider than
-            before: variables and modules are only ever appended.
+            Values as stored, where an unmeasured cell differs from a NaN by its bits. May be wider
+            than before: variables and modules are only ever appended.
         """
         levels, done = [], []
         n_units, reduce = len(values), _reduce(steps, values)
