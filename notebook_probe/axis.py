@@ -60,7 +60,7 @@ class Axis:
 
     @property
     def expected(self) -> str:
-        """Description of a value, in words."""
+        """Description of a value, as text."""
         return f"{self.size} real numbers along {self.name!r}"
 
     def fits(self, shape: tuple[int, ...]) -> bool:

@@ -33,8 +33,8 @@ PARTED = {
     "properties": {
         "module": {"type": "string"},
         "step": {"type": "integer"},
-        "there": {"type": "string", "description": "distance at that step, in words"},
-        "now": {"type": "string", "description": "distance at the last row, in words"},
+        "there": {"type": "string", "description": "distance at that step, as text"},
+        "now": {"type": "string", "description": "distance at the last row, as text"},
         "there_factor": FACTOR,
         "now_factor": FACTOR,
     },

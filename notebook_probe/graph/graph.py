@@ -30,7 +30,7 @@ class Graph:
     modules : tuple of ModuleEntry
         Modules that were called and those around them, in definition order.
     why : str
-        Reason against a better way, in words; empty if it was exported.
+        Reason against a better way, as text; empty if it was exported.
 
     Examples
     --------

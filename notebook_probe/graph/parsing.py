@@ -91,7 +91,7 @@ def _shape(place: str, found: Any) -> tuple[int, ...] | None:
 
 
 def _listed(name: str, graph: Mapping[str, Any], most: int) -> Iterator[tuple[str, Any]]:
-    """Yield each entry with its place, in words."""
+    """Yield each entry with its place, as text."""
     found = graph.get(name)
     if not isinstance(found, list) or len(found) > most:
         raise _wrong(f"graph: {name}", found, f"a list of {most} entries at most is expected")

@@ -1,4 +1,4 @@
-"""Silence for torch while it tries to export a model: a failure is reported once, in words."""
+"""Silence for torch while it tries to export a model: a failure is reported once, as text."""
 
 from __future__ import annotations
 

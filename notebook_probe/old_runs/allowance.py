@@ -16,7 +16,7 @@ CHECKED_EVERY = 1024
 
 
 class SpentError(Exception):
-    """Reason why reading stops before the end, in words."""
+    """Reason why reading stops before the end, as text."""
 
 
 class Allowance:

@@ -105,7 +105,7 @@ class Points:
 
     @property
     def up_to(self) -> str:
-        """The last step that was read, in words."""
+        """The last step that was read, as text."""
         last = max((max(steps) for steps in self._steps.values() if steps), default=None)
         return "up to its start" if last is None else f"up to step {last}"
 

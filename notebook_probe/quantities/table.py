@@ -46,7 +46,7 @@ class QuantityTable:
 
     rows: tuple[Quantity, ...]
     hint: str = ""
-    """Reason why there are none, in words."""
+    """Reason why there are none, as text."""
 
     def __iter__(self) -> Iterator[Quantity]:
         return iter(self.rows)

@@ -115,7 +115,7 @@ class Alarm:
         self._watcher.look(whole=whole)
 
     def states(self) -> dict[str, str]:
-        """Return the state of each rule, in words."""
+        """Return the state of each rule, as text."""
         return self._watcher.states()
 
     def look_at_probes(self) -> None:

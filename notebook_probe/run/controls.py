@@ -61,7 +61,7 @@ class Controls(Protocol):
 
     @property
     def restores(self) -> str:
-        """State that the loop restores when it goes back, in words; "" if it cannot go back."""
+        """State that the loop restores when it goes back, as text; "" if it cannot go back."""
         ...
 
     @property

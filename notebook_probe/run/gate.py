@@ -60,7 +60,7 @@ class Boundary(Protocol):
     """
 
     def apply(self, request: Request, step: int) -> str:
-        """Apply a request; return what was done, in words.
+        """Apply a request; return what was done, as text.
 
         Raises a ProbeError to refuse.
         """
@@ -92,7 +92,7 @@ class Gate:
         Something waits for the next boundary. A party that has work sets it, from any thread, so
         that a boundary without work costs one look.
     problem : str
-        The last error of a callback or a change, in words.
+        The last error of a callback or a change, as text.
     resumed_by : str
         Text that says how another process can continue a paused training; empty if none can.
     """

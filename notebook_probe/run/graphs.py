@@ -65,7 +65,7 @@ class Graphs:
         self._awaited: _NextCall | None = None
 
     def apply(self, request: BuildGraph, step: int) -> str:
-        """Build it now, or from the first call in ``step``; return which, in words.
+        """Build it now, or from the first call in ``step``; return which, as text.
 
         Raises
         ------

@@ -37,7 +37,7 @@ class HandleOwner(Protocol):
 
 
 class Handle:
-    """Probes that were attached together: ``remove()`` takes them off, ``reschedule()`` moves them.
+    """Probes that were attached together; `remove` detaches them, `reschedule` moves them.
 
     Both act at the next step boundary. Removing twice, or after the run was closed, does nothing.
     As a context manager it removes itself at the end.
@@ -62,7 +62,8 @@ class Handle:
     def reschedule(self, schedule: ScheduleLike, quantity: str = "") -> int:
         """Measure its probes on another schedule, from the next step boundary on.
 
-        The series continues; a budget no longer stretches it, as its schedule is now chosen.
+        The series continues; the budget no longer reduces its steps, because you chose the
+        schedule.
 
         Parameters
         ----------
@@ -73,7 +74,7 @@ class Handle:
         Returns
         -------
         int
-            At how many places it was on another schedule before.
+            Number of places where it was on another schedule before.
 
         Raises
         ------
@@ -94,7 +95,7 @@ class Handle:
         return run.controls.reschedule(self.probes, quantity, schedule)
 
     def remove(self) -> None:
-        """Take its probes off, at the next step boundary."""
+        """Remove its probes at the next step boundary."""
         run, self._run = self._run(), lambda: None
         if run is not None and not run.closed:
             run.detach(self)

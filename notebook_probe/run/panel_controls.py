@@ -137,7 +137,7 @@ class PanelControls(LiveActions):
 
     @property
     def restores(self) -> str:
-        """State that the loop restores when it goes back, in words; "" if it cannot go back."""
+        """State that the loop restores when it goes back, as text; "" if it cannot go back."""
         return self._parts.way_back.restores
 
     @property
@@ -182,5 +182,5 @@ class PanelControls(LiveActions):
             parts.end_loop(error if parts.state.has_trained else None)
 
     def resume_by(self, how: str) -> None:
-        """Note how another process can continue a paused training, in words."""
+        """Note how another process can continue a paused training, as text."""
         self._live.gate.resumed_by = how

@@ -64,14 +64,14 @@ class Run(
 ):
     """A watched model; made by `notebook_probe.watch`.
 
-    It is a Source: everything recorded so far can be read at any time. It holds the model weakly,
-    and dropping it takes every hook off. ``with run:`` closes it at the end.
+    It is a Source: everything recorded so far can be read at any time. It has a weak reference to
+    the model; dropping the run removes every hook. ``with run:`` closes it at the end.
 
     Attributes
     ----------
     name : str
     controls : RunControls
-        For the panel, loops and collectors; all that is for users is here.
+        Controls for the panel, loops and collectors; users call the methods of this class.
     """
 
     def __init__(
@@ -136,18 +136,18 @@ class Run(
             ``"eval"`` measures forward passes outside of training, as variables ``eval_...``;
             their step is the number of updates completed.
         per_call : bool
-            Keep the calls of a module in one step apart: entries ``cell[0]``, ``cell[1]``, ... on
-            the module axis. Otherwise they are pooled, and ``calls`` counts them.
+            Record the calls of a module in one step separately: entries ``cell[0]``, ``cell[1]``,
+            ... on the module axis. Otherwise they are pooled, and ``calls`` counts them.
 
         Returns
         -------
         Handle
-            ``handle.remove()`` takes the probes off again.
+            ``handle.remove()`` removes the probes again.
 
         Raises
         ------
         UnknownNameError, ScheduleError, QuantityError, NotApplicableError, ClosedRunError
-            Before anything is attached.
+            Nothing was attached.
 
         Examples
         --------
@@ -171,11 +171,11 @@ class Run(
     # ---------------------------------------------------------------- controls
 
     def probes(self) -> list[ProbeStatus]:
-        """Every probe and what became of it."""
+        """Every probe and its state."""
         return self.controls.probes()
 
     def attachable(self) -> list[QuantityInfo]:
-        """Return every quantity that can be attached, and where it is.
+        """Return every quantity that can be attached, and the places where it is.
 
         Examples
         --------
@@ -185,9 +185,9 @@ class Run(
         return self.controls.attachable()
 
     def status(self) -> Status:
-        """Return the present status: step, speed, cost, every probe, and the writer's reports.
+        """Return the current status: step, speed, cost, every probe, and the writer's reports.
 
-        For each probe it says when it last fired, why it did not, and what it costs.
+        For each probe it has the step of the last value, the reason if there is none, and the cost.
         In a notebook ``run.status()`` sums it up.
         """
         probes = tuple(self.probes())
@@ -201,13 +201,12 @@ class Run(
     def on_compiled(self) -> OnCompiled:
         """Handling of probes of a compiled model's calls, ``"inside"``, ``"eager"`` or ``"skip"``.
 
-        With ``"inside"`` the graphs hand out what is a sum over outputs, inputs and output
-        gradients: norms, means, deviations, extremes, counts of zeros and of what is not finite,
-        of whole tensors and of their channels.
-        Dynamo compiles one more variant of each graph, for steps in which something is due. With
-        ``"eager"`` those steps run uncompiled, from the next step on, and everything is measured;
-        eager and compiled kernels may differ in the last bits. ``"skip"`` measures nothing of
-        compiled calls, and the status says so.
+        With ``"inside"`` the graphs compute quantities that are sums over outputs, inputs and
+        output gradients: norms, means, deviations, extremes, counts of zeros and of nonfinite
+        values, of whole tensors and per channel. Dynamo compiles one more variant of each graph,
+        for steps in which something is due. With ``"eager"`` those steps run uncompiled, from the
+        next step on, and everything is measured; eager and compiled kernels may differ in the last
+        bits. ``"skip"`` measures nothing of compiled calls, and the status says so.
         """
         observer = self._parts.observer
         return (
@@ -243,13 +242,13 @@ class Run(
             self._parts.writer.flush_or_raise()
 
     def close(self) -> None:
-        """Record the last step, take every hook off, and finish the record. Twice is fine.
+        """Record the last step, remove every hook, and finish the record. Closing twice is fine.
 
         Raises
         ------
         RecordWriteError
-            Something could not be written; the message says what, why, and where it is kept. A run
-            that ends with its model, or at the program's exit, warns instead.
+            Some rows could not be written; the message says which, why, and where they are kept. A
+            run that ends with its model, or at the program's exit, warns instead.
         """
         if not self.closed:
             self._parts.gate.end()
@@ -313,7 +312,7 @@ class Run(
 
     @property
     def events(self) -> tuple[Event, ...]:
-        """Events on this branch, and before it on its parent branches."""
+        """Events on this branch, and earlier events on its parent branches."""
         return self._parts.source.events
 
     @property
@@ -322,7 +321,7 @@ class Run(
         return self._parts.source.all_events
 
     def snapshot(self) -> Snapshot:
-        """Return the present state."""
+        """Return the current state."""
         return self._parts.source.snapshot()
 
     def recorded_name(self, quantity: str) -> str:
@@ -346,7 +345,7 @@ class Run(
 
     @property
     def rules(self) -> Rules:
-        """The rules that are followed: every registered one, each of which can be edited.
+        """Active rules: all registered ones; each can be edited.
 
         A change applies to the next rows; reported alerts stay. Each change is an event of kind
         ``"rule"``, its detail the JSON of ``{"rule", "from", "to"}``.

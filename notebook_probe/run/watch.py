@@ -1,4 +1,4 @@
-"""Beginning to watch a model: where it is recorded, and which earlier run gives way."""
+"""Start of watching a model: location of the record, and the earlier run that is replaced."""
 
 from __future__ import annotations
 
@@ -79,35 +79,37 @@ def watch(
     control: bool | None = None,
     notify: Addresses | None = None,
 ) -> Run:
-    """Watch a model from now on; the training loop need not change.
+    """Watch a model from now on; the training loop does not have to change.
 
     A step is one optimizer step, counted by torch's own hooks. Running the cell again closes the
-    earlier run of the model, so that nothing piles up.
+    earlier run of the model, so that runs do not accumulate.
 
     Parameters
     ----------
     model : nn.Module
-        Held weakly. A compiled, DDP or DataParallel wrapper means the model inside.
+        Model to watch, by a weak reference. For a compiled, DDP or DataParallel wrapper, the model
+        inside is watched.
     optimizer : Optimizer, optional
-        Found by its parameters when left out; given, it is checked to own some of the model's.
+        Optimizer of the model. By default it is found by its parameters; a given one must own some
+        of the model's.
     store : path, URL, zarr Store, icechunk Repository or RemoteStore, optional
         Folder of the record. None makes a new one under ``runs/``. A record of the same model is
         continued; ``resume`` says where. A model that was rebuilt in this process gets a new record
-        next to that of the one before, ``first-2.zarr``. ``"s3://bucket/run.zarr"`` and similar are
+        next to the previous one, ``first-2.zarr``. ``"s3://bucket/run.zarr"`` and similar are
         written on this machine first and shipped by a thread; see `RemoteStore`.
     probes : str, Preset, sequence of these, dict or None
         Quantities to measure from the first step: a preset or several of ``"default"``,
         ``"gradients"``, ``"activations"``, ``"spectra"``, ``"batchnorm"``, ``"attention"``,
         ``"curvature"``, ``"precision"``, ``"optimizer"``, ``"alerts"``, ``"step"``, ``"system"``
-        and ``"everything"``, or a custom one. ``notebook_probe.list_presets()`` shows what each
-        measures, where, when, and at what cost. None is for nothing. Or ``{selection: ["Quantity",
-        ["Quantity", "linear(5,0)"]]}``.
+        and ``"everything"``, or a custom one. ``notebook_probe.list_presets()`` shows the
+        quantities, places, schedule and cost of each. None measures nothing. Or ``{selection:
+        ["Quantity", ["Quantity", "linear(5,0)"]]}``.
     name : str, optional
-        Shown in the Explorer; the model's class by default.
+        Name in the Explorer; by default the model's class.
     on_compiled : "inside", "eager" or "skip"
-        Calls of a compiled model run no hooks. ``"inside"`` has its graphs hand out norms, moments
-        and counts; ``"eager"`` runs just the steps in which something is due in calls uncompiled;
-        see `Run.on_compiled`.
+        Calls of a compiled model run no hooks. ``"inside"`` measures norms, moments and counts in
+        its graphs; ``"eager"`` runs only steps uncompiled in which a quantity of calls is due; see
+        `Run.on_compiled`.
     resume : bool or int, optional
         Handling of the record at ``store``. None and True continue after the last recorded step;
         for True there must be one, which may be of an earlier model of this process, and for False
@@ -118,24 +120,26 @@ def watch(
         event and the record's attributes say so. The content of one flush may come on top.
     keep_bits : dict of str to int, optional
         Bits of the mantissa (1 to 22 of 23) that are stored of some quantities, by name:
-        ``{"grad_norm": 10}`` halves the room it takes, at a relative error of 0.05 %. The array's
-        attribute ``keep_bits`` says so.
+        ``{"grad_norm": 10}`` halves its size, with a relative error of 0.05 %. The array has the
+        attribute ``keep_bits``.
     channel_axis : dict, optional
         Channel axes of modules whose kind does not determine them, by a selection as in
         `Run.attach`: ``{"stages.*.act": -1, "LayerNorm2d": 1}``. By default a Linear or LayerNorm
         has them on the last axis, convolutions on theirs, unknown modules on the last of three
-        axes, else on axis 1. The later entry counts, and for a module the last ``watch``.
+        axes, else on axis 1. If several entries select a module, the last one counts; if several
+        calls of ``watch`` do, the last call.
     rank : "auto", int or None
         Rank of this process. In a job of several processes each writes a separate record, without
         communication: ``rank_00003`` in ``store``. None writes ``store`` itself, for a job in which
         one process watches; a number is for processes that torch.distributed does not know.
     overwrite : bool
-        Remove the record at ``store`` before, whatever model it is of. Only a record on this
+        Remove the existing record at ``store`` first, even of another model. Only a record on this
         machine that no process writes is ever removed.
     config : dict, optional
         Configuration of the training, such as ``vars(args)``: text, numbers, lists and dicts. It is
         stored in the record, and `Run.config` returns it, next to the state of git and the versions
-        of loaded packages. In a continued record the new one counts, and an event has the old one.
+        of loaded packages. In a continued record the new configuration replaces the old one, which
+        an event keeps.
     budget : float or None, optional
         Per cent of step time that measuring may cost. The first step is measured in full; then
         presets, and quantities attached without a schedule, are measured at one of 2, 4, 8, ... due
@@ -147,18 +151,19 @@ def watch(
         separate thread.
     chunks : dict, optional
         Chunks of a new record: rows of a schedule, and modules per file, such as ``{"step": 1000,
-        "module": 8}``. Few steps suit readers of some steps of every module, many suit readers of
-        whole series; small chunks are many files. By default a chunk has about 262,000 values; one
-        that would be above 64 MiB has fewer rows. A continued record keeps its own.
+        "module": 8}``. Few steps per chunk suit readers of some steps of every module, many steps
+        suit readers of whole series; small chunks are many files. By default a chunk has about
+        262,000 values, or fewer rows if it would exceed 64 MiB. A continued record keeps its
+        chunks.
     flight : int, optional
-        Keep so many of the last steps of a dense preset in memory, and write them into the record
-        only when a rule fires, something is NaN, the loop raises, or `Run.flight` is asked to; a
-        quarter as many steps that follow are written, too. It measures the default preset and what
-        alerts look at that is cheap at every step, whatever the budget.
+        Number of last steps of a dense preset to keep in memory. They are written into the record
+        only when a rule fires, a value is NaN, the loop raises, or on a call of `Run.flight`; a
+        quarter as many of the following steps are written, too. The default preset, and cheap
+        quantities of alert rules, are measured at every step, regardless of the budget.
     step : int, optional
-        Step to continue at, such as that of the checkpoint you have loaded: what was recorded at
-        that step and later is removed, except evaluations of the state that the step starts with. A
-        new record starts with it.
+        Step to continue at, such as the step of the checkpoint that you have loaded. Values
+        recorded at that step and later are removed, except evaluations of the state that the step
+        starts with. A new record starts with this step.
     branch : bool
         Remove nothing: `Run.data` shows the new branch, and ``open_run(store, branch=1)`` the old
         one. The record must exist.
@@ -170,11 +175,11 @@ def watch(
         True lets other processes of this user act on the run: the commands ``nbp attach``, ``nbp
         set``, ``nbp pause`` and so on, and the panel of `open_run`. Requests are those of a click,
         over a Unix socket on this machine and through a mailbox in the record; each is an event
-        that says who asked. By default only where the environment has ``NOTEBOOK_PROBE_CONTROL=1``;
-        without control nothing is started.
+        that names the sender. By default only where the environment has
+        ``NOTEBOOK_PROBE_CONTROL=1``; without control nothing is started.
     notify : str or sequence of str, optional
-        Addresses such as ``"slack://..."`` that get a message of a severe alert, of the end and of
-        a stall; see `notebook_probe.notify`. By default those in ``NOTEBOOK_PROBE_NOTIFY``.
+        Addresses such as ``"slack://..."`` that get a message about a severe alert, the end and a
+        stall; see `notebook_probe.notify`. By default the addresses in ``NOTEBOOK_PROBE_NOTIFY``.
 
     Returns
     -------
@@ -184,9 +189,8 @@ def watch(
     ------
     ValueError
         For a ``NOTEBOOK_PROBE_CONTROL`` that is neither 1 nor 0; for a negative ``step``; for a
-        record to continue, when ``store`` is None; for a
-        ``max_bytes``, ``keep_bits``, ``channel_axis``, ``budget``, ``durability``, ``chunks`` or
-        ``flight`` that cannot be.
+        record to continue, when ``store`` is None; for a ``max_bytes``, ``keep_bits``,
+        ``channel_axis``, ``budget``, ``durability``, ``chunks`` or ``flight`` that is not allowed.
     TypeError
         For a ``resume``, ``step`` or ``branch`` of another type; the error names the new spelling.
     RecordMismatchError, RecordLockedError, RecordWriteError, RecordFormatError
@@ -194,7 +198,7 @@ def watch(
     NotApplicableError
         The optimizer owns none of the model's parameters; an axis of a parameter.
     UnknownNameError
-        A selection of ``channel_axis`` that means nothing in the model.
+        A selection of ``channel_axis`` that selects nothing in the model.
 
     Examples
     --------

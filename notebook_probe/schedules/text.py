@@ -108,7 +108,7 @@ def _tokens(text: str) -> Iterator[Token]:
 
 
 class _Unreadable(ScheduleError):
-    """Error in a text, in words."""
+    """Error in a text, as text."""
 
 
 class _UnknownName(_Unreadable):

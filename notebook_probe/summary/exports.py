@@ -75,7 +75,7 @@ class SummaryExports:
             self._save(*given)
 
     def problems(self) -> list[str]:
-        """Return the errors so far, in words."""
+        """Return the errors so far, as text."""
         with self._lock:
             return [*self._problems]
 

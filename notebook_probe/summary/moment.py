@@ -113,7 +113,7 @@ class Item:
     is_off : bool
         True after the item has failed.
     dropped : Counter
-        Values that could not be stored, in words, and how often.
+        Values that could not be stored, as text, and how often.
     """
 
     name = ""

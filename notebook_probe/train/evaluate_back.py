@@ -21,7 +21,7 @@ __all__ = ["evaluate_back"]
 
 
 def evaluate_back(run: Run, found: Checkpoint, request: EvaluateAt) -> str:
-    """Evaluate in a checkpoint; return what was done, in words.
+    """Evaluate in a checkpoint; return what was done, as text.
 
     Raises
     ------

@@ -37,7 +37,7 @@ BESIDE = re.compile(
 
 
 class StaysError(Exception):
-    """Reason why something is not removed, in words."""
+    """Reason why something is not removed, as text."""
 
 
 def opened(folder: Path, run_id: str) -> OpenedRecord:

@@ -228,7 +228,7 @@ class GroupLine:
     group: Annotated[int, "number of the group among those of all optimizers"]
     optimizer: Annotated[str, "class of the optimizer"]
     lr: Annotated[float | None, "learning rate at step 20, or 20 steps after a change of the model"]
-    contents: Annotated[str, "what it holds, in words"]
+    contents: Annotated[str, "what it holds, as text"]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -49,7 +49,7 @@ class ReferenceDifference:
 
     @property
     def is_absent(self) -> bool:
-        """True if the references have values and this run has none, as of a frozen weight."""
+        """True if only the references have values, as for a frozen weight."""
         return math.isnan(self.distance)
 
     @property

@@ -45,7 +45,7 @@ FEWEST_FOR_A_BAND = 3
 SPREADS = 4.0
 """Standard deviations of a module's noisiest quantity, of one more seed, within which it is."""
 SHARE_OF_RANGE = 0.2
-"""Difference of a quantity between two bounds, as of a share, from which on it counts."""
+"""Difference of a quantity between two bounds, such as a share, from which on it counts."""
 
 
 def far_modules(

@@ -63,9 +63,10 @@ class FirstDifference:
     ----------
     kind : str
         ``"operation"`` or ``"arguments"``: this operation differs; ``"inputs"``: it gets other
-        values, as of swapped variables or constants; ``"result"``: equal inputs give another
-        result, as of a random generator or a kernel; ``"graph"``: a part of the backward is
-        missing; ``"weights"``: all operations are the same, the weights are not; ``"none"``.
+        values, such as swapped variables or constants; ``"result"``: equal inputs give another
+        result, for example with another random generator or kernel; ``"graph"``: a part of the
+        backward is missing; ``"weights"``: all operations are the same, the weights are not;
+        ``"none"``.
     direction : "forward" or "backward"
         Pass in which values first differ.
     this, other : Place or None

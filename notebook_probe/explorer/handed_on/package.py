@@ -64,7 +64,7 @@ class Looked:
 
 @dataclass(frozen=True, slots=True)
 class Package:
-    """Text of base64, and what there was no room for, in words."""
+    """Text of base64, and what there was no room for, as text."""
 
     text: str
     left_out: tuple[str, ...]

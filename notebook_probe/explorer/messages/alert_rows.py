@@ -76,7 +76,7 @@ class RemarkRow(TypedDict):
     step: int
     modules: list[str]
     where: str
-    """Place in words, as of a finding."""
+    """Place as text, as in a finding."""
     sentence: str
     """The finding, without the place."""
 

@@ -203,7 +203,7 @@ def _problem_row(text: str, count: int = 1) -> ProblemRow:
 
 
 def _progress(head: StatusHead) -> str:
-    """Return the running long request, in words; usually empty."""
+    """Return the running long request, as text; usually empty."""
     if head.going_to >= 0:
         return f"rewinding to step {head.going_to}"
     if head.compiling:

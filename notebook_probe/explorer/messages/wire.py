@@ -119,7 +119,7 @@ class TicketMessage(TicketRow):
 
 
 class ProblemRow(TypedDict):
-    """An error of a probe or a problem of the writer, in words."""
+    """An error of a probe or a problem of the writer, as text."""
 
     module: str
     quantity: str
@@ -163,9 +163,9 @@ class StatusMessage(TypedDict):
     rate: float | None
     cost_percent: float | None
     budget: str
-    """Steps taken to keep the cost inside the budget, in words; empty without a budget."""
+    """Steps taken to keep the cost inside the budget, as text; empty without a budget."""
     progress: str
-    """Slow measurement in progress, in words; mostly empty."""
+    """Slow measurement in progress, as text; mostly empty."""
     route: str
     """Way in which clicks are answered: own subshell, pump, after the cell, no kernel."""
     scalar: NotRequired[tuple[str, float | None, list[float | None]]]

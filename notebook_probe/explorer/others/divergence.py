@@ -69,7 +69,7 @@ class PartingMessage(TypedDict):
     text: str
     """Result in one sentence."""
     bound: str
-    """Definition of a large distance, in words."""
+    """Definition of a large distance, as text."""
     found: list[PartedRow]
     lately: list[str]
     """Modules that are far at their last rows, which are fewer than are wanted."""

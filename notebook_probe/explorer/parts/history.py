@@ -69,7 +69,7 @@ class WayBackInfo(TypedDict):
     """The way back of a loop that has one."""
 
     restores: str
-    """Restored state, in words."""
+    """Restored state, as text."""
     why_not: str
     """Reason why going back is impossible now; empty if it is possible."""
     until: int | None

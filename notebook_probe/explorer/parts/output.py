@@ -40,7 +40,7 @@ class LastLines(Protocol):
 
     @property
     def problem(self) -> str:
-        """Stream that is not heard, in words; empty if both are."""
+        """Stream that is not heard, as text; empty if both are."""
         ...
 
     def begin(self) -> None:

@@ -92,7 +92,7 @@ class OpenRows:
         return [at for at, (one, other) in pairs if one != other]
 
     def _shown(self) -> list[str]:
-        """Columns in which runs differ, as of a table that is opened now."""
+        """Columns in which runs differ, as in a table that is opened now."""
         kept = {"run", "name", *FIRST, *self.standard, *self._apart.names}
         names = [one for one in self._names if one in kept]
         rows = ({name: row.get(name) for name in names} for row in self.rows)

@@ -64,7 +64,7 @@ class RunsTable(anywidget.AnyWidget):
     others : tuple of str
         Locations of the overlaid runs.
     said : str
-        Result of a click, in words.
+        Result of a click, as text.
     kept : dict
         Columns, order, filter and picture, as a view has arranged them last.
     can_mark : bool

@@ -30,7 +30,7 @@ class OldFormat:
         return False
 
     def why_no_run(self, path: Path, head: bytes) -> str:
-        """Return why a file of this format is no run, in words; empty if it is one."""
+        """Return why a file of this format is no run, as text; empty if it is one."""
         return ""
 
     def in_folder(self, folder: Path, names: Sequence[str]) -> tuple[Path, ...]:

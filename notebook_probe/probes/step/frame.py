@@ -102,7 +102,7 @@ class StepFrame(FramePart):
     of_state = False
     """True if it holds what was logged of the state before the step, and nothing of the step."""
     is_unseen = False
-    """No call of the model was seen in it, as of one that is compiled."""
+    """No call of the model was seen in it, for example because the model is compiled."""
     _loose: FramePart | None = None
     _parts: Sequence[FramePart] = ()  # replaced, never changed
 

@@ -115,7 +115,7 @@ def hook_accumulation(
 def await_return(come: Callable[[], object]) -> None:
     """Call ``come`` once a pass goes back through what the node makes that runs now.
 
-    Where that is constant, as of a view of the output, it is what the nodes behind it make.
+    If that is constant, as in a view of the output, it is the result of the nodes behind it.
     """
     with suppress(Exception):  # whatever a node is, its pass runs
         node = torch._C._current_autograd_node()

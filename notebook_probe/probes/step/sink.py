@@ -89,4 +89,4 @@ class EventSink(Protocol):
     """Protocol of the log of events at a step."""
 
     def event(self, step: int, kind: str, text: str, detail: str = "") -> None:
-        """Note it, in words; ``detail`` is JSON for programs."""
+        """Note it, as text; ``detail`` is JSON for programs."""

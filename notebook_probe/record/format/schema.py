@@ -97,7 +97,7 @@ SHARDS = "shards"
 UNWRITTEN_OF = "unwritten_of"
 """Attribute of the root of a record of rows that another one could not take: which one."""
 STOPPED = "recording_stopped"
-"""Attribute of the root: why its writer took no further rows, in words."""
+"""Attribute of the root: why its writer took no further rows, as text."""
 NOT_READ = "not_read"
 """Attribute of the root of another tool's run: sentences on parts of its files, as a list."""
 

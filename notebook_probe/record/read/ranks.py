@@ -85,7 +85,7 @@ def _of_store(location: Location) -> list[str]:
         return []
     try:
         engine = engine_of(location if isinstance(location, RemoteStore) else RemoteStore(location))
-    except ProbeError:  # raised again, in words, by what opens it
+    except ProbeError:  # raised again, as text, by what opens it
         return []
     try:
         with reaching(str(location)):

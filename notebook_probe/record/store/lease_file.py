@@ -112,7 +112,7 @@ class LeaseFile:
 
 
 def live_lease(folder: Path) -> str:
-    """Return the holder of the lease of ``folder``, in words; empty if there is none."""
+    """Return the holder of the lease of ``folder``, as text; empty if there is none."""
     path = folder / LEASE_NAME
     content = _content(path)
     if content is None or _ends(content, path) <= time.time():

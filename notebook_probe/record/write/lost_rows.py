@@ -14,7 +14,7 @@ class Losses:
     ----------
     n_rows : int
     why : str
-        Reason of the last lost row, in words; empty if there is none.
+        Reason of the last lost row, as text; empty if there is none.
     """
 
     def __init__(self) -> None:

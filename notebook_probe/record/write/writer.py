@@ -184,12 +184,12 @@ class RecordWriter:
 
     @property
     def last_error(self) -> str:
-        """Reason why the last flush or shipment failed, in words; empty if it succeeded."""
+        """Reason why the last flush or shipment failed, as text; empty if it succeeded."""
         return self._flusher.last_error or self._place.problem
 
     @property
     def stopped(self) -> str:
-        """Reason why nothing more is recorded, in words; empty while recording."""
+        """Reason why nothing more is recorded, as text; empty while recording."""
         return self._flusher.stopped
 
     @property

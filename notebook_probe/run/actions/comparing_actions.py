@@ -73,9 +73,9 @@ class ComparingActions:
         Raises
         ------
         NotApplicableError
-            There is no reference.
+            There is no reference run.
         RecordFormatError
-            No record is there.
+            A location has no record.
         ValueError
             For a ``factor`` of 1 or less.
 

@@ -50,9 +50,8 @@ class ControlActions(LiveActions):
     def stop(self) -> Ticket:
         """Stop training before the next step, from any thread, as Stop in the panel does.
 
-        Where the next step would begin, `TrainingStopped` is raised: it ends a `Loop` and a
-        training in the background; catch it in a loop of yours. Everything recorded is kept, and
-        the run stays open.
+        `TrainingStopped` is raised at the start of the next step: it ends a `Loop` and a training
+        in the background; catch it in your own loop. All records are kept, and the run stays open.
 
         Examples
         --------
@@ -77,42 +76,42 @@ class ControlActions(LiveActions):
 
         Training pauses between two steps, before the next batch is taken if the loop calls
         `boundary`. The panel says why, an event of kind ``"pause"`` is recorded, and ``resume()``,
-        Continue or Step continues it. Without a panel one line is printed. If nothing could
-        continue it, in a job without terminal or another thread, it does not pause, and a line and
-        the event say so. In a job of several processes the first one pauses, and the others wait.
+        Continue or Step continues it. Without a panel one line is printed. If no user could
+        continue it, as in a job without a terminal, training does not pause, and a line and the
+        event say so. In a job of several processes the first one pauses, and the others wait.
 
-        Rows are checked as soon as they are known: between a step and the next; on an
-        accelerator one step later, which the text then says. A series, and NaN, pause once until
-        a row no longer meets the condition.
+        Rows are checked as soon as they are known: between a step and the next, on an accelerator
+        one step later, which the message states. A condition on a series or on NaN pauses once, and
+        again only after a row that does not meet it.
 
         Parameters
         ----------
         module, quantity, when : str
             A series and its comparison: ``"> 10"``, ``"<= 0"``, ``"crosses 0.5"``. The module is
-            ``""`` for logged scalars. It is checked at the steps at which it is measured, and need
-            not be attached yet.
+            ``""`` for logged scalars. The series is checked at the steps at which it is measured,
+            and may be attached later.
         for_rows : int
             Consecutive measured rows that have to meet the condition.
         step : int
             Pause before this step is trained.
         alert : str or sequence of str
-            Pause when one of these rules fires, or with ``"severe"`` any severe one. The rules are
-            applied at each step while it is armed.
+            Pause when one of these rules fires; ``"severe"`` selects every severe rule. The rules
+            are applied at each step while the breakpoint is armed.
         nan : bool
-            Pause when a logged value, an output or a gradient is NaN or infinite, as far as
-            attached quantities show it: norms, RMS, largest values, ``nonfinite_fraction``.
+            Pause when a logged value, an output or a gradient is NaN or infinite, if an attached
+            quantity shows it: norms, RMS, largest values, ``nonfinite_fraction``.
         error : bool
             If the loop raises, keep its state for inspection, then re-raise: in a `Loop`, in the
             background, or in ``with run:``.
         before : "step" or "update"
-            ``"update"`` pauses for a series or NaN before the optimizer applies the gradient, by
-            the values known by then. On an accelerator each step then waits for the device.
+            ``"update"`` pauses for a series or NaN before the optimizer applies the gradient, with
+            the values known at that time. On an accelerator each step then waits for the device.
 
         Returns
         -------
         Breakpoint
-            ``remove()`` removes it, ``armed`` switches it off and on, ``number`` is its step or
-            threshold. An equal condition returns the existing breakpoint.
+            ``remove()`` removes the breakpoint, ``armed`` switches it off and on, ``number`` is its
+            step or threshold. An equal condition returns the existing breakpoint.
 
         Raises
         ------
@@ -159,7 +158,7 @@ class ControlActions(LiveActions):
 
     @property
     def breakpoints(self) -> list[Breakpoint]:
-        """All that `pause_when` or the panel has set, in their order.
+        """Breakpoints that `pause_when` or the panel has set, in order.
 
         Examples
         --------
@@ -189,7 +188,7 @@ class ControlActions(LiveActions):
         Raises
         ------
         BreakpointError, UnknownNameError, QuantityError
-            The errors of `pause_when`, and a series that is not recorded.
+            Same as in `pause_when`, and if the series is not recorded.
 
         Examples
         --------
@@ -228,12 +227,12 @@ class ControlActions(LiveActions):
     def train_in_background(self, function: Callable[[], Any]) -> Background:
         """Run the training function in a thread, so that the notebook stays free.
 
-        torch's modes of this thread (gradients, autocast, default device, CUDA device) are
-        carried over. An exception is shown in the panel and raised by ``wait()``; Stop ends it.
+        torch's modes of this thread (gradients, autocast, default device, CUDA device) are set
+        there. An exception is shown in the panel and raised by ``wait()``; Stop ends the training.
 
         Raises
         ------
         RuntimeError
-            While an earlier one still runs.
+            An earlier training in the background still runs.
         """
         return self._live.train_in_background(function)

@@ -33,16 +33,16 @@ Made = TypeVar("Made")
 
 @shown_as("run")
 class GraphActions(LiveActions):
-    """Methods of a live run for its network as a whole."""
+    """Methods of a live run for its network."""
 
     def graph(self, *args: Any, **kwargs: Any) -> Graph:
         """Return the graph of the network: its operators, tensors between them, and modules.
 
         It is exported by torch, without computing anything; if that fails, the network is called
-        once on copies; if that fails, too, the graph is the tree of the modules. ``how`` and
-        ``why`` have the way and the reasons against a better one. Nothing in the network changes,
-        and nothing is measured meanwhile. The record stores it as an event, `graph` of an opened
-        record reads it.
+        once on copies; if that fails, too, the graph is the tree of the modules. ``how`` is the
+        method, and ``why`` the reasons why a better one failed. The network does not change, and
+        nothing is measured meanwhile. The record stores it as an event, `graph` of an opened record
+        reads it.
 
         Parameters
         ----------
@@ -53,13 +53,13 @@ class GraphActions(LiveActions):
         Returns
         -------
         Graph
-            The graph, also while another thread trains: built between two of its steps.
+            The graph; if another thread trains, it is built between two steps.
 
         Raises
         ------
         NoGraphError
-            The run is closed and has recorded none; or the training thread has completed no step
-            for a minute.
+            The run is closed and has no recorded graph; or the training thread has completed no
+            step for a minute.
 
         Examples
         --------
@@ -92,13 +92,13 @@ class GraphActions(LiveActions):
         path : path
             Path of the file; an existing one is overwritten.
         *args, **kwargs
-            Arguments of the network, whose sizes the file has; without any, the batch of
+            Arguments of the network, which set the sizes in the file; by default the batch of
             `probe_batch`.
 
         Returns
         -------
         Path
-            The same.
+            The given path.
 
         Raises
         ------
@@ -131,25 +131,26 @@ class GraphActions(LiveActions):
     ) -> Examination:
         """Check the model, a batch and the loss before the first step, or at any time.
 
-        It says what the optimizers hold, how far the gradient of the loss reaches, whether the loss
-        is made for what the model returns and for its targets, whether samples or later positions
-        change each other's outputs, whether evaluation repeats, and what a step costs. All of it is
-        done on a copy, and a training in the background waits: it continues equal bit for bit.
+        It reports the parameters in the optimizers, which modules the gradient of the loss reaches,
+        whether the loss fits the model's output and its targets, whether samples or later positions
+        change each other's outputs, whether evaluation is repeatable, and the cost of a step. All
+        checks run on a copy, and a training in the background waits: it continues equal bit for
+        bit.
 
         Parameters
         ----------
         inputs : Tensor, tuple or mapping
             Input of the model's call: a tuple is its arguments, a mapping its keywords.
         targets : object, optional
-            Handed to ``loss``.
+            Targets for ``loss``.
         loss : callable, optional
-            ``loss(output, targets)``, or ``loss(output)`` where there are no targets. Without one
-            the output's own ``loss`` is taken, as models of transformers have it.
+            ``loss(output, targets)``, or ``loss(output)`` without targets. By default the output's
+            attribute ``loss`` is used, which models of transformers have.
 
         Returns
         -------
         Examination
-            Findings, the worst first, with what was found good; shown as text or as a table.
+            Findings, the worst first, including passed checks; shown as text or as a table.
 
         Raises
         ------
@@ -188,25 +189,25 @@ class GraphActions(LiveActions):
 
         One step of each, forward, loss and backward, is run in training mode on copies, with the
         same batch and random numbers, and every operation is logged with a hash of its result. The
-        logs are aligned by module first, so that an operation that one has in addition does not
-        shift the rest. Weights of the same name and shape are made equal before, so that code is
-        compared; which of them differed is in the result. Nothing in the training changes; it waits
-        for the two steps. Autocast, compiled code and fused attention are off in them.
+        logs are aligned by module first, so that an additional operation in one does not shift the
+        rest. Weights of the same name and shape are made equal first, so that code is compared; the
+        result names weights that differed. Nothing in the training changes; it waits for the two
+        steps. Autocast, compiled code and fused attention are off in them.
 
         Parameters
         ----------
         other : nn.Module, Run or callable
-            Another model, a run of one, or a function without arguments that makes one.
+            Another model, a run of a model, or a function without arguments that returns a model.
         inputs : Tensor, tuple or mapping
             Input of the models' calls: a tuple is arguments, a mapping keywords.
         targets : object, optional
-            Handed to ``loss``.
+            Targets for ``loss``.
         loss : callable, optional
             Same as in `examine`.
         other_loss : callable, optional
-            Loss of the other model; the same by default.
+            Loss of the other model; by default ``loss``.
         tolerance : float
-            Relative difference of results up to which they are equal, as of other kernels.
+            Relative difference up to which results count as equal, for example for other kernels.
 
         Returns
         -------

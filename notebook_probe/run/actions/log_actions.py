@@ -1,4 +1,4 @@
-"""Logging and notes of users: numbers, pictures, notes; and mirrors to other loggers."""
+"""Values that users log: numbers, images and notes; and mirrors to other loggers."""
 
 from __future__ import annotations
 
@@ -58,13 +58,13 @@ class LogActions(LiveActions):
         Raises
         ------
         QuantityError
-            For anything but one real number, for a name that is empty, too long or a coordinate's,
-            and for another phase.
+            A value is not one real number, a name is empty, too long or the name of a coordinate,
+            or the phase is another.
 
         Warns
         -----
         ReplacedWarning
-            Once for each name.
+            A value was replaced; once for each name.
 
         Examples
         --------
@@ -98,7 +98,8 @@ class LogActions(LiveActions):
         Raises
         ------
         QuantityError
-            Anything else, another shape than in the step before, or a name with another meaning.
+            The array is of another type, has another shape than in the previous step, or the name
+            has another meaning.
         UnknownNameError
             For a module that is not in the model.
         RuntimeError
@@ -176,16 +177,16 @@ class LogActions(LiveActions):
         Parameters
         ----------
         kind : str
-            A word: letters, digits and ``_``, such as ``"learning_rate"``.
+            Kind of event, of letters, digits and ``_``, such as ``"learning_rate"``.
         text : str
-            For people.
+            Text for readers.
         **detail : text, number, bool, None, or lists and dicts of these
-            For programs; JSON in the event.
+            Values for programs; JSON in the event.
 
         Raises
         ------
         ValueError
-            For another kind, an empty text, and details that JSON cannot hold.
+            The kind is not a word, the text is empty, or JSON cannot represent the details.
         ClosedRunError
 
         Examples

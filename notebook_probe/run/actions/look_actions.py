@@ -24,33 +24,33 @@ class LookActions(LiveActions):
     """Methods that show tensors."""
 
     def look(self, module: str, *, samples: int = 8) -> PendingLook:
-        """Keep the tensors of ``module`` in the next step: what it gets, gives, weighs and changes.
+        """Store tensors of ``module`` in the next step: input, output, weight, gradients, update.
 
         The tensors are its input, output and the gradient of the output (of some samples), its
-        weight, the weight's gradient and update, and for attention the weights of each query; with
-        them, for the whole tensors, least, mean and largest value, deviation, zeros, NaN and
-        infinities. The record stores them: `looks` lists them, also in an opened record. It costs
-        one step a copy of the stored parts. 64 looks are kept; then the oldest is dropped, with an
-        event.
+        weight, the weight's gradient and update, and for attention the weights of each query.
+        Smallest, mean and largest value, deviation, zeros, NaN and infinities are stored for the
+        whole tensors. The record stores them: `looks` lists them, also in an opened record. The
+        cost is one copy of the stored parts in one step. 64 looks are kept; then the oldest is
+        dropped, with an event.
 
         Parameters
         ----------
         module : str
             Path of one module.
         samples : int
-            Maximum samples of tensors with a batch axis, 1 to 64; fewer of large tensors, or every
-            n-th row.
+            Maximum number of samples of tensors with a batch axis, 1 to 64; large tensors have
+            fewer samples, or every n-th row.
 
         Returns
         -------
         PendingLook
-            ``.data`` is an `xarray.Dataset`, once the step is over; it waits for that where
-            another thread trains.
+            ``.data`` is an `xarray.Dataset` after the step; it waits for the step if another thread
+            trains.
 
         Raises
         ------
         UnknownNameError, QuantityError, NotApplicableError
-            No such module, several of them, or a number of samples that cannot be.
+            No module or several modules match, or the number of samples is not allowed.
         ClosedRunError
 
         Examples
@@ -66,7 +66,7 @@ class LookActions(LiveActions):
 
 
 class PendingLook:
-    """A requested look; its `data` are available once its step is over."""
+    """A requested look; its `data` are available after its step."""
 
     def __init__(self, live: RunParts, module: str, ticket: Ticket) -> None:
         self._live, self.module, self.ticket = live, module, ticket

@@ -27,21 +27,21 @@ class LoopActions(LiveActions):
     """Methods for training loops, all optional."""
 
     def batch(self, **values: Any) -> None:
-        """Hand over what only the loop knows of a batch, e.g. ``run.batch(targets=y, indices=i)``.
+        """Pass data of a batch that only the loop knows, e.g. ``run.batch(targets=y, indices=i)``.
 
-        Quantities name it ``batch_targets``, ``batch_indices``, and so on, alone or with a tensor
-        of a call. Call it once the batch is available and before the optimizer's step, as often as
-        there is something new. It applies to every call of the model until a name is given again,
-        which starts the next micro-batch, or until the step is over. After the step only tensors
-        that still have their graph, such as losses, are known to be of the batch before. Nothing is
-        copied to the host here, and nothing done while no quantity needs it.
+        Quantities name it ``batch_targets``, ``batch_indices``, and so on, alone or together with a
+        tensor of a call. Call it when the batch is available and before the optimizer's step, as
+        often as there are new values. It applies to every call of the model until a name is given
+        again, which starts the next micro-batch, or until the step is over. After the step, only
+        tensors that still have their graph, such as losses, are assigned to the previous batch.
+        Nothing is copied to the host here, and nothing is computed while no quantity needs it.
 
         Parameters
         ----------
         **values : Tensor, array, list of numbers, or a container of tensors
             ``targets`` (class indices), ``losses`` (one per sample), ``buckets`` (whole numbers,
-            see `loss_by_bucket`) and ``indices`` (which samples of the dataset) are those that our
-            own quantities read. A quantity needs ``targets`` and ``indices`` before the forward
+            see `loss_by_bucket`) and ``indices`` (which samples of the dataset) are read by
+            built-in quantities. A quantity needs ``targets`` and ``indices`` before the forward
             pass if it also reads an ``output``.
 
         Raises
@@ -63,8 +63,8 @@ class LoopActions(LiveActions):
     def batches(self, loader: Iterable[Batch]) -> Batches[Batch]:
         """Return the batches of ``loader``, and measure the time spent waiting for them.
 
-        The start of each pass is noted in the record, and, for a loader with a ``batch_size``, the
-        samples per step, so that runs can be compared by epochs and by samples.
+        The record has the start of each pass and, for a loader with a ``batch_size``, the samples
+        per step, so that runs can be compared by epochs and by samples.
 
         Parameters
         ----------
@@ -86,26 +86,27 @@ class LoopActions(LiveActions):
         end_step: int | None = None,
         epoch: int | None = None,
     ) -> None:
-        """Set how far training is and will go: for the status, the panel's bar, and schedules.
+        """Set the progress and the end of training, for the status, the panel's bar and schedules.
 
         ``status().seconds_left`` follows from the speed of the last steps; schedules such as
-        ``"times(20)"`` use it from the next step on. Omitted arguments keep their values. It is no
-        limit: training may stop before, or continue.
+        ``"times(20)"`` use it from the next step on. Omitted arguments keep their values. The end
+        is not a limit: training may stop before it, or continue.
 
         Parameters
         ----------
         start_step : int, optional
-            The first step of this training; 0 at first. A second one in the same run says its own.
+            First step of this training, by default 0. A second training in the same run sets its
+            first step.
         end_step : int, optional
             The record's step when training ends: the number of updates completed by then; -1 if
-            unknown. Once training has passed it, it counts as unknown.
+            unknown. After training has passed it, the end counts as unknown.
         epoch : int, optional
-            The present epoch, shown unchanged; -1 means unknown.
+            Current epoch, shown unchanged; -1 means unknown.
 
         Raises
         ------
         ScheduleError
-            For anything but a whole number from -1, and an end before the start.
+            An argument is not a whole number from -1, or the end is before the start.
         ClosedRunError
 
         Examples
@@ -140,9 +141,9 @@ class LoopActions(LiveActions):
     def boundary(self) -> None:
         """Apply Pause, Step and Stop here, before a batch is drawn, so that none is lost.
 
-        Without it they act in the forward that starts the next step, whose batch has been drawn.
-        The step whose update has happened ends here, and requests are applied. Between the
-        micro-batches of a step it does nothing. Call it on the training thread.
+        Without this call, they act in the forward that starts the next step, after its batch has
+        been drawn. A step whose update has happened ends here, and requests are applied. Between
+        the micro-batches of a step the call does nothing. Call it on the training thread.
 
         Raises
         ------
@@ -162,15 +163,15 @@ class LoopActions(LiveActions):
     def step(self) -> None:
         """Close the open step by hand, after backward, in loops without an optimizer.
 
-        From the first call on, only this closes steps.
+        From the first call on, only this method closes steps.
         """
         self._live.observer.steps.step()
 
     def probe_batch(self, inputs: Any, targets: Any, loss_fn: Callable[[Any, Any], Tensor]) -> None:
-        """Keep a batch, on which quantities such as ``sharpness`` run the model once more.
+        """Store a batch on which quantities such as ``sharpness`` run the model again.
 
-        They do so at the start of a due step, with the weights of that moment, with the model in
-        evaluation mode and without autocast. Parameters, gradients, buffers, modes and random
+        They do so at the start of a due step, with the weights at that time, the model in
+        evaluation mode, and without autocast. Parameters, gradients, buffers, modes and random
         generators are restored bit for bit; nothing else of any run counts these calls. Your own
         hooks and ``loss_fn`` are called as in any call of the model. A new batch replaces the old
         one, and is the new reference for comparisons with the first due step.
@@ -180,14 +181,14 @@ class LoopActions(LiveActions):
         inputs : Tensor, tuple or mapping
             Inputs of the model: a tuple is its arguments, a mapping its keywords.
         targets : anything
-            Handed to ``loss_fn``; copies are kept of both.
+            Targets for ``loss_fn``. Inputs and targets are copied.
         loss_fn : callable
             ``loss_fn(outputs, targets)``, the mean loss as one real number.
 
         Raises
         ------
         QuantityError
-            ``loss_fn`` is no function, or does not return one real number.
+            ``loss_fn`` is not a function, or does not return one real number.
         NotApplicableError
             The parameters are split over processes.
         UnreadableError
@@ -209,28 +210,27 @@ class LoopActions(LiveActions):
 
     @contextmanager
     def at_step(self, step: int, only: Handle | None = None) -> Iterator[None]:
-        """Record what happens inside as of ``step``: an old checkpoint evaluated.
+        """Record values inside at ``step``, to evaluate an old checkpoint.
 
         Calls of the model inside count as evaluations of the state after ``step`` updates, whatever
         mode it is in, and `log` writes there too. Every probe of phase ``"eval"`` measures, due or
-        not; but none that needs several steps, as the others are missing. The step of the training
-        does not change, and nothing inside is part of it. Values recorded at this step before are
-        no longer read.
+        not, except those that need several steps. The training does not continue inside. Values
+        recorded earlier at this step are no longer read.
 
-        With ``only``, a result of `attach`, no other probe measures, and other values recorded at
-        this step before are still read.
+        With ``only``, a result of `attach`, no other probe measures, and other values recorded
+        earlier at this step are still read.
 
-        The model's state is yours: load the checkpoint inside, and before you train on load the
-        newest one again.
+        You set the model's state: load the checkpoint inside, and load the newest one again before
+        you continue to train.
 
         Raises
         ------
         ValueError
-            For anything but a whole number from 0.
+            ``step`` is not a whole number from 0.
         RuntimeError
-            While another thread trains the model, or within itself.
+            Another thread trains the model, or the call is nested.
         ClosedRunError
-            After the run was closed.
+            The run was closed.
 
         Examples
         --------

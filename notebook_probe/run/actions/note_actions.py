@@ -1,4 +1,4 @@
-"""Facts of a run apart from its series: configuration, notes, provenance, data, looks, graph."""
+"""Facts of a run that are not series: configuration, notes, provenance, data, looks, graph."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ __all__ = ["NoteActions"]
 
 @shown_as("run")
 class NoteActions:
-    """Methods of live and opened runs that read what was noted once, not at each step."""
+    """Methods of live and opened runs that read facts that are recorded once, not at each step."""
 
     @property
     def config(self: RunSource) -> dict[str, Any]:
@@ -68,7 +68,7 @@ class NoteActions:
 
     @property
     def looks(self: RunSource) -> list[Look]:
-        """The looks that are kept, by step: `run.look` and the panel take them.
+        """Stored looks, by step; `run.look` and the panel request them.
 
         Examples
         --------
@@ -83,7 +83,7 @@ class NoteActions:
         Raises
         ------
         NoGraphError
-            None was: `Run.graph` builds and records it while the run is live.
+            No graph was recorded: `Run.graph` builds and records it while the run is live.
         RecordFormatError
             The recorded graph is damaged.
 

@@ -31,9 +31,10 @@ class ProbeActions(LiveActions):
         quantity: str | ScheduleLike = "",
         schedule: ScheduleLike = None,
     ) -> int:
-        """Measure what is attached on another schedule, from the next step boundary on.
+        """Measure attached quantities on another schedule, from the next step boundary on.
 
-        The series continues; a budget no longer stretches it, as its schedule is now chosen.
+        The series continues; the budget no longer reduces its steps, because you chose the
+        schedule.
 
         Parameters
         ----------
@@ -41,18 +42,19 @@ class ProbeActions(LiveActions):
             Same as in `attach`. None is every place where it is attached, and modules that are
             added later. A handle that `attach` returned selects its probes.
         quantity : str
-            May be left out for a handle, whose quantities are all moved then.
+            Name of the quantity; optional for a handle, whose quantities then all change their
+            schedule.
         schedule : str, int, Schedule or callable
 
         Returns
         -------
         int
-            At how many places it was on another schedule before.
+            Number of places where it was on another schedule before.
 
         Raises
         ------
         UnknownNameError
-            Nothing of it is attached there.
+            The quantity is not attached there.
         ScheduleError
         QuantityError
             The quantity is on this schedule already.
@@ -79,7 +81,7 @@ class ProbeActions(LiveActions):
     def attach_preset(self, name: str) -> Ticket:
         """Attach a preset, except for quantities that are attached already on any schedule.
 
-        It acts at once if no step is open, else from the next one on; the ticket reports the
+        It acts at once if no step is open, else from the next step on; the ticket reports the
         result. `notebook_probe.list_presets` lists the presets.
 
         Raises
@@ -94,13 +96,13 @@ class ProbeActions(LiveActions):
         return live.put_between_steps(AttachPreset(presets[name].name))
 
     def state_dict(self) -> dict[str, Any]:
-        """Return the state of quantities that look back at earlier steps.
+        """Return the state of quantities that depend on earlier steps.
 
-        Store it in your own checkpoint, between two steps, and pass it to `load_state_dict` of the
-        run that continues: `distance_from_init` is then measured from the same start. A checkpoint
-        of a `Loop` includes it. It contains tensors, numbers, text, and lists and dicts of these,
-        so that ``torch.load(..., weights_only=True)`` reads it; state of your own windows that is
-        none of these is left out.
+        Store it in your checkpoint, between two steps, and pass it to `load_state_dict` of the run
+        that continues. `distance_from_init`, for example, is then measured from the same start. A
+        checkpoint of a `Loop` includes it. It contains tensors, numbers, text, and lists and dicts
+        of these, so that ``torch.load(..., weights_only=True)`` reads it; state of your window
+        quantities of other types is left out.
 
         Examples
         --------
@@ -112,8 +114,8 @@ class ProbeActions(LiveActions):
     def load_state_dict(self, state: Mapping[str, Any]) -> None:
         """Continue quantities with a state from `state_dict`, from the next step on.
 
-        It is used if the next step is the one at which it was made. Without it, quantities that
-        look back have a gap in a resumed run, and an event names them.
+        The state is used if it was made at the same step. Without it, quantities that depend on
+        earlier steps have a gap in a resumed run, and an event names them.
 
         Raises
         ------
@@ -127,17 +129,17 @@ class ProbeActions(LiveActions):
         self._live.looking_back.take(state)
 
     def budget(self, percent: float | None) -> None:
-        """Limit measuring to ``percent`` of step time: what costs more is measured less often.
+        """Limit measuring to ``percent`` of step time: expensive quantities are measured less often.
 
-        One of 2, 4, 8, ... due steps is then measured, the most expensive quantities first and
-        norms last; of many modules each takes its turn. Every change is an event of the record and
-        shown in ``status().budget``. Quantities attached with an explicit schedule are not changed.
-        None measures every due step again.
+        Only one of 2, 4, 8, ... due steps is then measured, for the most expensive quantities first
+        and for norms last; many modules are measured in turns. Every change is an event of the
+        record and shown in ``status().budget``. Quantities attached with an explicit schedule are
+        not changed. None measures every due step again.
 
         Raises
         ------
         ValueError
-            For anything but a positive number or None.
+            ``percent`` is neither a positive number nor None.
 
         Examples
         --------

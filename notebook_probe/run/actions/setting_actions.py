@@ -16,27 +16,27 @@ __all__ = ["SettingActions"]
 
 @shown_as("run")
 class SettingActions(LiveActions):
-    """The learning rate, other options of the optimizers, and knobs of the user's own."""
+    """Methods that set learning rates, other options of the optimizers, and knobs."""
 
     def set(
         self, name: str, value: SupportsFloat, *, group: int | None = None, hold: bool = False
     ) -> Ticket:
         """Set the learning rate or another number while it trains, from any thread.
 
-        It acts at once when no step is open, else from the next one on; the ticket says what became
-        of it. Each change is an event of kind ``"set"`` and a mark on every line, its detail the
+        It acts at once if no step is open, else from the next step on; the ticket reports the
+        result. Each change is an event of kind ``"set"`` and a mark on every line, its detail the
         JSON of ``{"name", "group", "from", "to"}``.
 
         An option of the optimizers is set in all groups of every optimizer that steps this model.
-        If a scheduler moves it, or a loop that has just written another learning rate, the value is
-        a factor of the schedule from then on, and setting it again replaces the factor: between the
-        steps the groups have the scheduled value, as do the states of optimizer and scheduler, and
-        while the optimizer steps they have that times the factor. No state has the factor: a
-        resumed training sets it again. Without a schedule the groups simply have the value;
-        ReduceLROnPlateau, which leaves no trace before it first reduces, continues from it. With
-        ``hold`` it keeps the value, whatever is scheduled, until it is set again or `release`
-        returns it to the schedule. The value outlives the run. In a job of several processes each
-        sets its own.
+        If a scheduler changes it, or a loop that writes learning rates, the value becomes a factor
+        of the schedule; setting it again replaces the factor. Between the steps, the groups and the
+        states of optimizer and scheduler have the scheduled value; while the optimizer steps, the
+        groups have the scheduled value times the factor. No state contains the factor: a resumed
+        training sets it again. Without a schedule the groups have the value; ReduceLROnPlateau,
+        which cannot be detected before it first reduces, continues from the value. With ``hold``
+        the option keeps the value, regardless of the schedule, until it is set again or `release`
+        returns it to the schedule. The value stays after the end of the run. In a job of several
+        processes, call it in each.
 
         Parameters
         ----------
@@ -45,18 +45,18 @@ class SettingActions(LiveActions):
             `knob`. `knobs` lists them all.
         value : number
         group : int, optional
-            One parameter group, counted through all optimizers in the order in which they first
-            stepped, after the one that was given to `watch`.
+            Index of a parameter group, counted through all optimizers: first the one given to
+            `watch`, then the others in the order of their first steps.
         hold : bool
-            True to keep the value, whatever a schedule says; only for options of the optimizers.
+            True to keep the value, regardless of a schedule; only for options of the optimizers.
 
         Raises
         ------
         UnknownNameError
             Unknown name, with the close names.
         SettingError
-            No number, NaN, one out of range; a missing group; no optimizer is known yet; a schedule
-            that is at 0 now.
+            The value is not a number, is NaN or out of range; the group does not exist; no
+            optimizer is known yet; or the schedule is at 0 now.
         ClosedRunError
 
         Examples
@@ -67,9 +67,9 @@ class SettingActions(LiveActions):
         return self._put_setting(Set(name, value, group, hold))  # type: ignore[arg-type]
 
     def scale(self, name: str, factor: float, *, hold: bool = False) -> Ticket:
-        """Multiply a setting by one factor, in each group by that group's value.
+        """Multiply a setting by one factor, in each group.
 
-        Groups that are unlike each other stay so. All else is as in `set`.
+        Differences between groups remain. Otherwise same as `set`.
 
         Parameters
         ----------
@@ -131,7 +131,7 @@ class SettingActions(LiveActions):
         ----------
         name : str
         get : callable
-            ``get()`` is the number now; it may be called on any thread.
+            ``get()`` returns the current number; it may be called on any thread.
         set : callable
             ``set(value)`` is called between two steps, on the thread that trains.
         low, high : number, optional
@@ -143,9 +143,9 @@ class SettingActions(LiveActions):
         Raises
         ------
         SettingError
-            For ends that cannot be, and what is no function.
+            The range is not allowed, or ``get`` or ``set`` is not a function.
         DuplicateNameError
-            For the name of an option of the optimizer.
+            The name is an option of the optimizer.
         ClosedRunError
         Exception
             Any error of ``get``: it is called at once.
@@ -159,7 +159,7 @@ class SettingActions(LiveActions):
         self._live.settings.add(Knob.of(name, get, set, low, high, log))
 
     def knobs(self) -> list[KnobInfo]:
-        """Return everything that can be set now: options of the optimizers, then your own.
+        """Return all settings: options of the optimizers, then your knobs.
 
         Examples
         --------

@@ -1,4 +1,4 @@
-"""Actions of live and opened runs apart from reading; without torch."""
+"""Actions of live and opened runs in addition to reading; without torch."""
 
 from __future__ import annotations
 
@@ -84,21 +84,21 @@ class SourceActions(NoteActions, ComparingActions, FormerNames):
         grouped: bool = False,
         view: str = "",
     ) -> Explorer | None:
-        """Show the Explorer under this cell; it stays alive while the cells below run.
+        """Show the Explorer under this cell; it keeps updating while the cells below run.
 
-        A recorded run has the same panel, without controls. In a plain script one line says that
+        A recorded run has the same panel, without controls. In a script it prints one line that
         there is no notebook, and training continues.
 
         Parameters
         ----------
         others : iterable of path or URL
-            Other runs, four at most: their lines are overlaid, and the heat map is the ratio to the
-            first of them.
+            At most four other runs: their lines are overlaid, and the heat map is the ratio to the
+            first one.
         grouped : bool
-            They are one group: its mean, and how far its runs lie apart.
+            True to show the other runs as one group, with their mean and spread.
         view : str
-            Name of a view that was saved in a panel of a record in the same folder; without one the
-            panel shows the view that this record showed last.
+            Name of a view that was saved in a panel of a record in the same folder; by default the
+            panel shows the last view of this record.
 
         Returns
         -------
@@ -108,14 +108,14 @@ class SourceActions(NoteActions, ComparingActions, FormerNames):
         Raises
         ------
         ModuleNotFoundError
-            They are not, in a notebook.
+            The packages of the panel are not installed, in a notebook.
         UnknownNameError
             No view has this name.
 
         Warns
         -----
         RecordWarning
-            For more than four.
+            More than four runs are given.
 
         Examples
         --------
@@ -150,21 +150,21 @@ class SourceActions(NoteActions, ComparingActions, FormerNames):
     def to_html(self: _Acting, path: str | PathLike[str], view: str = "") -> Path:
         """Write the panel into one HTML file that needs no kernel, no network and no other file.
 
-        It has tooltips, zooms and picks modules and quantities, on numbers that are thinned to 600
-        columns; with the alerts, and the vectors and looks that fit into 2 MB. It names what was
-        left out. It starts with the panel's present selection, if there is a panel.
+        The file has tooltips, zoom and the selection of modules and quantities, for numbers that
+        are thinned to 600 columns; it has the alerts, and the vectors and looks that fit into 2 MB.
+        It names omitted parts. It starts with the panel's current selection, if there is a panel.
 
         Parameters
         ----------
         path : path
             Path of the file; an existing one is overwritten.
         view : str
-            Name of a saved view that the file shows in place of the present selection.
+            Name of a saved view that the file shows instead of the current selection.
 
         Returns
         -------
         Path
-            The same.
+            The given path.
 
         Examples
         --------
@@ -216,7 +216,7 @@ class SourceActions(NoteActions, ComparingActions, FormerNames):
         return read_remarks(self.events)
 
     def explain(self: _Acting, step: int | None = None) -> Explanation:
-        """Return what is known of the training, in at most 40 lines.
+        """Return a diagnosis of the training, in at most 40 lines.
 
         Causes come first, each before its consequences, then findings that may be intended, rules
         that found nothing, and rules that could not judge because nothing was measured.
@@ -224,7 +224,7 @@ class SourceActions(NoteActions, ComparingActions, FormerNames):
         Parameters
         ----------
         step : int, optional
-            Explain what was known at this step, which must be recorded, and nothing found later.
+            Explain the findings up to this step, which must be recorded; omit later ones.
 
         Examples
         --------
@@ -238,10 +238,9 @@ class SourceActions(NoteActions, ComparingActions, FormerNames):
         return explain(self, rules, step, was_watched=self._was_watched)
 
     def find_alerts(self: _Acting, *rules: Rule) -> Alerts:
-        """Apply rules to everything recorded; store nothing.
+        """Apply rules to the whole record; store nothing.
 
-        Use it to try thresholds. Default: the rules that a live run follows, or all registered
-        ones.
+        Use it to try thresholds. By default the rules of the live run, or all registered ones.
 
         Raises
         ------
@@ -264,10 +263,10 @@ class SourceActions(NoteActions, ComparingActions, FormerNames):
         units: str = "1",
         long_name: str = "",
     ) -> None:
-        """Write a series into any steps, passed ones as well; from any thread.
+        """Write a series into any steps, also past ones; from any thread.
 
-        For each module, quantity and step the value written last is read; nothing that was recorded
-        is changed on disk.
+        For each module, quantity and step, the value written last is read; recorded values are not
+        changed on disk.
 
         Parameters
         ----------
@@ -276,15 +275,15 @@ class SourceActions(NoteActions, ComparingActions, FormerNames):
         quantity : str
             Quantity of the record, or a new one; an alias means its quantity.
         steps, values
-            A step and its value, or as many of both, in any order; a vector per step where the
-            quantity is one.
+            One step and one value, or as many steps as values, in any order; for a vector quantity,
+            one vector per step.
         units, long_name : str
             Attributes of a new quantity.
 
         Raises
         ------
         UnknownNameError, ValueError, QuantityError, ClosedRunError
-            Before anything is written.
+            Nothing was written.
         RecordLockedError
             An opened run is being recorded; use `Run.backfill` there.
         RecordWriteError

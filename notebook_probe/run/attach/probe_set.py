@@ -100,7 +100,7 @@ class ProbeSet:
 
     @property
     def device(self) -> str:
-        """Device of the model, in words; empty when it is gone."""
+        """Device of the model, as text; empty when it is gone."""
         for slot in self._map.slots("", below=True):  # walks no module: it is asked at each refresh
             if (value := slot.get()) is not None:
                 return device_text(value.device)

@@ -157,9 +157,9 @@ class Misfit:
     """Reason why a quantity does not fit a place."""
 
     need: str
-    """Need of the quantity, in words; "" if only the place is the problem."""
+    """Need of the quantity, as text; "" if only the place is the problem."""
     fault: str
-    """Problem with the place, in words after its name; "" if any but the root is wrong."""
+    """Problem with the place, as text after its name; "" if any but the root is wrong."""
 
     def sentence(self, quantity: Quantity, place: str) -> str:
         """Return the full sentence for one place."""

@@ -182,7 +182,7 @@ Request: TypeAlias = (
 )
 
 Act: TypeAlias = Callable[[Any, int], str]
-"""Function that applies a request from a step on; returns what was done, in words."""
+"""Function that applies a request from a step on; returns what was done, as text."""
 
 
 @dataclass(slots=True)

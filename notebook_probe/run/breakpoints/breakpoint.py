@@ -71,7 +71,7 @@ class Breakpoint:
 
     @property
     def note(self) -> str:
-        """Obstacle, in words; empty if there is none."""
+        """Obstacle, as text; empty if there is none."""
         known = self._list.info(self.id)
         return "removed" if known is None else known.note
 

@@ -130,7 +130,7 @@ class Breakpoints:
         return Breakpoint(new.id, condition, self)
 
     def edit(self, id: int, armed: bool | None = None, number: float | None = None) -> str:
-        """Arm or disarm a breakpoint, or change its number; return what was done, in words.
+        """Arm or disarm a breakpoint, or change its number; return what was done, as text.
 
         Raises
         ------
@@ -151,7 +151,7 @@ class Breakpoints:
             return one.info.condition.text
 
     def remove(self, id: int) -> str:
-        """Remove a breakpoint; return what was done, in words."""
+        """Remove a breakpoint; return what was done, as text."""
         with self._lock:
             gone = self._one(id)
             self._armed = tuple(one for one in self._armed if one is not gone)
@@ -159,7 +159,7 @@ class Breakpoints:
             return f"removed: {gone.info.condition.text}"
 
     def acts(self) -> Mapping[type, Callable[[Any, int], str]]:
-        """Return the function of each kind of request, which returns what was done, in words."""
+        """Return the function of each kind of request, which returns what was done, as text."""
         return {
             AddBreakpoint: lambda one, _: f"pauses when: {self.add(one.condition).condition.text}",
             EditBreakpoint: lambda one, _: self.edit(one.id, one.armed, one.number),

@@ -43,7 +43,7 @@ class BreakpointCheck:
     is_followed : callable
         Returns whether a panel shows the run.
     resumed_by : callable
-        Returns how another process can continue the training, in words; empty if none can.
+        Returns how another process can continue the training, as text; empty if none can.
     batches : StepBatches
         Keeps the batch of a step after which training pauses.
     """
@@ -111,7 +111,7 @@ class BreakpointCheck:
 
 
 def how_to_resume() -> str:
-    """Return how a training paused on this thread can continue without a panel, in words.
+    """Return how a training paused on this thread can continue without a panel, as text.
 
     Empty if there is no way: in a job on the main thread, without a terminal, a notebook or
     another thread of the user's own.

@@ -46,4 +46,4 @@ class BreakpointInfo:
     n_met: int
     """Number of times it was met."""
     note: str = ""
-    """Obstacle, in words."""
+    """Obstacle, as text."""

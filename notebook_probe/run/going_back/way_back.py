@@ -22,18 +22,18 @@ class CanGoBack(Protocol):
 
     @property
     def restores(self) -> str:
-        """State that is restored, in words."""
+        """State that is restored, as text."""
         ...
 
     def check_back(self, step: int) -> None:
         """Raise a ProbeError that says why the state after ``step`` updates cannot be had."""
 
     def evaluate_back(self, request: EvaluateAt) -> str:
-        """Measure in an earlier state without changing anything; return what was done, in words."""
+        """Measure in an earlier state without changing anything; return what was done, as text."""
         ...
 
     def save_now(self) -> str:
-        """Save the present state permanently; return what was done, in words."""
+        """Save the present state permanently; return what was done, as text."""
         ...
 
 
@@ -95,7 +95,7 @@ class WayBack:
 
     @property
     def restores(self) -> str:
-        """State that is restored, in words; "" if no loop can go back."""
+        """State that is restored, as text; "" if no loop can go back."""
         loop = self._loop()
         return "" if loop is None else loop.restores
 
@@ -138,7 +138,7 @@ class WayBack:
         return loop if isinstance(loop, CanStartBack) else None
 
     def save(self, request: SaveCheckpoint, step: int) -> str:
-        """Save the present state; return what was done, in words.
+        """Save the present state; return what was done, as text.
 
         Raises
         ------
@@ -151,7 +151,7 @@ class WayBack:
         return loop.save_now()
 
     def apply(self, request: GoBack | EvaluateAt, step: int) -> str:
-        """Apply a request; return what is done, in words.
+        """Apply a request; return what is done, as text.
 
         Raises
         ------

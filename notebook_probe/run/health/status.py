@@ -119,7 +119,7 @@ class ProbeStatus:
     error: str = ""
     disabled: bool = False
     note: str = ""
-    """Reason why it has no value, in words; empty if it fires."""
+    """Reason why it has no value, as text; empty if it fires."""
     waits: bool = False
     """True if it has no value because none was due yet."""
     cost_us: float = 0.0
@@ -154,9 +154,9 @@ class StatusHead:
     scalars: dict[str, float] = field(default_factory=dict)
     """Last value of everything given to `run.log`."""
     problem: str = ""
-    """The writer's or the loop's error, in words."""
+    """The writer's or the loop's error, as text."""
     progress: str = ""
-    """Slow measurement in progress, in words; mostly empty."""
+    """Slow measurement in progress, as text; mostly empty."""
     total_s: float = 0.0
     """Seconds of all steps so far, and those spent in probes and row keeping."""
     total_cost_s: float = 0.0
@@ -166,7 +166,7 @@ class StatusHead:
     budget_percent: float | None = None
     """Budget of watching, in per cent of step time, as in `Run.budget`."""
     budget: str = ""
-    """Steps taken to keep the cost inside `Run.budget`, in words; empty without one."""
+    """Steps taken to keep the cost inside `Run.budget`, as text; empty without one."""
     epoch: int = -1
     """Epoch of the training loop, as set by `Run.expect`; -1 if unknown."""
     end_step: int = -1
@@ -174,14 +174,14 @@ class StatusHead:
     seconds_left: float | None = None
     """Remaining seconds, at the speed of the last steps; None if unknown or not training."""
     pause_reason: str = ""
-    """Reason of a breakpoint's pause, in words; empty without one."""
+    """Reason of a breakpoint's pause, as text; empty without one."""
     within_step: bool = False
     """True while paused before an update, or by an exception.
 
     Requests then wait for the next step, except for controls and going back.
     """
     flight: str = ""
-    """Contents of the flight recorder, in words; empty without one."""
+    """Contents of the flight recorder, as text; empty without one."""
     traceback: str = ""
     """Traceback of the exception that has ended the loop; empty without one."""
     going_to: int = -1

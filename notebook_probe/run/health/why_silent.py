@@ -1,4 +1,4 @@
-"""Reasons why a probe has no value, in words."""
+"""Reasons why a probe has no value, as text."""
 
 from __future__ import annotations
 

@@ -81,7 +81,7 @@ class Looks:
         self._missed: dict[tuple[str, int], str] = {}
 
     def apply(self, request: LookAt, step: int) -> str:
-        """Measure a look in ``step``; return what will be measured, in words.
+        """Measure a look in ``step``; return what will be measured, as text.
 
         Raises
         ------
@@ -102,7 +102,7 @@ class Looks:
     def at_rest(self, request: LookAt) -> str:
         """Look while nothing trains, by calling the model with its last inputs again.
 
-        Return what was done, in words; "" if it cannot be, so that the next step is waited for.
+        Return what was done, as text; "" if it cannot be, so that the next step is waited for.
 
         Raises
         ------

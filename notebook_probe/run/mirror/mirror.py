@@ -48,7 +48,7 @@ class Mirror:
     left_out : int
         Steps that the logger cannot take because they came after greater ones.
     problem : str
-        Reason why it ended before it was closed, in words.
+        Reason why it ended before it was closed, as text.
     """
 
     def __init__(self, logger: object, writer: RecordWriter, bring: Callable[[], None]) -> None:
@@ -139,7 +139,7 @@ class RunReader(Protocol):
     def closed(self) -> bool: ...
     @property
     def problem(self) -> str:
-        """Reason why it does not read or report, in words; empty if it does."""
+        """Reason why it does not read or report, as text; empty if it does."""
         ...
 
     def close(self) -> None:
@@ -182,7 +182,7 @@ class Mirrors:
 
     @property
     def problem(self) -> str:
-        """Problem of a reader, such as why a mirror has ended, in words; empty if none has one."""
+        """Problem of a reader, such as why a mirror has ended, as text; empty if none has one."""
         return next((reader.problem for reader in self._all if reader.problem), "")
 
     def close(self) -> None:

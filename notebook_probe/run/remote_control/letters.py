@@ -109,7 +109,7 @@ class Letter:
     place: str
     """The record as the asking process sees it; empty in the record's own mailbox."""
     who: str
-    """Name of the asking process, in words; the way in adds what the system knows."""
+    """Name of the asking process, as text; the way in adds what the system knows."""
     ask: Ask
 
 

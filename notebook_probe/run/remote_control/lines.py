@@ -270,7 +270,7 @@ def _reaching() -> Iterator[None]:
 
 
 def whoami(program: str) -> str:
-    """Return who asks, in words.
+    """Return who asks, as text.
 
     Examples
     --------

@@ -43,7 +43,7 @@ class Mail(Protocol):
         """Remove a file, which may be gone already."""
 
     def sender(self, key: str) -> str:
-        """Return what the store knows of who wrote a file, in words."""
+        """Return what the store knows of who wrote a file, as text."""
 
     def end(self) -> None:
         """Remove the mailbox."""

@@ -45,7 +45,7 @@ class MailServer:
     Attributes
     ----------
     problem : str
-        The last error of the store, in words; the thread tries again.
+        The last error of the store, as text; the thread tries again.
     """
 
     def __init__(self, desk: Desk, mail: Mail) -> None:

@@ -17,7 +17,7 @@ class SharedNames:
     Attributes
     ----------
     own_names : mapping
-        The names under which they are read, as of the last series that began.
+        Names under which they are read, as decided when the last series began.
     """
 
     def __init__(self) -> None:

@@ -31,7 +31,7 @@ def edited(rules: Rules, request: EditRule) -> Rule:
 
 
 def edit(rules: Rules, request: EditRule) -> str:
-    """Apply the edited rule; return what was done, in words."""
+    """Apply the edited rule; return what was done, as text."""
     name, new = request.rule, edited(rules, request)
     words = _difference(name, rules[name].numbers, new.numbers)
     if words:

@@ -78,7 +78,7 @@ class Settings:
             setting.check(one.value, one.group, one.hold)
 
     def apply(self, request: Set | Scale | Release, step: int) -> str:
-        """Apply a change, between two steps; return what was done, in words.
+        """Apply a change, between two steps; return what was done, as text.
 
         Raises
         ------

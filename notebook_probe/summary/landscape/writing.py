@@ -63,7 +63,7 @@ class SnapshotWriter:
         return unit in self._units
 
     def cost(self, model: nn.Module) -> str:
-        """Describe the disk use of all snapshots, in words."""
+        """Describe the disk use of all snapshots, as text."""
         # Without a copy: only the size is asked.
         size = ModelSnapshot.of(unwrap(model), 0, copy=lambda value: value).nbytes
         n = len(self._units)

@@ -93,7 +93,7 @@ def restore(
     renames: Mapping[str, str] | None = None,
     strict: bool = True,
 ) -> str:
-    """Put a state back, or those weights of it that are wanted; what did not fit, in words.
+    """Put a state back, or those weights of it that are wanted; what did not fit, as text.
 
     Raises
     ------
@@ -130,7 +130,7 @@ def check(loop: SavedTraining, state: dict[str, Any], where: str) -> None:
 
 
 def differences(loop: SavedTraining, state: dict[str, Any], where: str) -> str:
-    """All that does not fit, in words; empty when it can be put back."""
+    """All that does not fit, as text; empty when it can be put back."""
     return _compared(loop, state, where)[1]
 
 
@@ -159,7 +159,7 @@ def check_format(state: dict[str, Any], where: str) -> None:
 
 
 def _without_weights(state: dict[str, Any], loop: SavedTraining) -> str:
-    """All that does not fit but the weights, in words."""
+    """All that does not fit but the weights, as text."""
     there, here = state["trainer"], loop.trainer.state_dict()
     said = _parts("parts of the trainer", there, here)
     said += _parts("objects", state["objects"], loop.objects)
@@ -171,7 +171,7 @@ def _without_weights(state: dict[str, Any], loop: SavedTraining) -> str:
 
 
 def optimizer_differences(state: dict[str, Any], loop: SavedTraining) -> list[str]:
-    """Return why the optimizer's saved state does not fit ours, in words; empty if it does."""
+    """Return why the optimizer's saved state does not fit ours, as text; empty if it does."""
     of, ours = state.get("optimizer"), _optimizer_named(loop.trainer)
     said = []
     if of is not None and of != ours:  # which would take settings and moments it knows nothing of

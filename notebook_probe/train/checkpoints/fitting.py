@@ -40,7 +40,7 @@ class Fitted:
 
     @property
     def differences(self) -> str:
-        """All differences, in words; empty if there are none."""
+        """All differences, as text; empty if there are none."""
         return "; ".join(filter(None, (self.absent, self.extra, self.shapes)))
 
 

@@ -156,13 +156,13 @@ class Rewinding:
         self.check_start(step)
 
     def evaluate_back(self, request: EvaluateAt) -> str:
-        """Measure in an earlier state without changing anything; return what was done, in words."""
+        """Measure in an earlier state without changing anything; return what was done, as text."""
         run = self._loop.run
         assert run is not None  # which has asked for it
         return evaluate_back(run, self._loop.kept.before(request.step), request)
 
     def save_now(self) -> str:
-        """Save the present state where checkpoints are kept; return what was done, in words."""
+        """Save the present state where checkpoints are kept; return what was done, as text."""
         if own_rank()[1] > 1:
             raise ProbeError(
                 "of several processes each saves by loop.save_checkpoint, all together"

@@ -58,7 +58,7 @@ class _Taken:
 
     @property
     def told(self) -> str:
-        """Error that ended the loop, in words."""
+        """Error that ended the loop, as text."""
         error = self.error
         at = f"at step {self._turn.loop.loop_step}"
         return f"{self._turn.name} ended {at} by {type(error).__name__}: {error}"
