@@ -1,4 +1,4 @@
-"""Opening a record to look at it: nothing here needs torch."""
+"""Opening of recorded runs; nothing here needs torch."""
 
 from __future__ import annotations
 
@@ -59,7 +59,7 @@ run_readers.add("old_runs", _old_run)
 
 
 class OpenedRun(SourceActions, OpenedRecord):
-    """A recorded run; one that another process writes grows as it is read again."""
+    """A recorded run; if another process writes it, reading again shows new rows."""
 
     def _controls(self) -> Controls | None:
         """Return the way to a training that allows control; None for any other record."""
@@ -82,9 +82,9 @@ class OpenedRun(SourceActions, OpenedRecord):
 
 
 class OpenedJob(OpenedRanks, OpenedRun):
-    """A recorded job of several ranks; ``data`` and the other looks have a ``rank`` dimension.
+    """A recorded job of several ranks; ``data`` and similar have a ``rank`` dimension.
 
-    The panel and `alerts` show the first rank; open ``rank_00001`` for another's.
+    The panel and `alerts` show the first rank; open ``rank_00001`` for those of another rank.
     """
 
 
@@ -100,7 +100,7 @@ class Lineage(LineageTable):
             Names or patterns such as ``"config.*"``; by default settings in which runs differ, and
             results.
         colour : str, optional
-            The column for the color of the lines; by default an evaluation, else the last one.
+            Column for the color of the lines; by default an evaluation, else the last column.
 
         Raises
         ------
@@ -122,8 +122,8 @@ class Lineage(LineageTable):
         """Return the table as a widget, in which runs are sorted, searched, opened and compared.
 
         A click on a header sorts; the box takes words, or a condition such as ``config.lr < 1e-3
-        and state == 'finished'``; *columns* chooses what is shown. Each row has the line of its
-        loss and a badge that counts its alerts. A click on a row opens its run below, a tick
+        and state == 'finished'``; *columns* selects the visible columns. Each row has the line of
+        its loss and a badge that counts its alerts. A click on a row opens its run below, a tick
         overlays it on the open one. Growing runs are followed while the table is visible; new runs
         are added to a table of a catalogue.
 
@@ -184,7 +184,7 @@ class OpenedRuns(Dataset):
     __slots__ = ()
 
     def lineage(self) -> Lineage:
-        """Return a table of the runs' provenance and results, with a row for each.
+        """Return a table of the runs' provenance and results, with a row for each run.
 
         It covers every record, with or without a collected lineage: state, steps, first, last and
         best loss, alerts, config, evaluations, code and packages, by dotted names.
@@ -192,7 +192,7 @@ class OpenedRuns(Dataset):
         Warns
         -----
         RecordWarning
-            For a record that can be read no more; the others are there.
+            A record can no longer be read; the others are included.
 
         Examples
         --------
@@ -212,9 +212,10 @@ class OpenedRuns(Dataset):
     def explore(self) -> Explorer | None:
         """Show the first run in the Explorer, with the others overlaid.
 
-        Their lines are drawn with its own, the heat map is the ratio to the second, and the footer
-        says where they diverge. Other runs whose configs differ only in a seed are one group, shown
-        as its mean and spread, until a click separates them. Growing runs are followed.
+        Lines of all runs are drawn together, the heat map is the ratio to the second run, and the
+        footer says where they diverge. Other runs whose configs differ only in a seed are one
+        group, shown as its mean and spread, until a click separates them. Growing runs are
+        followed.
 
         Warns
         -----
@@ -252,14 +253,14 @@ def open_run(
     ----------
     location : path, URL, zarr Store, icechunk Repository or RemoteStore
         Folder of the record, a packed one, or the folder of a distributed job, whose data has a
-        ``rank`` dimension; or where it was shipped to. Also a run of W&B, TensorBoard, trackio,
-        MLflow, Hugging Face's Trainer or Lightning, or a CSV or JSON lines file.
+        ``rank`` dimension; or the store to which it was shipped. Also a run of W&B, TensorBoard,
+        trackio, MLflow, Hugging Face's Trainer or Lightning, or a CSV or JSON lines file.
     branch : int, optional
         Branch of a branched record, from 1; by default the newest.
 
     chunks : dict, optional
-        Makes `OpenedRun.data` of dask arrays, cut as `OpenedRun.dataset` says: ``{}`` for the
-        chunks on disk.
+        If given, `OpenedRun.data` has dask arrays with these chunks, see `OpenedRun.dataset`;
+        ``{}`` for the chunks on disk.
 
     Raises
     ------
@@ -270,9 +271,9 @@ def open_run(
     StoreSilentError
         The run's object store does not answer.
     TypeError
-        For what is no location, such as a run, which needs no opening.
+        ``location`` is not a location, for example a run, which is open already.
     UnknownNameError
-        There is no such branch.
+        The branch does not exist.
 
     Warns
     -----
@@ -316,10 +317,10 @@ def open_runs(runs: str | PathLike[str] | Iterable[str | PathLike[str]]) -> Open
     Returns
     -------
     OpenedRuns
-        An ``xarray.Dataset``, dims (run, module, step), for vectors one more; dask arrays. Modules
-        and steps are the union over the runs, NaN where a run has none; per-module vectors stay in
-        the records. Coordinates ``run`` (the location), ``title`` and ``run_id``. Its ``explore()``
-        compares them.
+        An ``xarray.Dataset`` of dask arrays with dims (run, module, step), and one more for
+        vectors. Modules and steps are the union over the runs, NaN if a run has none; per-module
+        vectors stay in the records. Coordinates ``run`` (the location), ``title`` and ``run_id``.
+        Its ``explore()`` compares them.
 
     Raises
     ------
@@ -331,7 +332,7 @@ def open_runs(runs: str | PathLike[str] | Iterable[str | PathLike[str]]) -> Open
     Warns
     -----
     RecordWarning
-        A match is no readable record; the others are included.
+        A match is not a readable record; the others are included.
 
     Examples
     --------

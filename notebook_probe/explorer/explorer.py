@@ -1,4 +1,4 @@
-"""The Explorer: the widget that a user holds, places among others and links by its traits."""
+"""The Explorer: the panel as a widget, which users place and link by its traits."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ COMPARED = ("others", "ratio_to", "aligned", "grouped", "apart")
 
 
 class Keeper(Protocol):
-    """Owner of the widget; acts on traits that are set and on clicks.
+    """Owner of the widget; handles changes of traits and clicks.
 
     `Panel`, which imports this module, is one.
     """
@@ -60,9 +60,9 @@ class Keeper(Protocol):
 class Explorer(anywidget.AnyWidget):
     """The panel as a widget among others: in a VBox, a tab, or a Voilà page.
 
-    `Run.explore` and `OpenedRun.explore` show and return it; ``run.explorer`` is the same, not
-    shown. Its traits say what is looked at. They can be observed, linked and set; what is clicked
-    in the panel arrives at them a moment later, on a thread of the panel's own.
+    `Run.explore` and `OpenedRun.explore` show and return it; ``run.explorer`` is the same widget,
+    not shown. Its traits have the selection. They can be observed, linked and set; a click in the
+    panel changes them a moment later, on a thread of the panel.
 
     Attributes
     ----------
@@ -74,21 +74,22 @@ class Explorer(anywidget.AnyWidget):
     window : (float, float) or None
         Steps that both plots show; None for all.
     step : int
-        The step under the pointer, in either plot; setting it draws the line there.
+        Step under the pointer, in either plot; setting it moves the cursor line.
     rows : tuple of str
-        Modules that the heat map has, with all below them; empty for all.
+        Modules in the heat map, with all below them; empty for all.
     folds : tuple of str
-        Modules that have one row there, with all below them; `rows` are chosen among these.
+        Modules that have one row in the heat map, with all below them; `rows` are chosen among
+        these.
     others : tuple of str
-        Paths or URLs of the other runs, four at most.
+        Paths or URLs of the other runs, at most four.
     ratio_to : str
         Run by which the heat map is divided; empty for the values of this run.
     aligned : str
         ``"step"``, ``"time"``, ``"samples"``, ``"epochs"`` or ``"loss"``.
     grouped : bool
-        The others are one group: its mean, and how far its runs lie apart.
+        True if the other runs are one group, with its mean and spread.
     apart : (float, int)
-        Factor beyond which, and rows for which, a module has parted.
+        Factor and number of rows beyond which a module counts as diverged.
 
     Examples
     --------
@@ -137,12 +138,12 @@ class Explorer(anywidget.AnyWidget):
             super().send(content, buffers)
 
     def keep(self, picture: str) -> None:
-        """Give the views a PNG in base64, which they keep for a notebook that is opened again."""
+        """Pass a PNG in base64 to the views, which store it for a notebook that is opened again."""
         with widget_lock:
             self._picture = picture
 
     def keep_package(self, text: str) -> None:
-        """Keep the panel as packed by `Packer`, for a saved notebook."""
+        """Store the panel as packed by `Packer`, for a saved notebook."""
         with widget_lock:
             if text == self._saved:
                 self.send_state("_saved")  # a notebook runner takes it up only in a cell
@@ -162,7 +163,7 @@ class Explorer(anywidget.AnyWidget):
         Raises
         ------
         UnknownNameError
-            Nothing that the alert refers to is recorded any more.
+            No series that the alert refers to is recorded any more.
 
         Examples
         --------
@@ -174,12 +175,12 @@ class Explorer(anywidget.AnyWidget):
                 setattr(self, name, value)
 
     def to_html(self, path: str | os.PathLike[str]) -> Path:
-        """Write what this panel shows into one HTML file; see `Run.to_html`.
+        """Write the contents of this panel into one HTML file; see `Run.to_html`.
 
         Raises
         ------
         ClosedRunError
-            The panel is closed; `to_html` of the run, or of the opened record, needs none.
+            The panel is closed; `to_html` of the run, or of the opened record, needs no panel.
         """
         panel = self._panel()
         if panel is None:
@@ -195,7 +196,7 @@ class Explorer(anywidget.AnyWidget):
             self.remove()
 
     def remove(self) -> None:
-        """Take it from the page and from the kernel, its layout included."""
+        """Remove the widget and its layout from the page and the kernel."""
         with widget_lock:
             self.layout.close()
             super().close()
@@ -206,7 +207,7 @@ class Explorer(anywidget.AnyWidget):
         return self.comm is None or self.comm._closed
 
     def follow(self, **looked_at: object) -> None:
-        """Set the traits to what was chosen in the panel.
+        """Set the traits to the selection of the panel.
 
         A trait that was set since, and has not arrived in the panel yet, keeps its value.
         """

@@ -129,7 +129,7 @@ class ProbeActions(LiveActions):
         self._live.looking_back.take(state)
 
     def budget(self, percent: float | None) -> None:
-        """Limit measuring to ``percent`` of step time: expensive quantities are measured less often.
+        """Limit measuring to ``percent`` of step time, with expensive quantities less often.
 
         Only one of 2, 4, 8, ... due steps is then measured, for the most expensive quantities first
         and for norms last; many modules are measured in turns. Every change is an event of the

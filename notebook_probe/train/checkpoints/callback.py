@@ -27,7 +27,8 @@ class Checkpoints:
     Parameters
     ----------
     folder : path, URL, zarr Store or RemoteStore
-        Made when it is not there. ``"s3://bucket/run"`` is written as records are.
+        Location of the checkpoints; it is created if needed. ``"s3://bucket/run"`` is written as
+        records are.
     every : schedule
         Schedule of the number of completed updates: 500 is after updates 500, 1000, ...
     keep_last : int, optional
@@ -38,8 +39,9 @@ class Checkpoints:
         it ends. The newest remains too. Without ``keep_last`` and ``keep_best`` all remain; those
         of `Loop.save_checkpoint` always do.
     at_close : bool
-        Save the last state too, however the run of the loop ends: done, Stop, Ctrl-C, an error. In
-        a job of several processes only when it is done, as they save together.
+        Also save the last state at the end of the run of the loop, after Stop, Ctrl-C or an error,
+        too. A job of several processes saves it only after all steps, because the processes save
+        together.
 
     Examples
     --------
@@ -64,7 +66,7 @@ class Checkpoints:
         self._last_saved, self._is_done, self._is_missing = -1, False, False
 
     def on_start(self, loop: Any, data: Any) -> None:
-        """See that the place can be written, before there is something to lose."""
+        """Check that the location can be written, before training starts."""
         self._is_done, self._is_missing = False, False
         self._last_saved = loop.loop_step
         self._due.begin(loop.start_step, loop.end_step)
@@ -78,7 +80,7 @@ class Checkpoints:
             self._due.done()
 
     def on_eval(self, loop: Any, metrics: Mapping[str, float]) -> None:
-        """Count an evaluation of the state that was saved last as its own, after it was saved."""
+        """Add an evaluation of the state that was saved last to its checkpoint."""
         if self._keep.best is None or loop.replaying or loop.n_updates != self._last_saved:
             return
         self._is_missing = self._keep.best[0] not in loop.state_metrics()
@@ -89,7 +91,7 @@ class Checkpoints:
         self._is_done = True
 
     def on_close(self, loop: Any) -> None:
-        """Save the last state if that is wanted, and wait until all is written."""
+        """Save the last state if ``at_close``, and wait until all is written."""
         if loop.replaying:
             return
         together = own_rank()[1] > 1

@@ -19,7 +19,7 @@ __all__ = ["DataError", "Dataset", "Resettable", "as_dataset", "begin_again", "f
 
 @runtime_checkable
 class Resettable(Protocol):
-    """User's data set: it has a name, and starts again on request."""
+    """User's data set with a name, which starts again on request."""
 
     name: str
 
@@ -37,9 +37,9 @@ class Dataset:
     Parameters
     ----------
     source : iterable
-        A DataLoader, a list, or whatever can be gone through; with ``reset()`` that is called
-        before each pass but the first. An iterator with ``reset()`` is reset before every pass
-        that begins at the beginning.
+        A DataLoader, a list, or another iterable. If it has ``reset()``, that is called before each
+        pass except the first. An iterator with ``reset()`` is reset before every pass that begins
+        at the start.
     name : str, optional
         Name of the data set; by default the source's ``name``, else ``"train"``. It begins the
         names of results of an evaluation.
@@ -49,8 +49,9 @@ class Dataset:
     position : int
         Batches drawn in this pass.
     keeps_workers : bool
-        The persistent workers of a DataLoader stay from pass to pass. Else each pass begins with
-        new ones, so that a training continues from a checkpoint as if it had never stopped.
+        True if the persistent workers of a DataLoader stay from pass to pass. Otherwise each pass
+        begins with new workers, so that a training continues from a checkpoint as if it had never
+        stopped.
 
     Examples
     --------
@@ -153,9 +154,9 @@ class Dataset:
     # ---------------------------------------------------------------- continuing later
 
     def state_dict(self, ahead: int = 0) -> dict[str, Any]:
-        """Return the position: the source's own state if it has one, else how often to draw again.
+        """Return the position: the source's state, or else the number of batches to draw.
 
-        The last ``ahead`` batches, which were drawn for a step that was not done, are drawn again.
+        The last ``ahead`` batches, which were drawn for an incomplete step, are drawn again.
         """
         position = self.position - ahead
         state: dict[str, Any] = {"position": position, "begun_with": dict(self._begun_with)}
@@ -167,7 +168,7 @@ class Dataset:
         return state
 
     def load_state_dict(self, state: Mapping[str, Any]) -> int:
-        """Continue from `state_dict`; return how many batches were drawn to get there.
+        """Continue from `state_dict`; return the number of batches drawn to reach it.
 
         A source with ``load_state_dict``, such as torchdata's StatefulDataLoader, draws none.
         """

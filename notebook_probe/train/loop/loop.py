@@ -48,9 +48,10 @@ class Loop(GomlxNames, FormerNames):
     ----------
     trainer : Trainer
     run : Run, optional
-        Records the training; `watch` makes one.
+        Run that records the training; `watch` makes one.
     progress : bool, optional
-        A bar of tqdm; by default in a terminal, and in a notebook that shows no panel.
+        Show a progress bar of tqdm; by default in a terminal, and in a notebook that shows no
+        panel.
     check_finite : True, "now" or False
         Action if a loss is NaN or infinite: True raises, on an accelerator at most one step late;
         "now" waits for the device to raise at once; False does nothing.
@@ -58,9 +59,9 @@ class Loop(GomlxNames, FormerNames):
     Attributes
     ----------
     shared_data : dict
-        For all hooks.
+        Data that all hooks share.
     kept : Kept
-        Checkpoints that were saved and loaded, and where.
+        Saved and loaded checkpoints, with their locations.
 
     Examples
     --------
@@ -102,12 +103,12 @@ class Loop(GomlxNames, FormerNames):
 
     @property
     def n_updates(self) -> int:
-        """Updates completed, also in `on_step`: the state that the model is in."""
+        """Updates completed, also in `on_step`: the number of the model's state."""
         return self.trainer.global_step
 
     @property
     def loop_step(self) -> int:
-        """The next step; in `on_step` the one just done."""
+        """The next step; in `on_step` the step just completed."""
         return self._runner.loop_step
 
     @property
@@ -122,7 +123,7 @@ class Loop(GomlxNames, FormerNames):
 
     @property
     def epoch(self) -> int:
-        """Epochs completed in this run of the loop: the 0-based number of the present one."""
+        """Epochs completed in this run of the loop: the 0-based number of the current one."""
         return self._runner.epoch
 
     @property
@@ -137,7 +138,7 @@ class Loop(GomlxNames, FormerNames):
 
     @property
     def stopped(self) -> bool:
-        """The last run of the loop was ended by Stop, by `stop`, or by Ctrl-C."""
+        """True if the last run of the loop was ended by Stop, by `stop`, or by Ctrl-C."""
         return self._runner.stopped
 
     @property
@@ -147,7 +148,7 @@ class Loop(GomlxNames, FormerNames):
 
     @property
     def replaying(self) -> bool:
-        """Steps trained before are trained again, to get back to one of them."""
+        """True while earlier steps are trained again, to return to one of them."""
         return self._rewinding.replaying
 
     def median_train_step_duration(self) -> float:
@@ -158,15 +159,15 @@ class Loop(GomlxNames, FormerNames):
     # ---------------------------------------------------------------- running
 
     def run_steps(self, data: Iterable[Any], n: int) -> Metrics[Value] | None:
-        """Train ``n`` steps; the metrics of the last one.
+        """Train ``n`` steps; return the metrics of the last one.
 
-        The data is never restarted: the next call continues where this one ended. None, and nothing
-        is touched, when ``n`` is not positive.
+        The data is never restarted: the next call continues where this one ended. If ``n`` is not
+        positive, it does nothing and returns None.
 
         Raises
         ------
         RuntimeError
-            The data ended before.
+            The data ended too early.
         """
         n = whole(n, "run_steps")
         if n <= 0:
@@ -186,7 +187,7 @@ class Loop(GomlxNames, FormerNames):
         Warns
         -----
         UserWarning
-            For a negative number, and for data of length 0: nothing is trained.
+            ``n`` is negative, or the data has length 0: nothing is trained.
         """
         n = epochs(data, n)
         if n <= 0:
@@ -196,17 +197,17 @@ class Loop(GomlxNames, FormerNames):
     def start(
         self, data: Iterable[Any], *, steps: int | None = None, epochs: int | None = None
     ) -> Background:
-        """Train in the background, so that the notebook stays free; ``wait()`` gives the metrics.
+        """Train in the background, so that the notebook stays free; ``wait()`` returns the metrics.
 
-        ``wait(step=100)`` waits until that step only. A stop counts from here on: one that comes
-        before the thread has begun lets no batch be drawn.
+        ``wait(step=100)`` waits only until that step. A stop is valid from here on: if it comes
+        before the thread has begun, no batch is drawn.
 
         Raises
         ------
         ValueError
-            Unless one of ``steps`` and ``epochs`` is given.
+            Not exactly one of ``steps`` and ``epochs`` is given.
         RuntimeError
-            The loop runs already.
+            The loop is already running.
         """
         if (steps is None) == (epochs is None):
             raise ValueError(f"start(steps={steps}, epochs={epochs}): one of them is expected")
@@ -224,7 +225,7 @@ class Loop(GomlxNames, FormerNames):
                 raise
 
     def stop(self, reason: str = "") -> None:
-        """End the run of the loop after the step that runs now; from any thread."""
+        """End the run of the loop after the current step; from any thread."""
         self._runner.stop(reason)
 
     # ---------------------------------------------------------------- hooks
@@ -238,22 +239,22 @@ class Loop(GomlxNames, FormerNames):
     def on_epoch(self, call: Callable[[Any], Any], name: str = "", priority: float = 0) -> Hook:
         """Call ``call(loop)`` after each epoch: ``loop.epoch`` epochs are complete.
 
-        Such as ``lambda loop: sampler.set_epoch(loop.epoch)`` of a distributed sampler.
+        For example ``lambda loop: sampler.set_epoch(loop.epoch)`` for a distributed sampler.
         """
         return self._hooks.on_epoch.add(call, name, priority)
 
     def on_step(self, call: OnStep, name: str = "", priority: float = 0) -> Hook:
         """Call ``call(loop, metrics)`` after each step.
 
-        Lower priorities come first, negative ones too, then earlier ones. An error ends the
-        training; it names the hook.
+        Hooks are called by ascending priority, which may be negative, then in the order of
+        registration. An error ends the training and names the hook.
         """
         return self._hooks.on_step.add(call, name, priority)
 
     def on_eval(
         self, call: Callable[[Any, Mapping[str, float]], Any], name: str = "", priority: float = 0
     ) -> Hook:
-        """Call ``call(loop, metrics)`` after each evaluation, with the names that are recorded."""
+        """Call ``call(loop, metrics)`` after each evaluation, with the recorded names."""
         return self._hooks.on_eval.add(call, name, priority)
 
     def on_end(
@@ -262,11 +263,11 @@ class Loop(GomlxNames, FormerNames):
         name: str = "",
         priority: float = 0,
     ) -> Hook:
-        """Call ``call(loop, metrics)`` when all steps are done; metrics are None without any."""
+        """Call ``call(loop, metrics)`` when all steps are done; metrics are None without a step."""
         return self._hooks.on_end.add(call, name, priority)
 
     def on_close(self, call: Callable[[Any], Any], name: str = "", priority: float = 0) -> Hook:
-        """Call ``call(loop)`` however the run of the loop ends, also when others raise."""
+        """Call ``call(loop)`` at the end of the run of the loop, even after an error."""
         return self._hooks.on_close.add(call, name, priority)
 
     def at(
@@ -277,15 +278,15 @@ class Loop(GomlxNames, FormerNames):
         priority: float = 0,
         call_on_end: bool = False,
     ) -> Hook:
-        """Call ``call(loop, metrics)`` whenever a schedule is due in the updates completed.
+        """Call ``call(loop, metrics)`` when a schedule of completed updates is due.
 
         Parameters
         ----------
         schedule : Schedule, str, int or callable
-            Any that probes take: 100 is after updates 100, 200, ..., counted over all runs of the
+            Schedule as for probes: 100 is after updates 100, 200, ..., counted over all runs of the
             loop, as in ``Checkpoints(every=100)``; ``"geometric(100, 1.2)"``, ``nbp.Times(20)``.
         call_on_end : bool
-            Call it once more when all steps are done.
+            Call it again when all steps are done.
 
         Raises
         ------
@@ -295,12 +296,12 @@ class Loop(GomlxNames, FormerNames):
         return self._hooks.at(periodic, name, priority)
 
     def add(self, callback: Any) -> Any:
-        """Add an object whose methods of these names become hooks; return the object.
+        """Add an object whose methods with names of hooks become hooks; return the object.
 
-        ``on_start``, ``on_epoch``, ``on_step``, ``on_eval``, ``on_end``, ``on_close``; its ``name``
-        and ``priority`` hold for all of them. With ``state_dict`` and ``load_state_dict`` its state
-        is in checkpoints. One with ``only_one = True`` is refused with another of its class, as
-        the loop begins to run.
+        The names are ``on_start``, ``on_epoch``, ``on_step``, ``on_eval``, ``on_end`` and
+        ``on_close``. Its ``name`` and ``priority`` apply to all of them. If it has ``state_dict``
+        and ``load_state_dict``, its state is in checkpoints. If it has ``only_one = True``, a
+        second object of its class raises an error when the loop begins to run.
 
         Raises
         ------
@@ -335,7 +336,7 @@ class Loop(GomlxNames, FormerNames):
 
     @property
     def recording(self) -> Recording | None:
-        """Recording that passes results to the run; None records no more."""
+        """Recording that passes results to the run; setting None ends it."""
         return self._results.recording
 
     @recording.setter
@@ -344,7 +345,7 @@ class Loop(GomlxNames, FormerNames):
 
     @property
     def last_metrics(self) -> Metrics[Value]:
-        """The newest value of everything reported, by the name it is recorded under."""
+        """Newest value of each reported number, by its recorded name."""
         return self._results.last_metrics
 
     @last_metrics.setter
@@ -353,7 +354,7 @@ class Loop(GomlxNames, FormerNames):
 
     @property
     def records_metrics(self) -> bool:
-        """The metrics of every step are recorded."""
+        """True if the metrics of every step are recorded."""
         return self.recording is not None and self._results.has_metrics
 
     @property
@@ -374,10 +375,10 @@ class Loop(GomlxNames, FormerNames):
         return run
 
     def record_to(self, run: Run, *, metrics: bool | None = None) -> None:
-        """Record losses, metrics, targets, waiting and evaluations in a run of your own.
+        """Record losses, metrics, targets, waiting times and evaluations in your run.
 
-        With ``metrics=False`` those of single steps are left to the loop's callbacks,
-        until it is said otherwise.
+        With ``metrics=False`` only the loop's callbacks record the metrics of single steps, until
+        the next call.
         """
         self._results.record_to(run, metrics)
         run.controls.offer_way_back(self._rewinding)
@@ -388,9 +389,9 @@ class Loop(GomlxNames, FormerNames):
         return run.explore()
 
     def eval(self, data: Any) -> Metrics[float]:
-        """Evaluate the present model, as `Trainer.eval`, and record at this state.
+        """Evaluate the current model, as `Trainer.eval` does, and record the result at this state.
 
-        Its numbers are called after the data: ``eval_loss``, ``test_accuracy``.
+        The numbers are named after the data: ``eval_loss``, ``test_accuracy``.
         """
         data = for_evaluation(data)
         metrics = self.trainer.eval(data)
@@ -399,16 +400,16 @@ class Loop(GomlxNames, FormerNames):
         return metrics
 
     def evaluated(self, metrics: Mapping[str, float]) -> None:
-        """Record metrics of an evaluation of the present model, under its own names.
+        """Record metrics of an evaluation of the current model, under the given names.
 
-        It is recorded at this state, is known of a checkpoint of it, and `on_eval` hears of it;
-        `eval` tells by itself.
+        They are recorded at this state, belong to a checkpoint of it, and are passed to `on_eval`.
+        `eval` calls this itself.
         """
         self._results.evaluated(metrics)
         self._hooks.on_eval(self, metrics)
 
     def eval_every(self, data: Any, every: ScheduleLike | None = None) -> Hook:
-        """Evaluate after each epoch, or whenever a schedule of `at` is due.
+        """Evaluate after each epoch, or when a schedule is due, as in `at`.
 
         Examples
         --------
@@ -425,14 +426,15 @@ class Loop(GomlxNames, FormerNames):
     def stop_on(self, *rules: str | Rule) -> Hook:
         """End the run of the loop after the step in which one of these alerts is found.
 
-        That is within a second or so of its step, as rules are applied while rows are written.
+        The end is within about a second of the alert's step, because rules are applied while rows
+        are written.
 
         Raises
         ------
         RuntimeError
-            Nothing is recorded.
+            No run records the training.
         UnknownNameError
-            No rule of that name.
+            No rule has this name.
 
         Examples
         --------
@@ -446,13 +448,13 @@ class Loop(GomlxNames, FormerNames):
 
     @gradient_mode_kept()
     def save_checkpoint(self, folder: Location, *, background: bool = False) -> None:
-        """Save the present state of training permanently, between two steps or in a hook.
+        """Save the current state of training permanently, between two steps or in a hook.
 
-        A training that continues from it equals one that never stopped, bit for bit. It holds the
-        model, optimizer, scheduler, scaler, metrics, random generators, where the loop is in its
-        data, the newest metrics, the place and step of the record, and whatever `register_state`
-        was given. Inside `on_step` it is of the state after that step. With several processes, each
-        calls it, and the first one writes.
+        A training that continues from it equals one that never stopped, bit for bit. It contains
+        the model, optimizer, scheduler, scaler, metrics, random generators, the position in the
+        data, the newest metrics, the location and step of the record, and the states of
+        `register_state`. Inside `on_step` it is the state after that step. With several processes,
+        each calls it, and the first one writes.
 
         Parameters
         ----------
@@ -486,25 +488,25 @@ class Loop(GomlxNames, FormerNames):
         Parameters
         ----------
         folder : path, URL, zarr Store or RemoteStore
-            One file of it is meant, too.
+            Folder of the checkpoints, or one file in it.
         step : int, optional
             Step of the state to load; by default the one that was saved last.
         to_restore : names, compiled regex or callable, optional
-            Load these weights alone, by their names in the checkpoint, and leave the rest as it
-            is: optimizer, counters, generators.
+            Load only these weights, by their names in the checkpoint, and do not change the rest:
+            optimizer, counters, generators.
         renames : dict of str to str, optional
             Names in the checkpoint to names in the model.
         strict : bool
-            False loads the weights that fit when not all do, and warns of the others; all else is
-            left as it is then.
+            If False and not all weights fit, load the fitting ones, warn about the others, and
+            change nothing else.
 
         Raises
         ------
         CheckpointError
-            There is none, it cannot be read, or does not fit: missing, extra, and of other shapes
-            at once. Nothing has been changed then.
+            There is no checkpoint, it cannot be read, or it does not fit; the message lists missing
+            and extra entries, and other shapes. Nothing was changed.
         ValueError
-            For a name that nobody knows.
+            A name is unknown.
         RuntimeError
             The loop runs.
         """
@@ -526,14 +528,14 @@ class Loop(GomlxNames, FormerNames):
 
         Hooks are called in these steps, as they may have changed the training; ``replaying`` is
         True meanwhile. Values of `Run.set` are set again at the same steps. Knobs of the run get
-        the values that they had there.
+        the values that they had at that step.
 
         Parameters
         ----------
         step : int
             Updates completed at the state to go back to.
         data : iterable, optional
-            Training data; by default that of the last run of the loop.
+            Training data; by default the data of the last run of the loop.
         **options
             Options of `notebook_probe.watch` for the branch: ``probes={"*": ["rms"]}``.
 
@@ -566,7 +568,7 @@ class Loop(GomlxNames, FormerNames):
     def begin_at(self, step: int) -> None:
         """Begin at a number of updates, after loading only the weights of another training.
 
-        A scheduler is stepped as often; data and generators are not changed.
+        A scheduler is stepped as many times; data and generators are not changed.
 
         Raises
         ------
@@ -580,16 +582,16 @@ class Loop(GomlxNames, FormerNames):
     def state_dict(self) -> dict[str, Any]:
         """Return the positions of the loop and of its data, and the random generators.
 
-        In `on_step` the step just done counts. Batches of a step that raised are drawn again.
+        In `on_step` the current step is included. Batches of a step that raised are drawn again.
         """
         return self._runner.state_dict()
 
     def load_state_dict(self, state: Mapping[str, Any]) -> None:
-        """Continue from `state_dict`; data and generators do when the next run starts."""
+        """Continue from `state_dict`; data and generators are restored when the next run starts."""
         self._runner.load_state_dict(state)
 
     def state_metrics(self) -> dict[str, float]:
-        """Return the metrics of the present state: of its last step, and of evaluations."""
+        """Return the metrics of the current state: of its last step, and of evaluations."""
         return self._results.state_metrics()
 
     def look_back(self, state: Mapping[str, Any] | None) -> None:

@@ -1,4 +1,4 @@
-"""A model, its loss and its optimizer: what one step of training, or an evaluation, is."""
+"""One step of training, or an evaluation, of a model with its loss and optimizer."""
 
 from __future__ import annotations
 
@@ -48,37 +48,37 @@ class Trainer:
     ----------
     model : nn.Module
     loss_fn : callable or None
-        ``loss_fn(prediction, label)``, with a tuple where a batch has several labels and without
-        one where it has none; what is no single number is averaged. None where the model adds its
-        losses by `add_loss`.
+        ``loss_fn(prediction, label)``; the label is a tuple if a batch has several labels, and
+        missing if it has none. A loss that is not a single number is averaged. None if the model
+        adds its losses by `add_loss`.
     optimizer : Optimizer
     train_metrics, eval_metrics : dict or list of metrics
-        torchmetrics' objects, or functions ``(prediction, label) -> number``.
+        Objects of torchmetrics, or functions ``(prediction, label) -> number``.
     scheduler : learning rate scheduler, optional
-        Stepped after every update.
+        Scheduler that is stepped after every update.
     accumulate : int
-        Batches of one update; the loss is the mean over them, of a short last group too.
+        Number of batches per update; the loss is their mean, also for a short last group.
     clip : float, optional
-        Norm to which gradients are scaled, before the update.
+        Maximum norm, to which gradients are scaled before the update.
     autocast : torch.dtype, optional
-        Under which the model runs, ``torch.bfloat16``.
+        Type of the autocast under which the model runs, such as ``torch.bfloat16``.
     scaler : torch.amp.GradScaler, optional
-        A step that it skips is none: nothing is counted or reported of it.
+        Gradient scaler. An update that it skips does not count as a step, and is not reported.
     context : dict, optional
-        Hyperparameters of your own, `context`.
+        Your hyperparameters, see `context`.
     labels_first : bool
-        ``loss_fn([labels], [predictions])``.
+        True to call ``loss_fn([labels], [predictions])``.
     on_nonfinite : "raise" or "skip"
         Action if gradients cannot be clipped.
     max_executors : int or None
-        Largest number of kinds of batches, which differ in their spec.
+        Maximum number of kinds of batches, which differ in their spec.
 
     Attributes
     ----------
     training, evaluation : Moments
         Moments at which steps of training and of evaluation begin and end.
     listener : TrainerListener or None
-        Told the labels and losses of each batch, and of knobs.
+        Object that gets the labels and losses of each batch, and knobs.
     knobs : dict
         Numbers that can be set while it trains.
 
@@ -147,11 +147,11 @@ class Trainer:
 
     @property
     def loss_fn(self) -> LossFn | None:
-        """Given loss function; None if the model adds all terms itself."""
+        """The given loss function; None if the model adds all terms itself."""
         return self._loss_fn
 
     def in_device(self, device: Device) -> Trainer:
-        """Train there: the model, metrics and batches are moved. Returns the trainer."""
+        """Move the model, metrics and batches to a device. Return the trainer."""
         self._device = torch.device(device)
         self.model.to(self._device)
         self.train_metrics.to(self._device)
@@ -188,7 +188,7 @@ class Trainer:
     ) -> None:
         """Register a number that can be set during training; see `Run.knob`.
 
-        A loop that is recorded later offers it then.
+        A loop that is recorded later offers it, too.
         """
         knob = KnobOfTrainer(name, get, set, low, high, log)
         self.knobs[name] = knob
@@ -198,8 +198,8 @@ class Trainer:
     def add_per_step_update(self, update: Callable[[], Any], scope: str = "/") -> None:
         """Call ``update()`` after every update, without gradients and before metrics.
 
-        For averages of weights, constraints, codebooks. There is one for each ``scope``: another
-        one replaces it.
+        Use it for averages of weights, constraints and codebooks. Each ``scope`` has one function:
+        another one replaces it.
         """
         if not callable(update):
             raise TypeError(f"add_per_step_update({update!r}): a function is expected")
@@ -232,7 +232,7 @@ class Trainer:
         Raises
         ------
         TypeError
-            For several batches in a list.
+            The argument is a list of several batches.
         """
         check_one_batch("train_step(batch)", batch, "train_step_accumulated(batches)")
         return self.train_step_accumulated([batch])
@@ -243,15 +243,15 @@ class Trainer:
         Parameters
         ----------
         batches : list of batches
-            The mean of their losses is differentiated, whatever `accumulate` is. A single batch
+            Batches whose mean loss is differentiated, regardless of `accumulate`. A single batch
             raises TypeError.
 
         Returns
         -------
         dict or None
             ``loss`` (with all terms), ``loss_moving``, ``fn_loss_moving`` and the metrics of the
-            user; numbers, or tensors where they lie on an accelerator. None when no update
-            happened: a scaler or the optimizer has skipped it, or its gradients were left out.
+            user; numbers, or tensors on an accelerator. None if no update happened: a scaler or the
+            optimizer has skipped it, or its gradients were left out.
         """
         check_batches("train_step_accumulated(batches)", batches)
         if not self.model.training:
@@ -264,7 +264,7 @@ class Trainer:
             return self._completed(passed) if is_updated else None
 
     def reset_train_metrics(self) -> None:
-        """Start averages and metrics again."""
+        """Reset averages and metrics."""
         self._reports.reset()
 
     def _completed(self, passed: list[Passed]) -> Metrics[Value]:
@@ -306,10 +306,10 @@ class Trainer:
     # ---------------------------------------------------------------- evaluating
 
     def eval(self, data: Any) -> Metrics[float]:
-        """Means over the data: ``loss`` with all terms, ``fn_loss``, and the metrics of the user.
+        """Return means over the data: ``loss`` with all terms, ``fn_loss``, and the user's metrics.
 
-        Losses are weighted by the size of their batches. The data and the metrics start again; the
-        model's modes and buffers, and the random generators, are left as they were.
+        Losses are weighted by the size of their batches. The data and the metrics are reset; the
+        model's modes and buffers, and the random generators, are restored.
 
         Raises
         ------
@@ -327,16 +327,16 @@ class Trainer:
             return self._totals.values()
 
     def eval_step(self, batch: Any) -> Metrics[float]:
-        """Evaluate one more batch, ``(inputs, labels)``; means over all since the last reset.
+        """Evaluate one more batch, ``(inputs, labels)``; return means since the last reset.
 
-        `eval` and `reset_eval_metrics` begin again. All else is as in `eval`.
+        `eval` and `reset_eval_metrics` reset the means. Otherwise same as `eval`.
         """
         with evaluating(self.model):
             self._evaluate(read_item(batch))
             return self._totals.values()
 
     def reset_eval_metrics(self) -> None:
-        """Begin the means and metrics of `eval_step` again."""
+        """Reset the means and metrics of `eval_step`."""
         self._totals.reset()
 
     def metrics(self) -> UserMetrics:
