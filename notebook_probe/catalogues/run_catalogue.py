@@ -1,4 +1,4 @@
-"""The catalogue that a user holds: every run that was recorded, asked by its values."""
+"""Catalogue object of the user: queries over all recorded runs."""
 
 from __future__ import annotations
 
@@ -32,10 +32,10 @@ Row = Mapping[str, Any]
 
 
 class Catalogue(Marking):
-    """Every run that was recorded on this machine, and below a root; made by `catalogue`.
+    """All runs recorded on this machine, and below a root; made by `catalogue`.
 
-    The records are the truth. This is an index of them in a database, updated before each query; it
-    can be lost, and is rebuilt from the records.
+    The catalogue is an index of records in a database, updated before each query. If it is lost, it
+    is rebuilt from the records.
     """
 
     def __init__(self, engine: Engine, roots: Iterable[Location] = ()) -> None:
@@ -63,24 +63,24 @@ class Catalogue(Marking):
             ``"params.lr < 1e-3 and state == 'finished'"``, ``{"config.lr": {"$lt": 1e-3}}``, a
             function of a row, or None for every run.
         sort : str, optional
-            A column, ``"best.eval_accuracy"``; runs without a value come last.
+            Column to sort by, ``"best.eval_accuracy"``; runs without a value come last.
         descending : bool
-            The greatest first.
+            Sort the largest values first.
         limit : int, optional
             Maximum number of runs.
         archived : bool
             Include archived runs.
         ranks : bool
-            Return every rank of a job separately, with its number as ``rank``; else a job is one
-            run, at the location of the job, with the values of its first rank. ``ranks`` has their
-            number.
+            Return every rank of a job separately, with its number as ``rank``; otherwise a job is
+            one run, at the location of the job, with the values of its first rank and the number of
+            ranks as ``ranks``.
 
         Raises
         ------
         QueryError
             The condition cannot be read.
         UnknownNameError
-            No run has a column that is asked for, with the names that are close.
+            No run has a requested column; the message has the close names.
         CatalogueError
             The database cannot be reached or read.
 
@@ -121,9 +121,9 @@ class Catalogue(Marking):
         return self._looked(self._refresher.refresh)
 
     def rebuild(self) -> IndexChanges:
-        """Read every record again, and replace everything known by the result.
+        """Read every record again, and replace the index.
 
-        Queries meanwhile return what was known before.
+        Queries meanwhile use the old index.
 
         Raises
         ------
@@ -145,7 +145,7 @@ class Catalogue(Marking):
         return replace(done, unreadable={**unreadable, **done.unreadable})
 
     def close(self) -> None:
-        """Close the database; safe to call twice."""
+        """Close the database; closing twice is fine."""
         self._index.close()
 
     def __enter__(self) -> Self:

@@ -1,4 +1,4 @@
-"""The table of the runs that a catalogue has."""
+"""Table of the runs of a catalogue."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ __all__ = ["Runs"]
 
 @dataclass(frozen=True, repr=False)
 class Runs(Lineage):
-    """Runs that were recorded, a row each; what `Catalogue.runs` gives.
+    """Recorded runs, one per row; the result of `Catalogue.runs`.
 
     Prints the columns in which runs differ, draws parallel coordinates by ``picture()``, and its
     ``explore()`` is a widget that opens the run of a clicked row; while visible, it adds new runs
@@ -68,9 +68,9 @@ class Runs(Lineage):
 
 
 def mark_run(place: str, field_name: str, text: str) -> Mapping[str, Any]:
-    """Mark the run at a location as a user has typed it; return the changed cells of its row.
+    """Mark the run at a location with text that a user typed; return the changed cells of its row.
 
-    Tags are separated by commas and replace those before.
+    Tags are separated by commas and replace the earlier ones.
 
     Raises
     ------

@@ -1,4 +1,4 @@
-"""Two runs put on one axis."""
+"""Alignment of two runs on one axis."""
 
 from __future__ import annotations
 
@@ -13,11 +13,11 @@ __all__ = ["Alignment", "align"]
 
 
 class Alignment:
-    r"""Alignment of another run's steps with those of this one, as far as both have come.
+    r"""Alignment of another run's steps with this run's, up to the shorter one.
 
-    With :math:`p(k)` and :math:`q(j)` how far this run and the other have come along the axis at
-    steps :math:`k` and :math:`j`, step :math:`j` of the other is drawn at
-    :math:`p^{-1}(q(j)) = \min \{k : p(k) \ge q(j)\}`.
+    Let :math:`p(k)` and :math:`q(j)` be the positions of this run and the other on the axis at
+    steps :math:`k` and :math:`j`. Step :math:`j` of the other run is drawn at :math:`p^{-1}(q(j)) =
+    \min \{k : p(k) \ge q(j)\}`.
 
     Parameters
     ----------
@@ -85,14 +85,13 @@ def align(this: RunSource, other: RunSource, by: str = "step") -> Alignment:
     Parameters
     ----------
     this, other : Source
-        Runs or opened records; both may be growing, and are followed.
+        Runs or opened records; both may be growing.
     by : str
-        * ``"step"``: the same number of updates,
-        * ``"time"``: seconds since each run's first row, breaks of a resumed one included,
-        * ``"samples"``: ``run.log(samples=...)``, or steps times ``batch_size`` of the config,
-        * ``"epochs"``: ``run.log(epoch=...)``, or where the record notes that epochs begin,
-        * the name of a logged scalar such as ``"loss"``: the first step at which its smallest
-          value so far is as small.
+        * ``"step"``: the same number of updates, * ``"time"``: seconds since each run's first row,
+        including breaks of a resumed run, * ``"samples"``: ``run.log(samples=...)``, or steps times
+        ``batch_size`` of the config, * ``"epochs"``: ``run.log(epoch=...)``, or the starts of
+        epochs in the record, * the name of a logged scalar such as ``"loss"``: the first step at
+        which the smallest value so far is as small as the other run's.
 
     Raises
     ------

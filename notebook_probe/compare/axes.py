@@ -1,4 +1,4 @@
-"""The axes along which runs are compared: what each needs of a record, and how it is read.
+"""Axes along which runs are compared: the series that each needs, and how it is read.
 
 ======== ==================================================================================
 step     updates
@@ -9,7 +9,7 @@ epochs   from where ``run.log(epoch=...)``, or an event of the record, says that
 another  the smallest value so far of a logged scalar such as ``loss``
 ======== ==================================================================================
 
-A bare `watch` records step and time alone. ``run.batches``, loops, and the callbacks for other
+A bare `watch` records only step and time. ``run.batches``, loops, and the callbacks for other
 trainers note epochs.
 """
 
@@ -65,7 +65,7 @@ class RunAxis:
 
     @property
     def places(self) -> Places:
-        """Positions at each step, as far as the run has come."""
+        """Positions at each step of the run so far."""
         revision = self._source.revision
         if revision != self._revision:
             self._revision, self._places = revision, self._read(self._source)
@@ -79,7 +79,7 @@ def look_again(runs: Iterable[RunSource]) -> None:
 
 
 def logged_names(source: Source) -> tuple[str, ...]:
-    """Numbers of the whole run: what the loop logs, and what is measured at the root.
+    """Return the numbers of the whole run: logged ones, and quantities measured at the root.
 
     Examples
     --------

@@ -1,4 +1,4 @@
-"""Several runs as one: their mean, how they spread, and how many there are."""
+"""Several runs as one: their mean, spread and number."""
 
 from __future__ import annotations
 
@@ -36,9 +36,10 @@ class Band:
 
 
 def band_of(x: Doubles, runs: Sequence[Doubles], *, log: bool = False) -> Band:
-    """Return the band of some runs' values at places ``x``, each (place,).
+    """Return the band of several runs' values at places ``x``, each (place,).
 
-    With ``log`` the mean is geometric, ``std`` a factor, and what is not positive counts not.
+    With ``log`` the mean is geometric, ``std`` a factor, and values that are not positive are
+    ignored.
 
     Examples
     --------
@@ -60,7 +61,7 @@ def band_of(x: Doubles, runs: Sequence[Doubles], *, log: bool = False) -> Band:
 
 
 def centre_of(values: Doubles) -> Doubles:
-    """Return the mean of finite values over the first axis; else an infinity, if there is one."""
+    """Return the mean of finite values over the first axis, or else an infinity if there is one."""
     _, mean, _ = _moments(values)
     known = np.where(np.isnan(values), -np.inf, values).max(axis=0, initial=-np.inf)
     is_lost = np.isnan(mean) & ~np.isnan(values).all(axis=0)

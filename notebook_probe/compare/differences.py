@@ -18,7 +18,7 @@ LONGEST = 40
 
 @dataclass(frozen=True, slots=True)
 class ConfigDifference:
-    """One config key that differs; None if it was not set."""
+    """Config key that differs, with both values; None if it was not set."""
 
     key: str
     """Key, nested with dots, ``optimizer.lr``."""
@@ -85,7 +85,7 @@ def differences(this: RunSource, other: RunSource) -> Differences:
 
 
 def differ_in_seed_alone(runs: Sequence[RunSource]) -> bool:
-    """Return whether runs differ in their seed alone; False without configs.
+    """Return whether runs differ only in their seed; False without configs.
 
     Examples
     --------

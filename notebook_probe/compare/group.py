@@ -1,4 +1,4 @@
-"""Several runs as one, along one axis: mean, band and how many there are."""
+"""Several runs as one, along one axis: mean, band and number."""
 
 from __future__ import annotations
 
@@ -30,10 +30,10 @@ def group(
 ) -> Band:
     r"""Mean, spread and number of several runs at the same places of an axis.
 
-    At place :math:`x` every run that has come so far counts with its own value there,
-    :math:`\bar v(x) = \frac{1}{n(x)} \sum_i v_i(x)`: the mean of its rows that are nearest to it,
-    or between the two rows around it where none is. A run that has not recorded the series, or
-    what the axis needs, is left out and named in `Band.left_out`.
+    At place :math:`x`, every run that has reached it contributes its value there, :math:`\bar v(x)
+    = \frac{1}{n(x)} \sum_i v_i(x)`: the mean of its rows that are nearest to the place, or an
+    interpolation of the two rows around it. A run without the series, or without a series that the
+    axis needs, is left out and named in `Band.left_out`.
 
     Parameters
     ----------
@@ -44,13 +44,13 @@ def group(
     by : str
         Axis on which the runs are aligned, as for `align`.
     smooth : float
-        Weight of the average of each run before they are put together; 0 for none.
+        Weight of the moving average of each run before the runs are combined; 0 for none.
     log : bool
-        Geometric mean, and in `Band.std` the factor by which runs differ from it.
+        If True, the mean is geometric, and `Band.std` is the factor by which runs differ from it.
     like : Source, optional
         If ``by`` is a scalar, positions are the steps of this run; by default of the first run.
     n_points : int
-        Places, at equal distances.
+        Number of places, at equal distances.
 
     Returns
     -------
@@ -60,7 +60,7 @@ def group(
     Raises
     ------
     UnknownNameError
-        No run is left.
+        No run remains.
 
     Examples
     --------

@@ -1,4 +1,4 @@
-"""The runs that one is compared with, as far as they can be read."""
+"""Readable runs with which a run is compared."""
 
 from __future__ import annotations
 
@@ -43,7 +43,8 @@ class Members:
     Raises
     ------
     UnknownNameError
-        This run lacks what the axis needs, or all others do; or there are none.
+        This run, or every other run, has no record of a series that the axis needs; or there are no
+        others.
     """
 
     def __init__(self, this: RunSource, others: Sequence[RunSource], by: str) -> None:
@@ -80,7 +81,7 @@ class Members:
         Raises
         ------
         ProbeError, OSError
-            None of them can be read.
+            No run can be read.
         """
         kept, found, errors = [], [], []
         for member in self._members:

@@ -1,4 +1,4 @@
-"""Divergence of runs: for every module the first step from which on they differ."""
+"""Divergence of runs: for every module, the first step from which on they differ."""
 
 from __future__ import annotations
 
@@ -40,30 +40,30 @@ def parting(
         \min \{k : |m_i| > \log_{10} f,\; i = k, \ldots, k + n - 1\}, \qquad
         m_i = \operatorname{median}_{|j - i| \le n / 2} \log_{10} (a_j / b_j)
 
-    over the rows that both have, ``f`` the factor and ``n`` the rows. The median follows a step at
-    once and is not moved by a single spike. A value that is NaN or infinite in one of them counts
-    as different. The module diverges there if this is so at its last row, however few rows there
-    are.
+    over the rows that both runs have, with ``f`` the factor and ``n`` the number of rows. The
+    median follows a jump at once and ignores a single spike. A value that is NaN or infinite in one
+    of them counts as different. The module diverges there if this is so at its last row, however
+    few rows there are.
 
-    With several others, the seeds of a group, :math:`\log b_j` is their mean, and a module parts
-    only where it also leaves the group's own noise: the interval in which one more seed would lie
-    with 99 %, :math:`t_{0.995} s \sqrt{1 + 1/n_{seeds}}`, and at least as far as the farthest seed.
+    With several others, the seeds of a group, :math:`\log b_j` is their mean, and a module diverges
+    only where it also leaves the group's noise: the 99 % prediction interval of one more seed,
+    :math:`t_{0.995} s \sqrt{1 + 1/n_{seeds}}`, and at least the distance of the farthest seed.
 
     Parameters
     ----------
     this : Source
         A run or an opened record.
     others : Source or sequence of Source
-        Another run, or several that differ in their seed alone.
+        Another run, or several that differ only in their seed.
     quantity : str
         A name or an alias. If the quantity is negative somewhere, or often zero, differences are in
         units of its spread, and ``factor`` is a number of these units.
     factor : float
         Above 1.
     rows : int, optional
-        For how many rows on end, of the run that is measured most rarely; by default as many as ten
-        steps have, and at least three. Modules whose last rows are far apart, but not so many, are
-        in `Partings.lately`. For records of more than half a million values, means of columns are
+        Number of successive rows, of the run that is measured most rarely; by default the rows of
+        ten steps, and at least three. Modules whose last rows are far apart, but fewer, are in
+        `Partings.lately`. For records of more than half a million values, means of columns are
         compared first, and then rows where these means diverge: a difference that ends within a
         column is not found there.
     by : str
@@ -122,7 +122,7 @@ class PartingSearch:
         return self._members.lost
 
     def found(self, factor: float = 2.0, rows: int | None = None) -> Partings:
-        """Return where the runs diverge, as far as they have come.
+        """Return where the runs diverge so far.
 
         Raises
         ------

@@ -31,7 +31,7 @@ FINER = 2
 
 @dataclass(frozen=True, slots=True)
 class Ratio:
-    """Cells of (module, column); column ``c`` covers ``size`` steps from ``first + c * size``."""
+    """Distances (module, column); column ``c`` covers ``size`` steps from ``first + c * size``."""
 
     modules: tuple[str, ...]
     first: int
@@ -62,7 +62,7 @@ class Ratio:
 
 @dataclass(frozen=True, slots=True)
 class ComparedCells:
-    """Means of this run and of others in the same cells; NaN unmeasured, infinite not finite."""
+    """Means of this run and others in equal cells; NaN if unmeasured, infinite if not finite."""
 
     grid: Grid
     this: Doubles
@@ -85,19 +85,19 @@ class RatioGrid:
     this : Source
         The run whose modules and steps are the rows and columns.
     others : sequence of Source
-        One, or the seeds of a group, of which the mean of the logarithms is taken.
+        One run, or the seeds of a group, whose logarithms are averaged.
     quantity : str
     by : str
         Axis on which steps are aligned, as for `align`.
     n_columns : int
-        Most columns; they are those of a `HeatGrid` of as many.
+        Maximum number of columns; they equal those of a `HeatGrid`.
     window : (float, float), optional
-        Steps of this run outside which nothing is read.
+        First and last step of this run to read.
 
     Attributes
     ----------
     members : Members
-        The others, but for those of a group that cannot be read.
+        The other runs, without those of a group that cannot be read.
 
     Raises
     ------
@@ -121,7 +121,7 @@ class RatioGrid:
         self._others = self.members.each(lambda one: _Other(one, quantity, n_columns))
 
     def read_new(self) -> None:
-        """Take in what the runs have gained since the last call."""
+        """Read the new rows of the runs since the last call."""
         look_again([self._this, *self.members.runs])
         self._here.read_new(self._this)
         first, last = self._window or (0.0, _last_step(self._this, self._here.quantity))
@@ -189,20 +189,20 @@ def ratio(
     this : Source
         A run or an opened record.
     others : Source or sequence of Source
-        Another, or the seeds of a group.
+        Another run, or the seeds of a group.
     quantity : str
         A name or an alias.
     by : str
         Axis on which steps are aligned, as for `align`.
     n_columns : int
-        Most columns; the same as those of a heat map of as many.
+        Maximum number of columns; they equal those of a heat map.
     window : (float, float), optional
         First and last step shown.
 
     Returns
     -------
     Ratio or None
-        Dims (module, column); None where nothing of it is recorded in this run.
+        Dims (module, column); None if this run has no record of the quantity.
 
     Raises
     ------

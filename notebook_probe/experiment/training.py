@@ -28,40 +28,40 @@ def train_from_params(
     dont_run: bool = False,
     skip_check: bool = False,
 ) -> Any:
-    """Train from dicts: what is saved and where, which model, on what, by what.
+    """Train from dicts of parameters for the model, data, loss, optimizer and storage.
 
-    Started again with the same dicts it continues where it was stopped, in whatever way. Any of the
-    dicts may be a list: then as many models are trained in turn, on the same batches. The page
-    docs/how_to/experiments.md says what every key means. No dict is changed.
+    A second call with the same dicts continues where the training stopped for any reason. Any of
+    the dicts may be a list: then as many models are trained in turn, on the same batches. The page
+    docs/how_to/experiments.md explains every key. No dict is changed.
 
     Parameters
     ----------
     save_params : dict
-        ``dbname``, ``collname``, ``exp_id``: where; ``save_metrics_freq``, ``save_valid_freq``,
-        ``save_filters_freq``, ``cache_filters_freq``: every so many units, or never for None.
+        Location ``dbname``, ``collname``, ``exp_id``; ``save_metrics_freq``, ``save_valid_freq``,
+        ``save_filters_freq``, ``cache_filters_freq``: intervals in units, or None for never.
     model_params : dict
-        ``func`` makes the model of everything else that is here; ``seed``.
+        ``func``, which makes the model from the other entries; ``seed``.
     train_params : dict
-        ``data_params`` with the ``func`` that makes batches, each a dict; ``num_steps`` in all;
+        ``data_params`` with the ``func`` that makes batches, each a dict; ``num_steps`` in total;
         ``targets``, ``thres_loss``, ``minibatch_size``, ``train_loop``, ``validate_first``.
     loss_params : dict, optional
-        ``loss_func``, and in ``pred_targets`` the keys of a batch that it compares with.
+        ``loss_func``, and ``pred_targets``, the keys of a batch that it uses as targets.
     learning_rate_params : dict, optional
         ``func(global_step, **rest)``.
     optimizer_params : dict, optional
-        ``optimizer``, a class of `torch.optim` or like them, and its arguments.
+        ``optimizer``, a class of `torch.optim` or a similar one, and its arguments.
     validation_params : dict of dict, optional
-        By its name each validation: ``data_params``, ``targets``, ``num_steps``,
+        Validations by name: ``data_params``, ``targets``, ``num_steps``,
         ``online_agg_func``, ``agg_func``.
     load_params : dict, optional
         State to begin from, if this experiment has not begun yet: ``exp_id``, ``query``,
         ``from_ckpt``, ``to_restore``.
     log_device_placement : bool
-        Log on which device each parameter is.
+        Log the device of each parameter.
     dont_run : bool
-        Only make everything, and return what `notebook_probe.experiment.train` takes.
+        Only build the training, and return the arguments of `notebook_probe.experiment.train`.
     skip_check : bool
-        Do not look for versions of packages and states of git of the functions.
+        Skip the versions of packages and the git states of the functions.
 
     Returns
     -------
@@ -74,7 +74,7 @@ def train_from_params(
     Raises
     ------
     UnknownNameError, ParamError
-        Something in the dicts, before anything is made.
+        The dicts have an invalid entry; nothing was built.
     NanLossError, HiLossError, NoChangeError
         The loss of a unit is NaN or above ``thres_loss``; nothing was updated.
     CheckpointError, FileNotFoundError
@@ -110,7 +110,7 @@ def train_from_params(
 
 
 def train(trainings: Sequence[TrainedModel]) -> ExperimentResults:
-    """Train what ``train_from_params(..., dont_run=True)`` returned: ``train(**built)``.
+    """Run the training that ``train_from_params(..., dont_run=True)`` built: ``train(**built)``.
 
     Parameters
     ----------

@@ -1,4 +1,4 @@
-"""The summary collector: MindSpore's, for a loop of ours or of the user's own."""
+"""The summary collector of MindSpore, for our loop or the user's loop."""
 
 from __future__ import annotations
 
@@ -25,34 +25,34 @@ __all__ = ["SummaryCollector"]
 class SummaryCollector:
     """Collect the same as MindSpore's `SummaryCollector`, into the record of the watched model.
 
-    A callback of a `Loop`: ``loop.add(SummaryCollector("summary"))``; at most one. In your own
-    loop, `attach` follows a run. The record is that of the run that watches the model; if there
-    is none, the collector watches it, into ``<summary_dir>/record.zarr``.
+    It is a callback of a `Loop`: ``loop.add(SummaryCollector("summary"))``; at most one. In your
+    own loop, `attach` follows a run. Data goes into the record of the run that watches the model;
+    if there is no run, the collector watches the model, into ``<summary_dir>/record.zarr``.
 
-    Data is due at the first unit that is seen and at every multiple of ``collect_freq``, counted
+    Data is due at the first unit and at every multiple of ``collect_freq``, counted
     from 1 over the whole training; tensors at multiples of ``collect_tensor_freq``.
 
     Parameters
     ----------
     summary_dir : str
-        Folder for files outside the record; made if missing.
+        Folder for files outside the record; created if missing.
     collect_freq : int
     num_process : int
-        At most so many threads write files.
+        Maximum number of threads that write files.
     collect_specified_data : dict, optional
         Items to collect, merged with the defaults: ``collect_metric``, ``collect_graph``,
         ``collect_train_lineage``, ``collect_eval_lineage``, ``collect_input_data`` and
-        ``collect_dataset_graph``, True each; ``histogram_regular``, an expression that matches the
-        start of parameters' names, None for the optimizer's first five; ``collect_landscape``, a
-        dict, None for none.
+        ``collect_dataset_graph``, each True by default; ``histogram_regular``, an expression that
+        matches the start of parameters' names, None for the optimizer's first five parameters;
+        ``collect_landscape``, a dict, or None to collect no landscape.
     keep_default_action : bool
-        False collects the given keys alone.
+        False to collect only the given keys.
     custom_lineage_data : dict of str to int, float or str, optional
-        Kept with the lineage of the training.
+        Values stored with the lineage of the training.
     collect_tensor_freq : int, optional
-        Default: at most 20 units of a training of known length.
+        Interval for tensors; by default at most 20 units of a training of known length.
     max_file_size : int, optional
-        Bytes of values after which a stream ends, for each stream.
+        Bytes of values after which a stream ends, per stream.
     export_options : dict, optional
         ``{"tensor_format": "npy"}`` writes recorded tensors as files, too.
     unit : "step" or "epoch"
@@ -65,7 +65,7 @@ class SummaryCollector:
     Raises
     ------
     TypeError, ValueError, NotADirectoryError
-        For an argument that cannot be: what was given, and what is allowed.
+        An argument is invalid; the message says what was given, and what is allowed.
 
     Examples
     --------
@@ -109,7 +109,7 @@ class SummaryCollector:
 
     @property
     def run(self) -> Run | None:
-        """The run whose record everything goes into; None before the first step."""
+        """Run into whose record data goes; None before the first step."""
         return self._course.run
 
     def attach(
@@ -121,19 +121,20 @@ class SummaryCollector:
         ----------
         run : Run
         data : iterable, optional
-            The training data, to describe it.
+            Training data to describe.
         steps_per_epoch : int, optional
-            Default: the length of ``data``; needed if epochs are counted.
+            Steps of an epoch, by default the length of ``data``; needed if epochs are counted.
 
         Returns
         -------
         FollowedRun
-            ``metric(outputs)`` gives it the loss of a step; ``remove()`` ends it.
+            ``metric(outputs)`` passes the loss of a step; ``remove()`` ends the collection.
 
         Raises
         ------
         TypeError
-            An argument is no run, no data, or no whole number.
+            ``run`` is not a run, ``data`` is not iterable, or ``steps_per_epoch`` is not a whole
+            number.
         ValueError
             The collector follows a training already, or another one follows the run; epochs
             without a length, or of no step.

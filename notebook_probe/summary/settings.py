@@ -43,9 +43,9 @@ class CollectorSettings:
     ----------
     summary_dir : Path
     collect_freq : int
-        Every so many units.
+        Interval in units.
     num_process : int
-        At most so many threads write files.
+        Maximum number of threads that write files.
     specified : mapping
         Valid keys of `KNOWN` after the merge with the defaults; a missing item is not collected.
     custom_lineage_data : mapping

@@ -1,4 +1,4 @@
-"""Series that reach back: what was not measured, found in the checkpoints that were kept."""
+"""Series of earlier steps, measured afterwards in stored checkpoints."""
 
 from __future__ import annotations
 
@@ -35,18 +35,19 @@ def recompute(
     where: Where | Mapping[Any, Any] = "*",
     data: Iterable[Any] | None = None,
 ) -> list[int]:
-    """Measure a quantity in the checkpoints that were kept, each at its step of the record.
+    """Measure a quantity in stored checkpoints, each at its step of the record.
 
-    The model is evaluated with the weights of one after the other; its own weights, modes and
-    buffers, and the random generators, are afterwards what they were. The series is called as that
-    of an evaluation: ``run.series("body.0", "eval_effective_rank")``. Other series are left alone.
+    The model is evaluated with the weights of one checkpoint after the other; its weights, modes
+    and buffers, and the random generators, are restored afterwards. The series is named like that
+    of an evaluation: ``run.series("body.0", "eval_effective_rank")``. Other series do not change.
 
     Parameters
     ----------
     run : Run
-        Watches the model; of a training that is over, one that continues its record.
+        Run that watches the model; after the end of a training, a run that continues its record.
     checkpoints : path, URL, store or list of Checkpoint
-        A folder means those from which the one saved last comes; ``loop.checkpoints`` is a list.
+        Checkpoints to use. For a folder, those of the training that saved the last one;
+        ``loop.checkpoints`` is a list.
     quantity : str, Quantity, function or a list of these
         Quantities that an evaluation can measure: of inputs and outputs, not of gradients.
     where : selection or dict
@@ -58,18 +59,18 @@ def recompute(
     Returns
     -------
     list of int
-        The steps that were measured.
+        Measured steps.
 
     Raises
     ------
     CheckpointError
-        There is no checkpoint, or one that cannot be read or is of another model.
+        There is no checkpoint, or a checkpoint cannot be read or is of another model.
     ValueError
-        There is neither data nor a kept batch.
+        There is neither ``data`` nor a stored batch.
     RuntimeError
         Another thread trains the model.
     TypeError
-        For what is no run that watches a model, such as a record that was opened.
+        ``run`` does not watch a model, such as an opened record.
 
     Examples
     --------

@@ -30,7 +30,7 @@ def test_from_params(
     dont_run: bool = False,
     skip_check: bool = False,
 ) -> Any:
-    """Load what an experiment has saved, and run every validation on it once.
+    """Load a saved state of an experiment, and run every validation on it once.
 
     If ``load_params`` matches several units, the one that was saved last is loaded. The model is
     made with the seed of its training, and with its ``cfg`` if the function takes one. Any of the
@@ -42,21 +42,21 @@ def test_from_params(
         ``dbname``, ``collname``, ``exp_id``; ``query``, ``from_ckpt``, ``to_restore``,
         ``load_param_dict``, ``strict``.
     model_params : dict
-        ``func`` makes the model of everything else that is here; it is told ``train=False``.
+        ``func``, which makes the model from the other entries; it gets ``train=False``.
     validation_params : dict of dict
-        By its name each validation: ``data_params``, ``targets``, ``num_steps``,
+        Validations by name: ``data_params``, ``targets``, ``num_steps``,
         ``online_agg_func``, ``agg_func``, ``valid_loop``.
     log_device_placement : bool
-        Log on which device each parameter is.
+        Log the device of each parameter.
     save_params : dict, optional
         Location of the results, by default none: one record, whose config says in ``validates``
         what was tested. With ``save_intermediate_freq`` the results of batch 0 and of every so many
         after it are stored in a separate record, and their ids are in the result under
         ``"intermediate_steps"``.
     dont_run : bool
-        Only load, and return what `notebook_probe.experiment.test` takes.
+        Only load, and return the arguments of `notebook_probe.experiment.test`.
     skip_check : bool
-        Do not look for versions of packages and states of git of the functions.
+        Skip the versions of packages and the git states of the functions.
 
     Returns
     -------
@@ -68,9 +68,9 @@ def test_from_params(
     Raises
     ------
     UnknownNameError, ParamError
-        Something in the dicts, before anything is loaded.
+        The dicts have an invalid entry; nothing was loaded.
     FileNotFoundError
-        Nothing that was saved is meant.
+        No saved state matches.
     CheckpointError
         The checkpoint does not fit the model.
 
@@ -101,7 +101,7 @@ def test_from_params(
 
 
 def test(loaded: Sequence[Loaded]) -> ExperimentResults:
-    """Test what ``test_from_params(..., dont_run=True)`` returned: ``test(**built)``.
+    """Run the tests that ``test_from_params(..., dont_run=True)`` loaded: ``test(**built)``.
 
     Parameters
     ----------

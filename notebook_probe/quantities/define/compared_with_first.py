@@ -1,4 +1,4 @@
-"""Base of quantities of several steps that compare a tensor with the first one seen."""
+"""Base of quantities of several steps that compare a tensor with the first one."""
 
 from __future__ import annotations
 

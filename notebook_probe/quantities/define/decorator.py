@@ -1,4 +1,4 @@
-"""Making a quantity of a pure function whose parameter names are the features it needs.
+"""Decorator that makes a quantity of a pure function, whose parameters name its features.
 
 >>> @quantity(units="1")
 ... def top_share(output):
@@ -99,24 +99,25 @@ def quantity(
     aliases : sequence of str
         Other names under which it can be attached.
     axis : Axis, PER_CHANNEL or IMAGE, optional
-        The value is a vector along it; ``PER_CHANNEL`` for one of every module's own length,
-        ``IMAGE`` for a picture: (height, width), or (height, width, 3 or 4) with colors.
+        Axis, if the value is a vector; ``PER_CHANNEL`` if the length differs per module, ``IMAGE``
+        for an image: (height, width), or (height, width, 3 or 4) with colors.
     usual : float, optional
         Usual value in a healthy model; the panel marks it on the color scale.
     bounds : (float, float), optional
         Bounds of its value in any model, such as ``(0, 1)`` for a share: it is drawn on a linear
-        axis, and a share in special colors.
+        axis, and a share has a special color scale.
 
     Returns
     -------
     Quantity
-        Still callable like the function. The function returns a number or a 0-d tensor,
-        with an ``axis`` an array or tensor of its length.
+        Quantity that is callable like the function. The function returns a number or a 0-d tensor;
+        with an ``axis``, an array or tensor of its length.
 
     Raises
     ------
     QuantityError
-        A parameter that is no feature, features of different moments, an unknown ``combine``.
+        A parameter is not a feature, the features are available at different moments, or
+        ``combine`` is unknown.
 
     Examples
     --------

@@ -38,8 +38,8 @@ trained, or of those at which it is due."""
 class Quantity:
     """A named, documented function of features, ready to be attached anywhere.
 
-    Call it like the function it was made from, whose docstring it has. In a notebook it shows all
-    that is known of it; ``print`` tells the same.
+    Call it like the function it was made from, whose docstring it has. A notebook shows its card
+    with all facts; ``print`` shows the same as text.
     """
 
     name: str
@@ -85,38 +85,38 @@ class Quantity:
 
     @property
     def summary(self) -> str:
-        """The first line of its docstring."""
+        """First line of the docstring."""
         return self.explained.summary
 
     @property
     def family(self) -> str:
-        """The file it is from."""
+        """File in which the quantity is defined."""
         return (self.function.__module__ or "").rpartition(".")[2]
 
     @cached_property
     def needs(self) -> tuple[str, ...]:
-        """The tensors it is made of, in the user's words."""
+        """Tensors that it needs, under the names that users know."""
         return tuple(dict.fromkeys(feature.tensor for feature in self.features))
 
     @cached_property
     def pools(self) -> bool:
-        """True if made of summaries, which are pooled exactly over a step before it is computed."""
+        """True if computed from summaries that are pooled exactly over a step first."""
         # Mixed needs are refused when a quantity is made, so the first feature decides.
         return self.features[0].is_summary
 
     @cached_property
     def is_of_all(self) -> bool:
-        """True if it takes all parameters below a place, not only the place's own weight."""
+        """True if it needs all parameters below a place, not only the weight of the place."""
         return any(feature.each and not feature.part for feature in self.features)
 
     @cached_property
     def is_of_step(self) -> bool:
-        """True if it needs values that are known when the step is over."""
+        """True if it needs values that are known at the end of the step."""
         return any(map(is_of_step, self.needs))
 
     @cached_property
     def is_of_batch(self) -> bool:
-        """True if it needs something that the loop passes."""
+        """True if it needs values that the loop passes."""
         return any(moment_of(need) == "batch" for need in self.needs)
 
     @cached_property
@@ -126,7 +126,7 @@ class Quantity:
 
     @cached_property
     def is_of_model(self) -> bool:
-        """True if it is of the step or the batch as a whole, not of a module or a parameter."""
+        """True if it describes the step or the batch as a whole, not a module or a parameter."""
         return self.is_of_step or self.moment == "batch"
 
     @property
@@ -136,12 +136,12 @@ class Quantity:
 
     @property
     def spans_steps(self) -> bool:
-        """True if it covers several steps, so that one step by itself tells nothing of it."""
+        """True if it covers several steps, so that a single step has no value of it."""
         return self.samples in ("every", "due")
 
     @cached_property
     def moment(self) -> Moment:
-        """Moment at which its tensors can be read together; of summaries, that of the first."""
+        """Moment at which its tensors can be read together; the first moment of summaries."""
         return meeting(self.needs) or moment_of(self.needs[0])
 
     @cached_property
@@ -150,14 +150,14 @@ class Quantity:
         return tuple(map(moment_of, self.needs)) if self.pools else (self.moment,)
 
     def value_of(self, returned: Any) -> Any:
-        """Check what the function returned: a number or a 0-d tensor that stays on its device.
+        """Check the result of the function: a number or a 0-d tensor, which stays on its device.
 
         With an ``axis`` an array or tensor along it.
 
         Raises
         ------
         QuantityError
-            For anything but one real number, or as many as the axis is long.
+            The result is not one real number, or not as many numbers as the axis has entries.
         """
         if self.axis is None:
             if type(returned) is float:  # of most windows, at every step

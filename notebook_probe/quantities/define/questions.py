@@ -1,4 +1,4 @@
-"""The questions that quantities answer, in the words of those who ask.
+"""Questions that quantities answer, as a user would ask them.
 
 >>> DEAD
 'Are my ReLUs dead?'
@@ -55,7 +55,7 @@ _TOPICS = {
 
 
 def topic(question: str) -> str:
-    """Return the short form of a question; a user's own is unchanged.
+    """Return the short form of a question; a question of the user is unchanged.
 
     Examples
     --------

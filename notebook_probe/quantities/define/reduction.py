@@ -1,4 +1,4 @@
-"""Making a shared reduction of a function: what several quantities read of one tensor, once.
+"""Decorator that makes a reduction of a function, which several quantities share.
 
 >>> @reduction
 ... def sizes(tensor):
@@ -49,15 +49,15 @@ def reduction(
 ) -> F | Callable[[F], F]:
     """Make a reduction of a function: computed once per step and tensor, shared by quantities.
 
-    A quantity asks for it by the name of the tensor and its own, as it asks for ``output_moments``:
-    of a reduction ``sizes`` there are ``output_sizes``, ``input_sizes``, ``weight_sizes``,
+    A quantity requests it by the names of the tensor and the reduction, as in ``output_moments``: a
+    reduction ``sizes`` provides ``output_sizes``, ``input_sizes``, ``weight_sizes``,
     ``grad_output_sizes`` and so on.
 
     The parameters of the function say what it gets. A function of a ``tensor`` is called with the
-    first floating-point tensor of each call, detached, as it is read, and with the ``module`` where
-    that was if it asks for it, None for a parameter's own tensors. It returns a real tensor or a
-    number, which is copied to float64 and pooled over the calls of the step; or an object with
-    ``merge(other)``, which pools in its own way.
+    first floating-point tensor of each call, detached, and with the called ``module`` if it has a
+    parameter of this name, which is None for tensors of parameters. It returns a real tensor or a
+    number, which is copied to float64 and pooled over the calls of the step; or an object whose
+    ``merge(other)`` pools it.
 
     A function of other reductions, such as ``def gap(cov_eigs)``, is called once per step, with
     their results for the same tensor, on the host.
@@ -80,16 +80,16 @@ def reduction(
     Raises
     ------
     QuantityError
-        A parameter that is none of these, a ``combine`` or ``cost`` that is not there, reductions
-        that need each other in a circle.
+        A parameter is not one of these, ``combine`` or ``cost`` is unknown, or reductions need each
+        other in a circle.
     DuplicateNameError
-        The name is taken, or would be taken for another feature.
+        The name is taken, or would be read as another feature.
 
     Notes
     -----
-    Whatever it raises or returns while a model trains is an error of the quantities that asked, and
-    is shown in ``run.status()``. One that writes into its tensor is disabled with them before
-    training feels it.
+    An exception or an invalid result while a model trains is an error of the quantities that use
+    it, shown in ``run.status()``. A reduction that writes into its tensor is disabled with them
+    before it affects training.
 
     Examples
     --------

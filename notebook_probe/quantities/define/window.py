@@ -1,4 +1,4 @@
-"""Quantities of several steps: a class that is updated at every step and asked when it is due.
+"""Quantities of several steps: a class that is updated at every step and computed when due.
 
 >>> @window_quantity(units="1")
 ... class LargestNorm:
@@ -41,10 +41,10 @@ class Window(Protocol):
     """
 
     def reset(self) -> None:
-        """Forget everything; called before the first step and after each due one."""
+        """Clear the state; called before the first step and after each due step."""
 
     def compute(self) -> Any:
-        """Return the value of the due step; None where there is nothing to tell. Change nothing."""
+        """Return the value of the due step, or None; do not change the state."""
 
 
 def window_quantity(
@@ -65,18 +65,18 @@ def window_quantity(
 ) -> Any:
     """Make a quantity of a class with ``reset``, ``update`` and ``compute``, and register it.
 
-    Every step is taken in while it is attached, whether due or not. The value recorded in a due
+    Every step is sampled while the quantity is attached, due or not. The value recorded in a due
     step covers all steps after the last due one, this one included.
 
-    Tensors of parameters come to a window for each parameter. Asked for with ``each_`` before
-    them, as ``each_grad``, they are of all parameters below the place, and the class has
-    ``merge(other)``, which gives the window of both: one value is computed of all together.
+    Each parameter has a window of its tensors. With the prefix ``each_``, as in ``each_grad``, a
+    window gets the tensors of all parameters below the place, and the class needs ``merge(other)``,
+    which returns the combined window: one value is computed for all together.
 
-    The gathered state is part of a checkpoint (see `Run.state_dict`) if its attributes are
-    tensors, arrays, numbers, text, and lists, tuples, dicts and deques of these. In a run that was
-    resumed without it ``begin_late()``, if there is one, is called once after the first ``reset``:
-    from then on ``compute`` returns None until what came before does not matter any more. A class
-    without it that keeps something over a ``reset`` has no value in such a run.
+    The gathered state is part of a checkpoint (see `Run.state_dict`) if its attributes are tensors,
+    arrays, numbers, text, and lists, tuples, dicts and deques of these. In a run that was resumed
+    without this state, ``begin_late()``, if the class has it, is called once after the first
+    ``reset``: ``compute`` then returns None until earlier steps no longer matter. A class without
+    ``begin_late()`` that keeps state over a ``reset`` has no value in such a run.
 
     Parameters
     ----------
@@ -96,21 +96,21 @@ def window_quantity(
     aliases : sequence of str
         Other names under which it can be attached.
     axis : Axis, PER_CHANNEL or IMAGE, optional
-        The value is a vector along it.
+        Axis, if the value is a vector.
     samples : {"every", "due", "step"}
         Steps that are sampled: every step, only due steps, or only the due step with all its calls,
-        where ``reset`` forgets everything.
+        for which ``reset`` clears all state.
 
     Returns
     -------
     Quantity
-        Called, it gives an instance of the class.
+        Quantity; calling it returns an instance of the class.
 
     Raises
     ------
     QuantityError
-        A missing method, a parameter of ``update`` that is no feature, features of different
-        moments.
+        A method is missing, a parameter of ``update`` is not a feature, or the features are
+        available at different moments.
 
     Examples
     --------

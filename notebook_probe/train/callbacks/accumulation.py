@@ -13,7 +13,7 @@ __all__ = ["AccumulateByEpoch"]
 
 
 class AccumulateByEpoch:
-    """Sets how many batches an update takes, from an epoch on.
+    """Set the number of batches per update by epoch.
 
     Parameters
     ----------

@@ -1,4 +1,4 @@
-"""Ending a training that does not become better."""
+"""Early stopping of a training that no longer improves."""
 
 from __future__ import annotations
 
@@ -15,22 +15,22 @@ __all__ = ["EarlyStopping"]
 
 
 class EarlyStopping:
-    """Stop a loop when so many evaluations in a row were no better than the best before.
+    """Stop a loop after several evaluations in a row without an improvement.
 
     Parameters
     ----------
     monitor : str
-        A number of evaluations, by the name it is recorded under.
+        Recorded name of a number of the evaluations.
     patience : int
-        Evaluations without a better one, at least 1.
+        Number of evaluations without an improvement, at least 1.
     mode : "min" or "max"
     min_delta : float
-        By how much a better one must be better.
+        Smallest change that counts as an improvement.
 
     Attributes
     ----------
     best, best_step
-        The best value and its state; NaN and -1 before there is one.
+        Best value and its step; NaN and -1 before the first evaluation.
     reason : str
         Reason why the loop was stopped; empty if it was not.
 
@@ -58,7 +58,7 @@ class EarlyStopping:
         return self._best.value
 
     def on_eval(self, loop: Loop, metrics: Mapping[str, float]) -> None:
-        """Look at an evaluation; one of other data has other names."""
+        """Handle an evaluation; evaluations of other data have other names."""
         self._names.update(metrics)
         if self.monitor not in metrics:
             if self.monitor not in loop.last_metrics:
@@ -92,7 +92,7 @@ class EarlyStopping:
         warnings.warn(f"EarlyStopping({self.monitor!r}) stops nothing: {why}", stacklevel=2)
 
     def state_dict(self) -> dict[str, Any]:
-        """Return the best value so far, its state, and the evaluations since."""
+        """Return the best value so far, its step, and the number of evaluations since."""
         return {"best": self.best, "best_step": self.best_step, "n_waited": self.n_waited}
 
     def load_state_dict(self, state: Mapping[str, Any]) -> None:

@@ -1,4 +1,4 @@
-"""A range test of learning rates: which one a training can begin with."""
+"""Range test of learning rates, to find one to start with."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ class LearningRates:
     Attributes
     ----------
     rates, losses : array
-        One loss for each rate, smoothed: l ← 0.95·l + 0.05·loss, without its bias towards 0.
+        Losses by learning rate, smoothed: l ← 0.95·l + 0.05·loss, without its bias towards 0.
     """
 
     rates: np.ndarray[Any, np.dtype[np.float64]]
@@ -42,9 +42,9 @@ class LearningRates:
 
     @property
     def suggestion(self) -> float:
-        """The rate at which the loss falls fastest, per factor of the rate; NaN of a few points.
+        """Learning rate at which the loss falls fastest per factor; NaN for a few points.
 
-        The first tenth, at most ten points, does not count: few values are averaged in it.
+        The first tenth, at most ten points, is ignored, because few values are averaged there.
         """
         n_first = min(10, len(self.rates) // 10)
         rates, losses = self.rates[n_first:], self.losses[n_first:]
@@ -74,20 +74,20 @@ def find_learning_rate(
     Parameters
     ----------
     trainer : Trainer
-        Nothing of it is changed, and a run that watches its model sees nothing.
+        Trainer to copy; it is not changed, and a run that watches its model records nothing.
     data : iterable
-        Gone through again where it is short.
+        Batches; iterated again if there are too few.
     low, high : float
-        Between which rates, by equal factors.
+        Smallest and largest learning rate; the steps between are equal factors.
     n : int
         Number of learning rates; fewer if the loss grows to four times its minimum.
 
     Raises
     ------
     ValueError
-        For rates or a number that cannot be, and for empty data.
+        The learning rates or the number are not allowed, or the data is empty.
     TypeError
-        For what is no trainer; that of a loop is ``loop.trainer``.
+        ``trainer`` is not a trainer; the trainer of a loop is ``loop.trainer``.
     """
     if not isinstance(trainer, Trainer):
         raise TypeError(

@@ -1,4 +1,4 @@
-"""A collector: the series that one model or one loop names, exactly, and no more than one keeps."""
+"""A collector of series that a model or a loop names, exact and bounded."""
 
 from __future__ import annotations
 
@@ -44,21 +44,21 @@ OUTSIDE = "outside of a step"
 class DataCollector:
     """Store numbers that a model or a loop names, as series of 64-bit floats with their steps.
 
-    Set one policy, attach it to what runs steps, and call `collect` inside. A step's numbers are
-    kept when it is complete; those of one that fails are dropped. Any number of collectors attach
-    to one target, and each has what was given to itself alone. It is safe to read, attach and
-    collect from any thread.
+    Set one policy, attach the collector to an object that runs steps, and call `collect` inside.
+    Numbers of a step are kept when it is complete; numbers of a step that fails are dropped. Any
+    number of collectors can be attached to one target, and each has only its numbers. It is safe to
+    read, attach and collect from any thread.
 
-    A run that watches the model has the numbers of training steps in its record as well, kept here
-    or not, in float32, of several in a step the mean. Where the loop or another collector has a
-    series of the name, it is ``x_2`` there, of which a warning tells once.
+    A run that watches the model also records all numbers of training steps, in float32, the mean of
+    several in one step. If the loop or another collector has a series of the same name, the series
+    is called ``x_2`` there, with one warning.
 
     Attributes
     ----------
     uuid : UUID
         Identity of the collector; a copy has another.
     missing : dict of str to int
-        Numbers that are not there, by the reason: ``"outside of a step"`` of the target, such as
+        Missing numbers, by the reason: ``"outside of a step"`` of the target, such as
         in an evaluation; ``"no gradient"``.
 
     Examples
@@ -147,20 +147,20 @@ class DataCollector:
         Parameters
         ----------
         target : nn.Module, Executor, StepFunction or trainer
-            Held weakly. A step of a **module** ends with an update by whatever optimizer has its
-            parameters; validation passes are left out, and a loop without an optimizer is a
-            `StepFunction`. With phase ``"eval"`` a step is a call that trains nothing, of the state
-            after so many updates. A **trainer** has a training and an evaluation; either, or
-            whatever else is an `Executor`, says itself where a step begins and ends. Steps are
-            counted from where the run is that watches the model, else from where the collector
-            has ended, at first from 0.
+            Target, by a weak reference. A step of a **module** ends with an update by the optimizer
+            that has its parameters; validation passes are ignored, and a loop without an optimizer
+            needs a `StepFunction`. With phase ``"eval"`` a step is a call that trains nothing; its
+            number is that of completed updates. A **trainer** has a training and an evaluation;
+            each of them, and any other `Executor`, defines where a step begins and ends. Steps are
+            counted from the step of the run that watches the model, else from the last step of the
+            collector, at first from 0.
         phase : "training" or "eval"
             Phase of a module or a trainer.
 
         Returns
         -------
         CollectorAttachment
-            ``remove()`` detaches; what is collected stays.
+            ``remove()`` detaches; collected numbers stay.
 
         Raises
         ------
@@ -168,7 +168,8 @@ class DataCollector:
             The collector is attached already, or has no policy, several, or an impossible one; or
             the phase is another.
         TypeError
-            For what cannot say where its steps end, such as a function without `StepFunction`.
+            The target does not define where its steps end, such as a function without
+            `StepFunction`.
 
         Examples
         --------
@@ -209,7 +210,7 @@ class DataCollector:
 
     @property
     def step(self) -> int | None:
-        """Number of the step that `collect` would give a value to now; None when there is none."""
+        """Number of the step to which `collect` would now assign a value; None if there is none."""
         steps = self._steps
         step = steps.now() if steps is not None else None
         return step.number if step is not None else None
@@ -255,24 +256,24 @@ class DataCollector:
     # ---------------------------------------------------------------- collecting
 
     def collect(self, tensor: Tensor | float, series: str) -> None:
-        """Keep a number of the step that is running; nothing where the collector is not attached.
+        """Collect a number in the current step; do nothing if the collector is not attached.
 
         Call it in a forward, a loss, a hook of a gradient, or in the loop. A tensor is detached and
-        stays on its device until many are copied at once. A forward that a checkpoint runs again
-        counts once; a compiled one is left for it, which breaks its graph.
+        stays on its device until many are copied at once. A forward that activation checkpointing
+        repeats counts once; in a compiled forward the call breaks the graph.
 
         Parameters
         ----------
         tensor : Tensor or number
-            One element, of any floating-point or integer type.
+            Number, or tensor of one element, of any floating-point or integer type.
         series : str
 
         Raises
         ------
         ValueError
-            For several elements, or none.
+            The tensor does not have exactly one element.
         TypeError
-            For bools, complex numbers, and what is no number.
+            ``tensor`` is a bool, a complex number, or not a number.
 
         Examples
         --------
@@ -312,7 +313,7 @@ class DataCollector:
             self._ended(step)
 
     def miss(self, series: str, reason: str) -> None:
-        """Keep NaN in place of a number that there is not, and count the reason."""
+        """Store NaN for a missing number, and count the reason."""
         if self.step is not None:
             with self._lock:
                 self._missing[reason] += 1
@@ -330,7 +331,7 @@ class DataCollector:
 
     @property
     def missing(self) -> dict[str, int]:
-        """Numbers that are not there, by the reason."""
+        """Missing numbers, by the reason."""
         return dict(self._missing)
 
     def get_all_series_names(self) -> list[str]:
@@ -346,11 +347,11 @@ class DataCollector:
         return self.get_series(series)[0]
 
     def get_series(self, series: str) -> tuple[list[int], list[float]]:
-        """Return steps and values of one moment, also during collection."""
+        """Return steps and values of the same moment, also during collection."""
         return self._collected.read(series)
 
     def state_dict(self) -> dict[str, Any]:
-        """All that was collected, which ``torch.load(..., weights_only=True)`` reads.
+        """Return all collected data, which ``torch.load(..., weights_only=True)`` can read.
 
         Examples
         --------
@@ -365,7 +366,7 @@ class DataCollector:
         Raises
         ------
         ValueError
-            For anything else than a state, and one that was kept by another policy than is set.
+            ``state`` is not a state, or was collected by another policy than is set.
         """
         saved = Saved.read(state)
         asked = {} if saved.policy is None else saved.policy.asked
