@@ -55,7 +55,7 @@ class Marking(ABC):
         change(self.place_of(run), lambda marks: marks.untagged(tags))
 
     def note(self, run: Any, text: str) -> None:
-        """Set the note of a run, replacing the one before."""
+        """Set the note of a run, replacing the previous one."""
         change(self.place_of(run), lambda marks: marks.noted(text))
 
     def rename(self, run: Any, name: str) -> None:

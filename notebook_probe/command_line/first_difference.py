@@ -104,7 +104,7 @@ def _compared(
 
 
 def _parts(word: str) -> tuple[Any, ...]:
-    """Return model, inputs, targets and loss, as far as a function returns them.
+    """Return model, inputs, targets and loss, if a function returns them.
 
     Random generators are the same before each of both.
     """

@@ -176,7 +176,7 @@ def _noted_epochs(source: RunSource) -> Places:
 
 
 def _begun(epochs: Table) -> Table:
-    """Evenly from one that begins to the next; the last is as long as the one before it."""
+    """Return evenly spaced positions between starts; the last epoch is as long as the previous."""
     begins = np.diff(epochs.places, prepend=-np.inf) > 0
     steps, places = epochs.steps[begins], epochs.places[begins]
     if len(steps) > 1:

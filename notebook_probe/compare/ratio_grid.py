@@ -225,7 +225,7 @@ def runs_of(others: RunSource | Sequence[RunSource]) -> Sequence[RunSource]:
 
 
 class _Other:
-    """Another run, read as far as this one has come."""
+    """Another run, read up to the last step of this one."""
 
     def __init__(self, member: Member, quantity: str, n_columns: int) -> None:
         self.member = member

@@ -307,7 +307,7 @@ class PanelSession:
                 self._alerts.message(self._source.events),
             ]
             if self._step_is_news:
-                # Sent once: a view that is told again would jump back while the user moves on.
+                # Sent once: a repeated message would move a view back while the user continues.
                 messages.append({"v": wire.VERSION, "type": "pointed", "step": self._step})
                 self._step_is_news = False
         return messages

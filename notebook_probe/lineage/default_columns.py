@@ -13,7 +13,7 @@ MOST_CATEGORIES = 12
 
 
 def pictured(table: LineageTable) -> list[str]:
-    """Return the settings in which runs differ, then results, as far as an axis can show them.
+    """Return the settings in which runs differ, then results that an axis can show.
 
     Examples
     --------

@@ -1,4 +1,4 @@
-"""Collection of a run's images while a reader goes through its files, and their pixels later."""
+"""Collection of a run's images while a reader reads its files, and their pixels later."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Collection of a run's numbers while a reader goes through its files."""
+"""Collection of a run's numbers while a reader reads its files."""
 
 from __future__ import annotations
 

@@ -74,7 +74,7 @@ def _calibrate() -> None:
 
 
 def _alike(width: int) -> nn.Sequential:
-    """Layers that take nearly nothing, and find all they need where the one before has left it."""
+    """Layers that take nearly no time, and whose data is still in the cache."""
     return nn.Sequential(*(nn.Tanh() for _ in range(N_MODULES)))
 
 

@@ -445,7 +445,7 @@ class StepSequence:
         self.prepare()
 
     def prepare(self) -> None:
-        """Prepare for the next step: run it eagerly, if required, and hear of its gradients."""
+        """Prepare for the next step: run it eagerly if required, and hook its gradients."""
         if self.eager.acts and self.phase.now is None:  # never while a call of the model runs
             self.eager.prepare(lambda: bool(self.training.upcoming(self.clock.upcoming).calls))
         if self.in_graphs.acts and self.phase.now is None:

@@ -169,7 +169,7 @@ class PanelControls(LiveActions):
     def settle(self, error: BaseException | None = None) -> None:
         """Close the open step if its update has happened; for the end of a notebook cell.
 
-        While another thread trains its step is left alone.
+        While another thread trains, its step is not changed.
 
         Parameters
         ----------

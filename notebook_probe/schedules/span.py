@@ -1,4 +1,4 @@
-"""Span of a run: its start and its end, as far as known; schedules are bound to it."""
+"""Span of a run: its first and last step, if known; schedules are bound to it."""
 
 from __future__ import annotations
 

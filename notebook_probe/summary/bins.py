@@ -1,4 +1,4 @@
-"""A histogram of any tensor, as two rows: where its bins lie, and how much is in them."""
+"""A histogram of any tensor, as two rows: the edges of its bins, and their contents."""
 
 from __future__ import annotations
 

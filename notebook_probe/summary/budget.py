@@ -26,7 +26,7 @@ class ByteCounter:
     most : int or None
         Maximum bytes of each stream, before compression.
     free : callable
-        ``free()`` is how many bytes are free where the record lies.
+        ``free()`` returns the free bytes of the record's disk.
 
     Examples
     --------

@@ -72,7 +72,7 @@ class FollowedRun:
         self.remove()
 
     def _before(self, step: int) -> None:
-        """Handle the start of a step; the one before is over."""
+        """Handle the start of a step; the previous one is complete."""
         if step > self._first:
             self._course.stepped(step - 1)
         self._next = step

@@ -49,7 +49,7 @@ class Moment:
     loop : Loop or None
         None where the loop is the user's own.
     data : Dataset or None
-        Training data, as far as known.
+        Training data, if known.
     loss : Any
         Loss of this step, or its outputs; a number or a tensor in a `Loop`.
     is_over : bool

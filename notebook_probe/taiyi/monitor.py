@@ -84,8 +84,8 @@ class Monitor:
     TypeError
         A config that is no dict.
     UnknownNameError, ScheduleError, QuantityError, NotApplicableError
-        A module, quantity or schedule that is not there, or a quantity that does not fit; before
-        anything is recorded.
+        A module, quantity or schedule does not exist, or a quantity does not fit; nothing was
+        recorded.
 
     Examples
     --------

@@ -66,7 +66,7 @@ class QuantitySuite:
     cases : mapping of str to Case
         The models that are trained; each quantity has to give a number in one of them.
     places : sequence of str
-        Places to attach them, as far as they fit: paths and globs.
+        Places to attach them where they fit: paths and globs.
     steps : int
         Number of training steps.
 

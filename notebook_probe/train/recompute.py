@@ -145,7 +145,7 @@ def _batches(run: Run, data: Iterable[Any] | None) -> Callable[[], Iterator[Batc
             )
         args, kwargs = kept
         return lambda: iter([Batch(None, args, (), kwargs)])
-    # An iterator can be gone through once, and each checkpoint needs all of it.
+    # An iterator can be read only once, and each checkpoint needs all of it.
     items = list(data) if isinstance(data, Iterator) else data
     parameter = next(run.controls.model.parameters(), None)
     device = torch.device("cpu") if parameter is None else parameter.device

@@ -51,7 +51,7 @@ class Marks:
         return replace(self, tags=tuple(one for one in self.tags if one not in gone))
 
     def noted(self, note: str) -> Marks:
-        """Return the marks with this note, replacing the one before.
+        """Return the marks with this note, replacing the previous one.
 
         Raises
         ------

@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 __all__ = ["Condition", "IndexTables", "Row", "Sql", "Test"]
 
 Row: TypeAlias = Mapping[str, Any]
-"""A run as names with dots and plain values; None is as good as not there."""
+"""A run as names with dots and plain values; None is the same as missing."""
 
 Test: TypeAlias = "Callable[[Any], ColumnElement[bool]]"
 """Test of an entry, an object with the columns ``kind``, ``number`` and ``text`` of `flattened`."""

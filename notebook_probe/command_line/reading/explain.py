@@ -45,7 +45,7 @@ __all__ = ["add"]
 
 MOST_LINES = 40
 N_OWN_LINES = 5
-"""Lines of the title, the verdict, the head of remarks, the first of them, and what is left out."""
+"""Lines of the title, the verdict, the head of remarks, the first of them, and the omitted ones."""
 MOST_UNKNOWN = 4
 MOST_EVIDENCE = 3
 MOST_CONSEQUENCES = 5

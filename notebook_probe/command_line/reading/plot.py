@@ -29,7 +29,7 @@ __all__ = ["add"]
 
 KINDS: dict[str, Literal["png", "svg"]] = {".png": "png", ".svg": "svg"}
 MOST_LINES = 12
-"""Series in one picture that are told apart."""
+"""Maximum number of series that can be distinguished in one picture."""
 
 
 def add(parser: ArgumentParser) -> None:

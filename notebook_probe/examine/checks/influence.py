@@ -82,7 +82,7 @@ def causality(subject: Subject) -> Iterator[Finding]:
 
 
 def _samples(subject: Subject) -> tuple[Tensor, Tensor] | None:
-    """Return input and output if both have the samples first, as far as the model shows."""
+    """Return input and output if both seem to have the samples first."""
     given, output = subject.inputs.first, subject.plain_output
     is_other = any(getattr(part, "batch_first", True) is False for part in subject.model.modules())
     if given is None or output is None or is_other:

@@ -21,7 +21,7 @@ def make_data(params: DataParams, where: str, size: int | None = None) -> Iterab
     Raises
     ------
     ParamError
-        It returns nothing that can be gone through.
+        ``func`` does not return an iterable.
     """
     size = params.batch_size if size is None else size
     data = params.func(**({} if size is None else {"batch_size": size}), **params.rest)

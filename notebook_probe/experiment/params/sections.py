@@ -322,7 +322,7 @@ class LoadParams(Given):
     Parameters
     ----------
     host, port, dbname, collname, exp_id
-        Another experiment; what is left out is that of ``save_params``.
+        Another experiment; omitted parts are those of ``save_params``.
     do_restore : bool
         False starts again, whatever is saved.
     query : dict, optional
@@ -338,8 +338,8 @@ class LoadParams(Given):
     restore_global_step : bool
         Also the number of updates completed.
     fall_back : bool
-        If the newest checkpoint of the experiment's own folder is damaged, continue from the one
-        before.
+        If the newest checkpoint of the experiment's own folder is damaged, continue from the
+        previous one.
     """
 
     host: Name | None = None

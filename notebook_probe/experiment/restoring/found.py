@@ -20,7 +20,7 @@ UNWANTED, OWN, FILE, OTHER, FRESH = 1, 2, 3, 4, 5
 
 @dataclass(frozen=True, slots=True)
 class Found:
-    """Result of a rule: a file, and its experiment, as far as that is known."""
+    """Result of a rule: a file, and its experiment if known."""
 
     rule: int
     path: str = ""

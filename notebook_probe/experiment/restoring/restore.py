@@ -135,7 +135,7 @@ def _load(loop: Loop, found: Found, load: LoadParams | None) -> str:
 def _load_own(
     loop: Loop, place: ExperimentFolder, newest: Found, load: LoadParams | None
 ) -> tuple[Found, str]:
-    """Load the newest checkpoint of the place, or the one before if it is damaged."""
+    """Load the newest checkpoint of the place, or the previous one if it is damaged."""
     for folder in (place.checkpoints, place.recent):
         loop.kept.store(folder)  # each leaves what was saved later
     strict = load is None or load.strict

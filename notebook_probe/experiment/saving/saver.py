@@ -26,8 +26,8 @@ __all__ = ["Saver"]
 class Saver:
     """Save the units that are due; called for each unit.
 
-    A unit that is saved is a number in the record, the seconds since the one before, with its step,
-    or an event outside of any step: at state 0, and where training ended. Where a checkpoint or a
+    A saved unit is a number in the record at its step, the seconds since the previous one, or an
+    event outside of any step: at state 0, and where training ended. Where a checkpoint or a
     validation is saved, all that was recorded before is on the disk first, so that no restart
     misses a row; other units are written by the record's own thread.
 
@@ -75,7 +75,7 @@ class Saver:
         Raises
         ------
         CheckpointError
-            A checkpoint could not be written, this one or, in the background, the one before.
+            A checkpoint could not be written, this one or, in the background, the previous one.
         """
         wanted = due(self._params, loop.n_updates)
         if wanted.record and self._params.do_save:
@@ -155,7 +155,7 @@ class Saver:
             loop.kept.save(self._place.recent, keep, background=True)
 
     def _next(self, loop: Loop) -> float:
-        """Count one more saved unit; return the seconds since the one before."""
+        """Count one more saved unit; return the seconds since the previous one."""
         now = time.perf_counter()
         seconds, self._since, self._saved = now - self._since, now, loop.n_updates
         self.record_ids.append(f"{self._run_id}:{loop.n_updates}")

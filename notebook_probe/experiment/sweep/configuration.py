@@ -74,7 +74,7 @@ def configured(base: Mapping[str, Any], chosen: Mapping[str, Any]) -> Configurat
     Raises
     ------
     ValueError
-        A name goes through something that is no dict.
+        A part of a name is not a dict.
     TypeError
         A chosen value has no text that would be the same tomorrow.
     """

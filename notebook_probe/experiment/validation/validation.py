@@ -69,7 +69,7 @@ class Validation:
     ----------
     name : str
     data : iterable of batches
-        Gone through from its beginning, and again where it ends before `num_steps`.
+        Batches, iterated from the beginning, and again if they end before `num_steps`.
     targets : callable, optional
         ``targets(inputs, output)``, a dict; by default those that `run` is given.
     num_steps : int, optional
@@ -133,7 +133,7 @@ class Validation:
         call : callable
             ``call(model, batch)``; by default the model is called with the batch.
         on_batch : callable, optional
-            ``on_batch(i, result)``, told the result of each batch.
+            ``on_batch(i, result)``, called with the result of each batch.
 
         Raises
         ------

@@ -17,7 +17,7 @@ N_COLOURS = 7
 """Distinguishable colors; the dash pattern changes after them."""
 
 N_ROWS = 10
-"""Rows on end of runs that part, as long as nobody has chosen a number."""
+"""Default number of successive rows after which runs count as diverged."""
 
 MOST_OTHERS = 4
 """Number of other runs that their dashes can distinguish."""
@@ -59,9 +59,10 @@ class PanelSelection:
     """Run by which the heat map is divided; empty for this run's own values."""
     aligned: Alignment = "step"
     apart: tuple[float, int] = (2.0, N_ROWS)
-    """Two runs part where their ratio is beyond the factor for so many rows on end."""
+    """Two runs diverge where their ratio is beyond the factor for this number of successive rows.
+    """
     grouped: bool = False
-    """The others are drawn as a group: their mean, and how far they lie apart."""
+    """True to draw the others as a group, with their mean and spread."""
     colours: Mapping[Series, int] = field(default_factory=lambda: MappingProxyType({}))
     """Every color ever assigned in this panel, including series no longer on the screen."""
 

@@ -53,7 +53,7 @@ class VectorsFrame(TypedDict):
     Empty if rows differ in length, so that elements are numbered, or if an element is no series.
     """
     at: list[float | None]
-    """Coordinates of the elements along the axis, as far as there are any."""
+    """Coordinates of the elements along the axis, if there are any."""
     low_edges: list[float | None]
     """Lower edges of bins; empty unless this is a histogram."""
     high_edges: list[float | None]

@@ -145,8 +145,8 @@ Tally: TypeAlias = tuple[int, float, float]
 class StatusMessage(TypedDict):
     """The top bar, the marks of the tree and the foot; a few times a second.
 
-    A status omits everything but ``state`` and ``step`` that has not changed since the one before,
-    so a view keeps the last values it got.
+    A status omits everything but ``state`` and ``step`` that has not changed since the previous
+    one, so a view keeps the last values it got.
     """
 
     v: int

@@ -1,4 +1,4 @@
-"""A notebook of the Jupyter family: IPython runs its cells, ipykernel hears its front end."""
+"""A notebook of the Jupyter family: IPython runs its cells, ipykernel receives messages."""
 
 from __future__ import annotations
 

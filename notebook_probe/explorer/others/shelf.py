@@ -84,7 +84,7 @@ class Shelf:
         return "" if path is None else path.parent.name or str(path.parent)
 
     def look(self) -> None:
-        """Read the folder again, as far as it has changed."""
+        """Read the changes of the folder."""
         if not self._looking:
             self._looking = True
             self.do(self._look)

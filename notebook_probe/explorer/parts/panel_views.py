@@ -38,7 +38,7 @@ class SavedViewsPart(Part):
         self._known: tuple[object, list[dict[str, Any]]] = (object(), [])
 
     def state(self, seen: Seen) -> Mapping[str, Any]:
-        # Here and not in `hear`: the selection that is saved is the one that came before the click.
+        # Not when the message arrives: the saved selection is the one before the click.
         while self._asked:
             self._edit(self._asked.pop(0), seen.selection)
         return {"rows": self._rows(), "file": str(self._file.path), "problem": self._problem}

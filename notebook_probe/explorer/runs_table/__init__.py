@@ -2,10 +2,10 @@
 
 It is given plain JSON and the functions that open and read runs::
 
-    a view asks ─▶ answers.py ─▶ filtering.py: which rows a text means
-                              ─▶ reading.py: of a record its row, the line of its loss, its alerts
-                              ─▶ following.py: of runs that grow what is new
-                              ─▶ arriving.py: runs that begin, and what else is told otherwise
+    a view asks ─▶ answers.py ─▶ filtering.py: rows that match a text
+                              ─▶ reading.py: the row of a record, the line of its loss, its alerts
+                              ─▶ following.py: new values of growing runs
+                              ─▶ arriving.py: new runs, and changed cells
                              ─▶ grouping.py: runs grouped by a column, their mean line and spread
     last_arrangement.py: columns, order, filter and picture, for the next time
     open_rows.py: the rows, each at its place, and the message with some of them

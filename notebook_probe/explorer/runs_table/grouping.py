@@ -113,7 +113,7 @@ class RunGroups:
         return np.asarray(found.x, np.float64), np.asarray(found.y, np.float64)
 
     def message(self) -> GroupsMessage:
-        """Return the groups as far as they are read, ordered by their value."""
+        """Return the groups that have been read, ordered by their value."""
         named = [*self._lines]
         names = [named[at] for at in places([self._keys[name] for name in named])]
         return {

@@ -48,7 +48,7 @@ class OldFormat:
         return ("",)
 
     def read(self, files: Sequence[Path], key: str, points: Points) -> OldRun:
-        """Read the run in these files, as far as ``points`` allows.
+        """Read the run in these files, up to the limits of ``points``.
 
         Any of OSError, ValueError, RecursionError and `SpentError` says that it cannot be read.
         """

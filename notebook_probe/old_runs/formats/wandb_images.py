@@ -14,7 +14,7 @@ MOST_IMAGES, MOST_BYTES = 16, 8 << 20
 
 
 def images_of(value: Mapping[str, Any], folder: Path) -> list[bytes]:
-    """Return the files of the images of a value, below a folder; empty for one that is not there.
+    """Return the files of the images of a value, below a folder; empty for a missing value.
 
     A name that leads out of the folder is not followed.
     """

@@ -66,7 +66,7 @@ def _await_gradients(part: FramePart, output: Any) -> None:
 
 
 class _Arrival:
-    """Notes that a gradient has come back to a call."""
+    """Receiver of gradients that return to a call."""
 
     __slots__ = ("_part",)
 

@@ -80,7 +80,7 @@ def hook_entry(
 
 
 def _refuse_entangled(given: GivenInput, entry: Entry) -> None:
-    """Raise if one of several views of a tensor was changed, as which one cannot be told."""
+    """Raise if one of several views of a tensor was changed, because it is unknown which."""
     base = base_of(given.tensor)
     if given.has_changed and sum(base_of(one.tensor) is base for one in entry.inputs) > 1:
         raise UnreadableError("changes in place one of several inputs that share their memory")

@@ -19,7 +19,7 @@ _SIGNATURE = inspect.signature(F.multi_head_attention_forward)
 
 
 def scores_of_multihead(*args: Any, **kwargs: Any) -> Products:
-    """Take what the function takes: rows lie along the first axis, items along the second."""
+    """Take the arguments of the function: rows are along the first axis, items along the second."""
     bound = _SIGNATURE.bind(*args, **kwargs)
     bound.apply_defaults()
     given = SimpleNamespace(**bound.arguments)

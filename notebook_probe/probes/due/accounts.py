@@ -67,7 +67,7 @@ def _per_value(spent: Mapping[Readings, Mapping[Probe, float]]) -> dict[Probe, f
 
 
 def _rate(schedule: Schedule, step: int) -> float:
-    """Return how often a schedule is due in a step; 0 where that cannot be told."""
+    """Return how often a schedule is due in a step; 0 if that is unknown."""
     if not can_foresee(schedule):  # no preset has such a one: it is measured as asked
         return 0.0
     n_due = 0

@@ -114,7 +114,7 @@ def _all_of(segments: Iterable[_Segment]) -> Iterator[CallSums]:
 
 
 def _are_balanced(segments: Iterable[_Segment]) -> bool:
-    """Return whether each call had a gradient, as far as any module tells."""
+    """Return whether each call had a gradient, if any module shows it."""
     segments = [*segments]
     calls = [one for segment in segments for one in segment.calls]
     gradients = [one for segment in segments for one in segment.gradients]

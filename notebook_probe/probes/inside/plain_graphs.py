@@ -1,6 +1,6 @@
 """Graphs that were compiled without hooks, and may not run where a run reads in its graphs.
 
-Dynamo guards on no hook that is not there: the graph of an unwatched model would be used for a
+Dynamo has no guards on missing hooks: the graph of an unwatched model would be used for a
 watched one of its class, and that of earlier steps for later ones. So each such graph gets one
 guard more. Nothing is left on a model.
 """

@@ -81,9 +81,9 @@ class ClosedSteps:
     Parameters
     ----------
     recorder : Recorder
-        Takes the steps.
+        Recorder that takes the steps.
     costs : StepAccount
-        Told what each step took.
+        Account that gets the cost of each step.
 
     Attributes
     ----------
@@ -172,7 +172,7 @@ class ClosedSteps:
         return logged
 
     def provisional(self, frame: StepFrame | None, has_stepped: bool) -> StepFrame | None:
-        """Return the open step as far as it counts: all of it once its update has happened."""
+        """Return the part of the open step that counts: all of it after its update."""
         if frame is None or not has_stepped:
             return self.unfinished(frame)
         early = self.early.get(frame.step)
@@ -235,7 +235,7 @@ class ClosedSteps:
                     self._keep(frame)
             self._record_when_due()
             self._copy_when_due()
-            frame.has_failures |= self._has_failures  # of a step before, told with this one
+            frame.has_failures |= self._has_failures  # of an earlier step, reported with this one
             self._has_failures = False
         except Exception as error:  # training must not end because a step could not be kept
             self._lose([frame], error)

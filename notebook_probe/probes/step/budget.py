@@ -124,7 +124,7 @@ class Budget:
         return self.factors.get(probe.variable, 1) if probe.can_stretch else 1
 
     def buy(self, step: int) -> range:
-        """Measure some steps from ``step`` on whole, as far as that is paid for; return them."""
+        """Measure steps from ``step`` on in full, while the budget pays for it; return them."""
         n = 0
         if self.factors and step >= self.whole.stop:
             left_s = BOUGHT_S + BOUGHT_SHARE * self._trained_s - self._bought_s

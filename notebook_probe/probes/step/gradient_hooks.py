@@ -1,9 +1,9 @@
-"""Hooks on tensors and nodes of the graph that hear of gradients.
+"""Hooks on tensors and nodes of the graph that receive gradients.
 
-Some end with the graph and some with a handle. `await_return` is for passes that come back to a
-call by way of a derivative of it, and leave out its output: where a loss is made of derivatives, as
-of a physics-informed network or a gradient penalty, a pass goes back through the gradients that
-another pass has made with ``create_graph=True``.
+Some end with the graph and some with a handle. `await_return` is for passes that reach a call
+through a derivative of it, and not through its output: if a loss is made of derivatives, as in a
+physics-informed network or a gradient penalty, a backward pass follows the gradients that another
+pass has made with ``create_graph=True``.
 """
 
 from __future__ import annotations
@@ -113,7 +113,7 @@ def hook_accumulation(
 
 
 def await_return(come: Callable[[], object]) -> None:
-    """Call ``come`` once a pass goes back through what the node makes that runs now.
+    """Call ``come`` once a backward pass reaches the result of the node that runs now.
 
     If that is constant, as in a view of the output, it is the result of the nodes behind it.
     """

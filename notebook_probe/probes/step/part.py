@@ -91,7 +91,7 @@ class FramePart:
     on_device = False
     """True if something measured waits on an accelerator."""
     awaits_gradient = False
-    """True if something of it has a hook that hears of a backward."""
+    """True if a tensor of it has a hook for a backward pass."""
     has_returned = counts = False
     """The call was not broken off; it counts in any case."""
     seconds = 0.0
@@ -189,7 +189,7 @@ class FramePart:
 
     @property
     def has_gradient(self) -> bool:
-        """True for a part that a training backward has reached and gone through."""
+        """True for a part that a training backward has reached and completed."""
         return any(map(self.passes.is_training, self._came))
 
     @property

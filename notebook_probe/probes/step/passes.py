@@ -73,7 +73,7 @@ class BackwardPasses:
             one.apply(owns)
 
     def counts(self, some: Together) -> bool:
-        """Return whether the gradients of these passes are the training's, as far as is known."""
+        """Return whether the gradients of these passes are known to be the training's."""
         if some is self._returned:
             return not self.have_accumulated
         return some.was_applied or not any(one.was_applied for one in self._sums)
@@ -119,7 +119,7 @@ class BackwardPasses:
 
 
 class BackwardPass:
-    """A pass, as far as it has come; one that breaks off never ends."""
+    """State of a backward pass; a pass that breaks off never ends."""
 
     __slots__ = ("_leaf", "has_ended", "kind", "together")
 
@@ -231,7 +231,7 @@ class Together:
         self._left = [left._replace(gradient=None) for left in self._left]
 
     def apply(self, owns: Callable[[nn.Parameter], bool]) -> None:
-        """Note an update; judging by a parameter that it leaves alone cannot deny it."""
+        """Note an update; a parameter that it does not change cannot disprove it."""
         if not self.was_applied and self.is_gone:
             self.was_applied = not all(owns(left.parameter) for left in self._left)
         else:

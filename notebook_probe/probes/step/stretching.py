@@ -244,7 +244,7 @@ def stretched(quantities: Iterable[Stretchable], excess: float) -> dict[str, int
 
 
 def relaxed(quantities: Iterable[Stretchable], room: float) -> dict[str, int]:
-    """Halve factors, norms and the cheapest first, repeatedly, as far as there is ``room``."""
+    """Halve factors, norms and the cheapest first, repeatedly, while there is ``room``."""
     found = list(quantities)
     least = {quantity.name: max(quantity.factor // AT_ONCE, 1) for quantity in found}
     while True:

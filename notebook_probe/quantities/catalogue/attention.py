@@ -202,7 +202,7 @@ def attn_entropy_min(attention_heads: Heads) -> Tensor:
 
     Warnings
     --------
-    Some heads of a healthy model look at one key alone, such as the one before; a fall tells more
+    Some heads of a healthy model look at one key only, such as the previous one; a fall tells more
     than a low value.
     """
     return _mean(attention_heads, attention_heads.entropy).amin()
@@ -305,7 +305,7 @@ def attn_head_entropy(attention_heads: Heads) -> Tensor:
     Warnings
     --------
     An attention over three axes counts as a single head: heads that were folded into the batch
-    cannot be told apart.
+    cannot be distinguished.
     """
     return _mean(attention_heads, attention_heads.entropy)
 

@@ -1,7 +1,7 @@
 """Quantities of BatchNorm: the statistics used in training against those used in evaluation.
 
-The train/inference discrepancy of https://arxiv.org/abs/2210.05153: how far the statistics of the
-batches lie from the running ones, in units of the running deviation. Like Taiyi, over every step
+The train/inference discrepancy of https://arxiv.org/abs/2210.05153: the distance of the statistics
+of the batches from the running ones, in units of the running deviation. Like Taiyi, over every step
 since the last due one, against the running statistics as they are after the due step's forward.
 """
 

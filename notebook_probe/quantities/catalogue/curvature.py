@@ -123,7 +123,7 @@ class AlphaStep:
 
     0 is a step to the minimum, -1 no step at all, 1 a step to the same height on the other side;
     above 1 it overshoots, below -1 it led uphill. The parabola is fitted to the losses and slopes
-    on the probe batch at this due step (1) and the one before (0). Missing before the second due
+    on the probe batch at this due step (1) and the previous one (0). Missing before the second due
     step, and where the loss does not curve upwards.
 
     Warnings

@@ -44,8 +44,8 @@ def loss_landscape_1d(landscape: Landscape) -> Tensor:
 def loss_landscape_2d(landscape: Landscape) -> Tensor:
     """Loss on the probe batch over a plane, ``L(w + x d1 + y d2)``, ``x`` and ``y`` from -1 to 1.
 
-    Directions as in `loss_landscape_1d`; 11 x 11 points along one axis, whose coordinates
-    ``plane_x`` and ``plane_y`` tell where each lies.
+    Directions as in `loss_landscape_1d`; 11 x 11 points along one axis, with the coordinates
+    ``plane_x`` and ``plane_y``.
 
     Warnings
     --------

@@ -92,8 +92,8 @@ def adam_update_rms(
 
     Warnings
     --------
-    Large values in the first few steps after a change of data or rate are no news. It is told for
-    each weight: a spike of one, often the embedding, disappears in an average over all.
+    Large values in the first few steps after a change of data or rate are no news. It is measured
+    for each weight: a spike of one weight, often the embedding, disappears in an average over all.
     """
     gradient = components(grad)
     usual = _unbiased(state_exp_avg_sq, state_step, group_betas[1]).sqrt_().clamp_(min=group_eps)
@@ -196,8 +196,8 @@ class AmpSkipped:
 
     Warnings
     --------
-    Told from the scale, which falls with every skipped update: what was skipped before the first
-    measured step, nobody has seen.
+    Derived from the scale, which falls with every skipped update: updates skipped before the first
+    measured step are not counted.
     """
 
     def __init__(self) -> None:

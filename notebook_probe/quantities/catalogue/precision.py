@@ -228,7 +228,7 @@ def weight_nonfinite_fraction(weight_nonfinite: Stat) -> float:
 
     Warnings
     --------
-    It is the weight that this step's forward used: the step that broke it is the one before.
+    It is the weight that this step's forward used: the previous step broke it.
     """
     return _nonfinite(weight_nonfinite)
 

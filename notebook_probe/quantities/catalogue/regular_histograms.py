@@ -66,7 +66,7 @@ def _known(value: Number) -> float:
 def weight_min(weight_extremes: Extremes) -> float:
     """Smallest weight, ``min W`` of the finite ones; where `param_histogram` begins.
 
-    Together with `weight_max` the range in which the weights lie. Missing where none is finite.
+    Together with `weight_max` it is the range of the weights. Missing where none is finite.
 
     Warnings
     --------
@@ -92,7 +92,7 @@ def weight_max(weight_extremes: Extremes) -> float:
 def weight_sum(weight_extremes: Extremes) -> Tensor:
     """Sum of the weights, ``sum W`` of the finite ones.
 
-    Over their number, the mean about which `param_histogram` lies.
+    Divided by their number, it is the mean of `param_histogram`.
 
     Warnings
     --------
@@ -109,7 +109,7 @@ def n_weight_nan(weight_extremes: Extremes) -> Tensor:
 
     Warnings
     --------
-    It is the weight that this step's forward used: the step that broke it is the one before.
+    It is the weight that this step's forward used: the previous step broke it.
     """
     return weight_extremes.counts[0]
 

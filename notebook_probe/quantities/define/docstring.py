@@ -19,7 +19,7 @@ _SECTION = re.compile(r"^(\w[\w ]*)\n-{3,}$", re.MULTILINE)
 
 @dataclass(frozen=True, slots=True)
 class Explained:
-    """The parts of a docstring; a part that is not there is empty."""
+    """Parts of a docstring; a missing part is empty."""
 
     summary: str
     formula: str

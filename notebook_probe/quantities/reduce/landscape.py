@@ -33,7 +33,7 @@ class Landscape:
     point : sequence of Tensor
         Parameters at the point.
     tell : callable, optional
-        Told in words, at each evaluation, how many there have been.
+        Function called at each evaluation with a text about their number so far.
     of_samples : callable, optional
         Gives the losses of the single samples, each a function as ``loss`` is.
 

@@ -85,7 +85,7 @@ USUAL = "usual"
 """Attribute of a quantity: what it is like where all is well, as a number in text."""
 
 LIES_BETWEEN = "lies_between"
-"""Attribute of a quantity: the two numbers that its values lie between, in text."""
+"""Attribute of a quantity: bounds of its values, as text."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,4 +1,4 @@
-"""Contents of one commit of a record, as far as it can be read."""
+"""Readable contents of one commit of a record."""
 
 from __future__ import annotations
 

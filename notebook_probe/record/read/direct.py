@@ -52,7 +52,7 @@ class DirectReader:
     dtype : str
         Data type in the metadata; ``"string"`` for text.
     fill : float or str
-        Value of a chunk that is not there.
+        Value of a missing chunk.
     """
 
     files: PlainFiles
@@ -105,7 +105,7 @@ class DirectReader:
         return out[(*kept, ...)]  # with an ellipsis the result is an array, never a string
 
     def _chunk(self, place: tuple[int, ...], n_rows: int) -> npt.NDArray[Any] | None:
-        """Return a chunk's first rows, and maybe others; None if it is not there."""
+        """Return a chunk's first rows, and maybe others; None if it is missing."""
         frame = self.files.bytes_of(f"{self.path}/c/{'/'.join(map(str, place))}")
         if frame is None:
             return None

@@ -178,7 +178,7 @@ class StoredArray:
     def _check_cells(self, key: Any) -> None:
         """Raise ValueError for more cells than its chunks could fill, missing ones allowed for.
 
-        A chunk in which nothing was measured is not there, and most of an array can be so.
+        A chunk without measured values is not stored, and most chunks of an array can be missing.
         """
         keys = key if isinstance(key, tuple) else (key,)
         sizes = map(_n_selected, self.shape, (*keys, *[slice(None)] * len(self.shape)))

@@ -51,7 +51,7 @@ def by_quantity(
 def one(
     arrays: Mapping[str, Mapping[str, xr.DataArray]], module: str, quantity: str
 ) -> xr.DataArray:
-    """Raise UnknownNameError when it is not there."""
+    """Raise UnknownNameError if it does not exist."""
     if module not in arrays[quantity]:
         close = near(module, arrays[quantity])
         raise UnknownNameError(f"no {quantity} of module {module!r} is recorded; {close}")

@@ -99,8 +99,8 @@ class Look:
     step : int
     facts : mapping of str to TensorFacts
         Facts by tensor: ``"input"``, ``"output"``, ``"grad_output"``, ``"weight"``, ``"grad"``,
-        ``"update"``, ``"attention"``, as far as they were available; of a kept batch by the names
-        of the model's arguments, and ``"target"``.
+        ``"update"``, ``"attention"``, if they were available; for a kept batch the names of the
+        model's arguments, and ``"target"``.
     why : str
         Reason why it was kept without a request, or difference from a look in a step; "" for
         others.

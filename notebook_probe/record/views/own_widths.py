@@ -1,6 +1,6 @@
 """Vectors whose last element is the width of their bins, seen as counts and as a number each.
 
-On disk they lie together, so that no row is ever without its edges.
+They are stored together, so that every row has its edges.
 """
 
 from __future__ import annotations

@@ -56,14 +56,14 @@ class RecordWriter:
         step and later (int), or keep everything and start a branch (``"branch"``,
         ``"branch(step)"``).
     flush_s, flush_rows : float, int
-        Rows reach the disk after so many seconds or so many rows, whichever comes first; a slow
+        Rows reach the disk after this number of seconds or of rows, whichever comes first; a slow
         disk makes it later, so that flushing takes about half a per cent of one core.
     ring_bytes : int
         Memory for rows that wait; more are dropped, and counted.
     max_bytes : int, optional
         Size on disk at which recording stops: everything recorded till then is kept, later rows are
         refused and counted, and an event and the attribute ``recording_stopped`` say so. The last
-        flush may exceed it by what had been recorded since the one before.
+        flush may exceed it by the rows recorded since the previous one.
     keep_bits : mapping of str to int, optional
         Bits of the mantissa, 1 to 22 of 23, that are stored of some quantities, by name; 10 halve
         the record, with a relative error of 0.05 %. Said in the arrays' attribute ``keep_bits``.

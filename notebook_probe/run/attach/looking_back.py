@@ -80,7 +80,7 @@ class LookingBack:
     # ---------------------------------------------------------------- keeping
 
     def state(self) -> Kept:
-        """Return the state of all windows up to the last update, as far as it can be stored."""
+        """Return the state of all windows up to the last update; omit what cannot be stored."""
         self._steps.drain()
         observer = self._observer
         frames: list[StepFrame | None] = [observer.evaluation.frame]

@@ -97,7 +97,7 @@ def resolve(
 
 
 def _chosen(model_map: ModelMap, where: Where, quantity: Any) -> Quantity:
-    """Read the quantity; one in the place of the module is told."""
+    """Read the quantity; report a quantity in the place of the module."""
     try:
         return as_quantity(quantity)
     except UnknownNameError:

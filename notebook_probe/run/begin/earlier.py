@@ -1,4 +1,4 @@
-"""Runs of this process: which watches a model, which give way, whose records others leave alone."""
+"""Runs of this process: the active one, the replaced ones, and protected records."""
 
 from __future__ import annotations
 

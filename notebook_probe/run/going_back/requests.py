@@ -32,7 +32,9 @@ class EvaluateAt:
 
     step: int
     preset: str = ""
-    """Preset to evaluate, as far as possible; "" means what is attached."""
+    """Preset to evaluate, without quantities that cannot be evaluated; "" for the attached
+    quantities.
+    """
 
 
 @dataclass(frozen=True, slots=True)

@@ -134,7 +134,7 @@ class Desk:
         Parameters
         ----------
         sender : str
-            Sender, as far as the system knows.
+            Sender, if the system knows it.
         letter_id : str
             Id for the answer to a letter that is not read.
         """

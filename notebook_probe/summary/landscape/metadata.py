@@ -31,7 +31,7 @@ class Metadata:
     files : mapping of int to str
         Names by number.
     losses : mapping of int to float
-        Loss that training reported after the unit, as far as it is known and finite.
+        Loss that training reported after the unit, if it is known and finite.
     steps_per_epoch : int or None
     """
 

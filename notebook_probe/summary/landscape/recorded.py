@@ -1,4 +1,4 @@
-"""A landscape in a record: an array of losses, and an event that tells where its points lie."""
+"""A landscape in a record: an array of losses, and an event with the positions of its points."""
 
 from __future__ import annotations
 

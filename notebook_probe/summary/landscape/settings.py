@@ -18,7 +18,7 @@ Normalise: TypeAlias = Literal["filter", "tensor"]
 
 SMALLEST, LARGEST = 3, 256
 FEWEST = 3
-"""Fewest snapshots of an interval: two lie on a line, and define no plane."""
+"""Minimum number of snapshots of an interval: two are on a line, and define no plane."""
 KINDS = ("train", "result")
 
 

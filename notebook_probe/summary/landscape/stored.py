@@ -54,7 +54,7 @@ class StoredSnapshots:
         Raises
         ------
         CheckpointError
-            The file is not there, is damaged, or holds what may not be read.
+            The file does not exist, is damaged, or contains types that may not be read.
         """
         path = self.folder / self.metadata.files[number]
         try:

@@ -50,7 +50,7 @@ def training_of_run(
     data: DatasetGraph | None = None,
     model: nn.Module | None = None,
 ) -> TrainingFacts:
-    """Return the facts of a bare run, as far as its record and its optimizers have them.
+    """Return the facts of a bare run that its record and its optimizers have.
 
     Parameters
     ----------

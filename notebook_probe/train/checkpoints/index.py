@@ -51,8 +51,8 @@ class Checkpoint:
 class CheckpointIndex:
     """Checkpoints in the order in which they were saved.
 
-    It is written before a file gets its name and after others have gone, so that it may list what
-    is not there, which is left out, and knows all that is.
+    It is written before a new file gets its name and after old files were removed. So it may list
+    missing files, which are ignored, and lists every existing one.
 
     Attributes
     ----------

@@ -112,7 +112,7 @@ class CheckpointStore:
             ) from error
 
     def memory(self) -> Memory:
-        """Return the memory for the next state, once the one before is written."""
+        """Return the memory for the next state, once the previous one is written."""
         self._join()
         self._memory.take_back()
         return self._memory

@@ -24,10 +24,10 @@ class WatchHandler:
     """Records what engines put out, and lets Pause, Step and Stop act before a batch is drawn.
 
     The trainer's output is recorded at its step, a single number as ``loss``. Metrics are of the
-    state: their step is the number of updates completed. Those of an evaluator are called after
-    it, ``eval_accuracy``; those of the trainer as they are, at the end of each epoch, if they were
-    attached before. Stop is ``trainer.terminate()``. An iteration is taken for one update where
-    schedules are told how long the training is.
+    state: their step is the number of updates completed. Those of an evaluator are called after it,
+    ``eval_accuracy``; those of the trainer as they are, at the end of each epoch, if they were
+    attached before. Stop is ``trainer.terminate()``. For the length of the training in schedules,
+    an iteration counts as one update.
 
     Parameters
     ----------

@@ -42,7 +42,7 @@ class FiniteCheck:
         self._coming: tuple[int, Callable[[], float]] | None = None
 
     def __call__(self, step: int, loss: Value) -> None:
-        """Check the loss of a step, or of the one before."""
+        """Check the loss of a step, or of the previous one."""
         if self._when is False:
             return
         if not isinstance(loss, Tensor):

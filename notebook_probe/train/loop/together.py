@@ -125,7 +125,7 @@ def run_together(turns: Sequence[Turn]) -> None:
 
 
 def _begin(turns: Sequence[Turn], taken: list[_Taken], failed: list[_Taken]) -> None:
-    """Start one loop within the one before, so that each of them ends, whatever happens."""
+    """Start one loop within the previous one, so that each of them ends, even after an error."""
     if len(taken) == len(turns):
         _go_round(taken, failed)
         return

@@ -12,7 +12,7 @@ from notebook_probe.record.format.source import Event
 __all__ = ["MOST_EVENTS", "thinned_events"]
 
 MOST_EVENTS = 200
-"""Events of one kind: more marks than that cannot be told apart on an axis."""
+"""Events of one kind: more marks cannot be distinguished on an axis."""
 
 
 def thinned_events(events: Sequence[Event]) -> list[Event]:

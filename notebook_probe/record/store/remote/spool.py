@@ -59,7 +59,7 @@ class Spool:
     Parameters
     ----------
     place : Path
-        Folder for it, made when it is not there yet; see `spool_of`.
+        Folder for it, created if needed; see `spool_of`.
     name : str
         Name of the store, for messages.
 
@@ -163,7 +163,7 @@ def spool_of(name: str, above: str | Path | None) -> Path:
     name : str
         Name of the store; empty for one that exists only in this process.
     above : path, optional
-        Folder for spools, made when it is not there yet; the user's cache by default.
+        Folder for spools, created if needed; the user's cache by default.
 
     Raises
     ------

@@ -47,7 +47,7 @@ def on_common_range(
 ) -> CommonRange:
     """Bring histograms to equal bins between the least and the greatest value of any step.
 
-    A bin that lies over several gives each the share that it overlaps, so that totals are kept.
+    A bin that overlaps several gives each its share, so that totals do not change.
 
     Parameters
     ----------

@@ -137,7 +137,7 @@ def average_between(
 ) -> tuple[Steps, Floats]:
     """Return steps and averages in a window of steps, as if averaged from the first row on.
 
-    It begins so many values before the window that what is left out weighs less than 1e-9.
+    It begins enough values before the window that the omitted ones weigh less than 1e-9.
     """
     n_before = warm_up(weight)
     parts = [

@@ -16,7 +16,7 @@ NO_GAP, ENDED, NO_VALUE = 0, 1, 2
 """Reasons of a gap: the series had ended, or had no value although one was due."""
 
 NONE = -1
-"""Step of a value that is not there."""
+"""Step of a missing value."""
 
 
 @dataclass(frozen=True, slots=True)
