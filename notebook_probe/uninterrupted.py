@@ -119,7 +119,7 @@ def whole(function: Callable[Given, Result]) -> Callable[Given, Result]:
 
 
 def join(thread: threading.Thread, timeout_s: float = math.inf) -> None:
-    """Wait until a thread has ended, or for so many seconds; an interrupt ends the waiting alone.
+    """Wait until a thread has ended, or for a number of seconds; an interrupt only ends the wait.
 
     Up to Python 3.12 an interrupt in ``thread.join()`` has the thread taken for ended while it runs
     (https://github.com/python/cpython/issues/89437): it is asked in slices, none of which is left

@@ -112,7 +112,7 @@ def is_signed(*values: Doubles) -> bool:
 
 
 def smoothed(values: Doubles, rows: int) -> Doubles:
-    """Return the median of so many rows around each, half of them before it, without NaN.
+    """Return the running median of a window of rows, half of them before each row, without NaN.
 
     It follows a step at once, and a single wild row moves it not at all.
 

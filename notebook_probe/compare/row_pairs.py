@@ -20,7 +20,7 @@ from notebook_probe.record.views.xarray_views import RunSource
 __all__ = ["SLIGHTLY", "RowPairs", "holding", "n_values", "row_pairs"]
 
 PATIENCE = 4
-"""A value stands until the next one, up to so many times the usual distance between two."""
+"""A value stands until the next one, up to this multiple of the usual distance between two."""
 SLIGHTLY = 1e-6
 """Tolerance of a step: rounding on the way to another run's steps and back."""
 

@@ -32,7 +32,7 @@ def exponential_decay(
     learning_rate : float
         Learning rate of the first update.
     decay_steps : float
-        After so many updates the rate is multiplied by `decay_rate`.
+        Number of updates after which the rate is multiplied by `decay_rate`.
     decay_rate : float
         1 keeps the rate.
     staircase : bool

@@ -275,7 +275,7 @@ class StepSequence:
             self.clock.step = frame.step
 
     def open_evaluation(self) -> DueFrame | None:
-        """Open the frame of the present evaluation: the state after so many updates."""
+        """Open the frame of the current evaluation: the state after a number of updates."""
         track, step = self.evaluation, self.clock.upcoming
         if self.phase.is_past or not track.probes:
             return track.frame
@@ -317,7 +317,7 @@ class StepSequence:
         """Close the open step by hand; from then on steps close only so."""
         self.clock.explicit = True
         frame = self.open_frame()
-        if not self.clock.has_stepped:  # no optimizer told us of this step
+        if not self.clock.has_stepped:  # no optimizer has reported this step
             self.updates.read_by_hand(frame)
             self.in_graphs.end_update()
         with self.turn:

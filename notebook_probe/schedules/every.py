@@ -1,4 +1,4 @@
-"""Every so many steps."""
+"""Schedule that is due at regular intervals of steps."""
 
 from __future__ import annotations
 

@@ -16,7 +16,7 @@ __all__ = ["Seconds"]
 
 @dataclass(frozen=True, slots=True)
 class Seconds(Operators):
-    """Schedule due when so many seconds have passed since the work was last done.
+    """Schedule due when a number of seconds have passed since the work was last done.
 
     The first step starts the clock, and the end of the work restarts it: a long pause is one due
     step, and 0 is every step but the first. It is the one schedule that is no function of the step.

@@ -13,7 +13,8 @@ from notebook_probe.schedules.span import UNBOUND, UNKNOWN, Span
 __all__ = ["Times"]
 
 FIRST = 128
-"""Due step while the end is unknown: after so many steps, after twice as many, and so on."""
+"""Due steps while the end is unknown: after this number of steps, after twice as many, and so on.
+"""
 
 
 @dataclass(frozen=True, slots=True)

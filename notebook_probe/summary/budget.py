@@ -45,7 +45,7 @@ class ByteCounter:
         return self._used.get(stream, 0)
 
     def takes(self, stream: str, n_bytes: int) -> bool:
-        """Count a block of so many bytes; False where it has no room, or the stream has ended."""
+        """Count a block of bytes; return False if it does not fit, or the stream has ended."""
         if stream in self._ended:
             return False
         block, used = n_bytes + FRAME, self.used(stream)

@@ -124,7 +124,7 @@ class Course:
             if item.dropped:
                 dropped = [f"{n} {what}" for what, n in item.dropped.items()]
                 self._note(f"{item.name}: {', '.join(dropped)} could not be kept", item.dropped)
-                # Told once: a training that continues counts from 0 again.
+                # Reported once: a training that continues counts from 0 again.
                 item.dropped.clear()
 
     def remove(self) -> None:

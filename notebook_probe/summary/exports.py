@@ -30,7 +30,7 @@ class SummaryExports:
     ----------
     folder : Path
     n_threads : int
-        At most so many write at once.
+        Maximum number of threads that write at once.
 
     Attributes
     ----------

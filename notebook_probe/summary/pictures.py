@@ -45,5 +45,5 @@ class Pictures:
 
 
 def _size(images: Tensor, apart: int) -> int:
-    """Numbers in a picture of one image, of every so many pixels."""
+    """Numbers in a picture of one image, for pixels at regular intervals."""
     return 3 * -(-images.shape[2] // apart) * -(-images.shape[3] // apart)

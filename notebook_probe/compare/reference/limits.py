@@ -71,7 +71,7 @@ def far_modules(
 
 
 def smallest_factor(variable: Variable, n: int) -> float:
-    """Return the smallest ratio that counts with so many references."""
+    """Return the smallest ratio that counts with this number of references."""
     factors = FACTORS_OF_FEW if n < FEWEST_FOR_A_BAND else FACTORS_OF_MANY
     return factors[stage_of(variable)]
 

@@ -97,7 +97,7 @@ def _has_positions(given: Tensor, output: Tensor) -> bool:
 
 
 def _first_sample_changed(n: int) -> Callable[[Tensor], Tensor]:
-    """Put the last sample in the place of the first, in every tensor that has so many."""
+    """Put the last sample in the place of the first, in every tensor that has as many samples."""
 
     def change(one: Tensor) -> Tensor:
         if not one.ndim or len(one) != n:

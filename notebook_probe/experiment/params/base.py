@@ -99,7 +99,7 @@ def _names(value: Any) -> Any:
 
 Whole = Annotated[int, BeforeValidator(_whole)]
 Frequency = Annotated[Annotated[int, Field(ge=1)] | None, BeforeValidator(_whole)]
-"""Every so many units; None is never."""
+"""Interval in units; None is never."""
 Name = Annotated[str, BeforeValidator(_folder)]
 Names = Annotated[tuple[str, ...], BeforeValidator(_names)]
 """Name, or sequence of names."""

@@ -125,7 +125,7 @@ class OptimizerParams(WithRest):
 
 
 class LearningRateParams(WithRest):
-    """``func(global_step, **rest)`` is the rate of the update after so many updates.
+    """``func(global_step, **rest)`` is the rate of the update after ``global_step`` updates.
 
     Parameters
     ----------

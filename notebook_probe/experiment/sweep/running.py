@@ -25,7 +25,7 @@ PATIENCE_S = 5.0
 def run_all(
     function: Function, configurations: Sequence[Configuration], processes: int, ended: Ended
 ) -> None:
-    """Train all, so many at a time; ``ended`` is called with each.
+    """Train all, several at a time; ``ended`` is called with each.
 
     Raises
     ------

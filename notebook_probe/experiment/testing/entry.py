@@ -50,8 +50,8 @@ def test_from_params(
         Log the device of each parameter.
     save_params : dict, optional
         Location of the results, by default none: one record, whose config says in ``validates``
-        what was tested. With ``save_intermediate_freq`` the results of batch 0 and of every so many
-        after it are stored in a separate record, and their ids are in the result under
+        what was tested. With ``save_intermediate_freq``, the results of batch 0 and of every batch
+        at this interval are stored in a separate record, and their ids are in the result under
         ``"intermediate_steps"``.
     dont_run : bool
         Only load, and return the arguments of `notebook_probe.experiment.test`.

@@ -83,7 +83,7 @@ class BatchRecord:
     name : str
         Name of the validation.
     every : int
-        The first batch is kept, and then every so many.
+        Interval of the stored batches, from the first one on.
     whole : names
 
     Attributes

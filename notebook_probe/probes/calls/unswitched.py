@@ -39,7 +39,7 @@ class Unswitched:
         self.n_trained, self._newest = 0, -1
 
     def called(self, root: nn.Module, phase: Phase | None, n_updates: int) -> None:
-        """Note a call of the model, after so many updates."""
+        """Note a call of the model after a number of updates."""
         if phase == "training":
             self.n_trained = 0
         elif phase == "evaluation" and root.training:

@@ -22,7 +22,7 @@ from notebook_probe.uninterrupted import whole
 __all__ = ["DueProbes"]
 
 Group: TypeAlias = tuple[Schedule, int, int]
-"""Probes of one schedule that are measured at one of so many due steps, and at which of them."""
+"""Probes of one schedule that are measured at one of several due steps, with their turn."""
 
 Measured: TypeAlias = tuple[int, frozenset[int]]
 """Number of due steps, and those of them at which something is measured."""

@@ -219,7 +219,7 @@ class FunctionCell:
             frame.blame(probe, error)
 
     def pool(self, frame: FramePart, part: FramePart, n_before: int) -> None:
-        """Keep its results for a part of the step, so many calls after its beginning."""
+        """Keep its results for a part of the step, a number of calls after its beginning."""
         shift = n_before if self.probe.per_call else 0
         pooled = {**(frame.states[self.index] or {})}
         for call, values in (part.states[self.index] or {}).items():

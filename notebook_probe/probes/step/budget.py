@@ -66,7 +66,7 @@ class Budget:
     Attributes
     ----------
     factors : mapping
-        Variable -> of so many due steps one is measured. Replaced, never changed.
+        Variable -> factor: one of this number of due steps is measured. Replaced, never changed.
     n_turns : int
         Number of those steps in which some modules are measured, as these take turns.
     whole : range

@@ -11,7 +11,7 @@ __all__ = ["CallSample", "HookOverhead", "is_known", "keep", "seconds_of_a_call"
 
 
 class CallSample(NamedTuple):
-    """Hidden cost of a call, so many seconds after the hook before it."""
+    """Hidden cost of a call, a number of seconds after the previous hook."""
 
     after: float
     seconds: float

@@ -26,7 +26,7 @@ Step: TypeAlias = tuple[float, float, bool]
 """Seconds, seconds of our code among them, and whether something was measured."""
 
 LARGEST = 1024
-"""Maximum factor: at least every so many due steps is measured, whatever it costs."""
+"""Maximum factor: at least one of this number of due steps is measured, at any cost."""
 AT_ONCE = 16
 """Maximum change of a factor after one look at a few steps: the machine may have been busy."""
 NORM_WEIGHT = 0.5

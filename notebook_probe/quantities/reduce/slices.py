@@ -102,7 +102,7 @@ def random_direction(
 
 
 class PathPoints:
-    """Points of a path, at most so many and evenly spaced, the first one among them.
+    """Points of a path, a limited number, evenly spaced, including the first one.
 
     Parameters
     ----------

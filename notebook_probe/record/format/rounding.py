@@ -56,7 +56,7 @@ def read_keep_bits(text: str) -> int | None:
 
 
 def check_keep_bits(keep_bits: Mapping[str, int]) -> None:
-    """Raise ValueError unless so many bits can be kept of every quantity."""
+    """Raise ValueError if a number of bits cannot be kept of a quantity."""
     if not isinstance(keep_bits, Mapping):
         raise ValueError(
             f"keep_bits={keep_bits!r}; bits by the name of a quantity, such as {{'grad_norm': 10}}"

@@ -102,7 +102,7 @@ NOT_READ = "not_read"
 """Attribute of the root of another tool's run: sentences on parts of its files, as a list."""
 
 KEEP_BITS = "keep_bits"
-"""Attribute of a quantity whose values were rounded to so many bits of mantissa."""
+"""Attribute of a quantity: the number of mantissa bits to which its values were rounded."""
 
 LONGEST_NAME = 200
 """A name becomes a folder; file systems stop at 255 bytes."""

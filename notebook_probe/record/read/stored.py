@@ -34,7 +34,7 @@ MOST_NAMES = 2**22
 MOST_ELEMENTS = 2**20
 """Longest module axis and longest vector that are believed: these are read as a whole."""
 UNCHECKED_ROWS = 2**13
-"""Rows that are read without asking first whether there are so many."""
+"""Rows that are read without checking first whether they exist."""
 
 
 class StoredStream:

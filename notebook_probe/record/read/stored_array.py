@@ -31,7 +31,7 @@ CHUNK = re.compile(r"/c/(\d{1,9}(?:/\d{1,9})*)")
 MOST_TRIED = 1024
 """Chunks that are looked at to find the damaged one."""
 UNCHECKED_CELLS = 2**25
-"""Values that are read at once without asking whether there can be so many."""
+"""Values that are read at once without checking whether they can exist."""
 SPARSE = 64
 """An array is believed to be so much larger than its chunks."""
 CODECS = frozenset({"bytes", "vlen-utf8", "blosc"})

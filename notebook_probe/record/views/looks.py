@@ -55,7 +55,7 @@ class TensorFacts:
     zeros, nonfinite : int
         Elements that are zero, and that are NaN or infinite.
     every, along : int
-        Every so many-th was kept along this dimension; 1 for all.
+        Interval of the kept elements along this dimension; 1 for all.
     """
 
     shape: tuple[int, ...]

@@ -23,7 +23,7 @@ class Names:
         self._keep_bits: Mapping[str, int] = {}
 
     def round_off(self, keep_bits: Mapping[str, int]) -> None:
-        """Store so many bits of the mantissa of these quantities from now on."""
+        """Store these numbers of mantissa bits of quantities from now on."""
         self._keep_bits = keep_bits
 
     def rounded(self, variable: Variable) -> Variable:

@@ -157,8 +157,8 @@ class LiveStream:
     ----------
     stream : StreamWriter
     stored : callable
-        Returns the stored stream, with at least so many rows; called only for rows that have left
-        the memory.
+        Returns the stored stream with at least the given number of rows; called only for rows that
+        are no longer in memory.
     """
 
     def __init__(

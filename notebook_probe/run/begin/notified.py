@@ -55,8 +55,8 @@ def notify(
         Alerts of this severity or a higher one; the end of the loop, by an error too, or of the
         run; no step for a while.
     every_s : float
-        At most one message of a rule, of an end, and of a stall in so many seconds; the next one
-        has the number of those between.
+        Minimum seconds between messages of a rule, of an end, and of a stall; the next message has
+        the number of omitted ones.
     stalled_s : float
         Seconds without a step after which a loop that has not ended has stalled, or 20 times the
         usual time of a step if that is longer. A paused training does not stall.

@@ -141,7 +141,7 @@ class _WithoutNumber:
 
 @dataclass(frozen=True, slots=True)
 class AtStep:
-    """Condition: step ``step`` is about to be trained, after so many updates."""
+    """Condition: step ``step`` is about to be trained, after as many updates."""
 
     kind: ClassVar[str] = "step"
     step: int
@@ -193,7 +193,7 @@ class OnAlert(_WithoutNumber):
 
 @dataclass(frozen=True, slots=True)
 class OnSeries:
-    """Condition: a series compares with a number, in so many consecutive measured rows."""
+    """Condition: a series compares with a number, in several consecutive measured rows."""
 
     kind: ClassVar[str] = "series"
     module: str

@@ -22,7 +22,7 @@ EVENT = "flight"
 """The kind of its events."""
 
 AFTER = 4
-"""Fraction of the steps after an event that are written too: one in so many."""
+"""Number of steps in memory per step that is also written after an event."""
 
 
 class FlightRecorder:

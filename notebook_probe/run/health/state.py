@@ -138,7 +138,7 @@ class RunState:
         )
 
     def _seconds_for(self, n_steps: int) -> float | None:
-        """Return the seconds that so many steps take; None if negative or before the first step."""
+        """Return the seconds of a number of steps; None if negative or before the first step."""
         rate = self._meter.steps_per_second
         return n_steps / rate if n_steps >= 0 and math.isfinite(rate) else None
 

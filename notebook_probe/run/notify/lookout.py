@@ -114,7 +114,7 @@ class Lookout:
     on : collection of str
         Occasions. One of the severities includes those above it.
     every_s : float
-        At most one message of a cause in so many seconds.
+        Minimum seconds between two messages of one cause.
     stalled_s : float
         Seconds without a step after which a training has stalled.
     first : RunMoment

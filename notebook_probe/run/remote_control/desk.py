@@ -35,7 +35,7 @@ REMOTE = "remote"
 BURST, PER_SECOND = 100, 20.0
 """Letters that may come at once, and per second in the long run."""
 NOTE_S = 60.0
-"""Refused letters are noted in one event for so many seconds."""
+"""Seconds for which refused letters are noted in one event."""
 CLOSED = "the run is closed"
 
 

@@ -26,7 +26,7 @@ def is_moved(name: str, value: Tensor) -> bool:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class ModelSnapshot:
-    """The state of a model after so many units, on the host.
+    """The state of a model after a number of units, on the host.
 
     Attributes
     ----------

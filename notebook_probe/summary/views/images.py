@@ -41,7 +41,7 @@ def _shown_images(series: xr.DataArray, room: int) -> dict[str, Any]:
 
 
 def shown_steps(n: int, most: int) -> list[int]:
-    """Return at most so many of ``n`` places, evenly, with first and last; at least one.
+    """Return a limited number of ``n`` places, evenly, with first and last; at least one.
 
     Examples
     --------

@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 __all__ = ["LearningRates", "find_learning_rate"]
 
 DIVERGED = 4.0
-"""A smoothed loss of so many times the least ends the test."""
+"""Multiple of the smallest smoothed loss at which the test ends."""
 
 SMOOTH = 0.95
 

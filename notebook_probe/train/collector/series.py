@@ -21,9 +21,9 @@ class Series:
     Attributes
     ----------
     count : int
-        Values that came, kept or not.
+        Number of values collected, kept or not.
     stride : int
-        Every so many of them are kept.
+        Interval of the kept values.
     """
 
     def __init__(self) -> None:

@@ -138,7 +138,7 @@ class LoopRunner:
         self._resumed, self._data, self._drawn = state, None, []
 
     def begin_at(self, step: int) -> None:
-        """Count on from so many updates; see `Loop.begin_at`."""
+        """Count from a number of updates on; see `Loop.begin_at`."""
         self.check_idle()
         if self.loop_step:
             raise ValueError(f"begin_at({step}): the loop is at step {self.loop_step} already")

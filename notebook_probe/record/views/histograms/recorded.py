@@ -61,7 +61,7 @@ def recorded_histograms(
     name : str
         Name of a parameter, or of an array, ``<tag>_histogram``.
     places : callable
-        Chooses among so many steps which ones are read.
+        Chooses the steps to read, given their number.
 
     Raises
     ------

@@ -62,7 +62,7 @@ class Averages:
         self._last_step = -1
 
     def read_new(self, streams: Mapping[str, StreamView], most_values: int) -> int:
-        """Read about so many new values of the streams; return their number.
+        """Read about a number of new values of the streams; return the exact number.
 
         Start again at the first row if rows were replaced, or older ones have been added.
         """

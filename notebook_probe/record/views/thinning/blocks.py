@@ -22,7 +22,8 @@ SLAB_ROWS = 8192
 """Rows reduced at a time: bounds the memory when a whole run is fed at once."""
 
 COLUMNS_PER_GAP = 8
-"""A complete round may lack one of so many columns, at least one; most columns have a value."""
+"""A complete round may lack one of this number of columns, at least one; most columns have a value.
+"""
 
 Counts = npt.NDArray[np.int64]
 Doubles = npt.NDArray[np.float64]

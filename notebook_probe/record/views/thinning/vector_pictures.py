@@ -94,7 +94,7 @@ class VectorReader:
         Parameters
         ----------
         columns : callable
-            Number of columns for so many elements of all modules together.
+            Returns the number of columns for a number of elements of all modules.
         order : sequence of str
             Order of the modules, from top to bottom.
         """

@@ -58,7 +58,7 @@ from notebook_probe.record.write.streams.plain_chunks import PlainChunks
 __all__ = ["HotChunks", "new_chunks"]
 
 SEAL_PART = 16
-"""All chunks of a stream are full at the same step. They are compressed one in so many at a time:
+"""All chunks of a stream are full at the same step. They are compressed a fraction at a time:
 they can wait, and training should not be slowed down."""
 
 

@@ -25,7 +25,7 @@ from notebook_probe.record.write.streams.rows import BufferedRows
 __all__ = ["Levels"]
 
 BATCH_BYTES = 2**20
-"""Blocks that wait at most; a run that never has so many gets its pyramid when it is closed."""
+"""Blocks that wait at most; a run that never has as many gets its pyramid when it is closed."""
 FEWEST_BLOCKS = (64, 32, 8)
 """Least blocks of each level before it is written.
 
