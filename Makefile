@@ -36,7 +36,7 @@ help:
 	@echo "make test-release    the wheel in empty environments, with the lowest and the newest versions"
 	@echo "make test-s3         records and a panel on S3, on a server of the tests' own"
 	@echo "make test-postgres   the catalogue in PostgreSQL, on a server of the tests' own"
-	@echo "make mutants         small changes of the source that no test notices; ROOM=record/write"
+	@echo "make mutants         changes that no test notices; ROOM=record/write is a subpackage"
 	@echo "make test-gpu        what needs a CUDA device; skipped where there is none"
 	@echo "make gpu             all that a machine with a GPU can tell, in nine minutes; PARTS=\"tests bench\""
 	@echo "make test-python     the quick tests on another Python: make test-python PYTHON=python3.13"

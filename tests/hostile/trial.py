@@ -1,8 +1,8 @@
-"""Try every door with one hostile record in a process of its own, with limits.
+"""Try every entry point with one hostile record in a separate process, with limits.
 
 A parent that has imported everything forks once for each record; so a record that takes the
-memory or never returns ends one child. By hand:
-``python -m tests.hostile.trial NAME... -- DOOR...``.
+memory or never returns ends one child. Run one trial by
+``python -m tests.hostile.trial NAME... -- ENTRY_POINT...``.
 """
 
 from __future__ import annotations

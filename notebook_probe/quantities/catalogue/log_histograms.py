@@ -334,8 +334,8 @@ def grad_output_log_histogram(grad_output_log_histogram: LogHistogram) -> Tensor
     """Counts of the gradients that reach the output, ``#{dL/dy in bin}``.
 
     The bins are powers of four of either sign, smaller ones towards zero in the middle. Gradients
-    below ``2**-25`` would be lost in float16 without loss scaling; a loss scale can use the range
-    up to its largest bin.
+    below ``2**-25`` would be lost in float16 without loss scaling; a loss scale can grow until the
+    largest bin in use reaches the maximum of float16.
 
     Warnings
     --------
