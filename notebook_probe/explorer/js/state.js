@@ -1,4 +1,4 @@
-/** What one view knows. Parts listen to a topic and read the fields; nothing else is shared. */
+/** State of one view. Parts listen to a topic and read the fields; nothing else is shared. */
 
 import { ratioFrame } from "./parts/compare/ratio_frame.js";
 import { EMPTY_PARTS } from "./parts/empty.js";

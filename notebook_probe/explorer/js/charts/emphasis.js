@@ -1,4 +1,4 @@
-/** What is pointed at among several lines: it is brought out everywhere, and the others are dimmed. */
+/** Emphasis of the line that is pointed at: it is highlighted everywhere, and the others are dimmed. */
 
 /** @typedef {Pick<PanelState, "emphasis" | "charts" | "emit">} EmphasisState */
 

@@ -1,4 +1,4 @@
-/** Where the lines of a chart rise most from one drawn value to the next: steps that deserve a look. */
+/** Largest rises of the lines of a chart from one drawn value to the next: steps to inspect. */
 
 import { grouped } from "../format.js";
 import { seriesName } from "../names.js";

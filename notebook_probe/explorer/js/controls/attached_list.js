@@ -1,4 +1,4 @@
-/** What is attached at the marked modules, and what became of it: a list beside Detach. */
+/** List next to Detach: quantities attached at the marked modules, and their state. */
 
 import { element, setAttribute, setHidden, setText } from "../dom.js";
 import { grouped } from "../format.js";

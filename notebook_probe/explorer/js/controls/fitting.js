@@ -1,4 +1,4 @@
-/** Which quantities fit which rows of the tree: the kernel has decided, by kind of place. */
+/** Quantities that fit rows of the tree: the kernel decides, by kind of place. */
 
 /**
  * Why a quantity cannot be measured at a row, in words; "" where it can.

@@ -1,4 +1,4 @@
-/** Where a request waits: of a run whose loop does not run nobody can say at which step it acts. */
+/** Text about a waiting request; if the loop does not run, its step is unknown. */
 
 const WITHOUT_LOOP = ["waiting", "idle"];
 

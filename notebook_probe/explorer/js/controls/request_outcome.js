@@ -1,4 +1,4 @@
-/** What became of one click on Attach or Detach, in one line. */
+/** Result of one click on Attach or Detach, in one line. */
 
 import { element, setAttribute, setText } from "../dom.js";
 import { grouped } from "../format.js";

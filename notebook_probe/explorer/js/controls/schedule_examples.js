@@ -1,4 +1,4 @@
-/** What can be written for a schedule, below the field while it is edited; a click writes it. */
+/** Examples of schedules, below the field while it is edited; a click enters one. */
 
 import { element, listener, setHidden } from "../dom.js";
 

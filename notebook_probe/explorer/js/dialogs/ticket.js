@@ -1,4 +1,4 @@
-/** What became of one request, in words, next to what asked for it. */
+/** Result of one request as text, next to its control. */
 
 import { queuedText } from "../controls/queued.js";
 import { element, setAttribute, setText } from "../dom.js";

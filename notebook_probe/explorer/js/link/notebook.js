@@ -1,4 +1,4 @@
-/** What a notebook that is opened again shows in the panel's place: kept in its own metadata. */
+/** Contents that a reopened notebook shows in the panel's place: stored in the notebook's metadata. */
 
 import { openPackage } from "./saved/loader.js";
 

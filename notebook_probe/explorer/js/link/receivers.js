@@ -1,4 +1,4 @@
-/** What each message of the kernel changes in the state of a view. */
+/** Changes in the state of a view by each message of the kernel. */
 
 import { indexProbes } from "../probes.js";
 import { indexModules } from "../tree/modules.js";

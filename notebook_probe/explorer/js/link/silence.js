@@ -1,4 +1,4 @@
-/** Whether the kernel is silent although it owes an answer, or a report. */
+/** Detection of a kernel that does not send a due answer or report. */
 
 const SILENT_MS = 3000;
 /** @type {Record<string, string>} what a front end calls its kernel -> what became of ours */

@@ -1,4 +1,4 @@
-/** What became of a click, in words beside it: queued, applied at a step, or why not. */
+/** Result of a click, as text next to it: queued, applied at a step, or the reason of a refusal. */
 
 import { element, setAttribute, setText } from "../dom.js";
 import { queuedText } from "../controls/queued.js";

@@ -1,4 +1,4 @@
-/** What a colour says: a size, a share of a whole, or one of two directions. */
+/** Color maps: for sizes, for shares of a whole, and for two directions. */
 
 import { valueOr } from "../maps.js";
 import { opaquePixel, viridis } from "./colour.js";

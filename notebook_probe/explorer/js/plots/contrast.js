@@ -1,4 +1,4 @@
-/** How well two colours stand out from each other, by the formulas of WCAG 2. */
+/** Contrast of two colors, by the formulas of WCAG 2. */
 
 /**
  * Contrast ratio of two [r, g, b], from 1 to 21.

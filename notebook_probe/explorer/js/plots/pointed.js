@@ -1,4 +1,4 @@
-/** What a plot points at: the cursor that all plots share, and the marks below its step axis. */
+/** Pointing in a plot: the cursor that all plots share, and the marks below its step axis. */
 
 import { setAttribute } from "../dom.js";
 import { hideCursor, placeCursor, showTip } from "./plot.js";

@@ -1,4 +1,4 @@
-/** What both plots share: the step range they show and the ground they stand on. */
+/** Common parts of both plots: the step range and the background. */
 
 import { duration } from "../format.js";
 import { homeFrame } from "../state.js";

@@ -1,4 +1,4 @@
-/** What a search that found nothing may have meant. */
+/** Suggestions for a search without results. */
 
 /** @typedef {{ path: string, name: string, kind: string }} NamedRow */
 

@@ -1,4 +1,4 @@
-/** What a view handed to its ES module, with the arrays back in their places. */
+/** Data that a view passes to its ES module, with the arrays restored. */
 
 /** @type {Record<string, new (buffer: ArrayBuffer) => object>} */
 const TYPES = {

@@ -1,4 +1,4 @@
-/** Which run is open below, and which are drawn beside it. */
+/** The open run below the table, and the runs that are overlaid on it. */
 
 const MOST = 4; // dashes that can be told apart
 

@@ -1,4 +1,4 @@
-/** Which columns are shown: a list of all there are, to be searched and ticked. */
+/** Selection of visible columns: a list of all columns, to be searched and ticked. */
 
 import { element, listener, setText } from "../../js/dom.js";
 

@@ -1,4 +1,4 @@
-/** What is asked of the kernel while the table is seen: lines of the rows in sight, what has grown or come. */
+/** Requests to the kernel while the table is visible: lines of visible rows, and new or changed runs. */
 
 const WAIT_MS = 80; // rows that are scrolled past are not read
 

@@ -1,4 +1,4 @@
-/** What one view shows of the table: columns that are there, order, filter, and what is known of runs. */
+/** State of one view of the table: available columns, order, filter, and known facts of runs. */
 
 import { valueAt } from "../../js/maps.js";
 import { nextSort, orderedBy } from "./order.js";

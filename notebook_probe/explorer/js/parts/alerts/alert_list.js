@@ -1,4 +1,4 @@
-/** What was found line by line, below each cause what came of it; what is hovered is pointed at in the plots. */
+/** Alerts, one per line, with consequences below each cause; hovering marks an alert in the plots. */
 
 import { arrange, element, listener, setHidden, setText } from "../../dom.js";
 import { grouped } from "../../format.js";

@@ -1,4 +1,4 @@
-/** What is wrong: the newest cause in the foot, all of them in a drawer below it. */
+/** Alerts: the newest cause in the footer, all of them in a drawer below it. */
 
 import { element, setAttribute, setHidden, setText } from "../../dom.js";
 import { grouped } from "../../format.js";

@@ -1,4 +1,4 @@
-/** Which modules have alerts: their own, and all inside them. */
+/** Modules with alerts: their own alerts, and all inside them. */
 
 /** @type {Badges} */
 const EMPTY = { own: new Map(), inside: new Map() };

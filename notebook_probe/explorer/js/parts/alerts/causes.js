@@ -1,4 +1,4 @@
-/** What was found, put together by the kernel: causes, and below each what came of it. */
+/** Alerts as the kernel groups them: causes, with consequences below each. */
 
 /**
  * [{ key, …first alert, modules, where, sentence, below: [finding, …] }], the newest cause last.

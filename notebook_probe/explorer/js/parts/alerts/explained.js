@@ -1,4 +1,4 @@
-/** What would tell more of an alert, to be attached where it was found. */
+/** Quantities that explain an alert, to be attached at its module. */
 
 import { fittingRows } from "../../controls/fitting.js";
 

@@ -1,4 +1,4 @@
-/** What came of a cause: how much, and a button that lists it below the cause. */
+/** Consequences of a cause: their number, and a button that lists them below the cause. */
 
 import { element, setAttribute, setHidden, setText } from "../../dom.js";
 import { isSevere } from "./causes.js";

@@ -1,3 +1,3 @@
-/** How the kernel begins what it says of a rule whose series are not recorded. */
+/** Beginning of the kernel's text about a rule whose series are not recorded. */
 
 export const WAITS = "waits for ";

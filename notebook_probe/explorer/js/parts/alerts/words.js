@@ -1,4 +1,4 @@
-/** What was found in words: where, of which the first module is code, and the sentence behind it. */
+/** Text of an alert: its place, with the first module as code, and its sentence. */
 
 import { grouped } from "../../format.js";
 

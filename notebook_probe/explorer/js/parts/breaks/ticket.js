@@ -1,4 +1,4 @@
-/** What became of a click, in words. */
+/** Result of a click, as text. */
 
 import { queuedText } from "../../controls/queued.js";
 import { grouped } from "../../format.js";

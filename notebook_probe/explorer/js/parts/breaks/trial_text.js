@@ -1,4 +1,4 @@
-/** When a breakpoint on a series would have paused so far. */
+/** Text: steps at which a breakpoint on a series would have paused so far. */
 
 import { grouped, significant } from "../../format.js";
 

@@ -1,4 +1,4 @@
-/** What is the same in two runs where they stand beside each other. */
+/** Axes on which two runs can be aligned. */
 
 /** @type {Array<[PanelSelection["aligned"], string, string]>} */
 export const ALIGNMENTS = [

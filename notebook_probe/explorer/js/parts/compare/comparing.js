@@ -1,4 +1,4 @@
-/** How the chosen runs are compared: what the heat map shows, what is aligned, lines or a group. */
+/** Options of a comparison: contents of the heat map, alignment, lines or a group. */
 
 import { element, setHidden, setText } from "../../dom.js";
 import { ALIGNMENTS } from "./alignments.js";

@@ -1,4 +1,4 @@
-/** Whether this run is compared with the chosen ones as it trains: an alert says where it leaves them. */
+/** Switch for an alert when this run differs from the chosen ones while it trains. */
 
 import { element, setGreyed, setHidden, setText } from "../../dom.js";
 import { createTicket } from "../ticket.js";

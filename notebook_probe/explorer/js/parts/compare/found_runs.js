@@ -1,4 +1,4 @@
-/** Which runs are meant by what is typed. */
+/** Runs that match the typed text. */
 
 import { begunText } from "./names.js";
 

@@ -1,4 +1,4 @@
-/** Where this run begins to differ from another, as far as it is told of what is looked at now. */
+/** Step at which this run diverges from another, for the selected quantity. */
 
 /**
  * The last answer of the kernel, where it is about what is shown; else null.

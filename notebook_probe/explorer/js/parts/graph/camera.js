@@ -1,4 +1,4 @@
-/** Which part of the plane is seen, and how large: `{ x, y, zoom }`, the plane's point at the upper left. */
+/** Visible part of the plane: `{ x, y, zoom }`, with the plane's point at the upper left. */
 
 const LEAST = 0.04;
 const MOST = 2.5;

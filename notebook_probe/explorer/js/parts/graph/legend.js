@@ -1,4 +1,4 @@
-/** What the colours of the boxes say: as beside the heat map, in one line. */
+/** Legend of the colors of the boxes, in one line, as next to the heat map. */
 
 import { element, setHidden, setText } from "../../dom.js";
 import { significant } from "../../format.js";

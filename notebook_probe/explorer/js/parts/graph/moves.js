@@ -1,4 +1,4 @@
-/** Where the arrow keys lead in the graph: along edges up and down, to the nearest box beside. */
+/** Moves by arrow keys in the graph: along edges up and down, sideways to the nearest box. */
 
 /** @type {Record<string, ["from" | "to", "from" | "to"]>} */
 const ALONG = { ArrowDown: ["from", "to"], ArrowUp: ["to", "from"] };

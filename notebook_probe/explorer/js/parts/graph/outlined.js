@@ -1,4 +1,4 @@
-/** Which boxes stand for what is marked: its own, or the closed one that holds it. */
+/** Boxes for marked modules: their own, or the closed box that contains them. */
 
 import { above } from "./folding/network.js";
 

@@ -1,4 +1,4 @@
-/** What a box of the graph is, in a few lines. */
+/** Description of a box of the graph, in a few lines. */
 
 import { element, setHidden } from "../../dom.js";
 import { grouped } from "../../format.js";

@@ -1,4 +1,4 @@
-/** What is written of a box of the graph. */
+/** Text of a box of the graph. */
 
 import { grouped } from "../../format.js";
 import { valueAt } from "../../maps.js";

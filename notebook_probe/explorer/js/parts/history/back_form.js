@@ -1,4 +1,4 @@
-/** What is to differ after a rewind: probes, learning rate, the step to pause at. */
+/** Changes after a rewind: probes, learning rate, the step to pause at. */
 
 import { element, setAttribute, setHidden } from "../../dom.js";
 

@@ -1,4 +1,4 @@
-/** What a rewind restores, what stays, and what a checkpoint is. */
+/** Text about a rewind: what it restores, what stays, and what a checkpoint is. */
 
 import { element } from "../../dom.js";
 import { bytes, duration, grouped, significant } from "../../format.js";

@@ -1,4 +1,4 @@
-/** What the learning rate is about to become: one factor for all groups, or each by itself. */
+/** Chosen learning rate: one factor for all groups, or a value for each. */
 
 const NEARLY = 1e-9;
 

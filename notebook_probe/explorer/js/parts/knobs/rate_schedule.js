@@ -1,4 +1,4 @@
-/** Where something schedules the rate: multiply what it sets, or hold a value against it. */
+/** Options for a scheduled learning rate: multiply the schedule, or hold a value. */
 
 import { element, setHidden, setText } from "../../dom.js";
 import { significant } from "../../format.js";

@@ -1,4 +1,4 @@
-/** What is true of a whole tensor, of one look or of two, as a table. */
+/** Facts about a whole tensor, of one look or of two, as a table. */
 
 import { element } from "../../dom.js";
 import { grouped, significant } from "../../format.js";

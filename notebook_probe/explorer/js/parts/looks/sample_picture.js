@@ -1,4 +1,4 @@
-/** What the chosen sample is, beside its number: the module's input as a small picture in grey. */
+/** Picture of the chosen sample, next to its number: the module's input as a small gray image. */
 
 import { element, penOf, setAttribute, setHidden } from "../../dom.js";
 import { opaquePixel } from "../../plots/colour.js";

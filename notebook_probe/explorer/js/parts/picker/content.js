@@ -1,4 +1,4 @@
-/** What the dialog of quantities holds: questions, what answers each, and a search in all of them. */
+/** Contents of the dialog of quantities: questions, their quantities, and a search in all of them. */
 
 import { element, listener, setAttribute, setHidden, setText } from "../../dom.js";
 import { grouped } from "../../format.js";

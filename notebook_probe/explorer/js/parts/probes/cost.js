@@ -1,4 +1,4 @@
-/** What watching costs, in the bar; behind it the dearest, what would cost less, and a budget. */
+/** Cost of watching, in the bar; its dialog has the most expensive probes, savings, and a budget. */
 
 import { createContentOf } from "../../dialogs/content.js";
 import { element, listener, setChildren, setGreyed, setHidden, setText } from "../../dom.js";

@@ -1,4 +1,4 @@
-/** How much sparser a schedule can be, and what that would leave; of texts like every(10) alone. */
+/** Sparser schedules and their cost; only for texts such as every(10). */
 
 const EVERY = /^\s*(?:every\s*\(?\s*(\d+)\s*(?:,\s*\d+\s*)?\)?|(\d+))\s*$/;
 const LADDER = [5, 10, 20, 50, 100, 200, 500, 1000, 2000, 5000, 10000];

@@ -1,4 +1,4 @@
-/** What a heat map says of itself: beside its colours, in the tip of a cell, in place of a picture. */
+/** Texts of a heat map: next to its colors, in the tooltip of a cell, in place of a picture. */
 
 import { setAttribute } from "../../dom.js";
 import { grouped } from "../../format.js";

@@ -1,4 +1,4 @@
-/** What lies under the pointer on the heat map, in words and exact numbers. */
+/** Tooltip of the heat map: the cell under the pointer, as text and exact numbers. */
 
 import { element } from "../../dom.js";
 import { exact, grouped } from "../../format.js";

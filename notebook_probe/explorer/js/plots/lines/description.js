@@ -1,4 +1,4 @@
-/** What is said about the lines beside the picture: names, reasons, data attributes. */
+/** Description of the lines next to the picture: names, reasons, data attributes. */
 
 import { setAttribute } from "../../dom.js";
 import { seriesName, vectorCode } from "../../names.js";

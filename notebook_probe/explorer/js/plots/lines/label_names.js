@@ -1,4 +1,4 @@
-/** What a line is called beside it: the shortest end of its path that no other one has. */
+/** Labels of lines: the shortest unique end of each path. */
 
 import { ROOT, seriesName } from "../../names.js";
 import { unitsOf } from "../../state.js";

@@ -1,4 +1,4 @@
-/** Where each module's picture lies: an enlarged one is tall, the others keep at least 9 pixels. */
+/** Positions of the modules' pictures: an enlarged one is tall, the others have at least 9 pixels. */
 
 import { lineOf } from "./shown_values.js";
 

@@ -1,4 +1,4 @@
-/** What is drawn of vectors: of histograms shares of a step's elements, unless counts are wanted. */
+/** Drawn values of vectors: for histograms shares of a step's elements, unless counts are chosen. */
 
 import { columnOf } from "../heat/measured.js";
 

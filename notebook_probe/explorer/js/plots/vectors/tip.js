@@ -1,4 +1,4 @@
-/** What an element of a vector says when it is pointed at. */
+/** Tooltip of an element of a vector. */
 
 import { element } from "../../dom.js";
 import { grouped } from "../../format.js";

@@ -1,4 +1,4 @@
-/** Where each run is in a picture, and which run is next to the pointer. */
+/** Positions of runs in a picture, and the run next to the pointer. */
 
 const NEAR = 9; // pixels
 const MARGIN = { left: 46, right: 46, top: 52, bottom: 14 };

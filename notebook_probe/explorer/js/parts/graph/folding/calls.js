@@ -1,4 +1,4 @@
-/** Which nodes of a module that is called several times belong to one call. */
+/** Grouping of nodes by call, for a module that is called several times. */
 
 import { valueAt } from "../../../maps.js";
 

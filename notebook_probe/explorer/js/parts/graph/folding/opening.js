@@ -1,4 +1,4 @@
-/** Which modules of a network are open at first: as deep as few boxes allow. */
+/** Modules of a network that are open at first: as deep as few boxes allow. */
 
 import { valueAt } from "../../../maps.js";
 import { foldGraph, isOpenable } from "./fold.js";

@@ -1,4 +1,4 @@
-/** How often edges cross. */
+/** Number of crossings of edges. */
 
 /**
  * How many pairs of edges between neighboring layers cross.

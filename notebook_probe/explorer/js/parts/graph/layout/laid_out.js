@@ -1,4 +1,4 @@
-/** Where everything of a folded graph is drawn: boxes, frames around open modules, edges. */
+/** Positions in a folded graph: boxes, frames around open modules, edges. */
 
 import { valueAt } from "../../../maps.js";
 import { IN, OUT } from "../folding/fold.js";
