@@ -34,7 +34,7 @@ class JoinedRows:
     at : (row, module)
         Step at which each value was measured.
     first : (row, module)
-        What is known of the first values.
+        First values, as far as they are known.
     """
 
     steps: Steps

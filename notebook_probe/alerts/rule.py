@@ -62,7 +62,7 @@ class Rule:
     again : int or None
         Rows without it after which it may be said again; None for once.
     once : "module" or "run"
-        Whether it is reported for each module.
+        Report once for each module, or once for the whole run.
     severity : "remark", "warning" or "severe"
         Severe: what is trained from here on is hardly worth it. A remark may be intended: it is in
         `Run.remarks`, not among the alerts.

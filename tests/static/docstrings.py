@@ -44,12 +44,6 @@ def entry_openings() -> Advice:
 
 
 @cache
-def unchecked() -> tuple[str, ...]:
-    """Return the folders whose descriptions of parameters are not checked."""
-    return tuple(tomllib.loads(read(LISTS))["docstrings"]["unchecked_entries"]["folders"])
-
-
-@cache
 def turns() -> Advice:
     """Return the turns to avoid, each with what to write instead."""
     listed = tomllib.loads(read(LISTS))["docstrings"]["turns"]
@@ -84,8 +78,6 @@ def odd_openings(path: Path, source: str) -> Iterator[str]:
 def odd_entries(path: Path, source: str) -> Iterator[str]:
     """Find descriptions of parameters, attributes and errors that begin with a word to avoid."""
     file = at(path).rpartition(":")[0]
-    if file.startswith(unchecked()):
-        return
     for one in docstrings(source):
         for line, text in _entries(one):
             odd = (advice for words, advice in entry_openings().items() if words.match(text))

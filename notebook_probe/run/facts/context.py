@@ -53,7 +53,7 @@ class FactContext:
     ----------
     model : weak reference to nn.Module
     observer : Observer
-        Of the model.
+        Observer of the model's calls.
     findings : FactFindings
         Receives what is found.
     later : Later

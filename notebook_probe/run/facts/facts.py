@@ -47,7 +47,7 @@ class _Rest:
     Attributes
     ----------
     options : LiveOptions
-        Those of the optimizer, which count its updates.
+        Options of the optimizer, which count its updates.
     first : int
         Number of the optimizer's update that is its first one here.
     due : int
@@ -87,7 +87,7 @@ class Facts:
     observer : Observer
     writer : RecordWriter
     rules : Rules
-        Those of facts have no series.
+        Rules of the run; the rules of facts have no series.
     whole : WholeSteps
         Asked to measure the steps after each finding.
     batches : KeptBatches

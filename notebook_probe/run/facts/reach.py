@@ -124,7 +124,7 @@ class _ForwardTrace:
     Attributes
     ----------
     lines : dict of str to str
-        Where the gradient is lost between a module and one that trains, by the module.
+        Source line at which the gradient is lost between a module and one that trains, by module.
     """
 
     def __init__(self, model: nn.Module, cut: Sequence[str], others: Sequence[str]) -> None:

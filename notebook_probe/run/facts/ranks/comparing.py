@@ -65,7 +65,7 @@ class RankFacts:
     ----------
     own : OwnReplica
     writer : RecordWriter
-        Of this rank's record; those of the others are next to it.
+        Writer of this rank's record; the records of the others are next to it.
     findings : FactFindings
     now : callable
         Returns the seconds since the epoch.

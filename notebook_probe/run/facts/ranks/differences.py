@@ -28,7 +28,7 @@ class RankDifference:
     modules : tuple of str
         Modules whose weights differ.
     text : str
-        What differs, as a part of a sentence.
+        Difference, as a part of a sentence.
     """
 
     kind: str

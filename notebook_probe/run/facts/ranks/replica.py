@@ -60,13 +60,13 @@ class Replica:
     sizes : tuple of int
         Number of elements of each.
     states : tuple of ReplicaState
-        Of the first steps and of the last ones.
+        States at the first steps and at the last ones.
     step : int
         Open step.
     since : float
         Time at which it was first seen open.
     has_called_wrapper : bool or None
-        Whether the wrapper that averages gradients has made all calls that were looked at; None if
+        True if the wrapper that averages gradients has made all calls that were looked at; None if
         it has made none.
     host : str
         Name of the machine.
