@@ -274,7 +274,7 @@ def is_marked(panel: PanelPage, step: int) -> bool:
 
 def axis_of(plot: Locator) -> float:
     """Where the step axis stands in a plot: below the strip of history, where there is one."""
-    return float(plot.evaluate("(canvas) => canvas.clientHeight")) - 22
+    return float(plot.evaluate("(canvas) => canvas.clientHeight")) - 24
 
 
 def test_both_plots_keep_what_was_left_paler_from_the_fork_on(panel: PanelPage) -> None:

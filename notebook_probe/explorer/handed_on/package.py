@@ -89,7 +89,7 @@ class Packer:
         self.source = source
         self._frames = SavedFrames(source)
         self._left = SavedLeft(source, controls)
-        self._output = OutputPart(source, controls)
+        self._output = OutputPart(source, None)  # of the record, as a run may be closed
         self._output.hear({"v": VERSION, "type": "show_output", "on": True})
         self._recorded = RecordedModules()
         self._opened = OpenedStatus(source)

@@ -122,9 +122,11 @@ class WhoTrains:
         self._say_frozen(model, step)
 
     def _see(self, modules: Iterable[nn.Module], step: int) -> None:
-        self._tree, self._changed_at, self.is_settled = Tree(modules), step, False
+        here = [*modules]
+        self._tree, self._changed_at, self.is_settled = Tree(here), step, False
         # A teacher that was trained before has gradients that no backward pass reaches any more.
-        self._old_gradients = {id(one): _written(one.grad) for _, one in self._named()}
+        parameters = (one for module in here for one in module._parameters.values())
+        self._old_gradients = {id(one): _written(one.grad) for one in parameters if one is not None}
 
     def _say_unheld(self, model: nn.Module, step: int, optimizers: Sequence[Optimizer]) -> None:
         held = {id(value) for one in optimizers for value in _values(one)}

@@ -9,6 +9,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+import notebook_probe as nbp
 from notebook_probe.explorer import Panel
 from notebook_probe.explorer.draw.measured_steps import CARRIED
 from notebook_probe.explorer.draw.view import fresh_selection
@@ -25,6 +26,7 @@ from notebook_probe.record.views.xarray_views import RunSource
 from tests.explorer.fakes import START_MS, FakeSource, FakeStream
 from tests.explorer.handed_on.unpacked import unpacked
 from tests.explorer.parts.test_history import branched
+from tests.models import made, mlp
 
 N_STEPS = 2000
 MODULES = tuple("abc")
@@ -245,3 +247,15 @@ def test_the_quantity_that_is_looked_at_is_there_in_fewer_columns_if_need_be() -
     assert frame["columns"] <= 300 < columns
     assert frame["rows"] == names
     assert found.said("saved")["left_out"] == [f"{home} finer than 300 columns"]
+
+
+def test_a_run_that_is_closed_is_handed_on_with_what_it_printed(tmp_path: Path) -> None:
+    model = made(mlp)
+    run = nbp.watch(model, store=tmp_path / "run.zarr", probes=None)
+    nbp.keep_output(run)
+    print("the last words")
+    run.close()
+    text = run.to_html(tmp_path / "run.html").read_text("utf-8")
+    package = re.search(r'id="package">([^<]+)<', text)
+    assert package is not None
+    assert unpacked(package[1]).said("output")["lines"] == [[0, "the last words"]]
