@@ -1,4 +1,4 @@
-"""What publishes the project says the same as the project: workflows and the recipe of conda."""
+"""Workflows and the recipe of conda: safe, and in agreement with the project."""
 
 from __future__ import annotations
 
@@ -22,11 +22,11 @@ PINNED = re.compile(r"[\w-]+/[\w./-]+@[0-9a-f]{40} # v[\d.]+")
 CALLED = {"torch": "pytorch", "matplotlib": "matplotlib-base"}
 """Names on conda-forge that are others than on PyPI."""
 WRITING = {"id-token", "pages"}
-"""Rights that a job may have beside reading; what it publishes goes through them."""
+"""Rights to write that a job may have: publishing needs them."""
 
 
 def loose_actions(path: Path, text: str) -> Iterator[str]:
-    """Find actions that are not pinned to a commit with its version beside it."""
+    """Find actions that are not pinned to a commit, followed by its version."""
     for match in re.finditer(r"uses: (.+)", text):
         if not PINNED.fullmatch(match[1]):
             yield f"{at(path, text, match.start())}: {match[1]}; write owner/name@<commit> # v1.2.3"

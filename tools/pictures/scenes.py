@@ -276,7 +276,7 @@ SCENES = {
 
 
 UNSEEN = {"device_power": "a CUDA device"}
-"""What no scene can show, and what it needs."""
+"""Quantities that no scene can show, each with what it needs."""
 
 
 def scene_of(quantity: str) -> str:

@@ -88,7 +88,7 @@ class Flusher:
         self.events: list[Event] = []
         self.last_error = ""
         self.stopped = ""
-        """Why no further row is taken, as text; empty as long as they are."""
+        """Reason for which no further row is taken; empty while rows are taken."""
         self.flushed_at: float | None = None
         self.finished = False
         self.bring: Callable[[], Callable[[], None] | None] = lambda: None

@@ -1,4 +1,4 @@
-"""What must be in order before a call is interrupted."""
+"""Set-up of the tests that interrupt calls."""
 
 from __future__ import annotations
 
