@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import Final
 
 from notebook_probe.alerts.rule import FLOWS, RULES, SEVERITIES, Flow, Severity
 from notebook_probe.printable import printable
@@ -15,7 +16,7 @@ __all__ = ["ALERT", "REMARK", "Alert", "alert_of", "began_at", "where"]
 ALERT = "alert"
 """The kind of its event."""
 
-REMARK = "remark"
+REMARK: Final = "remark"
 """The kind of the event of a finding that may be intended."""
 
 

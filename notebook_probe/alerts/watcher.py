@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import partial
 
-from notebook_probe.alerts.alert import Alert, where
+from notebook_probe.alerts.alert import REMARK, Alert, where
 from notebook_probe.alerts.dense_loss import meant
 from notebook_probe.alerts.flow_order import flow_order
 from notebook_probe.alerts.following import names_of
@@ -41,6 +41,9 @@ class Watcher:
         First step of findings.
     earlier : iterable of Alert
         Earlier alerts.
+    may_be_meant : callable
+        ``may_be_meant(step)`` tells whether an experiment runs at a step in which trouble is
+        expected: what began there is a remark, and may be reported again afterwards.
     """
 
     def __init__(
@@ -51,9 +54,10 @@ class Watcher:
         failed: Callable[[int, str], None] = lambda step, text: None,
         first_step: int = 0,
         earlier: Sequence[Alert] = (),
+        may_be_meant: Callable[[int], bool] = lambda step: False,
     ) -> None:
         self._source, self._rules, self._tell, self._failed = source, rules, tell, failed
-        self._next_step = first_step
+        self._next_step, self._may_be_meant = first_step, may_be_meant
         self._reported = {(one.rule, module) for one in earlier for module in one.modules}
         self._once = {one.rule for one in earlier}
         self._followed: dict[str, _Followed] = {}
@@ -187,8 +191,10 @@ class Watcher:
             modules = tuple(one for one in modules if (name, one) not in self._reported)
         if not modules:
             return
-        self._once.add(name)
-        self._reported.update((name, module) for module in modules)
+        is_meant = self._may_be_meant(finding.began[1])
+        if not is_meant:
+            self._once.add(name)
+            self._reported.update((name, module) for module in modules)
         text = f"{where(modules)}: {finding.sentence}"
         now = time.time_ns() // 1_000_000
         series = meant(rule.quantities, _in_order(self._source))
@@ -202,7 +208,7 @@ class Watcher:
                 quantities=finding.quantities or of_rule,
                 view=rule.view,
                 time_ms=now,
-                severity=finding.severity or rule.severity,
+                severity=REMARK if is_meant else finding.severity or rule.severity,
                 flow=rule.flow,
                 consequence_of=rule.consequence_of,
                 began=finding.began,

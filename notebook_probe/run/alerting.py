@@ -45,6 +45,8 @@ class Alarm:
         By rule: returns the findings on the training thread since the last call.
     facts : callable
         Returns the facts found since the last call, each with the name of its rule.
+    may_be_meant : callable
+        Tells whether trouble at a step is expected, so that what begins there is a remark.
     gate : Gate
         Has the open step.
     rules : mapping of str to Rule
@@ -71,6 +73,7 @@ class Alarm:
         statuses: ProbeStatuses,
         found: Mapping[str, Callable[[], list[Onset]]],
         facts: Callable[[], list[tuple[str, Onset]]],
+        may_be_meant: Callable[[int], bool],
         gate: Gate,
         rules: Mapping[str, Rule],
         breakpoints: Breakpoints,
@@ -92,6 +95,7 @@ class Alarm:
             failed=lambda step, text: writer.event(step, "error", text),
             first_step=writer.first_step,
             earlier=[*read_alerts(writer.source.events), *read_remarks(writer.source.events)],
+            may_be_meant=may_be_meant,
         )
         self._references, self._batches, self._output = references, batches, output
         self._stale = StaleProbes()

@@ -197,6 +197,7 @@ class ControlParts:
             statuses=measuring.statuses,
             found=found,
             facts=facts.take,
+            may_be_meant=facts.tries_rates,
             gate=gate,
             rules=rules,
             breakpoints=breakpoints,

@@ -54,6 +54,7 @@ FIRES: dict[str, list[dict[str, Any]]] = {
         {"grad_norm": [3.0, 4.0, 401.0, 1e9], "update_ratio": [0.1, 0.1, 1.01, 9.0]},
     ],
     "vanishing_gradient": [lost(9.9e-9, 10), lost(0.0, 10, 1e-6, off=0.7)],
+    "faded_gradient": [{"grad_rms": [[1e-6, 1.0]] * 10 + [[9e-9, 1.0]] * 301}],
     "idle_gradient": [lost(0.0, 51)],
     "vanishing_with_depth": [deep(-0.301, 15, 10), deep(-0.81, 6, 10)],
     "always_clipped": [clipped([0.19] * 37 + [1.0] * 3, 4.9e-4)],
@@ -173,7 +174,14 @@ SILENT: dict[str, list[dict[str, Any]]] = {
         lost(9e-9, 20, 8e-5),
         lost(0.0, 40),  # the boxes of a detector, without a positive sample so far
         {"grad_rms": [1e-30] * 20},
+        {"grad_rms": [[1e-6, 1.0]] * 10 + [[9e-9, 1.0]] * 400},  # has faded
+        {"grad_rms": [[1.1e-7, 1.0]] + [[9e-9, 1.0]] * 80},
         {"grad_rms": [[row * 1e-10, 1.0] for row in range(90)]},  # a gain that began at zero
+    ],
+    "faded_gradient": [
+        {"grad_rms": [[1e-6, 1.0]] * 10 + [[9e-9, 1.0]] * 300},
+        {"grad_rms": [[1e-6, 1e-3]] * 10 + [[9e-9, 8e-5]] * 400},
+        {"grad_rms": [[9e-8, 1.0]] * 10 + [[9e-9, 1.0]] * 400},  # it never was much larger
     ],
     "idle_gradient": [lost(0.0, 50), lost(1e-30, 90), {"grad_rms": [0.0] * 90}],
     "vanishing_with_depth": [

@@ -187,6 +187,13 @@ def hundredfold(optimizer: Optimizer, step: int) -> None:
         optimizer.param_groups[0]["lr"] *= 100
 
 
+def saturated(optimizer: Optimizer, step: int) -> None:
+    """Move the second layer of sigmoids to where they are flat."""
+    if step == 20:
+        with torch.no_grad():
+            optimizer.param_groups[0]["params"][3] += 15.0
+
+
 def at_all(*names: str) -> dict[str, Any]:
     return {"*": list(names)}
 
@@ -215,6 +222,7 @@ LOST = at_all("grad_rms", "silent_input_fraction")
 SURPRISE = at_all("adam_update_rms")
 TID: dict[Any, Any] = {nn.BatchNorm1d: ["bn_mean_tid", "bn_var_tid"]}
 DEAD: dict[Any, Any] = {nn.ReLU: [["dead_fraction", "every(20)"]]}
+SIGMOIDS = partial(mlp, nn.Sigmoid)
 SIGMOID, HE = partial(deep, nn.Sigmoid, 12), partial(deep, nn.ReLU, 12)
 BARE = partial(deep, nn.ReLU, 20, he=False)
 NORMALISED = partial(deep, nn.ReLU, 20, he=False, norm=True)
@@ -245,6 +253,10 @@ ILL: dict[str, tuple[Training, Training]] = {
     "weights_shrink": (
         Training(optimizer=decayed(0.5), n_steps=60, probes=at_all("weight_norm")),
         Training(optimizer=decayed(1e-3), n_steps=60, probes=at_all("weight_norm")),
+    ),
+    "faded_gradient": (
+        Training(SIGMOIDS, n_steps=340, probes=at_all("grad_rms"), then=saturated),
+        Training(partial(mlp, nn.Tanh), n_steps=340, probes=at_all("grad_rms")),
     ),
     "idle_gradient": (
         Training(WithBoxes, n_steps=60, probes=at_all("grad_rms")),

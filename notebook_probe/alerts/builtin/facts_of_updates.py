@@ -162,6 +162,16 @@ FACTS_OF_UPDATES = (
         times=5.0,
     ),
     fact(
+        "rate_range_test",
+        "A learning rate that is multiplied by the same factor at each update.",
+        "the learning rate is {factor} times as large at each update, from {begun} to {rate} so "
+        "far, as in a range test: whatever else is found until it stops is a remark too",
+        ("factor", "begun", "rate"),
+        "remark",
+        ("lr", "update_ratio"),
+        times=10.0,
+    ),
+    fact(
         "rate_gone",
         "A learning rate that fell to nothing while the training continues.",
         "the learning rate is {rate}, where it was {peak}, and has been that small for {n} steps; "

@@ -8,6 +8,7 @@ import numpy as np
 
 from notebook_probe.alerts.rolling import (
     Doubles,
+    highest_before,
     last_known,
     mean_before,
     over_median,
@@ -18,6 +19,7 @@ from notebook_probe.alerts.rule import rule
 __all__ = [
     "always_clipped",
     "exploding_gradient",
+    "faded_gradient",
     "gradient_too_long",
     "idle_gradient",
     "vanishing_gradient",
@@ -94,10 +96,13 @@ def exploding_gradient(
 def vanishing_gradient(
     grad_rms: Doubles,
     silent_input_fraction: Doubles,
+    *,
+    first: Doubles,
     least: float = 1e-8,
     share: float = 1e-4,
     silent: float = 0.6,
     grows: float = 1.5,
+    faded: float = 10.0,
     window: int = 80,
 ) -> Any:
     """A gradient so small that float16 and Adam's epsilon lose it, unlike other gradients.
@@ -108,7 +113,9 @@ def vanishing_gradient(
     It counts where a layer gets ``silent`` or more of its input from units that are off.
     A gradient that is ``grows`` times as large as half as many rows before, on average over five,
     has not vanished either: residual branches whose last gain begins at zero get their gradient as
-    it grows, in a warmup over hundreds of steps.
+    it grows, in a warmup over hundreds of steps. One that was ``faded`` times ``least`` before has
+    faded, which `faded_gradient` reports: an autoencoder whose decoder learns the mean image first
+    leaves its encoder with nothing for a hundred steps.
     """
     known = last_known(grad_rms)
     row = np.arange(len(known))
@@ -116,9 +123,41 @@ def vanishing_gradient(
     earlier = usual[np.where(row < window, row // 2, np.maximum(row - window // 2, 0))]
     largest = np.fmax.reduce(known, axis=1, keepdims=True)
     is_off = np.fmax.reduce(silent_input_fraction, axis=1, keepdims=True) > silent
-    is_lost = (grad_rms < least) & (grad_rms < share * largest) & ((grad_rms > 0) | is_off)
-    is_lost &= ~(usual > grows * earlier) | is_off
+    has_faded = np.fmax(first, highest_before(known, window)) > faded * least
+    is_small = (grad_rms < least) & (grad_rms < share * largest)
+    is_lost = is_small & (is_off | ((grad_rms > 0) & ~(usual > grows * earlier) & ~has_faded))
     return is_lost, {"largest": np.broadcast_to(largest, grad_rms.shape)}
+
+
+@rule(
+    says=(
+        "the gradient's usual element was {began:.2g} before and has been less than {least:.0g} "
+        "since step {since}, where the largest of another layer is {largest:.2g}: a plateau that "
+        "the training leaves by itself, or units between here and the loss that are saturated"
+    ),
+    rows=10,
+    steps=300,
+    tells=("began", "largest"),
+    severity="remark",
+    explained_by=("output_grad_rms", "saturated_fraction", "zero_fraction", "grad_zero_fraction"),
+    flow="backward",
+)
+def faded_gradient(
+    grad_rms: Doubles,
+    *,
+    first: Doubles,
+    least: float = 1e-8,
+    share: float = 1e-4,
+    faded: float = 10.0,
+    window: int = 80,
+) -> Any:
+    """A gradient that was larger before and is lost to float16 for hundreds of steps."""
+    known = last_known(grad_rms)
+    largest = np.fmax.reduce(known, axis=1, keepdims=True)
+    began = np.fmax(first, highest_before(known, window))
+    is_small = (grad_rms < least) & (grad_rms < share * largest) & (grad_rms > 0)
+    tells = {"began": began, "largest": np.broadcast_to(largest, grad_rms.shape)}
+    return is_small & (began > faded * least), tells
 
 
 @rule(

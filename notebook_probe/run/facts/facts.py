@@ -177,6 +177,10 @@ class Facts:
             self._writer.event(self._observer.clock.step, "error", f"facts are off: {problem}")
         return self._findings.take()
 
+    def tries_rates(self, step: int) -> bool:
+        """Return whether a step belongs to a range test of the learning rate."""
+        return step in self._rates.tried
+
     # ---------------------------------------------------------------- optimizers
 
     def update_comes(self, optimizer: Optimizer) -> None:

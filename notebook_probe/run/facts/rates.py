@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import weakref
 from collections.abc import Mapping
 from typing import Any
@@ -21,21 +22,26 @@ WIDEST = 20
 """Updates between two falls of a schedule that has no other sign of counting updates."""
 
 
-class _Falls:
-    """Falls of a learning rate by the same factor, at the same distance.
+RANGE_TEST = "rate_range_test"
+FEWEST_RISES = 20
+"""Rises by the same factor that are enough; a linear warmup has another factor at each update."""
+
+
+class _Changes:
+    """Changes of a learning rate by the same factor, at the same distance.
 
     Attributes
     ----------
     n : int
         Number of them.
-    factor, peak : float
-        New rate as a part of the old one, and the rate before the first fall.
+    factor, begun : float
+        New rate as a part of the old one, and the rate before the first change.
     spacing : int
         Updates from one to the next.
     """
 
     def __init__(self) -> None:
-        self.n, self.factor, self.peak, self.spacing = 0, 1.0, 0.0, 1
+        self.n, self.factor, self.begun, self.spacing = 0, 1.0, 0.0, 1
         self._step = 0
 
     def note(self, old: float, new: float, step: int) -> None:
@@ -43,16 +49,23 @@ class _Falls:
         factor = new / old if old > 0 else 1.0
         spacing, self._step = step - self._step, step
         is_same = abs(factor - self.factor) < 1e-6 and (self.n == 1 or spacing == self.spacing)
-        if is_same and factor < 1:
+        if is_same and factor != 1:
             self.n, self.spacing = self.n + 1, spacing
         else:
-            self.n, self.factor, self.peak = 1, factor, old
+            self.n, self.factor, self.begun = 1, factor, old
 
-    def are_many(self, most: float, times: float) -> bool:
+    def are_many_falls(self, most: float, times: float) -> bool:
         """Return whether a schedule for epochs must have been counted in updates."""
+        if self.factor > 1:
+            return False
         if self.spacing == 1:
             return self.n >= FEWEST_FALLS and self.factor <= most
         return self.n >= times and self.factor <= 0.5 and self.spacing <= WIDEST
+
+    def are_a_range_test(self, times: float) -> bool:
+        """Return whether rates are tried, each a little larger than the one before."""
+        is_steady = self.spacing == 1 and self.n >= FEWEST_RISES
+        return is_steady and self.factor > 1 and self.n * math.log(self.factor) >= math.log(times)
 
 
 class Rates:
@@ -68,7 +81,9 @@ class Rates:
     def __init__(self, findings: FactFindings, resumed_at: int) -> None:
         self._findings, self._resumed_at = findings, resumed_at
         self._last: weakref.WeakKeyDictionary[Optimizer, list[float]] = weakref.WeakKeyDictionary()
-        self._falls: weakref.WeakKeyDictionary[Optimizer, _Falls] = weakref.WeakKeyDictionary()
+        self._changes: weakref.WeakKeyDictionary[Optimizer, _Changes] = weakref.WeakKeyDictionary()
+        self.tried = range(0)
+        """Steps of the last range test, as far as it is known."""
         self._peak = 0.0
         self._gone_since: int | None = None
 
@@ -87,8 +102,8 @@ class Rates:
         elif before is None:
             self._say_lost(optimizer, step)
         elif len(rates) == len(before):
-            falls = self._falls.setdefault(optimizer, _Falls())
-            if rates and not self._say_falls(falls, before[0], rates[0], step):
+            changes = self._changes.setdefault(optimizer, _Changes())
+            if rates and not self._say_steady(changes, before[0], rates[0], step):
                 self._say_jump(before, rates, step)
         self._last[optimizer] = rates
         self._say_gone(max(rates, default=0.0), step)
@@ -115,18 +130,28 @@ class Rates:
                 self._findings.say("rate_jump", step, words=words)
                 return
 
-    def _say_falls(self, falls: _Falls, old: float, new: float, step: int) -> bool:
+    def _say_steady(self, changes: _Changes, old: float, new: float, step: int) -> bool:
+        """Report a rate that changes by one factor again and again; return whether it does."""
+        changes.note(old, new, step)
+        if changes.are_a_range_test(self._findings.threshold(RANGE_TEST, "times")):
+            first = step - changes.n
+            self.tried = range(first, step + 1)
+            words = {"factor": f"{changes.factor:.3g}", "begun": f"{changes.begun:.2g}"}
+            self._findings.say(RANGE_TEST, step, since=first, words=words | {"rate": f"{new:.2g}"})
+            return True
+        return self._say_falls(changes, new, step)
+
+    def _say_falls(self, falls: _Changes, new: float, step: int) -> bool:
         """Report a rate that falls again and again in a few updates; return whether it does."""
-        falls.note(old, new, step)
         most, times = (self._findings.threshold(FALLS, one) for one in ("most", "times"))
-        if not falls.are_many(most, times):
+        if not falls.are_many_falls(most, times):
             return False
         each = falls.spacing
         words = {"when": "at each update" if each == 1 else f"every {each} updates"}
         words |= {
             "factor": f"{falls.factor:.3g}",
             "rate": f"{new:.2g}",
-            "peak": f"{falls.peak:.2g}",
+            "peak": f"{falls.begun:.2g}",
         }
         words["n"] = str(falls.n * each)
         self._findings.say(FALLS, step, since=step - falls.n * each, words=words)

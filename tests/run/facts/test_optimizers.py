@@ -60,6 +60,43 @@ def test_a_rate_that_is_gone_while_the_training_continues_is_named(
     assert remarks == set()
 
 
+def test_what_a_range_test_of_the_rate_does_is_a_remark_and_an_alert_afterwards(
+    tmp_path: Path,
+) -> None:
+    model = small()
+    begun = {name: value.clone() for name, value in model.state_dict().items()}
+    optimizer = SGD(model.parameters(), lr=1e-4)
+
+    def then(step: int) -> None:
+        group = optimizer.param_groups[0]
+        if step < 120:
+            group["lr"] *= 1.12  # up to 80
+        elif step == 120:
+            model.load_state_dict(begun)
+            group["lr"] = 0.1
+        elif step == 200:
+            group["lr"] = 80.0
+
+    alerts, remarks = train_it(tmp_path, model, [optimizer], n_steps=240, then=then)
+    tried = {rule for rule, step, _ in remarks if step < 120}
+    assert {"rate_range_test", "exploding_gradient"} <= tried
+    assert {step >= 200 for _, step, _ in alerts} == {True}
+
+
+@pytest.mark.parametrize("factor", [1.0, 1.1])
+def test_a_rate_that_rises_by_the_same_amount_or_by_little_is_no_range_test(
+    factor: float, tmp_path: Path
+) -> None:
+    model = small()
+    optimizer = SGD(model.parameters(), lr=1e-4)
+
+    def then(step: int) -> None:
+        group = optimizer.param_groups[0]
+        group["lr"] = group["lr"] + 1e-3 if factor == 1 else group["lr"] * factor ** (step < 22)
+
+    assert train_it(tmp_path, model, [optimizer], n_steps=60, then=then) == (set(), set())
+
+
 @pytest.mark.parametrize("is_loaded", [True, False])
 def test_a_continued_run_whose_optimizer_begins_anew_is_named(
     is_loaded: bool, tmp_path: Path
