@@ -17,6 +17,11 @@ SHARE = 0.02
 """Share of one core, unless that makes refreshes too rare; sending takes half as much again."""
 SHORTEST_S = {1: 1.0, 2: 0.66, 3: 0.4}
 """Shortest pause by number of cores: a browser may share them, and needs more than we do."""
+WATCHED_S = {1: 2.0, 2: 1.5, 3: 0.8}
+"""The same while nobody clicks: each refresh takes about three times its own work from a training
+that shares two cores with a browser, as the interpreter's lock changes hands."""
+USED_S = 5.0
+"""Seconds after a click, or an answer to one, in which refreshes come as often as they may."""
 LONGEST_S = 2.0
 """A view takes a kernel that is silent for 3 s to be gone."""
 
@@ -61,9 +66,11 @@ class Refresher:
             join(self._thread)
 
     def _run(self) -> None:
-        cores = n_cores()
+        cores, used_until = n_cores(), time.monotonic() + USED_S
         while (cost_s := self._turn()) is not None:
-            self._woken.wait(pause_s(cost_s, cores))
+            is_used = time.monotonic() < used_until
+            if self._woken.wait(pause_s(cost_s, cores, is_used=is_used)):
+                used_until = time.monotonic() + USED_S
             # After the wait: a wake during the refresh leads to another one at once.
             self._woken.clear()
         self._ended()
@@ -81,17 +88,19 @@ class Refresher:
         return time.thread_time() - start_s
 
 
-def pause_s(cost_s: float, cores: int) -> float:
+def pause_s(cost_s: float, cores: int, *, is_used: bool = True) -> float:
     """Seconds until the next refresh: the longer, the more expensive the last one was.
 
     Examples
     --------
     >>> [pause_s(0.0001, cores) for cores in (1, 2, 4, 8, 64)]
     [1.0, 0.66, 0.2, 0.125, 0.125]
+    >>> [pause_s(0.0001, cores, is_used=False) for cores in (1, 2, 4, 8, 64)]
+    [2.0, 1.5, 0.2, 0.125, 0.125]
     >>> round(pause_s(0.03, 64), 3)
     1.5
     """
-    shortest = SHORTEST_S.get(cores, 0.2 if cores < 8 else 0.125)
+    shortest = (SHORTEST_S if is_used else WATCHED_S).get(cores, 0.2 if cores < 8 else 0.125)
     return min(max(shortest, cost_s / SHARE), LONGEST_S)
 
 

@@ -252,7 +252,7 @@ def test_a_long_average_is_gone_on_with_at_once_where_no_training_is_held_up(
 def test_an_answer_of_the_run_is_painted_without_waiting_for_the_next_turn(
     notebook: Notebook, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(refresher, "pause_s", lambda cost_s, cores: 3600.0)
+    monkeypatch.setattr(refresher, "pause_s", lambda cost_s, cores, is_used: 3600.0)
     controls = FakeControls()
     with Panel(source_with_rows(), controls) as panel:
         panel.show()

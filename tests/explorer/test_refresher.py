@@ -63,7 +63,7 @@ def test_it_does_not_keep_a_program_from_ending() -> None:
 
 
 def test_waking_it_refreshes_at_once(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(refresher_module, "pause_s", lambda cost_s, cores: 3600.0)
+    monkeypatch.setattr(refresher_module, "pause_s", lambda cost_s, cores, is_used: 3600.0)
     owner = Owner()
     refresher = Refresher(owner, lambda: None)
     assert owner.wait_for(1)
@@ -72,8 +72,47 @@ def test_waking_it_refreshes_at_once(monkeypatch: pytest.MonkeyPatch) -> None:
     refresher.close()
 
 
+class Clock:
+    """A second for each refresh, which takes no time of the processor."""
+
+    def __init__(self, owner: Owner) -> None:
+        self._owner = owner
+
+    def monotonic(self) -> float:
+        return float(self._owner.n)
+
+    def thread_time(self) -> float:
+        return 0.0
+
+
+def test_after_a_click_refreshes_come_sooner_for_five_seconds(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    owner = Owner()
+    monkeypatch.setattr(refresher_module, "time", Clock(owner))
+    were_used: list[bool] = []
+    waits = threading.Event()
+
+    def pause_s(cost_s: float, cores: int, is_used: bool) -> float:
+        were_used.append(is_used)
+        if not is_used:
+            waits.set()
+        return 0.0 if is_used else 3600.0
+
+    monkeypatch.setattr(refresher_module, "pause_s", pause_s)
+    refresher = Refresher(owner, lambda: None)
+    for _ in range(2):
+        assert waits.wait(60)
+        waits.clear()
+        refresher.wake()
+    assert waits.wait(60)
+    refresher.close()
+    assert were_used[:15] == 3 * [True, True, True, True, False]
+
+
 def test_expensive_refreshes_come_seldom() -> None:
     assert pause_s(cost_s=0.02, cores=16) == pytest.approx(1.0)
     assert pause_s(cost_s=30.0, cores=16) == 2.0, "still alive"
     assert pause_s(cost_s=0.0003, cores=16) == 0.125
     assert pause_s(cost_s=0.0003, cores=2) == 0.66
+    assert pause_s(cost_s=0.0003, cores=2, is_used=False) == 1.5
