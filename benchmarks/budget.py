@@ -20,8 +20,9 @@ import notebook_probe as nbp
 from benchmarks.pairs import paired
 from benchmarks.peers.ours import begin
 from benchmarks.selection import add_selection
-from benchmarks.small_workloads import OPTIMIZERS, SIZES, with_optimizer
+from benchmarks.small_workloads import OPTIMIZERS, SIZES, small_workload
 from benchmarks.table import Table
+from benchmarks.workloads import twins
 from notebook_probe.run.attach.presets import presets
 
 __all__ = ["add_arguments", "run"]
@@ -65,7 +66,7 @@ def _ratio(
     name: str, optimizer: str, percent: float | None, seconds: float
 ) -> tuple[float, float, str]:
     """Milliseconds of the plain step, the ratio, and what the budget says."""
-    watched, plain = (with_optimizer(SIZES[name](), optimizer) for _ in range(2))
+    watched, plain = twins(small_workload, name, optimizer)
     with (
         tempfile.TemporaryDirectory() as folder,
         begin(watched, presets["default"], Path(folder), percent) as run,

@@ -21,9 +21,9 @@ import torch
 from benchmarks.pairs import paired
 from benchmarks.peers.ours import begin
 from benchmarks.selection import add_selection
-from benchmarks.small_workloads import OPTIMIZERS, SIZES, with_optimizer
+from benchmarks.small_workloads import OPTIMIZERS, SIZES, small_workload
 from benchmarks.table import Table
-from benchmarks.workloads import Workload
+from benchmarks.workloads import Workload, twins
 from notebook_probe.run.attach.presets import presets
 
 __all__ = ["add_arguments", "run"]
@@ -65,7 +65,7 @@ def run(chosen: argparse.Namespace) -> None:
     for name in chosen.workloads:
         for optimizer in chosen.optimizers:
             for preset in chosen.presets:
-                watched, plain = (with_optimizer(SIZES[name](), optimizer) for _ in range(2))
+                watched, plain = twins(small_workload, name, optimizer)
                 figures, share = _line(watched, plain, preset, percent, chosen.seconds)
                 near.append(share)
                 table.row(name, optimizer, preset, f"{percent or 'none'}", *figures)

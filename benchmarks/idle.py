@@ -21,7 +21,7 @@ from benchmarks.calls import by_room, calls_of
 from benchmarks.pairs import Pairs, alone, paired
 from benchmarks.peers.ours import begin
 from benchmarks.table import Table
-from benchmarks.workloads import Workload
+from benchmarks.workloads import Workload, twins
 from notebook_probe.run.attach.presets import presets
 
 __all__ = ["add_arguments", "run"]
@@ -82,7 +82,7 @@ def _layers(n_layers: int) -> Workload:
 
 def _measured(n_layers: int, what: str, seconds: float) -> tuple[Pairs, dict[str, float]]:
     """Pairs of steps, and the calls in one by room."""
-    watched, bare = _layers(n_layers), _layers(n_layers)
+    watched, bare = twins(_layers, n_layers)
     with tempfile.TemporaryDirectory() as folder:
         preset = {"due": "default", "step": "step"}.get(what)
         probes = None if preset is None else presets[preset]

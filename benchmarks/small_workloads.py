@@ -11,7 +11,7 @@ from torch import Tensor, nn
 
 from benchmarks.workloads import WORKLOADS, Workload, small_gpt
 
-__all__ = ["OPTIMIZERS", "SIZES", "with_optimizer"]
+__all__ = ["OPTIMIZERS", "SIZES", "small_workload", "with_optimizer"]
 
 
 def _trained(model: nn.Module, inputs: Tensor, n_classes: int) -> Workload:
@@ -206,3 +206,8 @@ SIZES = {
     **WORKLOADS,
 }
 """The smallest first, by what a step takes."""
+
+
+def small_workload(name: str, optimizer: str) -> Workload:
+    """One of the small workloads, with an optimizer."""
+    return with_optimizer(SIZES[name](), optimizer)

@@ -21,7 +21,7 @@ from benchmarks.small_workloads import OPTIMIZERS, with_optimizer
 from benchmarks.table import Table
 from benchmarks.targets import is_judged_by_pairs, self_timed_ratio, target
 from benchmarks.values import largest_errors
-from benchmarks.workloads import WORKLOADS, Workload
+from benchmarks.workloads import WORKLOADS, Workload, twins
 
 __all__ = ["add_arguments", "run"]
 
@@ -119,8 +119,8 @@ def _print_group(
     ratios: dict[str, float] = {}
     for tool in sorted(chosen.tools, key=lambda tool: tool == "ours"):
         try:
-            twins = _made(workload, chosen.optimizer), _made(workload, chosen.optimizer)
-            cost = _measured(*twins, probes, tool, chosen.seconds)
+            pair = twins(_made, workload, chosen.optimizer)
+            cost = _measured(*pair, probes, tool, chosen.seconds)
         except Absent as reason:
             table.row(workload, probes, tool, f"absent: {reason}")
             continue

@@ -24,7 +24,7 @@ from benchmarks.probe_sets import Probes, leaf
 from benchmarks.selection import add_selection
 from benchmarks.small_workloads import SIZES
 from benchmarks.table import Table
-from benchmarks.workloads import Workload
+from benchmarks.workloads import Workload, twins
 from notebook_probe.run.attach.presets import Preset, presets
 
 __all__ = ["add_arguments", "run"]
@@ -66,7 +66,7 @@ def run(chosen: argparse.Namespace) -> None:
         for which in chosen.sets:
             for n_threads in (os.cpu_count() or 1, 1):
                 torch.set_num_threads(n_threads)
-                watched, plain = (MODELS[name]() for _ in range(2))
+                watched, plain = twins(MODELS[name])
                 with (
                     blas.limit(limits=n_threads),
                     tempfile.TemporaryDirectory() as folder,
