@@ -132,8 +132,8 @@ def vanishing_gradient(
 @rule(
     says=(
         "the gradient's usual element was {began:.2g} before and has been less than {least:.0g} "
-        "since step {since}, where the largest of another layer is {largest:.2g}: a plateau, which often "
-        "ends later, or saturated units between here and the loss"
+        "since step {since}, where the largest of another layer is {largest:.2g}: a plateau, which "
+        "often ends later, or saturated units between here and the loss"
     ),
     rows=10,
     steps=300,
