@@ -5,7 +5,7 @@ from __future__ import annotations
 import threading
 import time
 from collections import OrderedDict, deque
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import TypeAlias, cast
 
 from notebook_probe.errors import StoreSilentError
@@ -100,7 +100,7 @@ class StatusMessages:
             "recorded": recorded,
             "logged": logged,
             "vectors": self._catalogue.vectors,
-            "problems": [*own, *probes.problems, *problems],
+            "problems": _each_once([*own, *probes.problems, *problems]),
             "tickets": tickets,
             "can": {**greyed},
             "record": head.location,
@@ -195,6 +195,14 @@ class PanelProblems:
         waits = [_problem_row(self._waits)] if self._waits else []
         with self._lock:
             return waits + [_problem_row(text, count) for text, count in self._counts.items()]
+
+
+def _each_once(rows: Iterable[ProblemRow]) -> list[ProblemRow]:
+    """Return the rows without those that repeat one before: two readers of one store may fail."""
+    first: dict[tuple[str, str, str], ProblemRow] = {}
+    for row in rows:
+        first.setdefault((row["module"], row["quantity"], row["text"]), row)
+    return [*first.values()]
 
 
 def _problem_row(text: str, count: int = 1) -> ProblemRow:

@@ -240,6 +240,15 @@ def test_problems_of_the_run_come_before_those_of_probes_and_panel() -> None:
     assert status["problems"][1]["disabled"]
 
 
+def test_a_store_that_two_readers_cannot_reach_is_one_problem() -> None:
+    row = {"module": "", "quantity": "", "text": "disk full", "count": 1, "disabled": False}
+    controls = FakeControls()
+    controls.problem = "disk full"
+    status = Messages(FakeSource(), controls).status(problems=[row, {**row, "text": "click"}])
+    assert status is not None
+    assert [one["text"] for one in status["problems"]] == ["disk full", "click"]
+
+
 def test_numbers_that_json_cannot_say_are_none() -> None:
     controls = FakeControls()
     messages = Messages(FakeSource(), controls)
