@@ -16,6 +16,8 @@ from tests.browser.panel_messages import (
 )
 from tests.browser.panel_page import PanelPage
 
+__all__ = ["MOVE", "moving"]
+
 N_SERIES, N_POINTS, N_COLUMNS, N_STEPS, N_FRAMES = 100, 140, 370, 1_000_000, 120
 
 # A notch of the wheel, or some pixels of a drag, before each frame.

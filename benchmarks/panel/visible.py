@@ -1,4 +1,4 @@
-"""What a panel takes of a training: in slices in which it is looked at, out of sight, or closed."""
+"""What a panel takes of a training: in slices when it is looked at, moved, hidden, or closed."""
 
 from __future__ import annotations
 
@@ -8,10 +8,13 @@ import time
 import numpy as np
 
 from benchmarks.panel.in_lab import MLP, notebook_of
+from benchmarks.panel.moving import MOVE
 from tests.browser.explorer_page import Panel
 from tests.browser.lab import Notebook
 
 SLICE_S, SETTLE_S, ROUNDS = 5.0, 1.0, 6
+FRAMES_S = 60
+STATES = "visible", "panned", "hidden"
 TRAIN = """
 import json, time
 from pathlib import Path
@@ -32,27 +35,28 @@ def visible() -> None:
 
 
 def _shown_against_hidden() -> None:
-    seconds = 2 * ROUNDS * (SLICE_S + SETTLE_S) + 30
+    seconds = len(STATES) * ROUNDS * (SLICE_S + SETTLE_S) + 30
     with notebook_of([MLP, "run.explore()", TRAIN.format(seconds=seconds)]) as notebook:
         notebook.run(0, 1)
         notebook.start(2)
         notebook.wait_text(2, "begun")
         panel = Panel(notebook, 1)
         panel.wait_step(300)
-        slices = [_slice(notebook, k % 2 == 0) for k in range(2 * ROUNDS)]
+        slices = [_slice(notebook, state) for _ in range(ROUNDS) for state in STATES]
         notebook.wait_finished(2)
         notes = np.array(json.loads((notebook.path.parent / "notes.json").read_text()))
-    rates, own_ms, waits_ms, others = np.array([_of(notes, *one) for one in slices]).T
-    shown, hidden = rates[0::2], rates[1::2]
-    change = 100 * (shown / hidden - 1)
-    low, middle, high = np.quantile(change, [0.25, 0.5, 0.75])
-    print(f"  visible against hidden: {middle:+.1f} % steps/s ({low:+.1f} to {high:+.1f})")
-    print(f"  {np.median(hidden):.0f} steps/s while hidden")
-    for text, half in (("visible", slice(0, None, 2)), ("hidden", slice(1, None, 2))):
-        own, waits = np.median(own_ms[half]), np.median(waits_ms[half])
-        print(f"  {text}: a step takes {own:.1f} ms of CPU and waits for {waits:.1f} ms")
-        used = 100 * np.median(others[half])
-        print(f"  {text}: other threads of the kernel take {used:.1f} % of a core")
+    measured = np.array([_of(notes, *one) for one in slices])
+    by_state = {state: measured[k :: len(STATES)].T for k, state in enumerate(STATES)}
+    rates = {state: of_state[0] for state, of_state in by_state.items()}
+    print(f"  {np.median(rates['hidden']):.0f} steps/s while hidden")
+    for state, (rate, own_ms, waits_ms, others) in by_state.items():
+        low, middle, high = np.quantile(100 * (rate / rates["hidden"] - 1), [0.25, 0.5, 0.75])
+        if state != "hidden":
+            print(f"  {state} against hidden: {middle:+.1f} % steps/s ({low:+.1f} to {high:+.1f})")
+        own, waits = np.median(own_ms), np.median(waits_ms)
+        print(f"  {state}: a step takes {own:.1f} ms of CPU and waits for {waits:.1f} ms")
+        used = 100 * np.median(others)
+        print(f"  {state}: other threads of the kernel take {used:.1f} % of a core")
 
 
 def _hidden_against_none() -> None:
@@ -78,15 +82,18 @@ def _hidden_against_none() -> None:
     print(f"  a step takes {beside:.2f} ms of CPU beside a hidden one, {without:.2f} without")
 
 
-def _slice(notebook: Notebook, shown: bool) -> tuple[float, float]:
-    """Begin and end of some seconds in which the panel is in sight, or not."""
+def _slice(notebook: Notebook, state: str) -> tuple[float, float]:
+    """Begin and end of some seconds in which the panel is in sight, moved all the time, or not."""
     notebook.page.evaluate(
         """(display) => { document.querySelector(".nbp-panel").style.display = display; }""",
-        "" if shown else "none",
+        "none" if state == "hidden" else "",
     )
     time.sleep(SETTLE_S)
     begun = time.monotonic()
-    time.sleep(SLICE_S)
+    if state == "panned":
+        notebook.page.evaluate(MOVE, ["pan", int(SLICE_S * FRAMES_S)])
+    else:
+        time.sleep(SLICE_S)
     return begun, time.monotonic()
 
 

@@ -121,6 +121,21 @@ def test_a_drag_with_shift_or_in_the_axis_moves_the_steps_as_far_as_there_are(
     assert axis(panel.lines)[1] == pytest.approx(high - low, abs=2)
 
 
+WHEELED = """(canvas, [x, y]) => {
+  for (let n = 0; n < 20; n++) canvas.dispatchEvent(new WheelEvent("wheel",
+    { clientX: x, clientY: y, ctrlKey: true, deltaY: -20, bubbles: true, cancelable: true }));
+}"""
+
+
+def test_the_kernel_is_told_of_a_zoom_when_the_hand_rests(panel: PanelPage) -> None:
+    canvas = panel.lines
+    canvas.evaluate(WHEELED, [*place(panel, canvas, 500)])
+    told = panel.wait_sent("selection")
+    panel.wait_frame()
+    assert axis(panel.lines) == axis(panel.heat) == tuple(told["window"])
+    assert len(panel.sent("selection")) == 1, "the plots need no answer to move"
+
+
 def test_a_double_click_shows_all_steps(panel: PanelPage) -> None:
     turn(panel, panel.lines, 500)
     panel.page.mouse.dblclick(*place(panel, panel.lines, 500))

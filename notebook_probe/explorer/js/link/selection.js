@@ -1,10 +1,12 @@
 /** The shared choice of what to draw: changed at once here, then sent to the kernel. */
 
-import { throttled } from "../dom.js";
+import { atRest, throttled } from "../dom.js";
 import { EMPTY_SELECTION, hasSeries } from "../state.js";
 import { createUndo } from "./undo.js";
 
 const PATIENCE_MS = 1000;
+// A refresh takes time from a training, and plots are moved without one.
+const [REST_MS, MOST_MS] = [150, 1000];
 const NAMES = /** @type {Array<keyof PanelSelection>} */ (Object.keys(EMPTY_SELECTION));
 
 /**
@@ -18,7 +20,9 @@ export function createSelection(state, send, signal) {
   /** @type {PanelSelection | null} */
   let late = null;
   signal.addEventListener("abort", () => clearTimeout(waiting));
-  const sendSoon = throttled(100, () => send("selection", state.selection), signal);
+  const tell = () => send("selection", state.selection);
+  const sendSoon = throttled(100, tell, signal);
+  const sendAtRest = atRest(REST_MS, MOST_MS, tell, signal);
 
   /**
    * @param {PanelSelection} selection
@@ -46,16 +50,27 @@ export function createSelection(state, send, signal) {
     apply(patch);
   }
 
-  /** @param {Partial<PanelSelection>} patch */
-  function apply(patch) {
+  /**
+   * @param {Partial<PanelSelection>} patch
+   * @param {() => void} [tellOf]
+   */
+  function apply(patch, tellOf = sendSoon) {
     late = null;
     clearTimeout(waiting);
     waiting = setTimeout(settle, PATIENCE_MS);
-    adopt({ ...state.selection, ...patch }, sendSoon); // before the views are busy with it
+    adopt({ ...state.selection, ...patch }, tellOf); // before the views are busy with it
   }
 
   return {
     change,
+    /**
+     * Change the window while a hand moves it: the kernel is told when the hand rests, or each second.
+     * @param {PanelSelection["window"]} window
+     */
+    move(window) {
+      history.note(state.selection, { window });
+      apply({ window }, sendAtRest);
+    },
     /** Take the last change in this view back. */
     undo() {
       const patch = history.undo();

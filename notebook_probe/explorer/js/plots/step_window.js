@@ -33,7 +33,7 @@ export function createStepWindow({ state, selection, stepAt }) {
     const isAll = low <= whole[0] && high >= whole[1];
     sent = isAll ? null : [Math.max(whole[0], Math.floor(low)), Math.min(whole[1], Math.ceil(high))];
     if (sent && sent[1] <= sent[0]) return;
-    selection.change({ window: sent });
+    selection.move(sent);
   }
 
   return {
