@@ -222,7 +222,8 @@ class Panel:
             self._wake()
             return
         if self._session.is_held_up or self._is_urgent(message, answer):
-            self._wake()
+            # What is chosen to be drawn is drawn at once, and as a whole.
+            self._wake(is_used=message["type"] not in (*FREQUENT, "selection"))
 
     def _is_urgent(self, message: FromView, answer: TicketMessage | None) -> bool:
         """Return whether to refresh now: a queued click is news only once the run applies it."""
@@ -255,7 +256,7 @@ class Panel:
         self._session.publish(explorer.send, self._route.name, head)
         explorer.follow(**self._session.looked_at)
         if self._session.has_more and head.state in HALTED:
-            self._wake()  # no training would be slowed down
+            self._wake(is_used=False)  # no training would be slowed down
         rests = head.state not in ("training", self._last_state or head.state)
         self._last_state = head.state
         if rests or (head.state == "training" and self._snapshot.due):
@@ -277,10 +278,10 @@ class Panel:
         self._packer = Packer(self._source, self._controls)
         self._saved.pack_with(self._packer)
 
-    def _wake(self) -> None:
+    def _wake(self, *, is_used: bool = True) -> None:
         refresher = self._refresher
         if refresher is not None:
-            refresher.wake()
+            refresher.wake(is_used=is_used)
 
     def _take_place(self, cell: str, execution: int) -> None:
         """Claim a cell; panels shown there before are removed, and closed if shown nowhere else."""

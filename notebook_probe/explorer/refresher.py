@@ -49,12 +49,15 @@ class Refresher:
         self._owner = weakref.ref(owner, lambda _: woken.set())
         self._ended = ended
         self._closing = False
+        self._used_until = time.monotonic() + USED_S
         # A daemon: a forgotten panel must not keep the interpreter from exiting.
         self._thread = threading.Thread(target=self._run, name="notebook_probe panel", daemon=True)
         self._thread.start()
 
-    def wake(self) -> None:
-        """Refresh now rather than at the next turn."""
+    def wake(self, *, is_used: bool = True) -> None:
+        """Refresh now rather than at the next turn, and if it is used soon again."""
+        if is_used:
+            self._used_until = time.monotonic() + USED_S
         with uninterrupted:  # on the thread that trains
             self._woken.set()
 
@@ -66,11 +69,10 @@ class Refresher:
             join(self._thread)
 
     def _run(self) -> None:
-        cores, used_until = n_cores(), time.monotonic() + USED_S
+        cores = n_cores()
         while (cost_s := self._turn()) is not None:
-            is_used = time.monotonic() < used_until
-            if self._woken.wait(pause_s(cost_s, cores, is_used=is_used)):
-                used_until = time.monotonic() + USED_S
+            is_used = time.monotonic() < self._used_until
+            self._woken.wait(pause_s(cost_s, cores, is_used=is_used))
             # After the wait: a wake during the refresh leads to another one at once.
             self._woken.clear()
         self._ended()

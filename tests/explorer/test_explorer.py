@@ -243,7 +243,7 @@ def test_a_long_average_is_gone_on_with_at_once_where_no_training_is_held_up(
     explorer.series = (("a", "grad_norm"),)
     panel.receive({"v": 1, "type": "hello", "view": "x"})
     woken: list[None] = []
-    monkeypatch.setattr(panel, "_wake", lambda: woken.append(None))
+    monkeypatch.setattr(panel, "_wake", lambda is_used: woken.append(None))
     panel.refresh()
     assert len(woken) == wakes
     panel.close()

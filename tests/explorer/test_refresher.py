@@ -106,8 +106,11 @@ def test_after_a_click_refreshes_come_sooner_for_five_seconds(
         waits.clear()
         refresher.wake()
     assert waits.wait(60)
+    waits.clear()
+    refresher.wake(is_used=False)
+    assert waits.wait(60)
     refresher.close()
-    assert were_used[:15] == 3 * [True, True, True, True, False]
+    assert were_used[:16] == [*3 * [True, True, True, True, False], False]
 
 
 def test_expensive_refreshes_come_seldom() -> None:

@@ -158,7 +158,7 @@ def test_a_click_is_answered_in_its_own_thread_and_what_is_queued_wakes_nobody(
     woken: list[str] = []
     monkeypatch.setattr(live_panel, "_widget", explorer)
     monkeypatch.setattr(explorer, "send", lambda message, _: sent.append(message))
-    monkeypatch.setattr(live_panel, "_wake", lambda: woken.append("woken"))
+    monkeypatch.setattr(live_panel, "_wake", lambda is_used=True: woken.append("woken"))
     explorer._handle_custom_msg({"v": 1, "type": "control", "id": "1", "action": "pause"}, [])
     [answer] = sent
     assert (answer["type"], answer["id"], answer["state"]) == ("ticket", "1", "queued")

@@ -6,7 +6,7 @@ import { createUndo } from "./undo.js";
 
 const PATIENCE_MS = 1000;
 // A refresh takes time from a training, and plots are moved without one.
-const [REST_MS, MOST_MS] = [150, 1000];
+const [REST_MS, MOST_MS] = [150, 2000];
 const NAMES = /** @type {Array<keyof PanelSelection>} */ (Object.keys(EMPTY_SELECTION));
 
 /**
@@ -64,7 +64,7 @@ export function createSelection(state, send, signal) {
   return {
     change,
     /**
-     * Change the window while a hand moves it: the kernel is told when the hand rests, or each second.
+     * Change the window while a hand moves it: the kernel is told when the hand rests, or every two seconds.
      * @param {PanelSelection["window"]} window
      */
     move(window) {
