@@ -7,6 +7,7 @@ import json
 import re
 import sys
 from collections.abc import Iterator, Sequence
+from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -24,6 +25,9 @@ from tests.browser.panel_parts import PARTS
 
 SCREENSHOTS = Path(__file__).parents[2] / "build" / "screenshots"
 THEMES = Path(sys.prefix) / "share/jupyter/lab/themes/@jupyterlab"
+
+Frame = tuple[Message, Sequence[bytes]]
+"""A message with its buffers."""
 
 # The module of the panel, once for all panels of a page.
 LOAD = """
@@ -69,6 +73,15 @@ PREPARE = """
   };
 }
 """
+# Each message in a task of its own, as from a socket. No timer: a page's clock may stand still.
+DELIVER_ALL = """async (told) => {
+  const { port1, port2 } = new MessageChannel();
+  for (const [message, texts] of told) {
+    deliver(message, texts);
+    await new Promise((next) => { port1.onmessage = next; port2.postMessage(null); });
+  }
+  port1.close();
+}"""
 RENDER = """() => { window.cleanUp = parts.default.render({
   model: fake, el: document.getElementById("cell") }); }"""
 
@@ -174,12 +187,21 @@ class PanelPage:
 
     def say(self, message: Message, buffers: Sequence[bytes] = ()) -> None:
         """Deliver a message from the kernel."""
-        texts = [base64.b64encode(buffer).decode() for buffer in buffers]
-        self.page.evaluate("([message, texts]) => deliver(message, texts)", [message, texts])
+        given = [message, as_texts(buffers)]
+        self.page.evaluate("([message, texts]) => deliver(message, texts)", given)
+
+    def say_all(self, *told: Message | Frame) -> None:
+        """Deliver messages and frames from the kernel, one after the other."""
+        frames = [one if isinstance(one, tuple) else (one, ()) for one in told]
+        self.page.evaluate(DELIVER_ALL, [[one, as_texts(buffers)] for one, buffers in frames])
 
     def draw(self, message: Message, buffers: Sequence[bytes]) -> None:
         """Deliver a frame and wait until it is painted."""
         self.say(message, buffers)
+        self.wait_painted(message)
+
+    def wait_painted(self, message: Message) -> None:
+        """Wait until a frame that was delivered is painted."""
         self.page.wait_for_function(
             "([kind, seq]) => sent.some((m) => m.painted?.[kind] === seq)",
             arg=[message["type"], message["seq"]],
@@ -266,6 +288,12 @@ class PanelPage:
         self.root.screenshot(path=SCREENSHOTS / f"{name}.png")
 
 
+def as_texts(buffers: Sequence[bytes]) -> list[str]:
+    """Return buffers as text, which a page can be given."""
+    return [base64.b64encode(buffer).decode() for buffer in buffers]
+
+
+@cache
 def theme_variables(theme: str) -> str:
     """The custom properties of JupyterLab's own light or dark theme."""
     sheet = (THEMES / f"theme-{theme}-extension" / "index.css").read_text()

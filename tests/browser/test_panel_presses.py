@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
-from typing import Any
+import time
+from collections.abc import Iterator
+from dataclasses import dataclass
+from itertools import cycle, product
 
 import pytest
-from playwright.sync_api import ElementHandle, Locator
+from playwright.sync_api import Browser, ElementHandle, Locator
 
 from tests.browser.panel_messages import (
     heat_message,
@@ -14,7 +17,7 @@ from tests.browser.panel_messages import (
     selection_message,
     status_message,
 )
-from tests.browser.panel_page import PanelPage
+from tests.browser.panel_page import PanelPage, one_page
 from tests.browser.test_panel_arranged import chart
 
 PRESS_MS = 150  # a finger on a button
@@ -25,7 +28,9 @@ PROBES = {"v": 1, "type": "probes", "n_measured": 64, "step_s": 0.02, "budget": 
 
 WATCH = """() => {
   if (window.press) return;
-  const press = { down: null, moved: 0, clicked: null };
+  const watching = new AbortController();
+  const press = { down: null, moved: 0, clicked: null, watching };
+  const options = { capture: true, signal: watching.signal };
   window.press = press;
   const buttonOf = (event) => event.target.closest?.("button") ?? null;
   const place = (node) => { const { x, y, width, height } = node.getBoundingClientRect();
@@ -34,20 +39,31 @@ WATCH = """() => {
   document.addEventListener("pointerdown", (event) => {
     press.down = buttonOf(event);
     before = press.down ? place(press.down) : [];
-  }, true);
+  }, options);
   document.addEventListener("pointerup", () => {
     if (!press.down) return;
     const after = place(press.down);
     press.moved = Math.max(...before.map((one, k) => Math.abs(one - after[k])));
-  }, true);
+  }, options);
   document.addEventListener("click", (event) => {
     if (event.isTrusted) press.clicked = buttonOf(event); // the panel presses some itself
-  }, true);
+  }, options);
 }"""
-IS_FREE = """(button) => {
+UNWATCH = "() => { window.press?.watching.abort(); delete window.press; }"
+FREE = """(buttons) => {
+  const isFree = (button) => {
+    const { x, y, width, height } = button.getBoundingClientRect();
+    const at = document.elementFromPoint(x + width / 2, y + height / 2);
+    return at !== null && (at === button || button.contains(at));
+  };
+  return buttons.flatMap((one, k) => (one.checkVisibility() && isFree(one) ? [k] : []));
+}"""
+NAMED = "(button) => button.dataset.action ?? button.textContent"
+AIMED = """(button) => {
+  Object.assign(press, { down: null, moved: 0, clicked: null });
+  if (!button.isConnected) return null;
   const { x, y, width, height } = button.getBoundingClientRect();
-  const at = document.elementFromPoint(x + width / 2, y + height / 2);
-  return at !== null && (at === button || button.contains(at));
+  return [x + width / 2, y + height / 2];
 }"""
 OUTCOME = """(button) => {
   if (press.down !== button) return "was not under the pointer";
@@ -56,16 +72,53 @@ OUTCOME = """(button) => {
 }"""
 
 
-def filled(bare: PanelPage, width: int) -> PanelPage:
+@dataclass(frozen=True)
+class Press:
+    """A finger on a button."""
+
+    panel: PanelPage
+    button: ElementHandle
+    field: int | None
+    since: float
+
+    def released(self) -> str:
+        """Release the button, once the press was slow; return what went wrong, "" for nothing."""
+        rest = PRESS_MS - 1000 * (time.monotonic() - self.since)
+        if rest > 0:
+            self.panel.page.wait_for_timeout(rest)
+        self.panel.page.mouse.up()
+        outcome = str(self.button.evaluate(OUTCOME))
+        return outcome and f"{self.button.evaluate(NAMED)} after field {self.field}: {outcome}"
+
+
+@pytest.fixture(scope="module")
+def another(browser: Browser) -> Iterator[PanelPage]:
+    yield from one_page(browser)
+
+
+@pytest.fixture
+def pages(bare: PanelPage, another: PanelPage) -> Iterator[tuple[PanelPage, PanelPage]]:
+    """Two pages: in one a panel is made ready while a button of the other is pressed."""
+    yield bare, another
+    bare.page.evaluate(UNWATCH)  # of the whole document, which other tests get
+
+
+def filled(panel: PanelPage, width: int) -> PanelPage:
     """A panel with rows, lines and everything that a kernel allows."""
-    bare.show(width)
-    bare.say(model_message())
-    bare.say(status_message(can=CAN, logged=["loss"]))
-    bare.say(PROBES)
-    bare.say(selection_message(series=[LOSS], charts=[chart(LOSS), chart()]))
-    bare.draw(*heat_message([[1.0] * 40] * len(ROWS), ROWS, last_step=1239))
-    bare.draw(*lines_message({LOSS: (range(100), [1.0] * 100)}))
-    return bare
+    panel.show(width)
+    heat = heat_message([[1.0] * 40] * len(ROWS), ROWS, last_step=1239)
+    lines = lines_message({LOSS: (range(100), [1.0] * 100)})
+    panel.say_all(
+        model_message(),
+        status_message(can=CAN, logged=["loss"]),
+        PROBES,
+        selection_message(series=[LOSS], charts=[chart(LOSS), chart()]),
+        heat,
+        lines,
+    )
+    for message, _ in (heat, lines):
+        panel.wait_painted(message)
+    return panel
 
 
 def fields(scope: Locator) -> Locator:
@@ -85,15 +138,19 @@ def opened(panel: PanelPage, opener: str | None) -> Locator:
     return panel.page.get_by_role("dialog")
 
 
-def press(panel: PanelPage, button: ElementHandle) -> str:
-    """Press it slowly; what went wrong, "" for nothing."""
-    panel.page.evaluate("() => Object.assign(press, { down: null, moved: 0, clicked: null })")
-    box = button.bounding_box()
-    if box is None:
-        return "has gone"
-    x, y = box["x"] + box["width"] / 2, box["y"] + box["height"] / 2
-    panel.page.mouse.click(x, y, delay=PRESS_MS)
-    return str(panel.page.evaluate(OUTCOME, button))
+def pressed(panel: PanelPage, scope: Locator, place: int, field: int | None) -> Press | None:
+    """Begin to press a button, after an edit; None if the edit took the button away."""
+    panel.page.evaluate(WATCH)
+    # Taken before the edit, which may bring other buttons.
+    button = scope.locator("button").nth(place).element_handle()
+    if field is not None:
+        edited(fields(scope).nth(field))
+    middle = button.evaluate(AIMED)
+    if middle is None:
+        return None
+    panel.page.mouse.move(*middle)
+    panel.page.mouse.down()
+    return Press(panel, button, field, time.monotonic())
 
 
 def edited(field: Locator) -> None:
@@ -112,28 +169,25 @@ def edited(field: Locator) -> None:
         for opener in (None, "line-options", "probes", "saved-views", "chart-options")
     ],
 )
-def test_no_press_is_lost_after_an_edit(bare: PanelPage, width: int, opener: str | None) -> None:
-    scope = opened(filled(bare, width), opener)
-    n_fields, n_buttons = shown(fields(scope)), shown(scope.locator("button"))
-    assert n_buttons
-    wrong: list[Any] = []
-    n_pressed = 0
+def test_no_press_is_lost_after_an_edit(
+    pages: tuple[PanelPage, PanelPage], width: int, opener: str | None
+) -> None:
+    scope = opened(filled(pages[0], width), opener)
+    n_fields = shown(fields(scope))
     each: list[int | None] = [*n_fields] or [None]  # a narrow panel has none
-    for field in each:
-        for place in n_buttons:
-            scope = opened(filled(bare, width), opener)
-            bare.page.evaluate(WATCH)
-            # Taken before the edit, which may bring other buttons.
-            button = scope.locator("button").nth(place).element_handle()
-            if not button.evaluate(IS_FREE):
-                continue  # out of sight, or below another one
-            name = button.evaluate("(node) => node.dataset.action ?? node.textContent")
-            if field is not None:
-                edited(fields(scope).nth(field))
-            outcome = press(bare, button)
-            n_pressed += 1
-            if outcome:
-                wrong.append((field, name, outcome))
-    assert wrong == []
-    assert n_pressed
-    bare.forget()  # what watches the whole document
+    # Others are out of sight, or below another one.
+    free: list[int] = scope.locator("button").evaluate_all(FREE)
+    assert free
+    wrong: list[str] = []
+    waiting: Press | None = None
+    for panel, (field, place) in zip(cycle(pages), product(each, free), strict=False):
+        scope = opened(filled(panel, width), opener)
+        press = pressed(panel, scope, place, field)
+        if press is None:
+            wrong.append(f"button {place} has gone after field {field}")
+        if waiting is not None:
+            wrong.append(waiting.released())
+        waiting = press
+    if waiting is not None:
+        wrong.append(waiting.released())
+    assert [*filter(None, wrong)] == []
