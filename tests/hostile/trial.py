@@ -2,37 +2,41 @@
 
 A parent that has imported everything forks once for each record; so a record that takes the
 memory or never returns ends one child. Run one trial by
-``python -m tests.hostile.trial NAME... -- ENTRY_POINT...``.
+``python -m tests.hostile.trial NAME... -- ENTRY_POINT...``. Tests share one parent, `Trials`.
 """
 
 from __future__ import annotations
 
+import gc
 import importlib
 import json
 import os
 import resource
 import shutil
 import signal
+import subprocess
 import sys
 import tempfile
 import time
 import traceback
 import warnings
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from contextlib import suppress
 from pathlib import Path
 from typing import NamedTuple
 
 from notebook_probe.errors import ProbeError
+from notebook_probe.home import HOME
 from tests.hostile.corpus import CORPUS
 from tests.hostile.doors import DOORS
 
-__all__ = ["MOST_BYTES", "MOST_S", "Fault", "faults_of"]
+__all__ = ["MOST_BYTES", "MOST_S", "Fault", "Trials", "faults_of"]
 
 MOST_S = 10.0
 MOST_BYTES = 2**30
 REPORT_S = 2.0
 """So much later than a door's limit its child is killed: it hangs where no signal reaches it."""
+SERVE, ANSWER = "--serve", "faults: "
 
 
 class Fault(NamedTuple):
@@ -187,8 +191,64 @@ def _import(modules: Iterable[str]) -> None:
             importlib.import_module(name)
 
 
+def _serve(folder: Path) -> None:
+    """Read names and doors from stdin, a line each time, and print their faults as a line."""
+    known, whole = set[str](), Path()
+    for number, line in enumerate(sys.stdin):
+        names, doors = json.loads(line)
+        if new := [door for door in doors if door not in known]:
+            whole = folder / str(number) / "whole.zarr"
+            whole.parent.mkdir()
+            _import(_needed(whole, new))
+            known |= {*new}
+            gc.collect()
+            gc.freeze()  # else each child looks through all of it, and copies its pages
+        faults = [fault for name in names for fault in faults_of(whole, name, doors)]
+        print(f"\n{ANSWER}{json.dumps(faults)}", flush=True)  # a door may leave half a line
+
+
+class Trials:
+    """Trials in children of one process, which has a home of its own.
+
+    A process without threads of torch is needed, for the children are its forks.
+    """
+
+    def __init__(self, folder: Path) -> None:
+        self._said = folder / "stderr"
+        env = {**os.environ, HOME: str(folder / "home"), "MALLOC_ARENA_MAX": "1"}
+        with self._said.open("w") as said:
+            self._process = subprocess.Popen(
+                [sys.executable, "-W", "ignore", "-m", "tests.hostile.trial", SERVE, str(folder)],
+                stdin=subprocess.PIPE,
+                stdout=subprocess.PIPE,
+                stderr=said,
+                text=True,
+                env={**env, "OMP_NUM_THREADS": "1"},
+            )
+
+    def faults(self, names: Sequence[str], doors: Sequence[str]) -> list[Fault]:
+        """Try records at doors; return what went wrong."""
+        asked, answers = self._process.stdin, self._process.stdout
+        assert asked is not None
+        assert answers is not None
+        asked.write(json.dumps([names, doors]) + "\n")
+        asked.flush()
+        for line in answers:  # doors print, too
+            if line.startswith(ANSWER):
+                return [Fault(*one) for one in json.loads(line.removeprefix(ANSWER))]
+        raise AssertionError(self._said.read_text()[-2000:])
+
+    def end(self) -> None:
+        """End the process."""
+        with self._process:
+            self._process.kill()
+
+
 def main(words: list[str]) -> None:
     """Print the faults of records at doors, a line each; all of them where none is named."""
+    if words[:1] == [SERVE]:
+        _serve(Path(words[1]))
+        return
     split = words.index("--") if "--" in words else len(words)
     names, doors = words[:split] or [*CORPUS], words[split + 1 :] or [*DOORS]
     with tempfile.TemporaryDirectory() as folder:

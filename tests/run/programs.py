@@ -12,10 +12,12 @@ import select
 import signal
 import subprocess
 import sys
+from collections.abc import Mapping
+from contextlib import suppress
 from pathlib import Path
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
-__all__ = ["Ended", "Programs"]
+__all__ = ["Begun", "Ended", "Programs"]
 
 PATIENCE_S = 120.0
 
@@ -27,15 +29,20 @@ nbp.watch, nbp.open_run  # imported by their first use
 gc.collect()
 gc.freeze()  # else each fork looks through all of it, and copies its pages, as it ends
 for line in sys.stdin:
-    text, sys.argv[1:], told, folder = json.loads(line)
-    if not (child := os.fork()):
+    child, *begun = json.loads(line)
+    if not child and not (child := os.fork()):
         break
-    print(os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]), flush=True)
+    if not begun or begun[0] == os.devnull:
+        print(os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]), flush=True)
+    else:
+        print(child, flush=True)
 else:
     sys.exit()
-for stream, path in ((0, os.devnull), (1, os.devnull), (2, told)):
-    os.dup2(os.open(path, os.O_RDWR | os.O_CREAT), stream)
+out, told, folder, environment, text, sys.argv[1:] = begun
+for stream, path in ((0, os.devnull), (1, out), (2, told)):
+    os.dup2(os.open(path, (os.O_WRONLY if stream else os.O_RDONLY) | os.O_CREAT), stream)
 os.chdir(folder)
+os.environ.update(environment)
 exec(compile(text, "<program>", "exec"))
 """
 
@@ -51,11 +58,39 @@ class Ended(NamedTuple):
     stderr: str
 
 
+class Begun:
+    """A program that runs while a test goes on.
+
+    Attributes
+    ----------
+    stdout : file
+        Ends with the program.
+    """
+
+    def __init__(self, programs: Programs, number: int, out: Path) -> None:
+        self._programs, self._number = programs, number
+        self._code: int | None = None
+        self.stdout = out.open()  # waits for the program
+
+    def kill(self) -> None:
+        """Kill it, unless it has been waited for; afterwards no such process is known."""
+        if self._code is None:
+            with suppress(ProcessLookupError):
+                os.kill(self._number, signal.SIGKILL)
+            self.wait()
+
+    def wait(self) -> int:
+        """Wait until it ends; return its exit code."""
+        if self._code is None:
+            self._code = self._programs.answer(self._number)
+        return self._code
+
+
 class Programs:
-    """Runs programs one after the other; warnings are errors in them."""
+    """Runs programs one after the other, or next to a test; warnings are errors in them."""
 
     def __init__(self, folder: Path) -> None:
-        self._told = folder / "stderr"
+        self._folder, self._told, self._n_begun = folder, folder / "stderr", 0
         self._parent = subprocess.Popen(
             [sys.executable, "-W", "error", "-c", PARENT],
             stdin=subprocess.PIPE,
@@ -66,15 +101,29 @@ class Programs:
 
     def run(self, text: str, *arguments: str, folder: Path | None = None) -> Ended:
         self._told.unlink(missing_ok=True)
-        asked, answer = self._parent.stdin, self._parent.stdout
-        assert asked is not None
-        assert answer is not None
-        beginning = [text, arguments, str(self._told), str(folder or Path.cwd())]
-        asked.write(json.dumps(beginning) + "\n")
-        asked.flush()
-        assert select.select([answer], [], [], PATIENCE_S)[0], "the program does not end"
-        code = int(answer.readline())
+        where = [os.devnull, str(self._told), str(folder or Path.cwd())]
+        code = self.answer(0, *where, {}, text, arguments)
         return Ended(code, self._told.read_text().replace(sys.prefix, ""))
+
+    def begin(self, text: str, *arguments: str, environment: Mapping[str, str]) -> Begun:
+        """Start a program with an environment of its own, and do not wait for it."""
+        self._n_begun += 1
+        out = self._folder / f"stdout {self._n_begun}"
+        os.mkfifo(out)
+        told = out.with_name(f"stderr {self._n_begun}")
+        where = [str(out), str(told), str(Path.cwd())]
+        number = self.answer(0, *where, dict(environment), text, arguments)
+        return Begun(self, number, out)
+
+    def answer(self, *asked: Any) -> int:
+        """Return the exit code of a program, or the number of one that has begun."""
+        asking, answers = self._parent.stdin, self._parent.stdout
+        assert asking is not None
+        assert answers is not None
+        asking.write(json.dumps(asked) + "\n")
+        asking.flush()
+        assert select.select([answers], [], [], PATIENCE_S)[0], "the program does not end"
+        return int(answers.readline())
 
     def end(self) -> None:
         """Let the process go, and with it a program that hangs."""

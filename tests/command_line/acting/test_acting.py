@@ -15,6 +15,7 @@ import notebook_probe as nbp
 from notebook_probe.command_line.schemas import schemas
 from tests.command_line.acting.training import EndlessTraining, endless_training
 from tests.command_line.reading.conftest import Asked, ask, strict_json
+from tests.run.programs import Programs
 
 __all__ = ["ask"]  # a fixture
 
@@ -22,8 +23,11 @@ pytestmark = pytest.mark.slow
 
 
 @pytest.fixture(params=["socket", "mailbox"])
-def training(tmp_path: Path, request: pytest.FixtureRequest) -> Iterator[EndlessTraining]:
-    with endless_training(tmp_path / "elsewhere.zarr", request.param) as one:
+def training(
+    tmp_path: Path, request: pytest.FixtureRequest, programs: Programs
+) -> Iterator[EndlessTraining]:
+    place = tmp_path / "elsewhere.zarr"
+    with endless_training(place, request.param, programs=programs) as one:
         yield one
 
 
@@ -86,19 +90,21 @@ def test_a_refusal_is_the_sentence_of_a_click_and_exits_with_2(
 
 
 def test_a_killed_training_is_told_at_once_and_started_again_it_is_reached(
-    training: EndlessTraining, ask: Asked, tmp_path: Path
+    training: EndlessTraining, ask: Asked, programs: Programs
 ) -> None:
     assert ask("pause", training.place)[0] == 0
     training.kill()
     code, _, err = ask("resume", training.place)
     assert code == 2
     assert err.endswith("no process trains this run now\n")
-    with endless_training(Path(training.place)) as again:
+    with endless_training(training.place, programs=programs) as again:
         assert ask("pause", again.place)[0] == 0
 
 
-def test_a_training_that_allows_no_control_says_how_to(tmp_path: Path, ask: Asked) -> None:
-    with endless_training(tmp_path / "private.zarr", control="0") as one:
+def test_a_training_that_allows_no_control_says_how_to(
+    tmp_path: Path, ask: Asked, programs: Programs
+) -> None:
+    with endless_training(tmp_path / "private.zarr", control="0", programs=programs) as one:
         code, out, err = ask("pause", one.place)
     assert (code, out) == (2, "")
     assert "nbp.watch(..., control=True) or NOTEBOOK_PROBE_CONTROL=1" in err
