@@ -13,7 +13,6 @@ import pytest
 from playwright.sync_api import Browser, Page, Playwright, expect, sync_playwright
 
 from tests.browser.lab import PATIENCE_S, LabServer, Notebook, OpenNotebook
-from tests.browser.panel_messages import model_message, selection_message, status_message
 from tests.browser.panel_page import PanelPage, introduce, one_page
 from tests.browser.panel_parts import PanelParts, node_parts
 from tools.find_browser import ADVICE, systems
@@ -140,11 +139,7 @@ def panel(bare: PanelPage, request: pytest.FixtureRequest) -> PanelPage:
 @pytest.fixture
 def shown(bare: PanelPage) -> PanelPage:
     """A panel with a model, a status, and gradient norms as its home."""
-    panel = bare.show()
-    panel.say(model_message())
-    panel.say(status_message())
-    panel.say(selection_message())
-    return panel
+    return introduce(bare.show())
 
 
 @pytest.fixture(scope="package")

@@ -11,7 +11,7 @@ from functools import cache
 from pathlib import Path
 from typing import Any
 
-from playwright.sync_api import Browser, Locator, Page, expect
+from playwright.sync_api import Browser, Locator, Page, ViewportSize, expect
 
 from notebook_probe.explorer.assets import css, esm
 from tests.browser.lab import PATIENCE_S
@@ -41,10 +41,11 @@ async ([source, styles]) => {
   window.parts = { ...panel.$parts, default: panel.default };
 }
 """
-# An empty cell. What anywidget hands to `render`, plus a record of everything sent and of what is
-# listened to; a view of before keeps its own.
+# An empty cell, if the module is there. What anywidget hands to `render`, plus a record of
+# everything sent and of what is listened to; a view of before keeps its own.
 PREPARE = """
 ([around, body, width]) => {
+  if (!("parts" in window)) return false;
   window.cleanUp?.();
   delete window.cleanUp;
   getSelection().removeAllRanges();
@@ -71,6 +72,7 @@ PREPARE = """
     });
     for (const run of [...subscribers]) run(message, views);
   };
+  return true;
 }
 """
 # Each message in a task of its own, as from a socket. No timer: a page's clock may stand still.
@@ -133,16 +135,18 @@ class PanelPage:
         """Render at ``width`` pixels; ``lab`` puts JupyterLab's own theme variables around it."""
         self.errors.clear()
         self.page.emulate_media(color_scheme="dark" if theme == "dark" else "light")
-        self.page.set_viewport_size({"width": width + 32, "height": 900})
-        if not self.page.evaluate("'parts' in window"):
-            self.page.set_content("<!doctype html><body></body>")
-            self.page.evaluate(LOAD, [f"{esm()}\n{PARTS}", css()])
+        size: ViewportSize = {"width": width + 32, "height": 900}
+        if self.page.viewport_size != size:
+            self.page.set_viewport_size(size)
         ground = "#fff" if theme == "light" else "#111"
         around = f":root {{{theme_variables(theme) if lab else ''}}} body {{background: {ground}}}"
         body = {"style": "margin: 16px"}
         if lab:
             body["data-jp-theme-light"] = str(theme == "light").lower()
-        self.page.evaluate(PREPARE, [around, body, width])
+        if not self.page.evaluate(PREPARE, [around, body, width]):
+            self.page.set_content("<!doctype html><body></body>")
+            self.page.evaluate(LOAD, [f"{esm()}\n{PARTS}", css()])
+            self.page.evaluate(PREPARE, [around, body, width])
         self.page.mouse.move(0, 0)
         self.page.evaluate(RENDER)
         expect(self.root).to_have_count(1)
@@ -310,7 +314,5 @@ def one_page(browser: Browser) -> Iterator[PanelPage]:
 
 def introduce(panel: PanelPage, **status: Any) -> PanelPage:
     """Say what a kernel says first."""
-    panel.say(model_message())
-    panel.say(status_message(**status))
-    panel.say(selection_message())
+    panel.say_all(model_message(), status_message(**status), selection_message())
     return panel

@@ -6,6 +6,7 @@ import time
 from collections.abc import Iterator
 from dataclasses import dataclass
 from itertools import cycle, product
+from typing import Any
 
 import pytest
 from playwright.sync_api import Browser, ElementHandle, Locator
@@ -78,17 +79,32 @@ class Press:
 
     panel: PanelPage
     button: ElementHandle
-    field: int | None
+    is_on: bool
     since: float
 
     def released(self) -> str:
         """Release the button, once the press was slow; return what went wrong, "" for nothing."""
+        if not self.is_on:
+            return "has gone"
         rest = PRESS_MS - 1000 * (time.monotonic() - self.since)
         if rest > 0:
             self.panel.page.wait_for_timeout(rest)
         self.panel.page.mouse.up()
-        outcome = str(self.button.evaluate(OUTCOME))
-        return outcome and f"{self.button.evaluate(NAMED)} after field {self.field}: {outcome}"
+        return str(self.button.evaluate(OUTCOME))
+
+
+def begun(panel: PanelPage, button: ElementHandle) -> Press:
+    """Begin to press a button, if it is still there."""
+    middle = button.evaluate(AIMED)
+    if middle is not None:
+        panel.page.mouse.move(*middle)
+        panel.page.mouse.down()
+    return Press(panel, button, middle is not None, time.monotonic())
+
+
+def press(panel: PanelPage, button: ElementHandle) -> str:
+    """Press it slowly; what went wrong, "" for nothing."""
+    return begun(panel, button).released()
 
 
 @pytest.fixture(scope="module")
@@ -138,19 +154,14 @@ def opened(panel: PanelPage, opener: str | None) -> Locator:
     return panel.page.get_by_role("dialog")
 
 
-def pressed(panel: PanelPage, scope: Locator, place: int, field: int | None) -> Press | None:
-    """Begin to press a button, after an edit; None if the edit took the button away."""
+def begun_after_edit(panel: PanelPage, scope: Locator, place: int, field: int | None) -> Press:
+    """Begin to press a button after an edit."""
     panel.page.evaluate(WATCH)
     # Taken before the edit, which may bring other buttons.
     button = scope.locator("button").nth(place).element_handle()
     if field is not None:
         edited(fields(scope).nth(field))
-    middle = button.evaluate(AIMED)
-    if middle is None:
-        return None
-    panel.page.mouse.move(*middle)
-    panel.page.mouse.down()
-    return Press(panel, button, field, time.monotonic())
+    return begun(panel, button)
 
 
 def edited(field: Locator) -> None:
@@ -178,16 +189,18 @@ def test_no_press_is_lost_after_an_edit(
     # Others are out of sight, or below another one.
     free: list[int] = scope.locator("button").evaluate_all(FREE)
     assert free
-    wrong: list[str] = []
-    waiting: Press | None = None
+    wrong: list[Any] = []
+
+    def release(field: int | None, one: Press) -> None:
+        if outcome := one.released():
+            wrong.append((field, one.button.evaluate(NAMED), outcome))
+
+    waiting: list[tuple[int | None, Press]] = []
     for panel, (field, place) in zip(cycle(pages), product(each, free), strict=False):
         scope = opened(filled(panel, width), opener)
-        press = pressed(panel, scope, place, field)
-        if press is None:
-            wrong.append(f"button {place} has gone after field {field}")
-        if waiting is not None:
-            wrong.append(waiting.released())
-        waiting = press
-    if waiting is not None:
-        wrong.append(waiting.released())
-    assert [*filter(None, wrong)] == []
+        waiting.append((field, begun_after_edit(panel, scope, place, field)))
+        if len(waiting) == len(pages):
+            release(*waiting.pop(0))
+    for field, one in waiting:
+        release(field, one)
+    assert wrong == []

@@ -14,6 +14,7 @@ from notebook_probe.explorer.parts.history import AMID
 from tests.browser import panel_messages as kernel
 from tests.browser.alert_messages import alerts_message
 from tests.browser.history_messages import MUST, RESTORES, branched, history, way
+from tests.browser.panel_messages import Message
 from tests.browser.panel_page import PanelPage
 
 THEMES = ["light", "dark"]
@@ -43,25 +44,34 @@ def lines(first: int, last: int, level: float, **options: Any) -> tuple[Any, lis
 def shown(bare: PanelPage, width: int = 880, theme: str = "light") -> PanelPage:
     """Held at step 842, after alerts at 341 and 400."""
     bare.show(width, theme)
-    bare.say(kernel.model_message())
-    bare.say(kernel.status_message(step=842, rate=4.5, state="paused", logged=["loss"]))
-    bare.say(kernel.selection_message(home="grad_norm", series=[LOSS, NORM]))
-    bare.say(alerts_message([alert(341), alert(400)]))
-    presets = [{"name": name, "about": "", "percent": 1.0} for name in PRESETS]
-    bare.say(
-        {
-            "v": 1,
-            "type": "probes",
-            "n_measured": 100,
-            "step_s": 0.2,
-            "budget": 5.0,
-            "presets": presets,
-        }
-    )
-    bare.draw(*kernel.heat_message(cells(842), kernel.WEIGHTED, last_step=841))
-    bare.draw(*lines(0, 842, 1.0))
-    bare.say(history(*CHECKPOINTS, way=way()))
+    heat = kernel.heat_message(cells(842), kernel.WEIGHTED, last_step=841)
+    of_lines = lines(0, 842, 1.0)
+    bare.say_all(*words(), heat, of_lines, history(*CHECKPOINTS, way=way()))
+    for message, _ in (heat, of_lines):
+        bare.wait_painted(message)
     return bare
+
+
+def words() -> list[Message]:
+    """Messages without frames of a run that is held at step 842."""
+    presets = [{"name": name, "about": "", "percent": 1.0} for name in PRESETS]
+    probes = {"v": 1, "type": "probes", "n_measured": 100, "step_s": 0.2, "budget": 5.0}
+    return [
+        kernel.model_message(),
+        kernel.status_message(step=842, rate=4.5, state="paused", logged=["loss"]),
+        kernel.selection_message(home="grad_norm", series=[LOSS, NORM]),
+        alerts_message([alert(341), alert(400)]),
+        {**probes, "presets": presets},
+    ]
+
+
+def words_of_branch(step: int = 371) -> list[Message]:
+    """Messages without frames of a branch from 300 on that has come to this step."""
+    return [
+        kernel.status_message(step=step, logged=["loss"]),
+        alerts_message([]),
+        branched(100, 200, 300),
+    ]
 
 
 def back(panel: PanelPage, step: int = 300) -> Locator:
@@ -420,9 +430,10 @@ def test_a_checkpoint_at_the_end_of_training_says_that_nothing_is_left(bare: Pan
 def test_the_branch_in_the_bar_is_whole_or_out_of_sight(bare: PanelPage) -> None:
     seen = set()
     for width in range(640, 1100, 20):
-        panel = shown(bare, width)
-        panel.say(branched(100, 200, 300))
-        say_branch(panel)
+        panel = bare.show(width)
+        panel.say_all(
+            *words(), branched(100, 200, 300), *words_of_branch()
+        )  # no plots: a bar alone
         told = panel.page.evaluate(
             """() => {
               const node = document.querySelector(".nbp-branch");
