@@ -10,8 +10,9 @@ from playwright.sync_api import Page
 __all__ = ["findings"]
 
 SERIOUS = ("serious", "critical")
-RUN = """async ([source, scope]) => {
-  if (!window.axe) (0, eval)(source);
+LOAD = "(source) => { (0, eval)(source); }"
+RUN = """async (scope) => {
+  if (!window.axe) return null;
   // With forced colors the system paints; what axe-core reads of them are the author's colors.
   const contrast = !matchMedia("(forced-colors: active)").matches;
   const rules = { "color-contrast": { enabled: contrast } };
@@ -25,8 +26,12 @@ RUN = """async ([source, scope]) => {
 
 def findings(page: Page, scope: str, impacts: tuple[str, ...] = SERIOUS) -> list[str]:
     """Return what axe-core finds of these impacts, a line each."""
-    source = files("axe_playwright_python").joinpath("axe.min.js").read_text("utf-8")
-    found: list[dict[str, Any]] = page.evaluate(RUN, [source, scope])
+    found: list[dict[str, Any]] | None = page.evaluate(RUN, scope)
+    if found is None:  # half a megabyte, which a page needs once
+        source = files("axe_playwright_python").joinpath("axe.min.js").read_text("utf-8")
+        page.evaluate(LOAD, source)
+        found = page.evaluate(RUN, scope)
+    assert found is not None
     return [
         f"{one['impact']} {one['id']} at {one['target']}: {one['why']} ({one['html']})"
         for one in found

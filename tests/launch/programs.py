@@ -5,16 +5,23 @@ from __future__ import annotations
 import os
 import subprocess
 import sys
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
 import notebook_probe
+from tests.run.programs import Programs
 
-__all__ = ["OURS", "TRAINING", "Outcome", "plainly", "under_nbp"]
+__all__ = ["OURS", "TRAINING", "Outcome", "plainly", "under_nbp", "under_warm_nbp"]
 
 OURS = "notebook_probe: "
 ROOT = Path(notebook_probe.__file__).parents[1]
+
+COMMAND = """
+import sys
+from notebook_probe.command_line import main
+sys.exit(main(["run", *sys.argv[1:]]))
+"""
 
 TRAINING = """
 import hashlib, os, sys
@@ -74,14 +81,30 @@ def under_nbp(folder: Path, *words: str, **variables: str) -> Outcome:
     return _outcome(folder, ("-m", "notebook_probe", "run", *words), variables)
 
 
-def _outcome(
-    folder: Path, words: Sequence[str], variables: dict[str, str] | None = None
-) -> Outcome:
+def under_warm_nbp(programs: Programs, folder: Path, *words: str, **variables: str) -> Outcome:
+    """Run ``nbp run`` in a process that has imported the package.
+
+    It is replaced by Python, which has imported nothing, as ever.
+    """
+    out = folder / "stdout of the program"
+    done = programs.run(
+        COMMAND, *words, folder=folder, out=out, environment=_environment(variables)
+    )
+    text = out.read_text()
+    out.unlink()
+    return Outcome(done.code, text, done.stderr)
+
+
+def _environment(variables: Mapping[str, str]) -> dict[str, str]:
     path = os.pathsep.join(filter(None, (str(ROOT), os.environ.get("PYTHONPATH"))))
+    return {**os.environ, "PYTHONPATH": path, **variables}
+
+
+def _outcome(folder: Path, words: Sequence[str], variables: Mapping[str, str] = {}) -> Outcome:
     done = subprocess.run(
         [sys.executable, *words],
         cwd=folder,
-        env={**os.environ, "PYTHONPATH": path, **(variables or {})},
+        env=_environment(variables),
         capture_output=True,
         text=True,
         check=False,

@@ -11,7 +11,8 @@ import pytest
 
 import notebook_probe as nbp
 from notebook_probe.command_line import main
-from tests.launch.programs import ROOT, TRAINING, plainly, under_nbp
+from tests.launch.programs import ROOT, TRAINING, plainly, under_nbp, under_warm_nbp
+from tests.run.programs import Programs
 
 pytestmark = pytest.mark.slow
 
@@ -69,11 +70,13 @@ def test_a_module_runs_as_python_m_does_and_the_next_commands_work(
 
 
 def test_a_program_in_a_child_process_is_watched_and_reported_once(
-    tmp_path: Path, script: str
+    tmp_path: Path, script: str, programs: Programs
 ) -> None:
     parent = f"import subprocess, sys\nsys.exit(subprocess.call([sys.executable, {script!r}, '5']))"
     (tmp_path / "launch.py").write_text(parent)
-    watched = under_nbp(tmp_path, "launch.py", NOTEBOOK_PROBE_STORE="runs/child.zarr")
+    watched = under_warm_nbp(
+        programs, tmp_path, "launch.py", NOTEBOOK_PROBE_STORE="runs/child.zarr"
+    )
     assert watched.code == 5
     assert watched.told[:2] == [
         "recording to runs/child.zarr",
@@ -82,9 +85,12 @@ def test_a_program_in_a_child_process_is_watched_and_reported_once(
     assert len(watched.told) == 5
 
 
-def test_options_come_from_flags_before_the_environment(tmp_path: Path, script: str) -> None:
+def test_options_come_from_flags_before_the_environment(
+    tmp_path: Path, script: str, programs: Programs
+) -> None:
     flags = ["--store", "b.zarr", "--name", "mine", "--probes", "default,optimizer", "--alerts"]
-    watched = under_nbp(
+    watched = under_warm_nbp(
+        programs,
         tmp_path,
         *flags,
         "--budget",
@@ -121,10 +127,10 @@ for optimizer in [torch.optim.SGD(one.parameters(), lr=0.1) for one in models]:
 
 @pytest.mark.parametrize(("words", "first"), [([], "Generator"), (["--model", "Critic"], "Critic")])
 def test_of_two_models_one_is_watched_and_the_other_is_named(
-    tmp_path: Path, words: list[str], first: str
+    tmp_path: Path, programs: Programs, words: list[str], first: str
 ) -> None:
     (tmp_path / "two.py").write_text(TWO)
-    watched = under_nbp(tmp_path, *words, "two.py")
+    watched = under_warm_nbp(programs, tmp_path, *words, "two.py")
     assert (watched.code, watched.own[2]) == (0, [])
     (place,) = (tmp_path / "runs").iterdir()
     assert nbp.open_run(place).name == first
@@ -156,10 +162,10 @@ for _ in range(3):
     ("early", "words"), [(True, []), (False, []), (False, ["--store", "x.zarr"])]
 )
 def test_a_program_that_watches_its_model_itself_keeps_its_run(
-    tmp_path: Path, early: bool, words: list[str]
+    tmp_path: Path, programs: Programs, early: bool, words: list[str]
 ) -> None:
     (tmp_path / "own.py").write_text(OWN.format(early=early))
-    watched = under_nbp(tmp_path, *words, "own.py")
+    watched = under_warm_nbp(programs, tmp_path, *words, "own.py")
     assert (watched.code, watched.out) == (0, "recording to own.zarr\n")
     assert watched.own[2] == []
     assert sorted(one.name for one in tmp_path.rglob("*.zarr")) == ["own.zarr"], "no other record"
@@ -188,17 +194,17 @@ def test_a_program_that_watches_its_model_itself_keeps_its_run(
     ],
 )
 def test_without_a_model_one_line_says_so(
-    tmp_path: Path, program: str, words: list[str], line: str
+    tmp_path: Path, programs: Programs, program: str, words: list[str], line: str
 ) -> None:
     (tmp_path / "program.py").write_text(program)
-    watched = under_nbp(tmp_path, *words, "program.py")
+    watched = under_warm_nbp(programs, tmp_path, *words, "program.py")
     assert (watched.code, watched.own[2]) == (0, [])
     assert line in watched.told
     assert not any("the record" in one for one in watched.told)
 
 
-def test_a_wrong_preset_stops_nothing(tmp_path: Path, script: str) -> None:
-    watched = under_nbp(tmp_path, "--probes", "defualt", script, "0")
+def test_a_wrong_preset_stops_nothing(tmp_path: Path, script: str, programs: Programs) -> None:
+    watched = under_warm_nbp(programs, tmp_path, "--probes", "defualt", script, "0")
     assert watched.own == plainly(tmp_path, script, "0").own
     assert "not watched: UnknownNameError" in watched.told[0]
     assert "default" in watched.told[0], "close names"

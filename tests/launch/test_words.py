@@ -6,7 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from tests.launch.programs import under_nbp
+from tests.launch.programs import under_warm_nbp
+from tests.run.programs import Programs
 
 pytestmark = pytest.mark.slow
 
@@ -33,9 +34,9 @@ def library(folder: Path, **other: str) -> None:
     (folder / "train.py").write_text(PROGRAM)
 
 
-def test_the_word_is_known_once_the_trainer_is_imported(tmp_path: Path) -> None:
+def test_the_word_is_known_once_the_trainer_is_imported(tmp_path: Path, programs: Programs) -> None:
     library(tmp_path)
-    done = under_nbp(tmp_path, "train.py")
+    done = under_warm_nbp(programs, tmp_path, "train.py")
     assert done.out.splitlines() == [
         "[] False False",
         "['notebook_probe'] SourceFileLoader",
@@ -46,9 +47,11 @@ def test_the_word_is_known_once_the_trainer_is_imported(tmp_path: Path) -> None:
     )
 
 
-def test_a_library_that_has_changed_is_imported_all_the_same(tmp_path: Path) -> None:
+def test_a_library_that_has_changed_is_imported_all_the_same(
+    tmp_path: Path, programs: Programs
+) -> None:
     library(tmp_path, **{"__init__.py": ""})
-    done = under_nbp(tmp_path, "train.py")
+    done = under_warm_nbp(programs, tmp_path, "train.py")
     assert done.code == 0
     assert done.out.splitlines()[1].startswith("[] ")
     assert done.told[0].startswith("transformers.trainer does not know notebook_probe: ")

@@ -15,6 +15,7 @@ import sys
 from collections.abc import Mapping
 from contextlib import suppress
 from pathlib import Path
+from types import MappingProxyType
 from typing import Any, NamedTuple
 
 __all__ = ["Begun", "Ended", "Programs"]
@@ -29,10 +30,10 @@ nbp.watch, nbp.open_run  # imported by their first use
 gc.collect()
 gc.freeze()  # else each fork looks through all of it, and copies its pages, as it ends
 for line in sys.stdin:
-    child, *begun = json.loads(line)
+    child, is_waited_for, *begun = json.loads(line)
     if not child and not (child := os.fork()):
         break
-    if not begun or begun[0] == os.devnull:
+    if is_waited_for:
         print(os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]), flush=True)
     else:
         print(child, flush=True)
@@ -82,7 +83,7 @@ class Begun:
     def wait(self) -> int:
         """Wait until it ends; return its exit code."""
         if self._code is None:
-            self._code = self._programs.answer(self._number)
+            self._code = self._programs.answer(self._number, True)
         return self._code
 
 
@@ -99,10 +100,18 @@ class Programs:
             start_new_session=True,
         )
 
-    def run(self, text: str, *arguments: str, folder: Path | None = None) -> Ended:
+    def run(
+        self,
+        text: str,
+        *arguments: str,
+        folder: Path | None = None,
+        out: Path | None = None,
+        environment: Mapping[str, str] = MappingProxyType({}),
+    ) -> Ended:
+        """Run a program to its end; what it prints goes to ``out``."""
         self._told.unlink(missing_ok=True)
-        where = [os.devnull, str(self._told), str(folder or Path.cwd())]
-        code = self.answer(0, *where, {}, text, arguments)
+        where = [str(out or os.devnull), str(self._told), str(folder or Path.cwd())]
+        code = self.answer(0, True, *where, dict(environment), text, arguments)
         return Ended(code, self._told.read_text().replace(sys.prefix, ""))
 
     def begin(self, text: str, *arguments: str, environment: Mapping[str, str]) -> Begun:
@@ -112,7 +121,7 @@ class Programs:
         os.mkfifo(out)
         told = out.with_name(f"stderr {self._n_begun}")
         where = [str(out), str(told), str(Path.cwd())]
-        number = self.answer(0, *where, dict(environment), text, arguments)
+        number = self.answer(0, False, *where, dict(environment), text, arguments)
         return Begun(self, number, out)
 
     def answer(self, *asked: Any) -> int:
