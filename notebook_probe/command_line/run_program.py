@@ -23,7 +23,7 @@ def add(parser: ArgumentParser) -> None:
     parser.add_argument("--name", help="name of the run; by default the class of the model")
     parser.add_argument("--probes", metavar="A,B", help="presets to measure: default")
     parser.add_argument(
-        "--budget", type=_budget, metavar="PERCENT", help="maximum cost in % of step time, or none"
+        "--budget", type=_budget, metavar="PERCENT", help="maximum cost in %% of step time, or none"
     )
     parser.add_argument("--on-compiled", choices=ON_COMPILED, help="calls of a compiled model")
     parser.add_argument("--model", metavar="CLASS", help="class to watch, if several are trained")

@@ -19,6 +19,7 @@ import pytest
 import notebook_probe as nbp
 from notebook_probe.alerts.alert import ALERT
 from notebook_probe.command_line import main
+from notebook_probe.command_line.main import COMMANDS
 from notebook_probe.home import HOME
 from notebook_probe.record import RecordWriter
 from notebook_probe.record.format.source import Variable
@@ -278,6 +279,14 @@ def test_names_that_steer_a_terminal_are_harmless(said: Said, lab: Path) -> None
         _, out, _ = said(*words)
         assert not {"\x1b", "\x07", "\u202e"} & {*out}
     said("clean-up", "--where", "params.lr == 0.5", "--delete")
+
+
+@pytest.mark.parametrize("command", COMMANDS)
+def test_every_command_says_what_it_does(command: str, capsys: pytest.CaptureFixture[str]) -> None:
+    with pytest.raises(SystemExit) as ended:
+        main([command, "--help"])
+    assert ended.value.code == 0
+    assert capsys.readouterr().out.startswith("usage: nbp ")
 
 
 SCRIPT = """
