@@ -4,7 +4,7 @@
 >>> run = nbp.watch(model, optimizer)  # doctest: +SKIP
 >>> run.explore()                      # doctest: +SKIP
 
-Modules that need torch or Jupyter are loaded when first used: reading a record needs neither.
+Modules are loaded when first used: reading a record needs neither torch nor Jupyter.
 """
 
 from __future__ import annotations
@@ -12,7 +12,6 @@ from __future__ import annotations
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
-from notebook_probe.alerts import Alert, Alerts, Rule, rule
 from notebook_probe.axis import IMAGE, PER_CHANNEL, Axis
 from notebook_probe.errors import (
     BreakpointError,
@@ -55,10 +54,6 @@ from notebook_probe.errors import (
     ViewError,
     near,
 )
-from notebook_probe.examine import Examination
-from notebook_probe.graph import Graph
-from notebook_probe.opened import OpenedJob, OpenedRun, OpenedRuns, open_run, open_runs
-from notebook_probe.record.store.location import RemoteStore
 from notebook_probe.schedules import (
     Every,
     Geometric,
@@ -73,12 +68,16 @@ from notebook_probe.schedules import (
 
 if TYPE_CHECKING:
     from notebook_probe import summary, train
+    from notebook_probe.alerts import Alert, Alerts, Rule, rule
     from notebook_probe.catalogues import Catalogue, Runs, catalogue, runs
+    from notebook_probe.examine import Examination
     from notebook_probe.experiment.optimizers import ClipOptimizer, MinibatchOptimizer
     from notebook_probe.experiment.sweep import sweep
     from notebook_probe.experiment.testing import test_from_params
     from notebook_probe.experiment.training import train_from_params
     from notebook_probe.explorer.draw.view import view
+    from notebook_probe.graph import Graph
+    from notebook_probe.opened import OpenedJob, OpenedRun, OpenedRuns, open_run, open_runs
     from notebook_probe.probes.calls.collect import collect
     from notebook_probe.quantities import (
         Quantity,
@@ -89,6 +88,7 @@ if TYPE_CHECKING:
         window_quantity,
     )
     from notebook_probe.quantities.table import list_quantities
+    from notebook_probe.record.store.location import RemoteStore
     from notebook_probe.run.attach.preset import Preset, PresetRow
     from notebook_probe.run.attach.preset_table import list_presets
     from notebook_probe.run.begin.notified import notify
@@ -205,15 +205,24 @@ __all__ = [
 ]
 
 _ON_FIRST_USE = {
+    "Alert": "notebook_probe.alerts",
+    "Alerts": "notebook_probe.alerts",
     "Catalogue": "notebook_probe.catalogues",
     "ClipOptimizer": "notebook_probe.experiment.optimizers",
     "DataCollector": "notebook_probe.train.collector.data_collector",
+    "Examination": "notebook_probe.examine",
+    "Graph": "notebook_probe.graph",
     "Handle": "notebook_probe.run.handle",
     "MinibatchOptimizer": "notebook_probe.experiment.optimizers",
-    "Preset": "notebook_probe.run.attach.preset",
+    "OpenedJob": "notebook_probe.opened",
+    "OpenedRun": "notebook_probe.opened",
+    "OpenedRuns": "notebook_probe.opened",
     "OptimizerSeries": "notebook_probe.train.collector.optimizer_series",
-    "Quantity": "notebook_probe.quantities",
+    "Preset": "notebook_probe.run.attach.preset",
     "PresetRow": "notebook_probe.run.attach.preset",
+    "Quantity": "notebook_probe.quantities",
+    "RemoteStore": "notebook_probe.record.store.location",
+    "Rule": "notebook_probe.alerts",
     "Run": "notebook_probe.run.run",
     "Runs": "notebook_probe.catalogues",
     "SummaryCollector": "notebook_probe.summary.collector",
@@ -227,11 +236,14 @@ _ON_FIRST_USE = {
     "list_presets": "notebook_probe.run.attach.preset_table",
     "list_quantities": "notebook_probe.quantities.table",
     "notify": "notebook_probe.run.begin.notified",
+    "open_run": "notebook_probe.opened",
+    "open_runs": "notebook_probe.opened",
     "quantity": "notebook_probe.quantities",
     "test_from_params": "notebook_probe.experiment.testing",
     "train_from_params": "notebook_probe.experiment.training",
     "recompute": "notebook_probe.train.recompute",
     "reduction": "notebook_probe.quantities",
+    "rule": "notebook_probe.alerts",
     "runs": "notebook_probe.catalogues",
     "sweep": "notebook_probe.experiment.sweep",
     "view": "notebook_probe.explorer.draw.view",
