@@ -24,6 +24,7 @@ def modules_after(code: str) -> set[str]:
 @pytest.mark.parametrize(
     ("name", "heavy"),
     [("notebook_probe", (*HEAVY, *OF_RECORDS)), ("notebook_probe.compare", HEAVY)],
+    ids=["notebook_probe", "notebook_probe.compare"],
 )
 def test_importing_the_package_loads_nothing_heavy(name: str, heavy: tuple[str, ...]) -> None:
     assert modules_after(f"import {name}").isdisjoint(heavy)
