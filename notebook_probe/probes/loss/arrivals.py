@@ -32,6 +32,9 @@ MOST = 8
 """The most parameters that have a hook once they are chosen."""
 MOST_AWAITED = 16
 """Passes whose graph gets hooks; if none of them has reached the model, the parameters get them."""
+MOST_SOUGHT, MOST_SEARCHES = 16, 3
+"""Steps in which a pass of another kind than the known ones is sought, as of heads that are trained
+in turn, after one that no hook has seen; and searches in a row that may end without one."""
 
 
 class ArrivalListener(Protocol):
@@ -102,6 +105,7 @@ class Witnesses:
         self._slots: Sequence[Slot] = ()
         self._n_awaited = 0
         self._chosen: list[Slot] = []
+        self._n_sought = self._n_in_vain = 0
         self.are_chosen = False
         self._lock = threading.RLock()  # a run may be closed on one thread and train on another
         self.are_hooked = False
@@ -164,28 +168,44 @@ class Witnesses:
     def choose(self, passes: Sequence[list[Slot]]) -> None:
         """Keep the hooks of as few parameters as are reached by all these passes.
 
-        Hooks that were chosen before stay: what is trained may change from step to step.
+        Hooks that were chosen before stay: what is trained may change from step to step. While one
+        of another kind is sought, and none of these is one, all stay.
         """
         with self._lock:
             if not any(passes) or not self.are_hooked:
                 return
+            self._n_awaited, before = 0, self._chosen
             for slots in filter(None, passes):
                 if not any(slot in self._chosen for slot in slots):
                     self._chosen = [*self._chosen, min(slots, key=_n_elements)][-MOST:]
+            if self._chosen is not before:
+                self._n_sought = self._n_in_vain = 0
+            elif self._n_sought:
+                self._n_sought -= 1
+                self._n_in_vain += not self._n_sought
+                return
             for slot in self._hooked.keys() - self._chosen:
                 self._hooked.pop(slot).handle.remove()
             self._hook(self._chosen)
-            self.are_chosen, self._n_awaited = True, 0
+            self.are_chosen = True
 
     def forget(self) -> None:
-        """Put hooks on all parameters at the next pass, as none has reached a chosen one."""
+        """Put hooks on all parameters at the next passes, as none has reached a chosen one."""
         self.are_hooked = self.are_chosen = False
+        if not self._n_sought and self.may_search:
+            self._n_sought = MOST_SOUGHT
+
+    @property
+    def may_search(self) -> bool:
+        """False once a few searches in a row have ended in vain."""
+        return self._n_in_vain < MOST_SEARCHES
 
     def remove(self) -> None:
         """Take all hooks off."""
         with self._lock:
             hooked, self._hooked = self._hooked, {}
             self.are_hooked = self.are_chosen = False
+            self._n_sought = 0
             for hook in hooked.values():
                 hook.handle.remove()
 

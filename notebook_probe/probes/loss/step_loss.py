@@ -253,7 +253,7 @@ class StepLoss:
             else:
                 applied = self._taken(owned)
             if not self._is_later(frame.step, optimizer):
-                self._take_in(frame, applied)
+                self._take_in(frame, applied, owned)
         except Exception:  # whatever a gradient is, the optimizer steps on: a gap
             frame.loss = None
 
@@ -338,14 +338,30 @@ class StepLoss:
         self._applied_by.append(id(optimizer))
         return False
 
-    def _take_in(self, frame: DueFrame, applied: Sequence[LossPass]) -> None:
+    def _take_in(
+        self,
+        frame: DueFrame,
+        applied: Sequence[LossPass],
+        owned: Callable[[], set[int]] | None,
+    ) -> None:
         if applied:
             self._add(frame, applied)
-            for one in applied:
-                self._told_by.append([*one.left])
-        elif self._n_elsewhere:
+            if not self.witnesses.are_chosen:
+                self._tell_of(applied, owned)
+        elif self._n_elsewhere or (self._ended and self.witnesses.may_search):
             self.witnesses.forget()
         self._n_elsewhere = 0
+
+    def _tell_of(self, applied: Sequence[LossPass], owned: Callable[[], set[int]] | None) -> None:
+        """Note where the passes have come; only where the update was made of them, if others own.
+
+        A generator's pass reaches its discriminator, too, whose optimizer is another.
+        """
+        if owned is None:
+            self._told_by += [[*one.left] for one in applied]
+        else:
+            identities = owned()
+            self._told_by += [one.of(identities) for one in applied]
 
     def _add(self, frame: DueFrame, applied: Sequence[LossPass]) -> None:
         if SHOWN_AS in frame.scalars and self.is_given:  # that of this step is known

@@ -130,6 +130,76 @@ def test_two_parts_with_an_optimizer_each_are_summed(watch: Watch) -> None:
     assert recorded(run) == near(expected)
 
 
+@pytest.mark.parametrize("turns", ["01", "012", "0001", "01111"])
+def test_of_parts_that_are_trained_in_turn_each_has_its_losses_from_its_second_turns_on(
+    turns: str, watch: Watch
+) -> None:
+    model = made(lambda: nn.ModuleList([nn.Linear(4, 2) for _ in range(3)]))
+    optimizers = [sgd(part) for part in model]
+    run = watch(model, probes={"*": "output_norm", "": "loss_ema"})
+    expected = {}
+    for step in range(9 * len(turns)):
+        part = int(turns[step % len(turns)])
+        loss = loss_of(model[part](batch(step)))
+        optimizers[part].zero_grad()
+        loss.backward()
+        optimizers[part].step()
+        expected[step] = loss.item()
+    run.controls.settle()
+    found = run.series("", BACKWARD_LOSS)
+    steps = found.step.values.tolist()
+    assert found.values.tolist() == near([expected[step] for step in steps])
+    assert {*range(3 * len(turns), len(expected))} <= {*steps}
+    assert len(expected) - len(steps) <= 2
+
+
+@pytest.mark.parametrize("n_critic", [1, 5])
+def test_of_a_generator_and_its_critic_in_one_model_both_have_their_losses(
+    n_critic: int, watch: Watch
+) -> None:
+    """The generator's pass reaches the critic, too, whose optimizer is another."""
+    model = made(lambda: nn.ModuleDict({"g": nn.Linear(4, 4), "d": nn.Linear(4, 1)}))
+    of_g, of_d = sgd(model["g"]), sgd(model["d"])
+    run = watch(model, probes={"*": "output_norm", "": "loss_ema"})
+    expected = []
+    for turn in range(8):
+        for _ in range(n_critic):
+            fakes = model["g"](batch(turn)).detach()
+            loss = F.softplus(model["d"](fakes)).mean() + F.softplus(-model["d"](batch(9))).mean()
+            of_d.zero_grad()
+            loss.backward()
+            of_d.step()
+            expected.append(loss.item())
+        loss = F.softplus(-model["d"](model["g"](batch(turn)))).mean()
+        of_g.zero_grad()
+        loss.backward()
+        of_g.step()
+        expected.append(loss.item())
+    run.controls.settle()
+    found = run.series("", BACKWARD_LOSS)
+    steps = found.step.values.tolist()
+    assert found.values.tolist() == near([expected[step] for step in steps])
+    assert len(expected) - len(steps) == 1, "one is known only when it has been missed"
+
+
+def test_an_optimizer_that_has_no_gradient_is_soon_no_longer_sought_for(watch: Watch) -> None:
+    model = made(lambda: nn.ModuleList([nn.Linear(4, 2), nn.Linear(4, 2)]))
+    optimizers = [sgd(part) for part in model]
+    run = watch(model, probes={"*": "output_norm", "": "loss_ema"})
+    expected = []
+    for step in range(120):
+        loss = loss_of(model[0](batch(step)))
+        optimizers[step % 2].zero_grad()
+        loss.backward()
+        optimizers[step % 2].step()  # every second one has nothing to apply
+        if step % 2 == 0:
+            expected.append(loss.item())
+    run.controls.settle()
+    witnesses = run._parts.observer.updates.loss.witnesses
+    assert not witnesses.may_search
+    assert run.series("", BACKWARD_LOSS).values.tolist()[:3] == near(expected[:3])
+
+
 def test_an_optimizer_that_steps_inside_the_pass_has_its_loss(watch: Watch) -> None:
     model = made(mlp)
     optimizers = {value: SGD([value], lr=0.1) for value in model.parameters()}
