@@ -222,8 +222,8 @@ class Panel:
             self._wake()
             return
         if self._session.is_held_up or self._is_urgent(message, answer):
-            # What is chosen to be drawn is drawn at once, and as a whole.
-            self._wake(is_used=message["type"] not in (*FREQUENT, "selection"))
+            # One refresh answers all but what is asked of the run.
+            self._wake(is_used=answer is not None)
 
     def _is_urgent(self, message: FromView, answer: TicketMessage | None) -> bool:
         """Return whether to refresh now: a queued click is news only once the run applies it."""

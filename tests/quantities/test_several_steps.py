@@ -71,6 +71,17 @@ def test_batchnorm_s_discrepancies_are_those_of_the_paper(tmp_path: Path) -> Non
         assert float(found["bn_var_tid"].sel(step=step)) == pytest.approx(spreads, rel=1e-5)
 
 
+def test_a_frozen_norm_uses_its_statistics_in_training_too_so_there_is_no_discrepancy(
+    tmp_path: Path,
+) -> None:
+    model = normed()
+    model[1].eval()
+    with nbp.watch(model, store=tmp_path / "run.zarr", probes={"1": ["bn_mean_tid"]}) as run:
+        train(model)
+        assert run.status().probes[0].n_errors == 0
+    assert "bn_mean_tid" not in run.data or not len(run.series("1", "bn_mean_tid"))
+
+
 @pytest.mark.parametrize("kind", [nn.Conv2d(1, 1, 1), nn.BatchNorm1d(3, track_running_stats=False)])
 def test_what_keeps_no_running_statistics_is_refused(kind: nn.Module, tmp_path: Path) -> None:
     model = nn.Sequential(kind)

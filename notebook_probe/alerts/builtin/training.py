@@ -239,10 +239,10 @@ def diverging_loss(
 @rule(
     says=(
         "the loss rose to {peak:.3g}, {factor:.1f} times as high above its usual value as any of "
-        "the {recent:.0f} losses before it"
+        "the {n:.0f} losses before it"
     ),
     again=100,
-    tells=("peak", "factor"),
+    tells=("peak", "factor", "n"),
     explained_by=("grad_norm", "sample_loss_quantiles", "update_ratio"),
     consequence_of=(
         "adam_spike_ahead",
@@ -285,7 +285,7 @@ def loss_spike(
     """
     back = int(recent)
     highest = highest_before(loss, back)
-    factor, certain, peak = np.full((3, *loss.shape), np.nan)
+    factor, certain, peak, n = np.full((4, *loss.shape), np.nan)
     is_even = np.zeros(loss.shape, np.bool_)
     for row, column in np.argwhere(loss - highest > rise * np.abs(highest)):
         before = loss[max(0, row - back) : row, column]
@@ -297,7 +297,7 @@ def loss_spike(
         if far > lost * (start - usual) and usual - start <= risen * abs(start):
             factor[row, column] = far / (highest[row, column] - usual)
             certain[row, column] = factor[row, column] * np.sqrt(min(1.0, len(known) / back))
-            peak[row, column] = loss[row, column]
+            peak[row, column], n[row, column] = loss[row, column], len(known)
             is_even[row, column] = moves_evenly(known)
     is_severe = (certain > alone) & (loss >= first) & ~is_even
     peak_before, factor_before = rows_before(peak, 1), rows_before(factor, 1)
@@ -305,6 +305,7 @@ def loss_spike(
     stays &= ~goes_on_elsewhere(loss, back)
     tells = {"peak": np.where(stays, peak_before, peak)}
     tells["factor"] = np.where(stays, factor_before, factor)
+    tells["n"] = np.where(stays, rows_before(n, 1), n)
     return is_severe | stays, tells
 
 

@@ -32,6 +32,8 @@ class Witness:
         has a weak reference.
     version : int
         Version of the gradient at the end of the update: the number of writes.
+    may_be_cleared : bool
+        It was not zero at the end of the update, and can be read at no cost.
     has_come : bool
         A backward pass has reached the parameter since.
     n_uncleared : int
@@ -44,15 +46,25 @@ class Witness:
     contents: int
     gradient: Tensor
     version: int
+    may_be_cleared: bool = False
     has_come: bool = False
     n_uncleared: int = 0
 
     def was_cleared(self, optimizer: Optimizer) -> bool:
-        """Return whether the gradient was removed, replaced or zeroed; read values if needed."""
+        """Return whether the gradient was removed, replaced, written to, or zeroed.
+
+        Who writes to it between two passes does so on purpose, as one that keeps a part of it. No
+        write is seen of ``gradient.data.zero_()``: the values are read where that is no wait.
+        """
         gradient = self.parameter(optimizer).grad
-        if gradient is None or gradient is not self.gradient:
+        if gradient is None or gradient is not self.gradient or gradient._version != self.version:
             return True
-        return gradient._version != self.version and not bool(gradient.any())
+        return self.may_be_cleared and not bool(gradient.any())
+
+    def note(self, gradient: Tensor) -> None:
+        """Note the gradient that an update has applied."""
+        self.gradient, self.version = gradient, gradient._version
+        self.may_be_cleared = gradient.is_cpu and bool(gradient.any())
 
     def parameter(self, optimizer: Optimizer) -> Tensor:
         parameter: Tensor = optimizer.param_groups[self.group]["params"][self.place]
@@ -122,7 +134,7 @@ class UnclearedGradients:
         if gradient is None or parameter._cdata != witness.contents:
             self._settle(optimizer)
             return
-        witness.gradient, witness.version = gradient, gradient._version
+        witness.note(gradient)
 
     def _new(self, optimizer: Optimizer) -> Witness | None:
         place = _smallest(optimizer)

@@ -36,6 +36,8 @@ class Running:
 
     mean: Tensor = field(default_factory=lambda: torch.zeros(0))
     deviation: Tensor = field(default_factory=lambda: torch.zeros(0))
+    are_used: bool = False
+    """The call itself used them, not those of its batch: the module is in evaluation mode."""
 
     def merge(self, other: Running) -> Running:
         """Return the statistics after the later call."""
@@ -74,7 +76,10 @@ def running(
     mean, variance = _statistics(module)
     wide = torch.float64 if mean.device.type != "mps" else torch.float32
     # Copied, since the module's next call updates them in place.
-    return Running(mean.detach().to(wide, copy=True), variance.detach().to(wide).sqrt())
+    deviation = variance.detach().to(wide).sqrt()
+    return Running(
+        mean.detach().to(wide, copy=True), deviation, not getattr(module, "training", True)
+    )
 
 
 @window_quantity(
@@ -86,7 +91,8 @@ class BnMeanTid:
     Over the steps since the last due one. ``mu_B`` is the mean of each channel in a batch,
     ``mu_run`` and ``sigma_run`` are the running statistics, which evaluation uses. Above about
     0.5 the network does not see in evaluation what it was trained on: batches are small, or the
-    running mean lags. Missing without running statistics.
+    running mean lags. Missing without running statistics, and where a layer in evaluation mode
+    uses them in training, too.
 
     Warnings
     --------
@@ -104,7 +110,9 @@ class BnMeanTid:
             self._means.append(input_channels.mean)
 
     def compute(self) -> Tensor | None:
-        return _distance(self._means, self._last.mean, self._last) if self._means else None
+        if self._last.are_used or not self._means:
+            return None
+        return _distance(self._means, self._last.mean, self._last)
 
 
 @window_quantity(
@@ -115,7 +123,8 @@ class BnVarTid:
 
     Over the steps since the last due one. ``sigma_B`` is the deviation of each channel in a
     batch, divisor rows less one, ``sigma_run`` that which evaluation uses. Small batches make it
-    large. A step with a single row is left out; missing without running statistics.
+    large. A step with a single row is left out; missing without running statistics, and where a
+    layer in evaluation mode uses them in training, too.
 
     Warnings
     --------
@@ -136,7 +145,7 @@ class BnVarTid:
             self._deviations.append(squares.sqrt())
 
     def compute(self) -> Tensor | None:
-        if not self._deviations:
+        if self._last.are_used or not self._deviations:
             return None
         return _distance(self._deviations, self._last.deviation, self._last)
 

@@ -16,6 +16,9 @@ __all__ = ["N_BATCHES", "ClassTargets"]
 
 N_BATCHES, FEWEST = 4, 8
 """Batches that are compared, and targets of each: fewer may be of one class by chance."""
+ON_THE_WAY = "LogSoftmax", "View", "UnsafeView", "Squeeze", "Unsqueeze", "Div", "Mul", "ToCopy"
+"""Nodes that leave scores what they are."""
+LISTS = "Cat", "Stack"
 
 
 class ClassTargets:
@@ -33,6 +36,8 @@ class ClassTargets:
 
     def read(self, of_classes: Node) -> None:
         """Read the targets of a batch, on the training thread."""
+        if _are_of_a_list(of_classes):
+            return
         targets = getattr(of_classes, "_saved_target", None)
         if type(targets) is not Tensor or targets.numel() < FEWEST or targets.is_meta:
             return
@@ -51,3 +56,18 @@ class ClassTargets:
         classes = {one for both in self._ranges for one in both}
         is_one = len(self._ranges) == N_BATCHES and len(classes) == 1
         return int(classes.pop()) if is_one else None
+
+
+def _are_of_a_list(of_classes: Node) -> bool:
+    """Return whether the scores are those of a list that was put together.
+
+    Where the right one is put first, as the positive of a contrastive loss or the better of two
+    answers, all targets are 0, and nothing is lost.
+    """
+    node: Node | None = of_classes
+    for _ in range(8):
+        node = node.next_functions[0][0] if node is not None and node.next_functions else None
+        name = "" if node is None else node.name().removesuffix("0").removesuffix("Backward")
+        if name not in ON_THE_WAY:
+            return name in LISTS
+    return False

@@ -22,6 +22,8 @@ WIDEST = 20
 """Updates between two falls of a schedule that has no other sign of counting updates."""
 
 
+LAST = 1e-2
+"""Share of the largest rate below which a fall is the end of a schedule."""
 RANGE_TEST = "rate_range_test"
 FEWEST_RISES = 20
 """Rises by the same factor that are enough; a linear warmup has another factor at each update."""
@@ -121,7 +123,8 @@ class Rates:
     def _say_jump(self, before: list[float], now: list[float], step: int) -> None:
         most = self._findings.threshold("rate_jump", "times")
         for old, new in zip(before, now, strict=True):
-            if old > 0 and new > 0 and max(old / new, new / old) >= most:
+            is_end = new < old < LAST * self._peak  # of a decay to nothing
+            if old > 0 and new > 0 and max(old / new, new / old) >= most and not is_end:
                 does = "rose" if new > old else "fell"
                 factor = max(old / new, new / old)
                 words = {"does": does, "factor": f"{factor:.3g}", "old": f"{old:.3g}"}

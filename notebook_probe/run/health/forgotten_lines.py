@@ -11,6 +11,7 @@ from notebook_probe.alerts import Rule
 from notebook_probe.alerts.track import Onset
 from notebook_probe.probes.calls.unswitched import Unswitched, switched_off
 from notebook_probe.probes.loss.uncleared import UnclearedGradients
+from notebook_probe.record.format.source import ROOT
 from notebook_probe.run.health.training_check import TrainingCheck
 
 __all__ = ["NeverCleared", "TrainedUnswitched", "UnswitchedMode"]
@@ -102,5 +103,5 @@ class NeverCleared(TrainingCheck):
             return self._gradients.looks
         self._gradients.end()
         since = max(0, step - n_updates - 1)
-        self._found = [Onset(step, ("",), rule.says.format(n_updates=n_updates), (since, step))]
+        self._found = [Onset(step, (ROOT,), rule.says.format(n_updates=n_updates), (since, step))]
         return False

@@ -277,6 +277,22 @@ def test_outputs_that_are_the_same_for_all_inputs_are_named(tmp_path: Path) -> N
     assert trained_on(random_batches(), tmp_path / "rows", model=averaging) == (set(), set())
 
 
+def test_of_a_model_that_is_called_several_times_in_a_step_equal_outputs_are_a_remark(
+    tmp_path: Path,
+) -> None:
+    torch.manual_seed(0)
+    model = nn.Sequential(nn.Linear(8, 4), nn.ReLU(), nn.Linear(4, 2))
+    nn.init.constant_(model[0].bias, -50.0)  # type: ignore[arg-type]
+    optimizer = torch.optim.SGD(model.parameters(), lr=1e-3)
+    with nbp.watch(model, optimizer, store=tmp_path / "a.zarr", probes=None) as run:
+        for _ in range(30):
+            optimizer.zero_grad()
+            sum(model(torch.rand(16, 8)).square().mean() for _ in range(3)).backward()
+            optimizer.step()
+    assert "constant_outputs" in {one.rule for one in run.remarks}
+    assert "constant_outputs" not in {one.rule for one in run.alerts}
+
+
 def test_hooks_that_are_registered_in_each_step_are_named(tmp_path: Path) -> None:
     def another(model: nn.Module) -> object:
         return model.register_forward_hook(lambda *_: None)

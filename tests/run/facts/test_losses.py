@@ -373,6 +373,17 @@ def test_targets_of_one_class_that_a_network_has_learned_are_named(
     assert ("constant_targets" in {rule for rule, _, _ in alerts}) == named
 
 
+def test_of_a_list_whose_first_is_the_right_one_all_targets_may_be_0(tmp_path: Path) -> None:
+    model = small()
+
+    def loss(out: Tensor, x: Tensor) -> Tensor:
+        chosen, rejected = out[:, :1], out[:, 1:] * 0.5
+        return F.cross_entropy(torch.cat([chosen, rejected], 1) / 0.5, only_zero(x))
+
+    optimizer = SGD(model.parameters(), lr=0.5)
+    assert train_it(tmp_path, model, [optimizer], n_steps=120, loss=loss)[0] == set()
+
+
 def test_targets_that_are_left_out_are_of_no_class(tmp_path: Path) -> None:
     def loss(out: Tensor, x: Tensor) -> Tensor:
         return F.cross_entropy(out, only_zero(x).where(x[:, 0] > 0.5, -100))

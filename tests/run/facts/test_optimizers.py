@@ -9,7 +9,14 @@ import pytest
 import torch
 from torch import Tensor, nn
 from torch.optim import SGD, Adam, Optimizer
-from torch.optim.lr_scheduler import CosineAnnealingLR, ExponentialLR, LambdaLR, LRScheduler, StepLR
+from torch.optim.lr_scheduler import (
+    CosineAnnealingLR,
+    ExponentialLR,
+    LambdaLR,
+    LRScheduler,
+    OneCycleLR,
+    StepLR,
+)
 
 import notebook_probe as nbp
 from tests.run.facts.trained import small, train_it
@@ -40,6 +47,7 @@ def test_a_rate_that_changes_at_once_is_a_remark_with_its_factor(
         (lambda optimizer: ExponentialLR(optimizer, 0.99), set()),
         (lambda optimizer: StepLR(optimizer, 40, 0.3), set()),
         (lambda optimizer: CosineAnnealingLR(optimizer, 150), set()),
+        (lambda optimizer: OneCycleLR(optimizer, 1e-2, total_steps=150), set()),
         (lambda optimizer: LambdaLR(optimizer, lambda step: min(1.0, (step + 1) / 99)), set()),
     ],
 )

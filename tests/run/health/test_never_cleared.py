@@ -60,6 +60,22 @@ def cleared_by_hand(model: nn.Module, optimizer: Optimizer, step: int) -> None:
     forgetful(model, optimizer, step)
 
 
+def cleared_in_its_data(model: nn.Module, optimizer: Optimizer, step: int) -> None:
+    """An idiom of old loops, of which torch counts no write."""
+    forgetful(model, optimizer, step)
+    for parameter in model.parameters():
+        if parameter.grad is not None:
+            parameter.grad.data.zero_()
+
+
+def kept_in_part(model: nn.Module, optimizer: Optimizer, step: int) -> None:
+    """A momentum that is kept in the gradients."""
+    forgetful(model, optimizer, step)
+    for parameter in model.parameters():
+        if parameter.grad is not None:
+            parameter.grad.mul_(0.8)
+
+
 def accumulated(model: nn.Module, optimizer: Optimizer, step: int) -> None:
     for _ in range(3):
         (loss_of(model) / 3).backward()
@@ -80,6 +96,7 @@ def told(folder: Path, do: Step, optimize: Callable[[nn.Module], Optimizer]) -> 
         for step in range(N_STEPS):
             do(model, optimizer, step)
     alerts = nbp.open_run(folder / "a.zarr").alerts.of("uncleared_gradients")
+    assert all(alert.modules == ("(root)",) for alert in alerts)
     return [f"{alert.step} {alert.sentence}" for alert in alerts]
 
 
@@ -99,6 +116,8 @@ def test_who_never_clears_gradients_is_told_so_once(tmp_path: Path) -> None:
         cleared_between,
         cleared_after,
         cleared_by_hand,
+        cleared_in_its_data,
+        kept_in_part,
         accumulated,
         of_an_adversary,
         forgetful_since_five,  # it is known how to: what comes later is meant

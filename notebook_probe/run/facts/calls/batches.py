@@ -77,7 +77,7 @@ class GivenBatches:
     """
 
     def __init__(self, context: FactContext) -> None:
-        self._modules = context.modules
+        self._modules, self._steps = context.modules, context.observer.steps
         self._findings, self._later = context.findings, context.later
         self._first: _Batch | None = None
         self._last: _Batch | None = None
@@ -119,8 +119,10 @@ class GivenBatches:
         is_constant = bool(read[0]) and batch is not None and not batch.is_flat
         self._n_constant = self._n_constant + 1 if is_constant else 0
         if batch is not None and self._n_constant >= ENOUGH:
+            # Of several calls the first one is read: a spiking network is still silent in it.
+            severity: Severity | None = "remark" if self._steps.most_forwards > 1 else None
             words = {"n": batch.n_rows}
-            self._findings.say("constant_outputs", batch.step, words=words)
+            self._findings.say("constant_outputs", batch.step, severity=severity, words=words)
 
     def _judge(
         self, step: int, shapes: tuple[tuple[int, ...], ...], n_rowed: int, read: Sequence[Any]
