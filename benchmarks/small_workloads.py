@@ -209,5 +209,5 @@ SIZES = {
 
 
 def small_workload(name: str, optimizer: str) -> Workload:
-    """One of the small workloads, with an optimizer."""
+    """Make the small workload of this name, with an optimizer."""
     return with_optimizer(SIZES[name](), optimizer)

@@ -9,7 +9,7 @@ import notebook_probe as nbp
 
 HEAVY = ("torch", "ipywidgets", "anywidget", "IPython", "matplotlib")
 OF_RECORDS = ("numpy", "pandas", "xarray", "zarr")
-"""What takes most of a second, and is needed once a record is opened or a model watched."""
+"""Packages that take most of a second; needed once a record is opened or a model is watched."""
 
 
 def modules_after(code: str) -> set[str]:

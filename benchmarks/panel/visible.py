@@ -1,4 +1,4 @@
-"""What a panel takes of a training: in slices when it is looked at, moved, hidden, or closed."""
+"""Cost of a panel for a training: in slices in which it is visible, panned, hidden, or closed."""
 
 from __future__ import annotations
 

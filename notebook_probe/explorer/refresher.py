@@ -18,8 +18,8 @@ SHARE = 0.02
 SHORTEST_S = {1: 1.0, 2: 0.66, 3: 0.4}
 """Shortest pause by number of cores: a browser may share them, and needs more than we do."""
 WATCHED_S = {1: 2.0, 2: 1.5, 3: 0.8}
-"""The same while nobody clicks: each refresh takes about three times its own work from a training
-that shares two cores with a browser, as the interpreter's lock changes hands."""
+"""The same while nobody clicks. Where a training shares two cores with a browser, it loses about
+three times the CPU time of a refresh, since the interpreter's lock passes between threads."""
 USED_S = 5.0
 """Seconds after a click, or an answer to one, in which refreshes come as often as they may."""
 LONGEST_S = 2.0
@@ -55,7 +55,7 @@ class Refresher:
         self._thread.start()
 
     def wake(self, *, is_used: bool = True) -> None:
-        """Refresh now rather than at the next turn, and if it is used soon again."""
+        """Refresh now rather than at the next turn, and often for a while if it is used."""
         if is_used:
             self._used_until = time.monotonic() + USED_S
         with uninterrupted:  # on the thread that trains

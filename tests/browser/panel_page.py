@@ -75,7 +75,7 @@ PREPARE = """
   return true;
 }
 """
-# Each message in a task of its own, as from a socket. No timer: a page's clock may stand still.
+# Each message in a separate task, as from a socket. No timer: a page's clock may stand still.
 DELIVER_ALL = """async (told) => {
   const { port1, port2 } = new MessageChannel();
   for (const [message, texts] of told) {

@@ -208,7 +208,7 @@ def _serve(folder: Path) -> None:
 
 
 class Trials:
-    """Trials in children of one process, which has a home of its own.
+    """Trials in children of one process, which has a separate home.
 
     A process without threads of torch is needed, for the children are its forks.
     """

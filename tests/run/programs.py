@@ -60,7 +60,7 @@ class Ended(NamedTuple):
 
 
 class Begun:
-    """A program that runs while a test goes on.
+    """A program that runs while a test continues.
 
     Attributes
     ----------
@@ -115,7 +115,7 @@ class Programs:
         return Ended(code, self._told.read_text().replace(sys.prefix, ""))
 
     def begin(self, text: str, *arguments: str, environment: Mapping[str, str]) -> Begun:
-        """Start a program with an environment of its own, and do not wait for it."""
+        """Start a program with these environment variables, and do not wait for it."""
         self._n_begun += 1
         out = self._folder / f"stdout {self._n_begun}"
         os.mkfifo(out)

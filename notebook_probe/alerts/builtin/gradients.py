@@ -121,12 +121,11 @@ def vanishing_gradient(
     row = np.arange(len(known))
     usual = mean_before(known, 5)
     earlier = usual[np.where(row < window, row // 2, np.maximum(row - window // 2, 0))]
-    largest = np.fmax.reduce(known, axis=1, keepdims=True)
     is_off = np.fmax.reduce(silent_input_fraction, axis=1, keepdims=True) > silent
     has_faded = np.fmax(first, highest_before(known, window)) > faded * least
-    is_small = (grad_rms < least) & (grad_rms < share * largest)
+    is_small, largest = _far_below_others(grad_rms, least, share)
     is_lost = is_small & (is_off | ((grad_rms > 0) & ~(usual > grows * earlier) & ~has_faded))
-    return is_lost, {"largest": np.broadcast_to(largest, grad_rms.shape)}
+    return is_lost, {"largest": largest}
 
 
 @rule(
@@ -152,12 +151,17 @@ def faded_gradient(
     window: int = 80,
 ) -> Any:
     """A gradient that was larger before and is lost to float16 for hundreds of steps."""
-    known = last_known(grad_rms)
-    largest = np.fmax.reduce(known, axis=1, keepdims=True)
-    began = np.fmax(first, highest_before(known, window))
-    is_small = (grad_rms < least) & (grad_rms < share * largest) & (grad_rms > 0)
-    tells = {"began": began, "largest": np.broadcast_to(largest, grad_rms.shape)}
-    return is_small & (began > faded * least), tells
+    began = np.fmax(first, highest_before(last_known(grad_rms), window))
+    is_small, largest = _far_below_others(grad_rms, least, share)
+    has_faded = is_small & (grad_rms > 0) & (began > faded * least)
+    return has_faded, {"began": began, "largest": largest}
+
+
+def _far_below_others(grad_rms: Doubles, least: float, share: float) -> tuple[Any, Doubles]:
+    """Return where a gradient is small, and a small part of the largest one, which comes second."""
+    largest = np.fmax.reduce(last_known(grad_rms), axis=1, keepdims=True)
+    is_small = (grad_rms < least) & (grad_rms < share * largest)
+    return is_small, np.broadcast_to(largest, grad_rms.shape)
 
 
 @rule(

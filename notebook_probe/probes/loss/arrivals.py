@@ -182,7 +182,8 @@ class Witnesses:
                 self._n_sought = self._n_in_vain = 0
             elif self._n_sought:
                 self._n_sought -= 1
-                self._n_in_vain += not self._n_sought
+                if not self._n_sought:
+                    self._n_in_vain += 1
                 return
             for slot in self._hooked.keys() - self._chosen:
                 self._hooked.pop(slot).handle.remove()

@@ -10,15 +10,16 @@ import torch
 from torch import Tensor
 from torch.autograd.graph import Node
 
+from notebook_probe.examine.checks.values import past_shapes
 from notebook_probe.run.facts.later import Later
 
 __all__ = ["N_BATCHES", "ClassTargets"]
 
 N_BATCHES, FEWEST = 4, 8
 """Batches that are compared, and targets of each: fewer may be of one class by chance."""
-ON_THE_WAY = "LogSoftmax", "View", "UnsafeView", "Squeeze", "Unsqueeze", "Div", "Mul", "ToCopy"
-"""Nodes that leave scores what they are."""
-LISTS = "Cat", "Stack"
+SCALES = {"LogSoftmaxBackward0", "DivBackward0", "MulBackward0"}
+"""Nodes that keep the order of scores, such as a temperature."""
+LISTS = {"CatBackward0", "StackBackward0"}
 
 
 class ClassTargets:
@@ -64,10 +65,7 @@ def _are_of_a_list(of_classes: Node) -> bool:
     Where the right one is put first, as the positive of a contrastive loss or the better of two
     answers, all targets are 0, and nothing is lost.
     """
-    node: Node | None = of_classes
-    for _ in range(8):
-        node = node.next_functions[0][0] if node is not None and node.next_functions else None
-        name = "" if node is None else node.name().removesuffix("0").removesuffix("Backward")
-        if name not in ON_THE_WAY:
-            return name in LISTS
-    return False
+    node = past_shapes(of_classes.next_functions[0][0])
+    while node is not None and node.name() in SCALES:
+        node = past_shapes(node.next_functions[0][0])
+    return node is not None and node.name() in LISTS

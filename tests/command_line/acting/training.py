@@ -108,7 +108,7 @@ def endless_training(
 
 
 def interpreter(place: Path | str, way: str, environment: Mapping[str, str]) -> TrainingProcess:
-    """Start the script in an interpreter of its own."""
+    """Start the script in a separate interpreter."""
     return subprocess.Popen(
         [sys.executable, "-c", PROGRAM, str(place), way],
         stdin=subprocess.DEVNULL,
