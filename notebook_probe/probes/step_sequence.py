@@ -387,11 +387,12 @@ class StepSequence:
 
     def _take_from_graphs(self, frame: DueFrame) -> None:
         """Take the readings of compiled graphs in the step that ends."""
+        is_hidden = frame.is_unseen or (self.taps.may_be_compiled and not frame.has_parts)
         self.taps.called_in_graphs(self.in_graphs.fill(frame), frame.step)
         if self.in_graphs.last_step == frame.step:
             self.training.note_graphs()
         if has_compiled():
-            self.in_graphs.look_for_unread(frame, self.model_map.by_every_path)
+            self.in_graphs.look_for_unread(frame, self.model_map.by_every_path, is_hidden)
 
     def set_probes(self, probes: Iterable[Probe], model_map: ModelMap) -> None:
         """Measure exactly these from the next step on; only between steps."""
@@ -448,7 +449,10 @@ class StepSequence:
         """Prepare for the next step: run it eagerly if required, and hook its gradients."""
         if self.eager.acts and self.phase.now is None:  # never while a call of the model runs
             self.eager.prepare(lambda: bool(self.training.upcoming(self.clock.upcoming).calls))
-        if self.in_graphs.acts and self.phase.now is None:
+            if self.eager.wanted:
+                self.in_graphs.rest()
+        # The call that opens a step enters its graphs only after that.
+        if self.in_graphs.acts and (self.phase.now is None or self._is_opening):
             frame = self.training.frame
             is_unseen = frame is not None and frame.is_unseen
             # Else no schedule need be asked ahead.

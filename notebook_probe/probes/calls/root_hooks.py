@@ -11,6 +11,7 @@ import torch
 from torch import nn
 from torch._C import _functorch
 
+from notebook_probe.probes.inside.uncompiled import run_uncompiled
 from notebook_probe.probes.step.hooks import UncopiedHandle, WeakHook
 from notebook_probe.probes.step.phase import is_traced, note_capture
 
@@ -79,3 +80,6 @@ class _Leave(_Root):
             return
         if (observer := self.owner()) is not None:
             observer.leave(output)
+
+
+run_uncompiled(_Enter.__call__, _Leave.__call__)

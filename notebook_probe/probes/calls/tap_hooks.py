@@ -2,15 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from types import MappingProxyType
 from typing import Any
 
 import torch
 from torch import nn
-from torch._C._dynamo import eval_frame
 
-from notebook_probe.probes.inside.traced import GraphTap, can_trace
+from notebook_probe.probes.inside.traced import GraphTap
+from notebook_probe.probes.inside.uncompiled import run_uncompiled
 from notebook_probe.probes.step.hooks import WeakHook
 
 __all__ = ["AfterCall", "AfterRootCall", "BeforeCall", "BeforeRootCall"]
@@ -75,18 +75,5 @@ class AfterRootCall(AfterCall):
             tap.after(module, output)
 
 
-def _run_uncompiled(*functions: Callable[..., Any]) -> None:
-    """Exempt functions from Dynamo where a compiled region begins at their call.
-
-    So the hooks of a module that is compiled alone run as those of any other. Where Dynamo traces
-    the call of a module it traces its hooks, too.
-    """
-    if can_trace():
-        as_it_is = eval_frame._FrameExecStrategy(
-            eval_frame._FrameAction.SKIP, eval_frame._FrameAction.SKIP
-        )
-        for function in functions:
-            eval_frame.set_code_exec_strategy(function.__code__, as_it_is)
-
-
-_run_uncompiled(BeforeCall.__call__, AfterCall.__call__)
+# So the hooks of a module that is compiled alone run as those of any other.
+run_uncompiled(*(kind.__call__ for kind in (BeforeCall, AfterCall, BeforeRootCall, AfterRootCall)))

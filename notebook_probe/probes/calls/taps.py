@@ -123,7 +123,7 @@ class Taps:
     @property
     def may_be_compiled(self) -> bool:
         """True if hooks stay where they are, as the model may run compiled."""
-        return self.is_static or self._stays
+        return self.is_static or self._stays or self._may_be_compiled()
 
     def called_in_graphs(self, places: Mapping[str, bool], step: int) -> None:
         """Note the places that graphs have read in a step, and which of them need a gradient."""
@@ -132,8 +132,11 @@ class Taps:
                 self._taps[place].called_in_graph(step, needs_gradient)
 
     def _last_seen(self) -> int:
-        """Return the step of the last call in which any hook ran."""
-        return max((tap.last_step for tap in self._taps.values()), default=-1)
+        """Return the step of the last call in which any hook ran; -1 if a graph has read since."""
+        last = max((tap.last_step for tap in self._taps.values()), default=-1)
+        # Taps know of what graphs have read, too, except of the open step.
+        in_graphs = self._in_graphs.last_step
+        return last if in_graphs < 0 or last > in_graphs + 1 else -1
 
     def remove(self) -> None:
         """Take every hook off the model."""

@@ -25,10 +25,11 @@ from notebook_probe.probes.inside.handed_out import CallSums, HandedOut
 from notebook_probe.probes.inside.handing import keepers
 from notebook_probe.probes.inside.model_parts import ModelParts
 from notebook_probe.probes.inside.origins import COUNTED, MOMENTS, TENSORS, Sums, SumsOrigin
-from notebook_probe.probes.inside.plain_graphs import guard_plain_graphs
+from notebook_probe.probes.inside.plain_graphs import guard_plain_graphs, look_again
 from notebook_probe.probes.inside.plans import cells, is_read, traceable, witnesses
 from notebook_probe.probes.inside.signatures import crowded_kinds, has_region_of
 from notebook_probe.probes.inside.traced import GraphTap, can_trace, reading_text
+from notebook_probe.probes.inside.uncompiled import UnhookedForwards, is_of_torch
 from notebook_probe.probes.reading.plan import ReadingPlan
 from notebook_probe.probes.step.compiled import compiled_region, has_compiled, n_compiled
 from notebook_probe.probes.step.passes import BackwardPasses
@@ -98,7 +99,7 @@ class GraphReadings:
         self._ended = HandedOut()
         self._full, self._compiled = "", set[str]()
         self._n_compiled = -1
-        self._parts = ModelParts(self.training)
+        self._parts, self._unhooked = ModelParts(self.training), UnhookedForwards()
         self._number, self._has_guarded = "", False
         self._crowded: Collection[type] = ()
         self._is_crowded = False
@@ -144,9 +145,12 @@ class GraphReadings:
             keepers[self._number] = self
         self._parts.forget()
         self.look_at_compiled()
+        look_again()
         plans = {place: plan for place, plan in readings.calls.items() if place and is_read(plan)}
         counts = witnesses(plans)
         for place, tap in self._taps.items():
+            if (module := tap.module()) is not None:
+                self._unhooked.add(module)
             plan = plans.get(place)
             tap.input, tap.output = self._texts(place, plan, place in counts) if plan else ("", "")
         texts = {place: (tap.input, tap.output) for place, tap in self._taps.items() if tap.output}
@@ -197,11 +201,14 @@ class GraphReadings:
         self.compiles = False
         self.refusal = self.refusal or f"{type(error).__name__}: {error}".splitlines()[0]
 
-    def look_for_unread(self, frame: DueFrame, modules: Mapping[str, nn.Module]) -> None:
+    def look_for_unread(
+        self, frame: DueFrame, modules: Mapping[str, nn.Module], is_hidden: bool
+    ) -> None:
         """Compile the graphs of a part again if they do not know its hooks.
 
-        Graphs that were found without hooks are compiled for readings anyway. Each submodule is
-        compiled again only once, because it may not have been called.
+        The part is the whole model if its calls are perhaps hidden in a graph. Graphs that were
+        found without hooks are compiled for readings anyway. Each submodule is compiled again only
+        once, because it may not have been called.
         """
         has_guarded, self._has_guarded = self._has_guarded, False
         if not self.variant or has_guarded or self.refusal:
@@ -209,7 +216,7 @@ class GraphReadings:
         unread, read = set[str](), set[str]()
         for place in filter(self._rows.__contains__, frame.plan.calls):
             region = compiled_region(place, modules)
-            if region is None and frame.is_unseen:
+            if region is None and is_hidden:
                 region = ""
             if region is not None:
                 seen = frame.calls[frame.plan.calls[place].counter] or place in self._read
@@ -337,10 +344,15 @@ class GraphReadings:
         self.compiles = False
         self._calls, self._passes, self._ended = HandedOut(), BackwardPasses(), HandedOut()
 
+    def rest(self) -> None:
+        """Read no more in graphs, until `wanted` is set again."""
+        self.wanted, self.variant = False, ""
+
     def close(self) -> None:
         """Read no more, and leave nothing on the model."""
-        self.wanted, self.variant = False, ""
+        self.rest()
         self.forget()
+        self._unhooked.clear()
         keepers.pop(self._number, None)
         self._taps, self._number = {}, ""
 
@@ -359,9 +371,10 @@ def _kind(module: nn.Module | None) -> Hashable:
 def _forwards(model: nn.Module) -> list[CodeType]:
     """Return the code of every forward of a model's classes, to which Dynamo ties its graphs.
 
-    The code in which Dynamo wraps a forward of torch's own, such as that of `nn.Sequential`, too.
+    The code in which Dynamo wraps a forward of torch's own, such as that of `nn.Sequential`, in
+    their place.
     """
-    kinds = {type(module): None for module in model.modules()}
+    kinds = {type(module): None for module in model.modules() if not is_of_torch(module)}
     # One that is scripted has none.
     codes = (getattr(getattr(kind, "forward", None), "__code__", None) for kind in kinds)
     return [external_utils.wrap_inline(len).__code__, *(code for code in codes if code is not None)]

@@ -136,6 +136,11 @@ class StepFrame(FramePart):
         """Number of passes that added to each parameter's gradient."""
         self.passes = BackwardPasses()
 
+    @property
+    def has_parts(self) -> bool:
+        """True if calls were read by hooks, and it is not decided yet which of them count."""
+        return bool(self._parts)
+
     def logged(self, names: Set[str]) -> Set[str]:
         """Return those of some names that were logged of the step."""
         return (names & self.scalars.keys()) - self.recorded_beside

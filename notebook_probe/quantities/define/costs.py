@@ -12,6 +12,8 @@ from functools import cache
 from pathlib import Path
 from typing import Any, TypeAlias
 
+from notebook_probe.percent import percent_text
+
 __all__ = ["FILE", "Cell", "Costs", "MeasuredCost", "measured_costs", "read_costs"]
 
 FILE = Path(__file__).with_name("costs.json")
@@ -34,7 +36,7 @@ class MeasuredCost:
         """
         if self.percent < 0.001:
             return "< 0.001 %"
-        return f"{self.percent:.0f} %" if self.percent >= 10 else f"{self.percent:.2g} %"
+        return percent_text(self.percent)
 
 
 Cell: TypeAlias = MeasuredCost | str

@@ -178,7 +178,8 @@ class ProbeSet:
     def run_compiled(self, steps: OnCompiled) -> None:
         """Set how a compiled model runs its probed steps, from the next step on."""
         self._observer.eager.wanted = steps == "eager"
-        self._observer.in_graphs.wanted = steps == "inside" and can_trace()
+        if steps != "eager":  # else graphs read until a step runs uncompiled
+            self._observer.in_graphs.wanted = steps == "inside" and can_trace()
         self._observer.steps.has_to_prepare = True
         self._observer.taps.is_static |= steps == "eager"
         self._measured = {}  # between steps the observer looks what is due next

@@ -16,6 +16,7 @@ __all__ = [
     "NO_VARIANT",
     "OLD_TORCH",
     "REFUSED",
+    "ROOT_INSIDE",
     "PresetInfo",
     "ProbeStatus",
     "QuantityInfo",
@@ -52,6 +53,12 @@ NO_VARIANT = (
     "run.on_compiled = 'eager' runs the probed steps uncompiled"
 )
 
+ROOT_INSIDE = (
+    "the call of the model itself is compiled: in a function that calls it, or because it is a "
+    "module of torch's own, such as nn.Sequential. run.on_compiled = 'eager' runs the probed steps "
+    "uncompiled"
+)
+
 AMBIGUOUS = (
     "the model is compiled and was called with and without a backward in one step: a graph does "
     "not tell which call had it. run.on_compiled = 'eager' runs the probed steps uncompiled"
@@ -62,7 +69,9 @@ REFUSED = (
     "without. run.on_compiled = 'eager' runs the probed steps uncompiled"
 )
 
-COMPILED_NOTES = frozenset({COMPILED, NOT_INSIDE, OLD_TORCH, NO_VARIANT, AMBIGUOUS, REFUSED})
+COMPILED_NOTES = frozenset(
+    {COMPILED, NOT_INSIDE, OLD_TORCH, NO_VARIANT, ROOT_INSIDE, AMBIGUOUS, REFUSED}
+)
 """Notes of probes that running the probed steps uncompiled would give values."""
 
 

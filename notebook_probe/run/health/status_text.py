@@ -10,6 +10,8 @@ from datetime import timedelta
 from math import ceil
 from typing import TYPE_CHECKING
 
+from notebook_probe.percent import percent_text
+
 if TYPE_CHECKING:
     from notebook_probe.run.health.status import ProbeStatus, Status
 
@@ -77,14 +79,14 @@ def _rate(status: Status) -> str:
 def _cost(status: Status) -> str:
     if math.isnan(status.cost_percent):
         return f"{status.n_probes} probes, whose cost is known from the first step on"
-    cost = f"{status.n_probes} probes cost {status.cost_percent:.2g} % of step time"
+    cost = f"{status.n_probes} probes cost {percent_text(status.cost_percent)} of step time"
     return f"{cost}{_in_graphs(status.graphs_percent)}, measured lately"
 
 
 def _in_graphs(percent: float) -> str:
     if math.isnan(percent):
         return " and what they take inside compiled graphs, which is not known yet"
-    return f" ({percent:.2g} % inside compiled graphs)" if percent else ""
+    return f" ({percent_text(percent)} inside compiled graphs)" if percent else ""
 
 
 def _size(n_bytes: int) -> str:
@@ -110,13 +112,13 @@ def _costs(probes: tuple[ProbeStatus, ...]) -> list[str]:
         return []
     return [
         "most of it, on average since probes last changed:",
-        *(f"  {name}: {cost[name]:.0f} µs per step, {_part(share, name)}" for name in dearest),
+        *(f"  {name}: {cost[name]:.0f} µs per step{_part(share, name)}" for name in dearest),
     ]
 
 
 def _part(share: Mapping[str, float], name: str) -> str:
     total = sum(share.values())
-    return f"{100 * share[name] / total if total else 0:.3g} % of it"
+    return f", {percent_text(100 * share[name] / total)} of it" if total else ""
 
 
 def _silent(probes: tuple[ProbeStatus, ...]) -> list[str]:

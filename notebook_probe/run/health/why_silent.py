@@ -27,6 +27,7 @@ from notebook_probe.run.health.status import (
     NOT_INSIDE,
     OLD_TORCH,
     REFUSED,
+    ROOT_INSIDE,
 )
 from notebook_probe.schedules import Schedule, can_foresee
 
@@ -162,13 +163,14 @@ class WhySilent:
             return AMBIGUOUS
         if in_graphs.wanted and in_graphs.refusal:
             return REFUSED
-        if self._is_compiled():
+        if in_graphs.last_step >= 0 or self._is_compiled():
             return self._why_not_inside(probe)
         model = self._model()
         if model is not None and not model.training:
             return IN_EVAL
         # A compiled function around the model leaves no trace in it either.
-        return PERHAPS_COMPILED if has_compiled() and not observer.was_rooted else NOT_CALLED
+        may_be = has_compiled() and (not observer.was_rooted or observer.taps.may_be_compiled)
+        return PERHAPS_COMPILED if may_be else NOT_CALLED
 
     def _why_not_inside(self, probe: Probe) -> str:
         """Return why a compiled model's graphs do not measure a quantity."""
@@ -178,7 +180,7 @@ class WhySilent:
         if in_graphs.wanted and not can_read(probe):
             return NOT_INSIDE
         if in_graphs.wanted and in_graphs.last_step >= 0:
-            return NOT_IN_GRAPHS
+            return NOT_IN_GRAPHS if probe.place else ROOT_INSIDE
         return NO_VARIANT if in_graphs.wanted and in_graphs.is_full else COMPILED
 
     def _is_compiled(self) -> bool:
