@@ -432,7 +432,7 @@ class StepSequence:
 
     def _look_what_to_prepare(self) -> None:
         """Note whether steps have to be prepared, as those of a model that may be compiled have."""
-        is_compiled = self.in_graphs.wanted and self.taps.may_be_compiled
+        is_compiled = self.in_graphs.wanted and self.taps.stay
         self.has_to_prepare = self._reads_raw or self.eager.acts or is_compiled
 
     def keep_batch(self, batch: ProbeBatch) -> None:

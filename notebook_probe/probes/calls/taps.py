@@ -121,9 +121,14 @@ class Taps:
         return self._static.may_be_compiled(model, self._last_seen)
 
     @property
+    def stay(self) -> bool:
+        """True if hooks stay where they are, as the model was perhaps compiled when they came."""
+        return self.is_static or self._stays
+
+    @property
     def may_be_compiled(self) -> bool:
-        """True if hooks stay where they are, as the model may run compiled."""
-        return self.is_static or self._stays or self._may_be_compiled()
+        """True if the model may run compiled."""
+        return self.stay or self._may_be_compiled()
 
     def called_in_graphs(self, places: Mapping[str, bool], step: int) -> None:
         """Note the places that graphs have read in a step, and which of them need a gradient."""
