@@ -12,11 +12,12 @@ from typing import Any
 from torch import Tensor, nn
 from torch.autograd.graph import Node
 
-from notebook_probe.examine.checks.losses import TWICE, pairs_of
+from notebook_probe.examine.checks.losses import TWICE, node_pairs
 from notebook_probe.probes.step.phase import own_call
 from notebook_probe.run.facts.class_targets import ClassTargets
 from notebook_probe.run.facts.context import FactContext
 from notebook_probe.run.facts.linear_stacks import n_stacked
+from notebook_probe.run.facts.log_losses import LogLosses
 from notebook_probe.run.facts.loss_ends import LossEnds, links
 
 __all__ = ["LossGraph"]
@@ -35,7 +36,6 @@ FLOORED = ("NllLoss", "MseLoss", "L1Loss", "SmoothL1Loss", "HuberLoss", "BinaryC
 READINGS_OF_A_FACTOR = 3
 """Readings in a row with a factor of -1: in a single one it may be a reward."""
 DIFFERENCES = ("SubBackward0", "MseLossBackward0", "L1LossBackward0", "SmoothL1LossBackward0")
-LINEAR = ("AddmmBackward0", "MmBackward0", "ConvolutionBackward0")
 
 
 class LossGraph:
@@ -50,6 +50,7 @@ class LossGraph:
         context.observer.steps.look_before |= READ_AT
         self._modules, self._findings = context.modules, context.findings
         self._ends, self._spend = LossEnds(context), context.spend
+        self._logs = LogLosses(context)
         self._steps, self._clock = context.observer.steps, context.observer.clock
         self._read_in, self._n_read = -1, 0
         self._made: dict[int, Tensor] = {}
@@ -136,14 +137,12 @@ class LossGraph:
     def _read_ends(self, root: Node) -> None:
         """Read what a loss takes, and of which shapes."""
         step, say = self._read_in, self._findings.say
-        pairs = set(pairs_of(root))
+        taken = [*node_pairs(root)]
+        pairs = {(above.name(), below.name()) for above, below in taken}
         for pair, text in TWICE.items():
             if pair in pairs:
                 say("activation_before_loss", step, words={"what": text})
-        given = {below for above, below in pairs if above.startswith("NllLoss")}
-        if given & {"SoftmaxBackward0", *LINEAR}:
-            what = "probabilities" if "SoftmaxBackward0" in given else "numbers of any size"
-            say("no_log_before_nll", step, words={"what": what})
+        self._logs.read(root, taken, step)
         shapes = _broadcast(root)
         if shapes is not None:
             words = dict(zip(("given", "other", "made"), shapes, strict=True))

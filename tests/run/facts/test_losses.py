@@ -27,6 +27,17 @@ def column(x: Tensor) -> Tensor:
     return x[:, 0]
 
 
+def shares(x: Tensor) -> Tensor:
+    """Return a distribution over two classes."""
+    return (4 * x[:, :2]).softmax(1)
+
+
+def aligned(scores: Tensor) -> Tensor:
+    """Return the CTC loss of eight steps of two sequences."""
+    ones, lengths = torch.ones(2, 3, dtype=torch.long), torch.tensor([8, 8])
+    return F.ctc_loss(scores.view(8, 2, 2), ones, lengths, torch.tensor([3, 3]))
+
+
 SPOILED: dict[str, list[Loss]] = {
     "activation_before_loss": [
         lambda out, x: F.cross_entropy(out.softmax(1), labels(x)),
@@ -37,6 +48,25 @@ SPOILED: dict[str, list[Loss]] = {
     "no_log_before_nll": [
         lambda out, x: F.nll_loss(out.softmax(1), labels(x)),
         lambda out, x: F.nll_loss(out, labels(x)),
+        lambda out, x: F.kl_div(out.softmax(1), shares(x), reduction="batchmean"),
+        lambda out, x: (
+            F.kl_div(out.softmax(1), shares(x), reduction="sum") * 4 + out.square().sum()
+        ),
+        lambda out, x: F.kl_div(out, shares(x), reduction="batchmean"),
+        lambda out, x: F.kl_div(out.softmax(1), shares(x).log(), reduction="sum", log_target=True),
+        lambda out, x: F.kl_div(out.log_softmax(1), shares(x), reduction="sum", log_target=True),
+        lambda out, x: aligned(out),
+        lambda out, x: aligned(out.softmax(1)),
+    ],
+    "softmax_dimension": [
+        lambda out, x: F.nll_loss(out.log_softmax(0), labels(x)),
+        lambda out, x: F.nll_loss((out.softmax(0) + 1e-9).log(), labels(x)),
+        lambda out, x: F.mse_loss(out.softmax(0), F.one_hot(labels(x), 2).float()),
+        lambda out, x: -(out.log_softmax(0) * shares(x)).sum(1).mean(),
+        lambda out, x: F.kl_div(out.log_softmax(0), shares(x), reduction="batchmean"),
+        lambda out, x: F.nll_loss(  # four classes of each pixel
+            out.view(2, 4, 2, 2).log_softmax(-1), labels(x)[:8].view(2, 2, 2)
+        ),
     ],
     "negated_loss": [
         lambda out, x: -F.cross_entropy(out, labels(x)),
@@ -62,6 +92,21 @@ HEALTHY: list[Loss] = [
     lambda out, x: F.mse_loss(out, x[:, :2]),
     lambda out, x: (out[:, None, :1] - out[None, :, 0]).square().mean(),  # of pairs, on purpose
     lambda out, x: F.cross_entropy(out @ out.T, torch.arange(16)),
+    lambda out, x: F.kl_div(out.log_softmax(1), shares(x), reduction="batchmean"),
+    lambda out, x: F.kl_div(out.softmax(1).log(), shares(x), reduction="batchmean"),
+    lambda out, x: F.kl_div(out.log_softmax(1), shares(x).log(), reduction="sum", log_target=True),
+    lambda out, x: F.kl_div(shares(x).log(), out.softmax(1), reduction="batchmean"),  # reversed
+    lambda out, x: (shares(x) * (x[:, :2] - out.softmax(1))).square().mean(),  # weighted squares
+    lambda out, x: aligned(out.log_softmax(1)),
+    lambda out, x: aligned(out.log_softmax(1) - torch.tensor([-0.3, -1.0])),  # less a prior
+    lambda out, x: aligned(out - out.logsumexp(1, keepdim=True)),
+    lambda out, x: (out.softmax(0) * x[:, :2]).sum(0).square().sum(),  # pooled over places
+    lambda out, x: F.mse_loss(out.softmax(0), shares(x).softmax(0)),  # shares of the places
+    lambda out, x: F.cross_entropy(out[0], labels(x)[0]),  # one sample without a batch
+    lambda out, x: sum(
+        (-(out @ out.T).log_softmax(dim).diagonal().mean() for dim in (0, 1)), out.new_zeros(())
+    ),
+    lambda out, x: F.nll_loss((out @ out.T).log_softmax(0), torch.arange(16)),
 ]
 
 
