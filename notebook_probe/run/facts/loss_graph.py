@@ -19,6 +19,7 @@ from notebook_probe.run.facts.context import FactContext
 from notebook_probe.run.facts.linear_stacks import n_stacked
 from notebook_probe.run.facts.log_losses import LogLosses
 from notebook_probe.run.facts.loss_ends import LossEnds, links
+from notebook_probe.run.facts.negations import negation
 
 __all__ = ["LossGraph"]
 
@@ -31,10 +32,6 @@ MOST_PASSES = 4
 MOST_NODES = 5000
 LONGEST_CHAIN = 12
 """Nodes from the loss on that are looked through."""
-FLOORED = ("NllLoss", "MseLoss", "L1Loss", "SmoothL1Loss", "HuberLoss", "BinaryCrossEntropy")
-"""Losses that are never below 0."""
-READINGS_OF_A_FACTOR = 3
-"""Readings in a row with a factor of -1: in a single one it may be a reward."""
 DIFFERENCES = ("SubBackward0", "MseLossBackward0", "L1LossBackward0", "SmoothL1LossBackward0")
 
 
@@ -121,7 +118,7 @@ class LossGraph:
         self._spend(time.perf_counter() - since)
 
     def _read(self, root: Node) -> None:
-        readings = _negation(root)
+        readings = negation(root)
         self._n_negated = self._n_negated + 1 if readings else 0
         if readings and self._n_negated >= readings:
             self._findings.say("negated_loss", self._read_in)
@@ -203,31 +200,6 @@ def _kept_in_containers(modules: Mapping[str, nn.Module]) -> Iterator[tuple[str,
             parts = value.values() if type(value) is dict else value
             if type(value) in (list, tuple, dict):
                 yield from ((path, name, one) for one in parts if isinstance(one, nn.Module))
-
-
-def _negation(root: Node) -> int:
-    """Return how many readings with this sign tell of a mistake; 0 if the sign is right."""
-    sign, readings = 1, 1
-    for node in links(root, LONGEST_CHAIN):
-        name = node.name()
-        if name.startswith(FLOORED):
-            return readings if sign < 0 else 0
-        if name == "NegBackward0":
-            sign = -sign
-        elif name in ("MulBackward0", "DivBackward0") and _factor(node) in (1, -1):
-            sign, readings = sign * int(_factor(node)), READINGS_OF_A_FACTOR
-        elif name not in ("MeanBackward0", "SumBackward0"):
-            return 0
-    return 0
-
-
-def _factor(node: Node) -> float:
-    """Return the number that a product has as its second factor; 0 if it is no number."""
-    other = getattr(node, "_saved_other", None)
-    # On the host: an accelerator would have to be waited for.
-    if not isinstance(other, Tensor) or other.dim() or other.requires_grad or not other.is_cpu:
-        return 0.0
-    return float(other)
 
 
 def _broadcast(root: Node) -> tuple[str, str, str] | None:

@@ -71,6 +71,8 @@ SPOILED: dict[str, list[Loss]] = {
     "negated_loss": [
         lambda out, x: -F.cross_entropy(out, labels(x)),
         lambda out, x: -F.mse_loss(out, x[:, :2]),
+        lambda out, x: -F.triplet_margin_loss(out[:4], out[4:8], out[8:12]),
+        lambda out, x: -((out[:8] - out[8:]).norm(dim=1) - out[:8].norm(dim=1) + 1).relu().mean(),
     ],
     "broadcast_loss": [
         lambda out, x: (out[:, :1] - column(x)).square().mean(),
@@ -88,6 +90,8 @@ HEALTHY: list[Loss] = [
     lambda out, x: F.binary_cross_entropy(out[:, 0].sigmoid(), x[:, 0].round()),
     lambda out, x: -(out.log_softmax(1)[:, 0] * (x[:, 0] - 0.5)).mean(),  # a policy's
     lambda out, x: -out.mean() + out.square().mean(),
+    lambda out, x: F.triplet_margin_loss(out[:4], out[4:8], out[8:12]),
+    lambda out, x: -out.relu().mean(),  # what a unit likes best
     lambda out, x: (out[:, :1] - x[:, :1]).square().mean(),
     lambda out, x: F.mse_loss(out, x[:, :2]),
     lambda out, x: (out[:, None, :1] - out[None, :, 0]).square().mean(),  # of pairs, on purpose
