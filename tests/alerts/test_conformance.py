@@ -81,7 +81,11 @@ FIRES: dict[str, list[dict[str, Any]]] = {
         running([0.1] * 25, [0.78 - 0.002 * row for row in range(25)]),
         running([0.1] * 25, [9.0 - 0.04 * row for row in range(25)]),
     ],
-    "attention_collapse": [heads("attn_entropy_share", [0.0999] * 41)],
+    "attention_collapse": [
+        heads("attn_entropy_share", [0.0999] * 41),
+        heads("attn_entropy_share", [0.0] * 60) | {"loss": [2.0] * 10 + [0.21] * 50},
+        heads("attn_entropy_share", [0.0] * 60) | {"loss": [-2.0] * 10 + [-3.0] * 50},
+    ],
     "attention_logit_large": [heads("attn_max_logit", [50.1])],
     "attention_logit_growing": [heads("attn_max_logit", [*GROWING, *[21.8] * 50])],
     "early_divergence": [
@@ -238,6 +242,7 @@ SILENT: dict[str, list[dict[str, Any]]] = {
     "attention_collapse": [
         heads("attn_entropy_share", [0.099] * 40 + [0.101]),
         {"attn_entropy_share": [0.0] * 60},
+        heads("attn_entropy_share", [0.0] * 60) | {"loss": [2.0] * 10 + [0.19] * 50},  # it copies
     ],
     "attention_logit_large": [heads("attn_max_logit", [50.0, -60.0])],
     "attention_logit_growing": [
