@@ -54,10 +54,10 @@ FACTS_OF_UPDATES = (
     fact(
         "not_in_optimizer",
         "Parameters with a gradient that no optimizer has, behind one that an optimizer has.",
-        "{n} parameters have gradients that no optimizer applies: they hold others{also}; make "
+        "{n} parameters have gradients that no optimizer applies: they hold {held}; make "
         "the optimizer after the last change of the model, or call "
         "optimizer.add_param_group()",
-        ("n", "also"),
+        ("n", "held"),
         "severe",
         after=20,
     ),

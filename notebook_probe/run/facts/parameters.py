@@ -45,6 +45,7 @@ UNWRITTEN = (
     "step() has written to none of them in {} updates: it returns before it applies the gradient, "
     "or applies it to copies of the parameters"
 )
+PROMPT = "the first layer alone, as where a prompt or a perturbation is learned"
 N_UNWRITTEN = 16
 """Updates in a row that write nothing: an optimizer may accumulate a few gradients itself."""
 LEAST_SHARE = 1e-3
@@ -137,12 +138,14 @@ class WhoTrains:
             own = {id(value) for value in model.parameters()}
             n_strangers = len(held - own)
             also = f" but {n_strangers} that the model does not have" if n_strangers else ""
+            is_prompt = not n_strangers and len(modules) > 1 and _is_first_layer(model, held)
             self._findings.say(
                 "not_in_optimizer",
                 step,
                 modules,
                 since=self._changed_at,
-                words={"n": len(names), "also": also},
+                severity="remark" if is_prompt else None,
+                words={"n": len(names), "held": PROMPT if is_prompt else f"others{also}"},
             )
 
     def _say_frozen(self, model: nn.Module, step: int) -> None:
@@ -298,6 +301,12 @@ def _behind_held(model: nn.Module, held: set[int]) -> Iterator[tuple[str, Tensor
         is_behind |= id(one) in held
         if is_behind and id(one) not in held and one.requires_grad and one.grad is not None:
             yield name, one
+
+
+def _is_first_layer(model: nn.Module, held: set[int]) -> bool:
+    """Return whether the optimizers hold the first layer of a model, and no other."""
+    every = [(name.rpartition(".")[0], one) for name, one in model.named_parameters()]
+    return {owner for owner, one in every if id(one) in held} == {every[0][0]}
 
 
 def _applied(optimizer: Optimizer) -> Iterator[Tensor]:
