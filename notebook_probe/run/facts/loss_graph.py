@@ -12,6 +12,7 @@ from typing import Any
 from torch import Tensor, nn
 from torch.autograd.graph import Node
 
+from notebook_probe.alerts.rule import Severity
 from notebook_probe.examine.checks.losses import TWICE, node_pairs
 from notebook_probe.probes.step.phase import own_call
 from notebook_probe.run.facts.class_targets import ClassTargets
@@ -20,6 +21,7 @@ from notebook_probe.run.facts.linear_stacks import n_stacked
 from notebook_probe.run.facts.log_losses import LogLosses
 from notebook_probe.run.facts.loss_ends import LossEnds, links
 from notebook_probe.run.facts.negations import negation
+from notebook_probe.run.facts.parameters import learns_its_input
 
 __all__ = ["LossGraph"]
 
@@ -48,6 +50,7 @@ class LossGraph:
         self._modules, self._findings = context.modules, context.findings
         self._ends, self._spend = LossEnds(context), context.spend
         self._logs = LogLosses(context)
+        self._model, self._updates = context.model, context.observer.updates
         self._steps, self._clock = context.observer.steps, context.observer.clock
         self._read_in, self._n_read = -1, 0
         self._made: dict[int, Tensor] = {}
@@ -121,7 +124,9 @@ class LossGraph:
         readings = negation(root)
         self._n_negated = self._n_negated + 1 if readings else 0
         if readings and self._n_negated >= readings:
-            self._findings.say("negated_loss", self._read_in)
+            # A perturbation of the input is learned to make the loss of a network worse.
+            severity: Severity | None = "remark" if self._learns_its_input() else None
+            self._findings.say("negated_loss", self._read_in, severity=severity)
         self._read_ends(root)
         n_linear = n_stacked(root)
         if n_linear > 1:
@@ -130,6 +135,10 @@ class LossGraph:
         if of_classes is not None:
             self.n_classes = _n_classes(of_classes) or self.n_classes
             self.targets.read(of_classes)
+
+    def _learns_its_input(self) -> bool:
+        model = self._model()
+        return model is not None and learns_its_input(model, self._updates.optimizers)
 
     def _read_ends(self, root: Node) -> None:
         """Read what a loss takes, and of which shapes."""

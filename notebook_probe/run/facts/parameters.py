@@ -22,7 +22,7 @@ from notebook_probe.quantities.reduce.arrays import local
 from notebook_probe.run.facts.context import FactContext
 from notebook_probe.run.facts.rates import known_rate
 
-__all__ = ["WhoTrains"]
+__all__ = ["WhoTrains", "learns_its_input"]
 
 RARELY, CENSUS = 4, 32
 """Steps between two looks at least, and parameters of an optimizer that are looked at per step."""
@@ -138,7 +138,7 @@ class WhoTrains:
             own = {id(value) for value in model.parameters()}
             n_strangers = len(held - own)
             also = f" but {n_strangers} that the model does not have" if n_strangers else ""
-            is_prompt = not n_strangers and len(modules) > 1 and _is_first_layer(model, held)
+            is_prompt = not n_strangers and learns_its_input(model, optimizers)
             self._findings.say(
                 "not_in_optimizer",
                 step,
@@ -265,6 +265,19 @@ class WhoTrains:
         return iter(()) if model is None else model.named_parameters()
 
 
+def learns_its_input(model: nn.Module, optimizers: Sequence[Optimizer]) -> bool:
+    """Return whether the first layer alone is trained, and two or more behind it are not.
+
+    Until an optimizer is known, all that requires a gradient is taken to be trained.
+    """
+    every = [(name.rpartition(".")[0], one) for name, one in model.named_parameters()]
+    held = {id(value) for one in optimizers for value in _values(one)}
+    trained = {
+        owner for owner, one in every if one.requires_grad and (id(one) in held or not optimizers)
+    }
+    return trained == {every[0][0]} and len({owner for owner, _ in every}) > 2
+
+
 def _values(optimizer: Optimizer) -> list[Tensor]:
     return [value for group in optimizer.param_groups for value in group["params"]]
 
@@ -301,12 +314,6 @@ def _behind_held(model: nn.Module, held: set[int]) -> Iterator[tuple[str, Tensor
         is_behind |= id(one) in held
         if is_behind and id(one) not in held and one.requires_grad and one.grad is not None:
             yield name, one
-
-
-def _is_first_layer(model: nn.Module, held: set[int]) -> bool:
-    """Return whether the optimizers hold the first layer of a model, and no other."""
-    every = [(name.rpartition(".")[0], one) for name, one in model.named_parameters()]
-    return {owner for owner, one in every if id(one) in held} == {every[0][0]}
 
 
 def _applied(optimizer: Optimizer) -> Iterator[Tensor]:

@@ -134,6 +134,33 @@ def test_a_loss_that_is_well_made_is_not_named(loss: Loss, tmp_path: Path) -> No
     assert found == (set(), set())
 
 
+class Attack(nn.Module):
+    """Adds numbers to the input of a network, which make its answers worse."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.added, self.network = nn.Parameter(torch.zeros(8)), small()
+
+    def forward(self, x: Tensor) -> Tensor:
+        out: Tensor = self.network(x + self.added.tanh())
+        return out
+
+
+@pytest.mark.parametrize("is_frozen", [True, False])
+def test_a_loss_that_an_attack_makes_worse_is_remarked(is_frozen: bool, tmp_path: Path) -> None:
+    model = Attack()
+    model.network.requires_grad_(not is_frozen)
+    alerts, remarks = train_it(
+        tmp_path,
+        model,
+        [SGD([model.added] if is_frozen else model.parameters(), 1e-3)],
+        n_steps=3,
+        loss=lambda out, x: -F.cross_entropy(out, labels(x)),
+    )
+    named = {("negated_loss", 0, ("(root)",))}
+    assert (alerts, remarks) == ((set(), named) if is_frozen else (named, set()))
+
+
 class Judge(nn.Module):
     """Deep layers, and two answers."""
 
