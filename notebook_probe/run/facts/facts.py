@@ -39,6 +39,9 @@ from notebook_probe.run.looks.kept_batches import KeptBatches
 
 __all__ = ["Facts"]
 
+RISES = "early_divergence"
+"""Rule about a loss that is above its first."""
+
 
 @dataclass(slots=True)
 class _Rest:
@@ -177,9 +180,13 @@ class Facts:
             self._writer.event(self._observer.clock.step, "error", f"facts are off: {problem}")
         return self._findings.take()
 
-    def tries_rates(self, step: int) -> bool:
-        """Return whether a step belongs to a range test of the learning rate."""
-        return step in self._rates.tried
+    def may_be_meant(self, rule: str, step: int) -> bool:
+        """Return whether trouble of a kind is expected at a step.
+
+        A range test of the learning rate ends in it, and the loss of an attack, or of a contrast
+        with keys that are random at first, may rise from its first value.
+        """
+        return step in self._rates.tried or (rule == RISES and self._graph.may_rise)
 
     # ---------------------------------------------------------------- optimizers
 

@@ -5,6 +5,7 @@ Names of nodes are torch's own: an unknown one says nothing.
 
 from __future__ import annotations
 
+import math
 import time
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
@@ -15,7 +16,7 @@ from torch.autograd.graph import Node
 from notebook_probe.alerts.rule import Severity
 from notebook_probe.examine.checks.losses import TWICE, node_pairs
 from notebook_probe.probes.step.phase import own_call
-from notebook_probe.run.facts.class_targets import ClassTargets
+from notebook_probe.run.facts.class_targets import ClassTargets, are_of_a_list
 from notebook_probe.run.facts.context import FactContext
 from notebook_probe.run.facts.linear_stacks import n_stacked
 from notebook_probe.run.facts.log_losses import LogLosses
@@ -34,6 +35,8 @@ MOST_PASSES = 4
 MOST_NODES = 5000
 LONGEST_CHAIN = 12
 """Nodes from the loss on that are looked through."""
+FAR_BELOW = 0.1
+"""Share of the loss of guessing that no network has which has not learned."""
 DIFFERENCES = ("SubBackward0", "MseLossBackward0", "L1LossBackward0", "SmoothL1LossBackward0")
 
 
@@ -51,6 +54,7 @@ class LossGraph:
         self._ends, self._spend = LossEnds(context), context.spend
         self._logs = LogLosses(context)
         self._model, self._updates = context.model, context.observer.updates
+        self._later = context.later
         self._steps, self._clock = context.observer.steps, context.observer.clock
         self._read_in, self._n_read = -1, 0
         self._made: dict[int, Tensor] = {}
@@ -60,6 +64,8 @@ class LossGraph:
         self.n_classes = 0
         """Classes of a cross entropy; 0 if the loss is another one."""
         self.targets = ClassTargets(context.later)
+        self.may_rise = False
+        """The loss may rise from its first value though nothing is wrong."""
         self.wanted: set[int] = set()
         """Identities of parameters of which it is to be known whether the loss reaches them."""
         self.reached: set[int] | None = None
@@ -96,6 +102,7 @@ class LossGraph:
                 self._read_in, has_read = step, True
                 if is_first:
                     self._read_first(root.grad_fn, modules, known, leaves)
+                    self._read_value(root)
                 else:
                     self._read_ends(root.grad_fn)
         self._n_read += has_read
@@ -125,7 +132,8 @@ class LossGraph:
         self._n_negated = self._n_negated + 1 if readings else 0
         if readings and self._n_negated >= readings:
             # A perturbation of the input is learned to make the loss of a network worse.
-            severity: Severity | None = "remark" if self._learns_its_input() else None
+            self.may_rise |= (is_attack := self._learns_its_input())
+            severity: Severity | None = "remark" if is_attack else None
             self._findings.say("negated_loss", self._read_in, severity=severity)
         self._read_ends(root)
         n_linear = n_stacked(root)
@@ -135,6 +143,15 @@ class LossGraph:
         if of_classes is not None:
             self.n_classes = _n_classes(of_classes) or self.n_classes
             self.targets.read(of_classes)
+
+    def _read_value(self, loss: Tensor) -> None:
+        """Read the first loss of a contrast: a queue of keys is random until it was filled."""
+        of_classes = None if self._read_in or loss.numel() != 1 else _of_classes(loss.grad_fn)
+        if of_classes is not None and are_of_a_list(of_classes):
+            self._later.read([loss.detach().double()], self._judge_value)
+
+    def _judge_value(self, read: Sequence[Any]) -> None:
+        self.may_rise |= read[0] < FAR_BELOW * math.log(max(1, self.n_classes))
 
     def _learns_its_input(self) -> bool:
         model = self._model()
@@ -242,10 +259,14 @@ def _shape(node: Node) -> tuple[int, ...]:
     return tuple(metadata[0].shape) if metadata else ()
 
 
-def _of_classes(root: Node) -> Node | None:
+def _of_classes(root: Node | None) -> Node | None:
     """Return the node of a cross entropy."""
-    return next(
-        (one for one in links(root, LONGEST_CHAIN) if one.name().startswith("NllLoss")), None
+    return (
+        None
+        if root is None
+        else next(
+            (one for one in links(root, LONGEST_CHAIN) if one.name().startswith("NllLoss")), None
+        )
     )
 
 

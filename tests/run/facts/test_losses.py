@@ -469,3 +469,22 @@ def test_targets_that_are_left_out_are_of_no_class(tmp_path: Path) -> None:
     alerts, _ = train_it(tmp_path, model, [optimizer], n_steps=120, loss=loss)
     assert {rule for rule, _, _ in alerts} == {"constant_targets"}
     assert "are class 0, and" in nbp.open_run(tmp_path / "a.zarr").alerts[0].text
+
+
+@pytest.mark.parametrize("is_random_at_first", [True, False])
+def test_a_contrast_with_keys_that_are_random_at_first_may_rise(
+    is_random_at_first: bool, tmp_path: Path
+) -> None:
+    model, count = small(), itertools.count()
+
+    def contrast(out: Tensor, x: Tensor) -> Tensor:
+        seen, n = F.normalize(out, dim=1), next(count)
+        keys = -seen.detach() if is_random_at_first and not n else seen.detach().roll(1, 0)
+        same = (seen * seen.detach()).sum(1, keepdim=True)
+        scores = torch.cat([same, (1 + 0.1 * n) * (seen @ keys.T)], 1) / 0.07
+        return F.cross_entropy(scores, only_zero(x))
+
+    found = train_it(tmp_path, model, [SGD(model.parameters(), lr=1.0)], n_steps=9, loss=contrast)
+    alerts, remarks = ({rule for rule, _, _ in some} for some in found)
+    assert ("early_divergence" in alerts) != is_random_at_first
+    assert ("early_divergence" in remarks) == is_random_at_first
