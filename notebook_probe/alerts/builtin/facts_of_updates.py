@@ -192,6 +192,17 @@ FACTS_OF_UPDATES = (
         least=50,
     ),
     fact(
+        "unseen_updates",
+        "Weights that are written again and again, without a step of an optimizer of torch.",
+        "{n} training forwards and no step of an optimizer of torch.optim, but the weights have "
+        "been written {writes} times: something else updates them, as in Keras or fastai, and "
+        "nothing is recorded until a step ends; call run.step() after each backward pass, in Keras "
+        "from a callback's on_train_batch_end()",
+        ("n", "writes"),
+        least=50,
+        writes=10,
+    ),
+    fact(
         "steps_get_slower",
         "Steps that take longer and longer, without more forwards.",
         "a step takes {now} s at least, {factor} times as long as {n_rows:.0f} rows before, and "

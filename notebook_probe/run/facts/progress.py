@@ -47,6 +47,8 @@ class FactsOfProgress:
         self._observer, self._findings = context.observer, context.findings
         self._source, self._graph = source, graph
         self._looked_at = 0
+        self._modules = context.modules
+        self._written = self._n_writes()
 
     def look(self) -> None:
         """Look at what has come since; on the writer's thread."""
@@ -62,11 +64,34 @@ class FactsOfProgress:
     def _look_for_updates(self) -> None:
         observer = self._observer
         n, step = observer.steps.n_forwards, observer.clock.step
-        least = self._findings.threshold("no_updates", "least")
-        if observer.clock.has_stepped or not observer.steps.most_forwards:
+        if observer.clock.has_stepped:
             return
+        if not observer.steps.most_forwards:
+            self._look_for_writes(n, step)
+            return
+        least = self._findings.threshold("no_updates", "least")
         if n >= max(least, 20 * observer.steps.most_forwards):
             self._findings.say("no_updates", step, words={"n": n, "last": step - 1})
+
+    def _look_for_writes(self, n: int, step: int) -> None:
+        """Look for updates without a step: torch counts the writes to each parameter."""
+        rule = "unseen_updates"
+        least, writes = (self._findings.threshold(rule, one) for one in ("least", "writes"))
+        if n < least or self._observer.updates.n_elsewhere:
+            return
+        now = self._n_writes()
+        found = max((now[name] - self._written.get(name, 0) for name in now), default=0)
+        if found >= writes:
+            self._findings.say(rule, step, words={"n": n, "writes": found})
+
+    def _n_writes(self) -> dict[str, int]:
+        """Return the number of writes to each parameter that requires a gradient."""
+        return {
+            f"{path}.{name}": one._version
+            for path, module in self._modules().items()
+            for name, one in module._parameters.items()
+            if one is not None and one.requires_grad
+        }
 
     def _look_at_times(self) -> None:
         """Compare the shortest steps of six parts of the last rows: a busy machine has a few."""
