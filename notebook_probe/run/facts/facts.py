@@ -25,7 +25,7 @@ from notebook_probe.run.facts.context import FactContext
 from notebook_probe.run.facts.equal_units import EqualUnits
 from notebook_probe.run.facts.fact import FactFindings
 from notebook_probe.run.facts.later import Later
-from notebook_probe.run.facts.loss_graph import LossGraph
+from notebook_probe.run.facts.losses.loss_graph import LossGraph
 from notebook_probe.run.facts.nonfinite import NonfiniteOrigin
 from notebook_probe.run.facts.norms import NormMomentum
 from notebook_probe.run.facts.ownership import ownership_text

@@ -14,9 +14,9 @@ from notebook_probe.record.format.loss_names import LOSS
 from notebook_probe.record.format.schema import EVALUATION
 from notebook_probe.record.format.source import ROOT, Source, Steps
 from notebook_probe.record.views.branches.branches import IN_ORDER, read_name
-from notebook_probe.run.facts.class_targets import N_BATCHES
 from notebook_probe.run.facts.context import FactContext
-from notebook_probe.run.facts.loss_graph import LossGraph
+from notebook_probe.run.facts.losses.class_targets import N_BATCHES
+from notebook_probe.run.facts.losses.loss_graph import LossGraph
 
 __all__ = ["FactsOfProgress"]
 

@@ -159,7 +159,7 @@ def test_updates_by_other_code_than_an_optimizer_are_named(kind: str, tmp_path: 
             if kind != "accumulated":
                 with torch.no_grad():
                     for weight in model.parameters():
-                        weight.sub_(1e-3 * weight.grad)
+                        weight.sub_(1e-3 * torch.as_tensor(weight.grad))
     found = [one for one in run.alerts if one.rule == "unseen_updates"]
     assert len(found) == (kind == "by hand")
     assert not found or "have been written 60 times" in found[0].text

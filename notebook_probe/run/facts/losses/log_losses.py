@@ -18,14 +18,14 @@ from torch.autograd.graph import Node
 from notebook_probe.examine.checks.losses import LINEAR
 from notebook_probe.examine.checks.values import past_shapes
 from notebook_probe.run.facts.context import FactContext
-from notebook_probe.run.facts.loss_ends import OF_PROBABILITIES, OF_SQUARES, saved_tensor
+from notebook_probe.run.facts.losses.loss_ends import OF_PROBABILITIES, OF_SQUARES, saved_tensor
 
 __all__ = ["LogLosses"]
 
 NO_LOG, DIMENSION = "no_log_before_nll", "softmax_dimension"
 SOFTMAX, LOG_SOFTMAX = "SoftmaxBackward0", "LogSoftmaxBackward0"
 GIVES = {SOFTMAX: "probabilities", **dict.fromkeys(LINEAR, "numbers of any size")}
-"""What the node in front of a loss gives, where that is no log-probability."""
+"""Results of nodes in front of a loss that are no log-probabilities, in words."""
 BETWEEN = ("LogBackward0", "AddBackward0", "ClampBackward1", "ClampMinBackward0")
 """Nodes between a softmax and a loss that takes its logarithm."""
 SUMS = ("Mean", "Sum", "Mul", "Div", "Add", "Sub", "Neg", "Index", "MaskedSelect", "Stack", "Cat")

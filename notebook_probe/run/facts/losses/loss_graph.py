@@ -16,12 +16,12 @@ from torch.autograd.graph import Node
 from notebook_probe.alerts.rule import Severity
 from notebook_probe.examine.checks.losses import TWICE, node_pairs
 from notebook_probe.probes.step.phase import own_call
-from notebook_probe.run.facts.class_targets import ClassTargets, are_of_a_list
 from notebook_probe.run.facts.context import FactContext
-from notebook_probe.run.facts.linear_stacks import n_stacked
-from notebook_probe.run.facts.log_losses import LogLosses
-from notebook_probe.run.facts.loss_ends import LossEnds, links
-from notebook_probe.run.facts.negations import negation
+from notebook_probe.run.facts.losses.class_targets import ClassTargets, are_of_a_list
+from notebook_probe.run.facts.losses.linear_stacks import n_stacked
+from notebook_probe.run.facts.losses.log_losses import LogLosses
+from notebook_probe.run.facts.losses.loss_ends import LossEnds, links
+from notebook_probe.run.facts.losses.negations import negation
 from notebook_probe.run.facts.parameters import learns_its_input
 
 __all__ = ["LossGraph"]

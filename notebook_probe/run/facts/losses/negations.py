@@ -6,7 +6,7 @@ from torch import Tensor
 from torch.autograd.graph import Node
 
 from notebook_probe.examine.checks.values import past_shapes
-from notebook_probe.run.facts.loss_ends import links
+from notebook_probe.run.facts.losses.loss_ends import links
 
 __all__ = ["negation"]
 
