@@ -40,6 +40,10 @@ TWICE = {
     ("BinaryCrossEntropyWithLogitsBackward0", "SigmoidBackward0"): (
         "binary_cross_entropy_with_logits takes logits, and gets a sigmoid"
     ),
+    ("LogSoftmaxBackward0", "SigmoidBackward0"): "cross_entropy takes logits, and gets a sigmoid",
+    ("BinaryCrossEntropyWithLogitsBackward0", "SoftmaxBackward0"): (
+        "binary_cross_entropy_with_logits takes logits, and gets a softmax"
+    ),
     ("LogSoftmaxBackward0", "ReluBackward0"): (
         "cross_entropy takes logits, which may be below 0, and gets a ReLU"
     ),

@@ -43,6 +43,10 @@ SPOILED: dict[str, list[Loss]] = {
         lambda out, x: F.cross_entropy(out.softmax(1), labels(x)),
         lambda out, x: F.binary_cross_entropy_with_logits(out[:, 0].sigmoid(), x[:, 0].round()),
         lambda out, x: F.cross_entropy(out.relu(), labels(x)),
+        lambda out, x: F.cross_entropy(out.sigmoid(), labels(x)),
+        lambda out, x: F.binary_cross_entropy_with_logits(
+            out.softmax(1), F.one_hot(labels(x), 2).float()
+        ),
         lambda out, x: F.binary_cross_entropy_with_logits(out[:, 0].relu(), x[:, 0].round()),
     ],
     "no_log_before_nll": [
@@ -87,6 +91,7 @@ HEALTHY: list[Loss] = [
     lambda out, x: F.cross_entropy(out, labels(x), label_smoothing=0.1),
     lambda out, x: F.cross_entropy(out[:, :, None].relu().mean(2), labels(x)),  # pooled, as images
     lambda out, x: F.nll_loss(out.log_softmax(1), labels(x)),
+    lambda out, x: F.cross_entropy(5 * out.sigmoid(), labels(x)),  # scores that are bounded
     lambda out, x: F.binary_cross_entropy(out[:, 0].sigmoid(), x[:, 0].round()),
     lambda out, x: -(out.log_softmax(1)[:, 0] * (x[:, 0] - 0.5)).mean(),  # a policy's
     lambda out, x: -out.mean() + out.square().mean(),

@@ -25,6 +25,8 @@ BOUNDS = RANGES | {
     "HardsigmoidBackward0": (0.0, 1.0, "a hard sigmoid"),
     "SoftplusBackward0": (0.0, INFINITE, "a softplus"),
     "ExpBackward0": (0.0, INFINITE, "an exponential"),
+    "LogSoftmaxBackward0": (-INFINITE, 0.0, "a log_softmax"),
+    "LogSigmoidBackward0": (-INFINITE, 0.0, "a logsigmoid"),
 }
 """Range of the last operation, by the name of its node."""
 OF_SQUARES = ("MseLossBackward0", "SmoothL1LossBackward0", "HuberLossBackward0")
@@ -80,7 +82,7 @@ class LossEnds:
         output, targets = ends.output.detach().float(), ends.targets.detach().float()
         low, high, name, margin = _range(ends)
         # Of a half-open range the targets' own size says how far outside is far.
-        far = margin * (high - low if math.isfinite(high) else targets.std())
+        far = margin * (high - low if math.isfinite(high - low) else targets.std())
         outside = ((targets < low - far) | (targets > high + far)).float().mean()
         read = [outside, targets.amin(), targets.amax(), targets.square().mean().sqrt()]
         read += [output.square().mean().sqrt(), _ratio(ends.loss, output, targets)]
