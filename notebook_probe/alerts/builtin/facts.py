@@ -70,8 +70,8 @@ FACTS = (
     fact(
         "no_log_before_nll",
         "A likelihood or divergence of numbers that are no log-probabilities.",
-        "{loss} takes log-probabilities, and gets {what}: {mend}",
-        ("loss", "what", "mend"),
+        "{loss} takes {wanted}, and gets {what}: {mend}",
+        ("loss", "wanted", "what", "mend"),
         "severe",
     ),
     fact(

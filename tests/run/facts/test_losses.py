@@ -59,6 +59,7 @@ SPOILED: dict[str, list[Loss]] = {
         lambda out, x: F.kl_div(out, shares(x), reduction="batchmean"),
         lambda out, x: F.kl_div(out.softmax(1), shares(x).log(), reduction="sum", log_target=True),
         lambda out, x: F.kl_div(out.log_softmax(1), shares(x), reduction="sum", log_target=True),
+        lambda out, x: F.kl_div(out.log_softmax(1), shares(x).log(), reduction="sum"),
         lambda out, x: aligned(out),
         lambda out, x: aligned(out.softmax(1)),
     ],
@@ -129,7 +130,7 @@ def test_a_loss_that_gets_the_wrong_thing_is_named_at_the_first_step(
     model = small()
     alerts, _ = train_it(tmp_path, model, [SGD(model.parameters(), 1e-3)], n_steps=3, loss=loss)
     assert (rule, 0, ("(root)",)) in alerts
-    assert {one[0] for one in alerts} == {rule}
+    assert {one[0] for one in alerts} - {"nonfinite_loss"} == {rule}
 
 
 @pytest.mark.parametrize("loss", HEALTHY)

@@ -23,6 +23,7 @@ from notebook_probe.run.facts.losses.loss_ends import OF_PROBABILITIES, OF_SQUAR
 __all__ = ["LogLosses"]
 
 NO_LOG, DIMENSION = "no_log_before_nll", "softmax_dimension"
+LOGS = "log-probabilities"
 SOFTMAX, LOG_SOFTMAX = "SoftmaxBackward0", "LogSoftmaxBackward0"
 GIVES = {SOFTMAX: "probabilities", **dict.fromkeys(LINEAR, "numbers of any size")}
 """Results of nodes in front of a loss that are no log-probabilities, in words."""
@@ -32,8 +33,8 @@ SUMS = ("Mean", "Sum", "Mul", "Div", "Add", "Sub", "Neg", "Index", "MaskedSelect
 """Nodes whose result is a weighted sum of what they take."""
 MOST_BEHIND = 30
 """Nodes in front of a CTC loss among which a logarithm is looked for."""
-CLOSE, FAR, LARGEST = 0.02, 0.1, 2.72
-"""Distance of a sum from one: of a distribution in half precision, and of none; and e."""
+CLOSE, FAR = 0.02, 0.1
+"""Distance of a sum from one: of a distribution in half precision, and of none."""
 
 
 @dataclass(frozen=True)
@@ -117,10 +118,10 @@ class LogLosses:
         if name in GIVES:
             judge = partial(self._judge_divergence, step, GIVES[name])
             self._later.read([_off(factor, dim), factor.amin(), factor.amax()], judge)
-        if parts.is_of_logs and name in (SOFTMAX, LOG_SOFTMAX):
-            logs = factor.log()
-            judge = partial(self._judge_log_targets, step)
-            self._later.read([_off(logs, dim), logs.amin(), factor.amax()], judge)
+        if name in (SOFTMAX, LOG_SOFTMAX):
+            other = factor.log() if parts.is_of_logs else factor.exp()
+            judge = partial(self._judge_targets, step, is_of_logs=parts.is_of_logs)
+            self._later.read([_off(other, dim), other.amin(), other.amax()], judge)
 
     def _judge_divergence(self, step: int, what: str, read: Sequence[Any]) -> None:
         off, lowest, _ = read
@@ -128,14 +129,22 @@ class LogLosses:
             mend = "call F.kl_div(logits.log_softmax(1), targets)"
             self._say_no_log(step, "kl_div", what, mend)
 
-    def _judge_log_targets(self, step: int, read: Sequence[Any]) -> None:
+    def _judge_targets(self, step: int, read: Sequence[Any], *, is_of_logs: bool) -> None:
+        """Judge targets as if log_target had the other value: then they are distributions."""
         off, lowest, highest = read
-        if off < CLOSE and lowest >= 0 and highest < LARGEST:
-            mend = "leave out log_target, or pass targets.log()"
-            self._say_no_log(step, "kl_div with log_target=True", "targets without one", mend)
+        if not (off < CLOSE and lowest >= 0 and highest <= 1 + CLOSE):
+            return
+        if is_of_logs:
+            mend, wanted = "leave out log_target, or pass targets.log()", f"{LOGS} as targets"
+            loss, what = "kl_div with log_target=True", "probabilities"
+        else:
+            mend, wanted = "pass log_target=True", "probabilities as targets"
+            loss, what = "kl_div", "their logarithms"
+        self._say_no_log(step, loss, what, mend, wanted)
 
-    def _say_no_log(self, step: int, loss: str, what: str, mend: str) -> None:
-        self._say(NO_LOG, step, words={"loss": loss, "what": what, "mend": mend})
+    def _say_no_log(self, step: int, loss: str, what: str, mend: str, wanted: str = LOGS) -> None:
+        words = {"loss": loss, "wanted": wanted, "what": what, "mend": mend}
+        self._say(NO_LOG, step, words=words)
 
     # ---------------------------------------------------------------- dimensions
 
