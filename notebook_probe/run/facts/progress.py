@@ -10,6 +10,7 @@ import numpy as np
 from notebook_probe.alerts.dense_loss import meant
 from notebook_probe.alerts.following import has
 from notebook_probe.alerts.rolling import Doubles
+from notebook_probe.alerts.rule import Severity
 from notebook_probe.record.format.loss_names import LOSS
 from notebook_probe.record.format.schema import EVALUATION
 from notebook_probe.record.format.source import ROOT, Source, Steps
@@ -152,7 +153,9 @@ class FactsOfProgress:
             return
         if last.max() < share * math.log(self._graph.n_classes):
             words = {"n": N_BATCHES, "value": value, "loss": f"{last.mean():.2g}"}
-            self._findings.say("constant_targets", int(at[-1]), words=words)
+            # A perturbation may be learned to bring about one answer.
+            severity: Severity | None = "remark" if self._graph.learns_its_input() else None
+            self._findings.say("constant_targets", int(at[-1]), severity=severity, words=words)
 
     def _compare(self, losses: Doubles, at: Steps) -> None:
         rows, span = (self._findings.threshold(RULE, one) for one in ("rows", "span"))

@@ -466,6 +466,31 @@ def test_of_a_list_whose_first_is_the_right_one_all_targets_may_be_0(tmp_path: P
     assert train_it(tmp_path, model, [optimizer], n_steps=120, loss=loss)[0] == set()
 
 
+def test_of_candidates_of_each_sample_the_first_may_be_the_right_one(tmp_path: Path) -> None:
+    model = small()
+
+    def loss(out: Tensor, x: Tensor) -> Tensor:
+        candidates = torch.stack([out, -out], 1).detach()
+        return F.cross_entropy((candidates @ out[:, :, None])[..., 0] * 20, only_zero(x))
+
+    optimizer = SGD(model.parameters(), lr=0.5)
+    assert train_it(tmp_path, model, [optimizer], n_steps=120, loss=loss)[0] == set()
+
+
+def test_a_perturbation_may_be_learned_for_one_class(tmp_path: Path) -> None:
+    model = Attack()
+    found = train_it(
+        tmp_path,
+        model,
+        [SGD([model.added], lr=20.0)],
+        n_steps=120,
+        loss=lambda out, x: F.cross_entropy(20 * out, only_zero(x)),
+    )
+    alerts, remarks = ({rule for rule, _, _ in some} for some in found)
+    assert "constant_targets" not in alerts
+    assert "constant_targets" in remarks
+
+
 def test_targets_that_are_left_out_are_of_no_class(tmp_path: Path) -> None:
     def loss(out: Tensor, x: Tensor) -> Tensor:
         return F.cross_entropy(out, only_zero(x).where(x[:, 0] > 0.5, -100))

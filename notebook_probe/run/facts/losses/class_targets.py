@@ -19,7 +19,8 @@ N_BATCHES, FEWEST = 4, 8
 """Batches that are compared, and targets of each: fewer may be of one class by chance."""
 SCALES = {"LogSoftmaxBackward0", "DivBackward0", "MulBackward0"}
 """Nodes that keep the order of scores, such as a temperature."""
-LISTS = {"CatBackward0", "StackBackward0"}
+LISTS = {"CatBackward0", "StackBackward0", "BmmBackward0"}
+"""Nodes of scores that were put together, or are products with candidates of each sample."""
 
 
 class ClassTargets:

@@ -132,7 +132,7 @@ class LossGraph:
         self._n_negated = self._n_negated + 1 if readings else 0
         if readings and self._n_negated >= readings:
             # A perturbation of the input is learned to make the loss of a network worse.
-            self.may_rise |= (is_attack := self._learns_its_input())
+            self.may_rise |= (is_attack := self.learns_its_input())
             severity: Severity | None = "remark" if is_attack else None
             self._findings.say("negated_loss", self._read_in, severity=severity)
         self._read_ends(root)
@@ -153,7 +153,8 @@ class LossGraph:
     def _judge_value(self, read: Sequence[Any]) -> None:
         self.may_rise |= read[0] < FAR_BELOW * math.log(max(1, self.n_classes))
 
-    def _learns_its_input(self) -> bool:
+    def learns_its_input(self) -> bool:
+        """Return whether a prompt or a perturbation is trained in front of a whole network."""
         model = self._model()
         return model is not None and learns_its_input(model, self._updates.optimizers)
 
