@@ -44,6 +44,7 @@ LASTING = frozenset(
         "optimizer_state_lost",
         "rate_gone",
         "rate_jump",
+        "softmax_dimension",
         "unregistered_layers",
         "weights_shrink",
     }

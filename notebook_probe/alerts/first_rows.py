@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 import numpy as np
 
-from notebook_probe.alerts.following import values_of
+from notebook_probe.alerts.following import has, values_of
 from notebook_probe.alerts.rolling import Doubles, median
-from notebook_probe.record.format.source import StreamView
+from notebook_probe.record.format.source import Steps, StreamView
 
-__all__ = ["FirstRows"]
+__all__ = ["FirstLoss", "FirstRows"]
 
 N_FIRST = 10
 """Number of values."""
@@ -40,6 +42,15 @@ class FirstRows:
             return np.full((stop - start, n_modules), np.nan)
         return np.where(rows >= self._known_at, median(self._values, axis=0), np.nan)
 
+    def whole(self, stream: StreamView) -> tuple[float, float]:
+        """Return the row of the last of the first values, and their median, of a module.
+
+        The row is infinite before all values of one are known.
+        """
+        self._read(stream, stream.n_rows)
+        column = int(np.argmin(self._known_at))
+        return self._known_at[column] - 1, float(median(self._values, axis=0)[column])
+
     def _read(self, stream: StreamView, stop: int) -> None:
         self._widen(len(stream.modules))
         table = values_of(stream, self._quantity, self._row, stop)[:, : len(stream.modules)]
@@ -58,3 +69,31 @@ class FirstRows:
             kept = self._values if self._values.size else np.empty((self._n, 0))
             self._values = np.pad(kept, ((0, 0), (0, n_new)), constant_values=np.nan)
             self._known_at = np.pad(self._known_at, (0, n_new), constant_values=np.inf)
+
+
+class FirstLoss:
+    """The median of the first measured losses, for a rule whose first quantity is another one.
+
+    Parameters
+    ----------
+    quantity : str
+        Name of the loss in the record; empty if the condition does not ask for it.
+    """
+
+    def __init__(self, quantity: str) -> None:
+        self._quantity, self._rows = quantity, FirstRows(quantity, bool(quantity))
+        self._since, self._value = np.inf, np.nan
+
+    def at(self, streams: Sequence[StreamView], steps: Steps) -> Doubles:
+        """Return the median at these steps, (row,); NaN before all losses are known."""
+        if self._quantity and np.isinf(self._since):
+            for one in streams:
+                if has(one, self._quantity) and one.n_rows:
+                    self._look(one)
+                    break
+        return np.where(steps >= self._since, self._value, np.nan)
+
+    def _look(self, stream: StreamView) -> None:
+        row, value = self._rows.whole(stream)
+        if np.isfinite(row):
+            self._since, self._value = float(stream.steps(int(row), int(row) + 1)[0]), value

@@ -6,6 +6,7 @@ import numpy as np
 import numpy.typing as npt
 
 __all__ = [
+    "LEAST",
     "Doubles",
     "first_known",
     "goes_on_elsewhere",

@@ -37,8 +37,8 @@ FLOWS: tuple[Flow, ...] = get_args(Flow)
 WORDS = ("step", "since", "steps_held")
 """Names in a sentence in addition to its quantities and thresholds."""
 
-CONTEXT = ("at", "first")
-"""Keyword parameters of a condition: the steps of the rows, and the first values."""
+CONTEXT = ("at", "first", "first_loss")
+"""Keyword parameters of a condition: the steps of the rows, the first values, the first losses."""
 
 EDITABLE = ("rows", "steps", "again")
 
@@ -197,8 +197,9 @@ def rule(
     shape, or one per row, (row,), for the model as a whole. The result for a row may depend on that
     row and on ``window`` rows before it, no others.
 
-    Behind a ``*`` it may name ``at``, the step of each row, (row,), and ``first``, the median of
-    the first ten values of its first quantity, (row, module), NaN before they are known.
+    Behind a ``*`` it may name ``at``, the step of each row, (row,), ``first``, the median of the
+    first ten values of its first quantity, (row, module), and, if ``loss`` is one of the others,
+    ``first_loss``, the median of the first ten losses, (row,); both NaN before they are known.
 
     Parameters
     ----------
@@ -293,6 +294,8 @@ def _parameters(
                 f"{', '.join(CONTEXT)}"
             )
     quantities = tuple(one.name for one in given if one.name not in context)
+    if "first_loss" in context and "loss" not in quantities:
+        raise RuleError(f"{function!r} takes first_loss without loss; name loss as a quantity")
     thresholds = {one.name: one.default for one in parameters if one.default is not empty}
     return quantities, context, thresholds
 

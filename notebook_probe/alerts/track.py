@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from notebook_probe.alerts.first_rows import FirstRows
+from notebook_probe.alerts.first_rows import FirstLoss, FirstRows
 from notebook_probe.alerts.following import FollowedValues, rows_at_a_time, start_row, values_of
 from notebook_probe.alerts.rolling import Doubles, median
 from notebook_probe.alerts.rounds import JoinedRows, Rounds, joined
@@ -18,6 +18,7 @@ from notebook_probe.alerts.sentence import sentence
 from notebook_probe.alerts.stretch import Stretch
 from notebook_probe.errors import RuleError
 from notebook_probe.record.format.lookup import recorded_name
+from notebook_probe.record.format.loss_names import LOSS
 from notebook_probe.record.format.missing import measured
 from notebook_probe.record.format.source import ROOT, Steps, StreamView
 from notebook_probe.record.views.branches.turns_taken import TurnsTaken
@@ -87,6 +88,8 @@ class Track:
         self._past_steps: Steps = np.zeros(0, np.int64)
         self._stretches: dict[str, Stretch] = {}
         self._first_rows = FirstRows(self._leading, "first" in rule.context)
+        wants_loss = "first_loss" in rule.context
+        self._first_loss = FirstLoss(series[rule.quantities.index(LOSS)] if wants_loss else "")
         self._rounds = Rounds()
 
     def look(
@@ -139,7 +142,8 @@ class Track:
                 rows.steps, rows.values[:, here], rows.at[:, here], rows.first[:, here]
             )
             tables = [chosen.values.astype(np.float64), *series]
-            yield from self._evaluate(chosen, present[:, here], tables)
+            loss = self._first_loss.at(streams, rows.steps)
+            yield from self._evaluate(chosen, present[:, here], tables, loss)
 
     def _widen(self, every: tuple[str, ...], present: Mask) -> Mask:
         """Modules have been measured for the first time; tells which of all had been before."""
@@ -160,7 +164,7 @@ class Track:
         return begun
 
     def _evaluate(
-        self, rows: JoinedRows, present: Mask, tables: Sequence[Doubles]
+        self, rows: JoinedRows, present: Mask, tables: Sequence[Doubles], loss: Doubles
     ) -> Iterator[Onset]:
         """Ask the condition about new rows, with those before them."""
         rule, n_past = self._rule, len(self._past[0])
@@ -170,7 +174,7 @@ class Track:
         # Rules compute with NaN and infinity on purpose: these are what they look for.
         with np.errstate(all="ignore"):
             returned = rule.condition(
-                *known, **rule.thresholds, **self._context(rows.steps, rows.first)
+                *known, **rule.thresholds, **self._context(rows.steps, rows.first, loss)
             )
         mask, extra = returned if isinstance(returned, tuple) else (returned, {})
         hits = np.asarray(mask)
@@ -192,12 +196,13 @@ class Track:
         )
         yield from self._findings(new if hits.ndim == 2 else new.as_a_whole())
 
-    def _context(self, steps: Steps, first: Doubles) -> dict[str, Any]:
+    def _context(self, steps: Steps, first: Doubles, loss: Doubles) -> dict[str, Any]:
         """Return what the condition wants to know of the rows."""
         known = np.concatenate([self._past_steps, steps])
         n_past = len(self._past_steps)
         self._past_steps = known[max(0, len(known) - self._rule.window) :]
-        every = {"at": known, "first": first[np.maximum(np.arange(-n_past, len(steps)), 0)]}
+        row = np.maximum(np.arange(-n_past, len(steps)), 0)
+        every = {"at": known, "first": first[row], "first_loss": loss[row]}
         return {name: every[name] for name in self._rule.context}
 
     def _findings(self, new: _Evaluated) -> Iterator[Onset]:

@@ -42,8 +42,8 @@ class Watcher:
     earlier : iterable of Alert
         Earlier alerts.
     may_be_meant : callable
-        ``may_be_meant(step)`` tells whether an experiment runs at a step in which trouble is
-        expected: what began there is a remark, and may be reported again afterwards.
+        ``may_be_meant(rule, step)`` tells whether trouble of this kind is expected at a step, as in
+        an experiment: what began there is a remark, and may be reported again afterwards.
     """
 
     def __init__(
@@ -54,7 +54,7 @@ class Watcher:
         failed: Callable[[int, str], None] = lambda step, text: None,
         first_step: int = 0,
         earlier: Sequence[Alert] = (),
-        may_be_meant: Callable[[int], bool] = lambda step: False,
+        may_be_meant: Callable[[str, int], bool] = lambda rule, step: False,
     ) -> None:
         self._source, self._rules, self._tell, self._failed = source, rules, tell, failed
         self._next_step, self._may_be_meant = first_step, may_be_meant
@@ -191,7 +191,7 @@ class Watcher:
             modules = tuple(one for one in modules if (name, one) not in self._reported)
         if not modules:
             return
-        is_meant = self._may_be_meant(finding.began[1])
+        is_meant = self._may_be_meant(name, finding.began[1])
         if not is_meant:
             self._once.add(name)
             self._reported.update((name, module) for module in modules)

@@ -46,7 +46,7 @@ class Alarm:
     facts : callable
         Returns the facts found since the last call, each with the name of its rule.
     may_be_meant : callable
-        Tells whether trouble at a step is expected, so that what begins there is a remark.
+        Tells whether a rule's trouble at a step is expected, so that what begins there is a remark.
     gate : Gate
         Has the open step.
     rules : mapping of str to Rule
@@ -73,7 +73,7 @@ class Alarm:
         statuses: ProbeStatuses,
         found: Mapping[str, Callable[[], list[Onset]]],
         facts: Callable[[], list[tuple[str, Onset]]],
-        may_be_meant: Callable[[int], bool],
+        may_be_meant: Callable[[str, int], bool],
         gate: Gate,
         rules: Mapping[str, Rule],
         breakpoints: Breakpoints,

@@ -197,7 +197,7 @@ class ControlParts:
             statuses=measuring.statuses,
             found=found,
             facts=facts.take,
-            may_be_meant=facts.tries_rates,
+            may_be_meant=facts.may_be_meant,
             gate=gate,
             rules=rules,
             breakpoints=breakpoints,

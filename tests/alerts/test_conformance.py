@@ -51,7 +51,9 @@ FIRES: dict[str, list[dict[str, Any]]] = {
     "overflow_near": [{"range_headroom_bits": [1.99]}],
     "exploding_gradient": [
         explodes(0.151, 10.1, 10.1),
-        {"grad_norm": [3.0, 4.0, 401.0, 1e9], "update_ratio": [0.1, 0.1, 1.01, 9.0]},
+        explodes(0.151, 10.1, 10.1) | {"loss": [1.0] * len(STEADY) + [1.0011, 1.0]},
+        {"grad_norm": [3.0, 4.0, 401.0, 1e9], "update_ratio": [0.1, 0.1, 1.01, 9.0]}
+        | {"loss": [2.3] * 4},
     ],
     "vanishing_gradient": [lost(9.9e-9, 10), lost(0.0, 10, 1e-6, off=0.7)],
     "faded_gradient": [{"grad_rms": [[1e-6, 1.0]] * 10 + [[9e-9, 1.0]] * 301}],
@@ -81,7 +83,11 @@ FIRES: dict[str, list[dict[str, Any]]] = {
         running([0.1] * 25, [0.78 - 0.002 * row for row in range(25)]),
         running([0.1] * 25, [9.0 - 0.04 * row for row in range(25)]),
     ],
-    "attention_collapse": [heads("attn_entropy_share", [0.0999] * 41)],
+    "attention_collapse": [
+        heads("attn_entropy_share", [0.0999] * 41),
+        heads("attn_entropy_share", [0.0] * 60) | {"loss": [2.0] * 10 + [0.21] * 50},
+        heads("attn_entropy_share", [0.0] * 60) | {"loss": [-2.0] * 10 + [-3.0] * 50},
+    ],
     "attention_logit_large": [heads("attn_max_logit", [50.1])],
     "attention_logit_growing": [heads("attn_max_logit", [*GROWING, *[21.8] * 50])],
     "early_divergence": [
@@ -168,6 +174,7 @@ SILENT: dict[str, list[dict[str, Any]]] = {
         {"grad_norm": [*STEADY, 99.0, 99.0], "update_ratio": [0.09] * 12 + [0.179] * 2},
         {"grad_norm": [1.0] * 9 + [10.1, 10.1], "update_ratio": [0.005] * 9 + [0.2] * 2},
         {"grad_norm": [*of_episodes(), 20, 20], "update_ratio": [0.005] * 60 + [0.2] * 2},
+        explodes(0.151, 10.1, 10.1) | {"loss": [1.0] * (len(STEADY) + 1) + [1.0009]},  # an optimum
     ],
     "vanishing_gradient": [
         {"grad_rms": [[9e-9, 1.0]] * 9 + [[1.01e-8, 1.0]] + [[9e-9, 1.0]]},
@@ -238,6 +245,7 @@ SILENT: dict[str, list[dict[str, Any]]] = {
     "attention_collapse": [
         heads("attn_entropy_share", [0.099] * 40 + [0.101]),
         {"attn_entropy_share": [0.0] * 60},
+        heads("attn_entropy_share", [0.0] * 60) | {"loss": [2.0] * 10 + [0.19] * 50},  # it copies
     ],
     "attention_logit_large": [heads("attn_max_logit", [50.0, -60.0])],
     "attention_logit_growing": [

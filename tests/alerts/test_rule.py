@@ -94,6 +94,7 @@ def test_what_ruins_a_training_is_severe() -> None:
         "frozen_but_moving",
         "no_updates",
         "no_log_before_nll",
+        "softmax_dimension",
         "negated_loss",
         "broadcast_loss",
         "unregistered_layers",

@@ -30,10 +30,21 @@ __all__ = ["attention_collapse", "attention_logit_growing", "attention_logit_lar
     ),
 )
 def attention_collapse(
-    attn_entropy_share: Doubles, attn_narrowest_head: Doubles, least: float = 0.1
+    attn_entropy_share: Doubles,
+    attn_narrowest_head: Doubles,
+    loss: Doubles,
+    *,
+    first_loss: Doubles,
+    least: float = 0.1,
+    learned: float = 0.1,
 ) -> Any:
-    """A head that looks at one position alone."""
-    return (attn_entropy_share < least) & (attn_narrowest_head >= 0)
+    """A head that looks at one position alone, and a loss that is no small part of the first ones.
+
+    Where the answer is at one position, as in copying, a head should look at nothing else: the loss
+    has fallen below ``learned`` of its first ones. One that has collapsed lets it fall no more.
+    """
+    has_learned = (loss >= 0) & (loss < learned * first_loss[:, None])
+    return (attn_entropy_share < least) & (attn_narrowest_head >= 0) & ~has_learned
 
 
 @rule(

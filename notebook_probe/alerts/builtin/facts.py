@@ -69,9 +69,17 @@ FACTS = (
     ),
     fact(
         "no_log_before_nll",
-        "A likelihood of numbers that are no log-probabilities.",
-        "nll_loss takes log-probabilities, and gets {what}: call F.cross_entropy(logits, targets)",
-        ("what",),
+        "A likelihood or divergence of numbers that are no log-probabilities.",
+        "{loss} takes {wanted}, and gets {what}: {mend}",
+        ("loss", "wanted", "what", "mend"),
+        "severe",
+    ),
+    fact(
+        "softmax_dimension",
+        "A softmax over the samples, or over places, in front of a loss of classes.",
+        "the softmax of shape {shape} that the loss takes sums to one over {over}, and the {n} "
+        "classes are dimension 1: pass dim=1",
+        ("shape", "over", "n"),
         "severe",
     ),
     fact(

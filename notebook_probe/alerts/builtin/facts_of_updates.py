@@ -54,10 +54,10 @@ FACTS_OF_UPDATES = (
     fact(
         "not_in_optimizer",
         "Parameters with a gradient that no optimizer has, behind one that an optimizer has.",
-        "{n} parameters have gradients that no optimizer applies: they hold others{also}; make "
+        "{n} parameters have gradients that no optimizer applies: they hold {held}; make "
         "the optimizer after the last change of the model, or call "
         "optimizer.add_param_group()",
-        ("n", "also"),
+        ("n", "held"),
         "severe",
         after=20,
     ),
@@ -190,6 +190,17 @@ FACTS_OF_UPDATES = (
         ("n", "last"),
         "severe",
         least=50,
+    ),
+    fact(
+        "unseen_updates",
+        "Weights that are written again and again, without a step of an optimizer of torch.",
+        "{n} training forwards and no step of an optimizer of torch.optim, but the weights have "
+        "been written {writes} times: something else updates them, as in Keras or fastai, and "
+        "nothing is recorded until a step ends; call run.step() after each backward pass, in Keras "
+        "from a callback's on_train_batch_end()",
+        ("n", "writes"),
+        least=50,
+        writes=10,
     ),
     fact(
         "steps_get_slower",

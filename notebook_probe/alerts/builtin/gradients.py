@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 
 from notebook_probe.alerts.rolling import (
+    LEAST,
     Doubles,
     highest_before,
     last_known,
@@ -49,11 +50,13 @@ __all__ = [
 def exploding_gradient(
     grad_norm: Doubles,
     update_ratio: Doubles,
+    loss: Doubles,
     times: float = 10.0,
     least: float = 0.15,
     apart: float = 5.0,
     at_once: float = 100.0,
     whole: float = 1.0,
+    moves: float = 1e-3,
     window: int = 50,
 ) -> Any:
     """A gradient many times as large as usual, the median of the rows before, and a larger step.
@@ -65,13 +68,22 @@ def exploding_gradient(
     where a plateau ended or a schedule raised the rate.
     Where fewer than ten rows are before, ``at_once`` times is too much, with a step of the
     ``whole`` weight: what begins at zero has no usual size yet.
+    Where no loss of the ``window`` has left the present one by ``moves`` of it, as of a process at
+    its optimum, nothing has exploded: a mean near 0 has small gradients, and large relative steps.
     """
     factor = over_median(grad_norm, window, times, apart=apart)
     longer = over_median(update_ratio, window, 2.0) > 2.0
     at_first = over_median(grad_norm, window, at_once, least=1, apart=apart)
     explodes = (factor > times) & longer & (update_ratio > least)
     explodes |= (at_first > at_once) & (update_ratio > whole)
-    return explodes, {"factor": np.fmax(factor, at_first)}
+    return explodes & ~_stands_still(loss, moves, window), {"factor": np.fmax(factor, at_first)}
+
+
+def _stands_still(loss: Doubles, moves: float, window: int) -> Any:
+    """Return where a loss is nearly all losses of the window, ten at least."""
+    highest, lowest = highest_before(loss, window), -highest_before(-loss, window)
+    is_near = np.fmax(highest - loss, loss - lowest) < moves * np.abs(loss)
+    return is_near & (np.arange(len(loss)) >= LEAST)[:, None]
 
 
 @rule(

@@ -239,7 +239,8 @@ def diverging_loss(
 @rule(
     says=(
         "the loss rose to {peak:.3g}, {factor:.1f} times as high above its usual value as any of "
-        "the {n:.0f} losses before it"
+        "the {n:.0f} losses before it: an update harmed the weights, or the data changed, as where "
+        "another task begins"
     ),
     again=100,
     tells=("peak", "factor", "n"),

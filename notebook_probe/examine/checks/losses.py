@@ -15,7 +15,15 @@ from notebook_probe.examine.checks.values import past_shapes
 from notebook_probe.examine.findings import Finding
 from notebook_probe.examine.subject import Subject
 
-__all__ = ["TWICE", "chance_level", "loss_takes_logits", "loss_uses_targets", "pairs_of"]
+__all__ = [
+    "LINEAR",
+    "TWICE",
+    "chance_level",
+    "loss_takes_logits",
+    "loss_uses_targets",
+    "node_pairs",
+    "pairs_of",
+]
 
 CHECK = "loss"
 FAR = 3.0
@@ -25,10 +33,16 @@ ENOUGH = 1e-6
 MOST_NODES = 200
 """Nodes of the graph of a loss that are looked at; what is wrong with a loss is near its end."""
 
+LINEAR = ("AddmmBackward0", "MmBackward0", "ConvolutionBackward0")
+"""Nodes of layers whose results have any size."""
 TWICE = {
     ("LogSoftmaxBackward0", "SoftmaxBackward0"): "cross_entropy takes logits, and gets a softmax",
     ("BinaryCrossEntropyWithLogitsBackward0", "SigmoidBackward0"): (
         "binary_cross_entropy_with_logits takes logits, and gets a sigmoid"
+    ),
+    ("LogSoftmaxBackward0", "SigmoidBackward0"): "cross_entropy takes logits, and gets a sigmoid",
+    ("BinaryCrossEntropyWithLogitsBackward0", "SoftmaxBackward0"): (
+        "binary_cross_entropy_with_logits takes logits, and gets a softmax"
     ),
     ("LogSoftmaxBackward0", "ReluBackward0"): (
         "cross_entropy takes logits, which may be below 0, and gets a ReLU"
@@ -59,6 +73,11 @@ def loss_takes_logits(subject: Subject) -> Iterator[Finding]:
 
 
 def pairs_of(node: Node) -> Iterator[tuple[str, str]]:
+    """Yield the name of each node and of what it takes, as `node_pairs`."""
+    yield from ((one.name(), taken.name()) for one, taken in node_pairs(node))
+
+
+def node_pairs(node: Node) -> Iterator[tuple[Node, Node]]:
     """Yield each node with what it takes, past changes of shape, those next to the loss first."""
     waiting, seen = deque([node]), set[Node]()
     while waiting and len(seen) < MOST_NODES:
@@ -68,7 +87,7 @@ def pairs_of(node: Node) -> Iterator[tuple[str, str]]:
         seen.add(one)
         for following in map(past_shapes, (given for given, _ in one.next_functions)):
             if following is not None:
-                yield one.name(), following.name()
+                yield one, following
                 waiting.append(following)
 
 

@@ -47,6 +47,8 @@ class Taps:
         """Hooks with nothing to do were left where they are."""
         self._listener, self._in_graphs = weakref.ref(listener), in_graphs
         self._taps: dict[str, Tap] = {}
+        self._removed: dict[str, Tap] = {}
+        """Taps of a run that is over: which calls they have seen is asked afterwards, too."""
         self._in_evaluation: frozenset[str] = frozenset()
         self._map: ModelMap | None = None
 
@@ -146,6 +148,7 @@ class Taps:
     def remove(self) -> None:
         """Take every hook off the model."""
         taps, self._taps = self._taps, {}
+        self._removed.update(taps)
         for tap in taps.values():
             tap.remove()
 
@@ -158,15 +161,18 @@ class Taps:
 
         Only steps less than ``before`` count, which is the open step or none.
         """
-        tap = self._taps.get(place)
+        tap = self._known(place)
         if tap is None:
             return -1
         return tap.last_step if tap.last_step < before else tap.step_before
 
     def needs_gradient(self, place: str) -> bool:
         """Return whether the last output of a place requires a gradient; True if unknown."""
-        tap = self._taps.get(place)
+        tap = self._known(place)
         return tap is None or tap.needs_gradient
+
+    def _known(self, place: str) -> Tap | None:
+        return self._taps.get(place) or self._removed.get(place)
 
     def was_cleared(self, place: str) -> bool:
         """Return whether other code removed our hooks from the module there."""

@@ -25,7 +25,7 @@ from notebook_probe.run.facts.context import FactContext
 from notebook_probe.run.facts.equal_units import EqualUnits
 from notebook_probe.run.facts.fact import FactFindings
 from notebook_probe.run.facts.later import Later
-from notebook_probe.run.facts.loss_graph import LossGraph
+from notebook_probe.run.facts.losses.loss_graph import LossGraph
 from notebook_probe.run.facts.nonfinite import NonfiniteOrigin
 from notebook_probe.run.facts.norms import NormMomentum
 from notebook_probe.run.facts.ownership import ownership_text
@@ -38,6 +38,9 @@ from notebook_probe.run.facts.reach import GradientReach
 from notebook_probe.run.looks.kept_batches import KeptBatches
 
 __all__ = ["Facts"]
+
+RISES = "early_divergence"
+"""Rule about a loss that is above its first."""
 
 
 @dataclass(slots=True)
@@ -177,9 +180,13 @@ class Facts:
             self._writer.event(self._observer.clock.step, "error", f"facts are off: {problem}")
         return self._findings.take()
 
-    def tries_rates(self, step: int) -> bool:
-        """Return whether a step belongs to a range test of the learning rate."""
-        return step in self._rates.tried
+    def may_be_meant(self, rule: str, step: int) -> bool:
+        """Return whether trouble of a kind is expected at a step.
+
+        A range test of the learning rate ends in it, and the loss of an attack, or of a contrast
+        with keys that are random at first, may rise from its first value.
+        """
+        return step in self._rates.tried or (rule == RISES and self._graph.may_rise)
 
     # ---------------------------------------------------------------- optimizers
 

@@ -22,7 +22,7 @@ from notebook_probe.quantities.reduce.arrays import local
 from notebook_probe.run.facts.context import FactContext
 from notebook_probe.run.facts.rates import known_rate
 
-__all__ = ["WhoTrains"]
+__all__ = ["WhoTrains", "learns_its_input"]
 
 RARELY, CENSUS = 4, 32
 """Steps between two looks at least, and parameters of an optimizer that are looked at per step."""
@@ -45,6 +45,7 @@ UNWRITTEN = (
     "step() has written to none of them in {} updates: it returns before it applies the gradient, "
     "or applies it to copies of the parameters"
 )
+PROMPT = "the first layer alone, as where a prompt or a perturbation is learned"
 N_UNWRITTEN = 16
 """Updates in a row that write nothing: an optimizer may accumulate a few gradients itself."""
 LEAST_SHARE = 1e-3
@@ -137,12 +138,14 @@ class WhoTrains:
             own = {id(value) for value in model.parameters()}
             n_strangers = len(held - own)
             also = f" but {n_strangers} that the model does not have" if n_strangers else ""
+            is_prompt = not n_strangers and learns_its_input(model, optimizers)
             self._findings.say(
                 "not_in_optimizer",
                 step,
                 modules,
                 since=self._changed_at,
-                words={"n": len(names), "also": also},
+                severity="remark" if is_prompt else None,
+                words={"n": len(names), "held": PROMPT if is_prompt else f"others{also}"},
             )
 
     def _say_frozen(self, model: nn.Module, step: int) -> None:
@@ -260,6 +263,19 @@ class WhoTrains:
     def _named(self) -> Iterator[tuple[str, nn.Parameter]]:
         model = self._model()
         return iter(()) if model is None else model.named_parameters()
+
+
+def learns_its_input(model: nn.Module, optimizers: Sequence[Optimizer]) -> bool:
+    """Return whether the first layer alone is trained, and two or more behind it are not.
+
+    Until an optimizer is known, all that requires a gradient is taken to be trained.
+    """
+    every = [(name.rpartition(".")[0], one) for name, one in model.named_parameters()]
+    held = {id(value) for one in optimizers for value in _values(one)}
+    trained = {
+        owner for owner, one in every if one.requires_grad and (id(one) in held or not optimizers)
+    }
+    return trained == {every[0][0]} and len({owner for owner, _ in every}) > 2
 
 
 def _values(optimizer: Optimizer) -> list[Tensor]:

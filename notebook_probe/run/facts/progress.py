@@ -10,13 +10,14 @@ import numpy as np
 from notebook_probe.alerts.dense_loss import meant
 from notebook_probe.alerts.following import has
 from notebook_probe.alerts.rolling import Doubles
+from notebook_probe.alerts.rule import Severity
 from notebook_probe.record.format.loss_names import LOSS
 from notebook_probe.record.format.schema import EVALUATION
 from notebook_probe.record.format.source import ROOT, Source, Steps
 from notebook_probe.record.views.branches.branches import IN_ORDER, read_name
-from notebook_probe.run.facts.class_targets import N_BATCHES
 from notebook_probe.run.facts.context import FactContext
-from notebook_probe.run.facts.loss_graph import LossGraph
+from notebook_probe.run.facts.losses.class_targets import N_BATCHES
+from notebook_probe.run.facts.losses.loss_graph import LossGraph
 
 __all__ = ["FactsOfProgress"]
 
@@ -47,6 +48,8 @@ class FactsOfProgress:
         self._observer, self._findings = context.observer, context.findings
         self._source, self._graph = source, graph
         self._looked_at = 0
+        self._modules = context.modules
+        self._written = self._n_writes()
 
     def look(self) -> None:
         """Look at what has come since; on the writer's thread."""
@@ -62,11 +65,34 @@ class FactsOfProgress:
     def _look_for_updates(self) -> None:
         observer = self._observer
         n, step = observer.steps.n_forwards, observer.clock.step
-        least = self._findings.threshold("no_updates", "least")
-        if observer.clock.has_stepped or not observer.steps.most_forwards:
+        if observer.clock.has_stepped:
             return
+        if not observer.steps.most_forwards:
+            self._look_for_writes(n, step)
+            return
+        least = self._findings.threshold("no_updates", "least")
         if n >= max(least, 20 * observer.steps.most_forwards):
             self._findings.say("no_updates", step, words={"n": n, "last": step - 1})
+
+    def _look_for_writes(self, n: int, step: int) -> None:
+        """Look for updates without a step: torch counts the writes to each parameter."""
+        rule = "unseen_updates"
+        least, writes = (self._findings.threshold(rule, one) for one in ("least", "writes"))
+        if n < least or self._observer.updates.n_elsewhere:
+            return
+        now = self._n_writes()
+        found = max((now[name] - self._written.get(name, 0) for name in now), default=0)
+        if found >= writes:
+            self._findings.say(rule, step, words={"n": n, "writes": found})
+
+    def _n_writes(self) -> dict[str, int]:
+        """Return the number of writes to each parameter that requires a gradient."""
+        return {
+            f"{path}.{name}": one._version
+            for path, module in self._modules().items()
+            for name, one in module._parameters.items()
+            if one is not None and one.requires_grad
+        }
 
     def _look_at_times(self) -> None:
         """Compare the shortest steps of six parts of the last rows: a busy machine has a few."""
@@ -127,7 +153,9 @@ class FactsOfProgress:
             return
         if last.max() < share * math.log(self._graph.n_classes):
             words = {"n": N_BATCHES, "value": value, "loss": f"{last.mean():.2g}"}
-            self._findings.say("constant_targets", int(at[-1]), words=words)
+            # A perturbation may be learned to bring about one answer.
+            severity: Severity | None = "remark" if self._graph.learns_its_input() else None
+            self._findings.say("constant_targets", int(at[-1]), severity=severity, words=words)
 
     def _compare(self, losses: Doubles, at: Steps) -> None:
         rows, span = (self._findings.threshold(RULE, one) for one in ("rows", "span"))

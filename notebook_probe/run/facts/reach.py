@@ -13,7 +13,7 @@ from torch.utils.hooks import RemovableHandle
 from notebook_probe.probes.step.compiled import is_compiled
 from notebook_probe.probes.step.containers import tensors_of
 from notebook_probe.run.facts.context import FactContext
-from notebook_probe.run.facts.loss_graph import LossGraph
+from notebook_probe.run.facts.losses.loss_graph import LossGraph
 from notebook_probe.run.facts.rates import known_rate
 from notebook_probe.source_lines import user_line
 

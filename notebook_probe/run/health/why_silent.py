@@ -46,6 +46,7 @@ LATE_STEPS = 3
 """Silent due steps after which something seems wrong with a probe that once had values."""
 NOT_CALLED = "not called by any training forward yet"
 IN_EVAL = f"{NOT_CALLED}, as the model is in evaluation mode: model.train() before it trains"
+IN_EVAL_ALONE = "called, but it is in evaluation mode itself, as with frozen running statistics"
 NOT_IN_GRAPHS = (
     f"{NOT_CALLED} that a compiled graph shows: graphs show nothing of branches, of loops and of "
     "calls under torch.func"
@@ -112,10 +113,10 @@ class WhySilent:
         if probe.place not in model_map.by_every_path and all(slot.get() is None for slot in slots):
             return "the model no longer has it"
         if is_of_calls(probe):
-            return self._why_not_called(probe)
+            return self._why_not_called(probe, model_map)
         return _why_no_gradient(probe, model_map)
 
-    def _why_not_called(self, probe: Probe) -> str:
+    def _why_not_called(self, probe: Probe, model_map: ModelMap) -> str:
         """Return why a probe that needs calls has no value."""
         if probe.phase == "eval":
             return "not called by any evaluation yet"
@@ -140,6 +141,9 @@ class WhySilent:
             return "called, but no gradient reached its output"
         if probe.quantity.is_of_batch:
             return "called before run.batch() handed over what it needs; do so before the forward"
+        module = model_map.by_every_path.get(probe.place)
+        if module is not None and not module.training:
+            return IN_EVAL_ALONE
         return "called, but with no tensor that can be read"
 
     def _why_open(self, step: int) -> str:

@@ -22,6 +22,7 @@ OUT_OF_RANGE: list[Loss] = [
     lambda out, x: ((9 * x[:, 0] - 4) - out[:, 0].tanh()).pow(2).mean(),
     lambda out, x: (out.relu() - (9 * x[:, :2] - 4)).abs().mean(),
     lambda out, x: F.smooth_l1_loss(out.softmax(1), 5 * x[:, :2]),
+    lambda out, x: F.mse_loss(out.log_softmax(1), x[:, :2].round()),
     lambda out, x: F.binary_cross_entropy_with_logits(out[:, 0], 255 * x[:, 0].round()),
     lambda out, x: F.binary_cross_entropy_with_logits(out[:, 0], 2 * x[:, 0].round() - 1),
 ]
@@ -31,6 +32,7 @@ IN_RANGE: list[Loss] = [
     lambda out, x: (out.tanh() - (2 * x[:, :2] - 1)).square().mean(),
     lambda out, x: (out.relu() - (x[:, :2] - 0.01)).square().mean(),
     lambda out, x: F.mse_loss(out, 9 * x[:, :2] - 4),
+    lambda out, x: F.mse_loss(out.log_softmax(1), x[:, :2].log_softmax(1)),
     lambda out, x: F.mse_loss(out.sigmoid() * 9, 9 * x[:, :2]),
     lambda out, x: F.binary_cross_entropy_with_logits(out[:, 0], 1.2 * x[:, 0].round()),
     lambda out, x: F.mse_loss(out[:, 0], out[:, 1].tanh()),  # no targets, but two outputs

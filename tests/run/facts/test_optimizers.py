@@ -148,6 +148,23 @@ def test_forwards_without_any_update_more_are_named(n_forwards: int, tmp_path: P
     assert found == ([("no_updates", 5)] if n_forwards == 60 else [])
 
 
+@pytest.mark.parametrize("kind", ["by hand", "with steps", "accumulated", "few"])
+def test_updates_by_other_code_than_an_optimizer_are_named(kind: str, tmp_path: Path) -> None:
+    model = small()
+    with nbp.watch(model, store=tmp_path / "a.zarr") as run:
+        for _ in range(20 if kind == "few" else 60):
+            model(torch.rand(16, 8)).square().mean().backward()
+            if kind == "with steps":
+                run.step()
+            if kind != "accumulated":
+                with torch.no_grad():
+                    for weight in model.parameters():
+                        weight.sub_(1e-3 * torch.as_tensor(weight.grad))
+    found = [one for one in run.alerts if one.rule == "unseen_updates"]
+    assert len(found) == (kind == "by hand")
+    assert not found or "have been written 60 times" in found[0].text
+
+
 def test_a_fact_whose_rule_was_taken_away_is_not_reported(tmp_path: Path) -> None:
     model = small()
     optimizer = SGD(model.parameters(), lr=1e-3)

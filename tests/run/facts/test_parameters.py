@@ -47,6 +47,20 @@ def test_layers_before_all_trained_ones_may_be_left_out(tmp_path: Path) -> None:
     assert train_it(tmp_path, model, [optimizer]) == (set(), set())
 
 
+@pytest.mark.parametrize("n_held", [1, 2])
+def test_layers_behind_the_first_one_alone_may_be_left_out(n_held: int, tmp_path: Path) -> None:
+    torch.manual_seed(0)
+    model = nn.Sequential(*[nn.Linear(8, 8) for _ in range(4)], nn.Tanh())
+    optimizer = SGD(model[:n_held].parameters(), lr=0.1)
+    alerts, remarks = train_it(tmp_path, model, [optimizer])
+    named = {("not_in_optimizer", 20, tuple(str(i) for i in range(n_held, 4)))}
+    remarks = {one for one in remarks if one[0] != "affine_network"}
+    assert (alerts, remarks) == ((set(), named) if n_held == 1 else (named, set()))
+    if n_held == 1:
+        texts = [one.text for one in nbp.open_run(tmp_path / "a.zarr").remarks]
+        assert any("they hold the first layer alone, as where a prompt" in one for one in texts)
+
+
 @pytest.mark.parametrize("is_cut", [True, False])
 def test_a_gradient_that_is_left_from_an_earlier_training_says_nothing_of_this_one(
     is_cut: bool, tmp_path: Path

@@ -27,12 +27,12 @@ class WithoutValues(nn.Module):
         self.part, self.head = nn.Linear(4, 4), nn.Linear(4, 2)
         self.lonely, self.frozen = nn.Linear(4, 4), nn.Linear(4, 4).requires_grad_(False)
         self.strange, self.ghost, self.talks = Strange(), Ghost(), Talks()
-        self.expert = nn.Linear(4, 4)
+        self.expert, self.norm = nn.Linear(4, 4), nn.BatchNorm1d(4).eval()
         self.uses_expert = True
 
     def forward(self, x: Tensor) -> Tensor:
         self.strange(x), self.ghost(x), self.talks()
-        x = self.frozen(x)
+        x = self.norm(self.frozen(x))
         nn.functional.linear(x, self.lonely.weight)
         if self.uses_expert:
             x = self.expert(x)
@@ -87,6 +87,7 @@ NOTES: dict[str, tuple[str, Any, Any, str]] = {
     ),
     "no values": ("ghost", "output_norm", None, "Tensor of torch.float32, torch.strided, on meta"),
     "no tensors": ("talks", "output_norm", None, "called, but with no tensor that can be read"),
+    "of batches": ("norm", "bn_mean_tid", None, "called, but it is in evaluation mode itself"),
     "broken": ("part", broken, None, "disabled after 3 errors in a row"),
 }
 
@@ -107,6 +108,8 @@ def test_a_probe_without_values_says_why(reason: str, watch: Watch) -> None:
     waits = note.startswith(("first value", "not due"))
     assert probe.waits == waits
     assert (probe in run.status().silent) == (not fires and not waits)
+    run.close()
+    assert only(run).note == probe.note
 
 
 def test_before_its_first_step_a_probe_waits_and_nothing_is_wrong(watch: Watch) -> None:

@@ -5,6 +5,7 @@ Names of nodes are torch's own: an unknown one says nothing.
 
 from __future__ import annotations
 
+import math
 import time
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
@@ -12,12 +13,16 @@ from typing import Any
 from torch import Tensor, nn
 from torch.autograd.graph import Node
 
-from notebook_probe.examine.checks.losses import TWICE, pairs_of
+from notebook_probe.alerts.rule import Severity
+from notebook_probe.examine.checks.losses import TWICE, node_pairs
 from notebook_probe.probes.step.phase import own_call
-from notebook_probe.run.facts.class_targets import ClassTargets
 from notebook_probe.run.facts.context import FactContext
-from notebook_probe.run.facts.linear_stacks import n_stacked
-from notebook_probe.run.facts.loss_ends import LossEnds, links
+from notebook_probe.run.facts.losses.class_targets import ClassTargets, are_of_a_list
+from notebook_probe.run.facts.losses.linear_stacks import n_stacked
+from notebook_probe.run.facts.losses.log_losses import LogLosses
+from notebook_probe.run.facts.losses.loss_ends import LossEnds, links
+from notebook_probe.run.facts.losses.negations import negation
+from notebook_probe.run.facts.parameters import learns_its_input
 
 __all__ = ["LossGraph"]
 
@@ -30,12 +35,9 @@ MOST_PASSES = 4
 MOST_NODES = 5000
 LONGEST_CHAIN = 12
 """Nodes from the loss on that are looked through."""
-FLOORED = ("NllLoss", "MseLoss", "L1Loss", "SmoothL1Loss", "HuberLoss", "BinaryCrossEntropy")
-"""Losses that are never below 0."""
-READINGS_OF_A_FACTOR = 3
-"""Readings in a row with a factor of -1: in a single one it may be a reward."""
+FAR_BELOW = 0.1
+"""Share of the loss of guessing that no network has which has not learned."""
 DIFFERENCES = ("SubBackward0", "MseLossBackward0", "L1LossBackward0", "SmoothL1LossBackward0")
-LINEAR = ("AddmmBackward0", "MmBackward0", "ConvolutionBackward0")
 
 
 class LossGraph:
@@ -50,6 +52,9 @@ class LossGraph:
         context.observer.steps.look_before |= READ_AT
         self._modules, self._findings = context.modules, context.findings
         self._ends, self._spend = LossEnds(context), context.spend
+        self._logs = LogLosses(context)
+        self._model, self._updates = context.model, context.observer.updates
+        self._later = context.later
         self._steps, self._clock = context.observer.steps, context.observer.clock
         self._read_in, self._n_read = -1, 0
         self._made: dict[int, Tensor] = {}
@@ -59,6 +64,8 @@ class LossGraph:
         self.n_classes = 0
         """Classes of a cross entropy; 0 if the loss is another one."""
         self.targets = ClassTargets(context.later)
+        self.may_rise = False
+        """The loss may rise from its first value though nothing is wrong."""
         self.wanted: set[int] = set()
         """Identities of parameters of which it is to be known whether the loss reaches them."""
         self.reached: set[int] | None = None
@@ -95,6 +102,7 @@ class LossGraph:
                 self._read_in, has_read = step, True
                 if is_first:
                     self._read_first(root.grad_fn, modules, known, leaves)
+                    self._read_value(root)
                 else:
                     self._read_ends(root.grad_fn)
         self._n_read += has_read
@@ -120,10 +128,13 @@ class LossGraph:
         self._spend(time.perf_counter() - since)
 
     def _read(self, root: Node) -> None:
-        readings = _negation(root)
+        readings = negation(root)
         self._n_negated = self._n_negated + 1 if readings else 0
         if readings and self._n_negated >= readings:
-            self._findings.say("negated_loss", self._read_in)
+            # A perturbation of the input is learned to make the loss of a network worse.
+            self.may_rise |= (is_attack := self.learns_its_input())
+            severity: Severity | None = "remark" if is_attack else None
+            self._findings.say("negated_loss", self._read_in, severity=severity)
         self._read_ends(root)
         n_linear = n_stacked(root)
         if n_linear > 1:
@@ -133,17 +144,29 @@ class LossGraph:
             self.n_classes = _n_classes(of_classes) or self.n_classes
             self.targets.read(of_classes)
 
+    def _read_value(self, loss: Tensor) -> None:
+        """Read the first loss of a contrast: a queue of keys is random until it was filled."""
+        of_classes = None if self._read_in or loss.numel() != 1 else _of_classes(loss.grad_fn)
+        if of_classes is not None and are_of_a_list(of_classes):
+            self._later.read([loss.detach().double()], self._judge_value)
+
+    def _judge_value(self, read: Sequence[Any]) -> None:
+        self.may_rise |= read[0] < FAR_BELOW * math.log(max(1, self.n_classes))
+
+    def learns_its_input(self) -> bool:
+        """Return whether a prompt or a perturbation is trained in front of a whole network."""
+        model = self._model()
+        return model is not None and learns_its_input(model, self._updates.optimizers)
+
     def _read_ends(self, root: Node) -> None:
         """Read what a loss takes, and of which shapes."""
         step, say = self._read_in, self._findings.say
-        pairs = set(pairs_of(root))
+        taken = [*node_pairs(root)]
+        pairs = {(above.name(), below.name()) for above, below in taken}
         for pair, text in TWICE.items():
             if pair in pairs:
                 say("activation_before_loss", step, words={"what": text})
-        given = {below for above, below in pairs if above.startswith("NllLoss")}
-        if given & {"SoftmaxBackward0", *LINEAR}:
-            what = "probabilities" if "SoftmaxBackward0" in given else "numbers of any size"
-            say("no_log_before_nll", step, words={"what": what})
+        self._logs.read(root, taken, step)
         shapes = _broadcast(root)
         if shapes is not None:
             words = dict(zip(("given", "other", "made"), shapes, strict=True))
@@ -206,31 +229,6 @@ def _kept_in_containers(modules: Mapping[str, nn.Module]) -> Iterator[tuple[str,
                 yield from ((path, name, one) for one in parts if isinstance(one, nn.Module))
 
 
-def _negation(root: Node) -> int:
-    """Return how many readings with this sign tell of a mistake; 0 if the sign is right."""
-    sign, readings = 1, 1
-    for node in links(root, LONGEST_CHAIN):
-        name = node.name()
-        if name.startswith(FLOORED):
-            return readings if sign < 0 else 0
-        if name == "NegBackward0":
-            sign = -sign
-        elif name in ("MulBackward0", "DivBackward0") and _factor(node) in (1, -1):
-            sign, readings = sign * int(_factor(node)), READINGS_OF_A_FACTOR
-        elif name not in ("MeanBackward0", "SumBackward0"):
-            return 0
-    return 0
-
-
-def _factor(node: Node) -> float:
-    """Return the number that a product has as its second factor; 0 if it is no number."""
-    other = getattr(node, "_saved_other", None)
-    # On the host: an accelerator would have to be waited for.
-    if not isinstance(other, Tensor) or other.dim() or other.requires_grad or not other.is_cpu:
-        return 0.0
-    return float(other)
-
-
 def _broadcast(root: Node) -> tuple[str, str, str] | None:
     """Return the shapes of a difference of (N, 1) and (N,), which is (N, N); None without one."""
     for node in links(root, LONGEST_CHAIN):
@@ -262,10 +260,14 @@ def _shape(node: Node) -> tuple[int, ...]:
     return tuple(metadata[0].shape) if metadata else ()
 
 
-def _of_classes(root: Node) -> Node | None:
+def _of_classes(root: Node | None) -> Node | None:
     """Return the node of a cross entropy."""
-    return next(
-        (one for one in links(root, LONGEST_CHAIN) if one.name().startswith("NllLoss")), None
+    return (
+        None
+        if root is None
+        else next(
+            (one for one in links(root, LONGEST_CHAIN) if one.name().startswith("NllLoss")), None
+        )
     )
 
 

@@ -18,13 +18,15 @@ from notebook_probe.alerts.rule import Severity
 from notebook_probe.examine.checks.values import RANGES, past_shapes
 from notebook_probe.run.facts.context import FactContext, root_mean_square
 
-__all__ = ["LossEnds", "links"]
+__all__ = ["OF_PROBABILITIES", "OF_SQUARES", "LossEnds", "links", "saved_tensor"]
 
 INFINITE = math.inf
 BOUNDS = RANGES | {
     "HardsigmoidBackward0": (0.0, 1.0, "a hard sigmoid"),
     "SoftplusBackward0": (0.0, INFINITE, "a softplus"),
     "ExpBackward0": (0.0, INFINITE, "an exponential"),
+    "LogSoftmaxBackward0": (-INFINITE, 0.0, "a log_softmax"),
+    "LogSigmoidBackward0": (-INFINITE, 0.0, "a logsigmoid"),
 }
 """Range of the last operation, by the name of its node."""
 OF_SQUARES = ("MseLossBackward0", "SmoothL1LossBackward0", "HuberLossBackward0")
@@ -80,7 +82,7 @@ class LossEnds:
         output, targets = ends.output.detach().float(), ends.targets.detach().float()
         low, high, name, margin = _range(ends)
         # Of a half-open range the targets' own size says how far outside is far.
-        far = margin * (high - low if math.isfinite(high) else targets.std())
+        far = margin * (high - low if math.isfinite(high - low) else targets.std())
         outside = ((targets < low - far) | (targets > high + far)).float().mean()
         read = [outside, targets.amin(), targets.amax(), targets.square().mean().sqrt()]
         read += [output.square().mean().sqrt(), _ratio(ends.loss, output, targets)]
@@ -89,7 +91,7 @@ class LossEnds:
     def _read_difference(self, root: Node, n: int, given: Tensor) -> None:
         """Read a difference with targets from outputs of this size, at the first step."""
         node = next((one for one in links(root) if _difference(one) is not None), None)
-        made = None if node is None else _saved(node, "self")
+        made = None if node is None else saved_tensor(node, "self")
         if made is not None and made.numel() == n > 1:
             self._later.read([root_mean_square(made), given], self._judge_difference)
 
@@ -151,7 +153,7 @@ def _ends(root: Node) -> _Ends | None:
             if len(node.next_functions) > 1 and node.next_functions[1][0] is not None:
                 return None  # targets that are learned themselves
             kind = "" if activation is None else activation.name()
-            return _same_shape(name, _saved(node, "self"), _saved(node, "target"), kind)
+            return _same_shape(name, saved_tensor(node, "self"), saved_tensor(node, "target"), kind)
         if name in ("PowBackward0", "AbsBackward0"):
             return _of_difference(node)
     return None
@@ -168,8 +170,8 @@ def _of_difference(node: Node) -> _Ends | None:
         return None
     sides = [one for one, _ in difference.next_functions]
     activation = past_shapes(sides[0] or sides[1])
-    output = None if activation is None else _saved(activation, "result")
-    made = _saved(node, "self")
+    output = None if activation is None else saved_tensor(activation, "result")
+    made = saved_tensor(node, "self")
     if activation is None or output is None or made is None or output.numel() != made.numel():
         return None
     output = output.reshape(made.shape)
@@ -202,7 +204,8 @@ def links(root: Node, most: int = MOST_LINKS) -> Iterator[Node]:
         node = following[0] if len(following) == 1 else None
 
 
-def _saved(node: Node, name: str) -> Tensor | None:
+def saved_tensor(node: Node, name: str) -> Tensor | None:
+    """Return a plain tensor that a node has saved for its backward; None without one."""
     value = getattr(node, f"_saved_{name}", None)
     is_plain = isinstance(value, Tensor) and type(value.data) is Tensor and not value.is_meta
     return value if is_plain else None

@@ -13,13 +13,14 @@ from torch.autograd.graph import Node
 from notebook_probe.examine.checks.values import past_shapes
 from notebook_probe.run.facts.later import Later
 
-__all__ = ["N_BATCHES", "ClassTargets"]
+__all__ = ["N_BATCHES", "ClassTargets", "are_of_a_list"]
 
 N_BATCHES, FEWEST = 4, 8
 """Batches that are compared, and targets of each: fewer may be of one class by chance."""
 SCALES = {"LogSoftmaxBackward0", "DivBackward0", "MulBackward0"}
 """Nodes that keep the order of scores, such as a temperature."""
-LISTS = {"CatBackward0", "StackBackward0"}
+LISTS = {"CatBackward0", "StackBackward0", "BmmBackward0"}
+"""Nodes of scores that were put together, or are products with candidates of each sample."""
 
 
 class ClassTargets:
@@ -37,7 +38,7 @@ class ClassTargets:
 
     def read(self, of_classes: Node) -> None:
         """Read the targets of a batch, on the training thread."""
-        if _are_of_a_list(of_classes):
+        if are_of_a_list(of_classes):
             return
         targets = getattr(of_classes, "_saved_target", None)
         if type(targets) is not Tensor or targets.numel() < FEWEST or targets.is_meta:
@@ -59,7 +60,7 @@ class ClassTargets:
         return int(classes.pop()) if is_one else None
 
 
-def _are_of_a_list(of_classes: Node) -> bool:
+def are_of_a_list(of_classes: Node) -> bool:
     """Return whether the scores are those of a list that was put together.
 
     Where the right one is put first, as the positive of a contrastive loss or the better of two

@@ -1,0 +1,1 @@
+"""Facts about the loss, read from its autograd graph."""
