@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Literal, TypeAlias
 
@@ -30,7 +30,15 @@ from notebook_probe.figures.style import (
     ticks,
 )
 from notebook_probe.record.format.missing import measured
-from notebook_probe.record.format.source import ROOT, Floats, Source, Steps, StreamView
+from notebook_probe.record.format.schema import module_label
+from notebook_probe.record.format.source import (
+    ROOT,
+    Floats,
+    Source,
+    Steps,
+    StreamView,
+    check_opened,
+)
 from notebook_probe.record.formulas import with_formulas
 from notebook_probe.record.views.looks import without_gone
 from notebook_probe.record.views.thinning.average import capped
@@ -128,13 +136,21 @@ def lines(
     return figure
 
 
-def recorded(source: Source, series: Iterable[Series]) -> list[Series]:
-    """Return the series by their recorded names."""
-    return [(module, source.recorded_name(quantity)) for module, quantity in series]
+def recorded(source: Source, series: Collection[Series]) -> list[Series]:
+    """Return the series by their recorded names; that of the whole model is `ROOT`.
+
+    Raises TypeError for anything but pairs, such as one pair without a list around it.
+    """
+    check_opened(source)
+    if isinstance(series, str) or any(isinstance(one, str) for one in series):
+        raise TypeError(
+            f"series={series!r}: a list of (module, quantity) is expected, such as [('', 'loss')]"
+        )
+    return [(module_label(module), source.recorded_name(quantity)) for module, quantity in series]
 
 
 def colours_of(
-    source: Source, series: Iterable[Series], colours: Mapping[Series, int] | None
+    source: Source, series: Collection[Series], colours: Mapping[Series, int] | None
 ) -> dict[Series, int]:
     """Return the color index of each series; their order if there are none."""
     if colours:

@@ -64,6 +64,38 @@ def test_lines_show_every_finite_value_and_mark_the_others(gappy_source: FakeSou
     assert axes.get_yscale() == "log"
 
 
+def test_a_number_of_the_whole_model_is_drawn_by_its_empty_name() -> None:
+    for root in ("", "(root)"):
+        stream = FakeStream("every_1", ["(root)"], ["loss"])
+        stream.append(range(3), loss=np.array([[3.0], [2.0], [1.0]], dtype=np.float32))
+        x, y = curve(lines(FakeSource(stream), [(root, "loss")]).axes[0], 0)
+        assert (x.tolist(), y.tolist()) == ([0, 1, 2], [3, 2, 1])
+        below = overview(FakeSource(stream), "loss", [(root, "loss")]).axes[-1]
+        assert curve(below, 0)[1].tolist() == [3, 2, 1]
+
+
+@pytest.mark.parametrize("series", ["loss", ("", "loss")])
+def test_series_that_are_not_pairs_are_refused_with_an_example(
+    gappy_source: FakeSource, series: Any
+) -> None:
+    with pytest.raises(TypeError, match=r"a list of \(module, quantity\) is expected, such as"):
+        lines(gappy_source, series)
+
+
+def test_a_record_that_is_not_opened_is_refused() -> None:
+    drawn: Any
+    for drawn in (lambda it: lines(it, [A]), lambda it: heat(it, "norm")):
+        with pytest.raises(TypeError, match=r"such as nbp\.open_run\('runs/first\.zarr'\)"):
+            drawn("runs/first.zarr")
+
+
+def test_an_empty_map_names_its_window_and_not_the_quantity_as_close(
+    gappy_source: FakeSource,
+) -> None:
+    with pytest.raises(UnknownNameError, match=r"'norm' is recorded from step 100 to 200$"):
+        heat(gappy_source, "norm", window=(100, 200))
+
+
 def test_lines_are_labelled_directly_in_their_colour(gappy_source: FakeSource) -> None:
     figure = lines(gappy_source, [A, B], colours={A: 4, B: 2})
     labels = {text.get_text(): text for text in figure.findobj(Text)}
