@@ -41,6 +41,7 @@ from notebook_probe.figures.style import (
     shortened,
     ticks,
 )
+from notebook_probe.printable import counted
 from notebook_probe.record.format.source import Floats
 from notebook_probe.record.views.thinning.minmax import minmax_rows
 from notebook_probe.record.views.xarray_views import RunSource
@@ -187,7 +188,7 @@ def _as_group(
     known = found.n > 0
     n, last = int(found.n.max()), number(float(found.mean[known][-1]))
     band = found.low[known], found.high[known]
-    label = f"mean of {n} runs {last}"
+    label = f"mean of {counted(n, 'run')} {last}"
     shade = lighter(colour(index))
     curve = _Curve(found.x[known], found.mean[known], label, shade, RUN_DASHES[0], band=band)
     return [curve], [*found.left_out]
