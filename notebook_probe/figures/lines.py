@@ -26,6 +26,7 @@ from notebook_probe.figures.style import (
     drawing,
     number,
     plain_axes,
+    short_path,
     shortened,
     ticks,
 )
@@ -307,4 +308,4 @@ def series_label(series: Series) -> str:
     quantity = shortened(series[1], LONGEST_LABEL)
     if series[0] in ("", ROOT):
         return quantity
-    return f"{shortened(series[0], max(1, LONGEST_LABEL - len(quantity)))} · {quantity}"
+    return f"{short_path(series[0], max(1, LONGEST_LABEL - len(quantity)))} · {quantity}"

@@ -28,7 +28,7 @@ from notebook_probe.figures.style import (
     drawing,
     number,
     plain_axes,
-    shortened,
+    short_path,
     text_inches,
     ticks,
 )
@@ -142,7 +142,7 @@ def _drawn(
     places: Sequence[RowPosition],
     step: int | None,
 ) -> Figure:
-    names = [shortened(place.row.module, LONGEST_NAME) for place in places]
+    names = [short_path(place.row.module, LONGEST_NAME) for place in places]
     left, tall = 0.25 + max(map(text_inches, names)), places[-1].top + places[-1].high
     height, wide = TOP + tall + BOTTOM, WIDTH - left - SLICE - RIGHT - 0.15
     figure = Picture(figsize=(WIDTH, height))

@@ -96,6 +96,17 @@ def test_an_empty_map_names_its_window_and_not_the_quantity_as_close(
         heat(gappy_source, "norm", window=(100, 200))
 
 
+def test_layers_of_a_deep_network_have_different_names_in_a_map_and_beside_lines() -> None:
+    names = [f"encoder.layer.{i}.attention.self.query_projection" for i in range(12)]
+    stream = FakeStream("s", names, ["norm"])
+    stream.append(range(3), norm=1.0)
+    source = FakeSource(stream, modules=names)
+    rows = [label.get_text() for label in heat(source, "norm").axes[0].get_yticklabels()]
+    assert rows == [f"e.l.{i}.a.s.query_projection" for i in range(12)]
+    drawn = texts(lines(source, [(name, "norm") for name in names]))
+    assert len({text for text in drawn if "·" in text}) == 12
+
+
 def test_lines_are_labelled_directly_in_their_colour(gappy_source: FakeSource) -> None:
     figure = lines(gappy_source, [A, B], colours={A: 4, B: 2})
     labels = {text.get_text(): text for text in figure.findobj(Text)}
