@@ -45,6 +45,8 @@ def test_runs_are_asked_sorted_and_cut(tmp_path: Path) -> None:
     assert names(nbp.runs(lambda row: row["last.loss"] == 2)) == ["2"]
     assert nbp.runs(sort="best.loss")["name"] == ["0", "1", "2"]
     assert nbp.runs(sort="params.lr", descending=True, limit=2)["name"] == ["0", "1"]
+    with pytest.raises(ValueError, match=r"limit=-1; allowed: a whole number from 0"):
+        nbp.runs(limit=-1)
 
 
 @pytest.mark.slow

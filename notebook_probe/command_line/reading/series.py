@@ -7,10 +7,10 @@ from collections.abc import Iterator
 
 import numpy as np
 
+from notebook_probe.command_line.asked import count
 from notebook_probe.command_line.reading.answers import SeriesAnswer, SeriesLine
 from notebook_probe.command_line.reading.opening import add_run, heading, opened_run, title_line
 from notebook_probe.command_line.reading.printing import (
-    count,
     fitting_items,
     left_line,
     number,

@@ -7,11 +7,11 @@ from collections import Counter, defaultdict
 from collections.abc import Iterator, Mapping
 from operator import attrgetter
 
+from notebook_probe.command_line.asked import count
 from notebook_probe.command_line.reading.answers import GroupLine, ModuleLine, TreeAnswer
 from notebook_probe.command_line.reading.opening import add_run, heading, opened_run, title_line
 from notebook_probe.command_line.reading.ownership import GroupOwnership
 from notebook_probe.command_line.reading.printing import (
-    count,
     fitting_items,
     left_line,
     number,
