@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Collection, Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
 from typing import Any, Literal, TypeAlias
 
 import numpy as np
@@ -79,6 +79,7 @@ class LineOptions:
     """Options of lines, as in the panel."""
 
     log_y: bool = True
+    """Logarithmic values; in a picture of series without a positive value they are linear."""
     log_x: bool = False
     smooth: float = 0.0
     """Weight of the debiased exponential average of every recorded value, in the plotted scale;
@@ -178,6 +179,9 @@ def draw_lines(
     clock = WallTime()
     if look.x_axis == "time":
         clock.read_new(source)
+    read = {one: _read(streams, one, window) for one in series}
+    if not _has_logarithms(values for _, values in read.values()):
+        look = replace(look, log_y=False)
     plain_axes(axes, grid=True)
     axes.margins(x=0.0)
     axes.set_yscale("log" if look.log_y else "linear")
@@ -187,7 +191,7 @@ def draw_lines(
     ends: list[tuple[float, Series]] = []
     every: list[Floats] = []
     for one in series:
-        curves = [_read(streams, one, window)]
+        curves = [read[one]]
         every.append(curves[0][1])
         if look.smooth > 0:
             log = look.log_y
@@ -203,6 +207,7 @@ def draw_lines(
         if len(drawable[0][0]):
             ends.append((_draw(axes, drawable, colours[one]), one))
     _mark_events(axes, source, window, look, clock)
+    _widen(axes)
     scale_values(axes, every, look)
     ticks(axes.yaxis, look.log_y)
     unit = "\u2009s" if look.x_axis == "time" else ""
@@ -212,6 +217,14 @@ def draw_lines(
         ticks(axes.xaxis, False, unit)
     labels = [Label(value, series_label(one), colour(colours[one])) for value, one in ends]
     draw_labels(axes, [*labels, *others])
+
+
+def _widen(axes: Axes) -> None:
+    """Make the axis of a single point, or of none, one unit wide; matplotlib makes it 10⁻¹⁷."""
+    low, high = axes.dataLim.intervalx
+    if not high - low > 1e-9:  # NaN, too
+        begin = low if np.isfinite(low) else 0.0
+        axes.set_xlim(begin, begin + 1.0)
 
 
 def scale_values(axes: Axes, values: Sequence[npt.ArrayLike], look: LineOptions) -> None:
@@ -268,6 +281,12 @@ def _placed(
         # The clock knows what is recorded; a formula is of several streams.
         return clock.seconds(holding(streams, *series) or streams, steps), y
     return steps.astype(np.float64), y
+
+
+def _has_logarithms(series: Iterable[Floats]) -> bool:
+    """Return whether a logarithmic axis shows anything, or there is nothing to be shown."""
+    finite = [values[np.isfinite(values)] for values in series]
+    return any((one > 0).any() for one in finite) or not any(map(len, finite))
 
 
 def _drawable(x: Float64s, y: Float64s, look: LineOptions) -> Curve:

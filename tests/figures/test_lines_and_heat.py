@@ -96,6 +96,21 @@ def test_an_empty_map_names_its_window_and_not_the_quantity_as_close(
         heat(gappy_source, "norm", window=(100, 200))
 
 
+def test_series_without_a_positive_value_are_drawn_on_a_linear_axis() -> None:
+    stream = FakeStream("s", ["a"], ["norm"])
+    stream.append(range(3), norm=np.array([[-1.0], [0.0], [-5.0]], dtype=np.float32))
+    axes = lines(FakeSource(stream), [A]).axes[0]
+    assert axes.get_yscale() == "linear"
+    assert curve(axes, 0)[1].tolist() == [-1, 0, -5]
+
+
+@pytest.mark.parametrize("value", [1.0, np.nan])
+def test_the_axis_of_a_single_point_is_a_step_wide(value: float) -> None:
+    stream = FakeStream("s", ["a"], ["norm"])
+    stream.append(range(1), norm=np.array([[value]], dtype=np.float32))
+    assert lines(FakeSource(stream), [A]).axes[0].get_xlim() == (0, 1)
+
+
 def test_layers_of_a_deep_network_have_different_names_in_a_map_and_beside_lines() -> None:
     names = [f"encoder.layer.{i}.attention.self.query_projection" for i in range(12)]
     stream = FakeStream("s", names, ["norm"])
