@@ -14,6 +14,7 @@ from matplotlib.figure import Figure
 from notebook_probe.compare.alignment import Alignment
 from notebook_probe.compare.axes import RunAxis
 from notebook_probe.compare.group import group
+from notebook_probe.compare.members import names_apart
 from notebook_probe.compare.ratio_grid import runs_of
 from notebook_probe.compare.series import read_smoothed
 from notebook_probe.errors import ProbeError
@@ -154,6 +155,7 @@ def _each(
 ) -> Beside:
     """Return a line for each of the other runs."""
     curves, notes = [], []
+    _, *names = names_apart([source, *runs])
     for place, run in enumerate(runs):
         try:
             alignment = Alignment(source, run, by)
@@ -165,7 +167,7 @@ def _each(
         rows = alignment.drawn(steps, x)
         x, y = _drawable(x[rows], values[rows], look)
         if len(y):
-            label = f"{shortened(run.name, LONGEST_NAME)} {number(float(y[-1]))}"
+            label = f"{shortened(names[place], LONGEST_NAME)} {number(float(y[-1]))}"
             pattern = RUN_DASHES[place % len(RUN_DASHES)]
             curves.append(_Curve(x, y, label, lighter(colour(index)), pattern))
     return curves, notes

@@ -71,6 +71,15 @@ class Picture(Figure):
 
     ground = "white"
 
+    def savefig(self, fname: Any, *, transparent: bool | None = None, **options: Any) -> None:
+        """Write a file on the background for which the colors are made, in any style of the user.
+
+        `plt.style.use("dark_background")` would write grey names on black.
+        """
+        if not transparent:
+            options.setdefault("facecolor", self.ground)
+        super().savefig(fname, transparent=transparent, **options)
+
     def draw(self, renderer: Any) -> None:
         """Draw texts literally: a name with dollar signs is no formula, any name is drawn."""
         for axes in self.axes:
@@ -198,6 +207,7 @@ def text_inches(text: str) -> float:
 
 def plain_axes(axes: Axes, grid: bool) -> None:
     """Remove the frame, soften the ticks, and draw faint horizontal lines if ``grid``."""
+    axes.set_facecolor("none")  # that of the picture, and not of a style
     for spine in axes.spines.values():
         spine.set_visible(False)
     axes.tick_params(

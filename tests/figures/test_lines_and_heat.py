@@ -5,13 +5,16 @@ from __future__ import annotations
 import re
 from importlib.resources import files
 from itertools import pairwise
+from pathlib import Path
 from typing import Any
 
+import matplotlib
 import numpy as np
 import pytest
 from matplotlib.axes import Axes
 from matplotlib.colors import LogNorm, to_hex, to_rgb
 from matplotlib.figure import Figure
+from matplotlib.image import imread
 from matplotlib.text import Text
 
 from notebook_probe.errors import UnknownNameError
@@ -22,6 +25,7 @@ from notebook_probe.record.format.source import Event
 from tests.explorer.fakes import START_MS, FakeSource, FakeStream
 
 A, B = ("a", "norm"), ("b", "norm")
+DARK = {f"{part}.facecolor": "black" for part in ("axes", "figure", "savefig")}
 
 
 @pytest.fixture
@@ -109,6 +113,19 @@ def test_the_axis_of_a_single_point_is_a_step_wide(value: float) -> None:
     stream = FakeStream("s", ["a"], ["norm"])
     stream.append(range(1), norm=np.array([[value]], dtype=np.float32))
     assert lines(FakeSource(stream), [A]).axes[0].get_xlim() == (0, 1)
+
+
+@pytest.mark.parametrize("draw", [heat, overview])
+def test_a_file_is_on_white_in_a_dark_style_unless_it_is_to_be_transparent(
+    draw: Any, gappy_source: FakeSource, tmp_path: Path
+) -> None:
+    with matplotlib.rc_context(DARK):
+        drawn = draw(gappy_source, "norm")
+        drawn.savefig(tmp_path / "on_white.png")
+        drawn.savefig(tmp_path / "clear.png", transparent=True)
+    white, clear = (imread(tmp_path / f"{name}.png") for name in ("on_white", "clear"))
+    assert white[0, 0].tolist() == [1, 1, 1, 1]
+    assert clear[0, 0, 3] == 0
 
 
 def test_layers_of_a_deep_network_have_different_names_in_a_map_and_beside_lines() -> None:
