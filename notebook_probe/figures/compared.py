@@ -166,7 +166,9 @@ def _each(
         x = alignment.x_of_other(steps)
         rows = alignment.drawn(steps, x)
         x, y = _drawable(x[rows], values[rows], look)
-        if len(y):
+        if not len(y):
+            notes.append(f"{names[place]} has no value of {one[1]} that can be drawn")
+        else:
             label = f"{shortened(names[place], LONGEST_NAME)} {number(float(y[-1]))}"
             pattern = RUN_DASHES[place % len(RUN_DASHES)]
             curves.append(_Curve(x, y, label, lighter(colour(index)), pattern))
