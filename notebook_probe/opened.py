@@ -65,7 +65,7 @@ closed detach examine expect first_difference flight flush knob knobs load_state
 log_array look mirror note on_compiled pause pause_when probe_batch probes release reschedule
 resume rules scale set state_dict status step stop to_onnx train_in_background would_pause
 """
-"""What only a live run has; its class needs torch, which this module does not."""
+"""Names that only a live run has; its class needs torch, which this module does not."""
 
 
 class OpenedRun(SourceActions, OpenedRecord):
