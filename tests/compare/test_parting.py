@@ -67,7 +67,8 @@ def test_noise_and_single_spikes_part_nothing(seed: int) -> None:
 
 def test_a_record_that_is_not_opened_is_refused() -> None:
     run: Any = made("this", noisy("this", 0))
-    for this, others in ((run, "b.zarr"), (run, ["b.zarr"]), ("b.zarr", run)):
+    wrong: list[tuple[Any, Any]] = [(run, "b.zarr"), (run, ["b.zarr"]), ("b.zarr", run)]
+    for this, others in wrong:
         with pytest.raises(TypeError, match=r"such as nbp\.open_run\('b\.zarr'\)"):
             parting(this, others, "norm")
     with pytest.raises(TypeError, match=r"such as nbp\.open_run\('b\.zarr'\)"):

@@ -25,7 +25,7 @@ from notebook_probe.record.format.source import Event
 from tests.explorer.fakes import START_MS, FakeSource, FakeStream
 
 A, B = ("a", "norm"), ("b", "norm")
-DARK = {f"{part}.facecolor": "black" for part in ("axes", "figure", "savefig")}
+DARK: Any = {f"{part}.facecolor": "black" for part in ("axes", "figure", "savefig")}
 
 
 @pytest.fixture
