@@ -245,7 +245,7 @@ def test_a_clean_up_shows_and_deletes_only_when_told(said: Said, lab: Path) -> N
         (["runs", "--limit", "three"], "'three'; a whole number from 0"),
         (["runs", "--limit", "-1"], "'-1'; a whole number from 0"),
         (["runs", "no_such_folder"], "there is no folder no_such_folder"),
-        (["show", "runs/fime.zarr"], "no record at runs/fime.zarr: there is no folder"),
+        (["show", "no_such/a.zarr"], "no record at no_such/a.zarr: there is no folder"),
         (["runs", "--json", "--csv"], "not allowed with argument"),
         (["show", "fime"], "no run 'fime', neither a place, a name nor an id; close: 'fine'"),
         (["show", "."], "no record at ."),
