@@ -58,8 +58,21 @@ def _old_run(path: Path) -> RunOfOtherTool | None:
 run_readers.add("old_runs", _old_run)
 
 
+LIVE = "of a run that trains in this process, as nbp.watch returns it"
+OF_LIVE_RUNS = """
+annotate at_step attach attach_preset attachable batch batches boundary breakpoints budget close
+closed detach examine expect first_difference flight flush knob knobs load_state_dict log
+log_array look mirror note on_compiled pause pause_when probe_batch probes release reschedule
+resume rules scale set state_dict status step stop to_onnx train_in_background would_pause
+"""
+"""Names that only a live run has; its class needs torch, which this module does not."""
+
+
 class OpenedRun(SourceActions, OpenedRecord):
     """A recorded run; if another process writes it, reading again shows new rows."""
+
+    def _instead(self, name: str) -> str:
+        return super()._instead(name) or (LIVE if name in OF_LIVE_RUNS.split() else "")
 
     def _controls(self) -> Controls | None:
         """Return the way to a training that allows control; None for any other record."""

@@ -2,7 +2,18 @@
 
 from __future__ import annotations
 
-__all__ = ["printable"]
+__all__ = ["counted", "printable"]
+
+
+def counted(n: int, noun: str) -> str:
+    """Return a number with its noun, in the plural unless there is one.
+
+    Examples
+    --------
+    >>> counted(1, "step"), counted(0, "step"), counted(2, "row")
+    ('1 step', '0 steps', '2 rows')
+    """
+    return f"{n} {noun}{'' if n == 1 else 's'}"
 
 
 def printable(text: str) -> str:

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Sequence
+import re
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import Final
 
@@ -11,13 +12,24 @@ from notebook_probe.alerts.rule import FLOWS, RULES, SEVERITIES, Flow, Severity
 from notebook_probe.printable import printable
 from notebook_probe.record.format.source import ROOT, Event
 
-__all__ = ["ALERT", "REMARK", "Alert", "alert_of", "began_at", "where"]
+__all__ = [
+    "ALERT",
+    "REMARK",
+    "Alert",
+    "alert_of",
+    "began_at",
+    "read_rules_off",
+    "rule_off",
+    "where",
+]
 
 ALERT = "alert"
 """The kind of its event."""
 
 REMARK: Final = "remark"
 """The kind of the event of a finding that may be intended."""
+
+_OFF = re.compile(r"alert rule (?P<name>\w+) is off: (?P<why>.*)", re.DOTALL)
 
 
 @dataclass(frozen=True, slots=True)
@@ -197,3 +209,26 @@ def _text(found: object) -> str:
 
 def _texts(found: object) -> tuple[str, ...]:
     return tuple(filter(None, map(_text, found))) if isinstance(found, list) else ()
+
+
+def rule_off(name: str, why: str) -> str:
+    """Return the text of the event that a rule is off, since its condition raised an error.
+
+    Examples
+    --------
+    >>> rule_off("odd", "KeyError: 3")
+    'alert rule odd is off: KeyError: 3'
+    """
+    return f"alert rule {name} is off: {why}"
+
+
+def read_rules_off(events: Iterable[Event]) -> dict[str, str]:
+    """Return why rules are off, by their names, as `rule_off` has written it.
+
+    Examples
+    --------
+    >>> read_rules_off([Event(3, 0, "error", rule_off("odd", "KeyError: 3"))])
+    {'odd': 'KeyError: 3'}
+    """
+    found = (_OFF.fullmatch(event.text) for event in events if event.kind == "error")
+    return {one["name"]: one["why"] for one in found if one}

@@ -8,13 +8,14 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from notebook_probe.alerts.alert import read_rules_off
 from notebook_probe.alerts.causes import Cause
 from notebook_probe.alerts.dense_loss import meant
 from notebook_probe.alerts.find import find_all
 from notebook_probe.alerts.following import has
 from notebook_probe.alerts.listing import Alerts, read_alerts, read_remarks
 from notebook_probe.alerts.rule import Rule
-from notebook_probe.printable import printable
+from notebook_probe.printable import counted, printable
 from notebook_probe.record.format.source import Source, StreamView
 from notebook_probe.record.views.branches.branches import IN_ORDER, read_name
 
@@ -25,6 +26,8 @@ MOST_CAUSES, MOST_BELOW, MOST_REMARKS, MOST_MISSING = 4, 2, 3, 8
 WIDTH = 110
 UNWATCHED = ("a watched training",)
 """Requirement of rules about the training itself, which look at it while it runs."""
+UNTRAINED = ("a step of training",)
+"""Requirement of every rule."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -82,7 +85,9 @@ class Explanation:
         if self.unknown:
             yield "not judged, as nothing was measured:"
             for missing, rules in [*self.unknown.items()][:MOST_MISSING]:
-                yield f"  {', '.join(rules)}: needs {', '.join(missing)}"
+                named = [line.strip() for line in _wrapped(rules)]
+                yield from (f"  {line}" for line in named[:-1])
+                yield f"  {named[-1]}: needs {', '.join(missing)}"
             yield from _more(len(self.unknown) - MOST_MISSING, "  ", "series")
             yield '  try: nbp.watch(model, optimizer, probes=["default", "alerts"])'
 
@@ -125,8 +130,13 @@ def explain(
     found = {one.rule for one in (*alerts, *remarks)}
     well: list[str] = []
     unknown: defaultdict[tuple[str, ...], list[str]] = defaultdict(list)
-    for rule in rules:
+    off = read_rules_off(events)
+    for name, why in off.items():  # first, since no preset measures what they need
+        unknown[f"a correction: {why}",].append(name)
+    for rule in (one for one in rules if one.name not in off):
         missing = _missing(rule, views) if rule.quantities or was_watched else UNWATCHED
+        if not n_steps:
+            missing = () if rule.name in found else UNTRAINED
         if missing:
             unknown[missing].append(rule.name)
         elif rule.name not in found:
@@ -134,7 +144,10 @@ def explain(
     causes = alerts.causes
     explained = {one for cause in causes for one in cause}
     rest = Alerts(one for one in remarks if one not in explained)
-    title = f"{n_steps} steps: {_counted(len(causes), 'cause')}, {_counted(len(rest), 'remark')}"
+    title = (
+        f"{counted(n_steps, 'step')}: {_counted(len(causes), 'cause')}, "
+        f"{_counted(len(rest), 'remark')}"
+    )
     by_missing = {key: tuple(names) for key, names in unknown.items()}
     return Explanation(title, causes, rest, tuple(well), by_missing)
 
@@ -145,7 +158,7 @@ def _missing(rule: Rule, views: Sequence[StreamView]) -> tuple[str, ...]:
 
 
 def _counted(n: int, what: str) -> str:
-    return f"{n or 'no'} {what}{'' if n == 1 else 's'}"
+    return counted(n, what) if n else f"no {what}s"
 
 
 def _more(n: int, indent: str, what: str) -> Iterator[str]:

@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import partial
 
-from notebook_probe.alerts.alert import REMARK, Alert, where
+from notebook_probe.alerts.alert import REMARK, Alert, rule_off, where
 from notebook_probe.alerts.dense_loss import meant
 from notebook_probe.alerts.flow_order import flow_order
 from notebook_probe.alerts.following import names_of
@@ -177,7 +177,7 @@ class Watcher:
                 self._raise_alert(name, followed.rule, finding)
         except Exception as error:  # a user's rule; the other rules continue
             followed.problem = f"{type(error).__name__}: {error}"
-            self._failed(self._next_step, f"alert rule {name} is off: {followed.problem}")
+            self._failed(self._next_step, rule_off(name, followed.problem))
 
     def _reported_of(self, name: str) -> frozenset[str]:
         return frozenset(module for rule, module in self._reported if rule == name)

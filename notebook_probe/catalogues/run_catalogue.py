@@ -19,6 +19,7 @@ from notebook_probe.catalogues.marks import read as read_marks
 from notebook_probe.catalogues.query import Condition, Where, condition, field_key, field_named
 from notebook_probe.catalogues.refreshing import IndexChanges, IndexRefresher
 from notebook_probe.catalogues.runs import Runs
+from notebook_probe.checks import whole_number
 from notebook_probe.errors import CatalogueError, RecordWarning, UnknownNameError, near
 from notebook_probe.lineage.order import places as order_of
 from notebook_probe.record.store.location import Location
@@ -94,6 +95,8 @@ class Catalogue(Marking):
         >>> cat.runs("params.lr < 1e-3", sort="best.eval_accuracy", descending=True)
         ... # doctest: +SKIP
         """
+        if limit is not None:
+            limit = whole_number("runs: limit", limit)
         asked = condition(where)
         by = None if sort is None else field_named(sort)
         question = partial(self._answer, asked, by, descending, limit, archived, ranks)

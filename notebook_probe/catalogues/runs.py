@@ -10,6 +10,7 @@ from typing import Any, Self
 from notebook_probe.catalogues.documents import read_document
 from notebook_probe.catalogues.marks import Marks, change
 from notebook_probe.catalogues.marks import read as read_marks
+from notebook_probe.catalogues.query import field_named
 from notebook_probe.home import home
 from notebook_probe.opened import Lineage, MarkRun
 from notebook_probe.record.read.reader import OpenedRecord
@@ -34,6 +35,26 @@ class Runs(Lineage):
     asked_again: Callable[[], Iterable[Mapping[str, Any]]] | None = field(
         default=None, compare=False
     )
+
+    def __getitem__(self, column: str) -> list[Any]:
+        """Values of a column, one for each run; ``params.lr`` is ``config.lr``, as in a condition.
+
+        Raises
+        ------
+        UnknownNameError
+            There is no such column.
+        """
+        return super().__getitem__(field_named(column))
+
+    def matching(self, *wanted: str) -> list[str]:
+        """Columns by names or patterns, each once; ``params.*`` is ``config.*``.
+
+        Raises
+        ------
+        UnknownNameError
+            For a name; a pattern may match nothing.
+        """
+        return super().matching(*map(field_named, wanted))
 
     def where(self, column: str, is_wanted: Callable[[Any], Any] | object) -> Self:
         """Return the runs with this value, or for which a function is true; new runs are not added.

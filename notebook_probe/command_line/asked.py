@@ -2,16 +2,17 @@
 
 from __future__ import annotations
 
-from argparse import ArgumentParser, Namespace
+from argparse import ArgumentParser, ArgumentTypeError, Namespace
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 
 from notebook_probe.catalogues import Catalogue, catalogue
-from notebook_probe.errors import MissingExtraError, UnknownNameError, near
+from notebook_probe.errors import MissingExtraError, RecordFormatError, UnknownNameError, near
+from notebook_probe.record.store.nothing import nothing_at
 from notebook_probe.record.store.other_tools import is_run_of_other_tool
 
-__all__ = ["RUN", "add_catalogue", "location_of", "opened"]
+__all__ = ["RUN", "add_catalogue", "count", "location_of", "opened"]
 
 RUN = "location, name, or first characters of an id"
 
@@ -28,6 +29,13 @@ def add_catalogue(parser: ArgumentParser) -> None:
     )
 
 
+def count(text: str) -> int:
+    """Parse a number that is not negative."""
+    if not text.isdecimal():
+        raise ArgumentTypeError(f"{text!r}; a whole number from 0 is expected")
+    return int(text)
+
+
 @contextmanager
 def opened(asked: Namespace, folders: Sequence[str] = ()) -> Iterator[Catalogue]:
     """Open the chosen catalogue, which also looks below folders, and close it afterwards."""
@@ -42,6 +50,8 @@ def location_of(word: str, asked: Namespace) -> str:
     ------
     UnknownNameError
         There is none, or there are several.
+    RecordFormatError
+        Nothing is at a path.
     """
     path = Path(word).expanduser()
     if "://" in word or path.exists() or is_run_of_other_tool(path):  # no catalogue is needed
@@ -49,6 +59,10 @@ def location_of(word: str, asked: Namespace) -> str:
     try:
         with opened(asked) as cat:
             return str(cat.place_of(word))
+    except UnknownNameError:
+        if len(path.parts) > 1 or path.suffix:  # a path, and no name of a run
+            raise RecordFormatError(nothing_at(word, path)) from None
+        raise
     except MissingExtraError as error:
         raise UnknownNameError(f"nothing is at {word}{_close_to(Path(word))}; {error}") from error
 

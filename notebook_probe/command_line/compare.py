@@ -31,6 +31,7 @@ ALWAYS_DIFFER = (
     "max.",
 )
 """Beginnings of columns that differ between any two runs."""
+PACKAGES = "packages."
 USUAL = ("grad_norm", "update_ratio", "weight_norm", "output_std")
 """Default quantities for comparing runs that have them."""
 
@@ -73,7 +74,11 @@ def do(asked: Namespace) -> None:
 
 def _names(rows: list[dict[str, Any]]) -> Iterator[str]:
     names = dict.fromkeys(name for row in rows for name in row)
-    return (name for name in names if not name.startswith(ALWAYS_DIFFER))
+    for name in names:
+        # A package that only one program has loaded, such as for a picture, is no setting.
+        is_told = not name.startswith(PACKAGES) or all(name in row for row in rows)
+        if is_told and not name.startswith(ALWAYS_DIFFER):
+            yield name
 
 
 def _comparable(row: Mapping[str, Any], name: str) -> str:

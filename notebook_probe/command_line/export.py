@@ -39,6 +39,8 @@ def do(asked: Namespace) -> None:
     kind = Path(asked.to).suffix.lower()
     if kind not in (*OF_MANY, *OF_ONE):
         raise QueryError(f"--to {asked.to}: {', '.join((*OF_MANY, *OF_ONE))} are allowed")
+    if Path(asked.to).is_file() and not asked.overwrite:
+        raise QueryError(f"{asked.to} exists already; --overwrite replaces it")
     places = [location_of(one, asked) for one in asked.runs]
     if kind in OF_MANY:
         _write_rows(places, asked)

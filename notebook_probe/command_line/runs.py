@@ -14,8 +14,9 @@ from typing import Any, TextIO
 
 from notebook_probe.catalogues import Runs
 from notebook_probe.catalogues.query import field_named
-from notebook_probe.command_line.asked import add_catalogue, opened
+from notebook_probe.command_line.asked import add_catalogue, count, opened
 from notebook_probe.command_line.printed import cell, fitting, plain, print_json, width
+from notebook_probe.errors import QueryError
 
 __all__ = ["add", "write_csv"]
 
@@ -43,7 +44,7 @@ def add(parser: ArgumentParser) -> None:
         "--sort", metavar="COLUMN", help="column to sort by, such as best.eval_accuracy"
     )
     parser.add_argument("-d", "--descending", action="store_true", help="largest first")
-    parser.add_argument("--limit", type=int, metavar="N", help="maximum number of runs")
+    parser.add_argument("--limit", type=count, metavar="N", help="maximum number of runs")
     parser.add_argument(
         "--columns",
         metavar="NAMES",
@@ -66,7 +67,7 @@ def add(parser: ArgumentParser) -> None:
 
 def do(asked: Namespace) -> None:
     """Print them."""
-    folders = [str(Path(one).expanduser().resolve()) for one in asked.folder]
+    folders = [str(_existing(one)) for one in asked.folder]
     with opened(asked, folders) as cat:
         table = cat.runs(
             asked.where,
@@ -91,6 +92,14 @@ def do(asked: Namespace) -> None:
         write_csv(table, sys.stdout)
     else:
         _print(table, columns)
+
+
+def _existing(folder: str) -> Path:
+    """Return the absolute path of a folder, or raise `QueryError`."""
+    path = Path(folder).expanduser().resolve()
+    if not path.exists():
+        raise QueryError(f"there is no folder {folder}; --root takes a URL, --where a condition")
+    return path
 
 
 def _is_below(run: str, folders: Sequence[str]) -> bool:

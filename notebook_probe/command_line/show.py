@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from argparse import ArgumentParser, Namespace
 from collections.abc import Iterator, Mapping
+from pathlib import Path
 from typing import Any
 
 from notebook_probe.alerts import Alert
@@ -16,6 +17,7 @@ from notebook_probe.command_line.printed import cell, plain, print_card, print_j
 from notebook_probe.errors import RecordFormatError
 from notebook_probe.opened import open_run
 from notebook_probe.record.read.ranks import rank_folders
+from notebook_probe.record.store.nothing import nothing_at
 
 __all__ = ["add", "row_at"]
 
@@ -74,7 +76,8 @@ def row_at(place: str) -> dict[str, Any]:
         )
         return dict(told)
     except FileNotFoundError as error:
-        raise RecordFormatError(f"{place} is not a record") from error
+        folder = None if "://" in place else Path(place).expanduser()
+        raise RecordFormatError(nothing_at(place, folder)) from error
 
 
 def _as_object(alert: Alert) -> dict[str, Any]:

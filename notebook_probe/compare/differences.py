@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from notebook_probe.record.format.notes import CONFIG, flattened, read_notes
-from notebook_probe.record.format.source import ModuleRow
+from notebook_probe.record.format.source import ModuleRow, check_opened
 from notebook_probe.record.views.xarray_views import RunSource
 
 __all__ = ["ConfigDifference", "Differences", "differ_in_seed_alone", "differences"]
@@ -73,6 +73,7 @@ def differences(this: RunSource, other: RunSource) -> Differences:
     >>> differences(run, nbp.open_run("runs/digits-cnn-8.zarr")).text  # doctest: +SKIP
     'lr 0.001, here 0.003'
     """
+    check_opened(this, other)
     configs = [read_notes(run.snapshot().attrs, CONFIG) for run in (this, other)]
     here, there = (dict(flattened(config)) for config in configs)
     keys = dict.fromkeys([*here, *there]) if all(configs) else {}

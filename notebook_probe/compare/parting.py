@@ -14,6 +14,7 @@ from notebook_probe.compare.members import names_apart
 from notebook_probe.compare.partings import Parting, Partings
 from notebook_probe.compare.ratio_grid import RatioGrid, runs_of
 from notebook_probe.compare.row_pairs import RowPairs, holding, n_values, row_pairs
+from notebook_probe.record.format.source import check_opened
 from notebook_probe.record.views.xarray_views import RunSource
 
 __all__ = ["PartingSearch", "parting"]
@@ -111,6 +112,7 @@ class PartingSearch:
     def __init__(
         self, this: RunSource, others: Sequence[RunSource], quantity: str, *, by: str = "step"
     ) -> None:
+        check_opened(this)
         self._this, self._by = this, by
         self._quantity = this.recorded_name(quantity)
         self._grid = RatioGrid(this, others, self._quantity, by=by, n_columns=N_COLUMNS)

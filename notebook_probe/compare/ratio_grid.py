@@ -13,7 +13,7 @@ from notebook_probe.compare.band import centre_of
 from notebook_probe.compare.deviation import DeviationScale, apart, is_signed, scale_of
 from notebook_probe.compare.members import Member, Members
 from notebook_probe.compare.tables import Doubles
-from notebook_probe.record.format.source import Floats, Source, Steps
+from notebook_probe.record.format.source import Floats, Source, Steps, check_opened
 from notebook_probe.record.views.thinning.heat_grid import (
     LOST,
     MEASURED,
@@ -221,7 +221,10 @@ def ratio(
 
 def runs_of(others: RunSource | Sequence[RunSource]) -> Sequence[RunSource]:
     """Return a sequence of runs, from one or several."""
-    return others if isinstance(others, Sequence) else [others]
+    check_opened(others)
+    runs = others if isinstance(others, Sequence) else [others]
+    check_opened(*runs)
+    return runs
 
 
 class _Other:

@@ -93,11 +93,20 @@ class Examination(Sequence[Finding]):
         return iter(self.findings)
 
     def __repr__(self) -> str:
-        return "\n".join([self.title, *map(_line, self.findings)])
+        return "\n".join([self.title, *map(_line, _merged(self.findings))])
 
     def _repr_html_(self) -> str:
-        rows = "".join(map(_row, self.findings))
+        rows = "".join(map(_row, _merged(self.findings)))
         return f"<p>{html.escape(self.title)}</p><table>{rows}</table>"
+
+
+def _merged(findings: Sequence[Finding]) -> Iterator[Finding]:
+    """Yield one line for checks with the same answer, such as the error of a model."""
+    names: dict[tuple[Verdict, str, str], list[str]] = {}
+    for one in findings:
+        names.setdefault((one.verdict, one.text, one.advice), []).append(one.check)
+    for (verdict, text, advice), checks in names.items():
+        yield Finding(", ".join(checks), verdict, text, advice)
 
 
 def _line(one: Finding) -> str:

@@ -12,6 +12,7 @@ from notebook_probe.explorer.handed_on.package import Looked, Packer
 from notebook_probe.explorer.handed_on.page import page
 from notebook_probe.explorer.save.export import picture
 from notebook_probe.explorer.saved_views import ViewFile
+from notebook_probe.record.store.destination import new_file
 from notebook_probe.record.views.xarray_views import RunSource
 from notebook_probe.run.controls import Controls
 from notebook_probe.run.health.status import StatusHead
@@ -44,7 +45,7 @@ def write(packer: Packer, looked: Looked, head: StatusHead, path: str | os.PathL
     drawn = looked.selection.home and find_spec("matplotlib") is not None
     png = picture("png", packer.source, looked.selection) if drawn else b""
     made = packer.package(looked, head, "file", beside=len(png) * 4 // 3)
-    file = Path(path)
     text = page(made.text, packer.source.name, png)
-    file.write_text(text, encoding="utf-8", errors="backslashreplace")  # a name may have surrogates
-    return file
+    with new_file(path, overwrite=True) as file:  # a name may have surrogates
+        file.write_text(text, encoding="utf-8", errors="backslashreplace")
+    return Path(path).expanduser()

@@ -17,7 +17,7 @@ from notebook_probe.figures.style import (
     LOST_COLOUR,
     SOFT,
     plain_axes,
-    shortened,
+    short_path,
     ticks,
 )
 from notebook_probe.record.views.thinning.heat_grid import LOST, UNMEASURED
@@ -62,7 +62,7 @@ def row_names(shown: Map) -> list[str]:
     """Return a label per row; some are empty if there are too many."""
     every = -(-len(shown.modules) // MOST_NAMES)
     return [
-        shortened(name, LONGEST_NAME) if row % every == 0 else ""
+        short_path(name, LONGEST_NAME) if row % every == 0 else ""
         for row, name in enumerate(shown.modules)
     ]
 

@@ -14,6 +14,7 @@ from matplotlib.figure import Figure
 from notebook_probe.compare.alignment import Alignment
 from notebook_probe.compare.axes import RunAxis
 from notebook_probe.compare.group import group
+from notebook_probe.compare.members import names_apart
 from notebook_probe.compare.ratio_grid import runs_of
 from notebook_probe.compare.series import read_smoothed
 from notebook_probe.errors import ProbeError
@@ -41,6 +42,7 @@ from notebook_probe.figures.style import (
     shortened,
     ticks,
 )
+from notebook_probe.printable import counted
 from notebook_probe.record.format.source import Floats
 from notebook_probe.record.views.thinning.minmax import minmax_rows
 from notebook_probe.record.views.xarray_views import RunSource
@@ -153,6 +155,7 @@ def _each(
 ) -> Beside:
     """Return a line for each of the other runs."""
     curves, notes = [], []
+    _, *names = names_apart([source, *runs])
     for place, run in enumerate(runs):
         try:
             alignment = Alignment(source, run, by)
@@ -163,8 +166,10 @@ def _each(
         x = alignment.x_of_other(steps)
         rows = alignment.drawn(steps, x)
         x, y = _drawable(x[rows], values[rows], look)
-        if len(y):
-            label = f"{shortened(run.name, LONGEST_NAME)} {number(float(y[-1]))}"
+        if not len(y):
+            notes.append(f"{names[place]} has no value of {one[1]} that can be drawn")
+        else:
+            label = f"{shortened(names[place], LONGEST_NAME)} {number(float(y[-1]))}"
             pattern = RUN_DASHES[place % len(RUN_DASHES)]
             curves.append(_Curve(x, y, label, lighter(colour(index)), pattern))
     return curves, notes
@@ -187,7 +192,7 @@ def _as_group(
     known = found.n > 0
     n, last = int(found.n.max()), number(float(found.mean[known][-1]))
     band = found.low[known], found.high[known]
-    label = f"mean of {n} runs {last}"
+    label = f"mean of {counted(n, 'run')} {last}"
     shade = lighter(colour(index))
     curve = _Curve(found.x[known], found.mean[known], label, shade, RUN_DASHES[0], band=band)
     return [curve], [*found.left_out]

@@ -10,7 +10,7 @@ from notebook_probe.figures.cells import N_COLUMNS, draw_map, heat_inches, row_n
 from notebook_probe.figures.colour_maps import MAPS, draw_bar, masked, norm_of
 from notebook_probe.figures.style import HEADING, SOFT, Picture, drawing, text_inches
 from notebook_probe.record.format.ranges import is_share
-from notebook_probe.record.format.source import Source
+from notebook_probe.record.format.source import Source, check_opened
 from notebook_probe.record.views.thinning.colour_scale import ColourScale, colour_scale
 from notebook_probe.record.views.thinning.heat_grid import (
     MEASURED,
@@ -59,11 +59,11 @@ def heat(
     --------
     >>> heat(run, "grad_norm").savefig("grad_norm.png")  # doctest: +SKIP
     """
+    check_opened(source)
     quantity = source.recorded_name(quantity)
     grid = read_grid(source, quantity, window)
     if grid is None:
-        known = sorted({one.name for stream in source.streams.values() for one in stream.variables})
-        raise UnknownNameError(f"no value of {quantity!r} is recorded; {near(quantity, known)}")
+        raise UnknownNameError(_why_empty(source, quantity, window))
     names = row_names(grid)
     left = 0.25 + max(map(text_inches, names))
     width, height = 9.0, 0.75 + heat_inches(grid)
@@ -76,6 +76,18 @@ def heat(
         draw_heat(axes, bar, grid, names, scale_of(source, quantity, grid, log, cells), cells)
         axes.set_title(quantity, loc="left", color=SOFT, pad=8, fontproperties=HEADING)
     return figure
+
+
+def _why_empty(source: Source, quantity: str, window: tuple[float, float] | None) -> str:
+    """Return why there is nothing to draw: no such name, no row of it, or vectors."""
+    numbers = {one.name for stream in source.streams.values() for one in stream.variables}
+    vectors = {one.name for stream in source.elements.values() for one in stream.variables}
+    if quantity in vectors:
+        return f"{quantity!r} is a quantity of vectors; figures.vectors(run, {quantity!r})"
+    why = f"no value of {quantity!r} is recorded"
+    if quantity not in numbers:
+        return f"{why}; {near(quantity, sorted(numbers))}"
+    return f"{why} from step {window[0]:g} to {window[1]:g}" if window else f"{why} yet"
 
 
 def read_grid(

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Collection, Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
 from typing import Any, Literal, TypeAlias
 
 import numpy as np
@@ -26,11 +26,20 @@ from notebook_probe.figures.style import (
     drawing,
     number,
     plain_axes,
+    short_path,
     shortened,
     ticks,
 )
 from notebook_probe.record.format.missing import measured
-from notebook_probe.record.format.source import ROOT, Floats, Source, Steps, StreamView
+from notebook_probe.record.format.schema import module_label
+from notebook_probe.record.format.source import (
+    ROOT,
+    Floats,
+    Source,
+    Steps,
+    StreamView,
+    check_opened,
+)
 from notebook_probe.record.formulas import with_formulas
 from notebook_probe.record.views.looks import without_gone
 from notebook_probe.record.views.thinning.average import capped
@@ -70,6 +79,7 @@ class LineOptions:
     """Options of lines, as in the panel."""
 
     log_y: bool = True
+    """Logarithmic values; in a picture of series without a positive value they are linear."""
     log_x: bool = False
     smooth: float = 0.0
     """Weight of the debiased exponential average of every recorded value, in the plotted scale;
@@ -128,13 +138,21 @@ def lines(
     return figure
 
 
-def recorded(source: Source, series: Iterable[Series]) -> list[Series]:
-    """Return the series by their recorded names."""
-    return [(module, source.recorded_name(quantity)) for module, quantity in series]
+def recorded(source: Source, series: Collection[Series]) -> list[Series]:
+    """Return the series by their recorded names; that of the whole model is `ROOT`.
+
+    Raises TypeError for anything but pairs, such as one pair without a list around it.
+    """
+    check_opened(source)
+    if isinstance(series, str) or any(isinstance(one, str) for one in series):
+        raise TypeError(
+            f"series={series!r}: a list of (module, quantity) is expected, such as [('', 'loss')]"
+        )
+    return [(module_label(module), source.recorded_name(quantity)) for module, quantity in series]
 
 
 def colours_of(
-    source: Source, series: Iterable[Series], colours: Mapping[Series, int] | None
+    source: Source, series: Collection[Series], colours: Mapping[Series, int] | None
 ) -> dict[Series, int]:
     """Return the color index of each series; their order if there are none."""
     if colours:
@@ -161,6 +179,9 @@ def draw_lines(
     clock = WallTime()
     if look.x_axis == "time":
         clock.read_new(source)
+    read = {one: _read(streams, one, window) for one in series}
+    if not _has_logarithms(values for _, values in read.values()):
+        look = replace(look, log_y=False)
     plain_axes(axes, grid=True)
     axes.margins(x=0.0)
     axes.set_yscale("log" if look.log_y else "linear")
@@ -170,7 +191,7 @@ def draw_lines(
     ends: list[tuple[float, Series]] = []
     every: list[Floats] = []
     for one in series:
-        curves = [_read(streams, one, window)]
+        curves = [read[one]]
         every.append(curves[0][1])
         if look.smooth > 0:
             log = look.log_y
@@ -186,6 +207,7 @@ def draw_lines(
         if len(drawable[0][0]):
             ends.append((_draw(axes, drawable, colours[one]), one))
     _mark_events(axes, source, window, look, clock)
+    _widen(axes)
     scale_values(axes, every, look)
     ticks(axes.yaxis, look.log_y)
     unit = "\u2009s" if look.x_axis == "time" else ""
@@ -195,6 +217,14 @@ def draw_lines(
         ticks(axes.xaxis, False, unit)
     labels = [Label(value, series_label(one), colour(colours[one])) for value, one in ends]
     draw_labels(axes, [*labels, *others])
+
+
+def _widen(axes: Axes) -> None:
+    """Make the axis of a single point, or of none, one unit wide; matplotlib makes it 10⁻¹⁷."""
+    low, high = axes.dataLim.intervalx
+    if not high - low > 1e-9:  # NaN, too
+        begin = low if np.isfinite(low) else 0.0
+        axes.set_xlim(begin, begin + 1.0)
 
 
 def scale_values(axes: Axes, values: Sequence[npt.ArrayLike], look: LineOptions) -> None:
@@ -253,6 +283,12 @@ def _placed(
     return steps.astype(np.float64), y
 
 
+def _has_logarithms(series: Iterable[Floats]) -> bool:
+    """Return whether a logarithmic axis shows anything, or there is nothing to be shown."""
+    finite = [values[np.isfinite(values)] for values in series]
+    return any((one > 0).any() for one in finite) or not any(map(len, finite))
+
+
 def _drawable(x: Float64s, y: Float64s, look: LineOptions) -> Curve:
     """Drop points that the axis cannot show."""
     shown = np.isfinite(y) & (y > 0) if look.log_y else np.isfinite(y)
@@ -291,4 +327,4 @@ def series_label(series: Series) -> str:
     quantity = shortened(series[1], LONGEST_LABEL)
     if series[0] in ("", ROOT):
         return quantity
-    return f"{shortened(series[0], max(1, LONGEST_LABEL - len(quantity)))} · {quantity}"
+    return f"{short_path(series[0], max(1, LONGEST_LABEL - len(quantity)))} · {quantity}"

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import threading
 from collections.abc import Collection, Iterable, Sequence
 from io import BytesIO
@@ -37,6 +38,7 @@ __all__ = [
     "named_places",
     "number",
     "plain_axes",
+    "short_path",
     "shortened",
     "text_inches",
     "ticks",
@@ -48,6 +50,7 @@ DASHES: tuple[Any, ...] = ("solid", (0, (5, 2)), (0, (1.5, 2)), (0, (6, 2, 1.5, 
 RUN_DASHES: tuple[Any, ...] = ((0, (5, 2)), (0, (1.5, 2)), (0, (6, 2, 1.5, 2)), (0, (10, 3)))
 """Dashes of other runs; the run itself is solid."""
 INK, SOFT, EDGE, BRAND = "#1f2328", "#57606a", "#d0d7de", "#0b62c4"
+_LEADING_PART = re.compile(r"(^|\.)([A-Za-z_])\w*?[A-Za-z_](\d*)(?=\.)")
 FEWEST_DIGITS, MOST_DIGITS = 3, 12
 """Limits for the digits of a number in a picture."""
 LONGEST = 7
@@ -67,6 +70,15 @@ class Picture(Figure):
     """A figure that a notebook shows, with or without pyplot; a file gets the background."""
 
     ground = "white"
+
+    def savefig(self, fname: Any, *, transparent: bool | None = None, **options: Any) -> None:
+        """Write a file on the background for which the colors are made, in any style of the user.
+
+        `plt.style.use("dark_background")` would write grey names on black.
+        """
+        if not transparent:
+            options.setdefault("facecolor", self.ground)
+        super().savefig(fname, transparent=transparent, **options)
 
     def draw(self, renderer: Any) -> None:
         """Draw texts literally: a name with dollar signs is no formula, any name is drawn."""
@@ -149,6 +161,30 @@ def shortened(text: str, most: int) -> str:
     return text if len(text) <= most + 1 else "…" + text[-most:]
 
 
+def short_path(path: str, most: int) -> str:
+    """Return a module path that fits, as in the panel: leading parts give way, numbers stay.
+
+    The end alone would be the same for the layers of a deep network.
+
+    Examples
+    --------
+    >>> short_path("encoder.layer.11.attention.self.query", 26)
+    'e.l.11.attention.self.query'
+    >>> short_path("encoder.layer.11.attention_that_has_a_long_name", 26)
+    'e.l.11.…hat_has_a_long_name'
+    """
+    while len(path) > most + 1:
+        shorter = _LEADING_PART.sub(r"\1\2\3", path, count=1)
+        if shorter == path:
+            head, dot, end = path.rpartition(".")
+            room = most - len(head + dot)
+            if 2 * room < most:
+                return shortened(path, most)
+            return f"{head}{dot}{shortened(end, room)}"
+        path = shorter
+    return path
+
+
 def drawable(text: str) -> str:
     r"""Return the text, with lone surrogates spelled out: matplotlib refuses them.
 
@@ -171,6 +207,7 @@ def text_inches(text: str) -> float:
 
 def plain_axes(axes: Axes, grid: bool) -> None:
     """Remove the frame, soften the ticks, and draw faint horizontal lines if ``grid``."""
+    axes.set_facecolor("none")  # that of the picture, and not of a style
     for spine in axes.spines.values():
         spine.set_visible(False)
     axes.tick_params(

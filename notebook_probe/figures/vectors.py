@@ -28,11 +28,11 @@ from notebook_probe.figures.style import (
     drawing,
     number,
     plain_axes,
-    shortened,
+    short_path,
     text_inches,
     ticks,
 )
-from notebook_probe.record.format.source import Source
+from notebook_probe.record.format.source import Source, check_opened
 from notebook_probe.record.views.thinning.colour_scale import ColourScale
 from notebook_probe.record.views.thinning.vector_pictures import (
     Cells,
@@ -98,12 +98,14 @@ def vectors(
     --------
     >>> vectors(run, "output_histogram", enlarged="fc1", step=300)  # doctest: +SKIP
     """
+    check_opened(source)
     quantity = source.recorded_name(quantity)
     order = [row.name for row in source.modules]
     found = VectorReader().read(source, quantity, lambda _: N_COLUMNS, window, order)
     if found is None:
         known = sorted({one.name for held in source.elements.values() for one in held.variables})
-        raise UnknownNameError(f"no vector of {quantity!r} is recorded; {near(quantity, known)}")
+        why = f"no vector of {quantity!r} is recorded"
+        raise UnknownNameError(why if quantity in known else f"{why}; {near(quantity, known)}")
     modules = [row.module for row in found.rows]
     if enlarged is not None and enlarged not in modules:
         raise UnknownNameError(f"no {quantity} of {enlarged!r} is there; {near(enlarged, modules)}")
@@ -140,7 +142,7 @@ def _drawn(
     places: Sequence[RowPosition],
     step: int | None,
 ) -> Figure:
-    names = [shortened(place.row.module, LONGEST_NAME) for place in places]
+    names = [short_path(place.row.module, LONGEST_NAME) for place in places]
     left, tall = 0.25 + max(map(text_inches, names)), places[-1].top + places[-1].high
     height, wide = TOP + tall + BOTTOM, WIDTH - left - SLICE - RIGHT - 0.15
     figure = Picture(figsize=(WIDTH, height))

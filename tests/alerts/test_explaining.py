@@ -13,7 +13,10 @@ from torch.optim import SGD, Adam
 
 import notebook_probe as nbp
 from notebook_probe.alerts import RULES, Alert, Alerts
-from notebook_probe.alerts.explaining import Explanation
+from notebook_probe.alerts.alert import rule_off
+from notebook_probe.alerts.explaining import Explanation, explain
+from notebook_probe.record.format.source import Event
+from tests.explorer.fakes import FakeSource, FakeStream
 
 
 def trained(folder: Path, model: nn.Module, spoiled: bool, n_steps: int = 230) -> nbp.Run:
@@ -89,3 +92,21 @@ def test_a_long_list_is_cut_and_says_so() -> None:
     many = Alerts(Alert("dead_units", 100 * i, "fc: dead", ("fc",)) for i in range(9))
     found = Explanation("9", many.causes, Alerts(), (), {})
     assert [*found.lines()][-1] == "and 5 more causes"
+
+
+def test_a_rule_whose_condition_raises_is_not_among_those_that_found_nothing() -> None:
+    stream = FakeStream("every_1", ["fc"], ["output_norm"])
+    stream.append(range(3), output_norm=1.0)
+    source = FakeSource(stream)
+    source.events = (Event(2, 0, "error", rule_off("large_outputs", "KeyError: 3")),)
+    found = explain(source, [RULES["large_outputs"]])
+    assert (found.well, found.unknown) == ((), {("a correction: KeyError: 3",): ("large_outputs",)})
+    assert "  large_outputs: needs a correction: KeyError: 3" in str(found)
+    assert found.title == "3 steps: no causes, no remarks"
+
+
+def test_before_the_first_step_no_rule_has_found_anything_well() -> None:
+    found = explain(FakeSource(FakeStream("every_1", ["fc"], ["norm"])), RULES.values())
+    assert (found.title, found.well) == ("0 steps: no causes, no remarks", ())
+    assert "exploding_gradient" in found.unknown["a step of training",]
+    assert max(map(len, str(found).splitlines())) < 150

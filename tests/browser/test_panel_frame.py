@@ -121,7 +121,7 @@ def test_an_opened_record_has_neither_attach_box_nor_controls(bare: PanelPage) -
     expect(panel.page.locator(".nbp-controls")).to_be_hidden()
     expect(panel.page.locator(".nbp-route")).to_have_text("opened record")
     panel.say(status_message(state="finished", attached=[], recorded={}))
-    expect(panel.page.locator(".nbp-empty")).to_have_text("This record holds no values.")
+    expect(panel.page.locator(".nbp-empty")).to_have_text("This record has no values.")
 
 
 def test_of_an_opened_record_nothing_folds_away_where_it_is_narrow(bare: PanelPage) -> None:

@@ -323,3 +323,13 @@ def test_a_branch_has_its_strip_and_the_line_that_was_left(page: Page, tmp_path:
     )
     panel.picture("handed-on-branch")
     assert not panel.errors
+
+
+def test_a_run_without_a_step_has_no_date_and_no_vectors(page: Page, tmp_path: Path) -> None:
+    model = nn.Linear(2, 2)
+    run = nbp.watch(model, store=tmp_path / "none.zarr")
+    run.attach("", "output_histogram")
+    run.close()
+    page.goto(nbp.open_run(run.location).to_html(tmp_path / "none.html").as_uri())
+    expect(page.locator(".nbp-empty")).to_have_text("This record has no values.")
+    expect(page.locator(".nbp-end")).to_have_text("")

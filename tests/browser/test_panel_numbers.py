@@ -136,6 +136,9 @@ def test_a_long_name_keeps_its_numbers_and_its_end(parts: PanelParts) -> None:
     assert parts.evaluate("parts.shortName('a.out_proj', (t) => t.length < 6)") == "…proj"
     numbered = parts.evaluate("parts.shortName('layer3.1.conv2', (t) => t.length < 12)")
     assert numbered == "l3.1.conv2"
+    deep = "blocks.7.a_very_long_name_of_a_projection"
+    shown = parts.evaluate("(name) => parts.shortName(name, (t) => t.length < 22)", deep)
+    assert shown == "b.7.…_of_a_projection"
 
 
 def test_a_search_is_a_glob_else_a_class_else_a_part_of_a_name(parts: PanelParts) -> None:

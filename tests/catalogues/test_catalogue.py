@@ -45,6 +45,13 @@ def test_runs_are_asked_sorted_and_cut(tmp_path: Path) -> None:
     assert names(nbp.runs(lambda row: row["last.loss"] == 2)) == ["2"]
     assert nbp.runs(sort="best.loss")["name"] == ["0", "1", "2"]
     assert nbp.runs(sort="params.lr", descending=True, limit=2)["name"] == ["0", "1"]
+    table = nbp.runs()
+    assert table["params.lr"] == table["config.lr"]
+    assert table.sort("params.lr")["name"] == ["2", "1", "0"]
+    assert "config.lr" in table.select("params.*").columns
+    assert len(table.where("params.lr", 0.1)) == 1
+    with pytest.raises(ValueError, match=r"limit=-1; allowed: a whole number from 0"):
+        nbp.runs(limit=-1)
 
 
 @pytest.mark.slow

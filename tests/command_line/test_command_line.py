@@ -242,10 +242,13 @@ def test_a_clean_up_shows_and_deletes_only_when_told(said: Said, lab: Path) -> N
         (["runs", "--sort", "best.eval_acuracy"], "close: 'best.eval_accuracy'"),
         (["runs", "--columns", "config.lrr"], "close: 'config.lr'"),
         (["runs", "--sort", "lrr"], "no run has 'lrr'; close: 'config.lr'"),
-        (["runs", "--limit", "three"], "invalid int value: 'three'"),
+        (["runs", "--limit", "three"], "'three'; a whole number from 0"),
+        (["runs", "--limit", "-1"], "'-1'; a whole number from 0"),
+        (["runs", "no_such_folder"], "there is no folder no_such_folder"),
+        (["show", "no_such/a.zarr"], "no record at no_such/a.zarr: there is no folder"),
         (["runs", "--json", "--csv"], "not allowed with argument"),
         (["show", "fime"], "no run 'fime', neither a place, a name nor an id; close: 'fine'"),
-        (["show", "."], "not a record"),
+        (["show", "."], "no record at ."),
         (["show"], "required: RUN"),
         (["compare", "slow", "fast", "--quantity", "grad_norn"], "close: 'grad_norm'"),
         (["compare", "slow", "fast", "--by", "moon"], "moon"),
@@ -266,6 +269,34 @@ def test_what_cannot_be_done_is_one_line_and_code_2(
     assert err.startswith("notebook_probe: error: ")
     assert says in err
     assert err.count("\n") == 1
+
+
+def test_a_path_that_is_misspelled_is_answered_by_its_folder(said: Said, lab: Path) -> None:
+    for words in (["show"], ["explain"], ["series", "fc", "norm"]):
+        code, _, err = said(words[0], str(lab / "fime.zarr"), *words[1:])
+        assert code == 2
+        assert f"no record at {lab}/fime.zarr in {lab}; close: 'fine.zarr'" in err
+    assert "it contains " in said("show", str(lab))[2]
+
+
+def test_a_file_that_exists_is_kept_unless_overwrite_is_given(said: Said, tmp_path: Path) -> None:
+    file = tmp_path / "rows.csv"
+    file.write_text("mine")
+    code, _, err = said("export", "slow", "--to", str(file))
+    assert (code, file.read_text()) == (2, "mine")
+    assert "exists already; --overwrite replaces it" in err
+    assert said("export", "slow", "--to", str(file), "--overwrite")[0] == 0
+
+
+def test_packages_that_one_program_alone_has_loaded_are_no_setting(
+    said: Said, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    first, second = ({"run": one, "packages.numpy": "2", "packages.torch": one} for one in "ab")
+    rows = iter([first | {"packages.PIL": "13"}, second])
+    monkeypatch.setattr("notebook_probe.command_line.compare.row_at", lambda _: next(rows))
+    out = said("compare", "slow", "fast")[1]
+    assert "packages.torch  a" in out
+    assert "packages.PIL" not in out
 
 
 def test_names_that_steer_a_terminal_are_harmless(said: Said, lab: Path) -> None:

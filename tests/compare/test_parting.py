@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import json
+from typing import Any, cast
 
 import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from notebook_probe.compare import PartingSearch, RatioGrid, parting
+from notebook_probe.compare import PartingSearch, RatioGrid, differences, parting
 from notebook_probe.compare.members import Members
 from notebook_probe.compare.row_pairs import row_pairs
 from notebook_probe.errors import UnknownNameError
@@ -62,6 +63,16 @@ def test_noise_and_single_spikes_part_nothing(seed: int) -> None:
     found = parting(made("this", values), made("other", noisy("b", seed + 1)), "norm")
     assert list(found) == []
     assert found.text == "They stay within ×2 at all 3 modules"
+
+
+def test_a_record_that_is_not_opened_is_refused() -> None:
+    run: Any = made("this", noisy("this", 0))
+    wrong: list[tuple[Any, Any]] = [(run, "b.zarr"), (run, ["b.zarr"]), ("b.zarr", run)]
+    for this, others in wrong:
+        with pytest.raises(TypeError, match=r"such as nbp\.open_run\('b\.zarr'\)"):
+            parting(this, others, "norm")
+    with pytest.raises(TypeError, match=r"such as nbp\.open_run\('b\.zarr'\)"):
+        differences(run, cast("Any", "b.zarr"))
 
 
 def test_they_are_sorted_by_step_and_told_in_words() -> None:

@@ -326,6 +326,34 @@ def test_a_model_or_loss_that_raises_says_so_and_the_other_checks_go_on() -> Non
     assert of(found, "samples") == [("good", "no sample changes the output of another one")]
 
 
+def test_an_error_of_many_checks_is_one_line() -> None:
+    found = examined(net(), normal(0, N, WIDTH + 1))
+    assert sum("cannot be multiplied" in line for line in repr(found).splitlines()) == 1
+    assert "unknown  gradients, loss, targets, targets of samples, first loss, input, " in repr(
+        found
+    )
+    assert found._repr_html_().count("cannot be multiplied") == 1
+    assert len(json.loads(found.to_json())["findings"]) > 10
+
+
+def test_classes_that_the_output_does_not_have_are_wrong_if_the_loss_refuses_them() -> None:
+    beyond = LABELS.clone()
+    beyond[3] = CLASSES
+    assert of(examined(net(), targets=beyond), "targets")[:1] == [
+        ("wrong", "1 of 8 targets are no class of the output, which has 0 to 2: there are 0 to 3")
+    ]
+    ignored = LABELS.clone()
+    ignored[3] = -100
+    assert examined(net(), targets=ignored).wrong == ()
+
+
+@pytest.mark.filterwarnings("error")
+def test_a_first_loss_that_is_not_finite_is_not_good() -> None:
+    nothing = examined(net(), IMAGES[:0], LABELS[:0])
+    assert of(nothing, "first loss") == []
+    assert [one.text for one in nothing.wrong] == ["the loss is nan at the first batch"]
+
+
 def test_a_model_that_cannot_be_copied_is_refused_in_words() -> None:
     class Holds(nn.Module):
         def __init__(self) -> None:

@@ -170,3 +170,16 @@ def test_seeds_that_lack_the_axis_are_named_below() -> None:
 def test_what_is_not_recorded_cannot_be_drawn(pair: list[Made]) -> None:
     with pytest.raises(UnknownNameError, match="no value of 'nrom' is recorded in digits-cnn"):
         ratio(pair[0], pair[1], "nrom")
+
+
+def test_runs_of_one_name_are_labelled_by_their_locations(runs: list[Made]) -> None:
+    for place, run in enumerate(runs):
+        run.name, run.location = "MLP", f"runs/{place}.zarr"
+    labels = texts(compared(runs[0], runs[1:], [LOSS], look=PLAIN))
+    assert {"1 1", "2 1"} <= {text.replace("runs/", "").replace(".zarr", "") for text in labels}
+
+
+def test_another_run_without_a_finite_value_is_named_below(runs: list[Made]) -> None:
+    lost = made("lost", {"m": np.ones(2)}, logged={"loss": [np.nan, np.inf]})
+    labels = texts(compared(runs[0], [runs[1], lost], [LOSS], look=PLAIN))
+    assert "lost has no value of loss that can be drawn" in labels

@@ -5,13 +5,16 @@ from __future__ import annotations
 import re
 from importlib.resources import files
 from itertools import pairwise
+from pathlib import Path
 from typing import Any
 
+import matplotlib
 import numpy as np
 import pytest
 from matplotlib.axes import Axes
 from matplotlib.colors import LogNorm, to_hex, to_rgb
 from matplotlib.figure import Figure
+from matplotlib.image import imread
 from matplotlib.text import Text
 
 from notebook_probe.errors import UnknownNameError
@@ -22,6 +25,7 @@ from notebook_probe.record.format.source import Event
 from tests.explorer.fakes import START_MS, FakeSource, FakeStream
 
 A, B = ("a", "norm"), ("b", "norm")
+DARK: Any = {f"{part}.facecolor": "black" for part in ("axes", "figure", "savefig")}
 
 
 @pytest.fixture
@@ -62,6 +66,77 @@ def test_lines_show_every_finite_value_and_mark_the_others(gappy_source: FakeSou
     marks = [line for line in axes.lines if line.get_color() == LOST_COLOUR]
     assert np.concatenate([line.get_xdata() for line in marks]).tolist() == [20]
     assert axes.get_yscale() == "log"
+
+
+def test_a_number_of_the_whole_model_is_drawn_by_its_empty_name() -> None:
+    for root in ("", "(root)"):
+        stream = FakeStream("every_1", ["(root)"], ["loss"])
+        stream.append(range(3), loss=np.array([[3.0], [2.0], [1.0]], dtype=np.float32))
+        x, y = curve(lines(FakeSource(stream), [(root, "loss")]).axes[0], 0)
+        assert (x.tolist(), y.tolist()) == ([0, 1, 2], [3, 2, 1])
+        below = overview(FakeSource(stream), "loss", [(root, "loss")]).axes[-1]
+        assert curve(below, 0)[1].tolist() == [3, 2, 1]
+
+
+@pytest.mark.parametrize("series", ["loss", ("", "loss")])
+def test_series_that_are_not_pairs_are_refused_with_an_example(
+    gappy_source: FakeSource, series: Any
+) -> None:
+    with pytest.raises(TypeError, match=r"a list of \(module, quantity\) is expected, such as"):
+        lines(gappy_source, series)
+
+
+def test_a_record_that_is_not_opened_is_refused() -> None:
+    drawn: Any
+    for drawn in (lambda it: lines(it, [A]), lambda it: heat(it, "norm")):
+        with pytest.raises(TypeError, match=r"such as nbp\.open_run\('runs/first\.zarr'\)"):
+            drawn("runs/first.zarr")
+
+
+def test_an_empty_map_names_its_window_and_not_the_quantity_as_close(
+    gappy_source: FakeSource,
+) -> None:
+    with pytest.raises(UnknownNameError, match=r"'norm' is recorded from step 100 to 200$"):
+        heat(gappy_source, "norm", window=(100, 200))
+
+
+def test_series_without_a_positive_value_are_drawn_on_a_linear_axis() -> None:
+    stream = FakeStream("s", ["a"], ["norm"])
+    stream.append(range(3), norm=np.array([[-1.0], [0.0], [-5.0]], dtype=np.float32))
+    axes = lines(FakeSource(stream), [A]).axes[0]
+    assert axes.get_yscale() == "linear"
+    assert curve(axes, 0)[1].tolist() == [-1, 0, -5]
+
+
+@pytest.mark.parametrize("value", [1.0, np.nan])
+def test_the_axis_of_a_single_point_is_a_step_wide(value: float) -> None:
+    stream = FakeStream("s", ["a"], ["norm"])
+    stream.append(range(1), norm=np.array([[value]], dtype=np.float32))
+    assert lines(FakeSource(stream), [A]).axes[0].get_xlim() == (0, 1)
+
+
+@pytest.mark.parametrize("draw", [heat, overview])
+def test_a_file_is_on_white_in_a_dark_style_unless_it_is_to_be_transparent(
+    draw: Any, gappy_source: FakeSource, tmp_path: Path
+) -> None:
+    with matplotlib.rc_context(DARK):
+        drawn = draw(gappy_source, "norm")
+        drawn.savefig(tmp_path / "on_white.png")
+        drawn.savefig(tmp_path / "clear.png", transparent=True)
+    white, clear = (imread(tmp_path / f"{name}.png") for name in ("on_white", "clear"))
+    assert white[0, 0].tolist() == [1, 1, 1, 1]
+    assert clear[0, 0, 3] == 0
+
+
+def test_layers_of_a_deep_network_have_different_names_in_a_map_and_beside_lines() -> None:
+    names = [f"encoder.layer.{i}.attention.self.query_projection" for i in range(12)]
+    stream = FakeStream("s", names, ["norm"])
+    stream.append(range(3), norm=1.0)
+    source = FakeSource(stream, modules=names)
+    rows = [label.get_text() for label in heat(source, "norm").axes[0].get_yticklabels()]
+    assert rows == [f"e.l.{i}.a.s.query_projection" for i in range(12)]
+    drawn = texts(lines(source, [(name, "norm") for name in names]))
+    assert len({text for text in drawn if "·" in text}) == 12
 
 
 def test_lines_are_labelled_directly_in_their_colour(gappy_source: FakeSource) -> None:

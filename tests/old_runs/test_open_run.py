@@ -112,7 +112,7 @@ def test_a_file_with_several_runs_lists_them(tmp_path: Path) -> None:
 
 def test_a_folder_with_old_runs_lists_them(tmp_path: Path) -> None:
     lightning(tmp_path)
-    with pytest.raises(nbp.RecordFormatError, match=r"in it lie .*version_0"):
+    with pytest.raises(nbp.RecordFormatError, match=r"it contains .*version_0"):
         nbp.open_run(tmp_path)
 
 

@@ -8,10 +8,12 @@ from typing import Any
 import numpy as np
 import pytest
 import xarray as xr
+from torch import nn
 
 import notebook_probe as nbp
 from notebook_probe.alerts import Rule
 from notebook_probe.figures import heat, lines, overview
+from notebook_probe.opened import OF_LIVE_RUNS
 from notebook_probe.run.attach.requests import Attach, Detach
 from tests.models import floats, made, mlp, sgd, train
 from tests.run.conftest import Watch
@@ -162,3 +164,20 @@ def test_what_the_panel_looks_at_is_set_by_it(recorded: nbp.OpenedRun) -> None:
     assert explorer.home == "effective_rank"
     assert [tuple(one) for one in explorer.series] == [("0", "input_norm")]
     explorer.close()
+
+
+def test_a_quantity_or_an_action_of_a_live_run_that_is_no_attribute_says_where_it_is(
+    recorded: nbp.OpenedRun,
+) -> None:
+    given: Any = recorded
+    with pytest.raises(AttributeError, match=r"it is run\.data\.input_norm, or run\.series"):
+        _ = given.input_norm
+    with pytest.raises(AttributeError, match="it is of a run that trains in this process"):
+        _ = given.status
+    with pytest.raises(TypeError, match=r"Linear\(.*a name or a pattern as text is expected"):
+        given.to_dataframe("input_norm", nn.Linear(2, 2))
+
+
+def test_every_action_of_a_live_run_is_known_to_a_record() -> None:
+    own = {name for name in dir(nbp.Run) if not name.startswith("_")} - {*dir(nbp.OpenedRun)}
+    assert {*OF_LIVE_RUNS.split()} == own - {"location"}, "which a record has as a value"

@@ -38,6 +38,19 @@ def test_the_result_of_the_function_comes_back(watch: Watch, model: nn.Module) -
     assert len(run.streams["every_1"].steps()) == 5, "the last step is closed"
 
 
+def test_a_step_cannot_be_closed_from_outside_while_its_thread_is_paused(
+    watch: Watch, model: nn.Module
+) -> None:
+    run = watch(model, probes=None)
+    run.pause()
+    begun = run.train_in_background(lambda: train_step(model, sgd(model), batch(0)))
+    wait_until(lambda: run.status().state == "paused")
+    with pytest.raises(RuntimeError, match=r"is paused: run\.resume\(\) continues it"):
+        run.step()
+    run.resume()
+    begun.wait(PATIENCE_S)
+
+
 def test_an_error_is_shown_and_raised_where_it_is_waited_for(
     watch: Watch, model: nn.Module
 ) -> None:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import copy
 import re
 from pathlib import Path
 from typing import Any
@@ -11,7 +10,6 @@ import numpy as np
 import pytest
 import torch
 from torch import nn
-from torch.optim import Optimizer
 
 import notebook_probe as nbp
 from notebook_probe.record.format.resume import resume_at
@@ -225,25 +223,11 @@ def test_the_page_about_going_on_runs_as_it_is_printed(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.chdir(tmp_path)
-    page = (Path(__file__).parents[2] / "docs" / "how_to" / "continuing.md").read_text("utf-8")
-    model = made(mlp)
-
-    def train_on(model: nn.Module, optimizer: Optimizer, n_steps: int) -> None:
-        train(model.train(), optimizer, batch, range(n_steps))
-
-    readers_own = {
-        "nbp": nbp,
-        "torch": torch,
-        "copy": copy,
-        "model": model,
-        "optimizer": sgd(model),
-        "train": train_on,
-        "loss_fn": nn.CrossEntropyLoss(),
-        "images": batch(0),
-        "labels": torch.zeros(5, dtype=torch.long),
-    }
-    for block in re.findall(r"^```python\n(.*?)^```", page, flags=re.DOTALL | re.MULTILINE):
-        exec(block, readers_own)  # the page's own code
+    pages = Path(__file__).parents[2] / "docs" / "how_to"
+    text = "".join((pages / name).read_text("utf-8") for name in ("model.md", "continuing.md"))
+    names: dict[str, object] = {}
+    for block in re.findall(r"^```python\n(.*?)^```", text, flags=re.DOTALL | re.MULTILINE):
+        exec(block, names)  # the pages' own code
     record = nbp.open_run("runs/first.zarr")
     assert record.series("", "test_accuracy").values.tolist() == [0.5]
     assert record.series("1", "eval_zero_fraction").step.values.tolist() == [6]

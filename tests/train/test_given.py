@@ -47,6 +47,13 @@ def test_what_cannot_be_is_refused_with_what_can(
         trainer(**options)
 
 
+@pytest.mark.parametrize("loss", [3.0, np.float32(1)])
+def test_a_loss_that_is_no_tensor_is_refused_with_what_was_returned(loss: object) -> None:
+    loop = Loop(trainer(small_model(), loss_fn=lambda *_: cast("Any", loss)))
+    with pytest.raises(TypeError, match=r"loss_fn returned \w+ .*; a tensor is expected"):
+        loop.run_steps(batches(2), 1)
+
+
 def test_an_optimizer_may_train_the_loss_alone_or_a_part_of_the_model() -> None:
     class Prototypes(nn.Module):
         def __init__(self) -> None:

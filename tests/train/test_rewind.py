@@ -14,7 +14,7 @@ from notebook_probe.errors import CheckpointError, HookError, ReplayWarning, Tra
 from notebook_probe.run.attach.requests import Release, Request, Scale, Set
 from notebook_probe.train import Checkpoints, Loop
 from tests.train.checkpoints.kinds import KINDS, loop_of, same_state
-from tests.train.conftest import a_loop, batches, small_model
+from tests.train.conftest import a_loop, batches
 
 EPOCHS = 3  # of 4 batches
 QUIET: dict[str, Any] = {"probes": None, "budget": None}
@@ -316,20 +316,11 @@ def test_the_page_about_checkpoints_runs_as_it_is_printed(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.chdir(tmp_path)
-    page = (Path(__file__).parents[2] / "docs" / "how_to" / "checkpoints.md").read_text("utf-8")
-    model = small_model()
-    optimizer = torch.optim.AdamW(model.parameters(), 1e-2)
-    readers_own = {
-        "nbp": nbp,
-        "model": model,
-        "optimizer": optimizer,
-        "scheduler": torch.optim.lr_scheduler.CosineAnnealingLR(optimizer, 20),
-        "loss_fn": torch.nn.functional.cross_entropy,
-        "loader": batches(4),
-        "held_out": batches(2, seed=9),
-    }
-    for block in re.findall(r"^```python\n(.*?)^```", page, flags=re.DOTALL | re.MULTILINE):
-        exec(block, readers_own)  # the page's own code
+    pages = Path(__file__).parents[2] / "docs" / "how_to"
+    text = "".join((pages / name).read_text("utf-8") for name in ("model.md", "checkpoints.md"))
+    names: dict[str, object] = {}
+    for block in re.findall(r"^```python\n(.*?)^```", text, flags=re.DOTALL | re.MULTILINE):
+        exec(block, names)  # the pages' own code
 
 
 def test_a_loader_with_a_generator_of_its_own_begins_again_as_it_came(tmp_path: Path) -> None:

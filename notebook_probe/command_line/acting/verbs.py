@@ -7,7 +7,7 @@ from collections.abc import Callable
 from typing import Literal
 
 from notebook_probe.command_line.acting.requesting import add_request
-from notebook_probe.command_line.reading.printing import count
+from notebook_probe.command_line.asked import count
 from notebook_probe.run.attach.requests import Attach, Control, Detach, LookAt, Set
 from notebook_probe.run.going_back.requests import GoBack, SaveCheckpoint
 

@@ -7,6 +7,7 @@ from collections.abc import Iterator
 from operator import attrgetter
 
 from notebook_probe.alerts.rule import SEVERITIES
+from notebook_probe.command_line.asked import count
 from notebook_probe.command_line.reading.answers import AlertsAnswer
 from notebook_probe.command_line.reading.opening import (
     add_run,
@@ -18,7 +19,6 @@ from notebook_probe.command_line.reading.opening import (
     title_line,
 )
 from notebook_probe.command_line.reading.printing import (
-    count,
     fitting_items,
     left_line,
     print_answer,

@@ -9,6 +9,7 @@ from collections.abc import Iterator
 from notebook_probe.alerts import Alert
 from notebook_probe.alerts.causes import Cause
 from notebook_probe.alerts.explaining import Explanation
+from notebook_probe.command_line.asked import count
 from notebook_probe.command_line.reading.against import against_lines, compared_with
 from notebook_probe.command_line.reading.answers import (
     CauseLine,
@@ -27,7 +28,6 @@ from notebook_probe.command_line.reading.opening import (
     title_line,
 )
 from notebook_probe.command_line.reading.printing import (
-    count,
     fitting_items,
     left_line,
     number,

@@ -12,7 +12,7 @@ from time import monotonic, sleep
 
 from notebook_probe.alerts.alert import ALERT, REMARK, alert_of
 from notebook_probe.alerts.rule import SEVERITIES, Severity
-from notebook_probe.command_line.asked import RUN, add_catalogue
+from notebook_probe.command_line.asked import RUN, add_catalogue, count
 from notebook_probe.command_line.printed import json_text
 from notebook_probe.command_line.reading.alerts import MET
 from notebook_probe.command_line.reading.answers import (
@@ -29,7 +29,7 @@ from notebook_probe.command_line.reading.opening import (
     opened_run,
     run_state,
 )
-from notebook_probe.command_line.reading.printing import count, seconds
+from notebook_probe.command_line.reading.printing import seconds
 from notebook_probe.command_line.reading.until import FollowedState, met, parse_until
 from notebook_probe.errors import ProbeError, RecordFormatError, UnknownNameError
 from notebook_probe.lineage.progress import loss_of, n_steps

@@ -12,6 +12,7 @@ from notebook_probe.command_line.reading.answers import AlertLine, AnswerOfRun, 
 from notebook_probe.command_line.reading.printing import add_output
 from notebook_probe.lineage.progress import n_steps, state_of
 from notebook_probe.opened import OpenedRun, open_run
+from notebook_probe.printable import counted
 
 __all__ = [
     "add_run",
@@ -60,7 +61,7 @@ def severity_rank(text: str) -> int:
 
 def title_line(answer: AnswerOfRun) -> str:
     """Return the first line of a text: name, state and number of steps."""
-    return f"{answer.name}: {answer.state}, {answer.steps} steps"
+    return f"{answer.name}: {answer.state}, {counted(answer.steps, 'step')}"
 
 
 def alert_line(alert: Alert) -> AlertLine:

@@ -5,10 +5,10 @@ from __future__ import annotations
 from argparse import ArgumentParser, Namespace
 from collections.abc import Iterator
 
+from notebook_probe.command_line.asked import count
 from notebook_probe.command_line.reading.answers import OutputAnswer, OutputLine
 from notebook_probe.command_line.reading.opening import add_run, heading, opened_run, title_line
 from notebook_probe.command_line.reading.printing import (
-    count,
     fitting_items,
     left_line,
     print_answer,

@@ -10,11 +10,11 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import asdict
 from typing import Any, TypeVar
 
+from notebook_probe.command_line.asked import count
 from notebook_probe.command_line.printed import plain, print_json
 
 __all__ = [
     "add_output",
-    "count",
     "fitting_items",
     "left_line",
     "number",
@@ -43,14 +43,6 @@ def add_output(parser: ArgumentParser) -> None:
         metavar="TOKENS",
         help="maximum length of the text, %(default)s by default; 0 for no limit",
     )
-
-
-def count(text: str) -> int:
-    """Parse a number that is not negative."""
-    number = int(text)
-    if number < 0:
-        raise ValueError
-    return number
 
 
 def seconds(text: str) -> float:

@@ -24,6 +24,7 @@ from notebook_probe.command_line.reading.printing import (
 from notebook_probe.command_line.reading.rows import measured_at
 from notebook_probe.errors import UnknownNameError, near
 from notebook_probe.opened import OpenedRun
+from notebook_probe.printable import counted
 from notebook_probe.record.format.source import StreamView
 
 __all__ = ["add"]
@@ -150,10 +151,10 @@ def _line(one: RecordedLine | AttachableLine) -> str:
     units = "" if one.units == "1" else f" [{one.units}]"
     if isinstance(one, AttachableLine):
         return f"{one.name}{units}: {one.summary}"
-    where = "elements" if one.is_vector else "modules"
+    where = counted(one.modules, "element" if one.is_vector else "module")
     told = one.long_name if one.long_name != one.name else ""
     schedules = ", ".join(one.schedules)
     return (
-        f"{one.name}{units}: {one.modules} {where}, {one.rows} rows ({schedules}) "
+        f"{one.name}{units}: {where}, {counted(one.rows, 'row')} ({schedules}) "
         f"up to step {one.last_step}. {told}"
     )

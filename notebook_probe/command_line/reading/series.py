@@ -7,10 +7,10 @@ from collections.abc import Iterator
 
 import numpy as np
 
+from notebook_probe.command_line.asked import count
 from notebook_probe.command_line.reading.answers import SeriesAnswer, SeriesLine
 from notebook_probe.command_line.reading.opening import add_run, heading, opened_run, title_line
 from notebook_probe.command_line.reading.printing import (
-    count,
     fitting_items,
     left_line,
     number,
@@ -28,6 +28,7 @@ from notebook_probe.command_line.reading.rows import (
 )
 from notebook_probe.errors import QueryError, UnknownNameError
 from notebook_probe.opened import OpenedRun
+from notebook_probe.printable import counted
 
 __all__ = ["add", "add_range", "chosen_rows", "refuse_empty"]
 
@@ -123,6 +124,7 @@ def _text(answer: SeriesAnswer) -> Iterator[str]:
 
 def _lines(line: SeriesLine) -> Iterator[str]:
     units = "" if line.units == "1" else f" [{line.units}]"
-    points = f"{len(line.points)} of {line.rows} rows" if line.thinned else f"{line.rows} rows"
+    rows = counted(line.rows, "row")
+    points = f"{len(line.points)} of {rows}" if line.thinned else rows
     yield f"{line.module} {line.quantity}{units}, {points}, step:value"
     yield from wrapped([f"{step}:{number(value)}" for step, value in line.points])

@@ -7,11 +7,11 @@ from collections import Counter, defaultdict
 from collections.abc import Iterator, Mapping
 from operator import attrgetter
 
+from notebook_probe.command_line.asked import count
 from notebook_probe.command_line.reading.answers import GroupLine, ModuleLine, TreeAnswer
 from notebook_probe.command_line.reading.opening import add_run, heading, opened_run, title_line
 from notebook_probe.command_line.reading.ownership import GroupOwnership
 from notebook_probe.command_line.reading.printing import (
-    count,
     fitting_items,
     left_line,
     number,
@@ -113,7 +113,8 @@ def _line(one: ModuleLine) -> str:
     lost = ", in no group" if one.trainable and not one.groups else ""
     still = ", not updated" if one.updated is False else ""
     alerts = f": {', '.join(one.alerts)}" if one.alerts else ""
+    n_quantities = "1 quantity" if one.quantities == 1 else f"{one.quantities} quantities"
     return (
         f"{one.name}, {one.class_name}, {one.n_params}{own}{frozen}{held}{lost}{still}, "
-        f"{one.quantities} quantities{alerts}"
+        f"{n_quantities}{alerts}"
     )

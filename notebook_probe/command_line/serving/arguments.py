@@ -6,7 +6,8 @@ from argparse import Action, ArgumentParser
 from collections.abc import Callable, Iterator, Mapping
 from typing import Any
 
-from notebook_probe.command_line.reading.printing import count, seconds
+from notebook_probe.command_line.asked import count
+from notebook_probe.command_line.reading.printing import seconds
 from notebook_probe.errors import QueryError, near
 
 __all__ = ["CommandArguments"]

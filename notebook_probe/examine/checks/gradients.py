@@ -69,4 +69,4 @@ def _spread(found: Mapping[str, Tensor]) -> str:
 
 
 def _short(loss: Tensor) -> str:
-    return f"{float(loss):g}" if loss.numel() == 1 else "not finite"
+    return f"{float(loss.detach()):g}" if loss.numel() == 1 else "not finite"

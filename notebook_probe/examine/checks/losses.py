@@ -5,13 +5,12 @@ from __future__ import annotations
 import math
 from collections import deque
 from collections.abc import Iterator
-from typing import Any
 
 import torch
 from torch import Tensor
 from torch.autograd.graph import Node
 
-from notebook_probe.examine.checks.values import past_shapes
+from notebook_probe.examine.checks.values import are_classes, past_shapes
 from notebook_probe.examine.findings import Finding
 from notebook_probe.examine.subject import Subject
 
@@ -140,11 +139,13 @@ def chance_level(subject: Subject) -> Iterator[Finding]:
     output, targets = subject.plain_output, subject.targets
     with torch.no_grad():
         loss = subject.loss_of(subject.evaluated)
-    if output is None or loss is None or loss.ndim or not _are_classes(targets, output):
+    if output is None or loss is None or loss.ndim or not are_classes(targets, output):
         return
     if not _is_cross_entropy(subject, output):
         return
     n_classes, found = output.shape[1], float(loss)
+    if not math.isfinite(found):
+        return  # which the gradients say
     guessing = math.log(n_classes)
     text = f"the first loss is {found:.3g}; guessing among {n_classes} classes has {guessing:.3g}"
     if found > FAR * guessing:
@@ -152,16 +153,6 @@ def chance_level(subject: Subject) -> Iterator[Finding]:
         yield Finding("first loss", "note", text, advice)
     else:
         yield Finding("first loss", "good", text)
-
-
-def _are_classes(targets: Any, output: Tensor) -> bool:
-    return (
-        isinstance(targets, Tensor)
-        and not targets.is_floating_point()
-        and output.ndim > 1
-        and output.shape[1] > 1
-        and targets.shape == (len(output), *output.shape[2:])
-    )
 
 
 def _is_cross_entropy(subject: Subject, output: Tensor) -> bool:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from typing import Any, TypeGuard
 
 import torch
 from torch import Tensor
@@ -12,7 +13,7 @@ from notebook_probe.examine.findings import Finding
 from notebook_probe.examine.subject import Subject, first_output
 from notebook_probe.probes.step.containers import tensors_of
 
-__all__ = ["RANGES", "inputs", "past_shapes", "targets"]
+__all__ = ["RANGES", "are_classes", "inputs", "past_shapes", "targets"]
 
 MOST_SPREAD, MOST_OFFSET = 30.0, 10.0
 """Standard deviation of inputs, and distance of their mean from 0 in units of it."""
@@ -65,6 +66,7 @@ def targets(subject: Subject) -> Iterator[Finding]:
     """Compare targets with what the last operation of the model can give."""
     found = [one for one in tensors_of(subject.targets) if one.is_floating_point()]
     if not found:
+        yield from _of_classes(subject)
         return
     wanted = found[0].detach()
     if not bool(torch.isfinite(wanted).all()):
@@ -83,6 +85,37 @@ def targets(subject: Subject) -> Iterator[Finding]:
         yield Finding("targets", "wrong", text, "remove the last activation, or scale the targets")
     else:
         yield Finding("targets", "good", f"targets are in the range of {name} at the end")
+
+
+def _of_classes(subject: Subject) -> Iterator[Finding]:
+    """Look for classes that the output does not have, where the loss refuses them."""
+    wanted, output = subject.targets, subject.plain_output
+    if output is None or not are_classes(wanted, output):
+        return
+    n_classes = output.shape[1]
+    outside = wanted[(wanted < 0) | (wanted >= n_classes)]
+    if not outside.numel():
+        return
+    try:
+        subject.loss_of(output)  # which may ignore a class, such as -100
+    except IndexError:
+        text = (
+            f"{outside.numel()} of {wanted.numel()} targets are no class of the output, which has "
+            f"0 to {n_classes - 1}: there are {int(wanted.min())} to {int(wanted.max())}"
+        )
+        advice = f"a last layer with {int(wanted.max()) + 1} outputs, or other targets"
+        yield Finding("targets", "wrong", text, advice)
+
+
+def are_classes(targets: Any, output: Tensor) -> TypeGuard[Tensor]:
+    """Return whether targets are whole numbers, one for each vector of scores."""
+    return (
+        isinstance(targets, Tensor)
+        and not targets.is_floating_point()
+        and output.ndim > 1
+        and output.shape[1] > 1
+        and targets.shape == (len(output), *output.shape[2:])
+    )
 
 
 def _last_operation(output: Tensor | None) -> tuple[float, float, str] | None:

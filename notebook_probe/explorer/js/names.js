@@ -45,6 +45,13 @@ function headOf(text, fits) {
  * @param {(text: string) => boolean} fits
  */
 function tailOf(text, fits) {
+  const head = text.slice(0, text.lastIndexOf(".") + 1);
+  const end = text.slice(head.length);
+  // The layers of a deep network differ in their numbers, which are before a long last part.
+  for (let cut = 1; head.length < end.length - cut; cut += 1) {
+    const short = `${head}…${end.slice(cut)}`;
+    if (fits(short)) return short;
+  }
   let cut = 1;
   while (cut < text.length && !fits(`…${text.slice(cut)}`)) cut += 1;
   return `…${text.slice(cut).replace(/^[.\s·]+/, "")}`;

@@ -12,6 +12,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import lru_cache
+from os import PathLike
 from typing import Any, Protocol
 
 import numpy as np
@@ -37,6 +38,7 @@ __all__ = [
     "Thinned",
     "Variable",
     "VectorView",
+    "check_opened",
     "read_aliases",
 ]
 
@@ -296,3 +298,11 @@ class Source(Protocol):
         n_points: int = 1400,
     ) -> Thinned:
         """Return at most ``n_points`` of a series of numbers, with its extremes; for pictures."""
+
+
+def check_opened(*given: object) -> None:
+    """Raise TypeError if one of these is the location of a record that is to be opened first."""
+    for one in given:
+        if isinstance(one, str | PathLike):
+            place = str(one)
+            raise TypeError(f"{place!r}: a run is expected, such as nbp.open_run({place!r})")

@@ -12,6 +12,7 @@ from typing import Any
 from zarr.abc.store import Store
 
 from notebook_probe.errors import RecordFormatError, RecordWarning, StoreSilentError, shown_as
+from notebook_probe.printable import counted
 from notebook_probe.record.export.exports import Exports
 from notebook_probe.record.format.kinds import NUMBERS
 from notebook_probe.record.format.schema import NOT_READ, SCALARS, UNWRITTEN_OF
@@ -197,7 +198,7 @@ class OpenedRecord(Exports):
 
     def __repr__(self) -> str:
         rows = ", ".join(
-            f"{path.removeprefix(SCALARS + '/')}: {stream.n_rows} rows"
+            f"{path.removeprefix(SCALARS + '/')}: {counted(stream.n_rows, 'row')}"
             for path, stream in self.paths.items()
         )
         state = "finished" if self.finished else "open"

@@ -78,7 +78,12 @@ def select(
 
 
 def _listed(names: str | Iterable[str]) -> list[str]:
-    return [names] if isinstance(names, str) else list(names)
+    if isinstance(names, str):
+        return [names]
+    listed = list(names) if isinstance(names, Iterable) else [names]
+    if wrong := [name for name in listed if not isinstance(name, str)]:
+        raise TypeError(f"{wrong[0]!r}; a name or a pattern as text is expected, such as 'fc*'")
+    return listed
 
 
 def _chosen(what: str, names: Names, known: Iterable[str]) -> frozenset[str]:

@@ -61,7 +61,8 @@ def check_same_model(
     if any(differences):
         raise RecordMismatchError(
             f"{location} holds the record of another model; "
-            f"{'; '.join(filter(None, differences))}. Nothing was changed: give another folder"
+            f"{'; '.join(filter(None, differences))}. Nothing was changed: give another folder, "
+            f"or overwrite=True"
         )
 
 

@@ -14,6 +14,7 @@ import numpy.typing as npt
 
 from notebook_probe.axis import PER_CHANNEL, Axis, PerChannel
 from notebook_probe.errors import QuantityError
+from notebook_probe.printable import counted
 from notebook_probe.record.format.kinds import NAMED, NAMED_VALUE, Kind, blob, blob_name, kind_of
 from notebook_probe.record.format.resume import ResumeLike, read_resume
 from notebook_probe.record.format.schema import LOGGED, SCALARS, check_quantity, module_label
@@ -409,7 +410,7 @@ class RecordWriter:
 
     def __repr__(self) -> str:
         named = ((one.path.removeprefix(f"{SCALARS}/"), one) for one in self._streams())
-        rows = ", ".join(f"{name}: {stream.n_rows} rows" for name, stream in named)
+        rows = ", ".join(f"{name}: {counted(stream.n_rows, 'row')}" for name, stream in named)
         return f"<RecordWriter {self.location!r}; {rows or 'no rows'}>"
 
     def _streams(self) -> tuple[StreamWriter, ...]:

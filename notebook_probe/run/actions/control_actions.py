@@ -8,9 +8,10 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from notebook_probe.errors import BreakpointError, QuantityError, shown_as
+from notebook_probe.errors import BreakpointError, QuantityError, UnknownNameError, near, shown_as
 from notebook_probe.quantities import own_name, quantities
-from notebook_probe.record.format.schema import module_label
+from notebook_probe.record.format.schema import EVALUATION, module_label
+from notebook_probe.record.format.source import ROOT
 from notebook_probe.record.write.checked_series import check_module
 from notebook_probe.run.actions.base import LiveActions
 from notebook_probe.run.attach.requests import Control, Ticket
@@ -118,7 +119,7 @@ class ControlActions(LiveActions):
         BreakpointError
             No condition, or more than one; an invalid comparison or number.
         UnknownNameError
-            An unknown module or rule.
+            An unknown module, quantity of a module, or rule.
         ClosedRunError
 
         Examples
@@ -216,6 +217,7 @@ class ControlActions(LiveActions):
             )
         label, name = module_label(module), own_name(quantity)
         check_module(self._parts.source, label)
+        self._check_quantity(label, name)
         if name in quantities and quantities[name].axis is not None:
             raise QuantityError(f"{name} is a vector; a quantity that is a number is expected")
         if before == "update" and name in quantities and LATE & {*quantities[name].moments}:
@@ -223,6 +225,17 @@ class ControlActions(LiveActions):
                 f"{name} is known after the update: before='step' can pause for it"
             )
         return OnSeries(label, name, as_comparison(when), for_rows, before)
+
+    def _check_quantity(self, label: str, name: str) -> None:
+        """Raise UnknownNameError for what no module can have; of the model any name may be logged.
+
+        A breakpoint on a misspelled name would never pause.
+        """
+        recorded = {variable.name for variable in self._parts.source.snapshot().variables}
+        is_known = name.removeprefix(EVALUATION) in quantities or name in recorded
+        if label != ROOT and not is_known:
+            known = sorted({*quantities, *recorded})
+            raise UnknownNameError(f"no quantity {name!r} at {label!r}; {near(name, known)}")
 
     def train_in_background(self, function: Callable[[], Any]) -> Background:
         """Run the training function in a thread, so that the notebook stays free.

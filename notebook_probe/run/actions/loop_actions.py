@@ -164,8 +164,23 @@ class LoopActions(LiveActions):
         """Close the open step by hand, after backward, in loops without an optimizer.
 
         From the first call on, only this method closes steps.
+
+        Raises
+        ------
+        RuntimeError
+            Another thread trains the model and is paused: ``run.resume()`` continues it, and Step
+            in the panel trains one step.
+        ClosedRunError
+            The run was closed.
         """
-        self._live.observer.steps.step()
+        live = self._live
+        # The call would wait in the same pause, which no other thread may then end.
+        if live.gate.is_waiting and live.gate.is_elsewhere:
+            raise RuntimeError(
+                "another thread trains this model, closes its steps, and is paused: run.resume() "
+                "continues it, and Step in the panel trains one step"
+            )
+        live.observer.steps.step()
 
     def probe_batch(self, inputs: Any, targets: Any, loss_fn: Callable[[Any, Any], Tensor]) -> None:
         """Store a batch on which quantities such as ``sharpness`` run the model again.

@@ -7,12 +7,12 @@ from contextlib import AbstractContextManager
 from os import PathLike, fspath
 from pathlib import Path
 from types import MappingProxyType
-from typing import TYPE_CHECKING, Protocol
+from typing import TYPE_CHECKING, Protocol, cast
 
 from notebook_probe.alerts import RULES, Alerts, Rule, find_alerts, read_alerts, read_remarks
 from notebook_probe.alerts.builtin.references import DIFFERS
 from notebook_probe.alerts.explaining import Explanation, explain
-from notebook_probe.errors import shown_as
+from notebook_probe.errors import ProbeError, shown_as
 from notebook_probe.record.format.source import ALIASES
 from notebook_probe.record.views.xarray_views import RunSource, Snapshot
 from notebook_probe.record.write.writer import RecordWriter
@@ -61,6 +61,17 @@ class SourceActions(NoteActions, ComparingActions, FormerNames):
             "dataset": "run.to_xarray(chunks=...)",
         }
     )
+
+    def _instead(self, name: str) -> str:
+        """Return where a quantity is, which others have as an attribute of a run."""
+        if former := super()._instead(name):
+            return former
+        try:
+            variables = cast(RunSource, self).snapshot().variables
+        except (ProbeError, OSError):  # a record that is gone; hasattr() expects no other error
+            return ""
+        is_recorded = any(one.name == name for one in variables)
+        return f"run.data.{name}, or run.series(module, {name!r})" if is_recorded else ""
 
     def _controls(self) -> Controls | None:
         """Return the panel's interface to a live run."""
@@ -157,7 +168,7 @@ class SourceActions(NoteActions, ComparingActions, FormerNames):
         Parameters
         ----------
         path : path
-            Path of the file; an existing one is overwritten.
+            Path of the file; an existing one is overwritten, a missing folder is made.
         view : str
             Name of a saved view that the file shows instead of the current selection.
 

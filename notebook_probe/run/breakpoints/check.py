@@ -116,7 +116,7 @@ def how_to_resume() -> str:
     Empty if there is no way: in a job on the main thread, without a terminal, a notebook or
     another thread of the user's own.
     """
-    resume = "run.resume() goes on"
+    resume = "run.resume() continues"
     # A paused background thread leaves the main thread free to resume it.
     if threading.current_thread() is not threading.main_thread():
         return resume

@@ -10,6 +10,7 @@ from typing import Literal, TypeAlias, get_args
 from notebook_probe.alerts.alert import ALERT, REMARK, Alert, alert_of
 from notebook_probe.alerts.rule import SEVERITIES
 from notebook_probe.errors import near
+from notebook_probe.printable import counted
 from notebook_probe.record.format.source import Event
 
 __all__ = [
@@ -177,7 +178,8 @@ class Lookout:
         if seen.failure and seen.failure != failure:
             yield self._of("end", "failed", seen.step, seen.failure)
         elif is_over and is_new:
-            yield self._of("end", "ended", seen.step, f"the training ended after {seen.step} steps")
+            text = f"the training ended after {counted(seen.step, 'step')}"
+            yield self._of("end", "ended", seen.step, text)
 
     def _of(self, cause: str, what: str, step: int, text: str) -> Message:
         return Message(cause, step, f"{self._name}: {what} at step {step}", text)

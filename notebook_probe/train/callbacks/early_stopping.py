@@ -8,6 +8,7 @@ from typing import Any
 
 from notebook_probe.checks import whole_number
 from notebook_probe.errors import UnknownNameError, near
+from notebook_probe.printable import counted
 from notebook_probe.train.callbacks.best import Best, Mode
 from notebook_probe.train.loop.loop import Loop
 
@@ -76,7 +77,7 @@ class EarlyStopping:
         if self.n_waited >= self.patience:
             self.reason = (
                 f"{self.monitor} was {value:.4g} and not better than {self.best:.4g}, of step "
-                f"{self.best_step}, in {self.n_waited} evaluations"
+                f"{self.best_step}, in {counted(self.n_waited, 'evaluation')}"
             )
             loop.stop(self.reason)
 

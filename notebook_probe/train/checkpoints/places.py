@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import io
 import os
+import re
 import tempfile
 from collections.abc import Callable
 from contextlib import suppress
@@ -135,6 +136,10 @@ def place_at(location: Location) -> CheckpointFiles:
     return RemotePlace(engine)
 
 
+# What torch says next: to load the file again in a way that would run its code.
+_ADVICE = re.compile(r"\s*(In PyTorch 2\.6|This file can still|Re-running|To do so).*")
+
+
 def read_state(place: CheckpointFiles, name: str) -> dict[str, Any]:
     """Read a file's state; no code in it is run.
 
@@ -149,7 +154,7 @@ def read_state(place: CheckpointFiles, name: str) -> dict[str, Any]:
         with place.open(name) as file:
             state = torch.load(file, map_location="cpu", weights_only=True)
     except Exception as error:
-        first = f"{error}".strip().partition("\n")[0]
+        first = _ADVICE.sub("", f"{error}".strip().partition("\n")[0])
         kind = CheckpointError if isinstance(error, OSError) else DamagedError
         raise kind(
             f"{place.name}/{name} cannot be read as a checkpoint: {type(error).__name__}: {first}"

@@ -176,7 +176,7 @@ def _chosen(store: CheckpointStore, step: int | None, name: str) -> Checkpoint:
         return own[-1] if own else Checkpoint(-1, f"{store.place.name}/{name}", line=0)
     wanted = [one for one in saved if step is None or one.step == step]
     if not wanted:
-        steps = ", ".join(str(one.step) for one in saved) or "none"
+        steps = ", ".join(dict.fromkeys(str(one.step) for one in saved)) or "none"
         which = "" if step is None else f" of step {step}"
         raise CheckpointError(f"no checkpoint{which} in {store.place.name}; there are: {steps}")
     return wanted[-1]

@@ -70,6 +70,8 @@ class Forward:
         ------
         ValueError
             There is neither a loss function nor a term that the model adds.
+        TypeError
+            The loss function returns no tensor.
         """
         with collected_losses() as terms:
             output = self.output(batch)
@@ -100,8 +102,15 @@ class Forward:
             return None
         if self._labels_first:
             outputs = [*output] if isinstance(output, tuple | list) else [output]
-            return self._loss_fn([*batch.labels], outputs)
-        return self._loss_fn(output, target) if batch.labels else self._loss_fn(output)
+            found = self._loss_fn([*batch.labels], outputs)
+        else:
+            found = self._loss_fn(output, target) if batch.labels else self._loss_fn(output)
+        if not isinstance(found, Tensor | None):
+            raise TypeError(
+                f"loss_fn returned {type(found).__name__} {found!r:.60}; a tensor is expected, "
+                f"without float(), .item() or numpy on the way"
+            )
+        return found
 
     def _target(self, batch: Batch) -> Any:
         return batch.labels[0] if len(batch.labels) == 1 else batch.labels

@@ -129,7 +129,7 @@ def test_several_good_runs_are_a_pattern_or_several_options(
     assert len(pattern["good"]) == 3
     code, out, err = ask("explain", bad, "--against", str(tmp_path / "goof.zarr"))
     assert (code, out) == (2, "")
-    assert "'good-0'" in err, "close names"
+    assert "'good-0.zarr'" in err, "close names"
 
 
 def test_the_text_has_at_most_40_lines_and_the_rest_is_counted(

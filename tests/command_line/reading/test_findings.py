@@ -132,7 +132,7 @@ def test_a_layer_that_does_not_change_is_named(
             stream.record(step, step, np.array([ratios], np.float32))
     told = {one["name"]: one["updated"] for one in answer("tree", str(place))["modules"]}
     assert told == {"(root)": None, "body": None, "body.0": False, "head": True}
-    assert "body.0, Linear, 100 (100), not updated, 1 quantities\n" in ask("tree", str(place))[1]
+    assert "body.0, Linear, 100 (100), not updated, 1 quantity\n" in ask("tree", str(place))[1]
 
 
 OWNED = {

@@ -160,7 +160,7 @@ def test_a_limit_leaves_series_out_and_says_so(ask: Asked, answer: Answered, kno
         (["head.*", "grad_norm"], "no module 'head.*' is recorded"),
         (["head", "grad_norm", "--from", "900"], "in this range"),
         (["head", "grad_norm", "--points", "3"], "at least 4"),
-        (["head", "grad_norm", "--last", "-3"], "invalid count value"),
+        (["head", "grad_norm", "--last", "-3"], "a whole number from 0 is expected"),
     ],
 )
 def test_what_is_not_there_is_one_line_and_code_2(

@@ -255,7 +255,7 @@ def test_a_run_that_is_closed_is_handed_on_with_what_it_printed(tmp_path: Path) 
     nbp.keep_output(run)
     print("the last words")
     run.close()
-    text = run.to_html(tmp_path / "run.html").read_text("utf-8")
+    text = run.to_html(tmp_path / "new" / "run.html").read_text("utf-8")
     package = re.search(r'id="package">([^<]+)<', text)
     assert package is not None
     assert unpacked(package[1]).said("output")["lines"] == [[0, "the last words"]]

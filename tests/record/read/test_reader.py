@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import shutil
 from pathlib import Path
 from typing import Any
 
@@ -92,7 +93,7 @@ def test_of_a_place_without_a_record_it_is_said_what_lies_there_or_beside(tmp_pa
     said = {
         runs / "frist.zarr": rf"no record at .*frist\.zarr in {runs}; close: 'first\.zarr'",
         runs / "x": rf"no record at .*x in {runs}; known: 'first\.zarr', 'second\.zarr'$",
-        runs: rf"no record at {runs}; in it lie '{runs}/first\.zarr', '{runs}/second\.zarr'$",
+        runs: rf"no record at {runs}; it contains '{runs}/first\.zarr', '{runs}/second\.zarr'$",
         runs / "notes": rf"no record at {runs}/notes$",
         runs / "notes" / "x": rf"no record at {runs}/notes/x in {runs}/notes$",
         tmp_path / "rnus" / "x": rf"no record at .*: there is no folder {tmp_path}/rnus$",
@@ -100,6 +101,17 @@ def test_of_a_place_without_a_record_it_is_said_what_lies_there_or_beside(tmp_pa
     for place, words in said.items():
         with pytest.raises(RecordFormatError, match=words):
             open_record(place)
+
+
+def test_a_zip_file_without_a_record_at_its_top_says_what_is_wrong(tmp_path: Path) -> None:
+    record = make(tmp_path / "first.zarr")
+    around = shutil.make_archive(str(tmp_path / "around"), "zip", tmp_path, record.name)
+    with pytest.raises(RecordFormatError, match=r"contains the folder 'first\.zarr': unpack it"):
+        open_record(around)
+    half = tmp_path / "half.zip"
+    half.write_bytes(Path(around).read_bytes()[:500])
+    with pytest.raises(RecordFormatError, match="it is no zip file, or an incomplete one"):
+        open_record(half)
 
 
 def test_a_newer_format_is_refused_and_unknown_parts_are_ignored(tmp_path: Path) -> None:

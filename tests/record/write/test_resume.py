@@ -299,7 +299,7 @@ def test_another_models_record_is_refused_with_every_kind_of_difference(tmp_path
     wider = (*MODULES[:3], ModuleRow("fc", "Linear", 6, 6, 0))
     renamed = (*MODULES[:3], ModuleRow("head", "Linear", 5, 5, 0))
     deeper = (*MODULES, ModuleRow("fc2", "Linear", 1, 1, 0), ModuleRow("act", "ReLU", 0, 0, 0))
-    end = ". Nothing was changed: give another folder"
+    end = ". Nothing was changed: give another folder, or overwrite=True"
     assert refusal(tmp_path, wider) == (
         f"other modules: fc (Linear, 5 parameters there, Linear, 6 parameters given){end}"
     )

@@ -42,7 +42,7 @@ def test_without_a_panel_a_line_says_how_to_resume(
     run.pause_when(step=1)
     with training(run, model):
         held_at(run)
-        assert "paused at step 1; run.resume() goes on" in capsys.readouterr().out
+        assert "paused at step 1; run.resume() continues" in capsys.readouterr().out
 
 
 def test_it_is_disarmed_edited_and_removed_from_any_thread(watch: Watch, model: nn.Module) -> None:

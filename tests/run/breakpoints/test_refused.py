@@ -23,6 +23,7 @@ from tests.run.loops import PATIENCE_S
         (("0", "grad_norm", "over 10"), BreakpointError, "no comparison 'over'"),
         (("0", "grad_norm", "> nan"), BreakpointError, "a finite number"),
         (("9", "grad_norm", "> 1"), UnknownNameError, "no module '9'"),
+        (("0", "grad_nrm", "> 1"), UnknownNameError, "'grad_nrm' at '0'; close: 'grad_norm'"),
         (("0", "output_histogram", "> 1"), QuantityError, "is a vector"),
     ],
 )

@@ -170,6 +170,15 @@ def test_the_code_of_a_foreign_file_is_not_run(tmp_path: Path, place: str) -> No
         loop.load_checkpoint(tmp_path)
 
 
+def test_an_unreadable_file_is_named_without_advice_to_run_its_code(tmp_path: Path) -> None:
+    loop = a_loop()
+    loop.save_checkpoint(tmp_path)
+    (tmp_path / "step_00000000.pt").write_bytes(b"no zip file")
+    with pytest.raises(CheckpointError, match="Weights only load failed") as caught:
+        loop.load_checkpoint(tmp_path)
+    assert "weights_only" not in str(caught.value)
+
+
 @pytest.mark.parametrize("share", [0.0, 0.01, 0.5, 0.9, 0.999])
 def test_a_truncated_file_is_named(tmp_path: Path, share: float) -> None:
     loop, file = a_loop(), tmp_path / "step_00000000.pt"

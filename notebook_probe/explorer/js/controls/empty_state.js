@@ -62,7 +62,8 @@ function defaultButton(name) {
  * @param {PanelModel} model
  */
 function whyEmpty(status, model) {
-  if (!model.live && !Object.keys(status.vectors).length) return "This record holds no values.";
+  const hasRows = status.step > 0 && Object.keys(status.vectors).length > 0;
+  if (!model.live && !hasRows) return "This record has no values.";
   if (model.live && !status.attached.length) {
     const how = "Select modules on the left, choose a quantity and click Attach";
     return `Nothing is measured yet. ${how}; or start with one of these on every layer:`;

@@ -126,7 +126,8 @@ export function createTopBar({ root, state, theme, link, compare, knobs, probes,
     setAttribute(running, "title", last || howClicksAct(status, model) || null);
     setText(step, grouped(status.step));
     setText(at, saved ? "at step " : "step ");
-    setText(end, saved ? ` ${dayAndTime(saved.ended_ms)}` : howFar(status));
+    const endedAt = saved?.ended_ms ? ` ${dayAndTime(saved.ended_ms)}` : ""; // 0: there is no row
+    setText(end, saved ? endedAt : howFar(status));
     const moving = status.state === "training" && status.rate !== null && !status.unheard;
     setText(rate, moving ? ` · ${significant(status.rate)}/s` : "");
     setAttribute(counter, "title", end.textContent ? `${at.textContent}${step.textContent}${end.textContent}` : null);
