@@ -11,7 +11,7 @@ from notebook_probe.alerts import Rule
 from notebook_probe.alerts.track import Onset
 from notebook_probe.probes.reading.plan import is_of_calls
 from notebook_probe.probes.step.probe import Probe
-from notebook_probe.run.health.status import ProbeStatus
+from notebook_probe.run.health.status import NOT_INSIDE, ROOT_INSIDE, ProbeStatus
 from notebook_probe.run.health.why_silent import PERHAPS_UNUSED, UNCALLED
 from notebook_probe.schedules import can_foresee
 
@@ -59,8 +59,10 @@ class StaleProbes:
             names = ", ".join(dict.fromkeys(one.quantity for one in ones))
             modules = tuple(dict.fromkeys(one.module for one in ones))
             sentence = rule.says.format(names=names, missed=most, note=note)
-            # Parameters that are trained by functional_call, or in a copy, need no calls here.
-            may_be_meant = trains and note not in asked_for and note.startswith("not called")
+            # Parameters that are trained by functional_call, or in a copy, need no calls here. And
+            # a preset is not asked for what no graph can measure.
+            is_usual = note.startswith("not called") or note in (NOT_INSIDE, ROOT_INSIDE)
+            may_be_meant = trains and note not in asked_for and is_usual
             yield Onset(step, modules, sentence, (step, step), "remark" if may_be_meant else None)
 
 

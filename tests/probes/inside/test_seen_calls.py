@@ -173,3 +173,19 @@ def test_where_the_call_of_the_model_itself_is_compiled_the_note_says_so(watch: 
     notes = {probe.module: probe.note for probe in run.probes()}
     assert "nn.Sequential" in notes["(root)"]
     assert notes["0"] == ""
+
+
+ASKED = {"first": ["output_norm", "output_quantiles"], "last": ["grad_norm"]}
+
+
+@pytest.mark.parametrize(("probes", "kind"), [("alerts", "remark"), (ASKED, "alert")])
+def test_a_preset_is_not_blamed_for_what_no_graph_can_measure(
+    probes: Any, kind: str, watch: Watch
+) -> None:
+    model = made(Small)
+    run = watch(model, probes=probes, budget=None)
+    called = whole(model)
+    for start in (0, 5):  # how many due steps have passed is counted from the first look on
+        trained(model, called, range(start, start + 5))
+        found = {"alert": run.alerts.of("stale_probe"), "remark": run.remarks.of("stale_probe")}
+    assert [one for one, some in found.items() if some] == [kind]
