@@ -23,10 +23,10 @@ from notebook_probe.model.channel_axes import channel_axis_of
 from notebook_probe.probes.due.readings import DueFrame, Readings
 from notebook_probe.probes.inside.handed_out import CallSums, HandedOut
 from notebook_probe.probes.inside.handing import keepers
-from notebook_probe.probes.inside.model_parts import ModelParts
 from notebook_probe.probes.inside.origins import COUNTED, MOMENTS, TENSORS, Sums, SumsOrigin
 from notebook_probe.probes.inside.plain_graphs import guard_plain_graphs, look_again
 from notebook_probe.probes.inside.plans import cells, is_read, traceable, witnesses
+from notebook_probe.probes.inside.read_modules import ReadModules
 from notebook_probe.probes.inside.signatures import crowded_kinds, has_region_of
 from notebook_probe.probes.inside.traced import GraphTap, can_trace, reading_text
 from notebook_probe.probes.inside.uncompiled import UnhookedForwards, is_of_torch
@@ -99,7 +99,7 @@ class GraphReadings:
         self._ended = HandedOut()
         self._full, self._compiled = "", set[str]()
         self._n_compiled = -1
-        self._parts, self._unhooked = ModelParts(self.training), UnhookedForwards()
+        self._modules, self._unhooked = ReadModules(self._read_modules), UnhookedForwards()
         self._number, self._has_guarded = "", False
         self._crowded: Collection[type] = ()
         self._is_crowded = False
@@ -143,7 +143,6 @@ class GraphReadings:
         if not self._number:
             self._number = next(n for n in map(str, itertools.count()) if n not in keepers)
             keepers[self._number] = self
-        self._parts.forget()
         self.look_at_compiled()
         look_again()
         plans = {place: plan for place, plan in readings.calls.items() if place and is_read(plan)}
@@ -153,6 +152,7 @@ class GraphReadings:
                 self._unhooked.add(module)
             plan = plans.get(place)
             tap.input, tap.output = self._texts(place, plan, place in counts) if plan else ("", "")
+        self._modules.forget()
         texts = {place: (tap.input, tap.output) for place, tap in self._taps.items() if tap.output}
         self._full = hashlib.sha256(repr(sorted(texts.items())).encode()).hexdigest()[:16]
         model, most = self.training(), config.recompile_limit - SPARE
@@ -189,12 +189,18 @@ class GraphReadings:
             self._n_compiled = n
             self._has_guarded |= guard_plain_graphs() > 0
 
+    def _read_modules(self) -> Iterator[nn.Module]:
+        """Yield the modules whose calls graphs read."""
+        for tap in self._taps.values():
+            if tap.output and (module := tap.module()) is not None:
+                yield module
+
     def reads_in(self, module: nn.Module) -> bool:
         """Return whether a module's call is read in its graph."""
         model = self.training()
         if not self.variant or model is None or not model.training:
             return False
-        return torch.is_grad_enabled() and self._parts.are_in(module)
+        return torch.is_grad_enabled() and self._modules.are_in(module)
 
     def refuse(self, error: Exception) -> None:
         """Store the error with which a backend refused the readings."""
@@ -210,6 +216,7 @@ class GraphReadings:
         found without hooks are compiled for readings anyway. Each submodule is compiled again only
         once, because it may not have been called.
         """
+        self.look_at_compiled()
         has_guarded, self._has_guarded = self._has_guarded, False
         if not self.variant or has_guarded or self.refusal:
             return

@@ -32,16 +32,20 @@ _known: weakref.WeakSet[Any] = weakref.WeakSet()
 """Guards of graphs that were looked at."""
 
 
-_refused: weakref.WeakSet[CodeType] = weakref.WeakSet()
-"""Code of which a graph was refused, so that Dynamo compiles it for readings."""
-_unreadable: weakref.WeakSet[CodeType] = weakref.WeakSet()
+_refused: dict[int, CodeType] = {}
+"""Code of which a graph was refused, so that Dynamo compiles it for readings; by identity, as code
+is equal to other code of the same lines."""
+_unreadable: dict[int, CodeType] = {}
 """Code that was compiled for readings, and has none."""
 
 
 def guard_plain_graphs() -> int:
     """Guard all graphs that know of no hook; return how many have become guarded."""
     try:
-        return sum(_guard(code, root) for code, root in _new())
+        found = [(code, root, _knows_hooks(root)) for code, root in _new()]
+        for code in (code for code, _, knows_hooks in found if knows_hooks):
+            _refused.pop(id(code), None)
+        return sum(_guard(code, root) for code, root, knows_hooks in found if not knows_hooks)
     except (AttributeError, TypeError, RuntimeError):  # of parts of Dynamo that are not public
         return 0
 
@@ -67,16 +71,14 @@ def _new() -> Iterator[tuple[CodeType, Any]]:
 
 def _guard(code: CodeType, root: Any) -> bool:
     modules = [*_outermost_modules(root)]
-    if not modules or _knows_hooks(root):
-        return False
-    if code in _refused:
-        _unreadable.add(code)
+    if id(code) in _refused:
+        _unreadable[id(code)] = code
     for manager in modules:
         # The hooks of the module itself run outside of its forward.
         is_forward = code.co_name == "forward" and manager.get_source() == OF_FORWARD
         may_run = _MayRunPlain(code, is_forward)
         manager.add_lambda_guard(may_run, ["no run of notebook_probe reads there"], None)
-    return True
+    return bool(modules)
 
 
 def _outermost_modules(manager: Any) -> Iterator[Any]:
@@ -128,9 +130,9 @@ class _MayRunPlain:
         try:
             code, parts = self._code(), [*module.children()] if self._is_forward else [module]
             reads = any(keeper.reads_in(one) for keeper in [*keepers.values()] for one in parts)
-            if not reads or code is None or code in _unreadable:
+            if not reads or code is None or id(code) in _unreadable:
                 return True
-            _refused.add(code)
+            _refused[id(code)] = code
         except Exception:  # training must survive any kind of module
             return True
         return False

@@ -124,6 +124,18 @@ def test_layers_that_read_in_too_many_ways_are_not_read_and_the_status_says_so(
     assert all("recompile_limit" in probe.note for probe in run.probes())
 
 
+def test_a_layer_is_read_among_others_that_are_not(watch: Watch) -> None:
+    """They share their code, and the graphs of the others know of no hook."""
+    alone, model = by_regions(made(Deep)), made(Deep)
+    n_alone = sum(graphs_of(alone, 6))
+    torch._dynamo.reset()
+    run = watch(model, probes={"layers.3.up": ["output_norm"]}, budget=None)
+    assert graphs_of(by_regions(model), 6) == [n_alone, 1, 0, 0, 0, 0]
+    assert differing(everything(alone), everything(model)) == []
+    run.controls.settle()
+    assert run.series("layers.3.up", "output_norm").step.values.tolist() == [1, 2, 3, 4, 5]
+
+
 def test_as_many_ways_are_read_where_the_model_is_compiled_whole(watch: Watch) -> None:
     model = made(Deep)
     run = watch(model, probes={f"layers.{i}.up": [*SETS[i]] for i in range(len(SETS))})

@@ -115,6 +115,18 @@ def test_a_compiled_function_that_calls_the_model_is_read_at_every_step(watch: W
     assert steps_of(run, "first") == steps_of(run, "first", "output_grad_norm") == [*range(5)]
 
 
+def test_graphs_of_an_unwatched_twin_take_no_reading_from_the_model(watch: Watch) -> None:
+    model, twin = made(Small), made(Small)
+    called, of_twin, optimizer = whole(model), whole(twin), sgd(model)
+    train_step(called, optimizer, batch(0))
+    run = watch(model, probes={"first": ["output_norm"]}, budget=None)
+    for step in range(1, 6):
+        train_step(called, optimizer, batch(step))
+        with torch.no_grad():
+            of_twin(batch(step)[:step])  # compiled for other sizes, long after the model's graphs
+    assert steps_of(run, "first") == [0, 1, 2, 3, 4]
+
+
 def wrapped(model: nn.Module) -> Any:
     return whole(model)
 
