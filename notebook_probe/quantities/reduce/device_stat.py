@@ -12,14 +12,14 @@ import math
 import threading
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
-from typing import Any, Protocol, TypeAlias
+from typing import Any, Protocol
 from weakref import WeakValueDictionary
 
 import torch
 from torch import Tensor
 
 from notebook_probe.quantities.reduce.arrays import readable
-from notebook_probe.quantities.reduce.stat import Stat
+from notebook_probe.quantities.reduce.stat import Parts, Stat, row_of_numbers
 
 __all__ = [
     "NORM",
@@ -53,8 +53,6 @@ NOTHING = Stat(0, 0.0, spread=0.0, n_zero=0.0, n_nonfinite=0.0)
 _PLAIN = (Tensor, torch.nn.Parameter)
 NORM = frozenset({"sumsq"})
 
-Parts: TypeAlias = frozenset[str]
-
 
 class SumsSource(Protocol):
     """Sums of rows that are, or will be, on a device."""
@@ -82,6 +80,36 @@ class _TensorRows:
     stop: int
     size: int
 
+    def norms(self) -> Tensor:
+        """Return the norm of each row."""
+        return self.source.sums()[0, self.start : self.stop]
+
+    def columns(self, sums: Any) -> list[list[float]]:
+        """Return the sums of each row; NaN where they could not be copied."""
+        if not isinstance(sums, Tensor):
+            return [[math.nan] * N_SUMS] * (self.stop - self.start)
+        columns: list[list[float]] = sums[:, self.start : self.stop].T.tolist()
+        return columns
+
+
+@dataclass(frozen=True, slots=True)
+class _GraphRow(_TensorRows):
+    """Numbers that a compiled graph has handed out of one tensor, from which a row follows."""
+
+    parts: Parts
+
+    def norms(self) -> Tensor:
+        numbers = self.source.sums()[:, 0]
+        if "moments" not in self.parts:
+            return numbers[:1].sqrt()
+        shift, total, squares = numbers[:3]
+        return (squares + 2.0 * shift * total + self.size * shift.square()).sqrt()[None]
+
+    def columns(self, sums: Any) -> list[list[float]]:
+        # Without `super()`: a class with slots is made a second time.
+        [numbers] = _TensorRows.columns(self, sums)
+        return [row_of_numbers(numbers, self.size, self.parts)]
+
 
 @dataclass(frozen=True, slots=True)
 class DeviceStat:
@@ -108,7 +136,7 @@ class DeviceStat:
     @property
     def sumsq(self) -> Tensor:
         """Sum of squares, a 0-d tensor on the device."""
-        parts = [one.source.sums()[0, one.start : one.stop] for one in self.rows]
+        parts = [one.norms() for one in self.rows]
         norms = parts[0] if len(parts) == 1 else torch.cat(parts)
         total = norms[0].square() if len(norms) == 1 else norms.square().sum()
         return total if self.here is None else total + self.here.sumsq
@@ -125,23 +153,15 @@ class DeviceStat:
         found = [
             (one.size, column)
             for one, sums in zip(self.rows, changed, strict=True)
-            for column in _columns(one, sums)
+            for column in one.columns(sums)
         ]
         stat = pooled(found, self.parts)
         return stat if self.here is None else self.here.merge(stat)
 
 
-def _columns(rows: _TensorRows, sums: Any) -> list[list[float]]:
-    """Return the sums of each row; NaN where they could not be copied."""
-    if not isinstance(sums, Tensor):
-        return [[math.nan] * N_SUMS] * (rows.stop - rows.start)
-    columns: list[list[float]] = sums[:, rows.start : rows.stop].T.tolist()
-    return columns
-
-
-def one_row(sums: Tensor, n: int, parts: Parts) -> DeviceStat:
-    """Return the state of a tensor of ``n`` elements from its sums, in the order of a row's."""
-    return DeviceStat(n, parts, (_TensorRows(_Reduced(sums[:, None]), 0, 1, n),))
+def one_row(numbers: Tensor, n: int, parts: Parts) -> DeviceStat:
+    """Return the state of a tensor of ``n`` elements from what `traced_sums` has found."""
+    return DeviceStat(n, parts, (_GraphRow(_Reduced(numbers[:, None]), 0, 1, n, parts),))
 
 
 def pooled(rows: Sequence[tuple[int, Sequence[float]]], parts: Parts) -> Stat:

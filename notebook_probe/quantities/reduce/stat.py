@@ -8,16 +8,20 @@ on an accelerator becomes a `Stat` when its sums have been copied to the host.
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TypeAlias
 
 from torch import Tensor
 
-__all__ = ["Number", "Stat", "root"]
+__all__ = ["ROUNDING", "Number", "Parts", "Stat", "root", "row_of_numbers"]
 
 Number: TypeAlias = "float | Tensor"
+Parts: TypeAlias = frozenset[str]
 
 NOT_MEASURED = math.nan
+ROUNDING = 1e-13
+"""Share of the mean square below which a variance is nothing but the rounding of two sums."""
 
 
 @dataclass(slots=True)
@@ -72,3 +76,29 @@ def root(value: float) -> float:
     3.0
     """
     return math.sqrt(value) if value >= 0 else math.nan
+
+
+def row_of_numbers(numbers: Sequence[float], n: int, parts: Parts) -> list[float]:
+    """Return the sums of a row, as those on an accelerator, of what `traced_sums` has found.
+
+    The sum of squares is at least the square of the number from which distances are measured, so
+    that it does not cancel.
+
+    Examples
+    --------
+    >>> row_of_numbers([3.0, 1.0, 1.0, 0.0], 2, frozenset({"sumsq", "moments", "zeros"}))
+    [5.0, 7.0, 0.25, 2.0]
+    """
+    found = iter(numbers)
+    if "moments" in parts:
+        shift, total, squares = next(found), next(found), next(found)
+        spread, sumsq = squares - total * total / n, squares
+        if math.isfinite(squares):
+            sumsq += 2.0 * shift * total + n * shift * shift
+            spread = spread if spread >= ROUNDING * squares else 0.0
+        row = [root(sumsq), total + n * shift, spread / n]
+    else:
+        row = [root(next(found))]
+    if "zeros" in parts:
+        row.append(n - next(found))
+    return [*row, *found]

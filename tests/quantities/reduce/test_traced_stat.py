@@ -11,6 +11,7 @@ import torch
 from torch import Tensor, nn
 
 from notebook_probe.quantities.catalogue.per_channel import channels
+from notebook_probe.quantities.reduce.device_stat import one_row
 from notebook_probe.quantities.reduce.measure import measure
 from notebook_probe.quantities.reduce.reductions import Traced, measuring
 from notebook_probe.quantities.reduce.traced_stat import stat_of_numbers, stat_of_sums, traced_sums
@@ -91,8 +92,31 @@ def test_the_norm_alone_is_the_same() -> None:
 
 def test_counts_are_exact_beyond_what_float32_holds() -> None:
     n = 2**24 + 1
-    n_zero = n - traced_sums(torch.zeros(n), frozenset({"zeros"}))[1]
-    assert int(n_zero) == n
+    assert traced_sums(torch.zeros(n), frozenset({"zeros"})).tolist() == [0.0, n]
+
+
+FIELDS = {
+    "sumsq": ["sumsq"],
+    "moments": ["mean", "spread"],
+    "zeros": ["n_zero"],
+    "nonfinite": ["n_nonfinite"],
+    "largest": ["largest"],
+}
+
+
+@pytest.mark.parametrize("parts", [ALL, frozenset({"sumsq"}), frozenset({"sumsq", "zeros"})])
+def test_numbers_that_wait_on_an_accelerator_become_the_same(parts: frozenset[str]) -> None:
+    """On the host they are treated as what was copied from one."""
+    one, other = 5 + seeded(3, 4), seeded(50)
+    rows = [one_row(traced_sums(tensor, parts), tensor.numel(), parts) for tensor in (one, other)]
+    joined = torch.cat([one.flatten(), other])
+    found, wanted = rows[0].merge(rows[1]), measure(joined, parts)
+    assert float(found.sumsq) == pytest.approx(wanted.sumsq)
+    here = found.mapped(lambda sums: sums)
+    assert here.n == wanted.n
+    for name in (name for part in parts for name in FIELDS[part]):
+        expected = pytest.approx(getattr(wanted, name), rel=1e-6)
+        assert getattr(here, name) == expected, name
 
 
 CONV, HEAD = nn.Conv2d(4, 4, 1), nn.Linear(6, 6)
