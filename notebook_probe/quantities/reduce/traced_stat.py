@@ -23,7 +23,7 @@ def traced_shift(first: Tensor) -> Tensor:
     >>> traced_shift(torch.tensor([3.0, torch.inf]))
     tensor([3., 0.])
     """
-    return torch.where(first.isfinite(), first, 0.0)
+    return first.nan_to_num(0.0, 0.0, 0.0)
 
 
 def traced_spread(total: Tensor, squares: Tensor, n: int) -> Tensor:
