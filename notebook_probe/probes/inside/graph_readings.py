@@ -11,16 +11,15 @@ import itertools
 import time
 import weakref
 from collections.abc import Callable, Collection, Hashable, Iterator, Mapping, Sequence
-from types import CodeType
 from typing import Any, Protocol
 
 import torch
 from torch import Tensor, nn
-from torch._C._dynamo import eval_frame
-from torch._dynamo import config, external_utils
+from torch._dynamo import config
 
 from notebook_probe.model.channel_axes import channel_axis_of
 from notebook_probe.probes.due.readings import DueFrame, Readings
+from notebook_probe.probes.inside.graphs_of_model import forget_graphs, most_variants
 from notebook_probe.probes.inside.handed_out import CallSums, HandedOut
 from notebook_probe.probes.inside.handing import keepers
 from notebook_probe.probes.inside.origins import COUNTED, MOMENTS, TENSORS, Sums, SumsOrigin
@@ -29,7 +28,7 @@ from notebook_probe.probes.inside.plans import cells, is_read, traceable, witnes
 from notebook_probe.probes.inside.read_modules import ReadModules
 from notebook_probe.probes.inside.signatures import crowded_kinds, has_region_of
 from notebook_probe.probes.inside.traced import GraphTap, can_trace, reading_text
-from notebook_probe.probes.inside.uncompiled import UnhookedForwards, is_of_torch
+from notebook_probe.probes.inside.uncompiled import UnhookedForwards
 from notebook_probe.probes.reading.plan import ReadingPlan
 from notebook_probe.probes.step.compiled import compiled_region, has_compiled, n_compiled
 from notebook_probe.probes.step.passes import BackwardPasses
@@ -230,12 +229,9 @@ class GraphReadings:
                 (read if seen else unread).add(region)
         if new := unread - read - self._tried:
             self._tried |= new
-            self._compile_again()
-
-    def _compile_again(self) -> None:
-        model = self.training()
-        for code in _forwards(model) if model is not None and self.wanted else ():
-            eval_frame.reset_code(code)
+            model = self.training()
+            if model is not None:  # a container without modules is false
+                forget_graphs(model)
 
     def prepare(self, upcoming: Readings | None) -> None:
         """Choose the variant of the coming step, called between two steps.
@@ -260,9 +256,7 @@ class GraphReadings:
     def _is_full(self) -> bool:
         """Return whether a function of the model has nearly as many variants as Dynamo allows."""
         model = self.training() if has_compiled() else None
-        count = eval_frame._debug_get_cache_entry_list
-        codes = _forwards(model) if model is not None else ()
-        most = max((len(count(code)) for code in codes), default=0)
+        most = most_variants(model) if model is not None else 0
         return most + SPARE > config.recompile_limit
 
     # ---------------------------------------------------------------- what graphs hand out
@@ -373,18 +367,6 @@ def _kind(module: nn.Module | None) -> Hashable:
     except Exception:  # a user's own, which nothing here may need
         sizes = str(id(module))
     return type(module), sizes, channel_axis_of(module)
-
-
-def _forwards(model: nn.Module) -> list[CodeType]:
-    """Return the code of every forward of a model's classes, to which Dynamo ties its graphs.
-
-    The code in which Dynamo wraps a forward of torch's own, such as that of `nn.Sequential`, in
-    their place.
-    """
-    kinds = {type(module): None for module in model.modules() if not is_of_torch(module)}
-    # One that is scripted has none.
-    codes = (getattr(getattr(kind, "forward", None), "__code__", None) for kind in kinds)
-    return [external_utils.wrap_inline(len).__code__, *(code for code in codes if code is not None)]
 
 
 def _states(sums: Tensor, n: int, where: SumsOrigin) -> list[tuple[Sums, Any]]:

@@ -43,11 +43,6 @@ EVERYWHERE = (*OF_OUTPUT, *OF_INPUT, "residual_ratio", "router_load", "output_no
 N_STEPS = 2
 
 
-@pytest.fixture(autouse=True)
-def fresh() -> None:
-    torch._dynamo.reset()
-
-
 class Images(nn.Module):
     """Has channels on two axes, dead ones, and an activation with bounds."""
 

@@ -7,7 +7,6 @@ from typing import Any
 
 import numpy as np
 import pytest
-import torch
 from torch import Tensor, nn
 from torch.utils.checkpoint import checkpoint
 
@@ -25,11 +24,6 @@ pytestmark = [
 
 N_STEPS = 2
 batch = floats(5, 4)
-
-
-@pytest.fixture(autouse=True)
-def fresh() -> None:
-    torch._dynamo.reset()
 
 
 class Share(nn.Module):

@@ -37,11 +37,6 @@ pytestmark = [
 PLACES = ("first", "norm", "relu", "last")
 
 
-@pytest.fixture(autouse=True)
-def fresh() -> None:
-    torch._dynamo.reset()
-
-
 def asked(places: Sequence[str], schedule: str = "every(1)") -> dict[str, list[list[str]]]:
     return {place: [[quantity, schedule] for quantity in QUANTITIES] for place in places}
 
