@@ -20,7 +20,7 @@ help:
 	@echo "make test            the quick tests: units, laws, the panel in a headless browser; three minutes"
 	@echo "make test-changed    those of them that uncommitted changes can affect; SINCE=main~3 for more"
 	@echo "make test-slow       the slow tests: processes killed, long laws, JupyterLab in a headless browser"
-	@echo "make mark-slow       mark the cases slow that the last make test found above a fifth of a second"
+	@echo "make mark-slow       mark the cases slow that the last make test found above a tenth of a second"
 	@echo "make check           format, lint, types, import contracts, what is read of pages and scripts"
 	@echo "make bench           what watching costs, beside TensorBoard and others; about an hour"
 	@echo "make docs            the documentation site, in build/site"

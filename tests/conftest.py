@@ -54,6 +54,19 @@ SEARCH_AFTER = 400
 DONE = pytest.StashKey[Iterator[int]]()
 
 
+LONGEST_ID = 60
+"""Characters of a parameter that are part of a case's name: some parameters are whole programs."""
+
+
+def pytest_make_parametrize_id(val: object) -> str | None:
+    """Return the beginning of a long parameter; pytest numbers those that begin alike."""
+    if isinstance(val, bytes):
+        val = val.decode("ascii", "backslashreplace")
+    if isinstance(val, str | int) and len(name := str(val)) > LONGEST_ID:
+        return name[:LONGEST_ID].encode("unicode_escape").decode("ascii") + "..."
+    return None
+
+
 @pytest.hookimpl(wrapper=True)
 def pytest_collection() -> Iterator[None]:
     """Hardly search for garbage between imports, of which everything stays."""

@@ -67,6 +67,11 @@ class KernelRoute:
         return self._way.name if self._works else "after the cell"
 
     @property
+    def is_pumped(self) -> bool:
+        """True if messages are answered by `pump`, which each step boundary must call."""
+        return self._way.is_pumped
+
+    @property
     def cell(self) -> str:
         """The running cell by the front end's own name for it; empty where it tells none."""
         return self._notebook.cell

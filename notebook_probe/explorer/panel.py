@@ -318,9 +318,9 @@ class Panel:
     def _follow(self, controls: Controls | None) -> None:
         """Subscribe to the steps of a live run, and to its answers."""
         if controls is not None and self._refresher is not None:
-            # While a cell trains, the boundaries are where messages from the page are read.
-            pumped = controls.each_boundary(kernel_route().pump)
-            self._leave_run = [pumped, controls.each_news(self._refresher.wake)]
+            self._leave_run = [controls.follow(), controls.each_news(self._refresher.wake)]
+            if self._route.is_pumped:  # else steps in which nothing is due stay at rest
+                self._leave_run.append(controls.each_boundary(self._route.pump))
 
     def _closed_widget(self) -> Explorer:
         explorer = Explorer(self, self._source.name)

@@ -173,12 +173,13 @@ class Observer:
         frame = self.training.frame or self.steps.open_frame(rooted=True)
         if frame.is_unseen:
             frame.is_unseen = False
-        if self.calls.latest is not None:
-            self.calls.keep_latest(frame.step, args, kwargs)
+        kept = None
         if self.calls.wanted:
-            self.calls.keep(args, kwargs, self.steps.model_map)
+            kept = self.calls.keep(args, kwargs, self.steps.model_map)
         elif not self.calls.has_shapes:  # on an accelerator no call is kept
             self.calls.note_shapes(args, kwargs)
+        if self.calls.latest is not None:
+            self.calls.keep_latest(frame.step, args, kwargs, kept)
         if "training" in self.samplers:
             self._sample("training", args, kwargs)
         if self.updates.thread != threading.get_ident():

@@ -76,6 +76,13 @@ class Controls(Protocol):
     def rule_names(self) -> Sequence[str]:
         """Return the followed alert rules."""
 
+    def follow(self) -> Callable[[], None]:
+        """Note that a panel shows the run, until the returned function is called.
+
+        It costs a step nothing but a reference to the inputs.
+        """
+        ...
+
     def each_boundary(self, callback: Callable[[], None]) -> Callable[[], None]:
         """Call ``callback`` on the training thread at every step boundary; returns its removal.
 

@@ -100,7 +100,8 @@ class Gate:
     def __init__(self, step: int, boundary: Boundary) -> None:
         self._boundary = boundary
         self._waiting: queue.SimpleQueue[Ticket] = queue.SimpleQueue()
-        self._followers: Callbacks[Callable[[], None]] = Callbacks()
+        self._followers: Callbacks[object] = Callbacks()
+        self._at_boundaries: Callbacks[Callable[[], None]] = Callbacks()
         self._once: Callbacks[Callable[[], None]] = (
             Callbacks()
         )  # called once; they do not follow the run
@@ -167,8 +168,8 @@ class Gate:
 
     @property
     def is_followed(self) -> bool:
-        """True if there are callbacks at each boundary, such as panels."""
-        return bool(self._followers)
+        """True if a panel shows the run, or something else acts at each boundary."""
+        return bool(self._followers or self._at_boundaries)
 
     def do_waiting(self, step: int) -> None:
         """Apply the waiting requests, between two steps."""
@@ -200,9 +201,13 @@ class Gate:
         # A thread that has ended trains no more, even if no other one has passed since.
         return thread not in (None, threading.current_thread()) and thread.is_alive()
 
+    def follow(self) -> Callable[[], None]:
+        """Note that a panel shows the run, until the returned function is called."""
+        return self._followers.add(object())
+
     def each_boundary(self, callback: Callable[[], None]) -> Callable[[], None]:
         """Call ``callback`` at every boundary and every 20 ms of a pause; returns its removal."""
-        remove = self._followers.add(callback)
+        remove = self._at_boundaries.add(callback)
         self.waits = True
         return remove
 
@@ -287,7 +292,7 @@ class Gate:
     @property
     def _is_asked_always(self) -> bool:
         """True if each boundary has work: callbacks, or a pause."""
-        return self._order is not Order.RUN or bool(self._followers.every or self._counting.every)
+        return self._order is not Order.RUN or bool(self._at_boundaries.every or self._counting.every)
 
     def before_update(self, frame: StepFrame) -> float:
         """Pause before an update if needed; raises TrainingStopped after Stop.
@@ -381,8 +386,8 @@ class Gate:
         is_released = self._is_closed or self._leaving is not None
         return self._order is Order.PAUSE and not is_released
 
-    def _call_followers(self) -> None:
-        for callback in (*self._once.every, *self._followers.every):
+    def _call_at_boundary(self) -> None:
+        for callback in (*self._once.every, *self._at_boundaries.every):
             self._attempt(callback)
 
     def _tell(self) -> None:
@@ -390,7 +395,7 @@ class Gate:
             self._attempt(callback)
 
     def _look_up(self, step: int) -> None:
-        self._call_followers()
+        self._call_at_boundary()
         self.do_waiting(step)
         self._attempt(self._change, step)
 
@@ -409,7 +414,7 @@ class Gate:
                 self._do(ticket, step)
                 self._tell()
         if is_within:
-            self._call_followers()
+            self._call_at_boundary()
         else:
             self._look_up(step)
 

@@ -152,15 +152,11 @@ class PanelControls(LiveActions):
 
     def each_boundary(self, callback: Callable[[], None]) -> Callable[[], None]:
         """Call ``callback`` on the training thread at every boundary; returns its removal."""
-        gate, calls = self._parts.gate, self._parts.observer.calls
-        remove = gate.each_boundary(callback)
-        calls.follow(is_followed=True)
+        return self._followed_until(self._parts.gate.each_boundary(callback))
 
-        def end() -> None:
-            remove()
-            calls.follow(is_followed=gate.is_followed)
-
-        return end
+    def follow(self) -> Callable[[], None]:
+        """Note that a panel shows the run, until the returned function is called."""
+        return self._followed_until(self._parts.gate.follow())
 
     def each_news(self, callback: Callable[[], None]) -> Callable[[], None]:
         """Call ``callback`` on the training thread after answers to requests and when it pauses."""
@@ -180,6 +176,17 @@ class PanelControls(LiveActions):
         parts = self._parts
         if not parts.gate.is_elsewhere:
             parts.end_loop(error if parts.state.has_trained else None)
+
+    def _followed_until(self, remove: Callable[[], None]) -> Callable[[], None]:
+        """Return a function that also forgets the last call, if nothing else follows the run."""
+        gate, calls = self._parts.gate, self._parts.observer.calls
+        calls.follow(is_followed=True)
+
+        def end() -> None:
+            remove()
+            calls.follow(is_followed=gate.is_followed)
+
+        return end
 
     def resume_by(self, how: str) -> None:
         """Note how another process can continue a paused training, as text."""

@@ -158,6 +158,7 @@ class FakeControls:
         self.tickets: list[Ticket] = []
         self.attached: list[ProbeStatus] = []
         self.boundary_callbacks: list[Callable[[], None]] = []
+        self.n_following = 0
         self.news_callbacks: list[Callable[[], None]] = []
         self.errors: list[BaseException | None] = []
         self.background = False
@@ -245,6 +246,14 @@ class FakeControls:
 
     def rule_names(self) -> Sequence[str]:
         return ["dead_units", *self.severe_rules()]
+
+    def follow(self) -> Callable[[], None]:
+        self.n_following += 1
+
+        def leave() -> None:
+            self.n_following -= 1
+
+        return leave
 
     def each_boundary(self, callback: Callable[[], None]) -> Callable[[], None]:
         self.boundary_callbacks.append(callback)

@@ -25,6 +25,7 @@ class Notebook:
 
     name = "own subshell"
     cell = ""
+    is_pumped = False
 
     def __init__(self) -> None:
         self.execution = 1
@@ -278,19 +279,28 @@ def test_a_ping_comes_back_to_the_route(notebook: Notebook) -> None:
         assert notebook.answers == ["t"]
 
 
-def test_a_live_run_is_pumped_at_its_boundaries_and_settled_after_its_cells(
-    notebook: Notebook,
+@pytest.mark.parametrize("is_pumped", [True, False])
+def test_a_live_run_is_followed_and_pumped_where_messages_need_it(
+    notebook: Notebook, is_pumped: bool
 ) -> None:
+    controls, notebook.is_pumped = FakeControls(), is_pumped
+    with Panel(source_with_rows(), controls) as panel:
+        panel.show()
+        for at_boundary in controls.boundary_callbacks:
+            at_boundary()
+        assert (notebook.n_pumped, controls.n_following) == (int(is_pumped), 1)
+    assert controls.boundary_callbacks == []
+    assert controls.n_following == 0
+
+
+def test_a_live_run_is_settled_after_its_cells(notebook: Notebook) -> None:
     controls = FakeControls()
     with Panel(source_with_rows(), controls) as panel:
         panel.show()
-        [at_boundary] = controls.boundary_callbacks
-        at_boundary()
         notebook.ends_cell()
-        assert (notebook.n_pumped, controls.errors) == (1, [None])
+        assert controls.errors == [None]
         notebook.ends_cell(error := ValueError("shapes"))
         assert controls.errors == [None, error]
-    assert controls.boundary_callbacks == []
     assert notebook.cell_callbacks == []
     assert notebook.carried == set()
 

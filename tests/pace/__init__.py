@@ -1,1 +1,1 @@
-"""The rule that a quick test takes less than a fifth of a second, and what enforces it."""
+"""The rule that a quick test takes less than a tenth of a second, and what enforces it."""

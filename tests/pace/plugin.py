@@ -1,4 +1,4 @@
-"""Mark listed cases slow, and find quick ones that take more than a fifth of a second.
+"""Mark listed cases slow, and find quick ones that take more than a tenth of a second.
 
 ``--pace=check`` (`make test`) marks such a case slow, or fails over it if it takes twice as long.
 Each is first run once more at its place, and then measured alone, so that neither a busy machine
@@ -139,7 +139,7 @@ class Reporter:
     def pytest_terminal_summary(self, terminalreporter: pytest.TerminalReporter) -> None:
         if not self.over:
             return
-        terminalreporter.section("quick cases that take more than a fifth of a second")
+        terminalreporter.section("quick cases that take more than a tenth of a second")
         for case, seconds in sorted(self.over.items(), key=lambda pair: -pair[1]):
             terminalreporter.line(f"{seconds:6.2f} s  {self.verdict(case)}  {case}")
         for line in self.advice():

@@ -7,7 +7,7 @@ from pathlib import Path
 
 __all__ = ["FOUND", "LIMIT_S", "MARKED", "read", "write"]
 
-LIMIT_S = 0.2
+LIMIT_S = 0.1
 """What a quick case may take, on an idle core of the reference machine."""
 MARKED = Path("tests/slow_cases.txt")
 """The cases that the tool has marked slow, below the project's root."""

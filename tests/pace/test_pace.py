@@ -73,7 +73,7 @@ def test_a_case_that_takes_longer_is_marked_or_fails_the_run_which_names_the_com
 ) -> None:
     done = run(project, "--pace=check", *options)
     assert done.returncode == pytest.ExitCode.TESTS_FAILED
-    said = done.stdout.partition("more than a fifth of a second")[2]
+    said = done.stdout.partition("more than a tenth of a second")[2]
     assert f"fails   {SLOW}" in said
     assert f"marked  {NEAR}" in said
     assert "make mark-slow" in said
@@ -85,7 +85,7 @@ def test_a_case_that_takes_longer_is_marked_or_fails_the_run_which_names_the_com
 def test_a_report_lists_long_cases_marks_none_and_lets_the_run_pass(project: Path) -> None:
     done = run(project, "--pace=check", "--pace=report")  # as `make test` is called by `.ci/run`
     assert done.returncode == 0
-    said = done.stdout.partition("more than a fifth of a second")[2]
+    said = done.stdout.partition("more than a tenth of a second")[2]
     assert f"listed  {SLOW}" in said
     assert f"listed  {NEAR}" in said
     assert not (project / FOUND).exists()

@@ -19,6 +19,8 @@ NEVER = nbp.Steps({10**9})
 
 IDLE, WITH_LOSS = 12, 19
 """Bounds for a step in which nothing is due, without and with a loss that the loop does not log."""
+SHOWN = 8
+"""The same for a panel that shows the run: it refers to the inputs of the last forward."""
 FACTS = 7
 """The same for the facts of execution, which look at every fourth update or more rarely."""
 FORWARD = 100
@@ -85,6 +87,20 @@ def test_a_step_in_which_nothing_is_due_costs_a_few_calls_whatever_the_model(
     for _ in range(WARM):
         step()
     assert calls_in(step) <= IDLE + FACTS
+    assert calls_without_facts(step) <= IDLE
+
+
+def test_a_panel_that_shows_the_run_leaves_steps_at_rest(watch: Watch) -> None:
+    model = chain(3)
+    run = watch(model, probes=[])
+    run.attach("*", ["weight_norm"], NEVER)
+    leave = run.controls.follow()
+    step = stepping(model, SGD(model.parameters(), lr=0.001))
+    for _ in range(WARM):
+        step()
+    assert IDLE < calls_without_facts(step) <= IDLE + SHOWN
+    leave()
+    step()
     assert calls_without_facts(step) <= IDLE
 
 

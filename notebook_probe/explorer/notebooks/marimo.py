@@ -108,7 +108,7 @@ class MarimoNotebook:
 class ReadAhead(MessageWay):
     """Our messages are answered between two steps, before it is their turn."""
 
-    answers = True
+    answers = is_pumped = True
 
     def __init__(self, kernel: Any, may_pump: Callable[[], bool]) -> None:
         super().__init__("pump")

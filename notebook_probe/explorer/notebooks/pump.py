@@ -20,6 +20,8 @@ __all__ = ["Pump"]
 class Pump(JupyterWay):
     """Pick our messages out of the waiting ones, and handle them between two steps."""
 
+    is_pumped = True
+
     def __init__(self, kernel: Any) -> None:
         super().__init__("pump")
         self._kernel = kernel

@@ -119,13 +119,12 @@ class LatestCalls:
         self.by_step: dict[int, KeptCall] = {}
         self.last: tuple[int, KeptCall] | None = None
 
-    def keep(self, step: int, args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> None:
+    def keep(self, step: int, call: KeptCall) -> None:
         """Keep a call of this step, strongly if training may pause after it."""
         for earlier in [one for one in self.by_step if one <= step - MOST_STEPS]:
             del self.by_step[earlier]
         is_kept, self.is_awaited = self.is_awaited or step in self.by_step, False
         self.by_step.pop(step, None)
-        call = _call_of(args, kwargs)
         if is_kept and sum(one.nbytes for one in call.tensors) <= MOST_BYTES:
             self.by_step[step] = call
         if self.is_followed:
@@ -177,8 +176,10 @@ class KeptCalls:
         self._changing: dict[tuple[str, str], weakref.ref[nn.Module]] = {}
         self._known: dict[tuple[str, str], Any] = {}
 
-    def keep(self, args: tuple[Any, ...], kwargs: Mapping[str, Any], model_map: ModelMap) -> None:
-        """Keep a call that begins; an argument that cannot be read ends keeping."""
+    def keep(
+        self, args: tuple[Any, ...], kwargs: Mapping[str, Any], model_map: ModelMap
+    ) -> KeptCall | None:
+        """Keep a call that begins, and return it; an argument that cannot be read ends keeping."""
         try:
             # At every step: no function of ours is called where the arguments are plain tensors.
             tensors: Sequence[Tensor] = args
@@ -201,14 +202,17 @@ class KeptCalls:
             if _has_autocast() and torch.is_autocast_enabled("cpu"):
                 dtype = torch.get_autocast_dtype("cpu")
             attributes = self._attributes() if self._changing else []
-            call = args, kwargs, tensors, versions, state, dtype, attributes
+            values = args, kwargs, tensors, versions, state, dtype, attributes
+            call = _made(KeptCall, values)
             kept = self.by_thread.setdefault(threading.get_ident(), [])
             if kept:  # its output may never be used
                 kept[-1] = kept[-1].weak()
             if len(kept) < MOST_CALLS:
-                kept.append(_made(KeptCall, call))
+                kept.append(call)
         except Exception:  # whatever a model is given, it is called
             self.wanted = False
+            return None
+        return call
 
     def follow(self, is_followed: bool) -> None:
         """Refer weakly to the last call from now on, as a panel shows the run, or no more."""
@@ -220,14 +224,23 @@ class KeptCalls:
         self.latest = self.latest or LatestCalls()
         self.latest.is_awaited = True
 
-    def keep_latest(self, step: int, args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> None:
-        """Keep a call if training may pause after its step, else drop those of before."""
+    def keep_latest(
+        self,
+        step: int,
+        args: tuple[Any, ...],
+        kwargs: Mapping[str, Any],
+        call: KeptCall | None = None,
+    ) -> None:
+        """Keep a call if training may pause after its step, else drop those of before.
+
+        ``call`` is what `keep` has returned for it.
+        """
         latest = self.latest
         if latest is None or not (latest.is_followed or latest.is_awaited or latest.by_step):
             self.latest = None
             return
         with suppress(Exception):  # whatever a model is given, it is called
-            latest.keep(step, args, kwargs)
+            latest.keep(step, call or _call_of(args, kwargs))
 
     def note_shapes(self, args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> None:
         """Note the shapes of a call that is not kept; only once, even if nothing can be noted."""
@@ -289,7 +302,7 @@ def _weak(call: KeptCall) -> KeptCall | None:
     if len(given) == len(tensors) and all(map(is_, given, tensors)):
         references: Any = [*map(weakref.ref, tensors)]
         names = dict(zip(kwargs, references[len(args) :], strict=True))
-        return call._replace(args=(*references[: len(args)],), kwargs=names, tensors=references)
+        return KeptCall((*references[: len(args)],), names, references, *call[3:])
     is_open = all(isinstance(leaf, LEAVES) for leaf in tree_leaves([args, kwargs]))
     return call.weak() if is_open else None
 

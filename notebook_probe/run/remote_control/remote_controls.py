@@ -169,6 +169,10 @@ class RemoteControls:
     def rule_names(self) -> Sequence[str]:
         return [*self._lately.rules]
 
+    def follow(self) -> Callable[[], None]:
+        """Do nothing: a pause in another process is continued by requests."""
+        return lambda: None
+
     def each_boundary(self, callback: Callable[[], None]) -> Callable[[], None]:
         """Do nothing: the boundaries are in another process, which needs no help of this one."""
         return lambda: None
