@@ -76,6 +76,7 @@ if TYPE_CHECKING:
     from notebook_probe.experiment.testing import test_from_params
     from notebook_probe.experiment.training import train_from_params
     from notebook_probe.explorer.draw.view import view
+    from notebook_probe.explorer.live_widgets import live
     from notebook_probe.graph import Graph
     from notebook_probe.opened import OpenedJob, OpenedRun, OpenedRuns, open_run, open_runs
     from notebook_probe.probes.calls.collect import collect
@@ -186,6 +187,7 @@ __all__ = [
     "landscape",
     "list_presets",
     "list_quantities",
+    "live",
     "notify",
     "open_run",
     "open_runs",
@@ -233,6 +235,7 @@ _ON_FIRST_USE = {
     "covariance": "notebook_probe.quantities",
     "keep_output": "notebook_probe.run.begin.printed",
     "landscape": "notebook_probe.summary.landscape.draw",
+    "live": "notebook_probe.explorer.live_widgets",
     "list_presets": "notebook_probe.run.attach.preset_table",
     "list_quantities": "notebook_probe.quantities.table",
     "notify": "notebook_probe.run.begin.notified",

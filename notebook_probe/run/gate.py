@@ -100,7 +100,7 @@ class Gate:
     def __init__(self, step: int, boundary: Boundary) -> None:
         self._boundary = boundary
         self._waiting: queue.SimpleQueue[Ticket] = queue.SimpleQueue()
-        self._followers: Callbacks[object] = Callbacks()
+        self._followers: Callbacks[Callable[[], None]] = Callbacks()
         self._at_boundaries: Callbacks[Callable[[], None]] = Callbacks()
         self._once: Callbacks[Callable[[], None]] = (
             Callbacks()
@@ -203,7 +203,7 @@ class Gate:
 
     def follow(self) -> Callable[[], None]:
         """Note that a panel shows the run, until the returned function is called."""
-        return self._followers.add(object())
+        return self._followers.add(lambda: None)  # nothing is called, it is counted
 
     def each_boundary(self, callback: Callable[[], None]) -> Callable[[], None]:
         """Call ``callback`` at every boundary and every 20 ms of a pause; returns its removal."""
@@ -292,7 +292,9 @@ class Gate:
     @property
     def _is_asked_always(self) -> bool:
         """True if each boundary has work: callbacks, or a pause."""
-        return self._order is not Order.RUN or bool(self._at_boundaries.every or self._counting.every)
+        return self._order is not Order.RUN or bool(
+            self._at_boundaries.every or self._counting.every
+        )
 
     def before_update(self, frame: StepFrame) -> float:
         """Pause before an update if needed; raises TrainingStopped after Stop.

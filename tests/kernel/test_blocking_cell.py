@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import textwrap
 import uuid
 from collections.abc import Callable, Iterator
 
@@ -153,6 +154,30 @@ def test_comms_that_are_not_carried_wait_for_the_cell(
     front_end.until(lambda: len(front_end.echoes(comm_id)) == 2, "answers after the cell")
     assert [echo["n"] for echo in front_end.echoes(comm_id)] == [0, 1]
     assert all(m["content"]["data"]["on_main"] for m in front_end.from_comm(comm_id))
+
+
+def test_a_live_slider_is_heard_while_the_cell_runs_and_another_after_it(
+    front_end: FrontEnd, training: Training
+) -> None:
+    training.stop()
+    code = """
+        import ipywidgets, notebook_probe
+        heard, plain = [], ipywidgets.IntSlider()
+        box = notebook_probe.live(ipywidgets.VBox([ipywidgets.IntSlider()]))
+        for each in (plain, *box.children):
+            each.observe(lambda change: heard.append(change.new), "value")
+            print(each.comm.comm_id)
+        """
+    plain, live = front_end.run(textwrap.dedent(code)).split()
+    cell = Training(front_end, (training.name, training.comm_id))
+    for comm_id, value in ((plain, 1), (live, 2)):
+        moved = {"method": "update", "state": {"value": value}, "buffer_paths": []}
+        front_end.send("comm_msg", {"comm_id": comm_id, "data": moved})
+    front_end.until(lambda: front_end.from_comm(live), "the live one answers")
+    assert cell.running, "answered only after the cell"
+    assert not front_end.from_comm(plain)
+    cell.stop()
+    assert front_end.run("print(heard)") == "[2, 1]\n"
 
 
 def test_what_the_cell_prints_stays_in_the_cell(front_end: FrontEnd, new_panel: NewPanel) -> None:
