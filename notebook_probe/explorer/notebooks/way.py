@@ -19,7 +19,7 @@ class MessageWay:
     answers = False
     """Messages are answered while a cell blocks."""
     is_pumped = False
-    """They are answered by `pump`, between two steps."""
+    """Messages are answered by `pump`, between two steps."""
 
     def __init__(self, name: str) -> None:
         self.name = name
