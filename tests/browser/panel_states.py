@@ -12,6 +12,7 @@ from tests.browser import (
     test_panel_alerts,
     test_panel_batch,
     test_panel_breaks,
+    test_panel_hints,
     test_panel_knobs,
     test_panel_output,
     test_panel_picker,
@@ -109,6 +110,10 @@ def group_of_runs(bare: PanelPage, width: int) -> None:
     panel.say(*compare_messages.two_beside())
 
 
+def hints(bare: PanelPage, width: int) -> None:
+    begun(bare.show(width)).say(test_panel_hints.hints(*test_panel_hints.NAMES))
+
+
 def knobs(bare: PanelPage, width: int) -> None:
     of_user = test_panel_knobs.knobs(test_panel_knobs.DROPOUT, test_panel_knobs.rate(0.1, 0.2))
     panel = test_panel_knobs.shown_with(bare, of_user, width)
@@ -183,6 +188,7 @@ STATES: dict[str, Callable[[PanelPage, int], None]] = {
         formula,
         graph,
         group_of_runs,
+        hints,
         knobs,
         line_options,
         pins,

@@ -282,6 +282,12 @@ interface Hello {
   view: string;
 }
 
+interface HintClosed {
+  v: number;
+  type: "close_hint";
+  name: "layer" | "attach" | "alerts";
+}
+
 interface KnobRow {
   name: string;
   value: number | null;
@@ -830,6 +836,7 @@ type AnyMessage =
   | FoldClick
   | HeatFrame
   | Hello
+  | HintClosed
   | LinesFrame
   | ListRuns
   | LookClick

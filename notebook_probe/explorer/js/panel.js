@@ -25,6 +25,7 @@ import { createRaised } from "./parts/breaks/raised.js";
 import { createCompare } from "./parts/compare/compare.js";
 import { createParting } from "./parts/compare/parting.js";
 import { createGraph } from "./parts/graph/graph.js";
+import { createHints } from "./parts/hints/hints.js";
 import { createHistory } from "./parts/history/history.js";
 import { followLeft } from "./parts/history/left.js";
 import { createKnobs } from "./parts/knobs/knobs.js";
@@ -115,6 +116,7 @@ function render({ model, el }) {
     createSavedNotice(parts).el,
     createRaised(parts).el,
     createCompiledNotice(parts).el,
+    createHints(parts).el,
     element("div", { class: "nbp-body" }, left, views),
     createViews(parts).el,
     createFooter({ ...parts, alerts, looks, output, parting: createParting(parts) }).el,

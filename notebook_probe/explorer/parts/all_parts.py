@@ -11,6 +11,7 @@ from notebook_probe.explorer.parts.alert_rules import AlertRules
 from notebook_probe.explorer.parts.breaks import Breaks
 from notebook_probe.explorer.parts.compare import Compare
 from notebook_probe.explorer.parts.graph import NetworkGraph
+from notebook_probe.explorer.parts.hints import HintsPart
 from notebook_probe.explorer.parts.history import CheckpointHistory
 from notebook_probe.explorer.parts.knobs import Knobs
 from notebook_probe.explorer.parts.looks import LooksPart
@@ -38,6 +39,7 @@ PARTS: tuple[type[Part], ...] = (
     SavedViewsPart,
     MessagesPart,
     OutputPart,
+    HintsPart,
 )
 
 CLICKS: Mapping[str, Click] = {kind: click for part in PARTS for kind, click in part.clicks.items()}

@@ -32,6 +32,7 @@ export const EMPTY_PARTS = {
   probes: { n_measured: 0, step_s: null, budget: null, presets: [], flight: "" },
   saved_views: { rows: [], file: "", problem: "" },
   saved: null, // the notice of a panel without a kernel
+  hints: { open: [] },
   output: { live: false, kept: false, problem: "", lines: [] },
   messages: { live: false, rows: [], answered: "", problem: "" },
   breaks: { live: false, rows: [], paused: null, traceback: "", severe: [], rules: [], trial: null },
