@@ -49,7 +49,8 @@ class Loop:
         self.run.log(loss=loss.detach(), eval_loss=loss.detach())
 
     def _loss(self, inputs: Tensor, targets: Tensor, indices: Tensor) -> Tensor:
-        self.run.batch(targets=targets, indices=indices, buckets=indices % 10)
+        flags = {"mask": indices > 0, "truncated": indices == 0}
+        self.run.batch(targets=targets, indices=indices, buckets=indices % 10, **flags)
         outputs = self.workload.model(inputs)
         if not self.with_losses:
             return self.workload.loss_fn(outputs, targets)

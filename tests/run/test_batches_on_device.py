@@ -18,7 +18,14 @@ from tests.run.accelerator import Accelerator, copies, moved, on_device, waits
 
 QUANTITIES = (
     *("logit_logsumexp", "prediction_entropy", "confidence", "accuracy", "el2n", "ece"),
-    *("label_entropy", "label_share", "duplicate_fraction", "batch_seen_before"),
+    *(
+        "label_entropy",
+        "label_share",
+        "padding_share",
+        "truncated_share",
+        "duplicate_fraction",
+        "batch_seen_before",
+    ),
     "forgetting_events",
     *("sample_loss_quantiles", "worst_samples", "worst_sample_losses"),
     *("loss_by_bucket", "samples_by_bucket"),
@@ -40,7 +47,8 @@ def train(folder: Path, is_on_device: bool) -> dict[str, Any]:
         x[3] = x[4]
         targets = indices % 2
         targets[5] = -100
-        run.batch(targets=placed(targets), indices=indices)
+        flags = {"mask": placed(targets >= 0), "truncated": placed(indices > 9)}
+        run.batch(targets=placed(targets), indices=indices, **flags)
         losses = F.cross_entropy(model(placed(x)), placed(targets), reduction="none")
         run.batch(losses=losses, buckets=placed(targets))
         optimizer.zero_grad()

@@ -161,6 +161,8 @@ forgetting_events        | activations   | Dy | several
 el2n                     | activations   | Dy | one
 label_entropy            | scalar        | D  | one
 label_share              | scalar        | D  | one
+padding_share            | scalar        | D  | one
+truncated_share          | scalar        | D  | one
 duplicate_fraction       | sort          | x  | one
 batch_seen_before        | sort          | x  | several
 loss_landscape_1d        | backward      | L  | one

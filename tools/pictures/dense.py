@@ -26,6 +26,7 @@ __all__ = [
     "half",
     "micro_batches",
     "residual",
+    "sentences",
     "slow_loader",
     "spoilt_data",
 ]
@@ -215,6 +216,37 @@ def slow_loader(watch: Watch) -> nbp.Run:
 
     for images, targets in run.batches(loader()):
         _update(run, optimizer, cross_entropy(model(images), targets))
+    return run
+
+
+class _Sentences(nn.Module):
+    """The mean of the words that count, then a linear layer."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.embed, self.head = nn.Embedding(50, 16), nn.Linear(16, 2)
+
+    def forward(self, words: Tensor, mask: Tensor) -> Tensor:
+        counted = mask.unsqueeze(-1)
+        found: Tensor = self.head((self.embed(words) * counted).sum(1) / counted.sum(1))
+        return found
+
+
+def sentences(watch: Watch) -> nbp.Run:
+    """Sentences of 3 to 24 words, cut at 16; their order is random, then by length."""
+    torch.manual_seed(0)
+    words, lengths = torch.randint(50, (960, 16)), torch.randint(3, 25, (960,))
+    targets = (words[:, 0] > 24).long()
+    model = _Sentences()
+    optimizer = torch.optim.SGD(model.parameters(), lr=0.5)
+    run = watch(model, optimizer)
+    orders = [torch.randperm(960), torch.randperm(960), lengths.argsort()]
+    for chosen in torch.cat(orders).split(32):
+        kept = lengths[chosen].clamp(max=16)
+        mask = torch.arange(int(kept.max())) < kept.unsqueeze(1)
+        run.batch(mask=mask, truncated=lengths[chosen] > 16)
+        outputs = model(words[chosen, : mask.size(1)], mask)
+        _update(run, optimizer, cross_entropy(outputs, targets[chosen]))
     return run
 
 

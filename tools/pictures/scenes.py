@@ -248,6 +248,15 @@ SCENES = {
         every={"sort": 4, "factorisation": 4, "scalar": 4},
         events={"batch 32 to 256": 50, "slow loader": 100},
     ),
+    "sentences": Scene(
+        "sentences of 3 to 24 words, of which at most 16 are kept; at the end sorted by length",
+        dense.sentences,
+        {
+            "padding_share": Shown(told="rows of like length need less padding"),
+            "truncated_share": Shown(told="if sorted, only the last batches have long sentences"),
+        },
+        events={"sorted": 60},
+    ),
     "spoilt_data": Scene(
         "the last 20 of 960 labels are wrong; for two epochs the data are sorted by class, at "
         "the end each image occurs twice",

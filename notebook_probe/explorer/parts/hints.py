@@ -1,4 +1,4 @@
-"""Hints in the first panel of a notebook, each until it is closed for good."""
+"""Hints in the first panel of a notebook, each until it is closed permanently."""
 
 from __future__ import annotations
 
@@ -18,14 +18,14 @@ from notebook_probe.run.controls import Controls
 __all__ = ["ClosedHints", "HintClosed", "HintName", "HintsPart"]
 
 HintName: TypeAlias = Literal["layer", "attach", "alerts"]
-"""What a hint is about, in their order."""
+"""Topics of the hints, in their order."""
 
 FILE_NAME = "closed_hints.json"
 MOST_BYTES = 10_000
 
 
 class HintClosed(TypedDict):
-    """A hint was closed by the user, for good."""
+    """A hint was closed by the user, permanently."""
 
     v: int
     type: Literal["close_hint"]
@@ -67,7 +67,7 @@ class ClosedHints:
 
 
 closed_hints = ClosedHints()
-"""Those of this process."""
+"""Closed hints of this process."""
 
 
 class HintsPart(Part):

@@ -16,7 +16,15 @@ from notebook_probe.quantities.define import questions
 from notebook_probe.quantities.define.window import window_quantity
 from notebook_probe.quantities.reduce.arrays import sent, wide
 
-__all__ = ["BatchSeenBefore", "DuplicateFraction", "LabelEntropy", "LabelShare", "hashes"]
+__all__ = [
+    "BatchSeenBefore",
+    "DuplicateFraction",
+    "LabelEntropy",
+    "LabelShare",
+    "PaddingShare",
+    "TruncatedShare",
+    "hashes",
+]
 
 SEED = 20_11
 AT_ONCE = 1 << 20
@@ -147,17 +155,84 @@ class LabelShare:
     """
 
     def reset(self) -> None:
-        self._counts: list[Tensor] = []
-        self._n = 0
+        self._counted = _ShareOf()
 
     def update(self, batch_targets: Tensor) -> None:
         if batch_targets.is_floating_point() or batch_targets.is_complex():
             raise QuantityError(f"targets are {batch_targets.dtype}; class indices are expected")
-        self._counts.append(torch.count_nonzero(batch_targets >= 0))
-        self._n += batch_targets.numel()
+        self._counted.add(batch_targets >= 0)
 
     def compute(self) -> Tensor | None:
+        return self._counted.share()
+
+
+@window_quantity(samples="step", source="definition", question=questions.DATA, bounds=(0, 1))
+class PaddingShare:
+    """Share of the positions of a batch that are padding, ``#(mask = 0) / n``.
+
+    Over the mask that the loop hands over, ``run.batch(mask=attention_mask)``, which is 1 or true
+    where a position counts; all micro-batches of the step together. At 0.5 half of the computation
+    is for nothing: sort samples by length within a few batches, or pack several into one row.
+
+    Warnings
+    --------
+    Rows are padded to the longest of their batch, so that larger batches have more padding.
+    """
+
+    def reset(self) -> None:
+        self._padded = _ShareOf()
+
+    def update(self, batch_mask: Tensor) -> None:
+        self._padded.add(_flags("mask", batch_mask) == 0)
+
+    def compute(self) -> Tensor | None:
+        return self._padded.share()
+
+
+@window_quantity(samples="step", source="definition", question=questions.DATA, bounds=(0, 1))
+class TruncatedShare:
+    """Share of the samples of a batch that were cut to the longest length allowed, ``#(cut) / n``.
+
+    Over what the loop hands over, ``run.batch(truncated=lengths > longest)``, one flag for each
+    sample; all micro-batches of the step together. A cut sample has no end: a language model that
+    is trained on many of them does not learn to stop, and a cut answer has a wrong reward.
+
+    Warnings
+    --------
+    Lengths are those before the cut; after it, a sample that just fits looks like one that was cut.
+    """
+
+    def reset(self) -> None:
+        self._cut = _ShareOf()
+
+    def update(self, batch_truncated: Tensor) -> None:
+        self._cut.add(_flags("truncated", batch_truncated) != 0)
+
+    def compute(self) -> Tensor | None:
+        return self._cut.share()
+
+
+class _ShareOf:
+    """Share of true entries in all tensors that were added."""
+
+    def __init__(self) -> None:
+        self._counts: list[Tensor] = []
+        self._n = 0
+
+    def add(self, flags: Tensor) -> None:
+        self._counts.append(torch.count_nonzero(flags))
+        self._n += flags.numel()
+
+    def share(self) -> Tensor | None:
+        """Return the share; None without an entry."""
         return torch.stack(self._counts).sum().double() / self._n if self._n else None
+
+
+def _flags(name: str, given: Tensor) -> Tensor:
+    """Return flags as they were given; a mask that is added to scores is none."""
+    if given.is_floating_point() or given.is_complex():
+        raise QuantityError(f"{name} is {given.dtype}; integers 0 and 1, or bools, are expected")
+    return given
 
 
 def hashes(tensor: Tensor) -> Tensor:

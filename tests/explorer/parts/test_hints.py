@@ -1,4 +1,4 @@
-"""Hints are for the first panel of a process, and one that is closed is closed for good."""
+"""Hints are for the first panel of a process, and one that is closed is closed permanently."""
 
 from __future__ import annotations
 

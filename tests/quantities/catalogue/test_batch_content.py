@@ -99,6 +99,24 @@ def test_targets_that_count_are_those_that_are_not_negative(labels: list[int], c
         computed("label_share", (torch.zeros(3),))
 
 
+@settings(max_examples=40, deadline=None)
+@given(st.lists(st.booleans(), min_size=1, max_size=30), st.integers(0, 30), st.booleans())
+def test_shares_of_flags_are_over_all_micro_batches(
+    flags: list[bool], cut: int, is_of_integers: bool
+) -> None:
+    dtype = torch.int64 if is_of_integers else torch.bool
+    parts = [(torch.tensor(part, dtype=dtype),) for part in (flags[:cut], flags[cut:])]
+    share = sum(flags) / len(flags)
+    assert float(computed("truncated_share", *parts)) == pytest.approx(share)
+    assert float(computed("padding_share", *parts)) == pytest.approx(1 - share)
+
+
+@pytest.mark.parametrize("name", ["padding_share", "truncated_share"])
+def test_a_mask_that_is_added_to_scores_is_refused(name: str) -> None:
+    with pytest.raises(QuantityError, match="integers 0 and 1, or bools, are expected"):
+        computed(name, (torch.tensor([0.0, -torch.inf]),))
+
+
 def test_hashes_tell_what_differs_in_one_bit_or_in_order() -> None:
     x = normal(2, 1, 1000)
     other, turned = x.clone(), x.flip(1)

@@ -1,4 +1,4 @@
-/** Hints in the first panel of a notebook: what to click. Each can be closed, for good. */
+/** Hints in the first panel of a notebook: what to click. Each can be closed permanently. */
 
 import { element, setHidden } from "../../dom.js";
 
@@ -8,7 +8,7 @@ const TEXTS = [
   ["attach", "Attach measures one more quantity, from the next step on, while your cell trains."],
   ["alerts", "If something goes wrong, the bottom line says what. Click it to see where it began."],
 ];
-const TITLE = "Close this hint for good";
+const TITLE = "Close this hint permanently";
 
 /** @param {Pick<PanelParts, "root" | "state" | "link" | "signal">} parts */
 export function createHints({ root, state, link, signal }) {
