@@ -11,13 +11,13 @@ from notebook_probe.command_line.asked import RUN, add_catalogue, location_of
 from notebook_probe.command_line.runs import write_csv
 from notebook_probe.command_line.show import row_at
 from notebook_probe.errors import QueryError
-from notebook_probe.opened import open_run
+from notebook_probe.opened import OpenedRun, open_run
 from notebook_probe.record.store.destination import new_file
 
 __all__ = ["add"]
 
 OF_MANY = (".csv", ".json")
-OF_ONE = (".zip", ".nc")
+OF_ONE = (".zip", ".nc", ".html")
 
 
 def add(parser: ArgumentParser) -> None:
@@ -27,8 +27,10 @@ def add(parser: ArgumentParser) -> None:
         "--to",
         required=True,
         metavar="FILE",
-        help=".csv or .json: a row per run; .zip: one packed record; .nc: its numbers",
+        help=".csv or .json: a row per run; .zip: one packed record; .nc: its numbers; .html: its "
+        "panel as a page",
     )
+    parser.add_argument("--view", default="", help="name of a saved view that the page shows")
     parser.add_argument("--overwrite", action="store_true", help="replace an existing file")
     add_catalogue(parser)
     parser.set_defaults(do=do)
@@ -39,6 +41,8 @@ def do(asked: Namespace) -> None:
     kind = Path(asked.to).suffix.lower()
     if kind not in (*OF_MANY, *OF_ONE):
         raise QueryError(f"--to {asked.to}: {', '.join((*OF_MANY, *OF_ONE))} are allowed")
+    if asked.view and kind != ".html":
+        raise QueryError(f"--view {asked.view}: --to {asked.to} is no page; .html is allowed")
     if Path(asked.to).is_file() and not asked.overwrite:
         raise QueryError(f"{asked.to} exists already; --overwrite replaces it")
     places = [location_of(one, asked) for one in asked.runs]
@@ -47,10 +51,17 @@ def do(asked: Namespace) -> None:
     elif len(places) > 1:
         raise QueryError(f"--to {asked.to}: {kind} is of one run; {', '.join(OF_MANY)} are of many")
     else:
-        run = open_run(places[0])
-        write = run.pack if kind == ".zip" else run.to_netcdf
-        write(asked.to, overwrite=asked.overwrite)
+        _write_one(open_run(places[0]), kind, asked)
     print(asked.to)
+
+
+def _write_one(run: OpenedRun, kind: str, asked: Namespace) -> None:
+    if kind == ".html":
+        run.to_html(asked.to, view=asked.view)
+    elif kind == ".zip":
+        run.pack(asked.to, overwrite=asked.overwrite)
+    else:
+        run.to_netcdf(asked.to, overwrite=asked.overwrite)
 
 
 def _write_rows(places: list[str], asked: Namespace) -> None:

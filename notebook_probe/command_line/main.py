@@ -82,7 +82,7 @@ COMMANDS: dict[str, tuple[Callable[[ArgumentParser], None], str]] = {
         "go back to an earlier step of a training, and continue from there",
     ),
     "look": (verbs.add_look, "store the tensors of a module in the next step of a training"),
-    "export": (export.add, "export runs to a .csv, .json, .zip or .nc file"),
+    "export": (export.add, "export runs to a .csv, .json, .zip, .nc or .html file"),
     "import": (imports.add, "convert old runs of W&B, TensorBoard and others to records"),
     "tag": (marks.add_tag, "tag a run"),
     "note": (marks.add_note, "write a note to a run"),

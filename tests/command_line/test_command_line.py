@@ -20,6 +20,7 @@ import notebook_probe as nbp
 from notebook_probe.alerts.alert import ALERT
 from notebook_probe.command_line import main
 from notebook_probe.command_line.main import COMMANDS
+from notebook_probe.explorer.saved_views import ViewFile, ViewSettings
 from notebook_probe.home import HOME
 from notebook_probe.record import RecordWriter
 from notebook_probe.record.format.source import Variable
@@ -209,6 +210,22 @@ def test_runs_are_exported_as_rows_or_one_as_a_record(said: Said, tmp_path: Path
     assert said("export", "slow", "--to", str(table), "--overwrite")[0] == 0
 
 
+def test_the_panel_of_a_run_is_exported_as_a_page_that_shows_a_saved_view(
+    said: Said, tmp_path: Path
+) -> None:
+    page = tmp_path / "slow.html"
+    assert said("export", "slow", "--to", str(page)) == (0, f"{page}\n", "")
+    assert "<html" in page.read_text(encoding="utf-8")[:200]
+    assert "exists already" in said("export", "slow", "--to", str(page))[2]
+    given = "export", "slow", "--to", str(tmp_path / "other.html"), "--view", "mine"
+    code, _, err = said(*given)
+    assert (code, "mine" in err, "\n" in err.strip()) == (2, True, False)
+    assert not (tmp_path / "other.html").exists()
+    recorded = json.loads(said("show", "slow", "--json")[1])["run"]
+    ViewFile.of(nbp.open_run(recorded)).save("mine", ViewSettings(home="loss"))
+    assert said(*given)[0] == 0
+
+
 def test_runs_are_tagged_noted_and_put_aside(said: Said) -> None:
     assert said("tag", "fine", "good", "paper")[1].endswith(": good, paper\n")
     assert said("tag", "fine", "paper", "--remove")[1].endswith(": good\n")
@@ -252,8 +269,9 @@ def test_a_clean_up_shows_and_deletes_only_when_told(said: Said, lab: Path) -> N
         (["show"], "required: RUN"),
         (["compare", "slow", "fast", "--quantity", "grad_norn"], "close: 'grad_norm'"),
         (["compare", "slow", "fast", "--by", "moon"], "moon"),
-        (["export", "slow", "--to", "a.txt"], ".csv, .json, .zip, .nc are allowed"),
+        (["export", "slow", "--to", "a.txt"], ".csv, .json, .zip, .nc, .html are allowed"),
         (["export", "slow", "fast", "--to", "a.zip"], ".zip is of one run"),
+        (["export", "slow", "--to", "a.nc", "--view", "mine"], "is no page; .html is allowed"),
         (["tag", "slow", " "], "a line of at most 100 characters"),
         (["clean-up", "--where", ""], "every run"),
         (["clean-up"], "--where"),
