@@ -45,6 +45,8 @@ class Arguments:
     @classmethod
     def of(cls, inputs: Any) -> Arguments:
         """Return positional arguments of a tuple, named ones of a mapping, else a single one."""
+        if isinstance(inputs, Arguments):
+            return inputs
         if isinstance(inputs, Mapping):
             return cls((), dict(inputs))
         return cls(inputs if isinstance(inputs, tuple) else (inputs,), {})

@@ -163,6 +163,7 @@ def _take_off(parts: RunParts) -> None:
     parts.observer.steps.settle()
     parts.looks.finish_all(parts.observer.clock.step)
     parts.graphs.forget()
+    parts.examinations.forget()
     _read_last_state(parts)
     parts.observer.close()
     parts.facts.close()

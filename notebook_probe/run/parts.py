@@ -33,9 +33,10 @@ from notebook_probe.run.breakpoints.breakpoints import Breakpoints
 from notebook_probe.run.facts.facts import Facts
 from notebook_probe.run.facts.reference_watch import ReferenceWatch
 from notebook_probe.run.flight.recorder import FlightRecorder
+from notebook_probe.run.from_call.examinations import Examinations
+from notebook_probe.run.from_call.graphs import Graphs
 from notebook_probe.run.gate import Gate
 from notebook_probe.run.going_back.way_back import WayBack
-from notebook_probe.run.graphs import Graphs
 from notebook_probe.run.health.catalogue import QuantityCatalogue
 from notebook_probe.run.health.meter import Meter
 from notebook_probe.run.health.probe_statuses import ProbeStatuses
@@ -85,6 +86,8 @@ class RunParts:
         Tensors of modules that are kept on request.
     graphs : Graphs
         The model's graph, built on request.
+    examinations : Examinations
+        Checks of the model, made on request.
     whole : WholeSteps
         Measures the next steps whole once something has happened.
     gate : Gate
@@ -133,6 +136,7 @@ class RunParts:
     settings: Settings
     looks: Looks
     graphs: Graphs
+    examinations: Examinations
     gate: Gate
     whole: WholeSteps
     probe_statuses: ProbeStatuses
@@ -184,6 +188,7 @@ class RunParts:
             settings=measuring.settings,
             looks=measuring.looks,
             graphs=control.graphs,
+            examinations=control.examinations,
             gate=control.gate,
             whole=control.whole,
             probe_statuses=measuring.statuses,
@@ -273,6 +278,7 @@ class RunParts:
         self.steps.drain()
         self.looks.finish_all(self.observer.clock.step)
         self.graphs.finish(self.observer.clock.step)
+        self.examinations.finish(self.observer.clock.step)
         if error is not None and not isinstance(error, WANTED):
             self.flight.happened(f"the loop raised {type(error).__name__}: {error}"[:200])
         if isinstance(error, KeyboardInterrupt):

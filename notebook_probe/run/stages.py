@@ -27,6 +27,7 @@ from notebook_probe.run.attach.requests import (
     BuildGraph,
     CompareWith,
     EditRule,
+    ExamineModel,
     LookAt,
     Release,
     Scale,
@@ -41,10 +42,11 @@ from notebook_probe.run.breakpoints.following_rows import FollowingRows
 from notebook_probe.run.facts.facts import Facts
 from notebook_probe.run.facts.reference_watch import ReferenceWatch
 from notebook_probe.run.flight.recorder import FlightRecorder
+from notebook_probe.run.from_call.examinations import Examinations
+from notebook_probe.run.from_call.graphs import Graphs
 from notebook_probe.run.gate import Gate
 from notebook_probe.run.going_back.requests import EvaluateAt, GoBack, SaveCheckpoint
 from notebook_probe.run.going_back.way_back import WayBack
-from notebook_probe.run.graphs import Graphs
 from notebook_probe.run.health.forgotten_lines import (
     NeverCleared,
     TrainedUnswitched,
@@ -144,6 +146,7 @@ class ControlParts:
     gate: Gate
     whole: WholeSteps
     graphs: Graphs
+    examinations: Examinations
     rules: Rules
     facts: Facts
     alarm: Alarm
@@ -176,6 +179,7 @@ class ControlParts:
             gate.excuse,
             lambda: recording.meter.is_moving,
         )
+        examinations = Examinations(probes, observer, writer, gate.excuse)
         rules = Rules(changed=lambda *edited: note_edit(writer, gate.step, *edited))
         batches = KeptBatches(measuring.looks, writer, observer.calls, rules)
         facts = Facts(model, observer, writer, rules, whole, batches)
@@ -187,7 +191,8 @@ class ControlParts:
         )
         compared = ReferenceWatch(writer.source, references, rules, writer)
         found = {DIFFERS: compared.take, **{check.rule: check.take for check in checks}}
-        between.lookers += *(check.look for check in checks), graphs.finish, facts.look
+        between.lookers += *(check.look for check in checks), facts.look
+        between.lookers += graphs.finish, examinations.finish
         clock = observer.clock  # alone: a stream may hold it longer than the run is held
         output = KeptOutput(writer, lambda: clock.upcoming)
         alarm = Alarm(
@@ -242,6 +247,7 @@ class ControlParts:
             **dict.fromkeys((Set, Scale, Release), measuring.settings.apply),
             LookAt: measuring.looks.apply,
             BuildGraph: graphs.apply,
+            ExamineModel: examinations.apply,
             EditRule: lambda request, step: edit(rules, request),
             CompareWith: lambda request, step: compared.choose(request.runs, step),
             **breakpoints.acts(),
@@ -252,6 +258,7 @@ class ControlParts:
             gate=gate,
             whole=whole,
             graphs=graphs,
+            examinations=examinations,
             rules=rules,
             facts=facts,
             alarm=alarm,

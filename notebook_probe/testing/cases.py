@@ -86,6 +86,7 @@ def train(model: nn.Module, batches: Iterable[Tensor], run: Run | None = None) -
         for part in range(MICRO_BATCHES):
             if run is not None:
                 run.batch(inputs=inputs, targets=targets, indices=torch.arange(len(inputs)) + part)
+                run.batch(mask=targets > 0, truncated=targets == 0)
             losses = cross_entropy(model(inputs).float(), targets, reduction="none")
             if run is not None:
                 run.batch(losses=losses, buckets=targets)

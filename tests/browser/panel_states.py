@@ -12,6 +12,7 @@ from tests.browser import (
     test_panel_alerts,
     test_panel_batch,
     test_panel_breaks,
+    test_panel_examination,
     test_panel_hints,
     test_panel_knobs,
     test_panel_output,
@@ -94,6 +95,12 @@ def enlarged_chart(bare: PanelPage, width: int) -> None:
 
 def first_minute(bare: PanelPage, width: int) -> None:
     begun(bare.show(width))
+
+
+def examined(bare: PanelPage, width: int) -> None:
+    panel = introduce(bare.show(width))
+    panel.say(test_panel_examination.examination(*test_panel_examination.FOUND))
+    reached(panel, "examination").click()
 
 
 def formula(bare: PanelPage, width: int) -> None:
@@ -184,6 +191,7 @@ STATES: dict[str, Callable[[PanelPage, int], None]] = {
         costs,
         empty,
         enlarged_chart,
+        examined,
         first_minute,
         formula,
         graph,

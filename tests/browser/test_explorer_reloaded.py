@@ -48,9 +48,9 @@ def test_the_panel_is_live_again_while_the_cell_still_trains(
 
 BLIND = """
 from notebook_probe.explorer.notebooks import jupyter
-from notebook_probe.explorer.notebooks.way import Way
+from notebook_probe.explorer.notebooks.way import MessageWay
 
-jupyter._choose = lambda kernel: Way("after the cell")
+jupyter._choose = lambda kernel: MessageWay("after the cell")
 """
 
 

@@ -209,6 +209,12 @@ interface EvaluateClick {
   preset: string;
 }
 
+interface ExamineClick {
+  v: number;
+  type: "examine";
+  id: string;
+}
+
 interface ExportClick {
   v: number;
   type: "export";
@@ -831,6 +837,7 @@ type AnyMessage =
   | EditView
   | EsmMessage
   | EvaluateClick
+  | ExamineClick
   | ExportClick
   | Exported
   | FoldClick

@@ -204,6 +204,7 @@ interface PartMessages {
   };
   saved: SavedMessage | null;
   saved_views: { rows: Array<{ name: string; shows: Partial<PanelSelection> }>; file: string; problem: string };
+  examination: { live: boolean; step: number; title: string; rows: Array<[string, string, string, string]> };
   hints: { open: Array<HintClosed["name"]> };
   output: { live: boolean; kept: boolean; problem: string; lines: Array<[number, string]> };
   messages: { live: boolean; rows: MessagesRow[]; answered: string; problem: string };

@@ -24,6 +24,7 @@ import { createBreaks } from "./parts/breaks/breaks.js";
 import { createRaised } from "./parts/breaks/raised.js";
 import { createCompare } from "./parts/compare/compare.js";
 import { createParting } from "./parts/compare/parting.js";
+import { createExamination } from "./parts/examination/examination.js";
 import { createGraph } from "./parts/graph/graph.js";
 import { createHints } from "./parts/hints/hints.js";
 import { createHistory } from "./parts/history/history.js";
@@ -94,6 +95,7 @@ function render({ model, el }) {
   const empty = createEmptyState({ ...parts, attach });
   const alerts = createAlerts(parts);
   const output = createOutput(parts);
+  const examination = createExamination(parts);
   const { pins } = lines;
   createKeyboard({ ...parts, tree, attach, attached, bar, compare, breaks, alerts, looks, graph, dock, pins });
 
@@ -119,7 +121,7 @@ function render({ model, el }) {
     createHints(parts).el,
     element("div", { class: "nbp-body" }, left, views),
     createViews(parts).el,
-    createFooter({ ...parts, alerts, looks, output, parting: createParting(parts) }).el,
+    createFooter({ ...parts, alerts, looks, examination, output, parting: createParting(parts) }).el,
     drawer.el,
   );
   el.append(root);

@@ -10,6 +10,7 @@ from notebook_probe.explorer.messages.wire import VERSION, Frame
 from notebook_probe.explorer.parts.alert_rules import AlertRules
 from notebook_probe.explorer.parts.breaks import Breaks
 from notebook_probe.explorer.parts.compare import Compare
+from notebook_probe.explorer.parts.examination import ExaminationPart
 from notebook_probe.explorer.parts.graph import NetworkGraph
 from notebook_probe.explorer.parts.hints import HintsPart
 from notebook_probe.explorer.parts.history import CheckpointHistory
@@ -40,6 +41,7 @@ PARTS: tuple[type[Part], ...] = (
     MessagesPart,
     OutputPart,
     HintsPart,
+    ExaminationPart,
 )
 
 CLICKS: Mapping[str, Click] = {kind: click for part in PARTS for kind, click in part.clicks.items()}

@@ -13,6 +13,7 @@ __all__ = [
     "CHECKPOINT",
     "CONFIG",
     "EPOCH",
+    "EXAMINATION",
     "LINEAGE",
     "MODEL_GRAPH",
     "MOST_LINEAGE_BYTES",
@@ -58,6 +59,9 @@ REFERENCE = "reference"
 MODEL_GRAPH = "model_graph"
 """Kind of the event that keeps the graph of the network."""
 
+EXAMINATION = "examination"
+"""Kind of the event that keeps the report of an examination of the model."""
+
 WHOLE = "whole"
 """Kind of the event of steps that are measured whole because something has happened."""
 
@@ -73,6 +77,7 @@ OWN_KINDS = frozenset(
         "config",
         "detach",
         "error",
+        EXAMINATION,
         "flight",
         "full",
         MODEL_GRAPH,

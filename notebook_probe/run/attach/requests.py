@@ -26,6 +26,7 @@ __all__ = [
     "Control",
     "Detach",
     "EditRule",
+    "ExamineModel",
     "Fitting",
     "LookAt",
     "Release",
@@ -126,6 +127,11 @@ class BuildGraph:
 
 
 @dataclass(frozen=True, slots=True)
+class ExamineModel:
+    """Check the model with the batch that is kept, or with the inputs of the next step."""
+
+
+@dataclass(frozen=True, slots=True)
 class EditRule:
     """Give an alert rule other numbers, thresholds among them, for the rows to come."""
 
@@ -169,6 +175,7 @@ Request: TypeAlias = (
     | Set
     | LookAt
     | BuildGraph
+    | ExamineModel
     | CompareWith
     | EditRule
     | AddBreakpoint

@@ -11,13 +11,14 @@ import { createDownloads } from "./downloads.js";
  *   parting: { el: HTMLElement },
  *   looks: { kept: HTMLElement },
  *   output: { word: HTMLElement },
+ *   examination: { word: HTMLElement },
  * }} FooterParts
  */
 
 const LIFT_TITLE = "Measure every due step again, whatever it costs; nbp.watch(..., budget=None) from the start";
 
 /** @param {FooterParts} parts */
-export function createFooter({ state, selection, link, alerts, parting, looks, output, signal }) {
+export function createFooter({ state, selection, link, alerts, parting, looks, examination, output, signal }) {
   const problems = element("div", { class: "nbp-problems", role: "status" });
   const others = element("button", {
     class: "nbp-link",
@@ -37,7 +38,7 @@ export function createFooter({ state, selection, link, alerts, parting, looks, o
   const facts = element("span", { class: "nbp-facts nbp-soft" });
   const dropped = element("span", { class: "nbp-dropped nbp-soft" });
   const downloads = createDownloads({ state, link, signal });
-  downloads.el.prepend(output.word);
+  downloads.el.prepend(examination.word, output.word);
   const where = element("span", { class: "nbp-where" }, record);
   const place = element("span", { class: "nbp-place" }, where, facts, dropped);
   const el = element(

@@ -33,6 +33,7 @@ export const EMPTY_PARTS = {
   saved_views: { rows: [], file: "", problem: "" },
   saved: null, // the notice of a panel without a kernel
   hints: { open: [] },
+  examination: { live: false, step: -1, title: "", rows: [] },
   output: { live: false, kept: false, problem: "", lines: [] },
   messages: { live: false, rows: [], answered: "", problem: "" },
   breaks: { live: false, rows: [], paused: null, traceback: "", severe: [], rules: [], trial: null },

@@ -6,23 +6,19 @@ import time
 from collections.abc import Callable, Sequence
 from typing import Any
 
-import torch
-from torch import Tensor, nn
-from torch.utils._pytree import tree_map_only
+from torch import nn
 
 from notebook_probe.errors import QuantityError
 from notebook_probe.graph.building import build, build_tree
 from notebook_probe.graph.graph import Graph
 from notebook_probe.graph.recorded import detail_of, recorded_graph
 from notebook_probe.probes.observer import Observer
-from notebook_probe.probes.step.hooks import UncopiedHandle, WeakHook
-from notebook_probe.probes.step.phase import is_traced
 from notebook_probe.record.format.notes import MODEL_GRAPH
 from notebook_probe.record.format.source import Event
 from notebook_probe.record.write.writer import RecordWriter
 from notebook_probe.run.attach.probe_set import ProbeSet
 from notebook_probe.run.attach.requests import BuildGraph
-from notebook_probe.uninterrupted import uninterrupted
+from notebook_probe.run.from_call.next_call import AwaitedCall, NextCall
 
 __all__ = ["NO_BATCH", "Graphs"]
 
@@ -62,7 +58,7 @@ class Graphs:
     ) -> None:
         self._probes, self._observer, self._record = probes, observer, record
         self._events, self._excuse, self._is_moving = events, excuse, is_moving
-        self._awaited: _NextCall | None = None
+        self._next = AwaitedCall(observer)
 
     def apply(self, request: BuildGraph, step: int) -> str:
         """Build it now, or from the first call in ``step``; return which, as text.
@@ -83,31 +79,22 @@ class Graphs:
         if shapes is not None and not self._is_moving():
             # Nothing calls the model now, and only shapes of its last inputs are known: zeros do.
             return str(self._make_while_waiting(step, lambda: build(self.model, *shapes.zeros())))
-        if self._awaited is None:
-            self._awaited = _NextCall(self.model, self._observer, step)
+        self._next.begin(self.model, step)
         return "the graph is built from the next call of the model, after that step"
 
     def finish(self, step: int) -> bool:
         """Build the requested graph, once a step has called the model; between steps only.
 
-        A hook added while a call starts is not called before the next one. Return whether one is
-        still awaited.
+        Return whether a call is still awaited.
         """
-        awaited = self._awaited
-        # A hook added during a call is called from the next one on: one more step is waited for.
-        if awaited is None:
-            return False
-        if step <= awaited.step or (awaited.given is None and step == awaited.step + 1):
-            return True
-        self.forget()
-        self._make_while_waiting(step, lambda: self._of_call(awaited))
-        return False
+        call = self._next.take(step)
+        if call is not None:
+            self._make_while_waiting(step, lambda: self._of_call(call))
+        return self._next.is_awaited
 
     def forget(self) -> None:
         """Wait for no call any more."""
-        awaited, self._awaited = self._awaited, None
-        if awaited is not None:
-            awaited.remove()
+        self._next.forget()
 
     @property
     def model(self) -> nn.Module:
@@ -132,11 +119,11 @@ class Graphs:
             return build_tree(self.model, NO_BATCH)
         return self.of(batch.args, batch.kwargs, step)
 
-    def _of_call(self, awaited: _NextCall) -> Graph:
+    def _of_call(self, call: NextCall) -> Graph:
         """Return the graph of the observed call; without a call, the tree of modules."""
-        if awaited.given is not None:
-            return build(self.model, *awaited.given)
-        return build_tree(self.model, NOT_CALLED.format(awaited.step))
+        if call.given is not None:
+            return build(self.model, *call.given)
+        return build_tree(self.model, NOT_CALLED.format(call.step))
 
     def _make_while_waiting(self, step: int, make: Callable[[], Graph]) -> Graph:
         """Make and keep a graph while training waits."""
@@ -151,49 +138,3 @@ class Graphs:
         if not self._record.stopped and graph != recorded_graph(self._events()):
             self._record.event(step, MODEL_GRAPH, str(graph), detail_of(graph))
         return graph
-
-
-class _NextCall:
-    """First call of the model in a step, with its arguments.
-
-    Parameters
-    ----------
-    model : nn.Module
-        Held weakly, and hooked until `remove`.
-    observer : Observer
-        Distinguishes calls of the training.
-    step : int
-    """
-
-    def __init__(self, model: nn.Module, observer: Observer, step: int) -> None:
-        self.step, self._observer = step, observer
-        self.given: tuple[tuple[Any, ...], dict[str, Any]] | None = None
-        hook = _OnCall(self)
-        # An interrupt after registering would leave a hook without a handle.
-        with uninterrupted:
-            self._handle = UncopiedHandle(model.register_forward_pre_hook(hook, with_kwargs=True))
-
-    def called(self, module: nn.Module, args: tuple[Any, ...], kwargs: dict[str, Any]) -> None:
-        """Keep the arguments of a training call."""
-        is_training = self._observer.phase.now == "training"
-        if self.given is None and is_training and self._observer.watches(module):
-            self.given = _detached(args), _detached(kwargs)
-
-    def remove(self) -> None:
-        """Remove the hook."""
-        self._handle.remove()
-
-
-class _OnCall(WeakHook):
-    __slots__ = ()
-
-    def __call__(self, module: nn.Module, args: Any, kwargs: Any = None) -> None:
-        """Notify the owner; torch calls a hook removed at call start again, without keywords."""
-        if torch.compiler.is_compiling() or (awaited := self.owner()) is None or is_traced():
-            return
-        awaited.called(module, args, kwargs or {})
-
-
-def _detached(value: Any) -> Any:
-    """Return the same values, detached from their graphs."""
-    return tree_map_only(Tensor, lambda tensor: tensor.detach(), value)
