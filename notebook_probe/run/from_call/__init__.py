@@ -1,1 +1,1 @@
-"""What a run makes on request from a call of the model: its graph, and an examination."""
+"""Results of a call of the model, made on request: its graph, and an examination."""
