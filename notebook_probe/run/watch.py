@@ -206,6 +206,7 @@ def watch(
     recording to runs/first.zarr
     >>> run = watch(model, optimizer, store="runs/first.zarr", step=1000)  # doctest: +SKIP
     continuing runs/first.zarr at step 1000
+    removed 250 steps from step 1000 to 1249, which the record had
     """
     is_shared, services = allows_control(control), asked_services(notify)
     model = unwrap(model)
@@ -276,6 +277,8 @@ def watch(
                 share(run, writer, location)
             notify_by(run, services)
             report(_first_line(writer, continued) + _why_there(asked, location))
+            if writer.removed:
+                report(writer.removed)
         undo.pop_all()
     return run
 

@@ -41,6 +41,21 @@ def test_the_first_step_after_resuming_is_the_one_that_was_given(
     np.testing.assert_allclose(series, [*old[:4], *new], rtol=1e-6)
 
 
+def test_steps_that_continuing_removes_are_printed(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    trained(tmp_path, range(10))
+    capsys.readouterr()
+    for start, removed in (
+        (4, ["removed 6 steps from step 4 to 9, which the record had"]),
+        (6, ["removed step 6, which the record had"]),
+        (7, []),
+    ):
+        trained(tmp_path, range(start, 7), step=start)
+        head, *rest = capsys.readouterr().out.splitlines()
+        assert (head, rest) == (f"continuing {tmp_path} at step {start}", removed)
+
+
 def test_a_branch_shows_the_new_history_and_keeps_the_old(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:

@@ -72,6 +72,7 @@ class Opened:
     continued: bool
     first_step: int
     branch: int
+    removed: str
 
     def close(self) -> None:
         """Close a record that will not be written."""
@@ -144,6 +145,7 @@ def open_to_write(
         continued=old is not None,
         first_step=first,
         branch=branch,
+        removed=beginning.removed,
     )
 
 

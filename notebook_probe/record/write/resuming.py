@@ -41,6 +41,8 @@ class Beginning:
     n_rows: Mapping[str, int] = field(default_factory=dict)
     """Rows that stay of each stream, by path."""
     events: tuple[Event, ...] = ()
+    removed: str = ""
+    """Which steps are removed, as a sentence; empty if none is."""
 
     @property
     def branch(self) -> int:
@@ -73,6 +75,7 @@ def begin(old: OpenedRecord | None, resume: Resume) -> Beginning:
     if first is None:
         first = max(starts[-1], _next_step(old.paths[path] for path in own))
     events: tuple[Event, ...] = ()
+    removed = ""
     if resume.branches:
         text = f"branch {len(starts) + 1} begins; branch {len(starts)} is kept unchanged"
         starts, events = (*starts, first), (_event(first, BRANCH, text),)
@@ -80,8 +83,9 @@ def begin(old: OpenedRecord | None, resume: Resume) -> Beginning:
         remaining = {path: rows_before(first, old.paths[path]) for path in own}
         starts = (*starts[:-1], min(starts[-1], first))
         events = _removal(first, {path: n_rows[path] - n for path, n in remaining.items()})
+        removed = _removed_steps(old, {path: (n, n_rows[path]) for path, n in remaining.items()})
         n_rows |= remaining
-    return Beginning(first, starts, n_rows, events)
+    return Beginning(first, starts, n_rows, events, removed)
 
 
 def remaining_summary(old: OpenedRecord | None, beginning: Beginning) -> Summary:
@@ -107,6 +111,21 @@ def _next_step(streams: Iterable[StreamView]) -> int:
 
 def _last_step(stream: StreamView) -> int:
     return int(stream.steps(stream.n_rows - 1, stream.n_rows)[0])
+
+
+def _removed_steps(old: OpenedRecord, rows: Mapping[str, tuple[int, int]]) -> str:
+    """Return which steps have these rows, of each stream by its path; empty without a row."""
+    steps = {
+        int(step)
+        for path, (start, stop) in rows.items()
+        if start < stop
+        for step in old.paths[path].steps(start, stop)
+    }
+    if not steps:
+        return ""
+    first, last, n = min(steps), max(steps), len(steps)
+    which = f"step {first}" if n == 1 else f"{n} steps from step {first} to {last}"
+    return f"removed {which}, which the record had"
 
 
 def _removal(step: int, removed: Mapping[str, int]) -> tuple[Event, ...]:

@@ -103,6 +103,8 @@ class RecordWriter:
     """The branch that is written, from 1."""
     first_step: int
     """The step to begin with."""
+    removed: str
+    """Which steps of the record were removed first, as a sentence; empty if none was."""
 
     def __init__(
         self,
@@ -146,6 +148,7 @@ class RecordWriter:
         self.continued, self.location = opened.continued, opened.place.name
         self.run_id = str(opened.flusher.attrs["run_id"])
         self.first_step, self.branch = opened.first_step, opened.branch
+        self.removed = opened.removed
         self.source = RecordedSource(title, self._place, opened.modules, self._flusher)
         self.out_of_order = Backfill(self._flusher, self.source, self.branch, self.first_step)
         # Also when the writer is forgotten, and at the interpreter's exit.
