@@ -15,6 +15,7 @@ from notebook_probe.record.format.source import ROOT, Event
 __all__ = [
     "ALERT",
     "REMARK",
+    "RULE_EDIT",
     "Alert",
     "alert_of",
     "began_at",
@@ -28,6 +29,9 @@ ALERT = "alert"
 
 REMARK: Final = "remark"
 """The kind of the event of a finding that may be intended."""
+
+RULE_EDIT: Final = "rule"
+"""The kind of the event of a rule that is followed otherwise than before, or no more."""
 
 _OFF = re.compile(r"alert rule (?P<name>\w+) is off: (?P<why>.*)", re.DOTALL)
 
@@ -129,11 +133,7 @@ def alert_of(event: Event) -> Alert:
     >>> alert.rule, alert.modules, alert.severity, alert.began
     ('dead', ('fc',), 'warning', None)
     """
-    try:
-        detail = json.loads(event.detail)
-    except (ValueError, RecursionError):
-        detail = None
-    fields = detail if isinstance(detail, dict) else {}
+    fields = _detail(event)
     rule = _text(fields.get("rule")) or "unknown"
     return Alert(
         rule=rule,
@@ -148,6 +148,15 @@ def alert_of(event: Event) -> Alert:
         consequence_of=_causes(fields.get("consequence_of"), rule),
         began=_two_steps(fields.get("began")),
     )
+
+
+def _detail(event: Event) -> dict[str, object]:
+    """Return the detail of an event; empty if it is malformed."""
+    try:
+        detail = json.loads(event.detail)
+    except (ValueError, RecursionError):
+        detail = None
+    return detail if isinstance(detail, dict) else {}
 
 
 def where(modules: Sequence[str]) -> str:
@@ -225,10 +234,18 @@ def rule_off(name: str, why: str) -> str:
 def read_rules_off(events: Iterable[Event]) -> dict[str, str]:
     """Return why rules are off, by their names, as `rule_off` has written it.
 
+    A rule that was replaced or removed afterwards is not among them.
+
     Examples
     --------
     >>> read_rules_off([Event(3, 0, "error", rule_off("odd", "KeyError: 3"))])
     {'odd': 'KeyError: 3'}
     """
-    found = (_OFF.fullmatch(event.text) for event in events if event.kind == "error")
-    return {one["name"]: one["why"] for one in found if one}
+    off: dict[str, str] = {}
+    for event in events:
+        found = _OFF.fullmatch(event.text) if event.kind == "error" else None
+        if found:
+            off[found["name"]] = found["why"]
+        elif event.kind == RULE_EDIT:
+            off.pop(_text(_detail(event).get("rule")), None)
+    return off

@@ -5,7 +5,7 @@ from __future__ import annotations
 import html
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 from notebook_probe.alerts.alert import read_rules_off
@@ -22,7 +22,7 @@ from notebook_probe.record.views.branches.branches import IN_ORDER, read_name
 __all__ = ["Explanation", "explain"]
 
 MOST_LINES = 40
-MOST_CAUSES, MOST_BELOW, MOST_REMARKS, MOST_MISSING = 4, 2, 3, 8
+MOST_CAUSES, MOST_BELOW, MOST_REMARKS, MOST_MISSING, MOST_OFF = 4, 2, 3, 8, 3
 WIDTH = 110
 UNWATCHED = ("a watched training",)
 """Requirement of rules about the training itself, which look at it while it runs."""
@@ -45,6 +45,8 @@ class Explanation:
         Rules whose series are recorded, and which found nothing.
     unknown : mapping of tuple of str to tuple of str
         By the series that are missing: the rules that could not judge.
+    off : mapping of str to str
+        Error of each rule whose condition raised one, by its name.
     """
 
     title: str
@@ -52,6 +54,7 @@ class Explanation:
     remarks: Alerts
     well: tuple[str, ...]
     unknown: dict[tuple[str, ...], tuple[str, ...]]
+    off: dict[str, str] = field(default_factory=dict)
 
     def to_dict(self) -> dict[str, Any]:
         """Return all of it as plain values, for JSON."""
@@ -64,6 +67,7 @@ class Explanation:
                 {"missing": [*missing], "rules": [*rules]}
                 for missing, rules in self.unknown.items()
             ],
+            "off": dict(self.off),
         }
 
     def lines(self) -> Iterator[str]:
@@ -79,6 +83,10 @@ class Explanation:
             yield "may be intended:"
             yield from (f"- {one}" for one in self.remarks[:MOST_REMARKS])
             yield from _more(len(self.remarks) - MOST_REMARKS, "", "remarks")
+        if self.off:
+            yield "off, as the rule raised an error:"
+            yield from (f"  {name}: {why}" for name, why in [*self.off.items()][:MOST_OFF])
+            yield from _more(len(self.off) - MOST_OFF, "  ", "rules")
         if self.well:
             yield f"looked at, nothing found ({len(self.well)} rules):"
             yield from _wrapped(self.well)
@@ -131,8 +139,6 @@ def explain(
     well: list[str] = []
     unknown: defaultdict[tuple[str, ...], list[str]] = defaultdict(list)
     off = read_rules_off(events)
-    for name, why in off.items():  # first, since no preset measures what they need
-        unknown[f"a correction: {why}",].append(name)
     for rule in (one for one in rules if one.name not in off):
         missing = _missing(rule, views) if rule.quantities or was_watched else UNWATCHED
         if not n_steps:
@@ -149,7 +155,7 @@ def explain(
         f"{_counted(len(rest), 'remark')}"
     )
     by_missing = {key: tuple(names) for key, names in unknown.items()}
-    return Explanation(title, causes, rest, tuple(well), by_missing)
+    return Explanation(title, causes, rest, tuple(well), by_missing, off)
 
 
 def _missing(rule: Rule, views: Sequence[StreamView]) -> tuple[str, ...]:

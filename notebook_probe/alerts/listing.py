@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from html import escape
+from types import MappingProxyType
 from typing import Self, overload
 
-from notebook_probe.alerts.alert import ALERT, REMARK, Alert, alert_of
+from notebook_probe.alerts.alert import ALERT, REMARK, Alert, alert_of, read_rules_off
 from notebook_probe.alerts.causes import Cause, causes
 from notebook_probe.printable import printable
 from notebook_probe.record.format.source import Event
@@ -19,6 +20,12 @@ class Alerts(Sequence[Alert]):
     """Alerts in the order of their steps.
 
     Prints a sentence for each finding, its consequences indented below it; in a notebook a table.
+    Below them are the rules that are off, since their condition raised an error.
+
+    Attributes
+    ----------
+    off : mapping of str to str
+        Error of each rule that is off, by its name.
 
     Examples
     --------
@@ -33,13 +40,20 @@ class Alerts(Sequence[Alert]):
 
     _none = "no alerts"
 
-    def __init__(self, alerts: Iterable[Alert] = (), remarks: Iterable[Alert] = ()) -> None:
+    def __init__(
+        self,
+        alerts: Iterable[Alert] = (),
+        remarks: Iterable[Alert] = (),
+        off: Mapping[str, str] = MappingProxyType({}),
+    ) -> None:
         self._alerts = tuple(sorted(alerts, key=lambda alert: alert.step))
         self._remarks = tuple(remarks)
+        self.off = off
 
     def of(self, rule: str) -> Self:
         """Return the findings of one rule."""
-        return type(self)(alert for alert in self if alert.rule == rule)
+        off = {name: why for name, why in self.off.items() if name == rule}
+        return type(self)((alert for alert in self if alert.rule == rule), off=off)
 
     def until(self, step: int) -> Self:
         """Return the findings up to a step, this included.
@@ -87,17 +101,21 @@ class Alerts(Sequence[Alert]):
         return hash(self._alerts)
 
     def __repr__(self) -> str:
-        lines = (printable(f"{'  ' * depth}{one}") for depth, one in self._lines())
-        return "\n".join(lines) or self._none
+        lines = [f"{'  ' * depth}{one}" for depth, one in self._lines()] or [self._none]
+        return "\n".join(map(printable, (*lines, *self._off_lines())))
 
     def _repr_html_(self) -> str:
         head = {"step": "", "rule": "", "where": "8em", "what": "24em"}
         rows = (_cells(depth, one) for depth, one in self._lines())
-        return html_table(head, rows) if self else f"<p>{self._none}</p>"
+        table = html_table(head, rows) if self else f"<p>{self._none}</p>"
+        return table + "".join(f"<p>{escape(line)}</p>" for line in self._off_lines())
 
     def _lines(self) -> Iterator[tuple[int, Cause]]:
         for cause in self.causes:
             yield from cause.lines()
+
+    def _off_lines(self) -> Iterator[str]:
+        yield from (f"rule {name} is off: {why}" for name, why in self.off.items())
 
 
 class Remarks(Alerts):
@@ -118,10 +136,11 @@ def _cells(depth: int, one: Cause) -> list[str]:
 
 
 def read_alerts(events: Iterable[Event]) -> Alerts:
-    """Return the alerts in a record's events."""
+    """Return the alerts in a record's events, and the rules that are off."""
+    events = tuple(events)
     found = [alert_of(event) for event in events if event.kind in (ALERT, REMARK)]
     remarks = [one for one in found if one.is_remark]
-    return Alerts((one for one in found if not one.is_remark), remarks)
+    return Alerts((one for one in found if not one.is_remark), remarks, read_rules_off(events))
 
 
 def read_remarks(events: Iterable[Event]) -> Alerts:

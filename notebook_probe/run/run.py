@@ -12,6 +12,7 @@ from torch import nn
 from torch.optim import Optimizer
 
 from notebook_probe.alerts import Rule, Rules
+from notebook_probe.alerts.alert import read_rules_off
 from notebook_probe.errors import shown_as
 from notebook_probe.model.map import ModelMap
 from notebook_probe.model.selectors import Where
@@ -191,9 +192,9 @@ class Run(
         In a notebook ``run.status()`` sums it up.
         """
         probes = tuple(self.probes())
-        return Status.of(
-            self.controls.status_head(), probes, self._parts.writer.bytes_by_quantity()
-        )
+        n_bytes = self._parts.writer.bytes_by_quantity()
+        off = read_rules_off(self.events)
+        return Status.of(self.controls.status_head(), probes, n_bytes, off)
 
     # ---------------------------------------------------------------- training, showing, ending
 

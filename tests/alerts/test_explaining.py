@@ -100,8 +100,10 @@ def test_a_rule_whose_condition_raises_is_not_among_those_that_found_nothing() -
     source = FakeSource(stream)
     source.events = (Event(2, 0, "error", rule_off("large_outputs", "KeyError: 3")),)
     found = explain(source, [RULES["large_outputs"]])
-    assert (found.well, found.unknown) == ((), {("a correction: KeyError: 3",): ("large_outputs",)})
-    assert "  large_outputs: needs a correction: KeyError: 3" in str(found)
+    assert (found.well, found.unknown) == ((), {})
+    assert found.to_dict()["off"] == {"large_outputs": "KeyError: 3"}
+    lines = str(found).splitlines()
+    assert lines[1:] == ["off, as the rule raised an error:", "  large_outputs: KeyError: 3"]
     assert found.title == "3 steps: no causes, no remarks"
 
 

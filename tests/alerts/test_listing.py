@@ -11,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from notebook_probe.alerts import Alert, Alerts, read_alerts
-from notebook_probe.alerts.alert import alert_of
+from notebook_probe.alerts.alert import alert_of, rule_off
 from notebook_probe.alerts.listing import read_remarks
 from notebook_probe.alerts.rule import FLOWS
 from notebook_probe.record import Event
@@ -85,6 +85,26 @@ def test_the_list_is_in_the_order_of_steps_and_filters_by_rule() -> None:
     assert "a&lt;b" in shown
     assert "x &amp; y" in shown
     assert shown.count("text-align: left") == 8, "heads stand above their columns, in any theme"
+
+
+def test_a_rule_that_is_off_is_named_below_the_alerts() -> None:
+    events = [
+        event("error", 3, rule_off("odd", "KeyError: <3>")),
+        event("error", 4, "another error"),
+        event("alert", 5, "fc: dead"),
+    ]
+    alerts = read_alerts(events)
+    assert alerts.off == alerts.of("odd").off == {"odd": "KeyError: <3>"}
+    assert repr(alerts).splitlines()[-1] == "rule odd is off: KeyError: <3>"
+    assert alerts._repr_html_().endswith("<p>rule odd is off: KeyError: &lt;3&gt;</p>")
+    assert alerts.of("other").off == {}
+
+
+@pytest.mark.parametrize("detail", ['{"rule": "odd", "from": {}, "to": {}}', "[", '{"rule": 3}'])
+def test_an_edited_rule_is_on_again(detail: str) -> None:
+    edit = Event(4, 0, "rule", "odd: most 1 → 2", detail)
+    off = read_alerts([event("error", 3, rule_off("odd", "KeyError: 3")), edit]).off
+    assert [*off] == ([] if "odd" in detail else ["odd"])
 
 
 def test_remarks_that_are_chosen_stay_remarks() -> None:

@@ -170,12 +170,28 @@ def test_a_rule_that_fails_stops_neither_training_nor_recording(
     run = watch(model)
     train(model, sgd(model), BATCH, range(10))
     assert run.alerts == nbp.Alerts()
+    assert repr(run.alerts) == "no alerts\nrule broken is off: MemoryError: too large"
+    assert run.explain().off == {"broken": "MemoryError: too large"}
+    assert "error: rule broken is off: MemoryError: too large" in repr(run.status())
     assert "off: MemoryError: too large" in repr(run.rules)
     run.close()
     assert run.status().problem == ""
     told = [event.text for event in run.events if event.kind == "error"]
     assert told == ["alert rule broken is off: MemoryError: too large"]
     assert nbp.open_run(run.location).series("0", "weight_norm").size == 10
+
+
+def test_a_rule_that_was_corrected_or_removed_is_not_off(watch: Watch, model: nn.Module) -> None:
+    @nbp.rule
+    def brittle(weight_norm, most=0.0):  # type: ignore[no-untyped-def]
+        """never"""
+        return weight_norm > 1.0 / most
+
+    run = watch(model)
+    train(model, sgd(model), BATCH, range(3))
+    assert [*run.alerts.off] == [*run.status().rules_off] == ["brittle"]
+    run.rules.edit("brittle", most=1e-9)
+    assert (run.alerts.off, run.status().rules_off, run.explain().off) == ({}, {}, {})
 
 
 @pytest.mark.slow

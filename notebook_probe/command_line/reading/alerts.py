@@ -8,7 +8,7 @@ from operator import attrgetter
 
 from notebook_probe.alerts.rule import SEVERITIES
 from notebook_probe.command_line.asked import count
-from notebook_probe.command_line.reading.answers import AlertsAnswer
+from notebook_probe.command_line.reading.answers import AlertsAnswer, OffLine
 from notebook_probe.command_line.reading.opening import (
     add_run,
     alert_line,
@@ -47,14 +47,16 @@ def add(parser: ArgumentParser) -> None:
 def do(asked: Namespace) -> int:
     """Print the alerts and remarks."""
     run = opened_run(asked)
-    every = [one for one in (*run.alerts, *run.remarks) if one.step >= asked.since]
+    alerts = run.alerts
+    every = [one for one in (*alerts, *run.remarks) if one.step >= asked.since]
     every.sort(key=attrgetter("step"))
     lines, left_out = fitting_items(
         every, alert_line, lambda one: [alert_text(one)], asked.limit, tokens(run.name)
     )
     least = len(SEVERITIES) if asked.fail_on is None else severity_rank(asked.fail_on)
     failed = any(severity_rank(one.severity) >= least for one in every)
-    answer = AlertsAnswer(**heading(run), alerts=lines, left_out=left_out, failed=failed)
+    off = tuple(OffLine(*one) for one in alerts.off.items())
+    answer = AlertsAnswer(**heading(run), alerts=lines, off=off, left_out=left_out, failed=failed)
     print_answer(answer, _text(answer), asked)
     return MET if failed else 0
 
@@ -65,3 +67,4 @@ def _text(answer: AlertsAnswer) -> Iterator[str]:
     if not answer.alerts:
         yield "no alerts"
     yield from left_line(answer.left_out, "alerts")
+    yield from (f"rule {one.rule} is off: {one.error}" for one in answer.off)

@@ -23,6 +23,7 @@ __all__ = [
     "GroupLine",
     "JudgedLine",
     "ModuleLine",
+    "OffLine",
     "OutputAnswer",
     "OutputLine",
     "PlotAnswer",
@@ -76,11 +77,20 @@ class AlertLine:
     ]
 
 
+@dataclass(frozen=True, slots=True)
+class OffLine:
+    """A rule that is off, as its condition raised an error."""
+
+    rule: str
+    error: str
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class AlertsAnswer(AnswerOfRun):
     """Answer of `alerts`."""
 
     alerts: tuple[AlertLine, ...]
+    off: Annotated[tuple[OffLine, ...], "rules that are off"]
     left_out: LeftOut
     failed: Annotated[bool, "an alert is as severe as --fail-on; the exit code is 3"]
 
@@ -176,6 +186,7 @@ class ExplainAnswer(AnswerOfRun):
     remarks: Annotated[tuple[AlertLine, ...], "findings that may be intended"]
     well: Annotated[tuple[str, ...], "rules that looked and found nothing"]
     unknown: Annotated[tuple[JudgedLine, ...], "rules that could not judge"]
+    off: Annotated[tuple[OffLine, ...], "rules that are off"]
     against: Annotated[AgainstAnswer | None, "differences from the good runs of --against"] = None
     left_out: LeftOut
 

@@ -17,6 +17,7 @@ from notebook_probe.command_line.reading.answers import (
     EvidenceLine,
     ExplainAnswer,
     JudgedLine,
+    OffLine,
     Point,
 )
 from notebook_probe.command_line.reading.opening import (
@@ -103,6 +104,7 @@ def do(asked: Namespace) -> int:
         remarks=remarks,
         well=explanation.well,
         unknown=tuple(JudgedLine(*one) for one in explanation.unknown.items()),
+        off=tuple(OffLine(*one) for one in explanation.off.items()),
         against=against,
         left_out=n_causes + n_remarks,
     )
@@ -156,6 +158,9 @@ def _next(run: OpenedRun, alert: Alert) -> Iterator[str]:
 
 def _below(explanation: Explanation, limit: int) -> Iterator[str]:
     """Yield the lines below the causes and remarks."""
+    if explanation.off:
+        yield "off, as the rule raised an error:"
+        yield from (f"  {name}: {why}" for name, why in explanation.off.items())
     if explanation.well:
         yield f"looked at, nothing found ({len(explanation.well)} rules):"
         yield from wrapped([*explanation.well])
@@ -172,7 +177,8 @@ def _below(explanation: Explanation, limit: int) -> Iterator[str]:
 def _counts(explanation: Explanation, limit: int) -> Iterator[str]:
     """Yield the same in one line, below a comparison, which needs the room."""
     n_unknown = sum(map(len, explanation.unknown.values()))
-    yield f"{len(explanation.well)} rules found nothing, {n_unknown} could not judge"
+    off = f", {len(explanation.off)} are off" if explanation.off else ""
+    yield f"{len(explanation.well)} rules found nothing, {n_unknown} could not judge{off}"
 
 
 def _text(answer: ExplainAnswer, above: list[str], rest: list[str]) -> Iterator[str]:

@@ -225,6 +225,8 @@ class Status(StatusHead):
     """Every probe: when it last fired, why it did not, what it costs."""
     quantity_bytes: Mapping[str, int] = field(default_factory=dict)
     """Bytes on disk of each quantity, the largest first."""
+    rules_off: Mapping[str, str] = field(default_factory=dict)
+    """Error of each alert rule that is off, as its condition raised one."""
 
     @classmethod
     def of(
@@ -232,11 +234,12 @@ class Status(StatusHead):
         head: StatusHead,
         probes: tuple[ProbeStatus, ...],
         quantity_bytes: Mapping[str, int],
+        rules_off: Mapping[str, str],
     ) -> Status:
-        """Return a status from its head, with the probes and the record of the same moment."""
+        """Return a status from its head, and the rest of the same moment."""
         # Fields are copied by name, so that a new one of the head is never forgotten here.
         known = {one.name: getattr(head, one.name) for one in fields(StatusHead)}
-        return cls(**known, probes=probes, quantity_bytes=quantity_bytes)
+        return cls(**known, probes=probes, quantity_bytes=quantity_bytes, rules_off=rules_off)
 
     @property
     def head(self) -> StatusHead:

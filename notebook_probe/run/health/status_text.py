@@ -53,6 +53,7 @@ def describe_status(status: Status) -> str:
         lines.append(f"problem: {status.problem}")
     lines += [f"silent: {line}" for line in _silent(status.silent)]
     lines += [f"error: {one.quantity} at {one.module}: {one.error}" for one in status.errors]
+    lines += [f"error: rule {name} is off: {why}" for name, why in status.rules_off.items()]
     return "\n".join(lines)
 
 

@@ -6,14 +6,12 @@ import json
 from collections.abc import Mapping
 
 from notebook_probe.alerts import Rule, Rules
+from notebook_probe.alerts.alert import RULE_EDIT
 from notebook_probe.errors import UnknownNameError, near
 from notebook_probe.probes.step.sink import EventSink
 from notebook_probe.run.attach.requests import EditRule
 
-__all__ = ["RULE", "edit", "edited", "note_edit"]
-
-RULE = "rule"
-"""The kind of its events."""
+__all__ = ["edit", "edited", "note_edit"]
 
 
 def edited(rules: Rules, request: EditRule) -> Rule:
@@ -49,7 +47,7 @@ def note_edit(
     else:
         text = _difference(name, old, new)
     if text:
-        events.event(step, RULE, text, json.dumps({"rule": name, "from": old, "to": new}))
+        events.event(step, RULE_EDIT, text, json.dumps({"rule": name, "from": old, "to": new}))
 
 
 def _difference(name: str, old: Mapping[str, float | None], new: Mapping[str, float | None]) -> str:

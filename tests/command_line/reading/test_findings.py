@@ -11,6 +11,7 @@ import numpy as np
 import pytest
 
 import notebook_probe as nbp
+from notebook_probe.alerts.alert import rule_off
 from notebook_probe.command_line.reading.printing import tokens
 from notebook_probe.record import RecordWriter
 from notebook_probe.record.format.source import ModuleRow, Variable
@@ -103,6 +104,19 @@ def test_the_level_counts_alerts_that_the_limit_leaves_out(ask: Asked, known: st
     code, out, _ = ask("alerts", known, "--limit", "1", "--fail-on", "severe")
     assert code == 3
     assert out.splitlines()[-1] == "2 more alerts; --limit 0 prints all"
+
+
+def test_a_rule_that_raised_is_in_both_lists_of_findings(
+    answer: Answered, ask: Asked, tmp_path: Path
+) -> None:
+    place = build(tmp_path / "off.zarr", "off", ())
+    with RecordWriter.reopen(place) as writer:
+        writer.event(3, "error", rule_off("odd", "KeyError: 3"))
+    assert ask("alerts", place)[1].splitlines()[-1] == "rule odd is off: KeyError: 3"
+    lines = ask("explain", place)[1].splitlines()
+    assert lines[lines.index("off, as the rule raised an error:") + 1] == "  odd: KeyError: 3"
+    off = [{"rule": "odd", "error": "KeyError: 3"}]
+    assert answer("alerts", place)["off"] == answer("explain", place)["off"] == off
 
 
 def test_modules_are_a_tree_with_parameters_and_alerts(answer: Answered, known: str) -> None:
