@@ -10,7 +10,7 @@ from typing import Any
 from notebook_probe.command_line.asked import RUN, add_catalogue, location_of
 from notebook_probe.command_line.printed import cell, fitting, plain, print_json, width
 from notebook_probe.command_line.show import row_at
-from notebook_probe.compare import AXES, Parting, Partings, parting
+from notebook_probe.compare import AXES, Parting, Partings, differences, parting
 from notebook_probe.errors import UnknownNameError, near
 from notebook_probe.lineage.table import labels_of
 from notebook_probe.opened import OpenedRun, open_run
@@ -55,10 +55,13 @@ def do(asked: Namespace) -> None:
     ]
     settings = [name for name in differing if not name.startswith(RESULTS)]
     results = [name for name in differing if name.startswith(RESULTS)]
-    found = _parting(open_run(places[0]), open_run(places[1]), asked)
+    this, other = map(open_run, places)
+    model, found = differences(other, this).model, _parting(this, other, asked)
     if asked.json:
         told = {name: [row.get(name) for row in rows] for name in (*settings, *results)}
-        print_json({"runs": places, "differing": told, "parting": _as_object(found)})
+        print_json(
+            {"runs": places, "differing": told, "model": model, "parting": _as_object(found)}
+        )
         return
     heads = [plain(one) for one in labels_of(rows)]
     for title, names in (("settings", settings), ("results", results)):
@@ -68,6 +71,8 @@ def do(asked: Namespace) -> None:
         ]
         print(fitting(lines, width())[0] if names else f"the same {title}")
         print()
+    if model:
+        print(f"{heads[1]} compared with {heads[0]}: {plain(model)}")
     for line in _lines(found):
         print(plain(line))
 

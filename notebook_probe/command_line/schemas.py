@@ -57,6 +57,10 @@ OF_CATALOGUE: dict[str, dict[str, Any]] = {
         "properties": {
             "runs": TEXTS,
             "differing": {"type": "object", "description": "values of both runs by name"},
+            "model": {
+                "type": "string",
+                "description": "difference of the second model; empty if there is none",
+            },
             "parting": {
                 "type": "object",
                 "properties": {
@@ -68,7 +72,7 @@ OF_CATALOGUE: dict[str, dict[str, Any]] = {
                 "required": ["text", "asked"],
             },
         },
-        "required": ["runs", "differing", "parting"],
+        "required": ["runs", "differing", "model", "parting"],
     },
 }
 OF_RUN = {

@@ -7,6 +7,7 @@ import numpy.typing as npt
 
 from notebook_probe.compare.axes import AXES, RunAxis
 from notebook_probe.compare.tables import Doubles
+from notebook_probe.record.format.source import check_opened
 from notebook_probe.record.views.xarray_views import RunSource
 
 __all__ = ["Alignment", "align"]
@@ -104,4 +105,5 @@ def align(this: RunSource, other: RunSource, by: str = "step") -> Alignment:
     >>> alignment.steps_there([1000])  # where the other was as good  # doctest: +SKIP
     array([640.])
     """
+    check_opened(this, other)
     return Alignment(this, other, by)

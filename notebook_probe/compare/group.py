@@ -9,9 +9,10 @@ import numpy as np
 
 from notebook_probe.compare.alignment import Alignment
 from notebook_probe.compare.band import Band, band_of
-from notebook_probe.compare.series import read_smoothed
+from notebook_probe.compare.series import check_recorded, read_smoothed
 from notebook_probe.compare.tables import Doubles
 from notebook_probe.errors import ProbeError, UnknownNameError
+from notebook_probe.record.format.source import check_opened
 from notebook_probe.record.views.xarray_views import RunSource
 
 __all__ = ["group"]
@@ -60,13 +61,16 @@ def group(
     Raises
     ------
     UnknownNameError
-        No run remains.
+        No run remains; of a name that none of them has, the message lists close ones.
 
     Examples
     --------
     >>> band = group([nbp.open_run(one) for one in paths], "", "loss")  # doctest: +SKIP
     >>> axes.fill_between(band.x, band.low, band.high)  # doctest: +SKIP
     """
+    if not runs:
+        raise UnknownNameError("group: at least one run is expected")
+    check_opened(*runs)
     curves, left_out = [], []
     for run in runs:
         try:
@@ -81,7 +85,8 @@ def group(
         if len(rows):
             curves.append((x[rows], values[rows].astype(np.float64)))
     if not curves:
-        raise UnknownNameError("; ".join(left_out) or "group: at least one run is expected")
+        check_recorded(runs, quantity, module)
+        raise UnknownNameError("; ".join(left_out))
     ends = min(x[0] for x, _ in curves), max(x[-1] for x, _ in curves)
     places = np.linspace(*ends, n_points)
     band = band_of(places, [_at(places, *curve) for curve in curves], log=log)

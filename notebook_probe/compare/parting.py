@@ -14,6 +14,7 @@ from notebook_probe.compare.members import names_apart
 from notebook_probe.compare.partings import Parting, Partings
 from notebook_probe.compare.ratio_grid import RatioGrid, runs_of
 from notebook_probe.compare.row_pairs import RowPairs, holding, n_values, row_pairs
+from notebook_probe.compare.series import check_recorded
 from notebook_probe.record.format.source import check_opened
 from notebook_probe.record.views.xarray_views import RunSource
 
@@ -75,8 +76,8 @@ def parting(
     ValueError
         For a factor of 1 or less, and less than one row.
     UnknownNameError
-        This run, or every other run, has no record of a series that the axis needs. If only some
-        lack it, they are named in `Partings.left_out`.
+        No run has a record of the quantity; this run, or every other run, has none of a series that
+        the axis needs. If only some lack it, they are named in `Partings.left_out`.
 
     Examples
     --------
@@ -84,7 +85,10 @@ def parting(
     Differs from digits-cnn-8 at step 412: conv3 · update_ratio ×2.1
     conv3: from step 412, ×2.1; now ×3.6
     """
-    return PartingSearch(this, runs_of(others), quantity, by=by).found(factor, rows)
+    runs = runs_of(others)
+    check_opened(this)
+    check_recorded([this, *runs], quantity)
+    return PartingSearch(this, runs, quantity, by=by).found(factor, rows)
 
 
 class PartingSearch:

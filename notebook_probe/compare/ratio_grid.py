@@ -12,6 +12,7 @@ from notebook_probe.compare.axes import look_again
 from notebook_probe.compare.band import centre_of
 from notebook_probe.compare.deviation import DeviationScale, apart, is_signed, scale_of
 from notebook_probe.compare.members import Member, Members
+from notebook_probe.compare.series import check_recorded
 from notebook_probe.compare.tables import Doubles
 from notebook_probe.record.format.source import Floats, Source, Steps, check_opened
 from notebook_probe.record.views.thinning.heat_grid import (
@@ -207,22 +208,25 @@ def ratio(
     Raises
     ------
     UnknownNameError
-        This run, or every other run, has no record of a series that the axis needs.
+        No run has a record of the quantity; this run, or every other run, has none of a series that
+        the axis needs.
 
     Examples
     --------
     >>> ratio(run, nbp.open_run("runs/other.zarr"), "grad_norm").apart  # doctest: +SKIP
     array([[0.01, 0.0, 0.32, 0.55]], dtype=float32)
     """
-    grid = RatioGrid(this, runs_of(others), quantity, by=by, n_columns=n_columns, window=window)
+    runs = runs_of(others)
+    check_recorded([this, *runs], quantity)
+    grid = RatioGrid(this, runs, quantity, by=by, n_columns=n_columns, window=window)
     grid.read_new()
     return grid.grid()
 
 
 def runs_of(others: RunSource | Sequence[RunSource]) -> Sequence[RunSource]:
     """Return a sequence of runs, from one or several."""
-    check_opened(others)
-    runs = others if isinstance(others, Sequence) else [others]
+    several = isinstance(others, Sequence) and not isinstance(others, str)
+    runs = others if several else [others]
     check_opened(*runs)
     return runs
 

@@ -23,7 +23,7 @@ from notebook_probe.command_line.main import COMMANDS
 from notebook_probe.explorer.saved_views import ViewFile, ViewSettings
 from notebook_probe.home import HOME
 from notebook_probe.record import RecordWriter
-from notebook_probe.record.format.source import Variable
+from notebook_probe.record.format.source import ModuleRow, Variable
 from tests.command_line.conftest import Said, train
 
 ASK = [sys.executable, "-m", "notebook_probe"]
@@ -106,9 +106,10 @@ def test_two_runs_are_compared_by_settings_results_and_modules(said: Said) -> No
     assert {one["module"] for one in told["parting"]["modules"]} <= {"0", "2"}
 
 
-def recorded(place: Path, norms: dict[str, list[float]]) -> str:
+def recorded(place: Path, norms: dict[str, list[float]], kind: str = "") -> str:
     """A record of one module, of which these quantities are measured."""
-    with RecordWriter(place, title=place.stem, modules=[]) as writer:
+    rows = [ModuleRow("m", kind, 2, 2, -1)] if kind else []
+    with RecordWriter(place, title=place.stem, modules=rows) as writer:
         stream = writer.stream("every_1")
         stream.extend(["m"], [Variable(name) for name in norms])
         for step, row in enumerate(zip(*norms.values(), strict=True)):
@@ -141,7 +142,12 @@ def test_all_usual_quantities_are_asked_and_the_earliest_is_told(
             "rows_wanted": 10,
         }
     ]
+    models = [recorded(tmp_path / kind, calm, kind=kind) for kind in ("Linear", "Conv2d")]
+    assert "Conv2d compared with Linear: Linear, here Conv2d" in said("compare", *models)[1]
+    told = json.loads(said("compare", *models, "--json")[1])
+    assert told["model"] == "Linear, here Conv2d"
     same = said("compare", one, one)[1].splitlines()
+    assert json.loads(said("compare", one, one, "--json")[1])["model"] == ""
     assert same[-2:] == ["They stay within ×2 at m", "compared by grad_norm, weight_norm"]
 
 

@@ -92,7 +92,7 @@ def test_a_window_has_the_columns_of_the_heat_map_in_it() -> None:
 
 
 def test_without_a_value_there_is_no_map() -> None:
-    assert ratio(made("a", {"m": [1.0]}), made("b", {"m": [1.0]}), "other") is None
+    assert ratio(made("a", logged={"loss": [1.0]}), made("b", {"m": [1.0]}), "norm") is None
 
 
 def test_the_quantity_may_be_missing_in_the_other_run() -> None:

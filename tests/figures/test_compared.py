@@ -168,8 +168,11 @@ def test_seeds_that_lack_the_axis_are_named_below() -> None:
 
 
 def test_what_is_not_recorded_cannot_be_drawn(pair: list[Made]) -> None:
-    with pytest.raises(UnknownNameError, match="no value of 'nrom' is recorded in digits-cnn"):
+    with pytest.raises(UnknownNameError, match="no quantity 'nrom' is recorded; close: 'norm'"):
         ratio(pair[0], pair[1], "nrom")
+    alone = made("alone", logged={"loss": [1.0]})
+    with pytest.raises(UnknownNameError, match="no value of 'norm' is recorded in alone"):
+        ratio(alone, pair[1], "norm")
 
 
 def test_runs_of_one_name_are_labelled_by_their_locations(runs: list[Made]) -> None:

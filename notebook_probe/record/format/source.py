@@ -301,8 +301,10 @@ class Source(Protocol):
 
 
 def check_opened(*given: object) -> None:
-    """Raise TypeError if one of these is the location of a record that is to be opened first."""
+    """Raise TypeError if one of these is no run, such as the location of a record."""
     for one in given:
         if isinstance(one, str | PathLike):
             place = str(one)
             raise TypeError(f"{place!r}: a run is expected, such as nbp.open_run({place!r})")
+        if not hasattr(one, "streams"):
+            raise TypeError(f"{one!r}: a run is expected, as nbp.watch and nbp.open_run return")
