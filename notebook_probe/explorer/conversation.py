@@ -38,6 +38,8 @@ from notebook_probe.run.health.status import ProbeStatus, StatusHead
 
 __all__ = ["PanelSession"]
 
+READING = "reading the record"
+
 
 class PanelSession:
     """The state that all views of one panel share.
@@ -138,7 +140,8 @@ class PanelSession:
         """Read what was recorded since the last call, and return the selection to show."""
         # Not under the other lock: reading may wait for a disk, and clicks must not wait for that.
         with self._looking:
-            self._recorded.look(self._source)
+            for error in self._recorded.look(self._source):
+                self.problem(error, READING)
         with self._lock:
             self._take_inbox()
             self._selection = self._with_defaults(self._selection)
@@ -259,7 +262,7 @@ class PanelSession:
             self._revision = self._source.revision
             self._problems.has_read()
         except StoreSilentError as error:
-            self.problem(error, "reading the record")
+            self.problem(error, READING)
         return self._revision
 
     def _publish_chosen(self, send: Send, head: StatusHead, selection: PanelSelection) -> None:
@@ -317,7 +320,7 @@ class PanelSession:
         try:
             return self.look()
         except Exception as error:  # a record may be on a disk that has gone
-            self.problem(error, "reading the record")
+            self.problem(error, READING)
             return self._selection
 
     def _publish_drawings(self, send: Send, moment: PanelState) -> None:

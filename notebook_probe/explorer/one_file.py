@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 import os
+from contextlib import suppress
 from dataclasses import replace
 from importlib.util import find_spec
 from pathlib import Path
 
+from notebook_probe.errors import RecordFormatError
 from notebook_probe.explorer.conversation import PanelSession
 from notebook_probe.explorer.handed_on.package import Looked, Packer
 from notebook_probe.explorer.handed_on.page import page
+from notebook_probe.explorer.messages.selection import PanelSelection
 from notebook_probe.explorer.save.export import picture
 from notebook_probe.explorer.saved_views import ViewFile
 from notebook_probe.record.store.destination import new_file
@@ -43,9 +46,17 @@ def looking_at(looked: Looked, source: RunSource, view: str) -> Looked:
 def write(packer: Packer, looked: Looked, head: StatusHead, path: str | os.PathLike[str]) -> Path:
     """Write the panel as one file; the still picture needs matplotlib, and is optional."""
     drawn = looked.selection.home and find_spec("matplotlib") is not None
-    png = picture("png", packer.source, looked.selection) if drawn else b""
+    png = _picture(packer.source, looked.selection) if drawn else b""
     made = packer.package(looked, head, "file", beside=len(png) * 4 // 3)
     text = page(made.text, packer.source.name, png)
     with new_file(path, overwrite=True) as file:  # a name may have surrogates
         file.write_text(text, encoding="utf-8", errors="backslashreplace")
     return Path(path).expanduser()
+
+
+def _picture(source: RunSource, selection: PanelSelection) -> bytes:
+    """Return the still picture; without the lines, or empty, if the record is damaged there."""
+    for shown in (selection, replace(selection, series=())):
+        with suppress(RecordFormatError):
+            return picture("png", source, shown)
+    return b""

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import csv
 import json
+import shutil
 from collections import OrderedDict
 from collections.abc import Iterator
 from pathlib import Path
@@ -333,3 +334,16 @@ def test_a_run_without_a_step_has_no_date_and_no_vectors(page: Page, tmp_path: P
     page.goto(nbp.open_run(run.location).to_html(tmp_path / "none.html").as_uri())
     expect(page.locator(".nbp-empty")).to_have_text("This record has no values.")
     expect(page.locator(".nbp-end")).to_have_text("")
+
+
+@pytest.mark.slow
+def test_a_damaged_part_of_the_record_is_named_below_the_bar(
+    run: nbp.OpenedRun, page: Page, tmp_path: Path
+) -> None:
+    place = tmp_path / "run.zarr"
+    shutil.copytree(run.location, place)
+    chunk = next(one for one in place.rglob("grad_norm/c/*/*") if one.is_file())
+    chunk.write_bytes(b"garbage" * 9)
+    page.goto(nbp.open_run(place).to_html(tmp_path / "run.html").as_uri())
+    expect(page.locator(".nbp-unreadable")).to_contain_text(f"cannot read {chunk}:")
+    expect(page.locator(".nbp-left-out")).to_be_hidden()

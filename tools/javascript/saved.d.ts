@@ -8,6 +8,7 @@ interface SavedMessage {
   ended_ms: number;
   nbytes: number;
   left_out: string[];
+  unreadable: string[];
   most: number;
   clock: SavedClock;
   /** (module, quantity, colour) */

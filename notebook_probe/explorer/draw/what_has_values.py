@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
+from notebook_probe.errors import RecordFormatError
 from notebook_probe.explorer.messages.axis_entries import axis_order
 from notebook_probe.record.format.missing import measured
 from notebook_probe.record.format.schema import EVALUATION, is_of_loop
@@ -30,16 +31,21 @@ class RecordedModules:
         self.logged: list[str] = []
         """The scalars that the loop logs, those of the training first; replaced, never changed."""
 
-    def look(self, source: Source) -> None:
-        """Bring ``modules`` up to date with the source."""
-        news = False
+    def look(self, source: Source) -> list[RecordFormatError]:
+        """Bring ``modules`` up to date with the source; return an error per series to give up."""
+        news, errors = False, []
         for name, stream in source.streams.items():
             for variable in stream.variables:
                 search = self._searches.setdefault((name, variable.name), _Search(variable))
-                news |= search.look(stream)
+                try:
+                    news |= search.look(stream)
+                except RecordFormatError as error:  # a damaged chunk; all others are shown
+                    search.give_up()
+                    errors.append(error)
         if news:
             self.logged = self._names_logged()
             self.modules = self._in_order(source)
+        return errors
 
     def _names_logged(self) -> list[str]:
         keys = sorted(self._searches, key=lambda key: key[0].startswith(EVALUATION))
@@ -67,9 +73,16 @@ class _Search:
         self._missing: list[str] = []
         self._n_modules = 0
         self._n_seen = 0
+        self._is_given_up = False
+
+    def give_up(self) -> None:
+        """Find nothing more: its values cannot be read."""
+        self._is_given_up = True
 
     def look(self, stream: StreamView) -> bool:
         """Read the new rows, and return whether another module was found."""
+        if self._is_given_up:
+            return False
         n_rows = stream.n_rows  # before the modules: these may only be more than the rows have
         modules = stream.modules
         self._missing += modules[self._n_modules :]

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
+from contextlib import suppress
 from dataclasses import replace
 
 import numpy as np
@@ -17,6 +19,7 @@ from notebook_probe.explorer.messages.wire import VERSION, Frame
 from notebook_probe.explorer.parts.graph import shown_graph
 from notebook_probe.explorer.parts.looks import LookRow, LooksPart
 from notebook_probe.graph.recorded import recorded_graph
+from notebook_probe.record.format.source import StreamView
 from notebook_probe.record.views.xarray_views import RunSource
 
 __all__ = ["HEAT_BYTES", "N_COLUMNS", "SavedFrames", "alone", "whole", "whole_lines"]
@@ -56,6 +59,22 @@ class SavedFrames:
         """Return the recorded values of some series, and their averages, thinned for the panel."""
         return whole_lines(self._lines, self._source, series, whole(selection, ""))
 
+    def readable_lines(
+        self, series: list[Series], selection: PanelSelection
+    ) -> tuple[Frame, list[RecordFormatError]]:
+        """Return `lines` of the series that can be read, and an error of each other one."""
+        try:
+            return self.lines(series, selection), []
+        except RecordFormatError:  # of one of them
+            known, errors = [], []
+        for one in series:
+            try:
+                self.lines([one], selection)
+                known.append(one)
+            except RecordFormatError as error:
+                errors.append(error)
+        return self.lines(known, selection), errors
+
     def kept_looks(self) -> list[LookRow]:
         """Every look that is kept, by step."""
         return self._looks.rows()
@@ -87,14 +106,25 @@ class SavedFrames:
     def clock(self) -> dict[str, list[float]]:
         """Seconds since the run began at some steps, of the stream with most rows."""
         streams = [one for one in self._source.streams.values() if one.n_rows]
-        if not streams:
-            return {"steps": [], "seconds": []}
-        origin_ms = min(int(one.times(0, 1)[0]) for one in streams)
-        longest = max(streams, key=lambda one: one.n_rows)
-        n_rows = longest.n_rows
-        rows = np.unique(np.linspace(0, n_rows - 1, N_COLUMNS).astype(np.int64))
-        seconds = (longest.times(0, n_rows)[rows] - origin_ms) / 1000.0
-        return {"steps": longest.steps(0, n_rows)[rows].tolist(), "seconds": seconds.tolist()}
+        for stream in sorted(streams, key=lambda one: -one.n_rows):
+            with suppress(RecordFormatError):  # damaged: another stream knows most of the times
+                return _clock_of(stream, min(map(_first_ms, streams)))
+        return {"steps": [], "seconds": []}
+
+
+def _clock_of(stream: StreamView, origin_ms: float) -> dict[str, list[float]]:
+    n_rows = stream.n_rows
+    rows = np.unique(np.linspace(0, n_rows - 1, N_COLUMNS).astype(np.int64))
+    seconds = (stream.times(0, n_rows)[rows] - origin_ms) / 1000.0
+    return {"steps": stream.steps(0, n_rows)[rows].tolist(), "seconds": seconds.tolist()}
+
+
+def _first_ms(stream: StreamView) -> float:
+    """Return the time of the first row; infinity if it is damaged."""
+    try:
+        return float(stream.times(0, 1)[0])
+    except RecordFormatError:
+        return math.inf
 
 
 def alone(selection: PanelSelection) -> PanelSelection:

@@ -14,6 +14,7 @@ from typing import Any, Literal, TypeAlias
 
 import numpy as np
 
+from notebook_probe.errors import RecordFormatError
 from notebook_probe.explorer.assets import css, esm
 from notebook_probe.explorer.draw.what_has_values import COUNTS, RecordedModules
 from notebook_probe.explorer.handed_on.coding import EXACT, coded
@@ -45,6 +46,8 @@ COARSER = (300, 150, 75, 36)
 """Columns of the home quantity, where there is no room for more."""
 GRAPH = "the graph of the network"
 LEFT = "the line that was left for a branch"
+MOST_NAMED = 6
+"""Errors of damaged parts that are named."""
 SPARE = 20_000
 """Bytes reserved for the page around the package and the names that were left out."""
 
@@ -68,6 +71,8 @@ class Package:
 
     text: str
     left_out: tuple[str, ...]
+    unreadable: tuple[str, ...] = ()
+    """Errors of damaged parts of the record, as text; everything else is packed."""
 
 
 class Packer:
@@ -92,6 +97,7 @@ class Packer:
         self._output = OutputPart(source, None)  # of the record, as a run may be closed
         self._output.hear({"v": VERSION, "type": "show_output", "on": True})
         self._recorded = RecordedModules()
+        self._unreadable: dict[str, None] = {}
         self._opened = OpenedStatus(source)
         self._lock = threading.Lock()  # a user and the refresher may pack at once
 
@@ -111,16 +117,17 @@ class Packer:
             Bytes that are stored next to the package, such as a picture, and count as well.
         """
         with self._lock:
+            self._unreadable |= _texts(self._recorded.look(self.source))
             return self._package(looked, head, place, beside, most_bytes)
 
     def _package(
         self, looked: Looked, head: StatusHead, place: Place, beside: int, most_bytes: int
     ) -> Package:
-        self._recorded.look(self.source)
         selection, series = looked.selection, self._series(looked.selection)
-        lines = self._frames.lines(series, selection)
+        lines, errors = self._frames.readable_lines(series, selection)
         # base64 writes three bytes as four characters.
         box = _Box((most_bytes - beside) * 3 // 4 - SPARE - sum(map(len, _front_end())))
+        box.unreadable |= self._unreadable | _texts(errors)
         first = [*self._messages(looked.selection, head, lines)]
         if place == "file":  # a notebook has what its cells have printed
             seen = Seen(head, looked.selection)
@@ -142,7 +149,8 @@ class Packer:
         ]
         saved = self._saved(looked.selection, place, beside, most_bytes, box)
         kept = {"v": VERSION, "type": "looks", "looks": looks[::-1], "asked": [], "missed": []}
-        return Package(_packed([*first, kept, saved], box.pieces), tuple(box.left_out))
+        text = _packed([*first, kept, saved], box.pieces)
+        return Package(text, tuple(box.left_out), tuple(box.unreadable))
 
     def _put_coarser(self, box: _Box, selection: PanelSelection) -> None:
         """Pack the present heat map in fewer columns, so that there is at least a coarse one."""
@@ -190,6 +198,7 @@ class Packer:
             "ended_ms": self._opened.last_ms,
             "nbytes": beside + (box.n_bytes + sum(map(len, _front_end()))) * 4 // 3,
             "left_out": box.left_out,
+            "unreadable": _first_few([*box.unreadable]),
             "most": most_bytes,
             "clock": self._frames.clock(),
             "colours": [[*series, colour] for series, colour in selection.colours.items()],
@@ -229,6 +238,7 @@ class _Box:
         self._room = room
         self.pieces: list[tuple[str, str, bytes]] = []
         self.left_out: list[str] = []
+        self.unreadable: dict[str, None] = {}
         self.n_bytes = 0
 
     def take(self, content: bytes) -> bool:
@@ -238,8 +248,15 @@ class _Box:
         return fits
 
     def put(self, kind: str, key: str, words: str, make: Make) -> bool:
-        """Pack a piece and return whether it fits; one that does not fit is listed by name."""
-        content = make()
+        """Pack a piece and return whether it fits; one that does not fit is listed by name.
+
+        One that cannot be read is listed by its error.
+        """
+        try:
+            content = make()
+        except RecordFormatError as error:
+            self.unreadable |= _texts([error])
+            return False
         if content is None:
             return False
         fits = self.take(content)
@@ -253,6 +270,16 @@ class _Box:
         module, step = row["module"], row["step"]
         words = f"the look at {module} of step {step}"
         return self.put("look", f"{step} {module}", words, lambda: frames.look(module, step))
+
+
+def _first_few(texts: Sequence[str]) -> list[str]:
+    """Return the first texts, and how many more there are: a page has little room for them."""
+    rest = len(texts) - MOST_NAMED
+    return [*texts[:MOST_NAMED], *([f"and {rest} more"] if rest > 0 else [])]
+
+
+def _texts(errors: Iterable[RecordFormatError]) -> dict[str, None]:
+    return dict.fromkeys(map(str, errors))
 
 
 def _packed(first: Sequence[Message], pieces: Iterable[tuple[str, str, bytes]]) -> str:

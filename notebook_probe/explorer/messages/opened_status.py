@@ -5,9 +5,11 @@ from __future__ import annotations
 import math
 import os
 import time
+from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 
-from notebook_probe.errors import StoreSilentError
+from notebook_probe.errors import RecordFormatError, StoreSilentError
 from notebook_probe.explorer.messages.status_message import N_RECENT
 from notebook_probe.lineage.progress import n_steps
 from notebook_probe.record.format.missing import measured
@@ -34,6 +36,7 @@ class OpenedStatus:
         self._nbytes = 0
         self._measured_s = 0.0
         self._logged: dict[str, list[float]] = {}
+        self._damage = ""
 
     @property
     def last_ms(self) -> float:
@@ -49,6 +52,7 @@ class OpenedStatus:
         problem = ""
         try:
             self._look_again()
+            problem = self._damage
         except StoreSilentError as error:  # what was read before is shown
             problem = str(error)
         return StatusHead(
@@ -86,15 +90,28 @@ class OpenedStatus:
         return max(0.0, time.time() - self._last_s)
 
     def _look(self) -> None:
-        self._n_steps = max(self._n_steps, n_steps(self._source))
+        self._damage = ""
+        self._attempt(self._count_steps)
         for stream in self._source.streams.values():
-            n_rows = stream.n_rows
-            if n_rows:
-                self._last_s = max(self._last_s, stream.times(n_rows - 1, n_rows)[0] / 1000.0)
-                self._read_logged(stream, n_rows)
+            if n_rows := stream.n_rows:
+                self._attempt(partial(self._read_time, stream, n_rows))
+                self._attempt(partial(self._read_logged, stream, n_rows))
         if self._source.finished or time.monotonic() - self._measured_s > MEASURE_S:
             self._measured_s = time.monotonic()
             self._nbytes = _folder_bytes(Path(self._source.location))
+
+    def _attempt(self, read: Callable[[], None]) -> None:
+        """Read a part of the record; keep the first error of a damaged one."""
+        try:
+            read()
+        except RecordFormatError as error:
+            self._damage = self._damage or str(error)
+
+    def _count_steps(self) -> None:
+        self._n_steps = max(self._n_steps, n_steps(self._source))
+
+    def _read_time(self, stream: StreamView, n_rows: int) -> None:
+        self._last_s = max(self._last_s, stream.times(n_rows - 1, n_rows)[0] / 1000.0)
 
     def _read_logged(self, stream: StreamView, n_rows: int) -> None:
         for name in (one.name for one in stream.variables if is_of_loop(one)):
