@@ -3,10 +3,22 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Collection
 from numbers import Integral, Real
 from typing import TypeGuard
 
-__all__ = ["is_number", "is_whole", "positive_number", "whole_number"]
+__all__ = [
+    "chosen_name",
+    "is_number",
+    "is_whole",
+    "optional_ends",
+    "positive_number",
+    "smoothing_weight",
+    "step_range",
+    "step_window",
+    "value_range",
+    "whole_number",
+]
 
 
 def is_whole(given: object) -> TypeGuard[int]:
@@ -83,3 +95,108 @@ def positive_number(name: str, given: object) -> float:
     if is_number(given) and 0 < given < math.inf:
         return float(given)
     raise ValueError(f"{name}={given!r}; allowed: a positive number")
+
+
+def chosen_name(name: str, given: object, allowed: Collection[str]) -> None:
+    """Raise ValueError for anything but one of some names.
+
+    Examples
+    --------
+    >>> chosen_name("cells", "max", ("max", "mean"))
+    >>> chosen_name("cells", "min", ("max", "mean"))
+    Traceback (most recent call last):
+    ValueError: cells='min'; allowed: 'max', 'mean'
+    """
+    if not isinstance(given, str) or given not in allowed:
+        raise ValueError(f"{name}={given!r}; allowed: {', '.join(map(repr, allowed))}")
+
+
+def smoothing_weight(name: str, given: object) -> None:
+    """Raise ValueError for anything but the weight of an exponential average.
+
+    Examples
+    --------
+    >>> smoothing_weight("smooth", 0.9)
+    >>> smoothing_weight("smooth", 2)
+    Traceback (most recent call last):
+    ValueError: smooth=2; allowed: a number from 0 up to but not including 1
+    """
+    if not is_number(given) or not 0 <= given < 1:
+        raise ValueError(f"{name}={given!r}; allowed: a number from 0 up to but not including 1")
+
+
+def value_range(name: str, given: object) -> None:
+    """Raise ValueError for anything but None or two finite numbers, the lower one first.
+
+    Examples
+    --------
+    >>> value_range("y_limits", (0, 1.5))
+    >>> value_range("y_limits", (3, 1))
+    Traceback (most recent call last):
+    ValueError: y_limits=(3, 1); allowed: None or (low, high) with low below high
+    """
+    match given:
+        case None:
+            return
+        case (low, high) if _are_ascending(low, high) and low != high:
+            return
+    raise ValueError(f"{name}={given!r}; allowed: None or (low, high) with low below high")
+
+
+def step_window(given: object) -> None:
+    """Raise ValueError for anything but None or the first and the last step of a window.
+
+    Examples
+    --------
+    >>> step_window((2, 10.0))
+    >>> step_window((10, 2))
+    Traceback (most recent call last):
+    ValueError: window=(10, 2); allowed: None or (first, last), two steps with first up to last
+    """
+    match given:
+        case None:
+            return
+        case (first, last) if _are_ascending(first, last):
+            return
+    raise ValueError(
+        f"window={given!r}; allowed: None or (first, last), two steps with first up to last"
+    )
+
+
+def _are_ascending(low: object, high: object) -> bool:
+    return is_number(low) and is_number(high) and -math.inf < low <= high < math.inf
+
+
+def step_range(start: object, stop: object) -> None:
+    """Raise ValueError for anything but a first step and None or the step after the last.
+
+    Examples
+    --------
+    >>> step_range(0, None)
+    >>> step_range(-3, None)
+    Traceback (most recent call last):
+    ValueError: start=-3; allowed: a whole number from 0
+    >>> step_range(5, 2)
+    Traceback (most recent call last):
+    ValueError: stop=2; allowed: a whole number from 5
+    """
+    first = whole_number("start", start)
+    if stop is not None:
+        whole_number("stop", stop, first)
+
+
+def optional_ends(start: object, stop: object) -> None:
+    """Raise ValueError unless each is None or a number, and the second not below the first.
+
+    Examples
+    --------
+    >>> optional_ends(None, 2.5)
+    >>> optional_ends(5, 2)
+    Traceback (most recent call last):
+    ValueError: start=5, stop=2; allowed: numbers with start up to stop, or None
+    """
+    ends = [end for end in (start, stop) if end is not None]
+    if ends and not _are_ascending(ends[0], ends[-1]):
+        raise ValueError(
+            f"start={start!r}, stop={stop!r}; allowed: numbers with start up to stop, or None"
+        )

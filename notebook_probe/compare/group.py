@@ -7,6 +7,7 @@ from dataclasses import replace
 
 import numpy as np
 
+from notebook_probe.checks import smoothing_weight, whole_number
 from notebook_probe.compare.alignment import Alignment
 from notebook_probe.compare.band import Band, band_of
 from notebook_probe.compare.series import check_recorded, read_smoothed
@@ -62,12 +63,16 @@ def group(
     ------
     UnknownNameError
         No run remains; of a name that none of them has, the message lists close ones.
+    ValueError
+        A weight that is not from 0 to 1, or no point.
 
     Examples
     --------
     >>> band = group([nbp.open_run(one) for one in paths], "", "loss")  # doctest: +SKIP
     >>> axes.fill_between(band.x, band.low, band.high)  # doctest: +SKIP
     """
+    smoothing_weight("smooth", smooth)
+    whole_number("n_points", n_points, 1)
     if not runs:
         raise UnknownNameError("group: at least one run is expected")
     check_opened(*runs)

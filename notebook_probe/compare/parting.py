@@ -7,6 +7,7 @@ from dataclasses import replace
 
 import numpy as np
 
+from notebook_probe.checks import is_number, whole_number
 from notebook_probe.compare.axes import look_again
 from notebook_probe.compare.deviation import DeviationScale, is_signed, scale_of
 from notebook_probe.compare.first_rows import Found, firsts
@@ -135,10 +136,10 @@ class PartingSearch:
         ValueError
             For a factor of 1 or less, and less than one row.
         """
-        if not factor > 1:
-            raise ValueError(f"factor={factor}; a number above 1 is expected")
-        if rows is not None and rows < 1:
-            raise ValueError(f"rows={rows}; at least 1")
+        if not is_number(factor) or not factor > 1:
+            raise ValueError(f"factor={factor!r}; a number above 1 is expected")
+        if rows is not None:
+            whole_number("rows", rows, 1)
         look_again([self._this, *self._members.runs])
         n_members = -1
         while n_members != len(self._members.runs):  # again, without runs that could not be read

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
+from notebook_probe.checks import step_window
 from notebook_probe.compare.axes import look_again
 from notebook_probe.compare.band import centre_of
 from notebook_probe.compare.deviation import DeviationScale, apart, is_signed, scale_of
@@ -116,6 +117,7 @@ class RatioGrid:
         n_columns: int = 700,
         window: tuple[float, float] | None = None,
     ) -> None:
+        step_window(window)
         self._this, self._window = this, window
         self.members = Members(this, others, by)
         self._here = HeatGrid(this.recorded_name(quantity), n_columns, window)
@@ -210,6 +212,8 @@ def ratio(
     UnknownNameError
         No run has a record of the quantity; this run, or every other run, has none of a series that
         the axis needs.
+    ValueError
+        A window whose first step is above the last; no column.
 
     Examples
     --------
@@ -225,8 +229,9 @@ def ratio(
 
 def runs_of(others: RunSource | Sequence[RunSource]) -> Sequence[RunSource]:
     """Return a sequence of runs, from one or several."""
-    several = isinstance(others, Sequence) and not isinstance(others, str)
-    runs = others if several else [others]
+    if isinstance(others, str):  # a sequence, too
+        check_opened(others)
+    runs = others if isinstance(others, Sequence) else [others]
     check_opened(*runs)
     return runs
 

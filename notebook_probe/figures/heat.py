@@ -5,6 +5,7 @@ from __future__ import annotations
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
+from notebook_probe.checks import step_window
 from notebook_probe.errors import UnknownNameError, near
 from notebook_probe.figures.cells import N_COLUMNS, draw_map, heat_inches, row_names
 from notebook_probe.figures.colour_maps import MAPS, draw_bar, masked, norm_of
@@ -54,11 +55,14 @@ def heat(
     ------
     UnknownNameError
         No value of ``quantity`` is recorded in the window.
+    ValueError
+        A window whose first step is above the last, or another value of cells.
 
     Examples
     --------
     >>> heat(run, "grad_norm").savefig("grad_norm.png")  # doctest: +SKIP
     """
+    step_window(window)
     check_opened(source)
     quantity = source.recorded_name(quantity)
     grid = read_grid(source, quantity, window)

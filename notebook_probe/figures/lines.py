@@ -12,6 +12,7 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.ticker import FuncFormatter
 
+from notebook_probe.checks import chosen_name, smoothing_weight, step_window, value_range
 from notebook_probe.figures.labels import Label, draw_labels, labels_inches
 from notebook_probe.figures.marks import draw_marks
 from notebook_probe.figures.outliers import inner_range
@@ -76,7 +77,13 @@ Curve: TypeAlias = tuple[Float64s, Float64s]
 
 @dataclass(frozen=True, slots=True)
 class LineOptions:
-    """Options of lines, as in the panel."""
+    """Options of lines, as in the panel.
+
+    Raises
+    ------
+    ValueError
+        A weight that is not from 0 to 1, another axis, or limits that are not ascending.
+    """
 
     log_y: bool = True
     """Logarithmic values; in a picture of series without a positive value they are linear."""
@@ -89,6 +96,11 @@ class LineOptions:
     """Ends of the value axis; None fits the values."""
     outliers: bool = True
     """False leaves single values far beyond all others out of the fitted axis, and says so."""
+
+    def __post_init__(self) -> None:
+        smoothing_weight("smooth", self.smooth)
+        chosen_name("x_axis", self.x_axis, ("step", "time"))
+        value_range("y_limits", self.y_limits)
 
 
 PLAIN_LOOK = LineOptions()
@@ -120,11 +132,14 @@ def lines(
     ------
     UnknownNameError
         A series of which nothing is recorded.
+    ValueError
+        A window whose first step is above the last.
 
     Examples
     --------
     >>> lines(run, [("fc1", "grad_norm")], look=LineOptions(smooth=0.9))  # doctest: +SKIP
     """
+    step_window(window)
     series = recorded(source, series)
     for module, quantity in series:
         source.series(module, quantity)  # raises for a wrong name, with the close ones

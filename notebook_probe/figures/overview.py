@@ -7,6 +7,7 @@ from typing import TypeAlias
 
 from matplotlib.figure import Figure
 
+from notebook_probe.checks import step_window
 from notebook_probe.figures.cells import heat_inches, row_names
 from notebook_probe.figures.divergence import Apart, draw_apart
 from notebook_probe.figures.heat import draw_heat, read_grid, scale_of
@@ -81,10 +82,16 @@ def overview(
     charts : sequence of (series, LineOptions), optional
         Series that share a value axis, and how they are drawn; by default all share one.
 
+    Raises
+    ------
+    ValueError
+        A window whose first step is above the last, or another value of cells.
+
     Examples
     --------
     >>> overview(run, "grad_norm", [("fc1", "grad_norm")])  # doctest: +SKIP
     """
+    step_window(window)
     quantity, series = source.recorded_name(quantity), recorded(source, series)
     values = None if apart else grid or read_grid(source, quantity, window)
     shown = apart.ratio if apart else values

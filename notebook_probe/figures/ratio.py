@@ -6,6 +6,7 @@ from collections.abc import Sequence
 
 from matplotlib.figure import Figure
 
+from notebook_probe.checks import step_window
 from notebook_probe.compare.parting import parting
 from notebook_probe.compare.ratio_grid import ratio as read_ratio
 from notebook_probe.compare.ratio_grid import runs_of
@@ -62,11 +63,14 @@ def ratio(
     UnknownNameError
         No value of ``quantity`` is recorded in this run, or a series that the axis needs is
         missing; several others without it are named below.
+    ValueError
+        A window whose first step is above the last.
 
     Examples
     --------
     >>> ratio(run, nbp.open_run("runs/other.zarr"), "grad_norm")  # doctest: +SKIP
     """
+    step_window(window)
     runs = runs_of(others)
     found = read_ratio(source, runs, quantity, by=by, n_columns=N_COLUMNS, window=window)
     if found is None:

@@ -12,6 +12,7 @@ from matplotlib.colors import ListedColormap
 from matplotlib.figure import Figure
 from matplotlib.patches import Rectangle
 
+from notebook_probe.checks import step_window
 from notebook_probe.errors import UnknownNameError, near
 from notebook_probe.figures.cells import N_COLUMNS
 from notebook_probe.figures.colour_maps import MAPS, draw_bar, masked, norm_of
@@ -92,12 +93,13 @@ def vectors(
     UnknownNameError
         No vector of ``quantity`` is recorded in the window, or none at ``enlarged``.
     ValueError
-        A step that is not shown.
+        A step that is not shown, or a window whose first step is above the last.
 
     Examples
     --------
     >>> vectors(run, "output_histogram", enlarged="fc1", step=300)  # doctest: +SKIP
     """
+    step_window(window)
     check_opened(source)
     quantity = source.recorded_name(quantity)
     order = [row.name for row in source.modules]

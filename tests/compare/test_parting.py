@@ -248,7 +248,7 @@ def test_an_option_that_makes_no_sense_is_refused() -> None:
     run = made("this", {"m": [1.0]})
     with pytest.raises(ValueError, match=r"factor=1\.0; a number above 1"):
         parting(run, run, "norm", factor=1.0)
-    with pytest.raises(ValueError, match="rows=0; at least 1"):
+    with pytest.raises(ValueError, match="rows=0; allowed: a whole number from 1"):
         parting(run, run, "norm", rows=0)
     with pytest.raises(UnknownNameError, match="samples are not recorded in this"):
         parting(run, run, "norm", by="samples")

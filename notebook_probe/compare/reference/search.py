@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterator, Mapping, Sequence
 
+from notebook_probe.checks import is_number
 from notebook_probe.compare.axes import look_again
 from notebook_probe.compare.members import Members, names_apart
 from notebook_probe.compare.reference.differences import (
@@ -64,8 +65,8 @@ class ReferenceSearch:
         quantities: Collection[str] | None = None,
         factor: float | None = None,
     ) -> None:
-        if factor is not None and not factor > 1:
-            raise ValueError(f"factor={factor}; a number above 1 is expected")
+        if factor is not None and not (is_number(factor) and factor > 1):
+            raise ValueError(f"factor={factor!r}; a number above 1 is expected")
         self._this, self._factor = this, factor
         self._wanted = None if quantities is None else {*map(this.recorded_name, quantities)}
         self._references = Members(this, references, "step")

@@ -84,6 +84,8 @@ class Exports(XarrayViews):
         ------
         UnknownNameError
             Nothing of that name is recorded.
+        ValueError
+            Steps that are no whole numbers from 0, or a ``stop`` below ``start``.
 
         Examples
         --------
@@ -139,6 +141,8 @@ class Exports(XarrayViews):
             h5netcdf is not installed.
         UnknownNameError
             Nothing of that name is recorded.
+        ValueError
+            Steps that are no whole numbers from 0, or a ``stop`` below ``start``.
         """
         now = self.snapshot()
         every = [*now.streams, *map(ByName, now.named), *now.vectors, *now.blobs]
@@ -174,6 +178,8 @@ class Exports(XarrayViews):
             The folder has something in it, or cannot be written.
         UnknownNameError
             Nothing of that name is recorded.
+        ValueError
+            Steps that are no whole numbers from 0, or a ``stop`` below ``start``.
         """
         now = self.snapshot()
         streams, vectors = now.history

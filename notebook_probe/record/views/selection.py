@@ -9,6 +9,7 @@ from typing import TypeAlias
 
 import numpy as np
 
+from notebook_probe.checks import step_range
 from notebook_probe.errors import UnknownNameError, near
 from notebook_probe.record.format.elements import read_element
 from notebook_probe.record.format.lookup import recorded_name
@@ -63,7 +64,10 @@ def select(
     ------
     UnknownNameError
         For a name that is not recorded, or a pattern that nothing matches.
+    ValueError
+        For steps that are no whole numbers from 0, or a ``stop`` below ``start``.
     """
+    step_range(start, stop)
     streams, ragged = tuple(streams), tuple(ragged)
     variables = [variable for stream in (*streams, *ragged) for variable in seen_as(stream)]
     quantities = dict.fromkeys(variable.name for variable in variables)

@@ -10,6 +10,7 @@ from typing import Any, Literal, Protocol, TypeAlias, overload
 import numpy as np
 import xarray as xr
 
+from notebook_probe.checks import optional_ends
 from notebook_probe.errors import NotApplicableError, UnknownNameError, shown_as
 from notebook_probe.record.format.lookup import recorded_name
 from notebook_probe.record.format.schema import NAMES, module_label
@@ -323,7 +324,10 @@ class XarrayViews(ABC):
         ------
         UnknownNameError
             Nothing of that name is recorded; the message lists close ones.
+        ValueError
+            A ``start`` above ``stop``, or fewer than four points.
         """
+        optional_ends(start, stop)
         now = self.snapshot()
         quantity = recorded_name(quantity, now.variables)
         streams, _ = now.history

@@ -4,7 +4,10 @@ from __future__ import annotations
 
 import builtins
 import json
+from collections.abc import Callable
+from functools import partial
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pandas as pd
@@ -277,3 +280,35 @@ def test_device_names_of_windows_are_no_file_names() -> None:
     assert [safe_name(name) for name in ("con", "NUL.x", "com1", "common")] == [
         "%63on", "%4EUL.x", "%63om1", "common",
     ]  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    ("start", "stop", "allowed"),
+    [
+        (-3, None, "start=-3; allowed: a whole number from 0"),
+        (2.5, None, "start=2.5; allowed: a whole number from 0"),
+        ("2", None, "start='2'; allowed: a whole number from 0"),
+        (5, 2, "stop=2; allowed: a whole number from 5"),
+        (0, -1, "stop=-1; allowed: a whole number from 0"),
+    ],
+)
+def test_steps_that_cannot_be_are_refused(
+    source: RecordedSource, tmp_path: Path, start: Any, stop: Any, allowed: str
+) -> None:
+    exports: list[Callable[..., object]] = [
+        source.to_dataframe,
+        partial(source.to_npy, tmp_path / "npy"),
+        partial(source.to_netcdf, tmp_path / "run.nc"),
+    ]
+    for export in exports:
+        with pytest.raises(ValueError, match=allowed):
+            export(start=start, stop=stop)
+    assert not [*tmp_path.glob("npy"), *tmp_path.glob("run.nc*")]
+
+
+@pytest.mark.parametrize(("start", "stop"), [(5, 2), ("a", None), (None, float("nan"))])
+def test_ends_of_a_thinned_series_that_do_not_ascend_are_refused(
+    source: RecordedSource, start: Any, stop: Any
+) -> None:
+    with pytest.raises(ValueError, match="allowed: numbers with start up to stop, or None"):
+        source.thinned("fc", "grad_norm", start, stop)

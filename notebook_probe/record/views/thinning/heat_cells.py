@@ -4,11 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Literal, TypeAlias
+from typing import Literal, TypeAlias, get_args
 
 import numpy as np
 import numpy.typing as npt
 
+from notebook_probe.checks import chosen_name
 from notebook_probe.record.format.source import Floats, Steps
 from notebook_probe.record.views.thinning.blocks import Blocks, Latest
 from notebook_probe.record.views.thinning.run_extent import RunExtent
@@ -55,7 +56,14 @@ class Grid:
         return (self.measured >= 0) & (self.measured < starts)
 
     def values(self, cells: Cells) -> Floats:
-        """Return the displayed values of the cells."""
+        """Return the displayed values of the cells.
+
+        Raises
+        ------
+        ValueError
+            ``cells='min'; allowed: 'max', 'mean'``.
+        """
+        chosen_name("cells", cells, get_args(Cells))
         return self.mean if cells == "mean" else self.maximum
 
     def limits(self, log: bool, cells: Cells = "mean") -> tuple[float, float] | None:

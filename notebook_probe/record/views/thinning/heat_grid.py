@@ -10,6 +10,7 @@ from typing import TypeAlias
 
 import numpy as np
 
+from notebook_probe.checks import whole_number
 from notebook_probe.record.format.missing import measured
 from notebook_probe.record.format.source import Floats, LevelView, Source, Steps, StreamView
 from notebook_probe.record.views.thinning.blocks import BlockRows, BlockThinner, Latest
@@ -53,7 +54,9 @@ class HeatGrid:
     """
 
     def __init__(self, quantity: str, n_columns: int, window: Window = None) -> None:
-        self.quantity, self.n_columns, self.window = quantity, n_columns, window
+        # With none, blocks would be merged for ever.
+        self.quantity, self.n_columns = quantity, whole_number("n_columns", n_columns, 1)
+        self.window = window
         self._streams: dict[str, _ReducedRows] = {}
         self._extent = RunExtent(-1, np.inf, ())
 
