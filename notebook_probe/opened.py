@@ -59,6 +59,8 @@ run_readers.add("old_runs", _old_run)
 
 
 LIVE = "of a run that trains in this process, as nbp.watch returns it"
+MOST_NAMED = 12
+"""Columns that an error names."""
 OF_LIVE_RUNS = """
 annotate at_step attach attach_preset attachable batch batches boundary breakpoints budget close
 closed detach examine expect first_difference flight flush knob knobs load_state_dict log
@@ -119,7 +121,7 @@ class Lineage(LineageTable):
         ------
         UnknownNameError
         ValueError
-            There are fewer than two columns to show.
+            The table has no runs, or there are fewer than two columns to show.
 
         Examples
         --------
@@ -127,8 +129,16 @@ class Lineage(LineageTable):
         """
         from notebook_probe.figures.parallel.picture import parallel
 
+        if not self.rows:
+            raise ValueError("this table has no runs, so that there is nothing to draw")
         wanted = self.matching(*([columns] if isinstance(columns, str) else columns))
         shown = [*dict.fromkeys([*(wanted or pictured(self)), *([colour] if colour else [])])]
+        if len(shown) < 2:
+            raise ValueError(
+                f"picture shows {', '.join(shown) or 'no column'}; at least two columns are "
+                f"expected, such as picture(['loss.last', 'steps']), of "
+                f"{', '.join(self.shown()[:MOST_NAMED])}"
+            )
         return parallel({one: self[one] for one in shown}, colour or result_of(shown))
 
     def explore(self) -> VBox:

@@ -10,6 +10,7 @@ from notebook_probe.errors import UnknownNameError, near
 from notebook_probe.figures.cells import N_COLUMNS, draw_map, heat_inches, row_names
 from notebook_probe.figures.colour_maps import MAPS, draw_bar, masked, norm_of
 from notebook_probe.figures.style import HEADING, SOFT, Picture, drawing, text_inches
+from notebook_probe.figures.titles import MARGIN, extra_inches, title_lines
 from notebook_probe.record.format.ranges import is_share
 from notebook_probe.record.format.source import Source, check_opened
 from notebook_probe.record.views.thinning.colour_scale import ColourScale, colour_scale
@@ -70,15 +71,18 @@ def heat(
         raise UnknownNameError(_why_empty(source, quantity, window))
     names = row_names(grid)
     left = 0.25 + max(map(text_inches, names))
-    width, height = 9.0, 0.75 + heat_inches(grid)
+    width = 9.0
+    title = title_lines(quantity, width - left - MARGIN)
+    above = 0.45 + extra_inches(title)
+    height = above + 0.3 + heat_inches(grid)
     with drawing:
         figure = Picture(figsize=(width, height))
-        bottom, tall = 0.3 / height, 1 - 0.75 / height
+        bottom, tall = 0.3 / height, 1 - (above + 0.3) / height
         wide = 1 - (left + 1.0) / width
         axes = figure.add_axes((left / width, bottom, wide, tall))
         bar = figure.add_axes((left / width + wide + 0.15 / width, bottom, 0.13 / width, tall))
         draw_heat(axes, bar, grid, names, scale_of(source, quantity, grid, log, cells), cells)
-        axes.set_title(quantity, loc="left", color=SOFT, pad=8, fontproperties=HEADING)
+        axes.set_title("\n".join(title), loc="left", color=SOFT, pad=8, fontproperties=HEADING)
     return figure
 
 

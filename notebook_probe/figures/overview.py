@@ -23,6 +23,7 @@ from notebook_probe.figures.lines import (
 )
 from notebook_probe.figures.overlay import OverlaidSeries
 from notebook_probe.figures.style import FONT, INK, SOFT, Picture, drawing, number, text_inches
+from notebook_probe.figures.titles import LINE_INCHES, MARGIN, title_lines
 from notebook_probe.lineage.progress import n_steps
 from notebook_probe.record.format.source import Source
 from notebook_probe.record.views.thinning.heat_grid import Cells, Grid
@@ -34,8 +35,10 @@ WIDTH, LINES, BAR = 9.6, 2.5, 0.8
 TOP, BETWEEN, BELOW, BOTTOM = 0.42, 0.5, 0.4, 0.32
 Chart: TypeAlias = tuple[Sequence[Series], LineOptions]
 """Series that share a value axis, and how they are drawn."""
-LONGEST_NAME = 80
-"""Characters of the name of a run that there is room for."""
+Words: TypeAlias = tuple[float, str, bool]
+"""Inches from the left of the plots, a text, and whether it is the name of the run."""
+BOLD = 1.12
+"""Width of a bold text, compared with a plain one."""
 
 
 def overview(
@@ -101,7 +104,9 @@ def overview(
     tall = 0.0 if shown is None else heat_inches(shown)
     n_charts = max(1, len(charts))
     below = n_charts * LINES + (n_charts - 1) * BELOW + BETWEEN if series else 0.0
-    height = TOP + tall + below + BOTTOM
+    what = "" if shown is None else f"{quantity} {apart.compared}" if apart else quantity
+    heading = _heading(source, what, WIDTH - left - MARGIN)
+    height = TOP + LINE_INCHES * (len(heading) - 1) + tall + below + BOTTOM
     colour_of = colours_of(source, series, colours)
 
     def place(bottom: float, high: float) -> tuple[float, float, float, float]:
@@ -109,8 +114,7 @@ def overview(
 
     with drawing:
         figure = Picture(figsize=(WIDTH, height))
-        what = "" if shown is None else f"{quantity} {apart.compared}" if apart else quantity
-        _draw_heading(figure, source, what, left / WIDTH, height)
+        _draw_heading(figure, heading, left, height)
         if shown is not None:
             axes = figure.add_axes(place(BOTTOM + below, tall))
             bar_left = 1 - (right - 0.12) / WIDTH
@@ -145,13 +149,24 @@ def overview(
     return figure
 
 
+def _heading(source: Source, quantity: str, inches: float) -> list[list[Words]]:
+    """Return the lines of the heading: one, if the name of the run and the rest have room there."""
+    words = "   ".join(filter(None, [quantity, f"step {number(n_steps(source))}"]))
+    names = title_lines(source.name, inches / BOLD)
+    name: list[list[Words]] = [[(0.0, line, True)] for line in names]
+    beside = BOLD * text_inches(names[-1]) + 0.2
+    if len(names) == 1 and beside + text_inches(words) <= inches:
+        return [[*name[0], (beside, words, False)]]
+    return [*name, *([(0.0, line, False)] for line in title_lines(words, inches))]
+
+
 def _draw_heading(
-    figure: Figure, source: Source, quantity: str, left: float, height: float
+    figure: Figure, heading: Sequence[Sequence[Words]], left: float, height: float
 ) -> None:
     """Draw the heading: the run in ink, the rest soft."""
-    top = 1 - 0.24 / height
-    name = source.name if len(source.name) <= LONGEST_NAME else f"{source.name[:LONGEST_NAME]}…"
-    figure.text(left, top, name, color=INK, va="center", weight="bold", **FONT)
-    words = "   ".join(filter(None, [quantity, f"step {number(n_steps(source))}"]))
-    beside = left + (text_inches(name) + 0.25) / WIDTH
-    figure.text(beside, top, words, color=SOFT, va="center", **FONT)
+    for row, line in enumerate(heading):
+        top = 1 - (0.24 + LINE_INCHES * row) / height
+        for x, text, is_name in line:
+            shade, weight = (INK, "bold") if is_name else (SOFT, "normal")
+            place = (left + x) / WIDTH
+            figure.text(place, top, text, color=shade, va="center", weight=weight, **FONT)

@@ -21,11 +21,10 @@ from notebook_probe.figures.style import (
     drawing,
     text_inches,
 )
+from notebook_probe.figures.titles import LINE_INCHES, MARGIN, extra_inches, title_lines
 from notebook_probe.record.views.xarray_views import RunSource
 
 __all__ = ["ratio"]
-
-LINE_INCHES = 0.2
 
 
 def ratio(
@@ -81,16 +80,18 @@ def ratio(
     left_out = dict.fromkeys(parted.left_out + found.left_out)
     words = [parted.text + (f", by {by}" if by != "step" else ""), *left_out]
     below = 0.35 + LINE_INCHES * len(words)
-    width, height = 9.0, 0.45 + heat_inches(found) + below
+    width = 9.0
+    shown = Apart(found, parted)
+    heading = f"{parted.quantity}: {parted.this} {shown.compared}"
+    title = title_lines(heading, width - left - MARGIN)
+    height = 0.45 + extra_inches(title) + heat_inches(found) + below
     with drawing:
         figure = Picture(figsize=(width, height))
         bottom, tall, wide = below / height, heat_inches(found) / height, 1 - (left + 1.1) / width
         axes = figure.add_axes((left / width, bottom, wide, tall))
         bar = figure.add_axes((left / width + wide + 0.15 / width, bottom, 0.13 / width, tall))
-        shown = Apart(found, parted)
         draw_apart(axes, bar, shown, names)
-        title = f"{parted.quantity}: {parted.this} {shown.compared}"
-        axes.set_title(title, loc="left", color=SOFT, pad=8, fontproperties=HEADING)
+        axes.set_title("\n".join(title), loc="left", color=SOFT, pad=8, fontproperties=HEADING)
         for row, text in enumerate(words):
             y, shade = (below - 0.4 - LINE_INCHES * row) / height, SOFT if row else INK
             figure.text(left / width, y, text, color=shade, va="center", fontproperties=HEADING)

@@ -33,6 +33,7 @@ from notebook_probe.figures.style import (
     text_inches,
     ticks,
 )
+from notebook_probe.figures.titles import extra_inches, title_lines
 from notebook_probe.record.format.source import Source, check_opened
 from notebook_probe.record.views.thinning.colour_scale import ColourScale
 from notebook_probe.record.views.thinning.vector_pictures import (
@@ -146,7 +147,9 @@ def _drawn(
 ) -> Figure:
     names = [short_path(place.row.module, LONGEST_NAME) for place in places]
     left, tall = 0.25 + max(map(text_inches, names)), places[-1].top + places[-1].high
-    height, wide = TOP + tall + BOTTOM, WIDTH - left - SLICE - RIGHT - 0.15
+    wide = WIDTH - left - SLICE - RIGHT - 0.15
+    title = title_lines(quantity, wide)
+    height = TOP + extra_inches(title) + tall + BOTTOM
     figure = Picture(figsize=(WIDTH, height))
 
     def axes_at(begin: float, width: float, bottom: float = BOTTOM, high: float = tall) -> Axes:
@@ -159,7 +162,7 @@ def _drawn(
     axes.set_xlim(found.first, found.end + 1)
     ticks(axes.xaxis, log=False)
     _name_rows(axes, places, names)
-    axes.set_title(quantity, loc="left", color=SOFT, pad=8, fontproperties=HEADING)
+    axes.set_title("\n".join(title), loc="left", color=SOFT, pad=8, fontproperties=HEADING)
     beside = axes_at(left + wide + 0.15, SLICE)
     for place in places:
         _draw_slice(beside, found, place, step)

@@ -95,6 +95,12 @@ def test_any_text_is_drawn_as_it_is() -> None:
 def test_fewer_than_two_columns_are_no_picture() -> None:
     with pytest.raises(ValueError, match="at least two columns"):
         parallel({"a": [1, 2]})
+    with pytest.raises(ValueError, match="there are no runs to draw"):
+        parallel({"a": [], "b": []})
+    with pytest.raises(ValueError, match=r"\{'a': 2, 'b': 1\}; one per run is expected"):
+        parallel({"a": [1, 2], "b": [3]})
+    with pytest.raises(UnknownNameError, match="colour='lr' is no column; known: 'a', 'b'"):
+        parallel({"a": [1], "b": [2]}, "lr")
 
 
 RUNS = [
@@ -123,5 +129,7 @@ def test_a_table_draws_what_differs_and_what_came_of_it() -> None:
         table.picture(["config.lrr"])
     with pytest.raises(UnknownNameError):
         table.picture(colour="nothing")
-    with pytest.raises(ValueError, match="at least two columns"):
+    with pytest.raises(ValueError, match="this table has no runs"):
         Lineage.of([]).picture()
+    with pytest.raises(ValueError, match=r"shows loss.last; at least two .* of loss.last$"):
+        Lineage.of([{"name": "a", "loss.last": 1.0}, {"name": "b", "loss.last": 2.0}]).picture()

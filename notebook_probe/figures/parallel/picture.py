@@ -15,6 +15,7 @@ from matplotlib.colorbar import Colorbar
 from matplotlib.colors import ListedColormap, Normalize
 from matplotlib.figure import Figure
 
+from notebook_probe.errors import UnknownNameError, near
 from notebook_probe.figures.parallel.axis import NOWHERE, ParallelAxis, axis_of
 from notebook_probe.figures.style import (
     EDGE,
@@ -54,7 +55,9 @@ def parallel(columns: Mapping[str, Sequence[Any]], colour: str = "") -> Figure:
     Raises
     ------
     ValueError
-        For fewer than two columns.
+        For fewer than two columns, no runs, or columns of different lengths.
+    UnknownNameError
+        For a color by what is no column.
 
     Examples
     --------
@@ -62,6 +65,13 @@ def parallel(columns: Mapping[str, Sequence[Any]], colour: str = "") -> Figure:
     """
     if len(columns) < 2:
         raise ValueError(f"parallel({[*columns]}): at least two columns are expected")
+    n_values = {name: len(values) for name, values in columns.items()}
+    if len({*n_values.values()}) > 1:
+        raise ValueError(f"values per column: {n_values}; one per run is expected in each")
+    if not any(n_values.values()):
+        raise ValueError("there are no runs to draw: every column is empty")
+    if colour and colour not in columns:
+        raise UnknownNameError(f"colour={colour!r} is no column; {near(colour, columns)}")
     axes_of = {name: axis_of(values) for name, values in columns.items()}
     width = LEFT + BETWEEN * (len(columns) - 1) + RIGHT
     height = TOP + TALL + BOTTOM
