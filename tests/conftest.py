@@ -51,6 +51,8 @@ settings.load_profile("project")
 
 SEARCH_AFTER = 400
 """Tests after which everything that is still in memory is taken out of searches for garbage."""
+RUNS = Path("runs").absolute()
+"""Folder of the records that are given no store, in the folder where the tests are started."""
 DONE = pytest.StashKey[Iterator[int]]()
 
 
@@ -81,6 +83,15 @@ def pytest_collection() -> Iterator[None]:
 def pytest_collection_finish() -> None:
     """What has been imported stays: the collector need not go through it again and again."""
     gc.freeze()
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_runtest_call() -> Iterator[None]:
+    """Fail a test that leaves records where tests are started: the next one would find them."""
+    was_there = RUNS.exists()
+    yield
+    if RUNS.exists() and not was_there:
+        pytest.fail(f"{RUNS} was made; record with store=tmp_path / 'run.zarr'", pytrace=False)
 
 
 @pytest.hookimpl(trylast=True)  # after what the file's tests share is gone

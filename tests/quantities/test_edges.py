@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -49,10 +50,12 @@ def test_a_weight_of_zero_has_no_sign_to_change() -> None:
     assert value("sign_flips", before, after) == 1 / 5
 
 
-def test_no_step_has_a_size_relative_to_a_weight_of_zero_and_the_status_says_so() -> None:
+def test_no_step_has_a_size_relative_to_a_weight_of_zero_and_the_status_says_so(
+    tmp_path: Path,
+) -> None:
     model = nn.Linear(2, 1, bias=False)
     nn.init.zeros_(model.weight)
-    run = nbp.watch(model, probes={"": ["update_ratio"]})
+    run = nbp.watch(model, store=tmp_path / "run.zarr", probes={"": ["update_ratio"]})
     optimizer = sgd(model, lr=1.0)
     model(torch.tensor([[3.0, 4.0]])).sum().backward()
     optimizer.step()
@@ -78,12 +81,12 @@ class Later(nn.Module):
         return y.mul_(100.0)
 
 
-def test_quantiles_are_of_the_output_as_it_was_returned() -> None:
+def test_quantiles_are_of_the_output_as_it_was_returned(tmp_path: Path) -> None:
     model = made(Later)
     x = torch.randn(50, 4, generator=torch.Generator().manual_seed(0))
     with torch.no_grad():
         wanted = np.quantile(model.linear(x).double().numpy(), [0.01, 0.5, 0.99])
-    run = nbp.watch(model, probes={"linear": ["output_quantiles"]})
+    run = nbp.watch(model, store=tmp_path / "run.zarr", probes={"linear": ["output_quantiles"]})
     model(x).sum().backward()
     sgd(model).step()
     run.close()

@@ -164,10 +164,10 @@ def test_an_edit_without_numbers_does_not_come_through_the_door() -> None:
         )
 
 
-def test_a_click_edits_the_rule_of_a_run_and_the_ticket_says_so() -> None:
+def test_a_click_edits_the_rule_of_a_run_and_the_ticket_says_so(tmp_path: Path) -> None:
     model = nn.Linear(2, 1)
     optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
-    with nbp.watch(model, optimizer, probes=None) as run:
+    with nbp.watch(model, optimizer, tmp_path / "run.zarr", probes=None) as run:
         session = PanelSession(run, run.controls)
         heard(session, type="hello", view="x")
         heard(session, type="edit_rule", id="x-1", rule="dead_units", numbers={"most": 0.3})

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -90,10 +91,10 @@ def test_a_part_that_fails_is_a_problem_and_the_others_go_on(
     assert any("the disk has gone" in problem["text"] for problem in status["problems"])
 
 
-def test_a_click_sets_the_rate_of_a_run_at_the_next_boundary() -> None:
+def test_a_click_sets_the_rate_of_a_run_at_the_next_boundary(tmp_path: Path) -> None:
     model = nn.Linear(2, 1)
     optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
-    with nbp.watch(model, optimizer, probes=None) as run:
+    with nbp.watch(model, optimizer, tmp_path / "run.zarr", probes=None) as run:
         session = PanelSession(run, run.controls)
         heard(session, type="hello", view="x")
         heard(session, type="set", id="x-1", name="lr", value=0.5, group=None, hold=False)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from pathlib import Path
 from typing import Any
 
 import torch
@@ -64,10 +65,12 @@ def test_clicks_ask_what_the_calls_ask() -> None:
     ]
 
 
-def test_on_a_run_the_schedule_changes_and_the_budget_and_the_steps_are_told() -> None:
+def test_on_a_run_the_schedule_changes_and_the_budget_and_the_steps_are_told(
+    tmp_path: Path,
+) -> None:
     model = nn.Linear(2, 1)
     optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
-    with nbp.watch(model, optimizer, probes={"": ["output_std"]}) as run:
+    with nbp.watch(model, optimizer, tmp_path / "run.zarr", {"": ["output_std"]}) as run:
         session = PanelSession(run, run.controls)
         heard(session, type="hello", view="x")
         heard(session, type="reschedule", id="1", where=[], quantity="output_std", schedule="3")
