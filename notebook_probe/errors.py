@@ -97,6 +97,7 @@ __all__ = [
     "first_line",
     "near",
     "shown_as",
+    "without_middle",
 ]
 
 Kind = TypeVar("Kind")
@@ -113,14 +114,14 @@ class ProbeError(Exception):
     """Base of every error this package raises."""
 
     def __str__(self) -> str:
-        return _without_middle(super().__str__())
+        return without_middle(super().__str__())
 
 
 class UnknownNameError(ProbeError, ValueError, KeyError):
     """An unknown name; the message lists the close ones."""
 
     def __str__(self) -> str:  # KeyError would quote the message
-        return _without_middle(str(self.args[0])) if self.args else ""
+        return without_middle(str(self.args[0])) if self.args else ""
 
 
 class DuplicateNameError(ProbeError, ValueError):
@@ -276,8 +277,16 @@ class TrainingStopped(KeyboardInterrupt):
         return [f"TrainingStopped: {self}"]
 
 
-def _without_middle(message: str) -> str:
-    """Return a message, or its beginning and end: what was given, what is allowed, and where."""
+def without_middle(message: str) -> str:
+    """Return a message, or the beginning and the end of a long one.
+
+    There are what was given, and what is allowed.
+
+    Examples
+    --------
+    >>> len(without_middle(9_000 * "a"))
+    4003
+    """
     if len(message) <= LONGEST_MESSAGE:
         return message
     half = LONGEST_MESSAGE // 2

@@ -8,13 +8,25 @@ from contextlib import contextmanager
 from pathlib import Path
 
 from notebook_probe.catalogues import Catalogue, catalogue
-from notebook_probe.errors import MissingExtraError, RecordFormatError, UnknownNameError, near
+from notebook_probe.errors import (
+    MissingExtraError,
+    QueryError,
+    RecordFormatError,
+    UnknownNameError,
+    near,
+)
 from notebook_probe.record.store.nothing import nothing_at
 from notebook_probe.record.store.other_tools import is_run_of_other_tool
 
-__all__ = ["RUN", "add_catalogue", "count", "location_of", "opened"]
+__all__ = ["RUN", "add_catalogue", "check_target", "count", "location_of", "opened"]
 
 RUN = "location, name, or first characters of an id"
+
+
+def check_target(asked: Namespace) -> None:
+    """Refuse a file of ``--to`` that exists, without ``--overwrite``."""
+    if Path(asked.to).expanduser().is_file() and not asked.overwrite:
+        raise QueryError(f"{asked.to} exists already; --overwrite replaces it")
 
 
 def add_catalogue(parser: ArgumentParser) -> None:

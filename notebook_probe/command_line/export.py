@@ -7,7 +7,7 @@ from argparse import ArgumentParser, Namespace
 from pathlib import Path
 
 from notebook_probe.catalogues import Runs
-from notebook_probe.command_line.asked import RUN, add_catalogue, location_of
+from notebook_probe.command_line.asked import RUN, add_catalogue, check_target, location_of
 from notebook_probe.command_line.runs import write_csv
 from notebook_probe.command_line.show import row_at
 from notebook_probe.errors import QueryError
@@ -43,8 +43,7 @@ def do(asked: Namespace) -> None:
         raise QueryError(f"--to {asked.to}: {', '.join((*OF_MANY, *OF_ONE))} are allowed")
     if asked.view and kind != ".html":
         raise QueryError(f"--view {asked.view}: --to {asked.to} is no page; .html is allowed")
-    if Path(asked.to).is_file() and not asked.overwrite:
-        raise QueryError(f"{asked.to} exists already; --overwrite replaces it")
+    check_target(asked)
     places = [location_of(one, asked) for one in asked.runs]
     if kind in OF_MANY:
         _write_rows(places, asked)

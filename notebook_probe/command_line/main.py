@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 import sys
 import warnings
 from argparse import ArgumentParser
@@ -38,7 +39,7 @@ from notebook_probe.command_line.reading import (
     tree,
 )
 from notebook_probe.command_line.serving import server
-from notebook_probe.errors import ProbeError
+from notebook_probe.errors import ProbeError, near, without_middle
 
 __all__ = ["main"]
 
@@ -116,7 +117,7 @@ def main(words: Sequence[str] | None = None) -> int:
     except KeyboardInterrupt:
         return INTERRUPTED
     except _told_errors() as error:
-        print(f"{NAME}: error: {plain(str(error)) or type(error).__name__}", file=sys.stderr)
+        print(f"{NAME}: error: {plain(_words_of(error))}", file=sys.stderr)
         return WRONG
     else:
         return code or 0
@@ -127,8 +128,31 @@ class _OneLineParser(ArgumentParser):
     """Parser whose errors take one line."""
 
     def error(self, message: str) -> NoReturn:
-        print(f"{NAME}: error: {plain(message)}; --help says more", file=sys.stderr)
+        told = plain(_with_near(message))
+        print(f"{NAME}: error: {told}; --help says more", file=sys.stderr)
         sys.exit(WRONG)
+
+
+_CHOICE = re.compile(r"(.*invalid choice: '(.*)') \(choose from (.*)\)", re.DOTALL)
+"""What argparse says of a wrong word."""
+
+
+def _with_near(message: str) -> str:
+    """Return a message about a wrong word, with close ones instead of all that are allowed."""
+    found = _CHOICE.fullmatch(message)
+    if found is None:
+        return message
+    what, given, allowed = found.groups()
+    names = [one.strip("'") for one in allowed.split(", ")]
+    return f"{what}; {near(given, names)}"
+
+
+def _words_of(error: BaseException) -> str:
+    """Return what an error says; of the system's own without the number, and never too much."""
+    told = str(error) or type(error).__name__
+    if isinstance(error, OSError) and error.strerror and error.filename is not None:
+        told = f"{error.strerror}: {error.filename!r}"
+    return without_middle(told)
 
 
 def _parser() -> ArgumentParser:

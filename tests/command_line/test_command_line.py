@@ -281,7 +281,11 @@ def test_a_clean_up_shows_and_deletes_only_when_told(said: Said, lab: Path) -> N
         (["tag", "slow", " "], "a line of at most 100 characters"),
         (["clean-up", "--where", ""], "every run"),
         (["clean-up"], "--where"),
-        (["rums"], "invalid choice: 'rums'"),
+        (["rums"], "invalid choice: 'rums'; close: 'runs'"),
+        (["alerts", "slow", "--fail-on", "sever"], "invalid choice: 'sever'; close: 'severe'"),
+        (["show", "http://a/b"], "error: no scheme of a store 'http'; known: 's3'"),
+        (["show", 5_000 * "x"], "error: File name too long: 'xxx"),
+        (["export", "slow", "--to", "."], "are allowed"),
         ([], "required: COMMAND"),
     ],
 )
@@ -291,6 +295,7 @@ def test_what_cannot_be_done_is_one_line_and_code_2(
     code, out, err = said(*words)
     assert (code, out) == (2, "")
     assert err.startswith("notebook_probe: error: ")
+    assert len(err) < 4_200
     assert says in err
     assert err.count("\n") == 1
 

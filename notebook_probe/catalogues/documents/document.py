@@ -12,7 +12,7 @@ from datetime import UTC, datetime
 from typing import Any
 
 from notebook_probe.catalogues.documents.best import is_better
-from notebook_probe.errors import RecordFormatError, RecordWarning
+from notebook_probe.errors import ProbeError, RecordFormatError, RecordWarning
 from notebook_probe.lineage.progress import begun_ms, state_of
 from notebook_probe.lineage.row import EVAL, kept_of
 from notebook_probe.old_runs.finding import find_old_run
@@ -110,8 +110,10 @@ def _root(location: Location) -> dict[str, Any]:
         found = json.loads(text or b"")
         version = found["attributes"]["format_version"]
         nodes = found["consolidated_metadata"]["metadata"]
-    except (RecordFormatError, OSError):
+    except (ProbeError, OSError):
         raise
+    except KeyError as error:  # of another group of zarr, as one inside of a record
+        raise RecordFormatError(f"{location} is not a record: it has no {error.args[0]}") from error
     except Exception as error:  # damaged, or whatever the library of a store raises
         raise RecordFormatError(f"{location} is not a record: {error!r}"[:500]) from error
     if type(version) is not int or not 1 <= version <= FORMAT_VERSION or type(nodes) is not dict:

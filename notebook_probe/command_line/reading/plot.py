@@ -10,6 +10,7 @@ from typing import Literal
 
 import numpy as np
 
+from notebook_probe.command_line.asked import check_target
 from notebook_probe.command_line.reading.answers import PlotAnswer, SparklineLine
 from notebook_probe.command_line.reading.opening import add_run, heading, opened_run, title_line
 from notebook_probe.command_line.reading.printing import (
@@ -113,6 +114,7 @@ def _write(run: OpenedRun, series: Sequence[SparklineLine], asked: Namespace) ->
     window = (min(one.first[0] for one in series), max(one.last[0] for one in series))
     names = [(one.module, one.quantity) for one in series]
     figure = lines(run, names, window=window, look=LineOptions(log_y=asked.log))
+    check_target(asked)
     target = Path(asked.to).expanduser()
     with new_file(target, overwrite=asked.overwrite) as partial:
         partial.write_bytes(encoded(figure, KINDS[target.suffix.lower()]))

@@ -59,7 +59,7 @@ def test_a_picture_is_written_once(
     assert answer("plot", known, "*", "grad_norm", "--to", str(file))["file"] == str(file)
     assert file.read_bytes().startswith(head)
     code, _, err = ask("plot", known, "*", "grad_norm", "--to", str(file))
-    assert (code, "exists already" in err) == (2, True)
+    assert (code, "exists already; --overwrite replaces it" in err) == (2, True)
     assert ask("plot", known, "", "loss", "--to", str(file), "--overwrite")[1] == f"{file}\n"
 
 
