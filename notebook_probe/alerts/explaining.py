@@ -15,6 +15,7 @@ from notebook_probe.alerts.find import find_all
 from notebook_probe.alerts.following import has
 from notebook_probe.alerts.listing import Alerts, read_alerts, read_remarks
 from notebook_probe.alerts.rule import Rule
+from notebook_probe.checks import is_whole
 from notebook_probe.printable import counted, printable
 from notebook_probe.record.format.source import Source, StreamView
 from notebook_probe.record.views.branches.branches import IN_ORDER, read_name
@@ -130,8 +131,9 @@ def explain(
         (int(view.steps(view.n_rows - 1)[0]) + 1 for view in views if view.n_rows), default=0
     )
     if last is not None:
-        if not 0 <= last < n_steps:
-            raise ValueError(f"step={last}; {_counted(n_steps, 'step')} are recorded, from 0 on")
+        if not is_whole(last) or not 0 <= last < n_steps:
+            known = f"recorded steps are 0 to {n_steps - 1}" if n_steps else "no step is recorded"
+            raise ValueError(f"step={last!r}; {known}")
         alerts, remarks = alerts.until(last), remarks.until(last)
         views = [one for one in views if one.n_rows and int(one.steps(0, 1)[0]) <= last]
         n_steps = last + 1

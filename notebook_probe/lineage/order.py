@@ -60,6 +60,7 @@ def told(value: object) -> str:
     if isinstance(value, list) and all(isinstance(one, str) for one in value):
         return told(", ".join(value))  # tags
     text = text_of(value) if not isinstance(value, bool) else str(value)
+    text = " ".join(text.split()) if "\n" in text else text  # a row is a line
     return text if len(text) <= LONGEST else f"{text[: LONGEST - 1]}…"
 
 

@@ -198,7 +198,9 @@ class LineageTable:
         named = zip(self.labels, cells, strict=True)
         lines = [("run", *columns), *([label, *rest] for label, rest in named)]
         same = ", ".join(f"{name} {told(value)}" for name, value in self._said_of_all().items())
-        return text_table(lines) + (f"\nthe same in all {len(self)}: {same}" if same else "")
+        rare = ", ".join(self._said_of_some())
+        below = [f"the same in all {len(self)}: {same}"] * bool(same)
+        return "\n".join([text_table(lines), *below, *[f"only in some: {rare}"] * bool(rare)])
 
     def _repr_html_(self) -> str:
         if not self.rows:
@@ -208,7 +210,12 @@ class LineageTable:
         named = zip(map(escape, self.labels), cells, strict=True)
         lines = ([label, *rest] for label, rest in named)
         table = html_table(dict.fromkeys(["run", *columns], ""), lines)
-        return table + _details(self._said_of_all(), len(self))
+        some = (
+            [f"<p>only in some: {escape(', '.join(rare))}</p>"]
+            if (rare := [*self._said_of_some()])
+            else []
+        )
+        return "".join([table, _details(self._said_of_all(), len(self)), *some])
 
     def shown(self) -> list[str]:
         """Columns in the order of interest: first those in which runs differ.
@@ -231,8 +238,22 @@ class LineageTable:
         return {repr(value): value for value in self[column] if value is not None}
 
     def _said_of_all(self) -> dict[str, Any]:
+        """Return the values of columns that are not shown, and equal in every run."""
+        return {name: value for name, value in self._hidden() if self._n_values(name) == len(self)}
+
+    def _said_of_some(self) -> Iterator[str]:
+        """Yield columns that are not shown, and have one value in some runs and none in others."""
+        for name, value in self._hidden():
+            if (n := self._n_values(name)) < len(self):
+                yield f"{name} {told(value)} ({n} of {len(self)})"
+
+    def _hidden(self) -> list[tuple[str, Any]]:
+        """Return the columns with one value that are not shown."""
         shown = {*self.shown(), "run"}
-        return {name: value for name, value in self.same.items() if name not in shown}
+        return [(name, value) for name, value in self.same.items() if name not in shown]
+
+    def _n_values(self, column: str) -> int:
+        return sum(value is not None for value in self[column])
 
     def _check(self, column: str) -> None:
         if column not in self.columns:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from pathlib import Path
+from typing import Any
 
 import pytest
 import torch
@@ -112,3 +113,13 @@ def test_before_the_first_step_no_rule_has_found_anything_well() -> None:
     assert (found.title, found.well) == ("0 steps: no causes, no remarks", ())
     assert "exploding_gradient" in found.unknown["a step of training",]
     assert max(map(len, str(found).splitlines())) < 150
+
+
+@pytest.mark.parametrize("step", [-1, 3, 1.5, "1", True])
+def test_a_step_that_is_not_recorded_cannot_be_explained(step: Any) -> None:
+    stream = FakeStream("every_1", ["fc"], ["output_norm"])
+    with pytest.raises(ValueError, match=f"step={step!r}; no step is recorded"):
+        explain(FakeSource(stream), [], step)
+    stream.append(range(3), output_norm=1.0)
+    with pytest.raises(ValueError, match=f"step={step!r}; recorded steps are 0 to 2"):
+        explain(FakeSource(stream), [], step)

@@ -176,8 +176,15 @@ def test_what_differs_is_shown_and_what_is_the_same_is_told_below() -> None:
         "n0   0",
         "n1   1",
         "n2   2",
-        "the same in all 3: config.size 4",
+        "only in some: config.size 4 (2 of 3)",
     ]
+    rows[1]["config.size"] = 4
+    assert repr(LineageTable.of(rows)).splitlines()[-1] == "the same in all 3: config.size 4"
+    rare = LineageTable.of(
+        [{**row, "error": "a\n <b>" if row["config.lr"] else None} for row in rows]
+    )
+    assert repr(rare).splitlines()[-1] == "only in some: error a <b> (2 of 3)"
+    assert rare._repr_html_().endswith("<p>only in some: error a &lt;b&gt; (2 of 3)</p>")
 
 
 def test_names_of_runs_and_columns_are_escaped() -> None:

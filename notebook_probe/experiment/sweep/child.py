@@ -10,10 +10,12 @@ from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any, TypeAlias
 
+from notebook_probe.errors import first_line
 from notebook_probe.experiment.sweep.configuration import Configuration
 from notebook_probe.experiment.sweep.outcome import (
     FAILED,
     FINISHED,
+    NONFINITE,
     OUTPUT,
     Outcome,
     plain,
@@ -48,8 +50,7 @@ def trained(function: Function, configuration: Configuration) -> Outcome:
     # Not BaseException: a training that was interrupted has no outcome and is trained again.
     except Exception as error:
         traceback.print_exc()
-        last = "".join(traceback.format_exception_only(error)).strip()
-        outcome = Outcome(FAILED, error=last, traceback=traceback.format_exc())
+        outcome = Outcome(FAILED, error=first_line(error), traceback=traceback.format_exc())
     told = {**vars(outcome), "duration_s": time.monotonic() - begun_s}
     outcome = Outcome(**told)
     write_outcome(Path(configuration.folder), outcome)
@@ -63,4 +64,5 @@ def finished(returned: Any) -> Outcome:
     if isinstance(returned, str | os.PathLike):
         return Outcome(FINISHED, record=os.fspath(returned))
     number = plain(returned)
-    return Outcome(FINISHED, {"value": number} if isinstance(number, int | float) else {})
+    is_number = isinstance(number, int | float) or number in NONFINITE
+    return Outcome(FINISHED, {"value": number} if is_number else {})

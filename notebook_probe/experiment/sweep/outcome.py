@@ -12,6 +12,7 @@ from typing import Any
 __all__ = [
     "FAILED",
     "FINISHED",
+    "NONFINITE",
     "OUTPUT",
     "Outcome",
     "forget_outcome",
@@ -21,6 +22,8 @@ __all__ = [
 ]
 
 FINISHED, FAILED = "finished", "failed"
+NONFINITE = ("nan", "inf", "-inf")
+"""Texts of the numbers that JSON does not have."""
 OUTCOME = "outcome.json"
 OUTPUT = "output.txt"
 """File with the output of a training."""
@@ -39,7 +42,7 @@ class Outcome:
     record : str
         Location of the record, as the function returned it.
     error : str
-        Last line of the error; empty if the configuration finished.
+        Kind and first line of the error; empty if the configuration finished.
     traceback : str
     duration_s : float
     """

@@ -8,7 +8,7 @@ from typing import Any
 
 from notebook_probe.errors import ProbeError
 from notebook_probe.experiment.sweep.configuration import Configuration
-from notebook_probe.experiment.sweep.outcome import Outcome, read_outcome
+from notebook_probe.experiment.sweep.outcome import NONFINITE, Outcome, read_outcome
 from notebook_probe.lineage.row import row_of
 from notebook_probe.opened import Lineage, open_run
 
@@ -34,6 +34,9 @@ class SweepResults(Lineage):
     def shown(self) -> list[str]:
         """Return the columns, without tracebacks."""
         return [one for one in super().shown() if one != "traceback"]
+
+    def _hidden(self) -> list[tuple[str, Any]]:
+        return [one for one in super()._hidden() if one[0] != "traceback"]
 
 
 def results_of(configurations: Iterable[Configuration], folder: Path) -> SweepResults:
@@ -77,4 +80,4 @@ def _recorded(place: str) -> dict[str, Any]:
 
 def _number(value: Any) -> Any:
     # JSON has no NaN, so that outcomes store it as text.
-    return float(value) if value in ("nan", "inf", "-inf") else value
+    return float(value) if value in NONFINITE else value

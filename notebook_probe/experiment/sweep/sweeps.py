@@ -98,6 +98,8 @@ class Sweep(Sequence[Configuration]):
         """
         if processes < 0:
             raise ValueError(f"processes={processes!r}: 0 or more")
+        if not callable(function):
+            raise TypeError(f"run({function!r}): a function of a configuration is expected")
         if processes:
             check_can_be_sent(function)
         left = [*self._unfinished(Path(folder))]
@@ -178,6 +180,12 @@ def sweep(
     >>> [one.name for one in found], found[0]["model_params"]
     (['depth 2, lr 0.1', 'depth 3, lr 0.1'], {'width': 8, 'depth': 2})
     """
+    if not isinstance(space, Mapping):
+        raise TypeError(
+            f"sweep({space!r}): values by names are expected, such as {{'lr': [0.1, 0.3]}}"
+        )
+    if wrong := [path for path in space if not _is_path(path)]:
+        raise ValueError(f"{wrong[0]!r} is no name; names with dots are, such as 'model_params.lr'")
     if not space:
         raise ValueError(
             f"sweep({space!r}): a space has at least one name, such as {{'lr': [0.1]}}"
@@ -198,6 +206,10 @@ def sweep(
         # Random draws over a small space repeat; a configuration is trained once.
         distinct.setdefault(one.id, one)
     return Sweep(dict(space), base, tuple(distinct.values()))
+
+
+def _is_path(path: object) -> bool:
+    return isinstance(path, str) and all(part.strip() for part in path.split("."))
 
 
 def _grid(space: Mapping[str, Any]) -> Iterator[dict[str, Any]]:

@@ -81,7 +81,7 @@ def test_the_last_step_explains_as_the_whole_run(answer: Answered, known: str) -
 def test_a_step_that_is_not_recorded_is_an_error_in_one_line(ask: Asked, known: str) -> None:
     code, out, err = ask("explain", known, "--step", "400")
     assert (code, out) == (2, "")
-    assert err == "notebook_probe: error: step=400; 400 steps are recorded, from 0 on\n"
+    assert err == "notebook_probe: error: step=400; recorded steps are 0 to 399\n"
 
 
 def test_against_a_good_run_has_module_quantity_step_and_ratio(

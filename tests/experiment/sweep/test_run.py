@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import os
 import signal
 import subprocess
@@ -15,6 +16,7 @@ from typing import NamedTuple
 import pytest
 
 import notebook_probe as nbp
+from notebook_probe.experiment.sweep import Configuration
 from notebook_probe.experiment.sweep.outcome import OUTPUT, read_outcome
 from notebook_probe.experiment.sweep.results import SweepResults
 from tests.experiment.sweep.trainings import recorded, told
@@ -158,3 +160,30 @@ def is_alive(pid: int) -> bool:
     except ProcessLookupError:
         return False
     return True
+
+
+def outcome_of(depth: Configuration) -> object:
+    """Results of every kind, one per depth."""
+    returned = [math.nan, -math.inf, 0.5, {"acc": math.inf}, None]
+    if depth["depth"] == len(returned):
+        raise ValueError("first\nsecond")
+    return returned[depth["depth"]]
+
+
+def test_numbers_that_are_not_finite_and_errors_of_many_lines_are_in_the_table(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    found = nbp.sweep({"depth": [*range(6)]}).run(outcome_of, processes=0, folder=tmp_path)
+    assert str(found["result.value"]) == "[nan, -inf, 0.5, None, None, None]"
+    assert found["result.acc"] == [None, None, None, math.inf, None, None]
+    assert found["error"] == [*[None] * 5, "ValueError: first"]
+    assert found.errors["depth 5"].endswith("ValueError: first\nsecond\n")
+    assert "only in some: error ValueError: first (1 of 6), result.acc inf (1 of 6)" in repr(found)
+    assert len(repr(found).splitlines()) == 8
+    assert capsys.readouterr().out.splitlines()[-1].endswith("s: ValueError: first")
+
+
+def test_what_is_no_function_is_refused_before_any_is_trained(tmp_path: Path) -> None:
+    with pytest.raises(TypeError, match=r"run\(3\): a function of a configuration is expected"):
+        nbp.sweep({"depth": [1]}).run(3, folder=tmp_path / "sweep")  # type: ignore[arg-type]
+    assert not (tmp_path / "sweep").exists()

@@ -141,3 +141,14 @@ def test_what_is_no_distribution_is_refused(make: Any) -> None:
 def test_a_space_without_a_name_is_none() -> None:
     with pytest.raises(ValueError, match=r"sweep\({}\): a space has at least one name"):
         nbp.sweep({})
+
+
+@pytest.mark.parametrize("path", [3, "", "a..b", "a.", " "])
+def test_what_is_no_name_of_a_space_is_refused(path: Any) -> None:
+    with pytest.raises(ValueError, match=f"{path!r} is no name; names with dots are"):
+        nbp.sweep({path: [1]})
+
+
+def test_what_is_no_space_is_refused() -> None:
+    with pytest.raises(TypeError, match=r"sweep\(\[1, 2\]\): values by names are expected"):
+        nbp.sweep([1, 2])  # type: ignore[arg-type]
