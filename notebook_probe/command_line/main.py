@@ -134,7 +134,7 @@ class _OneLineParser(ArgumentParser):
 
 
 _CHOICE = re.compile(r"(.*invalid choice: '(.*)') \(choose from (.*)\)", re.DOTALL)
-"""What argparse says of a wrong word."""
+"""Message of argparse about a wrong word."""
 
 
 def _with_near(message: str) -> str:

@@ -42,7 +42,7 @@ class Beginning:
     """Rows that stay of each stream, by path."""
     events: tuple[Event, ...] = ()
     removed: str = ""
-    """Which steps are removed, as a sentence; empty if none is."""
+    """Sentence with the steps that are removed; empty if none is."""
 
     @property
     def branch(self) -> int:

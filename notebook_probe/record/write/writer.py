@@ -104,7 +104,7 @@ class RecordWriter:
     first_step: int
     """The step to begin with."""
     removed: str
-    """Which steps of the record were removed first, as a sentence; empty if none was."""
+    """Sentence with the steps of the record that were removed first; empty if none was."""
 
     def __init__(
         self,
