@@ -58,7 +58,8 @@ class Watcher:
     ) -> None:
         self._source, self._rules, self._tell, self._failed = source, rules, tell, failed
         self._next_step, self._may_be_meant = first_step, may_be_meant
-        self._reported = {(one.rule, module) for one in earlier for module in one.modules}
+        self._reported = _places(one for one in earlier if not one.is_remark)
+        self._remarked = _places(one for one in earlier if one.is_remark)
         self._once = {one.rule for one in earlier}
         self._followed: dict[str, _Followed] = {}
         self._turns = TurnsTaken()
@@ -180,21 +181,24 @@ class Watcher:
             self._failed(self._next_step, rule_off(name, followed.problem))
 
     def _reported_of(self, name: str) -> frozenset[str]:
-        return frozenset(module for rule, module in self._reported if rule == name)
+        known = self._reported | self._remarked
+        return frozenset(module for rule, module in known if rule == name)
 
     def _raise_alert(self, name: str, rule: Rule, finding: Onset) -> None:
-        """Report a finding, unless it was reported before."""
-        modules = finding.modules
+        """Report a finding, unless it was reported before; a remark may become an alert."""
+        modules, severity = finding.modules, finding.severity or rule.severity
+        known = self._reported | self._remarked if severity == REMARK else self._reported
         if rule.once == "run" and rule.again is None and name in self._once:
             return
         if rule.again is None:
-            modules = tuple(one for one in modules if (name, one) not in self._reported)
+            modules = tuple(one for one in modules if (name, one) not in known)
         if not modules:
             return
         is_meant = self._may_be_meant(name, finding.began[1])
         if not is_meant:
             self._once.add(name)
-            self._reported.update((name, module) for module in modules)
+            told = self._remarked if severity == REMARK else self._reported
+            told.update((name, module) for module in modules)
         text = f"{where(modules)}: {finding.sentence}"
         now = time.time_ns() // 1_000_000
         series = meant(rule.quantities, _in_order(self._source))
@@ -208,7 +212,7 @@ class Watcher:
                 quantities=finding.quantities or of_rule,
                 view=rule.view,
                 time_ms=now,
-                severity=REMARK if is_meant else finding.severity or rule.severity,
+                severity=REMARK if is_meant else severity,
                 flow=rule.flow,
                 consequence_of=rule.consequence_of,
                 began=finding.began,
@@ -223,6 +227,11 @@ class _Followed:
     rule: Rule
     tracks: dict[tuple[str, tuple[str, ...]], Track] = field(default_factory=dict)
     problem: str = ""
+
+
+def _places(alerts: Iterable[Alert]) -> set[tuple[str, str]]:
+    """Return the rule and the module of each alert."""
+    return {(one.rule, module) for one in alerts for module in one.modules}
 
 
 def _in_order(source: Source) -> list[StreamView]:

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from dataclasses import replace
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -12,6 +14,8 @@ import pytest
 import notebook_probe as nbp
 from notebook_probe.alerts import RULES, Alert, Rules, Watcher, find_alerts, median
 from notebook_probe.alerts.following import start_row
+from notebook_probe.alerts.rule import Severity
+from notebook_probe.alerts.track import Onset
 from notebook_probe.errors import RuleError
 from notebook_probe.record import ModuleRow, RecordWriter
 from tests.alerts.made import GAP, NAN, record, writer_at
@@ -206,6 +210,24 @@ def test_a_threshold_that_is_edited_counts_from_then_on_and_nothing_is_told_twic
     record(nested_writer, {"silent_input_fraction": np.ones((4, 1))}, ["b.c"], first=8)
     watcher.look()
     assert len(found) == 2
+
+
+def test_a_remark_may_become_an_alert_and_an_alert_no_remark(nested_writer: RecordWriter) -> None:
+    found: list[Alert] = []
+    rule = RULES["only_norms_train"]
+
+    def ask(watcher: Watcher, *severities: Severity) -> list[str]:
+        found.clear()
+        for step, severity in enumerate(severities):
+            finding = Onset(step, ("a",), "frozen", (0, 0), severity)
+            watcher.ask(rule, partial(list, [finding]))
+        return [one.severity for one in found]
+
+    watcher = Watcher(nested_writer.source, Rules(), found.append)
+    assert ask(watcher, "remark", "remark", "warning", "warning", "remark") == ["remark", "warning"]
+    earlier = replace(found[0], severity="remark")
+    later = Watcher(nested_writer.source, Rules(), found.append, earlier=[earlier])
+    assert ask(later, "remark", "warning") == ["warning"], "in a run that is continued"
 
 
 def test_a_rule_that_fails_is_told_of_and_put_off_until_it_is_changed(

@@ -17,7 +17,7 @@ P = ParamSpec("P")
 
 
 class FactFindings:
-    """Findings of all facts of one run, each once for a rule and a place.
+    """Findings of all facts of one run, each once for a rule, a place and a kind.
 
     Parameters
     ----------
@@ -32,7 +32,8 @@ class FactFindings:
     ) -> None:
         self._rules, self._told = rules, told
         self._found: list[tuple[str, Onset]] = []
-        self._known: set[tuple[str, tuple[str, ...]]] = set()
+        self._known: dict[tuple[str, tuple[str, ...]], bool] = {}
+        """Facts that were reported, by rule and modules, and whether each was only remarked."""
         self.problem = ""
         """The first error of a fact, in words; facts are looked at no more."""
 
@@ -55,12 +56,15 @@ class FactFindings:
         severity: Severity | None = None,
         words: Mapping[str, object] = MappingProxyType({}),
     ) -> None:
-        """Report a fact, once for these modules."""
+        """Report a fact, once for these modules: as a remark, and as an alert if it persists."""
         rule = self._rules.get(name)
         key = name, tuple(one or ROOT for one in modules)
-        if rule is None or key in self._known:
+        if rule is None:
             return
-        self._known.add(key)
+        is_remark = (severity or rule.severity) == "remark"
+        if key in self._known and (is_remark or not self._known[key]):
+            return
+        self._known[key] = is_remark
         sentence = rule.says.format(**{**rule.thresholds, **words})
         first = step if since is None else since
         self._told(step, f"{name} was found at step {step}")
@@ -77,7 +81,7 @@ class FactFindings:
 
     def forget(self, name: str) -> None:
         """Forget that a fact was reported."""
-        self._known = {key for key in self._known if key[0] != name}
+        self._known = {key: one for key, one in self._known.items() if key[0] != name}
 
     def take(self) -> list[tuple[str, Onset]]:
         """Return and forget the findings, each with the name of its rule."""
