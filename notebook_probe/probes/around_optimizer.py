@@ -117,6 +117,8 @@ class Updates:
         self.n_elsewhere = 0
         """Steps since its last one of optimizers that hold no parameter of this model."""
         self._met: weakref.WeakKeyDictionary[Optimizer, None] = weakref.WeakKeyDictionary()
+        self.wrote_nothing: Callable[[Optimizer], object] = lambda optimizer: None
+        """Called at the end of an update that has not written to a parameter with a gradient."""
 
     @property
     def optimizers(self) -> list[Optimizer]:
@@ -293,6 +295,8 @@ class Updates:
         if begun is not None and not is_known and clock.surrounds(optimizer):
             return
         clock.leave(optimizer)
+        if clock.wrote_nothing:
+            self.wrote_nothing(optimizer)
         settled = self.uncleared.settled_last
         if settled is None or settled() is not optimizer:
             self.uncleared.update_is_over(optimizer)

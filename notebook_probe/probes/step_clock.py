@@ -62,6 +62,8 @@ class StepClock:
         """Thread on which it has begun."""
         self.n_writes: dict[int, int] = {}
         """How often a whole step writes to that parameter, by the optimizer's identity."""
+        self.wrote_nothing = False
+        """The step that has ended last had a gradient, and has not written to that parameter."""
 
     @property
     def has_stepped(self) -> bool:
@@ -128,9 +130,10 @@ class StepClock:
     def leave(self, optimizer: Optimizer) -> None:
         if not (self.stepped and self._has_stepped(optimizer)):
             self.stepped.append(weakref.ref(optimizer))
-        self.begun, self.has_raised = None, False
+        self.begun, self.has_raised, self.wrote_nothing = None, False, False
         if self.written is not None and (now := self.written.version(optimizer)) is not None:
-            self.n_writes[id(optimizer)] = now - self.version
+            n_writes = self.n_writes[id(optimizer)] = now - self.version
+            self.wrote_nothing = n_writes == 0
 
     def catch_up(self, beginning: Optimizer | None = None) -> None:
         """Learn what became of a step that has begun and whose end no hook has reported.

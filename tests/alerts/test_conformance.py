@@ -72,6 +72,10 @@ FIRES: dict[str, list[dict[str, Any]]] = {
             "grad_rms": [[0.1] * 2] * 15,
         },
     ],
+    "blank_batch": [
+        {"silent_input_fraction": [[0.2, 0.1], [1.0, 0.1]]},
+        {"silent_input_fraction": [[np.nan, 0.1], [1.0, 0.1]]},  # of data with empty channels
+    ],
     "rank_collapse": [
         ranks(61, (20.0, 64), (1.37, 64), (1.1, 30)),
         ranks(61, (9.0, 64), (1.0, 10)),
@@ -221,6 +225,11 @@ SILENT: dict[str, list[dict[str, Any]]] = {
             "silent_input_fraction": [[0.0, 1.0]] * 20,
             "grad_rms": [[0.1] * 2] * 20,
         },
+    ],
+    "blank_batch": [
+        {"silent_input_fraction": [1.0] * 20},  # a prior that is learned
+        {"silent_input_fraction": [[0.2, 0.1], [0.99, 1.0]]},  # dead units
+        {"silent_input_fraction": [[0.2, np.nan], [np.nan, 1.0]]},  # of two inputs the other one
     ],
     "rank_collapse": [
         ranks(61, (20.0, 64), (1.39, 64), (15.0, 64)),

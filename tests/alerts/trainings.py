@@ -219,6 +219,7 @@ CLIPPING = {
 WAITING = of_the_model("data_wait_share")
 RANKS = at_all("effective_rank", "effective_rank_share")
 LOST = at_all("grad_rms", "silent_input_fraction")
+SILENT_INPUTS = at_all("silent_input_fraction")
 SURPRISE = at_all("adam_update_rms")
 TID: dict[Any, Any] = {nn.BatchNorm1d: ["bn_mean_tid", "bn_var_tid"]}
 DEAD: dict[Any, Any] = {nn.ReLU: [["dead_fraction", "every(20)"]]}
@@ -281,6 +282,10 @@ ILL: dict[str, tuple[Training, Training]] = {
     "silent_inputs": (
         Training(lambda: Functional(-10.0), n_steps=5, probes=LOST),
         Training(lambda: Functional(0.0), n_steps=5, probes=LOST),
+    ),
+    "blank_batch": (
+        Training(data=lambda: shifted(40, 0.0), probes=SILENT_INPUTS),
+        Training(probes=SILENT_INPUTS),
     ),
     "rank_collapse": (
         Training(BARE, sgd(1e-4), n_steps=64, probes=RANKS),

@@ -31,7 +31,12 @@ HERE = Recipes("published")
 
 
 @HERE.each(
-    cause("a_transfer_loses_data", "silent_inputs", "collapsed_batch", step=60, follows=UNHEALTHY),
+    cause(
+        "a_transfer_loses_data",
+        *("silent_inputs", "blank_batch", "collapsed_batch"),
+        step=60,
+        follows=UNHEALTHY,
+    ),
     cause("gradients_are_never_cleared", "uncleared_gradients", follows=UNHEALTHY),
     cause("steps_are_skipped", "step_without_effect", "no_updates", step=60, follows=UNHEALTHY),
     cause("workers_draw_alike", "repeated_batch", "collapsed_batch", follows=UNHEALTHY),

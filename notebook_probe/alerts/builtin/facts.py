@@ -126,11 +126,11 @@ FACTS = (
     fact(
         "repeated_batch",
         "One batch in each of the first steps.",
-        "the model has been given the same batch in each step since the first: fine for "
-        "full-batch training, or where one batch is to be learned by heart; else look for "
+        "the first {n} steps were given the same batch: fine for full-batch training, for several "
+        "epochs over one rollout, or where one batch is to be learned by heart; else look for "
         "next(iter(loader)), which starts the loader again each time, and call "
-        "batches = iter(loader) once, before the loop",
-        (),
+        "batches = iter(loader) once, before the loop, and for workers that draw the same numbers",
+        ("n",),
         "remark",
     ),
     fact(

@@ -1,4 +1,4 @@
-"""Rules for single layers: dead units, lost directions, batch statistics."""
+"""Rules for single layers: dead units, lost inputs and directions, batch statistics."""
 
 from __future__ import annotations
 
@@ -17,7 +17,14 @@ from notebook_probe.alerts.rolling import (
 from notebook_probe.alerts.rule import rule
 from notebook_probe.record.format.source import Steps
 
-__all__ = ["batchnorm_mismatch", "dead_units", "large_outputs", "rank_collapse", "silent_inputs"]
+__all__ = [
+    "batchnorm_mismatch",
+    "blank_batch",
+    "dead_units",
+    "large_outputs",
+    "rank_collapse",
+    "silent_inputs",
+]
 
 
 @rule(
@@ -116,6 +123,30 @@ def silent_inputs(
     entry = np.argmax(np.isfinite(silent_input_fraction), axis=1)[:, None]
     is_made = (silent_input_fraction == 1) & ~(first < 1) & (n_others_dead == 0)
     return is_silent & ~(is_made & (np.arange(is_silent.shape[1]) != entry))
+
+
+@rule(
+    says=(
+        "all numbers of this batch are 0, and those of earlier batches were not: look at what "
+        "reads, transforms and moves the batches, such as a copy with non_blocking=True from "
+        "memory that is written again, or a file that could not be read"
+    ),
+    severity="remark",
+    explained_by=("input_std", "input_mean", "output_std"),
+)
+def blank_batch(silent_input_fraction: Doubles, window: int = 1) -> Any:
+    """A batch of zeros after one that was not, which the first measured layer is given.
+
+    One of several kinds of inputs may be left out on purpose now and then. Data of which some
+    channels are zero have no value.
+    """
+    is_whole, is_known = silent_input_fraction == 1, np.isfinite(silent_input_fraction)
+    before = np.vstack([np.ones_like(is_whole[:1]), is_whole[:-1]])
+    entry = np.argmax(is_known, axis=1)
+    entry_before = np.concatenate([entry[:1], entry[:-1]])
+    is_same_entry = (entry_before >= entry)[:, None]  # else the first layer was not called now
+    here = np.arange(is_whole.shape[1]) == entry[:, None]
+    return is_whole & ~before & here & is_same_entry
 
 
 @rule(

@@ -57,7 +57,7 @@ uncleared_gradients = Rule(
     _adds_up,
     (),
     MappingProxyType({"after": 10}),
-    "{n_updates} updates in a row applied the sum of all gradients so far: nothing clears them; "
+    "{n_updates} applied the sum of all gradients so far: nothing clears them; "
     "call optimizer.zero_grad() before each backward()",
     tells=("n_updates",),
     severity="severe",

@@ -133,6 +133,7 @@ class Facts:
         """Listen to optimizers and backward passes from now on."""
         ends = listen(self), backwards.listen(self._graph), self._graph.close
         self._ends = [*ends, self._origin.begin()]
+        self._observer.updates.wrote_nothing = self._wrote_nothing
         self._calls.begin()
 
     def close(self) -> None:
@@ -231,6 +232,12 @@ class Facts:
         if self._origin.found is None:
             n_left = min([rest.n_left for rest in self._rests], default=1)
             self.rests_until = running.now.number + max(1, n_left)
+
+    def _wrote_nothing(self, optimizer: Optimizer) -> None:
+        """Look at the next update, too, if an optimizer has stopped to write."""
+        rest = self._resting.get(optimizer)
+        if rest is not None and self._who.wrote_nothing(optimizer, rest.n):
+            rest.due = self.rests_until = 0
 
     def _look_again(self) -> None:
         """Look at the next update: there is something to tell if it comes."""

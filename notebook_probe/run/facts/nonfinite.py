@@ -9,7 +9,7 @@ from __future__ import annotations
 import math
 import time
 import weakref
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 from types import MappingProxyType
 
@@ -84,6 +84,8 @@ class NonfiniteOrigin:
         self._spend(time.perf_counter() - begun)
         if not is_finite:
             self._not_finite(loss, calls)
+        elif calls and _is_blank(calls[-1].tensors):
+            self._findings.say("blank_batch", self._observer.clock.step)
 
     def _not_finite(self, loss: Tensor, calls: list[KeptCall]) -> None:
         model = self._model()
@@ -171,6 +173,12 @@ def _obstacle(calls: list[KeptCall], n_calls: int) -> str:
     if not all(call.is_unchanged for call in calls):
         return "the inputs were changed in place after the forward"
     return "a forward may wait for the other processes" if _is_distributed() else ""
+
+
+def _is_blank(tensors: Sequence[Tensor]) -> bool:
+    """Return whether all numbers of a batch are zero; its last call holds its inputs."""
+    numbers = [one for one in tensors if one.is_floating_point()]
+    return bool(numbers) and not any(bool(readable(one).any()) for one in numbers)
 
 
 def _is_distributed() -> bool:

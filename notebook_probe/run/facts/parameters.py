@@ -2,11 +2,9 @@
 
 from __future__ import annotations
 
-import math
 import weakref
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass
 from types import MappingProxyType
 from typing import TypeAlias
 
@@ -21,13 +19,12 @@ from notebook_probe.model.map import ModelMap
 from notebook_probe.quantities.reduce.arrays import local
 from notebook_probe.run.facts.context import FactContext
 from notebook_probe.run.facts.rates import known_rate
+from notebook_probe.run.facts.unwritten import N_UNWRITTEN, UnwrittenUpdates, is_same, sample
 
 __all__ = ["WhoTrains", "learns_its_input"]
 
 RARELY, CENSUS = 4, 32
 """Steps between two looks at least, and parameters of an optimizer that are looked at per step."""
-MOST_SAMPLED = 4096
-"""Elements of a weight that are compared before and after a step."""
 WRITTEN_EVERY = 4
 """Number of looks of which one also asks whether the update writes to the parameters."""
 COMPARED_AT = (5, 50, 500, 5000)
@@ -46,27 +43,7 @@ UNWRITTEN = (
     "or applies it to copies of the parameters"
 )
 PROMPT = "the first layer alone, as where a prompt or a perturbation is learned"
-N_UNWRITTEN = 16
-"""Updates in a row that write nothing: an optimizer may accumulate a few gradients itself."""
-LEAST_SHARE = 1e-3
-"""Size of a gradient, as a share of the weight, that is no trifle."""
 NORMS = (nn.modules.batchnorm._NormBase, nn.LayerNorm, nn.GroupNorm)
-
-
-@dataclass(slots=True)
-class _Unwritten:
-    """Updates in a row that have written to no parameter, and the weights before them.
-
-    Attributes
-    ----------
-    n : int
-        Number of them so far.
-    before : list
-        Identity of each parameter, with a copy of its first elements.
-    """
-
-    n: int
-    before: list[tuple[int, Tensor]]
 
 
 class WhoTrains:
@@ -93,14 +70,12 @@ class WhoTrains:
         self._map: ModelMap | None = None
         self._changed_at = 0
         self._old_gradients: dict[int, _Written] = {}
-        self.is_settled = False
+        self.is_settled = self._is_remarked = False
         self._next_census: weakref.WeakKeyDictionary[Optimizer, int] = weakref.WeakKeyDictionary()
         self.before: list[tuple[int, int, Tensor]] = []
         self._unchanged: set[int] = set()
         self.versions: list[tuple[Tensor, int]] = []
-        self._unwritten: weakref.WeakKeyDictionary[Optimizer, _Unwritten] = (
-            weakref.WeakKeyDictionary()
-        )
+        self._unwritten = UnwrittenUpdates()
         self._trained: set[int] = set()
         self._n_censuses = -1
 
@@ -116,15 +91,19 @@ class WhoTrains:
         self._map = model_map
         if self.is_settled or not optimizers:
             return
+        if not self._is_remarked:
+            self._is_remarked = True
+            self._say_frozen(model, step, "remark")
         if step - self._changed_at < self._findings.threshold("not_in_optimizer", "after"):
             return
         self.is_settled = True
         self._say_unheld(model, step, optimizers)
-        self._say_frozen(model, step)
+        self._say_frozen(model, step, "warning")
 
     def _see(self, modules: Iterable[nn.Module], step: int) -> None:
         here = [*modules]
-        self._tree, self._changed_at, self.is_settled = Tree(here), step, False
+        self._tree, self._changed_at = Tree(here), step
+        self.is_settled = self._is_remarked = False
         # A teacher that was trained before has gradients that no backward pass reaches any more.
         parameters = (one for module in here for one in module._parameters.values())
         self._old_gradients = {id(one): _written(one.grad) for one in parameters if one is not None}
@@ -148,7 +127,7 @@ class WhoTrains:
                 words={"n": len(names), "held": PROMPT if is_prompt else f"others{also}"},
             )
 
-    def _say_frozen(self, model: nn.Module, step: int) -> None:
+    def _say_frozen(self, model: nn.Module, step: int, severity: Severity) -> None:
         """Report a network of which only normalization layers are left to train."""
         kinds: dict[bool, int] = {True: 0, False: 0}
         frozen = 0
@@ -157,12 +136,12 @@ class WhoTrains:
             kinds[isinstance(module, NORMS)] += any(one.requires_grad for one in own)
             frozen += bool(own) and not any(one.requires_grad for one in own)
         if kinds[True] and not kinds[False] and frozen:
-            self._findings.say("only_norms_train", step, words={"n": frozen})
+            words = {"n": frozen}
+            self._findings.say("only_norms_train", step, severity=severity, words=words)
 
     def gradients_ready(self, optimizer: Optimizer, n: int, step: int) -> int:
         """Look at what the ``n``-th update is about to apply; return the next one to look at."""
-        unwritten = self._unwritten.get(optimizer)
-        is_in_doubt = unwritten is not None and unwritten.n < N_UNWRITTEN
+        is_in_doubt = self._unwritten.is_in_doubt(optimizer)
         is_census = n >= self._next_census.get(optimizer, 0)
         if is_census or is_in_doubt:
             values = _values(optimizer)
@@ -171,12 +150,12 @@ class WhoTrains:
             if frozen := [one for one in values if not one.requires_grad]:
                 self._look_at_frozen(frozen, step)
             if is_in_doubt or self._n_censuses % WRITTEN_EVERY == 0:
-                held = [one for one in values if one.requires_grad and one.grad is not None]
+                held = _held(values)
                 self._trained.update(map(id, held))
                 self.versions = [(one, one._version) for one in held[:CENSUS]]
         if n in COMPARED_AT:
             self.before = [
-                (id(one), one._version, torch.clone(_sample(one))) for one in _applied(optimizer)
+                (id(one), one._version, torch.clone(sample(one))) for one in _applied(optimizer)
             ]
         if is_in_doubt:
             return n + 1
@@ -208,7 +187,7 @@ class WhoTrains:
         same = {
             key
             for key, version, old in before
-            if key in values and values[key]._version != version and _is_same(values[key], old)
+            if key in values and values[key]._version != version and is_same(values[key], old)
         }
         again, self._unchanged = same & self._unchanged, same
         if not again:
@@ -224,26 +203,20 @@ class WhoTrains:
             words = {"why": why}
             self._findings.say("step_without_effect", step, modules, severity=severity, words=words)
 
+    def wrote_nothing(self, optimizer: Optimizer, n: int) -> bool:
+        """Note that the ``n``-th update has not written; return whether to look at the next."""
+        return self._unwritten.stops(optimizer, n, _held(_values(optimizer))[:CENSUS])
+
     def _count_unwritten(
         self, optimizer: Optimizer, versions: Sequence[tuple[Tensor, int]], step: int
     ) -> None:
         """Count updates that have written to no parameter, as torch counts writes to each."""
-        if any(one._version != version for one, version in versions):
-            self._unwritten.pop(optimizer, None)
-            return
-        few = {id(one): one for one, _ in versions if one.is_cpu and type(one.data) is Tensor}
-        found = self._unwritten.get(optimizer)
-        if found is None:
-            copies = [(key, torch.clone(_sample(one))) for key, one in few.items()]
-            found = self._unwritten[optimizer] = _Unwritten(0, copies)
-        found.n += 1
-        if found.n == N_UNWRITTEN:
-            # Writes to `.data` are not counted: the values decide.
-            same = {key for key, old in found.before if key in few and _is_same(few[key], old)}
-            words = {"why": UNWRITTEN.format(N_UNWRITTEN)}
-            # L-BFGS writes nothing once the gradient is below its tolerance.
-            if same == few.keys() and _have_to_learn(few.values()):
-                self._say_of("step_without_effect", [*few.values()], step, words)
+        n = self._unwritten.count(optimizer, versions)
+        if n:
+            severity: Severity = "warning" if n == N_UNWRITTEN else "remark"
+            found = [one for one, _ in versions if one.is_cpu]
+            words = {"why": UNWRITTEN.format(n)}
+            self._say_of("step_without_effect", found, step, words, severity)
 
     def _say_of(
         self,
@@ -251,6 +224,7 @@ class WhoTrains:
         some: Sequence[Tensor],
         step: int,
         words: Mapping[str, object] = MappingProxyType({}),
+        severity: Severity | None = None,
     ) -> None:
         if not some:
             return
@@ -258,7 +232,8 @@ class WhoTrains:
         found = [names[id(one)] for one in some if id(one) in names]
         if found:
             modules = tuple(dict.fromkeys(name.rpartition(".")[0] for name in found))
-            self._findings.say(rule, step, modules, words={"n": len(found), **words})
+            words = {"n": len(found), **words}
+            self._findings.say(rule, step, modules, severity=severity, words=words)
 
     def _named(self) -> Iterator[tuple[str, nn.Parameter]]:
         model = self._model()
@@ -280,6 +255,11 @@ def learns_its_input(model: nn.Module, optimizers: Sequence[Optimizer]) -> bool:
 
 def _values(optimizer: Optimizer) -> list[Tensor]:
     return [value for group in optimizer.param_groups for value in group["params"]]
+
+
+def _held(values: Sequence[Tensor]) -> list[Tensor]:
+    """Return those that an update should change: with a gradient."""
+    return [one for one in values if one.requires_grad and one.grad is not None]
 
 
 _Written: TypeAlias = tuple[StorageWeakRef, int] | None
@@ -327,29 +307,5 @@ def _applied(optimizer: Optimizer) -> Iterator[Tensor]:
         for value in group["params"]:
             gradient = value.grad
             is_plain = value.is_cpu and type(value.data) is Tensor and gradient is not None
-            if is_plain and not gradient.is_sparse and bool(_sample(gradient).any()):
+            if is_plain and not gradient.is_sparse and bool(sample(gradient).any()):
                 yield value
-
-
-def _have_to_learn(values: Iterable[Tensor]) -> bool:
-    """Return whether the gradients are no trifle compared with the weights."""
-    dense = [one for one in values if one.grad is not None and not one.grad.is_sparse]
-    gradients, weights = (
-        math.hypot(*(torch.linalg.vector_norm(_sample(one).float()).item() for one in some))
-        for some in ([one.grad for one in dense if one.grad is not None], dense)
-    )
-    return gradients > LEAST_SHARE * weights
-
-
-def _sample(value: Tensor) -> Tensor:
-    """Return the first elements, in the order of memory."""
-    return (
-        value.detach().as_strided((min(value.numel(), MOST_SAMPLED),), (1,))
-        if (value.is_contiguous())
-        else value.detach().flatten()[:MOST_SAMPLED]
-    )
-
-
-def _is_same(value: Tensor, before: Tensor) -> bool:
-    now = _sample(value)
-    return now.shape == before.shape and now.dtype == before.dtype and torch.equal(now, before)

@@ -8,6 +8,7 @@ from collections.abc import Mapping
 from torch import nn
 
 from notebook_probe.alerts import Rule
+from notebook_probe.alerts.rule import Severity
 from notebook_probe.alerts.track import Onset
 from notebook_probe.probes.calls.unswitched import Unswitched, switched_off
 from notebook_probe.probes.loss.uncleared import UnclearedGradients
@@ -93,15 +94,25 @@ class NeverCleared(TrainingCheck):
 
     def __init__(self, gradients: UnclearedGradients, rules: Mapping[str, Rule]) -> None:
         super().__init__(rules)
-        self._gradients = gradients
+        self._gradients, self._is_remarked = gradients, False
 
     def look(self, step: int) -> bool:
         """Look at what became of the gradients, before a step; return whether to look again."""
         n_updates = self._gradients.n_updates
         rule = self._rules.get(self.rule) if n_updates else None  # of most trainings there are none
-        if rule is None or n_updates < rule.thresholds["after"]:
+        if rule is None:
+            return self._gradients.looks
+        if n_updates < rule.thresholds["after"]:
+            if not self._is_remarked:
+                self._is_remarked = True
+                self._say(rule, step, n_updates, "remark")
             return self._gradients.looks
         self._gradients.end()
-        since = max(0, step - n_updates - 1)
-        self._found = [Onset(step, (ROOT,), rule.says.format(n_updates=n_updates), (since, step))]
+        self._say(rule, step, n_updates, rule.severity)
         return False
+
+    def _say(self, rule: Rule, step: int, n_updates: int, severity: Severity) -> None:
+        since = max(0, step - n_updates - 1)
+        n = "1 update" if n_updates == 1 else f"{n_updates} updates in a row"
+        sentence = rule.says.format(n_updates=n)
+        self._found.append(Onset(step, (ROOT,), sentence, (since, step), severity))

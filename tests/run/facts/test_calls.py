@@ -75,6 +75,7 @@ def test_a_loader_that_is_started_again_in_each_step_is_named(tmp_path: Path) ->
     assert trained_on(restarted(loader_of(4)), tmp_path) == (set(), {"repeated_batch"})
     (remark,) = nbp.open_run(tmp_path / "a.zarr").remarks
     assert "next(iter(loader)), which starts the loader again each time" in remark.text
+    assert remark.step == 2, "at the third batch, two of which are the first one again"
 
 
 @pytest.mark.parametrize(
@@ -83,6 +84,7 @@ def test_a_loader_that_is_started_again_in_each_step_is_named(tmp_path: Path) ->
         lambda: repeat(torch.randn(8, 8)),
         lambda: epochs_of(loader_of(1)),
         lambda: (one.float() for one in repeat(torch.randn(8, 8).double())),
+        lambda: chain(repeat(torch.randn(8, 8), 4), random_batches()),  # as of a rollout
     ],
 )
 def test_one_batch_that_may_be_meant_is_a_remark(
@@ -99,7 +101,8 @@ def test_one_batch_that_may_be_meant_is_a_remark(
         lambda: epochs_of(loader_of(2)),
         lambda: epochs_of(loader_of(1, shuffle=True)),
         lambda: restarted(loader_of(4, shuffle=True)),
-        lambda: chain(repeat(torch.ones(8, 8).tril(), 10), random_batches()),
+        lambda: chain(repeat(torch.ones(8, 8).tril(), 2), random_batches()),
+        lambda: chain(random_batches(), repeat(torch.ones(8, 8).tril(), 10)),
     ],
 )
 def test_batches_that_differ_are_not_named(batches: Callable[[], Batches], tmp_path: Path) -> None:
@@ -113,6 +116,36 @@ def test_batches_of_one_row_repeated_are_named(tmp_path: Path) -> None:
 
 def test_a_constant_input_is_a_remark(tmp_path: Path) -> None:
     assert trained_on(repeat(torch.ones(8, 8)), tmp_path) == (set(), {"collapsed_batch"})
+
+
+def zeros_from(step: int) -> Batches:
+    return (x * (i < step) for i, x in enumerate(random_batches()))
+
+
+def test_a_batch_of_zeros_after_others_is_a_remark_at_once(tmp_path: Path) -> None:
+    once = (x * (i != 9) for i, x in enumerate(random_batches()))
+    assert trained_on(once, tmp_path) == (set(), {"blank_batch"})
+    assert [one.step for one in nbp.open_run(tmp_path / "a.zarr").remarks] == [9]
+
+
+def test_a_later_batch_of_zeros_whose_loss_jumps_is_a_remark_of_its_step(tmp_path: Path) -> None:
+    model = small()
+    with nbp.watch(model, store=tmp_path / "a.zarr", probes=[], budget=None) as run:
+        optimizer = SGD(model.parameters(), lr=1e-9)
+        for step, x in zip(range(60), random_batches(), strict=False):
+            x = x * 0 if step == 50 else x
+            loss = (model(x) - model(x).detach() - 1).square().mean() + 9 * (x == 0).all()
+            optimizer.zero_grad()
+            loss.backward()
+            optimizer.step()
+            run.log(loss=loss.detach())
+            run.flush()
+        steps = [one.step for one in run.remarks if one.rule == "blank_batch"]
+    assert steps == [50]
+
+
+def test_inputs_that_are_zeros_from_the_beginning_lose_nothing(tmp_path: Path) -> None:
+    assert trained_on(zeros_from(0), tmp_path) == (set(), {"collapsed_batch"})
 
 
 @pytest.mark.parametrize(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Sequence
 from functools import partial
 from pathlib import Path
@@ -146,13 +147,55 @@ class Sparing(SGD):
 
 def test_updates_that_write_to_no_parameter_are_named(tmp_path: Path) -> None:
     model = small()
-    alerts, _ = train_it(tmp_path, model, [Sparing(model, 1, stops=12)], n_steps=50)
+    alerts, remarks = train_it(tmp_path, model, [Sparing(model, 1, stops=12)], n_steps=50)
     ((rule, step, modules),) = alerts
     assert (rule, modules) == ("step_without_effect", ("0", "2"))
+    assert remarks == set(), "of an optimizer that has written so few times it is uncertain"
     assert 12 + 16 <= step <= 12 + 2 * 16
     assert (
         "written to none of them in 16 updates" in nbp.open_run(tmp_path / "a.zarr").alerts[0].text
     )
+
+
+def test_the_second_update_that_writes_nothing_after_many_that_did_is_a_remark(
+    tmp_path: Path,
+) -> None:
+    model = small()
+    said = train_it(tmp_path, model, [Sparing(model, 1, stops=30)], n_steps=60)
+    named = "step_without_effect", ("0", "2")
+    assert [[(rule, modules) for rule, _, modules in one] for one in said] == [[named], [named]]
+    ((_, step, _),) = said[1]
+    assert step == 31, "the update of step 30 is the first that writes nothing"
+
+
+class Scaled(SGD):
+    """Leaves out updates; a gradient scaler says so by an attribute."""
+
+    leaves_out = False
+
+    def step(self, closure: object = None) -> None:  # type: ignore[override]
+        if not self.leaves_out:
+            super().step()
+
+
+@pytest.mark.parametrize("kind", ["one in a while", "a scaler", "no finite gradient"])
+def test_updates_that_are_left_out_for_a_reason_are_no_remark(kind: str, tmp_path: Path) -> None:
+    model = small()
+    optimizer = Scaled(model.parameters(), lr=0.05)
+
+    def before_update(step: int) -> None:
+        optimizer.leaves_out = step in (30, 34, 41, 50) or (
+            kind != "one in a while" and 30 <= step < 34
+        )
+        if kind == "a scaler" and optimizer.leaves_out:
+            optimizer.found_inf = torch.ones(())  # type: ignore[attr-defined]
+        else:
+            vars(optimizer).pop("found_inf", None)
+        if kind == "no finite gradient" and optimizer.leaves_out:
+            model[0].weight.grad.fill_(math.inf)  # type: ignore[union-attr, operator]
+
+    found = train_it(tmp_path, model, [optimizer], n_steps=60, before_update=before_update)
+    assert "step_without_effect" not in str(found)
 
 
 def test_an_optimizer_that_has_converged_is_fine(tmp_path: Path) -> None:
@@ -192,16 +235,18 @@ def test_updates_that_torch_does_not_count_are_seen_by_their_values(tmp_path: Pa
 def test_a_network_of_which_only_norms_train_is_named_and_one_with_a_head_is_not(
     tmp_path: Path,
 ) -> None:
-    def trained(head: bool) -> Said:
+    def trained(head: bool) -> tuple[Said, Said]:
         torch.manual_seed(0)
         model = nn.Sequential(nn.Linear(8, 8), nn.BatchNorm1d(8), nn.ReLU(), nn.Linear(8, 2))
         for place in (0, 3):
             model[place].requires_grad_(head and place == 3)
         held = [one for one in model.parameters() if one.requires_grad]
-        return train_it(tmp_path / str(head), model, [SGD(held, lr=0.01)])[0]
+        return train_it(tmp_path / str(head), model, [SGD(held, lr=0.01)])
 
-    assert trained(head=True) == set()
-    assert trained(head=False) == {("only_norms_train", 20, ("(root)",))}
+    assert trained(head=True) == (set(), set())
+    alerts, remarks = trained(head=False)
+    assert alerts == {("only_norms_train", 20, ("(root)",))}
+    assert remarks == {("only_norms_train", 1, ("(root)",))}, "a remark as soon as one is known"
 
 
 def test_updates_that_half_precision_rounds_away_are_named(tmp_path: Path) -> None:

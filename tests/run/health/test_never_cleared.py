@@ -95,18 +95,22 @@ def told(folder: Path, do: Step, optimize: Callable[[nn.Module], Optimizer]) -> 
     with nbp.watch(model, store=folder / "a.zarr", probes=None):
         for step in range(N_STEPS):
             do(model, optimizer, step)
-    alerts = nbp.open_run(folder / "a.zarr").alerts.of("uncleared_gradients")
+    found = nbp.open_run(folder / "a.zarr")
+    alerts = [*found.remarks.of("uncleared_gradients"), *found.alerts.of("uncleared_gradients")]
     assert all(alert.modules == ("(root)",) for alert in alerts)
-    return [f"{alert.step} {alert.sentence}" for alert in alerts]
+    return [f"{alert.severity} {alert.step} {alert.sentence}" for alert in alerts]
 
 
 def sgd(model: nn.Module) -> Optimizer:
     return SGD(model.parameters(), lr=1e-3)
 
 
-def test_who_never_clears_gradients_is_told_so_once(tmp_path: Path) -> None:
-    [said] = told(tmp_path, forgetful, sgd)
-    assert said.startswith("11 10 updates in a row applied the sum of all gradients so far")
+def test_gradients_that_are_never_cleared_are_a_remark_at_once_and_an_alert_later(
+    tmp_path: Path,
+) -> None:
+    remarked, said = told(tmp_path, forgetful, sgd)
+    assert remarked.startswith("remark 2 1 update applied the sum of all gradients so far")
+    assert said.startswith("severe 11 10 updates in a row applied the sum of all gradients so far")
 
 
 @pytest.mark.parametrize(
@@ -161,7 +165,7 @@ def test_gradients_of_zeros_that_nobody_clears_are_told_too(tmp_path: Path) -> N
         (loss_of(model) * 0).backward()
         optimizer.step()
 
-    assert len(told(tmp_path, still, sgd)) == 1
+    assert len(told(tmp_path, still, sgd)) == 2
 
 
 def test_the_look_changes_no_weight(tmp_path: Path) -> None:

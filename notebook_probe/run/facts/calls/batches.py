@@ -21,8 +21,8 @@ MOST_TENSORS, MOST_SAMPLED = 4, 64
 """Inputs that are looked at, and elements of each row that are compared first."""
 FEWEST_ROWS = 4
 """Rows of a batch that may all be equal by chance, such as those of two episodes, are fewer."""
-ENOUGH = 12
-"""Batches in a row that must be equal."""
+ENOUGH, REPEATED = 12, 2
+"""Batches in a row whose rows must be equal, and batches that must be equal to the first one."""
 NORMS = (
     nn.modules.batchnorm._NormBase,
     nn.LayerNorm,
@@ -83,7 +83,7 @@ class GivenBatches:
         self._last: _Batch | None = None
         self._n_same = self._n_flat = self._n_tiny = self._n_constant = 0
         self._n_rows = 0
-        self._varies = False
+        self._varies = self._has_numbers = False
         self.is_over = False
         """Nothing more can be found."""
 
@@ -142,14 +142,18 @@ class GivenBatches:
         self._n_flat = self._n_flat + 1 if batch.is_flat else 0
         self._n_tiny = self._n_tiny + 1 if 0 < largest < self._number("tiny_inputs", "below") else 0
         self._say(batch)
+        self._has_numbers |= batch.largest > 0
 
     def _say(self, batch: _Batch) -> None:
+        if self._has_numbers and batch.largest == 0:
+            self._findings.say("blank_batch", batch.step)
         if self._n_flat >= ENOUGH:
             severity: Severity = "warning" if self._varies else "remark"
             words: dict[str, object] = {"n": batch.n_rows}
             self._findings.say("collapsed_batch", batch.step, severity=severity, words=words)
-        elif self._n_same >= ENOUGH:
-            self._findings.say("repeated_batch", batch.step, since=0)
+        elif self._n_same >= REPEATED and not batch.is_flat:
+            words = {"n": self._n_same + 1}
+            self._findings.say("repeated_batch", batch.step, since=0, words=words)
         if self._n_tiny >= ENOUGH and not self._is_normalized():
             words = {"largest": f"{batch.largest:.2g}"}
             self._findings.say("tiny_inputs", batch.step, words=words)
