@@ -108,6 +108,7 @@ FIRES: dict[str, list[dict[str, Any]]] = {
     "large_outputs": [
         {"output_std": [[10.1, 10.1, 1.0, 10.1]]},
         {"output_std": [[1.0, 1.0, 10.1e3]]},
+        {"output_std": [[2e9, 3e8, 1e8]]},  # of inputs such as times of a clock
     ],
     "lr_low": [
         unmoved(0.99e-6, 2.1e-3, 10),
@@ -387,6 +388,7 @@ SILENT: dict[str, list[dict[str, Any]]] = {
     "large_outputs": [
         {"output_std": [[10.1, 1.0, 1.0]]},  # one that is asked for large numbers
         {"output_std": [[9.9, 9.9, 9.9]]},
+        {"output_std": [[1.0, 1.0, 3e8]]},  # scores that are masked with -1e9
         {"output_std": [[1.0, 1.0, 1.0]] + [[9e5] * 3] * 5},
     ],
     "loader_bound": [{"data_wait_share": [0.299] * 60}, {"data_wait_share": [0.9] * 49}],

@@ -52,7 +52,7 @@ FACTS = (
         "takes logits, or add a small number",
         ("loss", "n", "largest"),
         "severe",
-        consequence_of=GROWTH,
+        consequence_of=("no_log_before_nll", *GROWTH),
     ),
     fact(
         "nonfinite_not_located",
@@ -76,10 +76,10 @@ FACTS = (
     ),
     fact(
         "softmax_dimension",
-        "A softmax over the samples, or over places, in front of a loss of classes.",
-        "the softmax of shape {shape} that the loss takes sums to one over {over}, and the {n} "
-        "classes are dimension 1: pass dim=1",
-        ("shape", "over", "n"),
+        "A softmax over the samples, or over places, where one over classes or keys is needed.",
+        "the softmax of shape {shape} that {taker} takes sums to one over {over}, {but}: pass "
+        "dim={dim}",
+        ("shape", "taker", "over", "but", "dim"),
         "severe",
     ),
     fact(
@@ -121,6 +121,19 @@ FACTS = (
         ("loss", "first", "n_classes", "guess"),
         consequence_of=("gradients_cleared_early", "equal_units", "constant_outputs"),
         rows=30,
+        span=200,
+    ),
+    fact(
+        "triplet_order",
+        "A triplet loss whose distances are in the wrong order, or equal.",
+        "{what} {how} the one that is to be large, {small} and {large}: check that anchor, "
+        "positive and negative are passed in this order, and that the first two are alike; where "
+        "the hardest triplets were chosen beforehand this may be right",
+        ("what", "how", "small", "large"),
+        "remark",
+        ("output_std", "effective_rank"),
+        deviations=5.0,
+        share=0.05,
         span=200,
     ),
     fact(

@@ -37,18 +37,24 @@ __all__ = [
     flow="forward",
 )
 def large_outputs(
-    output_std: Doubles, most: float = 10.0, huge: float = 1e4, window: int = 1
+    output_std: Doubles,
+    most: float = 10.0,
+    huge: float = 1e4,
+    masked: float = 1e7,
+    window: int = 1,
 ) -> Any:
     """Outputs far from 1 before anything was learned.
 
     Two layers of three have more than ``most``, or a single one is ``huge``, as where each makes
     of its input ten times as much. In healthy trainings two of three began with 0.75 at most, and
-    none with more than 3; a single large one may be what the network is asked for. Only the first
-    row counts: later ones are what a learning rate has made of them.
+    none with more than 3; a single large one may be what the network is asked for. From ``masked``
+    on it is the constant of a mask, such as -1e9. Only the first row counts: later ones are what a
+    learning rate has made of them.
     """
     is_first = (np.arange(len(output_std)) < window)[:, None]
     in_most = (of_most(output_std) > most)[:, None]
-    return is_first & (((output_std > most) & in_most) | (output_std > huge))
+    is_huge = (output_std > huge) & (output_std < masked)
+    return is_first & (((output_std > most) & in_most) | is_huge)
 
 
 @rule(

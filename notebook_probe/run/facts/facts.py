@@ -39,8 +39,8 @@ from notebook_probe.run.looks.kept_batches import KeptBatches
 
 __all__ = ["Facts"]
 
-RISES = "early_divergence"
-"""Rule about a loss that is above its first."""
+RISES, JUMPS = "early_divergence", "loss_spike"
+"""Rules about a loss that is above its first, and above its last ones."""
 
 
 @dataclass(slots=True)
@@ -123,7 +123,8 @@ class Facts:
         self._calls = SampledCalls(context, self._replica.called)
         self._norms, self._units = NormMomentum(context), EqualUnits(context)
         self._ranks = RankFacts(self._replica, writer, self._findings)
-        self._origin = NonfiniteOrigin(context, weakref.WeakMethod(self._look_again), batches)
+        wake = weakref.WeakMethod(self._look_again)
+        self._origin = NonfiniteOrigin(context, wake, batches, self._graph.jumped)
         self._progress = FactsOfProgress(context, writer.source, self._graph)
         self._resting: weakref.WeakKeyDictionary[Optimizer, _Rest] = weakref.WeakKeyDictionary()
         self._rests: list[_Rest] = []
@@ -185,9 +186,11 @@ class Facts:
         """Return whether trouble of a kind is expected at a step.
 
         A range test of the learning rate ends in it, and the loss of an attack, or of a contrast
-        with keys that are random at first, may rise from its first value.
+        with keys that are random at first, may rise from its first value. A batch of classes none
+        of which came before is another task.
         """
-        return step in self._rates.tried or (rule == RISES and self._graph.may_rise)
+        is_new = rule == JUMPS and bool({step - 1, step} & self._graph.targets.new_at)
+        return is_new or step in self._rates.tried or (rule == RISES and self._graph.may_rise)
 
     # ---------------------------------------------------------------- optimizers
 

@@ -44,6 +44,8 @@ class NonfiniteOrigin:
         Asks for `update_comes` at the next update.
     batches : KeptBatches
         Copies batches whose loss is not finite, or has jumped.
+    jumped : callable
+        Receives each finite loss that has jumped.
     """
 
     def __init__(
@@ -51,7 +53,9 @@ class NonfiniteOrigin:
         context: FactContext,
         wake: weakref.WeakMethod[Callable[[], None]],
         batches: KeptBatches,
+        jumped: Callable[[Tensor], None],
     ) -> None:
+        self._jumped = jumped
         self._wake, self.usual = wake, batches
         self._model, self._observer = context.model, context.observer
         self._findings, self._spend = context.findings, context.spend
@@ -84,7 +88,13 @@ class NonfiniteOrigin:
         self._spend(time.perf_counter() - begun)
         if not is_finite:
             self._not_finite(loss, calls)
-        elif calls and _is_blank(calls[-1].tensors):
+        else:
+            self._findings.attempt(self._look_at_jump, loss, calls)
+
+    def _look_at_jump(self, loss: Tensor, calls: Sequence[KeptCall]) -> None:
+        """Look for another task, and for inputs that are all zero."""
+        self._jumped(loss)
+        if calls and _is_blank(calls[-1].tensors):
             self._findings.say("blank_batch", self._observer.clock.step)
 
     def _not_finite(self, loss: Tensor, calls: list[KeptCall]) -> None:

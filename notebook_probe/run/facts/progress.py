@@ -167,7 +167,9 @@ class FactsOfProgress:
         if is_sure and (1 - NEAR) * guess < last.mean() < (1 + 5 * NEAR) * guess:
             words = {"loss": f"{last.mean():.3g}", "guess": f"{guess:.3g}", "first": first}
             words |= {"n_classes": self._graph.n_classes}
-            self._findings.say(RULE, int(at[-1]), since=first, words=words)
+            # A contrast with many negatives stays at chance for long before it learns.
+            severity: Severity | None = "remark" if self._graph.is_of_list else None
+            self._findings.say(RULE, int(at[-1]), since=first, severity=severity, words=words)
 
 
 def _is_of_training(name: str) -> bool:

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import math
 from collections import deque
 from collections.abc import Sequence
+from functools import partial
 from typing import Any
 
 import torch
@@ -11,7 +13,7 @@ from torch import Tensor
 from torch.autograd.graph import Node
 
 from notebook_probe.examine.checks.values import past_shapes
-from notebook_probe.run.facts.later import Later
+from notebook_probe.run.facts.later import Judge, Later
 
 __all__ = ["N_BATCHES", "ClassTargets", "are_of_a_list"]
 
@@ -35,9 +37,19 @@ class ClassTargets:
     def __init__(self, later: Later) -> None:
         self._later = later
         self._ranges: deque[tuple[float, float]] = deque(maxlen=N_BATCHES)
+        self._seen, self._n_read = (math.inf, -math.inf), 0
+        self.new_at: set[int] = set()
+        """Steps of jumps of the loss whose classes are all outside of the range before."""
 
     def read(self, of_classes: Node) -> None:
         """Read the targets of a batch, on the training thread."""
+        self._read(of_classes, self._judge)
+
+    def jumped(self, of_classes: Node, step: int) -> None:
+        """Read the targets of a batch whose loss has jumped, on the training thread."""
+        self._read(of_classes, partial(self._judge_jump, step))
+
+    def _read(self, of_classes: Node, judge: Judge) -> None:
         if are_of_a_list(of_classes):
             return
         targets = getattr(of_classes, "_saved_target", None)
@@ -46,11 +58,20 @@ class ClassTargets:
         left_out = targets == getattr(of_classes, "_saved_ignore_index", -100)
         low = torch.where(left_out, torch.iinfo(targets.dtype).max, targets).amin()
         high = torch.where(left_out, torch.iinfo(targets.dtype).min, targets).amax()
-        self._later.read([low.double(), high.double()], self._judge)
+        self._later.read([low.double(), high.double()], judge)
 
     def _judge(self, read: Sequence[Any]) -> None:
         low, high = read
         self._ranges.append((low, high))
+        self._n_read += 1
+        self._seen = min(low, self._seen[0]), max(high, self._seen[1])
+
+    def _judge_jump(self, step: int, read: Sequence[Any]) -> None:
+        """Compare classes with those before: another task has others."""
+        (low, high), (lowest, highest) = read, self._seen
+        if self._n_read >= N_BATCHES and (low > highest or high < lowest):
+            self.new_at.add(step)
+            self._seen = min(low, lowest), max(high, highest)
 
     @property
     def only_class(self) -> int | None:

@@ -7,17 +7,20 @@ differences.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import partial
 from typing import Any
 
+import torch
 from torch import Tensor
 from torch.autograd.graph import Node
 
 from notebook_probe.examine.checks.losses import LINEAR
 from notebook_probe.examine.checks.values import past_shapes
 from notebook_probe.run.facts.context import FactContext
+from notebook_probe.run.facts.losses.batch_softmax import dimension_of
 from notebook_probe.run.facts.losses.loss_ends import OF_PROBABILITIES, OF_SQUARES, saved_tensor
 
 __all__ = ["LogLosses"]
@@ -66,9 +69,13 @@ class LogLosses:
 
     def __init__(self, context: FactContext) -> None:
         self._say, self._later = context.findings.say, context.later
+        self._value = torch.zeros(())
 
-    def read(self, root: Node, taken: Sequence[tuple[Node, Node]], step: int) -> None:
+    def read(self, loss: Tensor, taken: Sequence[tuple[Node, Node]], step: int) -> None:
         """Read the nodes near a loss, each with what it takes, on the training thread."""
+        root, self._value = loss.grad_fn, loss.detach().double().sum()
+        if root is None:
+            return
         for node in dict.fromkeys(above for above, _ in taken):
             if node.name().startswith("NllLoss"):
                 self._read_likelihood(node, step)
@@ -91,7 +98,7 @@ class LogLosses:
         # Over a table of all pairs both dimensions are right, one for each direction.
         if softmax is None or made is None or taken is None or made.shape != taken.shape:
             return
-        dim = _dimension(softmax, made)
+        dim = dimension_of(softmax, made.ndim)
         if made.ndim > 1 and dim != 1 and made.shape[dim] != made.shape[1] > 1:
             self._say_dimension(step, made, dim)
 
@@ -114,7 +121,7 @@ class LogLosses:
         if parts is None or not (made is None or made.shape == parts.factor.shape):
             return
         name, factor = parts.given.name(), parts.factor.detach().float()
-        dim = -1 if made is None else _dimension(parts.given, made)
+        dim = -1 if made is None else dimension_of(parts.given, made.ndim)
         if name in GIVES:
             judge = partial(self._judge_divergence, step, GIVES[name])
             self._later.read([_off(factor, dim), factor.amin(), factor.amax()], judge)
@@ -122,6 +129,18 @@ class LogLosses:
             other = factor.log() if parts.is_of_logs else factor.exp()
             judge = partial(self._judge_targets, step, is_of_logs=parts.is_of_logs)
             self._later.read([_off(other, dim), other.amin(), other.amax()], judge)
+
+        if name == LOG_SOFTMAX and not parts.is_of_logs:
+            read = [factor.amin(), factor.amax(), self._value]
+            self._later.read(read, partial(self._judge_sign, step))
+
+    def _judge_sign(self, step: int, read: Sequence[Any]) -> None:
+        """Judge targets below 0, of which a divergence takes the logarithm: the loss is NaN."""
+        lowest, highest, loss = read
+        if lowest < 0 and math.isnan(loss):
+            mend = "pass targets.softmax(-1), or targets.log_softmax(-1) with log_target=True"
+            what = f"numbers from {lowest:.3g} to {highest:.3g}, such as logits"
+            self._say_no_log(step, "kl_div", what, mend, "probabilities as targets")
 
     def _judge_divergence(self, step: int, what: str, read: Sequence[Any]) -> None:
         off, lowest, _ = read
@@ -154,7 +173,7 @@ class LogLosses:
         made = _result(softmax)
         if softmax is None or made is None or targets is None or made.shape != targets.shape:
             return
-        if made.ndim != 2 or _dimension(softmax, made) or made.shape[0] == made.shape[1]:
+        if made.ndim != 2 or dimension_of(softmax, made.ndim) or made.shape[0] == made.shape[1]:
             return
         wanted = targets.detach().float()
         read = [_off(wanted, 1), _off(wanted, 0), wanted.amin()]
@@ -167,7 +186,8 @@ class LogLosses:
 
     def _say_dimension(self, step: int, made: Tensor, dim: int) -> None:
         over = "the samples" if dim == 0 else f"dimension {dim}"
-        words = {"over": over, "shape": str(tuple(made.shape)), "n": made.shape[1]}
+        words = {"over": over, "shape": str(tuple(made.shape)), "taker": "the loss", "dim": "1"}
+        words["but"] = f"and the {made.shape[1]} classes are dimension 1"
         self._say(DIMENSION, step, words=words)
 
 
@@ -246,12 +266,6 @@ def _first_that_makes(node: Node | None) -> str | None:
 def _result(softmax: Node | None) -> Tensor | None:
     is_one = softmax is not None and softmax.name() in (SOFTMAX, LOG_SOFTMAX)
     return saved_tensor(softmax, "result") if softmax is not None and is_one else None
-
-
-def _dimension(softmax: Node, made: Tensor) -> int:
-    """Return the dimension of a softmax, counted from the first one."""
-    dim: int = getattr(softmax, "_saved_dim", -1)
-    return (dim - 2**64 if dim >= 2**63 else dim) % made.ndim  # torch returns -1 without its sign
 
 
 def _off(given: Tensor, dim: int) -> Tensor:

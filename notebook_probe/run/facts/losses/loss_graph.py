@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import math
 import time
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
 from torch import Tensor, nn
@@ -17,11 +17,13 @@ from notebook_probe.alerts.rule import Severity
 from notebook_probe.examine.checks.losses import TWICE, node_pairs
 from notebook_probe.probes.step.phase import own_call
 from notebook_probe.run.facts.context import FactContext
+from notebook_probe.run.facts.losses.batch_softmax import shape_of, softmax_over_batch
 from notebook_probe.run.facts.losses.class_targets import ClassTargets, are_of_a_list
 from notebook_probe.run.facts.losses.linear_stacks import n_stacked
 from notebook_probe.run.facts.losses.log_losses import LogLosses
 from notebook_probe.run.facts.losses.loss_ends import LossEnds, links
 from notebook_probe.run.facts.losses.negations import negation
+from notebook_probe.run.facts.losses.triplets import TripletOrder
 from notebook_probe.run.facts.parameters import learns_its_input
 
 __all__ = ["LossGraph"]
@@ -52,7 +54,7 @@ class LossGraph:
         context.observer.steps.look_before |= READ_AT
         self._modules, self._findings = context.modules, context.findings
         self._ends, self._spend = LossEnds(context), context.spend
-        self._logs = LogLosses(context)
+        self._logs, self._triplets = LogLosses(context), TripletOrder(context)
         self._model, self._updates = context.model, context.observer.updates
         self._later = context.later
         self._steps, self._clock = context.observer.steps, context.observer.clock
@@ -63,6 +65,8 @@ class LossGraph:
         """The graph of the next pass is to be read."""
         self.n_classes = 0
         """Classes of a cross entropy; 0 if the loss is another one."""
+        self.is_of_list = False
+        """The classes are the places of a list, as in a contrast with many negatives."""
         self.targets = ClassTargets(context.later)
         self.may_rise = False
         """The loss may rise from its first value though nothing is wrong."""
@@ -96,21 +100,23 @@ class LossGraph:
         is_first, has_read = not self._n_read, False
         for root in roots:
             if isinstance(root, Tensor) and root.grad_fn is not None:
-                leaves = dict(_leaves(root.grad_fn))
+                nodes = _nodes(root.grad_fn)
+                leaves = dict(_leaves(nodes))
                 if not leaves.keys() & known:
                     continue
                 self._read_in, has_read = step, True
                 if is_first:
-                    self._read_first(root.grad_fn, modules, known, leaves)
+                    self._read_first(root, modules, known, leaves)
                     self._read_value(root)
+                    self._look_at_products(nodes)
                 else:
-                    self._read_ends(root.grad_fn)
+                    self._read_ends(root)
         self._n_read += has_read
         self.listens = self._n_read < MOST_PASSES
 
     def _read_first(
         self,
-        root: Node,
+        loss: Tensor,
         modules: Mapping[str, nn.Module],
         known: set[int],
         leaves: Mapping[int, Tensor],
@@ -119,15 +125,17 @@ class LossGraph:
         if self.wanted:
             self.reached = self.wanted & leaves.keys()
         with own_call():  # a checkpoint calls its modules again for what it has not kept
-            self._read(root)
-            self._ends.read(root, self._read_in)
+            if (root := loss.grad_fn) is not None:
+                self._read(loss, root)
+                self._ends.read(root, self._read_in)
+                self._triplets.read(root, self._read_in)
         self._look_for_strangers(modules, known, leaves)
 
     def backward_ends(self, begun: None, since: float, *, has_come_through: bool) -> None:
         """Implement the BackwardListener: count the time of a look at the graph."""
         self._spend(time.perf_counter() - since)
 
-    def _read(self, root: Node) -> None:
+    def _read(self, loss: Tensor, root: Node) -> None:
         readings = negation(root)
         self._n_negated = self._n_negated + 1 if readings else 0
         if readings and self._n_negated >= readings:
@@ -135,13 +143,14 @@ class LossGraph:
             self.may_rise |= (is_attack := self.learns_its_input())
             severity: Severity | None = "remark" if is_attack else None
             self._findings.say("negated_loss", self._read_in, severity=severity)
-        self._read_ends(root)
+        self._read_ends(loss)
         n_linear = n_stacked(root)
         if n_linear > 1:
             self._findings.say("affine_network", self._read_in, words={"n": n_linear})
         of_classes = _of_classes(root)
         if of_classes is not None:
             self.n_classes = _n_classes(of_classes) or self.n_classes
+            self.is_of_list = are_of_a_list(of_classes)
             self.targets.read(of_classes)
 
     def _read_value(self, loss: Tensor) -> None:
@@ -149,6 +158,12 @@ class LossGraph:
         of_classes = None if self._read_in or loss.numel() != 1 else _of_classes(loss.grad_fn)
         if of_classes is not None and are_of_a_list(of_classes):
             self._later.read([loss.detach().double()], self._judge_value)
+
+    def jumped(self, loss: Tensor) -> None:
+        """Read the classes of a batch whose loss is far above all before it."""
+        of_classes = _of_classes(loss.grad_fn)
+        if of_classes is not None:
+            self.targets.jumped(of_classes, self._clock.step)
 
     def _judge_value(self, read: Sequence[Any]) -> None:
         self.may_rise |= read[0] < FAR_BELOW * math.log(max(1, self.n_classes))
@@ -158,19 +173,29 @@ class LossGraph:
         model = self._model()
         return model is not None and learns_its_input(model, self._updates.optimizers)
 
-    def _read_ends(self, root: Node) -> None:
+    def _read_ends(self, loss: Tensor) -> None:
         """Read what a loss takes, and of which shapes."""
-        step, say = self._read_in, self._findings.say
+        step, say, root = self._read_in, self._findings.say, loss.grad_fn
+        if root is None:
+            return
         taken = [*node_pairs(root)]
         pairs = {(above.name(), below.name()) for above, below in taken}
         for pair, text in TWICE.items():
             if pair in pairs:
                 say("activation_before_loss", step, words={"what": text})
-        self._logs.read(root, taken, step)
+        self._logs.read(loss, taken, step)
         shapes = _broadcast(root)
         if shapes is not None:
             words = dict(zip(("given", "other", "made"), shapes, strict=True))
             say("broadcast_loss", step, words=words)
+
+    def _look_at_products(self, nodes: Iterable[Node]) -> None:
+        """Look for an attention whose weights sum to one over the samples."""
+        shape = softmax_over_batch(nodes)
+        if shape is not None:
+            words = {"shape": str(shape), "taker": "an attention", "over": "the samples"}
+            words |= {"but": "and a product weighs with it within each of them", "dim": "-1"}
+            self._findings.say("softmax_dimension", self._read_in, words=words)
 
     def _look_for_strangers(
         self, modules: Mapping[str, nn.Module], known: set[int], leaves: Mapping[int, Tensor]
@@ -201,21 +226,27 @@ def _shapes(parameters: Mapping[int, Tensor]) -> list[tuple[int, ...]]:
     return [tuple(one.shape) for one in parameters.values()]
 
 
-def _leaves(root: Node) -> Iterator[tuple[int, Tensor]]:
-    """Yield the leaves that a gradient would reach, by identity; none of a graph that is large."""
+def _nodes(root: Node) -> list[Node]:
+    """Return the nodes of a graph; none of one that is large."""
     waiting, seen, found = [root], {root}, []
     while waiting:
         node = waiting.pop()
-        variable = getattr(node, "variable", None)
-        if variable is not None:
-            found.append((id(variable), variable))
+        found.append(node)
         for following, _ in node.next_functions:
             if following is not None and following not in seen:
                 seen.add(following)
                 waiting.append(following)
         if len(seen) > MOST_NODES:
-            return
-    yield from found
+            return []
+    return found
+
+
+def _leaves(nodes: Iterable[Node]) -> Iterator[tuple[int, Tensor]]:
+    """Yield the leaves that a gradient would reach, by identity."""
+    for node in nodes:
+        variable = getattr(node, "variable", None)
+        if variable is not None:
+            yield id(variable), variable
 
 
 def _kept_in_containers(modules: Mapping[str, nn.Module]) -> Iterator[tuple[str, str, nn.Module]]:
@@ -234,14 +265,15 @@ def _broadcast(root: Node) -> tuple[str, str, str] | None:
     for node in links(root, LONGEST_CHAIN):
         if not node.name().startswith(DIFFERENCES):
             continue
-        given = [_shape(one) for one, _ in node.next_functions if one is not None]
+        given = [shape_of(one) for one, _ in node.next_functions if one is not None]
         if node.name() != "SubBackward0":  # the loss has broadcast what it got
             expanded = [one for one, _ in node.next_functions if one is not None]
             is_expanded = any(one.name() == "ExpandBackward0" for one in expanded)
-            below = [_shape(n) for one in expanded for n, _ in one.next_functions if n is not None]
+            inside = [n for one in expanded for n, _ in one.next_functions if n is not None]
+            below = [*map(shape_of, inside)]
             given, made = below, given[0] if given and is_expanded else ()
         else:
-            made = _shape(node)
+            made = shape_of(node)
         for shape in given:
             if _is_outer(shape, made):
                 return str(shape), f"({made[-1]},)", str(made)
@@ -252,12 +284,6 @@ def _is_outer(given: tuple[int, ...], made: tuple[int, ...]) -> bool:
     """Return whether a vector became a square table of all pairs."""
     is_square = len(made) == 2 and made[0] == made[1] > 1
     return is_square and given in ((made[0], 1), (made[0],))
-
-
-def _shape(node: Node) -> tuple[int, ...]:
-    """Return the shape of a node's result; empty if torch does not say."""
-    metadata = getattr(node, "_input_metadata", ())
-    return tuple(metadata[0].shape) if metadata else ()
 
 
 def _of_classes(root: Node | None) -> Node | None:
@@ -273,5 +299,5 @@ def _of_classes(root: Node | None) -> Node | None:
 
 def _n_classes(of_classes: Node) -> int:
     given = of_classes.next_functions[0][0]
-    shape = _shape(given) if given is not None else ()
+    shape = shape_of(given) if given is not None else ()
     return int(shape[1]) if len(shape) > 1 else 0
