@@ -98,6 +98,7 @@ def test_what_ruins_a_training_is_severe() -> None:
         "negated_loss",
         "broadcast_loss",
         "unregistered_layers",
+        "all_targets_ignored",
         "nonfinite_batch",
         "nonfinite_update",
         "nonfinite_from_loss",

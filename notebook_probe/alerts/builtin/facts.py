@@ -124,6 +124,28 @@ FACTS = (
         span=200,
     ),
     fact(
+        "all_targets_ignored",
+        "A cross entropy that is NaN, as it leaves out all of its targets.",
+        "the loss is the mean of 0 targets, NaN, since all of them are ignore_index: look at what "
+        "makes or masks the labels, and skip a batch without any",
+        severity="severe",
+    ),
+    fact(
+        "dropout_before_loss",
+        "Dropout behind the last layer.",
+        "dropout sets some of the outputs that the loss takes to 0: remove it behind the last "
+        "layer, or put it in front of that layer",
+    ),
+    fact(
+        "sorted_batches",
+        "Batches that are each of one class.",
+        "each of {n} batches that were read has targets of one class alone, and not all of the "
+        "same: the data seem to be sorted; DataLoader(..., shuffle=True)",
+        ("n",),
+        "remark",
+        ("output_std", "bn_mean_tid"),
+    ),
+    fact(
         "triplet_order",
         "A triplet loss whose distances are in the wrong order, or equal.",
         "{what} {how} the one that is to be large, {small} and {large}: check that anchor, "

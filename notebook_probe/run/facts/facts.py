@@ -162,7 +162,7 @@ class Facts:
         self._graph.look(step)
         attempt(self._later.judge)
         is_sampled = self._replica.look(step) | self._calls.look(step)
-        return is_sampled or (
+        return (is_sampled or self._who.thawed.is_in_doubt) or (
             bool(optimizers) and not (self._who.is_settled and self._reach.is_over)
         )
 

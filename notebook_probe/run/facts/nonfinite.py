@@ -22,6 +22,7 @@ from notebook_probe.probes.loss import backwards
 from notebook_probe.probes.loss.kept_calls import MOST_CALLS, KeptCall
 from notebook_probe.quantities.reduce.arrays import readable
 from notebook_probe.run.facts.context import FactContext
+from notebook_probe.run.facts.losses.class_targets import are_ignored
 from notebook_probe.run.facts.replayed_call import ReplayedCall, replayed, share_of_nan
 from notebook_probe.run.looks.kept_batches import KeptBatches
 
@@ -105,6 +106,8 @@ class NonfiniteOrigin:
         if self.found is not None and step == self._step:  # by an earlier backward of the step
             return
         self._step, self._n_replays = step, self._n_replays + 1
+        if are_ignored(loss):
+            self._findings.say("all_targets_ignored", step)
         try:
             strong = [call.strong() for call in calls]
             known = [call for call in strong if call is not None]

@@ -19,6 +19,7 @@ from notebook_probe.model.map import ModelMap
 from notebook_probe.quantities.reduce.arrays import local
 from notebook_probe.run.facts.context import FactContext
 from notebook_probe.run.facts.rates import known_rate
+from notebook_probe.run.facts.thawed import ThawedParameters
 from notebook_probe.run.facts.unwritten import N_UNWRITTEN, UnwrittenUpdates, is_same, sample
 
 __all__ = ["WhoTrains", "learns_its_input"]
@@ -77,6 +78,7 @@ class WhoTrains:
         self.versions: list[tuple[Tensor, int]] = []
         self._unwritten = UnwrittenUpdates()
         self._trained: set[int] = set()
+        self.thawed = ThawedParameters(context)
         self._n_censuses = -1
 
     def look(self, step: int, optimizers: Sequence[Optimizer], model_map: ModelMap) -> None:
@@ -89,6 +91,8 @@ class WhoTrains:
         elif self._tree.has_changed():  # nothing is measured, so the map was not renewed
             self._see(model.modules(), step)
         self._map = model_map
+        if self.is_settled and step >= self.thawed.due:
+            self.thawed.look(step, _identities(optimizers))
         if self.is_settled or not optimizers:
             return
         if not self._is_remarked:
@@ -99,6 +103,7 @@ class WhoTrains:
         self.is_settled = True
         self._say_unheld(model, step, optimizers)
         self._say_frozen(model, step, "warning")
+        self.thawed.learn(model, step, _identities(optimizers))
 
     def _see(self, modules: Iterable[nn.Module], step: int) -> None:
         here = [*modules]
@@ -109,7 +114,7 @@ class WhoTrains:
         self._old_gradients = {id(one): _written(one.grad) for one in parameters if one is not None}
 
     def _say_unheld(self, model: nn.Module, step: int, optimizers: Sequence[Optimizer]) -> None:
-        held = {id(value) for one in optimizers for value in _values(one)}
+        held = _identities(optimizers)
         old, self._old_gradients = self._old_gradients, {}
         names = [name for name, one in _behind_held(model, held) if not _is_left(one, old)]
         if names:
@@ -246,7 +251,7 @@ def learns_its_input(model: nn.Module, optimizers: Sequence[Optimizer]) -> bool:
     Until an optimizer is known, all that requires a gradient is taken to be trained.
     """
     every = [(name.rpartition(".")[0], one) for name, one in model.named_parameters()]
-    held = {id(value) for one in optimizers for value in _values(one)}
+    held = _identities(optimizers)
     trained = {
         owner for owner, one in every if one.requires_grad and (id(one) in held or not optimizers)
     }
@@ -255,6 +260,11 @@ def learns_its_input(model: nn.Module, optimizers: Sequence[Optimizer]) -> bool:
 
 def _values(optimizer: Optimizer) -> list[Tensor]:
     return [value for group in optimizer.param_groups for value in group["params"]]
+
+
+def _identities(optimizers: Iterable[Optimizer]) -> set[int]:
+    """Return the identities of all parameters that optimizers have."""
+    return {id(value) for one in optimizers for value in _values(one)}
 
 
 def _held(values: Sequence[Tensor]) -> list[Tensor]:

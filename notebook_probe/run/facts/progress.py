@@ -146,7 +146,12 @@ class FactsOfProgress:
                 yield values[known], view.steps(0, view.n_rows)[known]
 
     def _look_at_targets(self, losses: Doubles, at: Steps) -> None:
-        """Report targets of one class, once the loss has learned it: contrast has such, too."""
+        """Report targets of one class in each batch, and in all once the loss has learned it.
+
+        Contrast has such, too.
+        """
+        if self._graph.targets.are_sorted:
+            self._findings.say("sorted_batches", int(at[-1]), words={"n": N_BATCHES})
         share = self._findings.threshold("constant_targets", "share")
         value, last = self._graph.targets.only_class, losses[-N_FIRST:]
         if value is None or len(last) < N_FIRST:

@@ -88,6 +88,10 @@ SPOILED: dict[str, list[Loss]] = {
         lambda out, x: -F.triplet_margin_loss(out[:4], out[4:8], out[8:12]),
         lambda out, x: -((out[:8] - out[8:]).norm(dim=1) - out[:8].norm(dim=1) + 1).relu().mean(),
     ],
+    "dropout_before_loss": [
+        lambda out, x: F.cross_entropy(F.dropout(out, 0.3), labels(x)),
+        lambda out, x: F.mse_loss(F.dropout(out, 0.5), x[:, :2]),
+    ],
     "broadcast_loss": [
         lambda out, x: (out[:, :1] - column(x)).square().mean(),
         lambda out, x: (out[:, :1] - column(x)).abs().sum(),
@@ -125,6 +129,9 @@ HEALTHY: list[Loss] = [
         .square()
         .mean()
     ),
+    lambda out, x: F.cross_entropy(F.dropout(out) @ torch.rand(2, 2), labels(x)),
+    lambda out, x: F.cross_entropy(out * (x[:, :2] > 0.5), labels(x)),  # some classes alone
+    lambda out, x: F.mse_loss(out * 2 * (x[:, :2] > 0.5), x[:, :2]) * out.detach().abs().max(),
     lambda out, x: aligned(out.log_softmax(1)),
     lambda out, x: aligned(out.log_softmax(1) - torch.tensor([-0.3, -1.0])),  # less a prior
     lambda out, x: aligned(out - out.logsumexp(1, keepdim=True)),
@@ -162,6 +169,38 @@ def test_the_targets_of_a_divergence_that_are_logits_are_described(tmp_path: Pat
     )
     (first, *_) = nbp.open_run(tmp_path / "a.zarr").alerts
     assert "kl_div takes probabilities as targets, and gets numbers from -3 to 5" in first.text
+
+
+@pytest.mark.parametrize("n_left", [0, 1])
+def test_a_batch_of_which_all_targets_are_ignored_is_named(n_left: int, tmp_path: Path) -> None:
+    count = itertools.count()
+
+    def loss(out: Tensor, x: Tensor) -> Tensor:
+        y = labels(x)
+        if next(count) == 7:
+            y[n_left:] = -1
+        return F.cross_entropy(out, y, ignore_index=-1)
+
+    model = small()
+    alerts, _ = train_it(tmp_path, model, [SGD(model.parameters(), 1e-3)], n_steps=9, loss=loss)
+    named = ("all_targets_ignored", 7, ("(root)",))
+    assert (named in alerts) == (n_left == 0)
+    assert alerts == set() or n_left == 0
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("is_sorted", [True, False])
+def test_batches_of_one_class_each_are_a_remark(is_sorted: bool, tmp_path: Path) -> None:
+    model, count = small(), itertools.count()
+
+    def loss(out: Tensor, x: Tensor) -> Tensor:
+        y = torch.full((16,), next(count) // 8 % 2)
+        return F.cross_entropy(out, y if is_sorted else torch.cat([y[1:], 1 - y[:1]]))
+
+    found = train_it(tmp_path, model, [SGD(model.parameters(), 1e-3)], n_steps=120, loss=loss)
+    assert {one[0] for one in found[1]} & {"sorted_batches"} == (
+        {"sorted_batches"} if is_sorted else set()
+    )
 
 
 def triplets(order: str) -> tuple[Tensor, Tensor, Tensor]:

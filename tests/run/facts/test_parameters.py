@@ -62,6 +62,32 @@ def test_layers_behind_the_first_one_alone_may_be_left_out(n_held: int, tmp_path
         assert any("they hold the first layer alone, as where a prompt" in one for one in texts)
 
 
+@pytest.mark.slow
+@pytest.mark.parametrize("kind", ["forgotten", "added", "of another optimizer", "still frozen"])
+def test_layers_that_are_no_longer_frozen_and_in_no_optimizer_are_named(
+    kind: str, tmp_path: Path
+) -> None:
+    model = small()
+    model[0].requires_grad_(False)
+    optimizer = SGD(model[2].parameters(), lr=0.01)
+    optimizers: list[Optimizer] = [optimizer]
+
+    def then(step: int) -> None:
+        if step == 70 and kind != "still frozen":
+            model[0].requires_grad_(True)
+            if kind == "added":
+                optimizer.add_param_group({"params": [*model[0].parameters()]})
+            elif kind == "of another optimizer":
+                optimizers.append(SGD(model[0].parameters(), lr=0.01))
+
+    alerts, _ = train_it(tmp_path, model, optimizers, n_steps=160, then=then)
+    assert {one[0] for one in alerts} == ({"not_in_optimizer"} if kind == "forgotten" else set())
+    if kind == "forgotten":
+        ((_, step, modules),) = alerts
+        assert modules == ("0",)
+        assert 70 + 16 < step <= 70 + 64 + 16, "two looks, the first one of which may be late"
+
+
 @pytest.mark.parametrize("is_cut", [True, False])
 def test_a_gradient_that_is_left_from_an_earlier_training_says_nothing_of_this_one(
     is_cut: bool, tmp_path: Path

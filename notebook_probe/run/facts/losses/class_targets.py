@@ -14,8 +14,9 @@ from torch.autograd.graph import Node
 
 from notebook_probe.examine.checks.values import past_shapes
 from notebook_probe.run.facts.later import Judge, Later
+from notebook_probe.run.facts.losses.loss_ends import links
 
-__all__ = ["N_BATCHES", "ClassTargets", "are_of_a_list"]
+__all__ = ["N_BATCHES", "ClassTargets", "are_ignored", "are_of_a_list"]
 
 N_BATCHES, FEWEST = 4, 8
 """Batches that are compared, and targets of each: fewer may be of one class by chance."""
@@ -55,7 +56,7 @@ class ClassTargets:
         targets = getattr(of_classes, "_saved_target", None)
         if type(targets) is not Tensor or targets.numel() < FEWEST or targets.is_meta:
             return
-        left_out = targets == getattr(of_classes, "_saved_ignore_index", -100)
+        left_out = targets == _ignored(of_classes)
         low = torch.where(left_out, torch.iinfo(targets.dtype).max, targets).amin()
         high = torch.where(left_out, torch.iinfo(targets.dtype).min, targets).amax()
         self._later.read([low.double(), high.double()], judge)
@@ -74,11 +75,37 @@ class ClassTargets:
             self._seen = min(low, lowest), max(high, highest)
 
     @property
+    def are_sorted(self) -> bool:
+        """True if each of the last batches is of one class, and not all of the same."""
+        is_each_one = all(low == high for low, high in self._ranges)
+        return is_each_one and len(self._ranges) == N_BATCHES and len({*self._ranges}) > 1
+
+    @property
     def only_class(self) -> int | None:
         """The class of all targets in the last batches; None if there are several, or few."""
         classes = {one for both in self._ranges for one in both}
         is_one = len(self._ranges) == N_BATCHES and len(classes) == 1
         return int(classes.pop()) if is_one else None
+
+
+def are_ignored(loss: Tensor) -> bool:
+    """Return whether a cross entropy leaves out all of its targets: its mean is one of nothing."""
+    node = loss.grad_fn
+    found = None if node is None else next(filter(_is_of_classes, links(node)), None)
+    targets = None if found is None else getattr(found, "_saved_target", None)
+    if type(targets) is not Tensor or not targets.numel():
+        return False
+    return bool((targets == _ignored(found)).all())
+
+
+def _is_of_classes(node: Node) -> bool:
+    return node.name().startswith("NllLoss")
+
+
+def _ignored(of_classes: Node | None) -> int:
+    """Return the class of targets that are left out; torch returns it without its sign."""
+    index: int = getattr(of_classes, "_saved_ignore_index", -100)
+    return index - 2**64 if index >= 2**63 else index
 
 
 def are_of_a_list(of_classes: Node) -> bool:

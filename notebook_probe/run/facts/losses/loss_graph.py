@@ -19,6 +19,7 @@ from notebook_probe.probes.step.phase import own_call
 from notebook_probe.run.facts.context import FactContext
 from notebook_probe.run.facts.losses.batch_softmax import shape_of, softmax_over_batch
 from notebook_probe.run.facts.losses.class_targets import ClassTargets, are_of_a_list
+from notebook_probe.run.facts.losses.dropped_outputs import DroppedOutputs
 from notebook_probe.run.facts.losses.linear_stacks import n_stacked
 from notebook_probe.run.facts.losses.log_losses import LogLosses
 from notebook_probe.run.facts.losses.loss_ends import LossEnds, links
@@ -55,6 +56,7 @@ class LossGraph:
         self._modules, self._findings = context.modules, context.findings
         self._ends, self._spend = LossEnds(context), context.spend
         self._logs, self._triplets = LogLosses(context), TripletOrder(context)
+        self._dropped = DroppedOutputs(context)
         self._model, self._updates = context.model, context.observer.updates
         self._later = context.later
         self._steps, self._clock = context.observer.steps, context.observer.clock
@@ -184,6 +186,7 @@ class LossGraph:
             if pair in pairs:
                 say("activation_before_loss", step, words={"what": text})
         self._logs.read(loss, taken, step)
+        self._dropped.read(taken, step)
         shapes = _broadcast(root)
         if shapes is not None:
             words = dict(zip(("given", "other", "made"), shapes, strict=True))

@@ -7,7 +7,7 @@ are usually the smaller ones.
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
 from typing import Any
@@ -89,7 +89,7 @@ class TripletOrder:
             what = f"since step {first.step} the distance that is to be small has been"
             self._say(step, words | {"what": what, "how": "equal to"})
 
-    def _say(self, step: int, words: dict[str, object]) -> None:
+    def _say(self, step: int, words: Mapping[str, object]) -> None:
         self._findings.say(RULE, step, words=words)
 
 
