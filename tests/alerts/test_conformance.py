@@ -45,6 +45,7 @@ FIRES: dict[str, list[dict[str, Any]]] = {
     "every_gradient_zero": [{"grad_norm": [[0.0, 0.0]] * 10, "loss": [[2.0, np.nan]] * 10}],
     "nothing_to_learn": [{"grad_norm": [0.0] * 20, "loss": [0.0] * 20}],
     "updates_skipped": [{"skipped": [1.0] * 40}],
+    "passes_cleared": [{"discarded_backwards": [2.0] * 10}],
     "nonfinite_output": [{"nonfinite_fraction": [[0.0, 0.0], [0.0, 1e-6]]}],
     "nonfinite_gradient": [{"grad_norm": [1.0, np.inf]}, {"grad_norm": [1.0, np.nan]}],
     "nonfinite_loss": [{"loss": [1.0, -np.inf]}, {"loss": [np.nan]}],
@@ -166,6 +167,10 @@ SILENT: dict[str, list[dict[str, Any]]] = {
     "nothing_to_learn": [
         {"grad_norm": [1.0] * 10 + [0.0] * 20, "loss": [1.0] * 10 + [0.0] * 20},
         {"grad_norm": [0.0] * 20, "loss": [1.0] * 20},
+    ],
+    "passes_cleared": [
+        {"discarded_backwards": [1.0] * 60},  # of a GAN
+        {"discarded_backwards": ([3.0] * 9 + [0.0]) * 6},
     ],
     "updates_skipped": [{"skipped": [1.0] * 12 + [0.0] * 60}, {"skipped": [1.0, 0.0] * 60}],
     "nonfinite_output": [{"nonfinite_fraction": [0.0] * 3}],
@@ -397,7 +402,7 @@ SILENT: dict[str, list[dict[str, Any]]] = {
 
 class TestBuiltIn(RuleSuite):
     rules = tuple(FIRES)
-    logged = (*NAMED_SERIES, "skipped", "calls")
+    logged = (*NAMED_SERIES, "skipped", "calls", "discarded_backwards")
     fires = FIRES
     silent = SILENT
 

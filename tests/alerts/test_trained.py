@@ -44,6 +44,7 @@ def test_the_preset_of_the_alerts_feeds_every_rule_and_is_silent_on_what_goes_we
     of_facts = {"step_time"}
     of_rollouts = {"clip_fraction", "idle_group_share", "logp_gap", "reward"}  # trainers log them
     recorded_anyway = {"calls", "loss", "loss_d", "loss_g", "skipped", *of_rollouts}
+    recorded_anyway |= {"discarded_backwards"}
     assert needed | of_facts == asked | recorded_anyway
 
 
@@ -99,6 +100,7 @@ def test_there_is_a_training_for_every_rule() -> None:
     of_series = {
         "every_gradient_zero",
         "nothing_to_learn",
+        "passes_cleared",
         "updates_skipped",
     }  # tests/alerts/test_conformance.py, tests/run/facts
     of_rollouts = {

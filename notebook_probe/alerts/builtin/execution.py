@@ -12,6 +12,7 @@ from notebook_probe.alerts.rule import rule
 __all__ = [
     "every_gradient_zero",
     "nothing_to_learn",
+    "passes_cleared",
     "updates_skipped",
     "weights_shrink",
 ]
@@ -83,6 +84,25 @@ def updates_skipped(skipped: Doubles, most: float = 0.7, recent: int = 20, windo
     """Updates of which a gradient scaler lets few through; the first dozen may set its scale."""
     share = mean_before(skipped, int(recent))
     return (share > most) & np.isfinite(rows_before(share, int(recent))), {"share": share}
+
+
+@rule(
+    says=(
+        "the gradients of {discarded_backwards:.0f} backward passes of each step have been cleared "
+        "before its update since step {since}: if they are to be accumulated, call "
+        "optimizer.zero_grad() once, before the first pass; attacks on the input clear some on "
+        "purpose"
+    ),
+    rows=10,
+    severity="remark",
+    explained_by=("grad_norm", "update_ratio"),
+)
+def passes_cleared(discarded_backwards: Doubles, least: float = 2) -> Any:
+    """Passes of a step that come to nothing, as where each of several begins with `zero_grad`.
+
+    One in each step is common: of the other network of a GAN, or of a sharpness-aware step.
+    """
+    return discarded_backwards >= least
 
 
 def _all_zero(grad_norm: Doubles) -> Any:

@@ -6,6 +6,7 @@ import time
 import weakref
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
 from torch import nn
@@ -134,7 +135,7 @@ class Facts:
         """Listen to optimizers and backward passes from now on."""
         ends = listen(self), backwards.listen(self._graph), self._graph.close
         self._ends = [*ends, self._origin.begin()]
-        self._observer.updates.wrote_nothing = self._wrote_nothing
+        self._observer.updates.wrote_nothing = partial(_pass_on, weakref.WeakMethod(self._idled))
         self._calls.begin()
 
     def close(self) -> None:
@@ -236,7 +237,11 @@ class Facts:
             n_left = min([rest.n_left for rest in self._rests], default=1)
             self.rests_until = running.now.number + max(1, n_left)
 
-    def _wrote_nothing(self, optimizer: Optimizer) -> None:
+    def _idled(self, optimizer: Optimizer) -> None:
+        """Note an update that has not written, whatever it is."""
+        self._findings.attempt(self._look_at_idle, optimizer)
+
+    def _look_at_idle(self, optimizer: Optimizer) -> None:
         """Look at the next update, too, if an optimizer has stopped to write."""
         rest = self._resting.get(optimizer)
         if rest is not None and self._who.wrote_nothing(optimizer, rest.n):
@@ -249,3 +254,10 @@ class Facts:
     def _is_ours(self, optimizer: Optimizer) -> bool:
         observer = self._observer
         return not observer.steps.ignores_updates and observer.updates.has_met(optimizer)
+
+
+def _pass_on(method: weakref.WeakMethod[Callable[[Optimizer], None]], optimizer: Optimizer) -> None:
+    """Call a method, unless its object is gone: those that hold this are held by the object."""
+    call = method()
+    if call is not None:
+        call(optimizer)

@@ -132,6 +132,23 @@ def test_whoever_clears_them_is_not_spoken_of(do: Step, tmp_path: Path) -> None:
     assert told(tmp_path, do, sgd) == []
 
 
+@pytest.mark.parametrize("at_each_pass", [True, False])
+def test_clearing_before_each_of_several_passes_is_a_remark(
+    at_each_pass: bool, tmp_path: Path
+) -> None:
+    model = net()
+    optimizer = sgd(model)
+    with nbp.watch(model, store=tmp_path / "a.zarr", probes=["default"], budget=None) as run:
+        for _ in range(16):
+            for i in range(3):
+                if at_each_pass or i == 0:
+                    optimizer.zero_grad()
+                (loss_of(model) / 3).backward()
+            optimizer.step()
+    found = [(one.rule, one.step) for one in run.remarks]
+    assert found == ([("passes_cleared", 9)] if at_each_pass else [])
+
+
 def test_a_closure_clears_within_the_step(tmp_path: Path) -> None:
     def closed(model: nn.Module, optimizer: Optimizer, step: int) -> None:
         def closure() -> float:
