@@ -149,8 +149,8 @@ FACTS = (
         "triplet_order",
         "A triplet loss whose distances are in the wrong order, or equal.",
         "{what} {how} the one that is to be large, {small} and {large}: check that anchor, "
-        "positive and negative are passed in this order, and that the first two are alike; where "
-        "the hardest triplets were chosen beforehand this may be right",
+        "positive and negative are passed in this order, and that the first two are of one kind; "
+        "where the hardest triplets were chosen beforehand this may be right",
         ("what", "how", "small", "large"),
         "remark",
         ("output_std", "effective_rank"),
