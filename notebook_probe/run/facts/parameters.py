@@ -90,6 +90,7 @@ class WhoTrains:
             self._see(model_map.modules.values(), step)
         elif self._tree.has_changed():  # nothing is measured, so the map was not renewed
             self._see(model.modules(), step)
+            self._is_remarked = True  # a further walk would be one too many
         self._map = model_map
         if self.is_settled and step >= self.thawed.due:
             self.thawed.look(step, _identities(optimizers))
@@ -97,12 +98,12 @@ class WhoTrains:
             return
         if not self._is_remarked:
             self._is_remarked = True
-            self._say_frozen(model, step, "remark")
+            self._say_frozen(model_map.modules.values(), step, "remark")
         if step - self._changed_at < self._findings.threshold("not_in_optimizer", "after"):
             return
         self.is_settled = True
         self._say_unheld(model, step, optimizers)
-        self._say_frozen(model, step, "warning")
+        self._say_frozen(model.modules(), step, "warning")
         self.thawed.learn(model, step, _identities(optimizers))
 
     def _see(self, modules: Iterable[nn.Module], step: int) -> None:
@@ -132,12 +133,12 @@ class WhoTrains:
                 words={"n": len(names), "held": PROMPT if is_prompt else f"others{also}"},
             )
 
-    def _say_frozen(self, model: nn.Module, step: int, severity: Severity) -> None:
+    def _say_frozen(self, modules: Iterable[nn.Module], step: int, severity: Severity) -> None:
         """Report a network of which only normalization layers are left to train."""
         kinds: dict[bool, int] = {True: 0, False: 0}
         frozen = 0
-        for module in model.modules():
-            own = [*module.parameters(recurse=False)]
+        for module in modules:
+            own = [one for one in module._parameters.values() if one is not None]
             kinds[isinstance(module, NORMS)] += any(one.requires_grad for one in own)
             frozen += bool(own) and not any(one.requires_grad for one in own)
         if kinds[True] and not kinds[False] and frozen:
