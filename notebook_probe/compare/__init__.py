@@ -14,6 +14,7 @@ from notebook_probe.compare.differences import (
     differences,
 )
 from notebook_probe.compare.group import group
+from notebook_probe.compare.line_axes import EpochAxis
 from notebook_probe.compare.parting import PartingSearch, parting
 from notebook_probe.compare.partings import Parting, Partings
 from notebook_probe.compare.ratio_grid import Ratio, RatioGrid, ratio
@@ -24,6 +25,7 @@ __all__ = [
     "Band",
     "ConfigDifference",
     "Differences",
+    "EpochAxis",
     "Parting",
     "PartingSearch",
     "Partings",

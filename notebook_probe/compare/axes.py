@@ -29,7 +29,15 @@ from notebook_probe.record.format.notes import CONFIG, EPOCH, SAMPLES, read_note
 from notebook_probe.record.format.source import ROOT, Event, Source
 from notebook_probe.record.views.xarray_views import RunSource
 
-__all__ = ["AXES", "RunAxis", "logged_names", "look_again"]
+__all__ = [
+    "AXES",
+    "RunAxis",
+    "epoch_reader",
+    "epochs_missing",
+    "logged_names",
+    "look_again",
+    "time_reader",
+]
 
 COUNTS = ("samples", "n_samples", "samples_seen", "num_samples", "consumed_samples")
 EPOCHS = ("epoch", "epochs")
@@ -94,10 +102,11 @@ def _step(source: RunSource) -> Reader:
     return lambda _: line(1.0)
 
 
-def _time(source: RunSource) -> Reader:
+def time_reader(source: Source) -> Callable[[Source], Table]:
+    """Return a reader of seconds since a run's first row; reads only new rows of a growing run."""
     rows = times()
 
-    def read(run: RunSource) -> Places:
+    def read(run: Source) -> Table:
         steps, ms = rows.read_new(run)
         if len(ms) == 0:
             return _never_falling(steps, ms)
@@ -120,14 +129,26 @@ def _samples(source: RunSource) -> Reader:
     return lambda _: line(float(size))
 
 
-def _epochs(source: RunSource) -> Reader:
+def epoch_reader(source: Source) -> Callable[[Source], Table]:
+    """Return a reader of the starts of epochs; reads only new rows of a growing run.
+
+    Raises
+    ------
+    UnknownNameError
+        The run has no record of epochs.
+    """
     name = _first(EPOCHS, logged_names(source))
     if name is not None:
         rows = logged(name)
         return lambda run: _begun(_never_falling(*rows.read_new(run)))
     if not any(event.kind == EPOCH for event in source.events):
-        raise _not_recorded("epochs", source, "run.log(epoch=...) or run.batches(loader)")
+        raise epochs_missing(source)
     return _noted_epochs
+
+
+def epochs_missing(source: Source) -> UnknownNameError:
+    """Return the error for a run that has no record of epochs."""
+    return _not_recorded("epochs", source, "run.log(epoch=...) or run.batches(loader)")
 
 
 def _value(source: RunSource, by: str) -> Reader:
@@ -144,9 +165,9 @@ def _value(source: RunSource, by: str) -> Reader:
 
 AXES: Mapping[str, Callable[[RunSource], Reader]] = {
     "step": _step,
-    "time": _time,
+    "time": time_reader,
     "samples": _samples,
-    "epochs": _epochs,
+    "epochs": epoch_reader,
 }
 """Axes that are no logged scalar, by name."""
 
@@ -164,7 +185,7 @@ def _noted_samples(source: Source) -> Places:
     return Table(steps, np.cumsum([0.0, *taken]))
 
 
-def _noted_epochs(source: RunSource) -> Places:
+def _noted_epochs(source: Source) -> Table:
     starts: dict[int, float] = {}
     for event in source.events:
         if event.kind == EPOCH:
@@ -215,5 +236,5 @@ def _is_size(value: object) -> bool:
     return isinstance(value, int | float) and not isinstance(value, bool) and value > 0
 
 
-def _not_recorded(what: str, source: RunSource, remedy: str) -> UnknownNameError:
+def _not_recorded(what: str, source: Source, remedy: str) -> UnknownNameError:
     return UnknownNameError(f"{what} are not recorded in {source.name}; {remedy} does it")

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import Any, Literal, TypeAlias
+from typing import Any, TypeAlias
 
 import numpy as np
 import numpy.typing as npt
@@ -13,6 +13,7 @@ from matplotlib.figure import Figure
 from matplotlib.ticker import FuncFormatter
 
 from notebook_probe.checks import chosen_name, smoothing_weight, step_window, value_range
+from notebook_probe.compare.line_axes import LINE_AXES, LineAxis, LineAxisName, line_axis
 from notebook_probe.figures.labels import Label, draw_labels, labels_inches
 from notebook_probe.figures.marks import draw_marks
 from notebook_probe.figures.outliers import inner_range
@@ -48,7 +49,6 @@ from notebook_probe.record.views.thinning.averages import average_between, holdi
 from notebook_probe.record.views.thinning.merged_rows import merged_rows
 from notebook_probe.record.views.thinning.minmax import minmax_rows
 from notebook_probe.record.views.thinning.zoom import in_window
-from notebook_probe.record.views.wall_time import WallTime
 
 __all__ = [
     "PLAIN_LOOK",
@@ -91,7 +91,9 @@ class LineOptions:
     smooth: float = 0.0
     """Weight of the debiased exponential average of every recorded value, in the plotted scale;
     0 for none, 0.9 averages about ten values, 0.999 a thousand."""
-    x_axis: Literal["step", "time"] = "step"
+    x_axis: LineAxisName = "step"
+    """Horizontal axis: ``"step"``, ``"time"`` in seconds since the run's first row, or ``"epoch"``
+    from what ``run.log(epoch=...)`` or ``run.batches(loader)`` recorded."""
     y_limits: tuple[float, float] | None = None
     """Ends of the value axis; None fits the values."""
     outliers: bool = True
@@ -99,7 +101,7 @@ class LineOptions:
 
     def __post_init__(self) -> None:
         smoothing_weight("smooth", self.smooth)
-        chosen_name("x_axis", self.x_axis, ("step", "time"))
+        chosen_name("x_axis", self.x_axis, LINE_AXES)
         value_range("y_limits", self.y_limits)
 
 
@@ -134,6 +136,7 @@ def lines(
         A series of which nothing is recorded.
     ValueError
         A window whose first step is above the last.
+        A series of which nothing is recorded, or ``x_axis="epoch"`` for a run without epochs.
 
     Examples
     --------
@@ -191,9 +194,7 @@ def draw_lines(
 ) -> None:
     """Draw every series, where it was not finite, what happened, and the labels."""
     streams = with_formulas(source.streams, series)
-    clock = WallTime()
-    if look.x_axis == "time":
-        clock.read_new(source)
+    axis = line_axis(source, look.x_axis)
     read = {one: _read(streams, one, window) for one in series}
     if not _has_logarithms(values for _, values in read.values()):
         look = replace(look, log_y=False)
@@ -213,7 +214,7 @@ def draw_lines(
             held = holding(streams, *one).values()
             weight = capped(look.smooth, sum(stream.n_rows for stream in held))
             curves.append(average_between(streams, *one, window, weight, log=log))
-        placed = [_placed(source.streams, one, curve, look, clock) for curve in curves]
+        placed = [_placed(source.streams, one, curve, look, axis) for curve in curves]
         x, y = placed[0]
         lost = ~np.isfinite(y)
         if lost.any():
@@ -221,15 +222,15 @@ def draw_lines(
         drawable = [_drawable(*curve, look) for curve in placed]
         if len(drawable[0][0]):
             ends.append((_draw(axes, drawable, colours[one]), one))
-    _mark_events(axes, source, window, look, clock)
+    _mark_events(axes, source, window, axis)
     _widen(axes)
     scale_values(axes, every, look)
     ticks(axes.yaxis, look.log_y)
-    unit = "\u2009s" if look.x_axis == "time" else ""
     if look.log_x:
-        axes.xaxis.set_major_formatter(FuncFormatter(lambda value, _: number(value) + unit))
+        axes.xaxis.set_major_formatter(FuncFormatter(lambda value, _: number(value) + axis.unit))
     else:
-        ticks(axes.xaxis, False, unit)
+        ticks(axes.xaxis, False, axis.unit)
+    _name_axis(axes, axis.word)
     labels = [Label(value, series_label(one), colour(colours[one])) for value, one in ends]
     draw_labels(axes, [*labels, *others])
 
@@ -286,16 +287,13 @@ def _placed(
     series: Series,
     curve: tuple[Steps, Floats],
     look: LineOptions,
-    clock: WallTime,
+    axis: LineAxis,
 ) -> Curve:
     """Return a few visible points at their positions along x."""
     steps, values = curve
     shown = minmax_rows(values, N_POINTS, log=look.log_x)
     steps, y = steps[shown], values[shown].astype(np.float64)
-    if look.x_axis == "time":
-        # The clock knows what is recorded; a formula is of several streams.
-        return clock.seconds(holding(streams, *series) or streams, steps), y
-    return steps.astype(np.float64), y
+    return axis.of_rows(holding(streams, *series), steps), y
 
 
 def _has_logarithms(series: Iterable[Floats]) -> bool:
@@ -320,16 +318,27 @@ def _mark_events(
     axes: Axes,
     source: Source,
     window: tuple[float, float] | None,
-    look: LineOptions,
-    clock: WallTime,
+    axis: LineAxis,
 ) -> None:
     """Draw marks at the bottom where something was done to the run, or found."""
     low, high = window or (-np.inf, np.inf)
     seen = without_gone(source.events)
     events = [event for event in seen if low <= event.step <= high]
-    in_time = look.x_axis == "time"
-    x = [(one.time_ms - clock.origin_ms) / 1000 if in_time else one.step for one in events]
-    draw_marks(axes, events, x)
+    draw_marks(axes, events, [axis.of_event(one) for one in events])
+
+
+def _name_axis(axes: Axes, word: str) -> None:
+    """Write the word of an axis behind its last tick."""
+    axes.annotate(
+        word,
+        (1, 0),
+        (6, -5),
+        xycoords="axes fraction",
+        textcoords="offset points",
+        va="top",
+        color=SOFT,
+        fontproperties=HEADING,
+    )
 
 
 def _at_bottom(axes: Axes) -> dict[str, Any]:

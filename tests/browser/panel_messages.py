@@ -281,11 +281,13 @@ def lines_message(
     averaged: float = 1.0,
     log_y: bool = True,
     charts: Mapping[tuple[str, str], int] = MappingProxyType({}),
+    **changes: Any,
 ) -> tuple[LinesFrame, list[bytes]]:
     """(module, quantity) -> (steps, values), as one frame and its buffer.
 
     Series in ``charts`` have a chart other than the first, on a linear axis. With a weight
-    ``smooth`` every second point of each average, too, of the logarithms.
+    ``smooth`` every second point of each average, too, of the logarithms. ``changes`` replace
+    single fields.
     """
     rows: list[Any] = []
     parts: list[npt.NDArray[np.float32]] = []
@@ -323,13 +325,17 @@ def lines_message(
         "seq": seq,
         "layout": [[(1, part.nbytes) for part in parts]],
         "x0": x0,
+        "x_axis": "step",
+        "knots": [(0.0, 0.0), (1.0, 1.0)],
+        "refused": {},
         "smooth": smooth,
         "log_y": log_y,
         "averaged": averaged,
         "series": rows,
         "events": list(events),
     }
-    return frame, [b"".join(part.tobytes() for part in parts)]
+    buffers = [b"".join(part.tobytes() for part in parts)]
+    return {**frame, **changes}, buffers  # type: ignore[typeddict-item]
 
 
 def heat_message(

@@ -274,6 +274,41 @@ def test_code_runs_and_data_are_the_saved_columns(
     expect(opened.page.locator("[data-role=export]")).to_contain_text("nbp.open_run(")
 
 
+def test_lines_over_epochs_are_where_a_kernel_has_them(page: Page, tmp_path: Path) -> None:
+    model = nn.Linear(2, 1)
+    run = nbp.watch(model, store=tmp_path / "epochs.zarr", probes=None)
+    optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
+    for epoch, n_batches in enumerate((4, 8, 8)):
+        for _ in range(n_batches):
+            optimizer.zero_grad()
+            model(torch.ones(1, 2)).sum().backward()
+            optimizer.step()
+            run.log(loss=0.5**epoch, epoch=epoch)
+    run.close()
+    record = nbp.open_run(tmp_path / "epochs.zarr")
+    panel = PanelPage(page)
+    page.goto(record.to_html(tmp_path / "epochs.html").as_uri())
+    panel.action("line-options").click()
+    page.locator("[data-role=x-axis] [data-value=epoch]").click()
+    page.keyboard.press("Escape")
+    expect(panel.action("line-options")).to_contain_text("epoch")
+    expect(panel.lines).to_have_attribute("data-axis", "[0,2.875]")
+    tip = hover(panel, panel.lines, 1.5)
+    expect(tip).to_contain_text("step 8 · epoch 1.5")
+    panel.picture("handed_on_epochs")
+    page.locator("[data-export=code]").click()
+    text = page.locator("textarea[aria-label=Code]").input_value()
+    assert "axes.plot(epochs.at(series.step), series" in text
+    assert 'xlabel="epoch"' in text
+    page.get_by_role("button", name="Data ↓").click()
+    with page.expect_download() as found:
+        page.locator("[data-export=csv]").click()
+    rows = csv.DictReader(found.value.path().read_text(encoding="utf-8").splitlines())
+    steps = [int(row["step"]) for row in rows if row["quantity"] == "loss"]
+    assert steps == [*range(20)]
+    assert not panel.errors
+
+
 def test_looks_that_were_saved_are_shown(opened: PanelPage) -> None:
     opened.row("block1.0").click()
     opened.root.focus()

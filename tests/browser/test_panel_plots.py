@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from typing import Any
 
 import numpy as np
@@ -134,6 +135,51 @@ def test_the_options_are_one_word_that_names_what_is_not_plain(bare: PanelPage) 
     cells = panel.page.locator("[data-role=cells]")
     expect(cells.locator("[data-value=max]")).to_have_attribute("aria-checked", "true")
     expect(panel.page.get_by_role("dialog")).to_contain_text("their largest value")
+
+
+NO_EPOCHS = (
+    "epochs are not recorded in digits-cnn; run.log(epoch=...) or run.batches(loader) does it"
+)
+
+
+def test_epochs_are_offered_where_they_are_known_else_greyed_with_the_reason(
+    bare: PanelPage,
+) -> None:
+    panel = shown_at(bare, 880)
+    share = ("wte", "grad_norm")
+    panel.say(selection_message(series=[share]))
+    line = {share: ([0, 1, 2], [0.5, 0.25, 0.125])}
+    panel.draw(*lines_message(line, refused={"epoch": NO_EPOCHS}))
+    panel.action("line-options").click()
+    along = panel.page.locator("[data-role=x-axis]")
+    epoch = along.locator("[data-value=epoch]")
+    expect(epoch).to_have_attribute("aria-disabled", "true")
+    expect(epoch).to_have_attribute("title", NO_EPOCHS)
+    expect(panel.page.get_by_role("dialog")).to_contain_text(f"E{NO_EPOCHS[1:]}.")
+    panel.picture("plots-no-epochs")
+    epoch.dispatch_event("click")
+    along.locator("[data-value=time]").focus()
+    panel.page.keyboard.press("ArrowRight")
+    expect(epoch).to_be_focused()
+    assert panel.sent("selection") == []
+    panel.draw(*lines_message(line, seq=2))
+    expect(epoch).not_to_have_attribute("aria-disabled", "true")
+    epoch.click()
+    assert panel.wait_sent("selection")["x_axis"] == "epoch"
+    expect(panel.action("line-options")).to_have_text("log y · epoch")
+
+
+def test_a_chosen_axis_that_the_run_lacks_is_explained_above_the_lines(bare: PanelPage) -> None:
+    panel = shown_at(bare, 880)
+    share = ("wte", "grad_norm")
+    panel.say(selection_message(series=[share], x_axis="epoch"))
+    line = {share: ([0, 100, 200], [0.5, 0.25, 0.125])}
+    panel.draw(*lines_message(line, refused={"epoch": NO_EPOCHS}))
+    expect(panel.lines).to_have_attribute("data-why", "over steps: no epoch is recorded")
+    assert json.loads(panel.lines.get_attribute("data-axis") or "")[1] >= 200
+    panel.picture("plots-lacks-epochs")
+    panel.draw(*lines_message(line, seq=2))
+    expect(panel.lines).not_to_have_attribute("data-why", re.compile("."))
 
 
 def test_an_axis_is_linear_or_logarithmic_as_the_frame_says_until_it_is_chosen(

@@ -175,7 +175,8 @@ def test_hover_over_lines_gives_every_value_exactly(shown: PanelPage) -> None:
 
 def test_along_time_the_axis_is_a_duration_and_hover_still_names_the_step(shown: PanelPage) -> None:
     shown.say(selection_message(series=[CONV1], x_axis="time"))
-    message, buffers = lines_message({CONV1: ([5.0, 35.0, 65.0], [1.0, 2.0, 3.0])}, x0=5.0)
+    series = {CONV1: ([5.0, 35.0, 65.0], [1.0, 2.0, 3.0])}
+    message, buffers = lines_message(series, x0=5.0, x_axis="time", knots=[])
     message["series"][0]["first_step"] = 100
     message["series"][0]["last_step"] = 300
     shown.draw(message, buffers)
@@ -184,6 +185,37 @@ def test_along_time_the_axis_is_a_duration_and_hover_still_names_the_step(shown:
     assert high >= 65
     hover(shown, "lines", shown.x_of_step(shown.lines, 35), 60)
     expect(shown.page.locator(".nbp-tip:visible")).to_contain_text("step 200 · 35\u202fs")
+
+
+def test_along_epochs_the_axis_counts_them_and_hover_names_step_and_epoch(
+    shown: PanelPage,
+) -> None:
+    shown.say(selection_message(series=[CONV1], x_axis="epoch"))
+    series = {CONV1: ([0.0, 0.5, 1.0, 1.5, 2.0], [1.0, 2.0, 3.0, 2.0, 4.0])}
+    knots = [(0, 0), (40, 1), (60, 2)]
+    events = [(1.0, "epoch", "epoch 2 begins")]
+    shown.draw(*lines_message(series, x_axis="epoch", knots=knots, events=events))
+    low, high = json.loads(shown.lines.get_attribute("data-axis") or "")
+    assert (low, high) == (0, 2)
+    hover(shown, "lines", shown.x_of_step(shown.lines, 1.5), 60)
+    tip = shown.page.locator(".nbp-tip:visible")
+    expect(tip).to_contain_text("step 50 · epoch 1.5")
+    shown.picture("views-epochs")
+    hover(shown, "lines", shown.x_of_step(shown.lines, 1), 60)
+    expect(tip).to_contain_text("epoch 2 begins")
+    expect(tip).to_contain_text("step 40 · epoch 1")
+
+
+def test_steps_and_epochs_are_mapped_to_each_other_beyond_the_known_ones_too(
+    shown: PanelPage,
+) -> None:
+    knots = [[10, 0], [40, 1], [60, 2]]
+    steps = [-5, 10, 25, 50, 100]
+    mapped = """([knots, steps]) => {
+      const { x, step } = parts.alongKnots(knots);
+      return [steps.map(x), steps.map(x).map(step)];
+    }"""
+    assert shown.evaluate(mapped, [knots, steps]) == [[-0.5, 0, 0.5, 1.5, 4], steps]
 
 
 def test_a_log_step_axis_keeps_step_zero(shown: PanelPage) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import re
 from importlib.resources import files
 from itertools import pairwise
@@ -210,6 +211,27 @@ def test_time_and_window_choose_the_same_rows(gappy_source: FakeSource) -> None:
     look = LineOptions(x_axis="time", log_y=False)
     x, _ = curve(lines(gappy_source, [B], window=(10, 14), look=look).axes[0], 0)
     np.testing.assert_allclose(x, np.arange(10, 15) / 10)
+
+
+def test_lines_over_epochs_have_their_events_there_and_say_so() -> None:
+    stream = FakeStream("s", ["a"], ["norm"])
+    stream.append(range(40), norm=np.ones((40, 1)))
+    source = FakeSource(stream)
+    look = LineOptions(x_axis="epoch", log_y=False, smooth=0.5)
+    with pytest.raises(UnknownNameError, match="epochs are not recorded in fake"):
+        lines(source, [A], look=look)
+    epochs = {0: 0, 20: 1}
+    source.events = tuple(
+        Event(step, 0, "epoch", "", json.dumps({"epoch": number}))
+        for step, number in epochs.items()
+    )
+    for figure in (lines(source, [A], look=look), overview(source, "", [A], look=look)):
+        (axes,) = [one for one in figure.axes if one.lines]
+        x, _ = curve(axes, 0)
+        np.testing.assert_allclose(x, np.arange(40) / 20)
+        (marks,) = [one for one in axes.lines if one.get_marker() == "|"]
+        assert np.asarray(marks.get_xdata()).tolist() == [0.0, 1.0]
+        assert "epoch" in [one.get_text() for one in axes.texts]
 
 
 @pytest.mark.parametrize("draw", [heat, overview])

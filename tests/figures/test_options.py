@@ -66,7 +66,7 @@ def test_a_weight_that_averages_nothing_is_refused(run: Made, smooth: Any) -> No
 def test_limits_that_do_not_ascend_are_refused(limits: Any) -> None:
     with pytest.raises(ValueError, match=r"y_limits=.*; allowed: None or \(low, high\)"):
         LineOptions(y_limits=limits)
-    with pytest.raises(ValueError, match="x_axis='steps'; allowed: 'step', 'time'"):
+    with pytest.raises(ValueError, match="x_axis='steps'; allowed: 'step', 'time', 'epoch'"):
         LineOptions(x_axis="steps")  # type: ignore[arg-type]
 
 

@@ -129,6 +129,12 @@ interface CheckpointRow {
   gone: boolean;
 }
 
+interface CodeAxis {
+  setup: string;
+  x: string;
+  log: string;
+}
+
 interface CompareWithClick {
   v: number;
   type: "compare_with";
@@ -341,6 +347,9 @@ interface LinesFrame {
   seq: number;
   layout: Array<Array<[number, number]>>;
   x0: number;
+  x_axis: "step" | "time" | "epoch";
+  knots: Array<[number, number]>;
+  refused: Record<string, string>;
   smooth: number;
   log_y: boolean;
   averaged: number;
@@ -627,7 +636,7 @@ interface SelectionMessage {
   charts: Array<ChartMessage>;
   log_x: boolean;
   smooth: number;
-  x_axis: "step" | "time";
+  x_axis: "step" | "time" | "epoch";
   rows: Array<string>;
   folds: Array<string>;
   others: Array<string>;

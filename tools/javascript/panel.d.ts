@@ -140,7 +140,7 @@ type ChoiceOf<Of> = <Field extends keyof Of>(
   role: string,
   options: Array<[Of[Field], string, string]>,
   field: Field,
-) => { el: HTMLElement; show(value: Of[Field], extra?: string): void };
+) => { el: HTMLElement; show(value: Of[Field], extra?: string, refused?: Readonly<Record<string, string>>): void };
 
 /** An entry of a list that opens under a button. */
 interface ListItem {

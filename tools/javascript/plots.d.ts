@@ -19,10 +19,24 @@ interface Axis extends Transform {
   offset: number;
   /** Middle of the lane of what has no logarithm, or null. */
   lane: number | null;
+  /** What stands behind the last tick. */
+  word?: string;
   /** Pixel of a transformed value. */
   at(u: number): number;
   place(value: number): number;
   value(pixel: number): number;
+}
+
+/** One of the x axes that the lines may have. */
+interface LineAxisKind {
+  scaleOf(
+    state: PanelState,
+    drawn: Array<Pick<DrawnSeries, "n" | "x" | "first_step" | "last_step">>,
+    left: number,
+    right: number,
+  ): Axis | null;
+  word: string;
+  named(x: number): string;
 }
 
 /** Step -> x of the lines, and back. */

@@ -11,9 +11,11 @@ interface SavedMessage {
   unreadable: string[];
   most: number;
   clock: SavedClock;
+  epochs: LinesFrame["knots"];
   /** (module, quantity, colour) */
   colours: Array<[string, string, number]>;
   templates: Record<"head" | "heat" | "lines" | "smoothed" | "limits", string>;
+  code_axes: Record<PanelSelection["x_axis"], CodeAxis>;
 }
 
 interface SavedClock {

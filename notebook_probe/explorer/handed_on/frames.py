@@ -9,6 +9,7 @@ from dataclasses import replace
 
 import numpy as np
 
+from notebook_probe.compare.line_axes import LineAxes
 from notebook_probe.errors import RecordFormatError
 from notebook_probe.explorer.draw.heat import Heat
 from notebook_probe.explorer.draw.lines.lines import Lines
@@ -110,6 +111,13 @@ class SavedFrames:
             with suppress(RecordFormatError):  # damaged: another stream knows most of the times
                 return _clock_of(stream, min(map(_first_ms, streams)))
         return {"steps": [], "seconds": []}
+
+    def epochs(self) -> list[tuple[float, float]]:
+        """Return steps and their epochs, as in the lines; empty if there are none, or damaged."""
+        with suppress(RecordFormatError):
+            axis = LineAxes().drawn(self._source, "epoch")
+            return axis.knots if axis.name == "epoch" else []
+        return []
 
 
 def _clock_of(stream: StreamView, origin_ms: float) -> dict[str, list[float]]:

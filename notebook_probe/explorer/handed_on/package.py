@@ -31,7 +31,7 @@ from notebook_probe.explorer.messages.status_message import N_RECENT, StatusMess
 from notebook_probe.explorer.messages.wire import VERSION, Frame
 from notebook_probe.explorer.parts.output import OutputPart
 from notebook_probe.explorer.parts.part import Seen
-from notebook_probe.explorer.save.code import TEMPLATES
+from notebook_probe.explorer.save.code import CODE_AXES, TEMPLATES
 from notebook_probe.json_numbers import json_number
 from notebook_probe.record.format.source import ROOT
 from notebook_probe.record.views.xarray_views import RunSource
@@ -201,8 +201,10 @@ class Packer:
             "unreadable": _first_few([*box.unreadable]),
             "most": most_bytes,
             "clock": self._frames.clock(),
+            "epochs": self._frames.epochs(),
             "colours": [[*series, colour] for series, colour in selection.colours.items()],
             "templates": TEMPLATES,
+            "code_axes": CODE_AXES,
         }
 
     def _series(self, selection: PanelSelection) -> list[Series]:

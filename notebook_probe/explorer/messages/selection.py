@@ -7,6 +7,7 @@ from dataclasses import dataclass, field, replace
 from types import MappingProxyType
 from typing import Any, Literal
 
+from notebook_probe.compare.line_axes import LineAxisName
 from notebook_probe.explorer.charts import ChosenChart, Series, chart_message, chosen_charts
 from notebook_probe.explorer.charts.chosen_chart import MOST_SMOOTH
 from notebook_probe.explorer.messages.wire import VERSION, Alignment, SelectionMessage
@@ -50,7 +51,7 @@ class PanelSelection:
     """Charts as arranged; if empty, they are made automatically, with the settings above."""
     log_x: bool = False
     smooth: float = 0.9
-    x_axis: Literal["step", "time"] = "step"
+    x_axis: LineAxisName = "step"
     rows: tuple[str, ...] = ()
     folds: tuple[str, ...] = ()
     others: tuple[str, ...] = ()

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field, replace
 
+from notebook_probe.compare.line_axes import LineAxes
 from notebook_probe.explorer.charts import ChosenChart
 from notebook_probe.explorer.messages.selection import PanelSelection, Series
 from notebook_probe.record.format.ranges import charts_of, is_bounded, is_share
@@ -65,7 +66,10 @@ def shares(source: Source) -> frozenset[str]:
 
 
 def settled(source: Source, selection: PanelSelection) -> PanelSelection:
-    """Return the selection, with scales chosen from the data where the user has not chosen."""
+    """Return the selection, with scales chosen from the data where the user has not chosen.
+
+    Its x axis is steps if the run does not have the chosen one.
+    """
     log_heat, log_y, linear = selection.log_heat, selection.log_y, bounded(source)
     if log_heat is None:
         log_heat = selection.home not in linear
@@ -73,7 +77,9 @@ def settled(source: Source, selection: PanelSelection) -> PanelSelection:
         # One series of sizes is enough: a linear scale would hide its small values.
         log_y = any(quantity not in linear for _, quantity in selection.series)
     series = [one for one in selection.series if "[" not in one[1]]  # an element is no quantity
-    return replace(selection.looking_at("series", series), log_heat=log_heat, log_y=log_y)
+    axis = LineAxes().drawn(source, selection.x_axis).name
+    shown = selection.looking_at("series", series)
+    return replace(shown, log_heat=log_heat, log_y=log_y, x_axis=axis)
 
 
 def _variables(source: Source) -> Iterator[Variable]:

@@ -15,6 +15,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any, Literal, NotRequired, TypeAlias, TypedDict
 
+from notebook_probe.compare.line_axes import LineAxisName
 from notebook_probe.explorer.charts import ChartMessage
 from notebook_probe.explorer.messages.vector_frames import Glyph
 from notebook_probe.record.views.thinning.colour_scale import ColourMap
@@ -224,7 +225,7 @@ class SelectionMessage(TypedDict):
     log_x: bool
     smooth: float
     """0 (none) to 0.999: weight of the debiased exponential average, in the plotted scale."""
-    x_axis: Literal["step", "time"]
+    x_axis: LineAxisName
     rows: list[str]
     """The heat map has the rows at or below these; all rows if empty."""
     folds: list[str]
@@ -278,6 +279,12 @@ class LinesFrame(TypedDict):
     seq: int
     layout: Layout
     x0: float
+    x_axis: LineAxisName
+    """Axis of x: the chosen one, or steps if the run does not have that one."""
+    knots: list[tuple[float, float]]
+    """(step, x) between which and beyond which x grows evenly; empty if only rows have an x."""
+    refused: dict[str, str]
+    """Axis -> reason why the run does not have it."""
     smooth: float
     """Weight of the averages, as chosen."""
     log_y: bool

@@ -8,8 +8,9 @@ from typing import Any, TypedDict
 
 import numpy as np
 
-from notebook_probe.compare import Alignment, RunAxis
+from notebook_probe.compare import Alignment
 from notebook_probe.compare.band import band_of
+from notebook_probe.compare.line_axes import LineAxes
 from notebook_probe.compare.tables import Doubles
 from notebook_probe.explorer.draw.lines.lines import Lines
 from notebook_probe.explorer.messages.selection import PanelSelection, Series
@@ -127,9 +128,10 @@ def beside_frame(
     source: RunSource, selection: PanelSelection, lines: Mapping[str, Mapping[Series, Drawn]]
 ) -> Frame:
     """Return the message and its buffer; ``lines`` by the location of their run, "" for a group."""
-    clock = RunAxis(source, "time") if selection.x_axis == "time" else None
-    found_x = [one.steps for found in lines.values() for one in found.values()]
-    x0 = float(min((steps[0] for steps in found_x), default=0.0)) if clock is None else 0.0
+    axis = LineAxes().drawn(source, selection.x_axis)
+    firsts = [axis.at(one.steps[:1]) for found in lines.values() for one in found.values()]
+    known = [float(x[0]) for x in firsts if np.isfinite(x[0])]
+    x0 = min(known, default=0.0)
     series: list[BesideLine] = []
     parts: list[Doubles] = []
     offset = 0
@@ -148,9 +150,8 @@ def beside_frame(
             series.append(line)
             if one is None:
                 continue
-            x = one.steps if clock is None else clock.places.at(one.steps)
             arrays = [
-                x - x0,
+                axis.at(one.steps) - x0,
                 one.values,
                 *(part for part in (one.low, one.high) if part is not None),
             ]

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from typing import TypedDict
 
+from notebook_probe.compare.line_axes import LineAxisName
 from notebook_probe.explorer.messages.selection import PanelSelection
 from notebook_probe.explorer.messages.value_scale import LineChart
 
-__all__ = ["TEMPLATES", "code"]
+__all__ = ["CODE_AXES", "TEMPLATES", "code"]
 
 HEAD = """\
 import matplotlib.pyplot as plt
@@ -69,7 +71,7 @@ compared(
 ).savefig({file!r})
 """
 
-LINES = """
+LINES = """{setup}
 figure, charts = plt.subplots(
     {n}, figsize=(9, {height}), sharex=True, squeeze=False, layout="constrained"
 )
@@ -113,6 +115,30 @@ TEMPLATES = {"head": HEAD, "heat": HEAT, "lines": LINES, "smoothed": SMOOTHED, "
 """Templates for a panel without a kernel, which fills them itself."""
 
 
+class CodeAxis(TypedDict):
+    """Code of a horizontal axis."""
+
+    setup: str
+    """Lines before the plot."""
+    x: str
+    """Positions of ``series``."""
+    log: str
+    """Scale of matplotlib for a logarithmic axis."""
+
+
+CODE_AXES: Mapping[LineAxisName, CodeAxis] = {
+    "step": {"setup": "", "x": "series.step", "log": "symlog"},
+    # Dates have no logarithm.
+    "time": {"setup": "", "x": "series.time", "log": "linear"},
+    "epoch": {
+        "setup": "\nfrom notebook_probe.compare import EpochAxis\n\nepochs = EpochAxis(record)\n",
+        "x": "epochs.at(series.step)",
+        "log": "symlog",
+    },
+}
+"""Code of each axis, for a panel without a kernel, too."""
+
+
 def code(
     location: str, selection: PanelSelection, charts: Sequence[LineChart] | None = None
 ) -> str:
@@ -151,7 +177,7 @@ def code(
 
 
 def _lines(selection: PanelSelection, charts: Sequence[LineChart]) -> str:
-    in_time = selection.x_axis == "time"
+    axis = CODE_AXES[selection.x_axis]
     smooth = [one.chosen.smooth for one in charts]
     return (SMOOTHED if any(smooth) else LINES).format(
         n=len(charts),
@@ -161,8 +187,9 @@ def _lines(selection: PanelSelection, charts: Sequence[LineChart]) -> str:
         limits="".join(_limits(number, one) for number, one in enumerate(charts)),
         smooth=smooth,
         window=_window(selection),
-        x="series.time" if in_time else "series.step",
-        xscale="symlog" if selection.log_x and not in_time else "linear",
+        setup=axis["setup"],
+        x=axis["x"],
+        xscale=axis["log"] if selection.log_x else "linear",
         xlabel=selection.x_axis,
     )
 

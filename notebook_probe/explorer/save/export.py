@@ -44,8 +44,9 @@ def picture(
     from notebook_probe.figures import overview  # matplotlib, for pictures alone
     from notebook_probe.figures.style import encoded
 
-    charts = [(one.series, look_of(one, selection)) for one in line_charts(source, selection)]
+    shown = line_charts(source, selection)
     selection = settled(source, selection)
+    charts = [(one.series, look_of(one, selection)) for one in shown]
     if apart is None:
         grid = grid or _grid(source, selection)
     figure = overview(

@@ -6,7 +6,8 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, TypeVar
 
-from notebook_probe.compare import Alignment, RunAxis, parting
+from notebook_probe.compare import Alignment, parting
+from notebook_probe.compare.line_axes import line_axis
 from notebook_probe.compare.ratio_grid import Ratio, ratio
 from notebook_probe.explorer.draw.heat_rows import ratio_rows
 from notebook_probe.explorer.messages.selection import PanelSelection, Series
@@ -117,8 +118,6 @@ class Others:
         """Return the line on the axis of the picture."""
         from notebook_probe.figures.overlay import OverlaidSeries
 
-        x = line.steps
-        if selection.x_axis == "time":
-            x = RunAxis(self._source, "time").places.at(x)
+        x = line_axis(self._source, selection.x_axis).at(line.steps)
         band = None if line.low is None or line.high is None else (line.low, line.high)
         return OverlaidSeries(x, line.values, name, selection.colour(series), place, band)

@@ -7,6 +7,7 @@ from dataclasses import asdict, dataclass, fields, replace
 from fnmatch import fnmatchcase
 from typing import Any, cast, get_type_hints
 
+from notebook_probe.compare.line_axes import LineAxisName
 from notebook_probe.errors import ProbeError
 from notebook_probe.explorer.charts import ChosenChart, chart_message, chosen_charts
 from notebook_probe.explorer.declared import read_declared
@@ -55,7 +56,7 @@ class ViewSettings:
     charts: tuple[ChosenChart, ...] = ()
     log_x: bool = False
     smooth: float = 0.9
-    x_axis: str = "step"
+    x_axis: LineAxisName = "step"
     rows: tuple[str, ...] = ()
     folds: tuple[str, ...] = ()
 

@@ -123,6 +123,17 @@ def test_seconds_are_those_of_the_recorded_rows(long_source: FakeSource) -> None
     assert (clock["steps"][0], clock["steps"][-1]) == (0, N_STEPS - 1)
 
 
+def test_epochs_are_handed_on_with_their_starts(long_source: FakeSource) -> None:
+    assert unpacked(packed(long_source).text).said("saved")["epochs"] == []
+    long_source.events = tuple(
+        Event(step, START_MS, "epoch", "", f'{{"epoch": {number}}}')
+        for number, step in enumerate((0, 500, 1500))
+    )
+    found = unpacked(packed(long_source).text)
+    assert found.said("saved")["epochs"] == [[0, 0], [500, 1], [2500, 3]]
+    assert found.frames["lines", ""].message["refused"] == {}
+
+
 def test_a_notebook_keeps_what_was_looked_at_and_a_file_the_rest_too(
     long_source: FakeSource,
 ) -> None:

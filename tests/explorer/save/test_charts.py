@@ -21,7 +21,7 @@ from notebook_probe.explorer.draw.lines.lines import Lines
 from notebook_probe.explorer.messages.selection import PanelSelection
 from notebook_probe.explorer.messages.value_scale import LineChart, line_charts
 from notebook_probe.explorer.save.code import code
-from notebook_probe.explorer.save.export import look_of
+from notebook_probe.explorer.save.export import export, look_of
 from notebook_probe.figures import overview
 from notebook_probe.figures.style import BAD, BRAND, WARNING
 from notebook_probe.record.format.ranges import charts_of
@@ -34,6 +34,7 @@ from tests.explorer.fakes import START_MS, FakeSource, FakeStream
 ROOT = "(root)"
 LOSS, ACCURACY, SIGNED = (ROOT, "loss"), (ROOT, "accuracy"), (ROOT, "drift")
 STEPS = np.arange(60)
+EPOCH_STARTS = (0, 10, 40)
 FALLING = np.exp(-STEPS / 20).astype(np.float32)
 BOTH = PanelSelection(log_heat=True).with_series(LOSS).with_series(ACCURACY)
 
@@ -122,12 +123,21 @@ def record(tmp_path_factory: pytest.TempPathFactory) -> Path:
         for step in STEPS:
             row = np.array([[FALLING[step]], [1 - FALLING[step]]], np.float32)
             stream.record(int(step), START_MS + int(step), row)
+        for number, start in enumerate(EPOCH_STARTS):
+            told = json.dumps({"epoch": number})
+            writer.event(start, "epoch", "", told)
     return path
 
 
 SHOW = """
 import json
 print(json.dumps([[axes.get_yscale(), axes.get_ylim(), axes.lines[-1].get_ydata().tolist()]
+                  for axes in charts[:, 0]]))
+"""
+
+SHOW_X = """
+import json
+print(json.dumps([[axes.lines[-1].get_xdata().tolist(), charts[-1, 0].get_xlabel()]
                   for axes in charts[:, 0]]))
 """
 
@@ -211,9 +221,30 @@ def test_the_code_of_several_runs_has_a_picture_for_each_chart(
     assert sorted(one.name for one in tmp_path.iterdir()) == ["lines-2.png", "lines.png"]
 
 
-def shown_by(text: str) -> Any:
+@pytest.mark.slow
+def test_the_code_draws_over_epochs_what_the_panel_draws(record: Path) -> None:
+    source = open_run(record)
+    for smooth in (0.0, 0.5):
+        selection = replace(ARRANGED, x_axis="epoch", smooth=smooth)
+        frame, [numbers] = Lines().frame(source, selection, 4000)
+        head = frame["series"][0]
+        drawn = np.frombuffer(numbers, "<f4")[head["offset"] :][: head["n"]] + frame["x0"]
+        text = code(str(record), selection, line_charts(source, selection))
+        for x, label in shown_by(text, SHOW_X):
+            np.testing.assert_allclose(x, drawn, atol=1e-5)
+            assert label == "epoch"
+
+
+def test_a_file_of_a_run_without_epochs_is_over_steps_as_the_panel_is(logged: FakeSource) -> None:
+    selection = replace(BOTH, x_axis="epoch")
+    message, _ = export("code", logged, selection)
+    assert message["text"] == export("code", logged, BOTH)[0]["text"]
+    assert "error" not in export("png", logged, selection)[0]
+
+
+def shown_by(text: str, show: str = SHOW) -> Any:
     """What the code draws, axes by axes: scale, limits, last line."""
-    script = "\n".join(["import matplotlib", "matplotlib.use('agg')", text, SHOW])
+    script = "\n".join(["import matplotlib", "matplotlib.use('agg')", text, show])
     run = [sys.executable, "-W", "error", "-c", script]
     done = subprocess.run(run, capture_output=True, text=True, timeout=120)
     assert done.returncode == 0, done.stderr

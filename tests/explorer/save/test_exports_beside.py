@@ -17,6 +17,7 @@ from notebook_probe.explorer.messages.selection import PanelSelection
 from notebook_probe.explorer.save.export import export
 from notebook_probe.explorer.save.exports import FileExports
 from notebook_probe.explorer.save.others import Others
+from tests.compare.made import made
 from tests.explorer.others.records import train
 
 LOSS = ("(root)", "loss")
@@ -127,8 +128,15 @@ def test_a_group_is_one_line_with_a_band(three_runs: Path) -> None:
     assert [edge[0] for edge in line.band] == [4.0, 5.0]
 
 
+def test_other_runs_are_at_the_epochs_of_this_run(three_runs: Path) -> None:
+    own = made("own", logged={"loss": [4.0, 3.0, 2.0, 1.0]}, epochs={0: 0, 2: 1})
+    selection = chosen(three_runs, "a", smooth=0.0, x_axis="epoch")
+    [line] = Others(own, selection).lines(selection)
+    assert np.asarray(line.x).tolist() == [0.0, 0.5]
+
+
 @pytest.mark.slow
-@pytest.mark.parametrize("x_axis", ["step", "time"])
+@pytest.mark.parametrize("x_axis", ["step", "time", "epoch"])
 @pytest.mark.parametrize("grouped", [False, True])
 def test_each_run_is_named_in_the_picture(three_runs: Path, x_axis: Any, grouped: bool) -> None:
     selection = chosen(three_runs, "a", "b", x_axis=x_axis, grouped=grouped)

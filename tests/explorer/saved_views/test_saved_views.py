@@ -11,6 +11,7 @@ from torch import nn
 
 import notebook_probe as nbp
 from notebook_probe.errors import ProbeError, UnknownNameError
+from notebook_probe.explorer.draw.lines.lines import Lines
 from notebook_probe.explorer.messages.selection import PanelSelection
 from notebook_probe.explorer.panel import Panel
 from notebook_probe.explorer.parts.panel_views import SavedViewsPart
@@ -69,6 +70,20 @@ def test_the_file_is_plain_json_that_a_person_can_write(tmp_path: Path) -> None:
     (tmp_path / "panel_views.json").write_text(json.dumps({"views": {"mine": view}}))
     found = ViewFile(tmp_path, "first.zarr").view("mine")
     assert found == ViewSettings(home="grad_norm", series=(("blocks.*", "grad_norm"),), smooth=0.0)
+
+
+def test_a_view_over_epochs_is_kept_and_applied_to_a_run_without_them(tmp_path: Path) -> None:
+    over_epochs = ViewSettings(home="grad_norm", x_axis="epoch")
+    ViewFile(tmp_path, "first.zarr").save("epochs", over_epochs)
+    found = ViewFile(tmp_path, "second.zarr").view("epochs")
+    assert found == over_epochs
+    run = recorded(tmp_path / "second.zarr")
+    shown = found.applied(PanelSelection().with_series(("head", "grad_norm")), run)
+    frame, _ = Lines().frame(run, shown, 400)
+    assert (shown.x_axis, frame["x_axis"]) == ("epoch", "step")
+    assert frame["refused"]["epoch"].startswith("epochs are not recorded in ")
+    with pytest.raises(ProbeError, match="'x_axis' of a saved view is 'epochs', not"):
+        ViewSettings.from_json({"x_axis": "epochs"})
 
 
 def test_a_wrong_setting_or_name_says_which(tmp_path: Path) -> None:

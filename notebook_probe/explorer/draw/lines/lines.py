@@ -8,6 +8,7 @@ from typing import TypeAlias
 import numpy as np
 
 from notebook_probe.alerts.alert import ALERT
+from notebook_probe.compare.line_axes import LineAxes, LineAxis, StepAxis
 from notebook_probe.explorer.draw.element_series import element_streams
 from notebook_probe.explorer.draw.lines.average_lines import AverageLines, Smoothing, Streams
 from notebook_probe.explorer.draw.lines.axis_events import thinned_events
@@ -26,7 +27,6 @@ from notebook_probe.record.formulas import FormulaStreams
 from notebook_probe.record.views.looks import without_gone
 from notebook_probe.record.views.thinning.average import capped
 from notebook_probe.record.views.thinning.averages import holding
-from notebook_probe.record.views.wall_time import WallTime
 
 __all__ = ["Lines", "points_per_series"]
 
@@ -59,8 +59,8 @@ class Lines:
         self._lines: dict[_Key, LinePoints] = {}
         self._averages = AverageLines()
         self._formulas = FormulaStreams()
-        self._clock = WallTime()
-        self._timed: list[str] = []
+        self._axes = LineAxes()
+        self._axis: LineAxis = StepAxis()
 
     def frame(
         self, source: Source, selection: PanelSelection, width: int, pixel_ratio: float = 1.0
@@ -71,8 +71,8 @@ class Lines:
             **self._formulas.of(source.streams, selection.series),
         }
         together = {name: _together(one, selection.series) for name, one in streams.items()}
-        self._timed = [*source.streams]
-        self._read(source, streams, selection)
+        self._axis = self._axes.drawn(source, selection.x_axis)
+        self._read(streams, selection)
         n_points = points_per_series(len(selection.series), width)
         lines = {
             series: self._points(together, series, selection, n_points)
@@ -118,6 +118,9 @@ class Lines:
             "seq": 0,
             "layout": [[(1, 4 * len(part)) for part in parts]],
             "x0": x0,
+            "x_axis": self._axis.name,
+            "knots": self._axis.knots,
+            "refused": self._axes.refused,
             "smooth": selection.smooth,
             "log_y": any(log_of.values()) if selection.log_y is None else selection.log_y,
             "averaged": self._averages.share,
@@ -127,7 +130,7 @@ class Lines:
         numbers = np.concatenate([np.empty(0), *parts]).astype("<f4")
         return message, [memoryview(numbers.tobytes())]
 
-    def _read(self, source: Source, streams: Streams, selection: PanelSelection) -> None:
+    def _read(self, streams: Streams, selection: PanelSelection) -> None:
         """Bring the selected series up to date and forget all others."""
         lines: dict[_Key, LinePoints] = {}
         for name, stream in streams.items():
@@ -149,8 +152,6 @@ class Lines:
                     line.read_new(together)
                     lines[key] = line
         self._lines = lines
-        if selection.x_axis == "time":
-            self._clock.read_new(source)
 
     def _weight(self, series: Series, wanted: float) -> float:
         n_rows = sum(line.n_rows for (_, _, of), line in self._lines.items() if of == series)
@@ -162,7 +163,10 @@ class Lines:
         return joined(
             [
                 line.points(
-                    streams[stream], selection.window, self._axis([stream], selection), n_points
+                    streams[stream],
+                    selection.window,
+                    self._pixel_axis([stream], selection),
+                    n_points,
                 )
                 for (stream, _, of), line in self._lines.items()
                 if of == series
@@ -180,15 +184,12 @@ class Lines:
         """Return the average of the same rows as the line."""
         if not drawn.n_rows:
             return NOTHING
-        axis = self._axis(holding(streams, *series), selection)
+        axis = self._pixel_axis(holding(streams, *series), selection)
         steps = drawn.first_step, drawn.last_step
         return self._averages.points(streams, series, steps, selection.window, axis, n_points)
 
-    def _axis(self, streams: Iterable[str], selection: PanelSelection) -> PixelAxis:
-        if selection.x_axis == "time":
-            timed = [one for one in streams if one in self._timed] or self._timed
-            return PixelAxis(lambda steps: self._clock.seconds(timed, steps), selection.log_x)
-        return PixelAxis(lambda steps: steps.astype(np.float64), selection.log_x)
+    def _pixel_axis(self, streams: Iterable[str], selection: PanelSelection) -> PixelAxis:
+        return PixelAxis(lambda steps: self._axis.of_rows(streams, steps), selection.log_x)
 
     def _events(
         self, source: Source, selection: PanelSelection, x0: float
@@ -197,12 +198,7 @@ class Lines:
         low, high = selection.window or (-np.inf, np.inf)
         others = (event for event in without_gone(source.events) if event.kind not in NOT_DRAWN)
         seen = thinned_events([event for event in others if low <= event.step <= high])
-        if selection.x_axis == "time":
-            origin_ms = self._clock.origin_ms
-            at = [(event.time_ms - origin_ms) / 1000.0 for event in seen]
-        else:
-            at = [float(event.step) for event in seen]
-        return [(x - x0, event.kind, event.text) for x, event in zip(at, seen, strict=True)]
+        return [(self._axis.of_event(one) - x0, one.kind, one.text) for one in seen]
 
 
 def _together(stream: StreamView, series: Iterable[Series]) -> StreamView:

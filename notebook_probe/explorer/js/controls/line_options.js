@@ -21,6 +21,7 @@ const GAPS_PX = 30;
 const STEPS = [
   ["step", "step", ""],
   ["time", "time", "Since the run began."],
+  ["epoch", "epoch", "Epochs, even between their starts."],
 ];
 /** @type {Array<[boolean, string, string]>} */
 const SPACING = [
@@ -141,7 +142,9 @@ export function createLineOptions(parts) {
     const isArranged = state.selection.charts.length > 0;
     setHidden(limits.el, isArranged); // each chart has its own
     setHidden(outliers.el, state.selection.y_limits !== null && !isArranged);
-    along.show(axis);
+    const refused = state.lines?.refused ?? {};
+    const whyNot = Object.values(refused).map((why) => `${why[0].toUpperCase()}${why.slice(1)}.`);
+    along.show(axis, whyNot.join(" "), refused);
     spacing.show(wide);
     smoothing.show();
     const { others, aligned: by } = state.selection;
@@ -152,7 +155,7 @@ export function createLineOptions(parts) {
       state.selection.y_limits !== null && "limits",
       wide && "log x",
       smooth > 0 && `smooth ${smooth}`,
-      axis === "time" && axis,
+      axis !== "step" && axis,
       others.length > 0 && `by ${by}`,
     ]);
     const marked = undrawn();

@@ -1,6 +1,6 @@
 /** One of a few, with a sentence on what it does: a line of a dialog. */
 
-import { element, setAttribute, setText } from "../dom.js";
+import { element, isGreyed, setAttribute, setGreyed, setText } from "../dom.js";
 
 /** @typedef {Record<string, number>} ChoiceKeys */
 
@@ -51,7 +51,7 @@ export function createChoice({ label, role, options, choose, signal }) {
     sentence,
   );
   buttons.forEach((button, k) => {
-    button.addEventListener("click", () => choose(options[k][0]), { signal });
+    button.addEventListener("click", () => isGreyed(button) || choose(options[k][0]), { signal });
   });
   group.addEventListener("keydown", moved, { signal });
 
@@ -62,7 +62,7 @@ export function createChoice({ label, role, options, choose, signal }) {
     const from = buttons.findIndex((button) => button.matches(":focus"));
     const at = (from + by + buttons.length) % buttons.length;
     buttons[at].focus();
-    choose(options[at][0]);
+    if (!isGreyed(buttons[at])) choose(options[at][0]);
     event.preventDefault();
     event.stopPropagation();
   }
@@ -70,15 +70,17 @@ export function createChoice({ label, role, options, choose, signal }) {
   return {
     el,
     /**
-     * `extra` is added to the sentence.
+     * `extra` is added to the sentence; `refused` has the reason why an option cannot be chosen.
      * @param {Value} value
      * @param {string} [extra]
+     * @param {Readonly<Record<string, string>>} [refused]
      */
-    show(value, extra = "") {
+    show(value, extra = "", refused = {}) {
       const at = options.findIndex(([one]) => one === value);
       buttons.forEach((button, k) => {
         setAttribute(button, "aria-checked", k === at);
         button.tabIndex = k === at ? 0 : -1;
+        setGreyed(button, refused[String(options[k][0])]);
       });
       setText(sentence, [options[at]?.[2], extra].filter(Boolean).join(" "));
     },

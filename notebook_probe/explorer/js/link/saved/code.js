@@ -5,6 +5,7 @@ import { inItsChart, settingsOf } from "../../charts/arranged.js";
 /**
  * @typedef {{
  *   templates: SavedMessage["templates"],
+ *   axes: SavedMessage["code_axes"],
  *   location: string,
  *   selection: PanelSelection,
  *   log: { heat: boolean },
@@ -16,8 +17,10 @@ import { inItsChart, settingsOf } from "../../charts/arranged.js";
  * Text of Python; `log` says how what is drawn is scaled where nobody chose.
  * @param {CodeParts} parts
  */
-export function codeOf({ templates, location, selection, log, lines: drawn }) {
-  const { home, log_x: logX, x_axis: axis, } = selection;
+export function codeOf({ templates, axes, location, selection, log, lines: drawn }) {
+  const { home, log_x: logX } = selection;
+  const name = drawn?.x_axis ?? "step"; // a run may not have the chosen one
+  const axis = axes[name];
   const series = selection.series.filter(([, quantity]) => !quantity.includes("[")); // an element is no quantity
   const window = windowOf(selection);
   const logHeat = selection.log_heat ?? log.heat;
@@ -37,9 +40,10 @@ export function codeOf({ templates, location, selection, log, lines: drawn }) {
     limits: charts.map(({ limits }, number) => limitsOf(templates, number, limits)).join(""),
     smooth: charts.map((one) => one.smooth),
     window,
-    x: axis === "time" ? "series.time" : "series.step",
-    xscale: logX && axis !== "time" ? "symlog" : "linear",
-    xlabel: axis,
+    setup: axis.setup,
+    x: axis.x,
+    xscale: logX ? axis.log : "linear",
+    xlabel: name,
   };
   return [
     filled(templates.head, { location }),

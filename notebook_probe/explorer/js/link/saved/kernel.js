@@ -3,7 +3,7 @@
  * panel it is the model of a widget.
  */
 
-import { decodeHeat } from "../frames.js";
+import { decodeHeat, decodeLines } from "../frames.js";
 import { codeOf } from "./code.js";
 import { csvOf, pictureOf } from "./files.js";
 import { createSavedLines } from "./lines.js";
@@ -127,13 +127,16 @@ export function createSavedKernel({ first, ...packed }, { root, state, fail }) {
     async csv() {
       const frame = await pieces.read("heat", selection.home);
       const heat = frame && decodeHeat(frame.message, frame.buffers);
-      const text = csvOf({ lines: state.lines, heat });
+      const { message, buffers } = await linesOf({ ...selection, x_axis: "step" });
+      const overSteps = /** @type {LinesFrame} */ (/** @type {unknown} */ (message));
+      const text = csvOf({ lines: decodeLines(overSteps, buffers), heat });
       const note = `the saved columns, not every step, as ${name}-columns.csv`;
       return { filename: `${name}-columns.csv`, mime: "text/csv", buffer: new TextEncoder().encode(text), note };
     },
     async code() {
       const log = { heat: state.heat?.log ?? true };
-      const text = codeOf({ templates: saved.templates, location: model.location, selection, log, lines: state.lines });
+      const { templates, code_axes: axes } = saved;
+      const text = codeOf({ templates, axes, location: model.location, selection, log, lines: state.lines });
       return { filename: `${name}.py`, mime: "text/x-python", text };
     },
     async record() {

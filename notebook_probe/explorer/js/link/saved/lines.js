@@ -1,6 +1,7 @@
 /** The line plot's frame, put together from what was saved: recorded values, or means of columns. */
 
 import { decodeHeat, decodeLines } from "../frames.js";
+import { alongKnots } from "../../plots/knots.js";
 import { measuredStep } from "../../plots/heat/measured.js";
 import { NOT_FINITE } from "../../plots/heat/states.js";
 import { averageOf } from "./average.js";
@@ -20,7 +21,8 @@ import { formulaValues } from "./formulas.js";
 
 /** @typedef {{ x: number[], y: number[] | Float32Array }} SavedPoints */
 /** @typedef {{ pieces: SavedPieces, recorded: Readonly<Record<string, string[]>> }} SavedSource */
-/** @typedef {Pick<DecodedLines, "smooth" | "log_y" | "series" | "events" | "x0">} SavedLines */
+/** @typedef {Omit<DecodedLines, "v" | "type" | "seq" | "layout" | "averaged">} SavedLines */
+/** @typedef {{ told: Pick<SavedLines, "x_axis" | "knots">, place: (step: number) => number }} SavedAxis */
 
 const BEFORE = "a formula that is drawn before the file is written is computed from all of them";
 
@@ -39,8 +41,14 @@ const NO_LINE = {
   log_y: true,
 };
 
+/** @type {LinesFrame["knots"]} */
+const STEPS = [
+  [0, 0],
+  [1, 1],
+];
+
 /** @type {SavedLines} */
-const NO_FRAME = { smooth: 0, log_y: true, series: [], events: [], x0: 0 };
+const NO_FRAME = { smooth: 0, log_y: true, series: [], events: [], x0: 0, x_axis: "step", knots: STEPS, refused: {} };
 
 /**
  * A function of the selection: its frame, `{ message, buffers }` as the kernel sends it.
@@ -53,13 +61,13 @@ const NO_FRAME = { smooth: 0, log_y: true, series: [], events: [], x0: 0 };
  */
 export function createSavedLines({ pieces, saved, begun, recorded }) {
   const colours = createColours(saved.colours);
-  const clock = createClock(saved.clock);
+  const axes = axesOf(saved);
 
   /** @param {PanelSelection} selection */
   return async function frame(selection) {
     const kept = await pieces.read("lines", "");
     const lines = kept ? decodeLines(kept.message, kept.buffers) : NO_FRAME;
-    const { x_axis: axis } = selection;
+    const axis = axes[selection.x_axis] ?? axes.step;
     const found = await Promise.all(selection.series.map((pair) => lineOf(pair, lines, { pieces, recorded })));
     const drawn = found.map((one, k) => {
       const { log_y: log, chart } = inItsChart(selection, { ...one, chart: one.chart ?? chartLike(one, lines) });
@@ -74,7 +82,20 @@ export function createSavedLines({ pieces, saved, begun, recorded }) {
         average: isAveraged && one.average ? one.average : averaged(one, smooth, log),
       };
     });
-    return packed({ ...lines, smooth: selection.smooth }, drawn, axis === "time" ? clock : (step) => step);
+    return packed({ ...lines, ...axis.told, smooth: selection.smooth }, drawn, axis.place);
+  };
+}
+
+/**
+ * The x axes that were saved: what a frame says of each, and the x of a step.
+ * @param {SavedMessage} saved
+ * @returns {{ step: SavedAxis } & Partial<Record<PanelSelection["x_axis"], SavedAxis>>}
+ */
+function axesOf({ clock, epochs }) {
+  return {
+    step: { told: { x_axis: "step", knots: STEPS }, place: (step) => step },
+    time: { told: { x_axis: "time", knots: [] }, place: createClock(clock) },
+    ...(epochs.length && { epoch: { told: { x_axis: "epoch", knots: epochs }, place: alongKnots(epochs).x } }),
   };
 }
 
@@ -220,7 +241,7 @@ function packed(lines, drawn, place) {
     return { ...told, n: x.length, n_average: average.x.length, offset, marks: placed(marks) };
   });
   const events = lines.events.map(([at, ...rest]) => [place(at + lines.x0) - x0, ...rest]);
-  const { log_y, smooth } = lines;
-  const message = { type: "lines", log_y, smooth, averaged: 1, x0, series, events };
+  const { log_y, smooth, x_axis, knots, refused } = lines;
+  const message = { type: "lines", log_y, smooth, averaged: 1, x0, x_axis, knots, refused, series, events };
   return { message, buffers: [new DataView(Float32Array.from(numbers).buffer)] };
 }

@@ -33,7 +33,8 @@ export function followLeft(state) {
  * @param {Pick<PanelState, "left" | "lines" | "selection">} state
  */
 export function leftSeries({ left, lines, selection }) {
-  if (!left?.lines || !lines) return [];
+  // A frame over another axis is replaced soon, or was saved over steps.
+  if (!left?.lines || left.lines.x_axis !== lines?.x_axis) return [];
   const shift = left.lines.x0 - lines.x0;
   /** @type {(x: number) => number} */
   const moved = (x) => x + shift;

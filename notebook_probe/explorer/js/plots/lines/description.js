@@ -11,8 +11,9 @@ import { beyondText } from "./shown_range.js";
  * @param {HTMLCanvasElement} canvas
  * @param {PreparedSeries[]} prepared
  * @param {BesideSeries[]} beside
+ * @param {string} why the x axis is not the chosen one
  */
-export function describeLines(canvas, prepared, beside) {
+export function describeLines(canvas, prepared, beside, why) {
   /** @type {(name: string, field: (one: PreparedSeries) => unknown) => void} */
   const put = (name, field) => setAttribute(canvas, name, JSON.stringify(prepared.map(field)));
   put("data-series", (one) => seriesName(one.module, one.quantity));
@@ -23,6 +24,7 @@ export function describeLines(canvas, prepared, beside) {
   put("data-last-step", (one) => one.last_step);
   const others = beside.map(({ name, module, quantity, n }) => [name, seriesName(module, quantity), n]);
   setAttribute(canvas, "data-beside", JSON.stringify(others));
+  setAttribute(canvas, "data-why", why || null);
 }
 
 /**
@@ -48,6 +50,15 @@ export function averageText({ lines, selection }) {
   if (lines.smooth !== selection.smooth)
     return lines.smooth > 0 ? `still the average of weight ${lines.smooth}` : "";
   return lines.averaged < 1 ? `average: ${Math.floor(100 * lines.averaged)} % done` : "";
+}
+
+/**
+ * Why the x axis is not the chosen one, in short; "" where it is, or will be with the next frame.
+ * @param {Pick<PanelState, "lines" | "selection">} state
+ */
+export function axisText({ lines, selection }) {
+  const { x_axis: axis } = selection;
+  return lines?.refused[axis] ? `over steps: no ${axis} is recorded` : "";
 }
 
 /** @param {Pick<PanelState, "model" | "status">} state */

@@ -17,7 +17,7 @@ import { AXIS_HEIGHT, lineAxis, rightMargin, stepMapping } from "../step_axis.js
 import { placeMarks, stepMarks } from "../step_marks.js";
 import { createStepWindow } from "../step_window.js";
 import { alone, chartNumbers, chartsOf, heightOfCharts, TITLE_PX } from "./charts.js";
-import { averageText, describeCharts, describeLines, whyEmpty } from "./description.js";
+import { averageText, axisText, describeCharts, describeLines, whyEmpty } from "./description.js";
 import { isLogged, lineLabels } from "./label_names.js";
 import { paintLines } from "./paint.js";
 import { prepareLines } from "./prepare.js";
@@ -105,7 +105,7 @@ export function createLinePlot(parts) {
     state.charts = all;
     const charts = axis && state.enlarged !== null ? alone(all, state.enlarged, box) : all;
     painted = null;
-    describeLines(plot.canvas, prepared, beside);
+    describeLines(plot.canvas, prepared, beside, axisText(state));
     describeCharts(plot.canvas, charts);
     showNote(plot, charts.length ? "" : whyEmpty(state, prepared));
     if (axis && charts.length && state.lines) {
@@ -124,7 +124,7 @@ export function createLinePlot(parts) {
         context.textAlign = "left";
         context.textBaseline = "top";
         const { others, aligned } = state.selection;
-        const ofAll = first ? [averageText(state), others.length && `other runs by ${aligned}`] : [];
+        const ofAll = first ? [axisText(state), averageText(state), others.length && `other runs by ${aligned}`] : [];
         if (chart.isEmpty) paintEmpty(context, chart);
         const notes = [title, beyondText(chart.range), ...ofAll];
         context.fillText(notes.filter(Boolean).join("   "), box.left, chart.box.top - TITLE_PX);
@@ -215,7 +215,9 @@ function paintEmpty(context, { prepared, box }) {
  */
 function prepareBack(state) {
   const { whole, lines, selection } = state;
-  if (!selection.window || selection.x_axis !== "step" || !whole?.lines || whole.lines === lines) return [];
+  if (!selection.window || !whole?.lines || whole.lines === lines) return [];
+  // Only steps are where they were in a frame of other steps.
+  if (lines?.x_axis !== "step" || whole.lines.x_axis !== "step") return [];
   return prepareLines(chosen({ ...state, left: null }, whole.lines), { log_x: selection.log_x });
 }
 

@@ -1,10 +1,11 @@
 /** Exact values under the pointer, one row per series, the nearest one first in weight. */
 
 import { element } from "../../dom.js";
-import { duration, exact, grouped } from "../../format.js";
+import { exact, grouped } from "../../format.js";
 import { unitsOf } from "../../state.js";
 import { rgbOf, seriesColour } from "../colour.js";
 import { seriesName } from "../../names.js";
+import { axisKind } from "../step_axis.js";
 
 /** @typedef {{ series: PaintedSeries, k: number, x: number, y: number, box: Box }} NearPoint */
 
@@ -36,9 +37,8 @@ export function lineTooltip(state, theme, painted, x, y) {
     return valueRow(point, point === closest, elsewhere, ground, state);
   });
   if (points.length > MOST_ROWS) rows.push(element("div", {}, `+ ${points.length - MOST_ROWS} more`));
-  const time = lines.x0 + closest.series.x[closest.k];
-  const when = state.selection.x_axis === "time" ? ` · ${duration(time)}` : "";
-  const head = element("div", { class: "nbp-tip-head" }, `step ${grouped(stepOf(closest))}${when}`);
+  const at = [`step ${grouped(stepOf(closest))}`, axisKind(state).named(lines.x0 + closest.series.x[closest.k])];
+  const head = element("div", { class: "nbp-tip-head" }, at.filter(Boolean).join(" · "));
   const notes = [...nearEvents(lines, axis, x), ...nearAlerts(state.alerts, axis, mapping, x)];
   return { closest, rows: [head, ...rows, ...notes] };
 }
