@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -23,6 +23,7 @@ from notebook_probe.figures.lines import (
     PLAIN_LOOK,
     LineOptions,
     Series,
+    colours_of,
     mark_lost,
     recorded,
     scale_values,
@@ -65,6 +66,7 @@ def compared(
     by: str = "step",
     grouped: bool = False,
     look: LineOptions = PLAIN_LOOK,  # frozen
+    colors: Mapping[Series, int] | None = None,
 ) -> Figure:
     """Lines of a run, solid, and of others in the same colors, lighter and dashed run by run.
 
@@ -84,6 +86,8 @@ def compared(
         Draw of the others their mean, from the smallest to the largest, and how many they are.
     look : LineOptions, optional
         Scales and smoothing; its ``x_axis`` counts not.
+    colors : mapping, optional
+        Color index of some series; by default their order.
 
     Raises
     ------
@@ -98,9 +102,11 @@ def compared(
     for module, quantity in series:
         source.series(module, quantity)  # raises for a wrong name, with the close ones
     RunAxis(source, by)
+    chosen = colours_of(source, series, colors)
     curves: list[_Curve] = []
     notes: dict[str, None] = {}
-    for index, one in enumerate(series):
+    for place, one in enumerate(series):
+        index = chosen.get(one, place)
         curves.append(_own(source, one, by, look, index))
         beside = _as_group if grouped else _each
         found, why = beside(source, runs_of(others), one, by, look, index)

@@ -23,6 +23,8 @@ Float64s = npt.NDArray[np.float64]
 class OverlaidSeries:
     """One series of another run, or the mean of several runs."""
 
+    series: tuple[str, str]
+    """Module and quantity."""
     x: Float64s
     y: Float64s
     name: str

@@ -133,7 +133,6 @@ def overview(
             for number, (chosen, own) in enumerate(charts or [(series, look)]):
                 bottom = BOTTOM + (len(charts or [0]) - 1 - number) * (LINES + BELOW)
                 part = recorded(source, chosen)
-                shades = {colour_of[one] for one in part}
                 axes = figure.add_axes(place(bottom, LINES))
                 draw_lines(
                     axes=axes,
@@ -142,7 +141,7 @@ def overview(
                     window=window,
                     look=own,
                     colours=colour_of,
-                    beside=[one for one in beside if one.colour in shades],
+                    beside=[one for one in beside if one.series in part],
                 )
                 if limits:
                     axes.set_xlim(*limits)

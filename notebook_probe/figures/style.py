@@ -35,6 +35,7 @@ __all__ = [
     "drawing",
     "encoded",
     "lighter",
+    "line_style",
     "named_places",
     "number",
     "plain_axes",
@@ -111,6 +112,11 @@ def colour(index: int) -> tuple[float, float, float]:
 def dash(index: int) -> Any:
     """Return the dash pattern, which changes when the colors are used up."""
     return DASHES[index // len(OKABE_ITO) % len(DASHES)]
+
+
+def line_style(index: int) -> dict[str, Any]:
+    """Return the color and the dash pattern of a series, for ``Line2D.set``."""
+    return {"color": colour(index), "linestyle": dash(index)}
 
 
 def lighter(shade: tuple[float, float, float]) -> tuple[float, float, float]:

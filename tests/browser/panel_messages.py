@@ -268,6 +268,7 @@ def selection_message(**changes: Any) -> SelectionMessage:
         "aligned": "step",
         "apart": (2.0, 10),
         "grouped": False,
+        "chosen_colors": [],
     }
     return {**selection, **changes}  # type: ignore[typeddict-item]
 

@@ -173,6 +173,11 @@ def undone(bare: PanelPage, width: int) -> None:
     bare.action("undo").click()
 
 
+def series_colors(bare: PanelPage, width: int) -> None:
+    drawn(bare, width)
+    bare.root.locator(".nbp-swatch-button").first.click()
+
+
 def vectors(bare: PanelPage, width: int) -> None:
     histograms = test_panel_vectors.histograms()
     test_panel_vectors.populate(bare.show(width), "histogram", histograms)
@@ -205,6 +210,7 @@ STATES: dict[str, Callable[[PanelPage, int], None]] = {
         rewind,
         runs_list,
         saved_views,
+        series_colors,
         undone,
         vectors,
     )

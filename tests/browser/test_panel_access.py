@@ -96,7 +96,7 @@ def test_with_forced_colors_signs_keep_their_colors_and_what_is_chosen_stands_ou
     own: PanelPage,
 ) -> None:
     STATES["arranged"](own, 1100)
-    swatch = "(chip) => getComputedStyle(chip, '::before').borderTopColor"
+    swatch = "(chip) => getComputedStyle(chip.querySelector('.nbp-stroke')).backgroundColor"
     chips = own.page.locator(".nbp-chip.nbp-on")
     before = [chip.evaluate(swatch) for chip in chips.all()]
     assert len({*before}) == 3

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import csv
 import json
+import re
 import shutil
 from collections import OrderedDict
 from collections.abc import Iterator
@@ -17,6 +18,7 @@ from playwright.sync_api import Browser, Page, expect
 from torch import nn
 
 import notebook_probe as nbp
+from notebook_probe.explorer.saved_views import ViewFile, ViewSettings
 from tests.browser.lab import PATIENCE_S
 from tests.browser.panel_page import PanelPage
 from tests.explorer.parts.test_history import branched
@@ -306,6 +308,33 @@ def test_lines_over_epochs_are_where_a_kernel_has_them(page: Page, tmp_path: Pat
     rows = csv.DictReader(found.value.path().read_text(encoding="utf-8").splitlines())
     steps = [int(row["step"]) for row in rows if row["quantity"] == "loss"]
     assert steps == [*range(20)]
+    assert not panel.errors
+
+
+def test_chosen_colors_are_kept_and_chosen_in_a_file(page: Page, tmp_path: Path) -> None:
+    model = nn.Linear(2, 1)
+    optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
+    with nbp.watch(model, optimizer, store=tmp_path / "colors.zarr", probes=None) as run:
+        for step in range(5):
+            model(torch.ones(1, 2)).sum().backward()
+            run.log(loss=0.5**step)
+            optimizer.step()
+    record = nbp.open_run(tmp_path / "colors.zarr")
+    loss = ("(root)", "loss")
+    colored = ViewSettings(series=(loss,), chosen_colors=((*loss, 2),))
+    ViewFile.of(record).save("colored", colored)
+    panel = PanelPage(page)
+    page.goto(record.to_html(tmp_path / "colors.html", view="colored").as_uri())
+    chip = panel.root.locator(".nbp-chip.nbp-on")
+    expect(chip).to_have_attribute("style", re.compile("--nbp-stroke: rgb\\(0 158 115\\)"))
+    page.get_by_role("button", name="Color of loss").click()
+    page.get_by_role("radio", name="vermilion, solid").click()
+    expect(chip).to_have_attribute("style", re.compile("--nbp-stroke: rgb\\(213 94 0\\)"))
+    page.keyboard.press("Escape")
+    page.locator("[data-export=code]").click()
+    text = page.locator("textarea[aria-label=Code]").input_value()
+    assert 'in [["(root)","loss",1]]}' in text
+    compile(text, "code", "exec")
     assert not panel.errors
 
 

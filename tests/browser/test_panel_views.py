@@ -87,7 +87,7 @@ def test_steps_beyond_what_float32_can_count_stay_exact(shown: PanelPage) -> Non
 def test_a_removed_series_vanishes_at_once(shown: PanelPage) -> None:
     shown.say(selection_message(series=[CONV1, FC1]))
     shown.draw(*lines_message({CONV1: ([0, 1], [1.0, 2.0]), FC1: ([0, 1], [3.0, 4.0])}))
-    shown.page.locator('.nbp-chip[data-module="stem.conv1"] button').click()
+    shown.page.locator('.nbp-chip[data-module="stem.conv1"] .nbp-remove').click()
     expect(shown.lines).to_have_attribute("data-series", '["head.fc1 · grad_norm"]')
     assert shown.wait_sent("selection")["series"] == [list(FC1)]
 

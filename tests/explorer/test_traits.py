@@ -66,6 +66,7 @@ def clicks(explorer: Explorer, **chosen: Any) -> None:
         "aligned": "step",
         "apart": (2.0, 10),
         "grouped": False,
+        "chosen_colors": [],
     }
     explorer._handle_custom_msg(selection | chosen, [])
 

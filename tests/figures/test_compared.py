@@ -47,6 +47,13 @@ def runs() -> list[Made]:
     ]
 
 
+def test_a_chosen_color_is_that_of_this_run_and_of_the_others(runs: list[Made]) -> None:
+    figure = compared(runs[0], runs[1:], [LOSS], colors={LOSS: 4})
+    shades = {to_hex(line.get_color()) for line in figure.axes[0].lines}
+    assert to_hex(colour(4)) in shades
+    assert to_hex(colour(0)) not in shades
+
+
 def test_this_run_is_solid_and_others_are_lighter_and_dashed(runs: list[Made]) -> None:
     figure = compared(runs[0], runs[1:], [LOSS], look=PLAIN)
     axes = figure.axes[0]

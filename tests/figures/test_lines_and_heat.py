@@ -20,6 +20,7 @@ from matplotlib.text import Text
 
 from notebook_probe.errors import UnknownNameError
 from notebook_probe.figures import LineOptions, heat, lines, overview
+from notebook_probe.figures.overlay import OverlaidSeries
 from notebook_probe.figures.style import LOST_COLOUR, OKABE_ITO, colour, encoded
 from notebook_probe.record.format.missing import MEASURED_NAN
 from notebook_probe.record.format.source import Event
@@ -232,6 +233,17 @@ def test_lines_over_epochs_have_their_events_there_and_say_so() -> None:
         (marks,) = [one for one in axes.lines if one.get_marker() == "|"]
         assert np.asarray(marks.get_xdata()).tolist() == [0.0, 1.0]
         assert "epoch" in [one.get_text() for one in axes.texts]
+
+
+def test_lines_of_other_runs_are_in_the_chart_of_their_series_whatever_its_color(
+    gappy_source: FakeSource,
+) -> None:
+    other = OverlaidSeries(series=A, x=np.arange(3.0), y=np.ones(3), name="other", colour=4)
+    charts = [([one], LineOptions()) for one in (A, B)]
+    figure = overview(gappy_source, "", [A, B], charts=charts, colours={A: 4, B: 4}, beside=[other])
+    shown = [axes for axes in figure.axes if axes.lines]
+    lengths = [[len(np.asarray(line.get_xdata())) for line in axes.lines] for axes in shown]
+    assert [3 in one for one in lengths] == [True, False]
 
 
 @pytest.mark.parametrize("draw", [heat, overview])

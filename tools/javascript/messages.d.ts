@@ -644,6 +644,7 @@ interface SelectionMessage {
   aligned: "step" | "time" | "samples" | "epochs" | "loss";
   apart: [number, number];
   grouped: boolean;
+  chosen_colors: Array<[string, string, number]>;
 }
 
 interface SetClick {

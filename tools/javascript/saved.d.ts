@@ -14,7 +14,7 @@ interface SavedMessage {
   epochs: LinesFrame["knots"];
   /** (module, quantity, colour) */
   colours: Array<[string, string, number]>;
-  templates: Record<"head" | "heat" | "lines" | "smoothed" | "limits", string>;
+  templates: Record<"head" | "heat" | "lines" | "smoothed" | "limits" | "colors" | "colored" | "faint", string>;
   code_axes: Record<PanelSelection["x_axis"], CodeAxis>;
 }
 

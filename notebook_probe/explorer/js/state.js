@@ -26,6 +26,7 @@ export const EMPTY_SELECTION = {
   aligned: "step",
   apart: [2, 10],
   grouped: false,
+  chosen_colors: [],
 };
 
 /** @type {Omit<ModelMessage, "v" | "type">} */

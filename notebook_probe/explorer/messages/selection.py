@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence, Set
 from dataclasses import dataclass, field, replace
 from types import MappingProxyType
 from typing import Any, Literal
@@ -16,6 +16,9 @@ __all__ = ["MOST_OTHERS", "N_COLOURS", "PanelSelection", "Series"]
 
 N_COLOURS = 7
 """Distinguishable colors; the dash pattern changes after them."""
+
+N_STYLES = 28
+"""Colors with all their dash patterns."""
 
 N_ROWS = 10
 """Default number of successive rows after which runs count as diverged."""
@@ -64,8 +67,13 @@ class PanelSelection:
     """
     grouped: bool = False
     """True to draw the others as a group, with their mean and spread."""
+    chosen_colors: tuple[tuple[str, str, int], ...] = ()
+    """Module, quantity and color of the series whose color a user chose."""
     colours: Mapping[Series, int] = field(default_factory=lambda: MappingProxyType({}))
-    """Every color ever assigned in this panel, including series no longer on the screen."""
+    """Every color ever assigned in this panel, including series no longer on the screen.
+
+    A series with a chosen color keeps its automatic one, for when the choice is withdrawn.
+    """
 
     @property
     def divided_by(self) -> tuple[str, ...]:
@@ -119,6 +127,7 @@ class PanelSelection:
             aligned=message["aligned"],
             apart=(factor, n_rows) if factor > 1 and n_rows > 0 else self.apart,
             grouped=message["grouped"],
+            chosen_colors=_known_colors(message["chosen_colors"]),
         )
 
     def looking_at(self, name: str, value: Any) -> PanelSelection:
@@ -137,8 +146,14 @@ class PanelSelection:
         return factor, None if n_rows == N_ROWS else n_rows
 
     def colour(self, series: Series) -> int:
-        """Index of the color of a series on the screen."""
-        return self.colours[series]
+        """Index of the color of a series on the screen: the chosen one, else the automatic one."""
+        return self.drawn_colors[series]
+
+    @property
+    def drawn_colors(self) -> Mapping[Series, int]:
+        """Color of each series that has one."""
+        chosen = {(module, quantity): index for module, quantity, index in self.chosen_colors}
+        return {**self.colours, **chosen}
 
     def message(self) -> SelectionMessage:
         """Return the message with the selection."""
@@ -164,6 +179,7 @@ class PanelSelection:
             "aligned": self.aligned,
             "apart": self.apart,
             "grouped": self.grouped,
+            "chosen_colors": list(self.chosen_colors),
         }
 
     def _drawing(self, wanted: Iterable[Series]) -> PanelSelection:
@@ -171,14 +187,24 @@ class PanelSelection:
         colours = dict(self.colours)
         for one in series:
             if one not in colours:
+                chosen = [index for _, _, index in self.chosen_colors]
                 on_screen = [colours[other] for other in series if other in colours]
-                colours = _bound_to(colours, one, _free(colours, on_screen))
+                bound = {*colours.values(), *chosen}
+                colours = _bound_to(colours, one, _free(bound, [*on_screen, *chosen]))
         return replace(self, series=series, colours=MappingProxyType(colours))
 
 
-def _free(colours: Mapping[Series, int], on_screen: Sequence[int]) -> int:
+def _known_colors(
+    chosen: Iterable[tuple[str, str, int]],
+) -> tuple[tuple[str, str, int], ...]:
+    """Return the last choice for each series, without colors that there are not."""
+    last = {(module, quantity): index for module, quantity, index in chosen}
+    known = {series: index for series, index in last.items() if 0 <= index < N_STYLES}
+    return tuple((*series, index) for series, index in known.items())
+
+
+def _free(bound: Set[int], on_screen: Sequence[int]) -> int:
     """Return a color that was never used; if there is none, the first not on the screen."""
-    bound = set(colours.values())
     unused = next((index for index in range(N_COLOURS) if index not in bound), None)
     if unused is not None:
         return unused

@@ -239,6 +239,8 @@ class SelectionMessage(TypedDict):
     """Factor beyond which, and rows for which, two runs have parted."""
     grouped: bool
     """The others are one group."""
+    chosen_colors: list[tuple[str, str, int]]
+    """(module, quantity, color) where a user chose one; all others are automatic."""
 
 
 class LineSeries(TypedDict):

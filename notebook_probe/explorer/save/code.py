@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 from typing import TypedDict
 
 from notebook_probe.compare.line_axes import LineAxisName
-from notebook_probe.explorer.messages.selection import PanelSelection
+from notebook_probe.explorer.messages.selection import PanelSelection, Series
 from notebook_probe.explorer.messages.value_scale import LineChart
 
 __all__ = ["CODE_AXES", "TEMPLATES", "code"]
@@ -67,11 +67,11 @@ compared(
         smooth={smooth!r},
         y_limits={y_limits!r},
         outliers={outliers!r},
-    ),
+    ),{colors}
 ).savefig({file!r})
 """
 
-LINES = """{setup}
+LINES = """{setup}{colors}
 figure, charts = plt.subplots(
     {n}, figsize=(9, {height}), sharex=True, squeeze=False, layout="constrained"
 )
@@ -79,10 +79,21 @@ for axes, yscale, shown in zip(charts.flat, {yscales!r}, {series!r}):
     for module, quantity in shown:
         series = record.series(module, quantity){window}
         axes.plot({x}, series, label=f"{{module}} · {{quantity}}")
-    axes.set(yscale=yscale)
+{colored}    axes.set(yscale=yscale)
     axes.legend()
 charts[-1, 0].set(xscale={xscale!r}, xlabel={xlabel!r})
 {limits}"""
+
+COLORS = """
+from notebook_probe.figures.style import line_style
+
+colors = {{(module, quantity): color for module, quantity, color in {chosen!r}}}
+"""
+
+COLORED = """\
+        if (color := colors.get((module, quantity))) is not None:
+            axes.lines[-1].set(**line_style(color))
+"""
 
 LIMITS = """\
 charts[{number}, 0].set_ylim({low}, {high})
@@ -105,13 +116,25 @@ def average(series, log, weight):
     """label=f"{{module}} · {{quantity}}")
 """,
     """color=f"C{{len(axes.lines)}}", alpha=0.35)
-        color = axes.lines[-1].get_color()
+{faint}        color = axes.lines[-1].get_color()
         series = average(record.series(module, quantity), yscale == "log", weights[axes]){window}
         axes.plot({x}, series, color=color, label=f"{{module}} · {{quantity}}")
 """,
 ).replace("\nfor axes", "\nweights = dict(zip(charts.flat, {smooth!r}))\nfor axes")
 
-TEMPLATES = {"head": HEAD, "heat": HEAT, "lines": LINES, "smoothed": SMOOTHED, "limits": LIMITS}
+FAINT = COLORED.replace("**line_style(color)", "color=line_style(color)['color']")
+"""Color of the values behind an average, which are solid."""
+
+TEMPLATES = {
+    "head": HEAD,
+    "heat": HEAT,
+    "lines": LINES,
+    "smoothed": SMOOTHED,
+    "limits": LIMITS,
+    "colors": COLORS,
+    "colored": COLORED,
+    "faint": FAINT,
+}
 """Templates for a panel without a kernel, which fills them itself."""
 
 
@@ -178,6 +201,7 @@ def code(
 
 def _lines(selection: PanelSelection, charts: Sequence[LineChart]) -> str:
     axis = CODE_AXES[selection.x_axis]
+    chosen = _chosen_colors(selection, [pair for one in charts for pair in one.series])
     smooth = [one.chosen.smooth for one in charts]
     return (SMOOTHED if any(smooth) else LINES).format(
         n=len(charts),
@@ -188,10 +212,20 @@ def _lines(selection: PanelSelection, charts: Sequence[LineChart]) -> str:
         smooth=smooth,
         window=_window(selection),
         setup=axis["setup"],
+        colors=COLORS.format(chosen=[list(one) for one in chosen]) if chosen else "",
+        colored=COLORED if chosen else "",
+        faint=FAINT if chosen else "",
         x=axis["x"],
         xscale=axis["log"] if selection.log_x else "linear",
         xlabel=selection.x_axis,
     )
+
+
+def _chosen_colors(
+    selection: PanelSelection, shown: Sequence[Series]
+) -> list[tuple[str, str, int]]:
+    """Return the chosen colors of these series."""
+    return [one for one in selection.chosen_colors if one[:2] in shown]
 
 
 def _limits(number: int, chart: LineChart) -> str:
@@ -222,6 +256,8 @@ def _ratio(selection: PanelSelection) -> str:
 
 
 def _compared(selection: PanelSelection, chart: LineChart, number: int) -> str:
+    chosen = _chosen_colors(selection, chart.series)
+    colors = {(module, quantity): index for module, quantity, index in chosen}
     names = ", ".join(dict.fromkeys(quantity for _, quantity in chart.series))
     return COMPARED.format(
         title=names,
@@ -233,6 +269,7 @@ def _compared(selection: PanelSelection, chart: LineChart, number: int) -> str:
         smooth=chart.chosen.smooth,
         y_limits=chart.chosen.y_limits,
         outliers=chart.chosen.outliers,
+        colors=f"\n    colors={colors!r}," if colors else "",
         file="lines.png" if number == 0 else f"lines-{number + 1}.png",
     )
 

@@ -58,7 +58,7 @@ def picture(
         cells=selection.cells,
         look=look_of(LineChart(selection.series, bool(selection.log_y)), selection),
         charts=charts,
-        colours=selection.colours,
+        colours=selection.drawn_colors,
         grid=None if grid is None else folded(within(grid, selection.rows), selection.folds),
         beside=beside,
         apart=apart,

@@ -120,4 +120,12 @@ class Others:
 
         x = line_axis(self._source, selection.x_axis).at(line.steps)
         band = None if line.low is None or line.high is None else (line.low, line.high)
-        return OverlaidSeries(x, line.values, name, selection.colour(series), place, band)
+        return OverlaidSeries(
+            series=series,
+            x=x,
+            y=line.values,
+            name=name,
+            colour=selection.colour(series),
+            dash=place,
+            band=band,
+        )

@@ -38,6 +38,8 @@ class ViewSettings:
         Charts as arranged; their series are drawn, too, and may have globs as well.
     rows, folds : tuple of str
         Rows of the heat map, and folded modules.
+    chosen_colors : tuple of (str, str, int)
+        Module, quantity and color; a module may be a glob.
 
     Examples
     --------
@@ -59,6 +61,7 @@ class ViewSettings:
     x_axis: LineAxisName = "step"
     rows: tuple[str, ...] = ()
     folds: tuple[str, ...] = ()
+    chosen_colors: tuple[tuple[str, str, int], ...] = ()
 
     @classmethod
     def of(cls, selection: PanelSelection) -> ViewSettings:
@@ -95,6 +98,7 @@ class ViewSettings:
             "charts": [_plain(one) for one in self.charts],
             "rows": list(self.rows),
             "folds": list(self.folds),
+            "chosen_colors": [list(one) for one in self.chosen_colors],
             "y_limits": None if self.y_limits is None else list(self.y_limits),
         }
 
@@ -111,6 +115,11 @@ class ViewSettings:
         own["charts"] = chosen_charts([*map(chart_message, charts)], series)
         own["home"] = self.home or selection.home
         own["rows"] = tuple(one for one in self.rows if one in known)
+        own["chosen_colors"] = tuple(
+            (*series, index)
+            for module, quantity, index in self.chosen_colors
+            for series in _expanded([(module, quantity)], known)
+        )
         own["folds"] = tuple(one for one in self.folds if one in known)
         return replace(drawn, **own)
 

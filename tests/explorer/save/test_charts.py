@@ -21,9 +21,9 @@ from notebook_probe.explorer.draw.lines.lines import Lines
 from notebook_probe.explorer.messages.selection import PanelSelection
 from notebook_probe.explorer.messages.value_scale import LineChart, line_charts
 from notebook_probe.explorer.save.code import code
-from notebook_probe.explorer.save.export import export, look_of
+from notebook_probe.explorer.save.export import export, look_of, picture
 from notebook_probe.figures import overview
-from notebook_probe.figures.style import BAD, BRAND, WARNING
+from notebook_probe.figures.style import BAD, BRAND, WARNING, colour
 from notebook_probe.record.format.ranges import charts_of
 from notebook_probe.record.format.schema import LOGGED_BY
 from notebook_probe.record.format.source import Event, ModuleRow, Variable
@@ -135,6 +135,13 @@ print(json.dumps([[axes.get_yscale(), axes.get_ylim(), axes.lines[-1].get_ydata(
                   for axes in charts[:, 0]]))
 """
 
+SHOW_COLORS = """
+import json
+from matplotlib.colors import to_hex
+print(json.dumps([[(to_hex(line.get_color()), line.get_linestyle()) for line in axes.lines]
+                  for axes in charts[:, 0]]))
+"""
+
 SHOW_X = """
 import json
 print(json.dumps([[axes.lines[-1].get_xdata().tolist(), charts[-1, 0].get_xlabel()]
@@ -213,8 +220,9 @@ def test_the_code_draws_each_arranged_chart_with_its_own_settings(record: Path) 
 def test_the_code_of_several_runs_has_a_picture_for_each_chart(
     record: Path, tmp_path: Path
 ) -> None:
-    selection = replace(ARRANGED, others=(str(record),))
+    selection = replace(ARRANGED, others=(str(record),), chosen_colors=((*LOSS, 4),))
     text = code(str(record), selection, line_charts(open_run(record), selection))
+    assert "colors={('(root)', 'loss'): 4}," in text
     run = [sys.executable, "-W", "error", "-c", f"import matplotlib\nmatplotlib.use('agg')\n{text}"]
     done = subprocess.run(run, capture_output=True, text=True, timeout=120, cwd=tmp_path)
     assert done.returncode == 0, done.stderr
@@ -233,6 +241,29 @@ def test_the_code_draws_over_epochs_what_the_panel_draws(record: Path) -> None:
         for x, label in shown_by(text, SHOW_X):
             np.testing.assert_allclose(x, drawn, atol=1e-5)
             assert label == "epoch"
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("smooth", [0.0, 0.5])
+def test_the_code_has_the_chosen_colors_and_their_dashes(record: Path, smooth: float) -> None:
+    selection = replace(BOTH, smooth=smooth, chosen_colors=((*ACCURACY, 8), ("gone", "loss", 3)))
+    charts = [
+        LineChart((LOSS,), True, selection.chart(0)),
+        LineChart((ACCURACY,), False, selection.chart(1)),
+    ]
+    text = code(str(record), selection, charts)
+    assert "gone" not in text
+    plain, colored = shown_by(text, SHOW_COLORS)
+    assert {shade for shade, _ in plain} == {"#1f77b4"}, "matplotlib's own"
+    assert {shade for shade, _ in colored} == {to_hex(colour(8))}
+    assert [kind for _, kind in colored] == ["-", "--"][not smooth :]
+
+
+def test_a_picture_has_the_chosen_colors(logged: FakeSource) -> None:
+    chosen = replace(BOTH, chosen_colors=((*ACCURACY, 4), (*LOSS, 4)))
+    content = picture("svg", logged, chosen).decode()
+    assert content.count(to_hex(colour(4))) > content.count(to_hex(colour(0)))
+    assert to_hex(colour(4)) not in picture("svg", logged, BOTH).decode()
 
 
 def test_a_file_of_a_run_without_epochs_is_over_steps_as_the_panel_is(logged: FakeSource) -> None:

@@ -86,8 +86,25 @@ def test_a_view_over_epochs_is_kept_and_applied_to_a_run_without_them(tmp_path: 
         ViewSettings.from_json({"x_axis": "epochs"})
 
 
+def test_a_view_has_the_chosen_colors_of_the_modules_that_a_run_has(tmp_path: Path) -> None:
+    chosen = (("blocks.*", "grad_norm", 9), ("gone", "grad_norm", 2))
+    colored = ViewSettings(home="grad_norm", series=GRADIENTS.series, chosen_colors=chosen)
+    ViewFile(tmp_path, "first.zarr").save("colored", colored)
+    found = ViewFile(tmp_path, "second.zarr").view("colored")
+    assert found == colored
+    shown = found.applied(PanelSelection(), recorded(tmp_path / "second.zarr"))
+    assert [shown.colour(("blocks.0", "grad_norm")), shown.colour(("blocks.1", "grad_norm"))] == [
+        9,
+        9,
+    ]
+    assert len(shown.chosen_colors) == 2
+    assert ViewSettings.of(shown).chosen_colors == shown.chosen_colors
+    plain = ViewSettings(home="grad_norm").applied(shown, recorded(tmp_path / "third.zarr"))
+    assert plain.chosen_colors == ()
+
+
 def test_a_wrong_setting_or_name_says_which(tmp_path: Path) -> None:
-    with pytest.raises(ProbeError, match="no setting 'hom'; allowed: cells, charts, folds, home"):
+    with pytest.raises(ProbeError, match="no setting 'hom'; allowed: cells, charts, chosen_"):
         ViewSettings.from_json({"hom": "grad_norm"})
     with pytest.raises(ProbeError, match="'log_y' of a saved view is 'yes', not"):
         ViewSettings.from_json({"log_y": "yes"})

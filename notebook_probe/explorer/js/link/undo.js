@@ -11,6 +11,7 @@ const WORDS = {
   window: "zoom",
   charts: "charts",
   series: "series",
+  chosen_colors: "color",
   y_limits: "limits",
   smooth: "smoothing",
   rows: "rows",

@@ -2,15 +2,17 @@
 
 import { element, listener, setHidden, setText } from "../dom.js";
 import { seriesName, shortName } from "../names.js";
-import { rgbOf, seriesColour, seriesDash } from "../plots/colour.js";
+import { rgbOf, seriesColour, seriesStroke } from "../plots/colour.js";
 import { fitChips } from "./fitted_chips.js";
 import { bringOut, emphasize } from "../charts/emphasis.js";
 import { createPopover } from "../controls/popover.js";
+import { createSeriesColors } from "./series_colors.js";
 
 /** @typedef {{ module: string, quantity: string, name: string }} NamedSeries */
 
-/** @param {Pick<PanelParts, "state" | "selection" | "theme" | "signal">} parts */
-export function createSeriesChips({ state, selection, theme, signal }) {
+/** @param {Pick<PanelParts, "state" | "selection" | "theme" | "dialogs" | "signal">} parts */
+export function createSeriesChips({ state, selection, theme, dialogs, signal }) {
+  const colors = createSeriesColors({ state, selection, theme, dialogs, signal });
   const chips = element("span", { class: "nbp-chips", role: "group", "aria-label": "Series drawn" });
   const restButton = element("button", {
     class: "nbp-chip",
@@ -22,7 +24,7 @@ export function createSeriesChips({ state, selection, theme, signal }) {
   rest.el.hidden = true;
   let drawn = "";
 
-  chips.addEventListener("click", removed, { signal });
+  chips.addEventListener("click", pressed, { signal });
   const listen = listener(signal);
   listen(chips, "pointerover", pointed);
   listen(chips, "focusin", pointed);
@@ -49,9 +51,12 @@ export function createSeriesChips({ state, selection, theme, signal }) {
   }
 
   /** @param {MouseEvent} event */
-  function removed(event) {
-    const { module, quantity } = event.target.closest(".nbp-remove")?.parentElement?.dataset ?? {};
-    if (module !== undefined && quantity !== undefined) selection.remove(module, quantity);
+  function pressed(event) {
+    const button = /** @type {HTMLElement | null} */ (event.target.closest(".nbp-remove, .nbp-swatch-button"));
+    const { module, quantity } = button?.parentElement?.dataset ?? {};
+    if (!button || module === undefined || quantity === undefined) return;
+    if (button.matches(".nbp-remove")) selection.remove(module, quantity);
+    else colors.open(button, { module, quantity });
   }
 
   function named() {
@@ -103,8 +108,7 @@ export function createSeriesChips({ state, selection, theme, signal }) {
         (one) => one.module === module && one.quantity === quantity,
       );
       chip.style.setProperty("--nbp-series", line ? seriesColour(line.colour, ground) : "");
-      const dashed = line && seriesDash(line.colour).length;
-      chip.style.setProperty("--nbp-dash", dashed ? "dashed" : "");
+      chip.style.setProperty("--nbp-stroke", line ? seriesStroke(line.colour, ground) : "");
     }
   }
 
@@ -116,6 +120,13 @@ export function createSeriesChips({ state, selection, theme, signal }) {
  * @param {number} letters
  */
 function seriesChip({ module, quantity, name }, letters) {
+  const stroke = element("i", { class: "nbp-stroke nbp-coloured", "aria-hidden": "true" });
+  const color = `Color of ${name}`;
+  const swatch = element(
+    "button",
+    { class: "nbp-swatch-button", type: "button", "aria-haspopup": "dialog", "aria-label": color, title: color },
+    stroke,
+  );
   const remove = element(
     "button",
     { class: "nbp-remove", type: "button", "aria-label": `Remove ${name}` },
@@ -124,5 +135,5 @@ function seriesChip({ module, quantity, name }, letters) {
   const short = shortName(name, (text) => text.length <= letters);
   const text = element("span", { class: "nbp-chip-text" }, short);
   const data = { "data-module": module, "data-quantity": quantity };
-  return element("span", { class: "nbp-chip nbp-on", ...data, title: name }, text, remove);
+  return element("span", { class: "nbp-chip nbp-on", ...data, title: name }, swatch, text, remove);
 }

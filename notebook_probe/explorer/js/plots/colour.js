@@ -6,6 +6,12 @@ import { contrast, luminance } from "./contrast.js";
 
 const OKABE_ITO = ["#0072b2", "#d55e00", "#009e73", "#cc79a7", "#e69f00", "#56b4e9", "#f0e442"];
 const DASHES = [[], [7, 3], [2, 3], [9, 3, 2, 3]];
+const COLOUR_NAMES = ["blue", "vermilion", "green", "pink", "orange", "sky blue", "yellow"];
+const DASH_NAMES = ["solid", "dashed", "dotted", "dash-dotted"];
+export const N_COLOURS = OKABE_ITO.length;
+
+/** Name of each color with each dash pattern, by index: "blue, solid". */
+export const STYLE_NAMES = DASH_NAMES.flatMap((dash) => COLOUR_NAMES.map((colour) => `${colour}, ${dash}`));
 
 const RAW_ALPHAS = [0.45, 0.55, 0.65];
 const RAW_CONTRAST = 1.85;
@@ -55,6 +61,24 @@ export function rawAlpha(index, ground) {
   /** @type {(alpha: number) => number[]} */
   const blended = (alpha) => line.map((channel, k) => channel * alpha + ground[k] * (1 - alpha));
   return RAW_ALPHAS.find((alpha) => contrast(blended(alpha), ground) >= RAW_CONTRAST) ?? RAW_ALPHAS[2];
+}
+
+/**
+ * A stroke in the colour and dash of a series, as a background.
+ * @param {number} index
+ * @param {number[]} ground
+ */
+export function seriesStroke(index, ground) {
+  const colour = seriesColour(index, ground);
+  const dash = seriesDash(index);
+  if (!dash.length) return colour;
+  let at = 0;
+  const stops = dash.map((length, k) => {
+    const from = at;
+    at += length;
+    return `${k % 2 ? "transparent" : colour} ${from}px ${at}px`;
+  });
+  return `repeating-linear-gradient(90deg, ${stops.join(", ")})`;
 }
 
 /** @param {number} index */

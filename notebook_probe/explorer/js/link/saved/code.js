@@ -32,6 +32,7 @@ export function codeOf({ templates, axes, location, selection, log, lines: drawn
     drawn: logHeat ? `.where(${home} > 0)` : "",
   };
   const charts = chartsOf(series, selection, drawn);
+  const chosen = selection.chosen_colors.filter(([m, q]) => series.some(([one, other]) => one === m && other === q));
   const lines = {
     n: charts.length,
     height: 1 + 2.5 * charts.length,
@@ -41,6 +42,9 @@ export function codeOf({ templates, axes, location, selection, log, lines: drawn
     smooth: charts.map((one) => one.smooth),
     window,
     setup: axis.setup,
+    colors: chosen.length ? filled(templates.colors, { chosen }) : "",
+    colored: chosen.length ? templates.colored : "",
+    faint: chosen.length ? templates.faint : "",
     x: axis.x,
     xscale: logX ? axis.log : "linear",
     xlabel: name,

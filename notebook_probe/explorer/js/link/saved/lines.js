@@ -8,6 +8,7 @@ import { averageOf } from "./average.js";
 import { inItsChart, settingsOf } from "../../charts/arranged.js";
 import { createClock } from "./clock.js";
 import { createColours } from "./colours.js";
+import { chosenColor } from "../../options/series_colors.js";
 import { formulaValues } from "./formulas.js";
 
 /**
@@ -78,7 +79,7 @@ export function createSavedLines({ pieces, saved, begun, recorded }) {
         ...one,
         log_y: log,
         chart,
-        colour: colours.of(selection.series, k),
+        colour: chosenColor(selection, one) ?? colours.of(selection.series, k),
         average: isAveraged && one.average ? one.average : averaged(one, smooth, log),
       };
     });
