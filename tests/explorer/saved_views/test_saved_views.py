@@ -104,7 +104,8 @@ def test_a_view_has_the_chosen_colors_of_the_modules_that_a_run_has(tmp_path: Pa
 
 
 def test_a_wrong_setting_or_name_says_which(tmp_path: Path) -> None:
-    with pytest.raises(ProbeError, match="no setting 'hom'; allowed: cells, charts, chosen_"):
+    names = "cells, charts, chosen_colors, folds, home"
+    with pytest.raises(ProbeError, match=f"no setting 'hom'; allowed: {names}"):
         ViewSettings.from_json({"hom": "grad_norm"})
     with pytest.raises(ProbeError, match="'log_y' of a saved view is 'yes', not"):
         ViewSettings.from_json({"log_y": "yes"})
