@@ -51,9 +51,9 @@ lab: .venv/stamp-demo
 
 # What runs by name only. The other tests are quick, slow, static (`make check`) or of the site.
 BY_NAME = stories or kernels or gpu or libraries or frontends or crash or readers or s3 or postgres or release or stress
-# One worker for each core, of two, and one more where slow tests wait for a JupyterLab. What has
+# One worker for each core, of two, and one more: tests wait for browsers. What has
 # become slow is reported at the end.
-WORKERS = --numprocesses $(if $(ALL),3,2) --dist loadgroup --durations 12 --durations-min 1
+WORKERS = --numprocesses 3 --dist loadgroup --durations 12 --durations-min 1
 BROWSER = browser=$$($(BIN)/python tools/find_browser.py) && $(ONE_THREAD) NOTEBOOK_PROBE_BROWSER="$$browser"
 # `make test ALL=1`, as CI does: slow tests and those of the site, too, in the same session.
 TESTS = $(if $(ALL),not (static or $(BY_NAME)),not (slow or docs or static or $(BY_NAME)))
