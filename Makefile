@@ -17,7 +17,7 @@ LAB += $(shell [ "$$(id -u)" != 0 ] || echo --allow-root)
 help:
 	@echo "make demo            train the quickstart's network; leaves build/quickstart.html and its record"
 	@echo "make lab             open the quickstart in JupyterLab"
-	@echo "make test            the quick tests: units, laws, the panel in a headless browser; three minutes"
+	@echo "make test            the quick tests: units, laws, the panel in a headless browser; four minutes"
 	@echo "make test-changed    those of them that uncommitted changes can affect; SINCE=main~3 for more"
 	@echo "make test-slow       the slow tests: processes killed, long laws, JupyterLab in a headless browser"
 	@echo "make mark-slow       mark the cases slow that the last make test found above a tenth of a second"

@@ -73,7 +73,7 @@ class LogLosses:
 
     def read(self, loss: Tensor, taken: Sequence[tuple[Node, Node]], step: int) -> None:
         """Read the nodes near a loss, each with what it takes, on the training thread."""
-        root, self._value = loss.grad_fn, loss.detach().double().sum()
+        root, self._value = loss.grad_fn, loss.detach()
         if root is None:
             return
         for node in dict.fromkeys(above for above, _ in taken):
@@ -131,7 +131,7 @@ class LogLosses:
             self._later.read([_off(other, dim), other.amin(), other.amax()], judge)
 
         if name == LOG_SOFTMAX and not parts.is_of_logs:
-            read = [factor.amin(), factor.amax(), self._value]
+            read = [factor.amin(), factor.amax(), self._value.double().sum()]
             self._later.read(read, partial(self._judge_sign, step))
 
     def _judge_sign(self, step: int, read: Sequence[Any]) -> None:
