@@ -9,8 +9,8 @@ from notebook_probe.checks import step_window
 from notebook_probe.errors import UnknownNameError, near
 from notebook_probe.figures.cells import N_COLUMNS, draw_map, heat_inches, row_names
 from notebook_probe.figures.colour_maps import MAPS, draw_bar, masked, norm_of
+from notebook_probe.figures.labels import MARGIN, extra_inches, title_lines
 from notebook_probe.figures.style import HEADING, SOFT, Picture, drawing, text_inches
-from notebook_probe.figures.titles import MARGIN, extra_inches, title_lines
 from notebook_probe.record.format.ranges import is_share
 from notebook_probe.record.format.source import Source, check_opened
 from notebook_probe.record.views.thinning.colour_scale import ColourScale, colour_scale

@@ -11,7 +11,7 @@ from notebook_probe.checks import step_window
 from notebook_probe.figures.cells import heat_inches, row_names
 from notebook_probe.figures.divergence import Apart, draw_apart
 from notebook_probe.figures.heat import draw_heat, read_grid, scale_of
-from notebook_probe.figures.labels import labels_inches
+from notebook_probe.figures.labels import LINE_INCHES, MARGIN, labels_inches, title_lines
 from notebook_probe.figures.lines import (
     PLAIN_LOOK,
     LineOptions,
@@ -23,7 +23,6 @@ from notebook_probe.figures.lines import (
 )
 from notebook_probe.figures.overlay import OverlaidSeries
 from notebook_probe.figures.style import FONT, INK, SOFT, Picture, drawing, number, text_inches
-from notebook_probe.figures.titles import LINE_INCHES, MARGIN, title_lines
 from notebook_probe.lineage.progress import n_steps
 from notebook_probe.record.format.source import Source
 from notebook_probe.record.views.thinning.heat_grid import Cells, Grid

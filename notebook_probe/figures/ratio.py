@@ -13,6 +13,7 @@ from notebook_probe.compare.ratio_grid import runs_of
 from notebook_probe.errors import UnknownNameError
 from notebook_probe.figures.cells import N_COLUMNS, heat_inches, row_names
 from notebook_probe.figures.divergence import Apart, draw_apart
+from notebook_probe.figures.labels import LINE_INCHES, MARGIN, extra_inches, title_lines
 from notebook_probe.figures.style import (
     HEADING,
     INK,
@@ -21,7 +22,6 @@ from notebook_probe.figures.style import (
     drawing,
     text_inches,
 )
-from notebook_probe.figures.titles import LINE_INCHES, MARGIN, extra_inches, title_lines
 from notebook_probe.record.views.xarray_views import RunSource
 
 __all__ = ["ratio"]

@@ -16,6 +16,7 @@ from notebook_probe.checks import step_window
 from notebook_probe.errors import UnknownNameError, near
 from notebook_probe.figures.cells import N_COLUMNS
 from notebook_probe.figures.colour_maps import MAPS, draw_bar, masked, norm_of
+from notebook_probe.figures.labels import extra_inches, title_lines
 from notebook_probe.figures.style import (
     BRAND,
     EDGE,
@@ -33,7 +34,6 @@ from notebook_probe.figures.style import (
     text_inches,
     ticks,
 )
-from notebook_probe.figures.titles import extra_inches, title_lines
 from notebook_probe.record.format.source import Source, check_opened
 from notebook_probe.record.views.thinning.colour_scale import ColourScale
 from notebook_probe.record.views.thinning.vector_pictures import (

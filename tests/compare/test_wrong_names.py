@@ -1,4 +1,4 @@
-"""What is recorded in none of the compared runs: an error with near matches, in every function."""
+"""Names that no compared run has: an error with near matches, in every function."""
 
 from __future__ import annotations
 

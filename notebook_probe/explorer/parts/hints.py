@@ -3,15 +3,14 @@
 from __future__ import annotations
 
 import json
-import os
-import tempfile
 from collections.abc import Mapping
 from contextlib import suppress
-from pathlib import Path
 from typing import Any, ClassVar, Literal, TypeAlias, TypedDict, get_args
 
+from notebook_probe.errors import RecordWriteError
 from notebook_probe.explorer.parts.part import Part, Seen
 from notebook_probe.home import home
+from notebook_probe.record.store.destination import new_file
 from notebook_probe.record.views.xarray_views import RunSource
 from notebook_probe.run.controls import Controls
 
@@ -62,7 +61,7 @@ class ClosedHints:
     def close(self, name: HintName) -> None:
         """Close a hint; in this process alone where the file cannot be written."""
         self._closed = frozenset({*_read(), *(self._closed or ()), name})
-        with suppress(OSError, RuntimeError):
+        with suppress(RecordWriteError, RuntimeError):
             _write(sorted(self._closed))
 
 
@@ -102,9 +101,5 @@ def _read() -> list[str]:
 
 
 def _write(names: list[str]) -> None:
-    folder = home()
-    folder.mkdir(parents=True, exist_ok=True)
-    fd, partial = tempfile.mkstemp(prefix=".closed_hints.", dir=folder)
-    with os.fdopen(fd, "w", encoding="utf-8") as file:
-        json.dump(names, file)
-    Path(partial).replace(folder / FILE_NAME)
+    with new_file(home() / FILE_NAME, overwrite=True) as file:
+        file.write_text(json.dumps(names), encoding="utf-8")

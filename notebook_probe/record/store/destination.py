@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from importlib import import_module
 from os import PathLike
 from pathlib import Path
@@ -38,7 +38,8 @@ def new_file(path: str | PathLike[str], *, overwrite: bool) -> Iterator[Path]:
     except OSError as error:
         raise RecordWriteError(f"cannot write {target}: {error}") from error
     finally:
-        partial.unlink(missing_ok=True)
+        with suppress(OSError):  # no folder could be made, which the error above says
+            partial.unlink(missing_ok=True)
 
 
 def new_files(folder: str | PathLike[str]) -> Path:

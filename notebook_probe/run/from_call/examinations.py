@@ -20,11 +20,6 @@ from notebook_probe.run.from_call.next_call import AwaitedCall, NextCall
 
 __all__ = ["Examinations"]
 
-NOT_CALLED = (
-    "the model itself was not called in step {} and the next, or as compiled code, which runs no "
-    "hooks"
-)
-
 
 class Examinations:
     """Requested examinations of the model, each an event of the record.
@@ -85,7 +80,7 @@ class Examinations:
     def _of_call(self, call: NextCall) -> Examination:
         """Return what was found with the observed call, or why there is nothing."""
         if call.given is None:
-            return _nothing(NOT_CALLED.format(call.step))
+            return _nothing(call.why_none)
         try:
             return self._examined(Arguments(*call.given))
         except Exception as error:  # the training continues, whatever a check meets

@@ -25,10 +25,7 @@ __all__ = ["NO_BATCH", "Graphs"]
 NO_BATCH = (
     "no batch is known: run.graph(inputs) builds it of these, run.probe_batch(...) keeps a batch"
 )
-NOT_CALLED = (
-    "the model itself was not called in step {} and the next, or as compiled code, which runs no "
-    "hooks: run.graph(inputs) builds it of these inputs"
-)
+GIVE_INPUTS = "run.graph(inputs) builds it of these inputs"
 
 
 class Graphs:
@@ -123,7 +120,7 @@ class Graphs:
         """Return the graph of the observed call; without a call, the tree of modules."""
         if call.given is not None:
             return build(self.model, *call.given)
-        return build_tree(self.model, NOT_CALLED.format(call.step))
+        return build_tree(self.model, f"{call.why_none}: {GIVE_INPUTS}")
 
     def _make_while_waiting(self, step: int, make: Callable[[], Graph]) -> Graph:
         """Make and keep a graph while training waits."""

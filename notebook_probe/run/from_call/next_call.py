@@ -15,6 +15,11 @@ from notebook_probe.uninterrupted import uninterrupted
 
 __all__ = ["AwaitedCall", "NextCall"]
 
+NOT_CALLED = (
+    "the model itself was not called in step {} and the next, or as compiled code, which runs no "
+    "hooks"
+)
+
 
 class AwaitedCall:
     """The next call, while it is awaited.
@@ -83,6 +88,11 @@ class NextCall:
         # An interrupt after registering would leave a hook without a handle.
         with uninterrupted:
             self._handle = UncopiedHandle(model.register_forward_pre_hook(hook, with_kwargs=True))
+
+    @property
+    def why_none(self) -> str:
+        """Reason why it has no arguments."""
+        return NOT_CALLED.format(self.step)
 
     def called(self, module: nn.Module, args: tuple[Any, ...], kwargs: dict[str, Any]) -> None:
         """Keep the arguments of a training call."""

@@ -23,7 +23,7 @@ __all__ = ["watch"]
 
 
 ENDED: Any = SimpleNamespace(head=SimpleNamespace(state="finished"))
-"""What a part sees of a run that has ended."""
+"""State of a run that has ended, as a part sees it."""
 
 
 @pytest.fixture

@@ -21,6 +21,7 @@ from notebook_probe.record import OpenedRecord, RecordWriter, Variable, open_rec
 from notebook_probe.record.export import frames, netcdf
 from notebook_probe.record.export.safe_names import SafeNames, safe_name
 from notebook_probe.record.format.missing import MEASURED_NAN, NOT_MEASURED
+from notebook_probe.record.store.destination import new_file
 from notebook_probe.record.write.recorded_source import RecordedSource
 from tests.record.build import BINS, COUNTS, GRAD, LAW, WEIGHT, fill, new_writer, vectors
 
@@ -312,3 +313,12 @@ def test_ends_of_a_thinned_series_that_do_not_ascend_are_refused(
 ) -> None:
     with pytest.raises(ValueError, match="allowed: numbers with start up to stop, or None"):
         source.thinned("fc", "grad_norm", start, stop)
+
+
+def test_a_folder_that_cannot_be_made_is_one_error(tmp_path: Path) -> None:
+    (tmp_path / "file").write_text("a file where the folder would be")
+    with (
+        pytest.raises(RecordWriteError, match="cannot write"),
+        new_file(tmp_path / "file" / "run.csv", overwrite=False),
+    ):
+        pass

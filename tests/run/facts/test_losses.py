@@ -204,7 +204,7 @@ def test_batches_of_one_class_each_are_a_remark(is_sorted: bool, tmp_path: Path)
 
 
 def triplets(order: str) -> tuple[Tensor, Tensor, Tensor]:
-    """Return 16 samples, each with one of its own kind and one of the other."""
+    """Return 16 samples, each with one of the same kind and one of the other."""
     kinds = torch.arange(16) % 2
     here, there = (
         0.3 * torch.randn(16, 8) + torch.stack([k, 1 - k], 1).repeat(1, 4)

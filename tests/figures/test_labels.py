@@ -12,7 +12,7 @@ from matplotlib.text import Text
 from matplotlib.transforms import Bbox
 
 from notebook_probe.figures import heat, overview, ratio
-from notebook_probe.figures.titles import MOST_LINES, title_lines
+from notebook_probe.figures.labels import MOST_LINES, title_lines
 from tests.compare.made import Made
 from tests.explorer.fakes import FakeStream
 
