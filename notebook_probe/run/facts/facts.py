@@ -145,6 +145,7 @@ class Facts:
             end()
         self._calls.close()
         self._ranks.prepare_last_look()
+        self._progress.prepare_last_look()
         self._reach.close()
 
     def look(self, step: int) -> bool:

@@ -47,7 +47,7 @@ class FactsOfProgress:
     def __init__(self, context: FactContext, source: Source, graph: LossGraph) -> None:
         self._observer, self._findings = context.observer, context.findings
         self._source, self._graph = source, graph
-        self._looked_at = 0
+        self._looked_at, self._is_last = 0, False
         self._modules = context.modules
         self._written = self._n_writes()
 
@@ -55,12 +55,16 @@ class FactsOfProgress:
         """Look at what has come since; on the writer's thread."""
         self._look_for_updates()
         step = self._observer.clock.step
-        if step - self._looked_at >= EVERY:
+        if step - self._looked_at >= EVERY or self._is_last:
             self._looked_at = step
             self._look_at_times()
             self._look_for_a_floor()
             if self._graph.n_classes:
                 self._look_at_loss()
+
+    def prepare_last_look(self) -> None:
+        """Let each look from now on see all rows, however few came since the one before."""
+        self._is_last = True
 
     def _look_for_updates(self) -> None:
         observer = self._observer
