@@ -219,8 +219,6 @@ class StepSequence:
             or clock.explicit
             or sink.early
             or sink.state is not None
-            or sink.on_device
-            or sink.copying is not None
         ):
             return False
         with self.turn:

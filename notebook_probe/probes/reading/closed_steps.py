@@ -93,9 +93,10 @@ class ClosedSteps:
         Steps that were at rest, until they are accounted for.
     recorded_s : float
         Time at which something was recorded last.
-    early, on_device, copying
-        Values logged for the next step; steps and a copy that wait for a device. While there are
-        any, each step is published.
+    early
+        Values logged for the next step. While there are any, each step is published.
+    on_device, copying
+        Steps and a copy that wait for a device.
     """
 
     def __init__(self, recorder: Recorder, costs: StepAccount) -> None:
@@ -206,6 +207,10 @@ class ClosedSteps:
                 passed, self.passed, self._last_passed = self.passed, {}, -1
             self._costs.add_passed(passed)
             self._record_when_due()
+            try:
+                self._copy_when_due()
+            except Exception as error:  # the device's trouble is not the training's
+                self._recorder.failed(max(passed), len(passed), error)
 
     def _take_passed(self) -> None:
         """Add the losses of the steps that have passed by to the others; with the lock."""
@@ -350,6 +355,7 @@ class ClosedSteps:
 
     @whole
     def _begin_copy(self) -> None:
+        self._take_passed()
         frames = [*self.on_device]
         if frames or self._losses.are_elsewhere:
             self._copied = time.monotonic()

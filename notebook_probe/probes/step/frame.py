@@ -65,13 +65,14 @@ class PassedStep(NamedTuple):
     ----------
     time_ms : int
         Time at which the step began.
-    loss : float or None
+    loss : float, Tensor or None
+        A tensor on an accelerator.
     seconds, cost : float
         Duration of the step, and the part of it that watching took.
     """
 
     time_ms: int
-    loss: float | None
+    loss: Number | None
     seconds: float
     cost: float
 
@@ -182,10 +183,8 @@ class StepFrame(FramePart):
         to be taken down. Its number comes last: until then an interrupt leaves the step that is
         over, and this is done again.
         """
-        loss = self.loss
         if (
-            (loss is not None and type(loss) is not float)
-            or self.scalars
+            self.scalars
             or self.arrays
             or self.collected
             or self._parts
@@ -197,7 +196,7 @@ class StepFrame(FramePart):
             or self.has_failures
         ):
             return False
-        row = self.time_ms, loss, now - self.begun, self.seconds
+        row = self.time_ms, self.loss, now - self.begun, self.seconds
         passed.setdefault(self.step, _made(PassedStep, row))
         self.loss, self.begun, self.seconds, self.planned = None, now, 0.0, 0.0
         self.time_ms = time.time_ns() // 1_000_000

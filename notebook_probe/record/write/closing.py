@@ -56,7 +56,7 @@ def close_record(flusher: Flusher, place: RecordFolder, source: RecordedSource) 
         raise RecordWriteError(f"{place.name}: {place.problem}")
     lost = flusher.losses
     if lost.n_rows and not flusher.stopped:
-        text = f"{place.name}: {_rows(lost.n_rows)} were lost: {lost.why}"
+        text = f"{place.name}: {_lost(lost.n_rows)}: {lost.why}"
         warnings.warn(text, RecordWarning, stacklevel=2)
 
 
@@ -78,7 +78,7 @@ def flush_record(flusher: Flusher, place: RecordFolder, timeout_s: float) -> Non
         return
     waiting, lost = f"{place.name}: {_rows(flusher.unwritten_rows)} in memory", flusher.losses
     if flusher.last_error:
-        before = f" ({_rows(lost.n_rows)} were lost before: {lost.why})" if lost.n_rows else ""
+        before = f" ({_lost(lost.n_rows)} before: {lost.why})" if lost.n_rows else ""
         raise RecordWriteError(f"{waiting} cannot be written: {flusher.last_error}{before}")
     slow = f"{waiting}; writing takes longer than {timeout_s:g} s, and continues"
     text = f"{place.name}: {place.problem}" if place.problem else slow
@@ -113,7 +113,7 @@ def _kept(flusher: Flusher, place: RecordFolder, modules: tuple[ModuleRow, ...])
     n_rows, lost = flusher.unwritten_rows, flusher.losses
     said = f"{_rows(n_rows) if n_rows else 'events'} could not be written: {why}"
     if lost.n_rows:
-        said += f" ({_rows(lost.n_rows)} were lost before: {lost.why})"
+        said += f" ({_lost(lost.n_rows)} before: {lost.why})"
     attrs = {**flusher.attrs, DROPPED_ROWS: flusher.all_losses}
     streams, events = [*flusher.streams.values()], tuple(flusher.events)
     kept = keep(place.folder, attrs, modules, streams, events)
@@ -127,3 +127,7 @@ def _kept(flusher: Flusher, place: RecordFolder, modules: tuple[ModuleRow, ...])
 
 def _rows(n: int) -> str:
     return "1 row" if n == 1 else f"{n} rows"
+
+
+def _lost(n: int) -> str:
+    return f"{_rows(n)} {'was' if n == 1 else 'were'} lost"
