@@ -213,11 +213,22 @@ class ClosedSteps:
                 self._recorder.failed(max(passed), len(passed), error)
 
     def _take_passed(self) -> None:
-        """Add the losses of the steps that have passed by to the others; with the lock."""
+        """Add what the steps that have passed by hold to the rest; with the lock."""
         for step, row in [*self.passed.items()]:
-            if step > self._last_passed and row.loss is not None:
+            if step <= self._last_passed:
+                continue
+            if row.loss is not None:
                 self._losses.add(step, row.time_ms, row.loss)
-            self._last_passed = max(step, self._last_passed)
+            if row.logged is not None:
+                self.scalars.take(row.logged.scalars)
+                self._put_in_order(row.logged)
+            self._last_passed = step
+
+    def _put_in_order(self, frame: StepFrame) -> bool:
+        """Put a frame behind those before it; return False if it waits for a device."""
+        waits = bool(frame.on_device or self.on_device or self.copying)
+        (self.on_device if waits else self._on_host).append(frame)
+        return not waits
 
     def evaluated(self, frame: StepFrame) -> None:
         """Keep the evaluation of the state between two updates."""
@@ -233,11 +244,10 @@ class ClosedSteps:
             with self._lock:
                 if frame.has_copies:
                     self._copies.begin(frame)
+                self._take_passed()
                 is_followed = frame.loss is not None and self._take_loss(frame, frame.loss)
-                if frame.on_device or self.on_device or self.copying:  # steps stay in order
-                    self.on_device.append(frame)
-                elif is_followed or not frame.is_empty:
-                    self._keep(frame)
+                if (is_followed or not frame.is_empty) and self._put_in_order(frame):
+                    self._measure_heavy(frame)
             self._record_when_due()
             self._copy_when_due()
             frame.has_failures |= self._has_failures  # of an earlier step, reported with this one
@@ -247,15 +257,14 @@ class ClosedSteps:
 
     def _take_loss(self, frame: StepFrame, loss: Number) -> bool:
         """Keep the loss, and return whether the step is to be recorded for its sake."""
-        self._take_passed()
         self._losses.add(frame.step, frame.time_ms, loss)
         if not self._recorder.is_followed:
             return False
         frame.on_device |= isinstance(loss, Tensor)
         return True
 
-    def _keep(self, frame: StepFrame) -> None:
-        self._on_host.append(frame)
+    def _measure_heavy(self, frame: StepFrame) -> None:
+        """Make values of the last frame on the host at once, if its contents are large."""
         self._at_once |= frame.has_failures  # its successes are counted before it fails again
         if self._at_once or (frame.plan is not None and not frame.plan.are_light):
             self._measure_kept()
@@ -325,10 +334,10 @@ class ClosedSteps:
 
     @whole
     def _record(self) -> None:
+        self._take_passed()
         self._measure_kept()
         measured, self._measured = self._measured, []
         self.recorded_s = time.perf_counter()
-        self._take_passed()
         if len(self._losses):
             self._recorder.record_losses(self._losses.take())
         self._recorder.record(measured)

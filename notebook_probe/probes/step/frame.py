@@ -69,12 +69,15 @@ class PassedStep(NamedTuple):
         A tensor on an accelerator.
     seconds, cost : float
         Duration of the step, and the part of it that watching took.
+    logged : StepFrame or None
+        What the loop has logged of the step.
     """
 
     time_ms: int
     loss: Number | None
     seconds: float
     cost: float
+    logged: StepFrame | None = None
 
 
 _made = tuple.__new__
@@ -179,13 +182,12 @@ class StepFrame(FramePart):
     def moves_on(self, now: float, passed: dict[int, PassedStep]) -> bool:
         """Leave this step in ``passed``, and become the frame of the next, which begins ``now``.
 
-        Return False if that needs another frame: this one holds more than a loss, or something has
-        to be taken down. Its number comes last: until then an interrupt leaves the step that is
-        over, and this is done again.
+        Return False if that needs another frame: this one holds more than a loss and logged
+        numbers, or something has to be taken down. Its number comes last: until then an interrupt
+        leaves the step that is over, and this is done again.
         """
         if (
-            self.scalars
-            or self.arrays
+            self.arrays
             or self.collected
             or self._parts
             or self._came
@@ -196,12 +198,22 @@ class StepFrame(FramePart):
             or self.has_failures
         ):
             return False
-        row = self.time_ms, self.loss, now - self.begun, self.seconds
+        logged = self._what_is_logged() if self.scalars else None
+        row = self.time_ms, self.loss, now - self.begun, self.seconds, logged
         passed.setdefault(self.step, _made(PassedStep, row))
+        if logged is not None:
+            self.scalars, self.recorded_beside, self.on_device = {}, frozenset(), False
         self.loss, self.begun, self.seconds, self.planned = None, now, 0.0, 0.0
         self.time_ms = time.time_ns() // 1_000_000
         self.step += 1
         return True
+
+    def _what_is_logged(self) -> StepFrame:
+        """Return a frame of the same step with what was logged in it, and nothing else."""
+        logged = StepFrame(self.step)
+        logged.time_ms, logged.scalars = self.time_ms, self.scalars
+        logged.recorded_beside, logged.on_device = self.recorded_beside, self.on_device
+        return logged
 
     @property
     def is_empty(self) -> bool:

@@ -87,7 +87,8 @@ class LiveOptions:
     n_updates : int
         Number of its steps that have begun.
     rates : list or None
-        Learning rates after its last step; of a tensor what changes with each writing.
+        Learning rates after its last step, or in the one that runs; of a tensor what changes with
+        each writing.
     moves : bool
         The loop wrote another learning rate between the last two steps.
     """
@@ -116,10 +117,17 @@ class LiveOptions:
                 now = group.get("lr")
                 if now is not rate and (now if type(now) is float else _stamp(now)) != rate:
                     self.moves = True
+            if self.moves and not self._factors:
+                self._keep_moved([group.get("lr") for group in groups])
         self.has_begun, self.n_updates = True, self.n_updates + 1
         if self._factors:
             self.apply(optimizer)
             self._put_back_first(optimizer)
+
+    def _keep_moved(self, rates: list[object]) -> None:
+        """Keep rates as they are now, so that a step that leaves them ends without a call."""
+        if {*map(type, rates)} == {float}:
+            self.rates = rates
 
     def step_ends(self, optimizer: Optimizer) -> None:
         """Leave the schedule in the groups."""

@@ -34,7 +34,7 @@ from notebook_probe.run.facts.parameters import WhoTrains
 from notebook_probe.run.facts.progress import FactsOfProgress
 from notebook_probe.run.facts.ranks.comparing import RankFacts
 from notebook_probe.run.facts.ranks.publishing import OwnReplica
-from notebook_probe.run.facts.rates import Rates
+from notebook_probe.run.facts.rates import Rates, is_large
 from notebook_probe.run.facts.reach import GradientReach
 from notebook_probe.run.looks.kept_batches import KeptBatches
 
@@ -176,6 +176,7 @@ class Facts:
     def take(self) -> list[tuple[str, Onset]]:
         """Return and forget the findings; on the writer's thread."""
         self._findings.attempt(self._later.judge)
+        self._findings.attempt(self._rates.judge, self._observer.clock.step)
         self._findings.attempt(self._progress.look)
         self._findings.attempt(self._ranks.look)
         problem = self._findings.problem
@@ -197,8 +198,30 @@ class Facts:
     # ---------------------------------------------------------------- optimizers
 
     def update_comes(self, optimizer: Optimizer) -> None:
-        """Implement the Listener, which is called only where an update may need a look."""
-        self.gradients_ready(optimizer)
+        """Implement the Listener, which is called only where an update may need a look.
+
+        A scheduler changes the rates of every update: they are noted, and nothing else is done.
+        """
+        rest, steps = self._resting.get(optimizer), self._observer.steps
+        if (
+            rest is None
+            or rest.rates is None
+            or (n_left := rest.n_left) <= 0
+            or len(self._rests) > 1
+            or self._origin.found is not None
+            or self._replica.is_shared
+            or steps.ignores_updates
+        ):
+            self.gradients_ready(optimizer)
+            return
+        rates: list[Any] = [group.get("lr") for group in optimizer.param_groups]
+        if rates != rest.rates:
+            if {*map(type, rates)} != {float} or is_large(rest.rates, rates):
+                self.gradients_ready(optimizer)
+                return
+            self._rates.note(optimizer, rates, self._observer.clock.step)
+            rest.rates = rates
+        self.rests_until = running.now.number + n_left
 
     def gradients_ready(self, optimizer: Optimizer) -> None:
         """Implement the Listener: look at what is about to be applied."""
@@ -219,14 +242,14 @@ class Facts:
     def _look_at_update(self, optimizer: Optimizer, rest: _Rest) -> None:
         step, n = self._observer.clock.step, rest.n
         rates = [group.get("lr") for group in optimizer.param_groups]
-        if rates != rest.rates or not self._rates.are_steady:
+        if rates != rest.rates:
             self._rates.gradients_ready(optimizer, step)
         if self._replica.is_shared:
             self._replica.updates()
         due = self._who.gradients_ready(optimizer, n, step)
         is_plain = {*map(type, rates)} <= {float, int}
         rest.rates = rates if is_plain else None
-        rest.due = due if is_plain and self._rates.are_steady else n + 1
+        rest.due = due if is_plain else n + 1
 
     def step_ends(self, optimizer: Optimizer) -> None:
         """Implement the Listener: look at what was applied, and rest until something is due."""

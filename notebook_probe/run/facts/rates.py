@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import math
+import threading
 import weakref
-from collections.abc import Mapping
+from collections import deque
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from torch import Tensor
@@ -12,8 +14,10 @@ from torch.optim import Optimizer
 
 from notebook_probe.run.facts.fact import FactFindings
 
-__all__ = ["Rates", "known_rate"]
+__all__ = ["Rates", "is_large", "known_rate"]
 
+LARGE = 2.0
+"""Factor from which on a change is looked at before its update: the next steps may be of use."""
 
 FALLS = "rate_falls_each_step"
 FEWEST_FALLS = 20
@@ -73,6 +77,9 @@ class _Changes:
 class Rates:
     """Facts about the options of optimizers.
 
+    A scheduler may change a rate before each update. The training thread only notes it; what it
+    means is found on the writer's thread.
+
     Parameters
     ----------
     findings : FactFindings
@@ -82,33 +89,46 @@ class Rates:
 
     def __init__(self, findings: FactFindings, resumed_at: int) -> None:
         self._findings, self._resumed_at = findings, resumed_at
+        self._noted: deque[tuple[Optimizer, list[float], int]] = deque()
         self._last: weakref.WeakKeyDictionary[Optimizer, list[float]] = weakref.WeakKeyDictionary()
         self._changes: weakref.WeakKeyDictionary[Optimizer, _Changes] = weakref.WeakKeyDictionary()
+        self._met: weakref.WeakSet[Optimizer] = weakref.WeakSet()
+        self._lock = threading.Lock()
         self.tried = range(0)
         """Steps of the last range test, as far as it is known."""
-        self._peak = 0.0
+        self._rate = self._peak = 0.0
         self._gone_since: int | None = None
 
-    @property
-    def are_steady(self) -> bool:
-        """True if rates tell nothing new as long as they do not change."""
-        return self._gone_since is None
+    def note(self, optimizer: Optimizer, rates: list[float], step: int) -> None:
+        """Note the rates of an update that other rates have preceded."""
+        self._noted.append((optimizer, rates, step))
 
     def gradients_ready(self, optimizer: Optimizer, step: int) -> None:
         """Look at the options before an update."""
-        rates = [*map(known_rate, optimizer.param_groups)]
-        before = self._last.get(optimizer)
-        if rates == before:
-            if self._gone_since is None:
-                return
-        elif before is None:
+        if optimizer not in self._met:
+            self._met.add(optimizer)
             self._say_lost(optimizer, step)
-        elif len(rates) == len(before):
+        self.note(optimizer, [*map(known_rate, optimizer.param_groups)], step)
+        self.judge(step)
+
+    def judge(self, step: int) -> None:
+        """Look at the rates that were noted; on any thread."""
+        with self._lock:
+            while self._noted:
+                self._look_at(*self._noted.popleft())
+            if self._gone_since is not None:
+                self._say_gone(self._rate, step)
+
+    def _look_at(self, optimizer: Optimizer, rates: list[float], step: int) -> None:
+        before, self._last[optimizer] = self._last.get(optimizer), rates
+        if rates == before:
+            return
+        if before is not None and len(rates) == len(before):
             changes = self._changes.setdefault(optimizer, _Changes())
             if rates and not self._say_steady(changes, before[0], rates[0], step):
                 self._say_jump(before, rates, step)
-        self._last[optimizer] = rates
-        self._say_gone(max(rates, default=0.0), step)
+        self._rate = max(rates, default=0.0)
+        self._say_gone(self._rate, step)
 
     def _say_lost(self, optimizer: Optimizer, step: int) -> None:
         """Report an optimizer that begins without the state of the run that is continued."""
@@ -173,6 +193,12 @@ class Rates:
         if n_steps >= max(least, 0.2 * step):
             words = {"rate": f"{rate:.2g}", "peak": f"{self._peak:.2g}", "n": n_steps}
             self._findings.say("rate_gone", step, since=self._gone_since, words=words)
+
+
+def is_large(before: Sequence[float], now: Sequence[float]) -> bool:
+    """Return whether a rate has changed so much that it is looked at before its update."""
+    pairs = zip(before, now, strict=False)  # a group may have been added
+    return any(new > LARGE * old or old > LARGE * new for old, new in pairs)
 
 
 def known_rate(group: Mapping[str, Any]) -> float:
