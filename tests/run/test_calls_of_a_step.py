@@ -23,6 +23,8 @@ SHOWN = 8
 """The same for a panel that shows the run: it refers to the inputs of the last forward."""
 FACTS = 7
 """The same for the facts of execution, which look at every fourth update or more rarely."""
+LOGGED, SCHEDULED = 27, 13
+"""The same for a number that the loop logs in each step, and for a scheduler that it steps."""
 FORWARD = 100
 """The same for a forward in which one probe is due: it also closes the step before."""
 DUE = 92
@@ -135,6 +137,40 @@ def test_the_loss_of_a_step_in_which_nothing_is_due_costs_a_few_more(watch: Watc
     assert calls_in(step) <= WITH_LOSS + FACTS
     assert calls_without_facts(step) <= WITH_LOSS
     assert len(run.series("", "backward_loss")) == WARM + (REPEATS + 1) * MEASURED
+
+
+def test_a_number_that_the_loop_logs_leaves_steps_at_rest(watch: Watch) -> None:
+    model, losses = chain(3), iter(range(1000))
+    run = watch(model, probes=[])
+    run.attach("*", ["weight_norm"], NEVER)
+    step = stepping(model, SGD(model.parameters(), lr=0.001))
+
+    def logging() -> None:
+        step()
+        run.log(number=next(losses))
+
+    for _ in range(WARM):
+        logging()
+    assert calls_without_facts(logging) <= IDLE + LOGGED
+    logged = run.series("", "number")
+    assert [*logged.values] == [*logged.coords["step"].values] == [*range(WARM + MEASURED)]
+
+
+def test_a_scheduler_that_changes_the_rate_leaves_steps_at_rest(watch: Watch) -> None:
+    model = chain(3)
+    run = watch(model, probes=[])
+    run.attach("*", ["weight_norm"], NEVER)
+    optimizer = SGD(model.parameters(), lr=0.001)
+    scheduler = torch.optim.lr_scheduler.CosineAnnealingLR(optimizer, 1000)
+    step = stepping(model, optimizer)
+
+    def scheduled() -> None:
+        step()
+        scheduler.step()
+
+    for _ in range(WARM):
+        scheduled()
+    assert calls_without_facts(scheduled) <= IDLE + SCHEDULED
 
 
 @pytest.mark.parametrize("quantity", ["output_norm", "output_grad_norm", "weight_norm"])
