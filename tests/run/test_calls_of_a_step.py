@@ -23,8 +23,9 @@ SHOWN = 8
 """The same for a panel that shows the run: it refers to the inputs of the last forward."""
 FACTS = 7
 """The same for the facts of execution, which look at every fourth update or more rarely."""
-LOGGED, SCHEDULED = 27, 13
-"""The same for a number that the loop logs in each step, and for a scheduler that it steps."""
+LOGGED, SCHEDULED, DRAWN = 27, 13, 4
+"""The same for a number that the loop logs in each step, for a scheduler that it steps, and for a
+batch that it draws from `Run.batches`."""
 FORWARD = 100
 """The same for a forward in which one probe is due: it also closes the step before."""
 DUE = 92
@@ -154,6 +155,22 @@ def test_a_number_that_the_loop_logs_leaves_steps_at_rest(watch: Watch) -> None:
     assert calls_without_facts(logging) <= IDLE + LOGGED
     logged = run.series("", "number")
     assert [*logged.values] == [*logged.coords["step"].values] == [*range(WARM + MEASURED)]
+
+
+def test_a_loop_over_batches_of_the_run_leaves_steps_at_rest(watch: Watch) -> None:
+    model = chain(3)
+    run = watch(model, probes=[])
+    run.attach("*", ["weight_norm"], NEVER)
+    step = stepping(model, SGD(model.parameters(), lr=0.001))
+    batches = iter(run.batches([None] * (WARM + MEASURED)))
+
+    def drawn() -> None:
+        next(batches)
+        step()
+
+    for _ in range(WARM):
+        drawn()
+    assert calls_without_facts(drawn) <= IDLE + DRAWN
 
 
 def test_a_scheduler_that_changes_the_rate_leaves_steps_at_rest(watch: Watch) -> None:

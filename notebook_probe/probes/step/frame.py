@@ -194,7 +194,6 @@ class StepFrame(FramePart):
             or self._asides
             or self._handles
             or self.batch
-            or self.of_step
             or self.has_failures
         ):
             return False
@@ -204,6 +203,7 @@ class StepFrame(FramePart):
         if logged is not None:
             self.scalars, self.recorded_beside, self.on_device = {}, frozenset(), False
         self.loss, self.begun, self.seconds, self.planned = None, now, 0.0, 0.0
+        self.of_step.clear()  # which nothing reads
         self.time_ms = time.time_ns() // 1_000_000
         self.step += 1
         return True
