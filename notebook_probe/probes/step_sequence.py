@@ -237,6 +237,9 @@ class StepSequence:
         if self.n_forwards > self.most_forwards:
             self.most_forwards = self.n_forwards
         self.n_forwards = 0
+        if frame.is_over:
+            frame.is_over = False
+            training.interval.forget()
         reached, updates = self.gate.reached, self.updates
         reached.step = step  # before the look: a thread that begins to wait does the reverse
         if step >= reached.first:
@@ -300,16 +303,38 @@ class StepSequence:
             self.updates.read_before(self.clock, frame, optimizer)
 
     def end_step(self) -> None:
-        """Close the step whose update has happened, and let the gate act; open none."""
+        """Close the step whose update has happened, and let the gate act; open none.
+
+        A step at rest stays open until the next forward if nothing waits.
+        """
         if self.ignores_updates:
             return
         self.catch_up()
+        frame = self.training.frame
+        if frame is not None and self._stays_open(frame):
+            self._gated = self.clock.step + 1
+            self.gate.reach(self._gated)
+            frame.is_over = True
+            self.training.interval.begin()
+            return
         if self.clock.ready:
             with self.turn:
                 self._close_before_next()
         if self.training.frame is None:
             self._pass_gate()
             self.training.interval.begin()
+
+    def _stays_open(self, frame: DueFrame) -> bool:
+        """Return whether nothing has to be done between the step that is over and the next."""
+        training, step = self.training, self.clock.step + 1
+        return (
+            frame.plan is training.at_rest
+            and step in training.rests
+            and self.clock.ready
+            and not self.clock.explicit
+            and self.evaluation.frame is None
+            and not self._has_work_between(step)
+        )
 
     def step(self) -> None:
         """Close the open step by hand; from then on steps close only so."""

@@ -112,6 +112,24 @@ def test_numbers_are_the_same_with_and_without(watch: Watch, model: nn.Module) -
         assert torch.equal(value, twin.state_dict()[name])
 
 
+@pytest.mark.parametrize("due", [nbp.Every(1), nbp.Every(4), nbp.Steps({MANY})])
+def test_a_number_is_of_the_step_before_or_after_it_whatever_is_due(
+    due: nbp.Schedule, watch: Watch, model: nn.Module
+) -> None:
+    run = watch(model, probes=[])
+    run.attach("0", "output_norm", due)
+    optimizer, n_steps = sgd(model), 12
+    for step in range(n_steps):
+        run.boundary()
+        if step % 3 == 1:
+            run.log(ahead=step)
+        train_step(model, optimizer, batch(step))
+        run.log(behind=step)
+    for name, expected in {"ahead": [1, 4, 7, 10], "behind": [*range(n_steps)]}.items():
+        logged = run.series("", name).dropna("step")
+        assert logged.step.values.tolist() == logged.values.tolist() == expected
+
+
 def test_amid_micro_batches_it_does_nothing(watch: Watch, model: nn.Module) -> None:
     run = watch(model, probes={"0": ["output_norm"]})
     optimizer = sgd(model)

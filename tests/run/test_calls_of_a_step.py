@@ -23,9 +23,9 @@ SHOWN = 8
 """The same for a panel that shows the run: it refers to the inputs of the last forward."""
 FACTS = 7
 """The same for the facts of execution, which look at every fourth update or more rarely."""
-LOGGED, SCHEDULED, DRAWN = 27, 13, 4
-"""The same for a number that the loop logs in each step, for a scheduler that it steps, and for a
-batch that it draws from `Run.batches`."""
+LOGGED, SCHEDULED, DRAWN, PASSED = 27, 13, 4, 13
+"""The same for a number that the loop logs in each step, for a scheduler that it steps, for a batch
+that it draws from `Run.batches`, and for `Run.boundary`."""
 FORWARD = 100
 """The same for a forward in which one probe is due: it also closes the step before."""
 DUE = 92
@@ -171,6 +171,21 @@ def test_a_loop_over_batches_of_the_run_leaves_steps_at_rest(watch: Watch) -> No
     for _ in range(WARM):
         drawn()
     assert calls_without_facts(drawn) <= IDLE + DRAWN
+
+
+def test_a_loop_that_passes_the_boundary_leaves_steps_at_rest(watch: Watch) -> None:
+    model = chain(3)
+    run = watch(model, probes=[])
+    run.attach("*", ["weight_norm"], NEVER)
+    step = stepping(model, SGD(model.parameters(), lr=0.001))
+
+    def passing() -> None:
+        run.boundary()
+        step()
+
+    for _ in range(WARM):
+        passing()
+    assert calls_without_facts(passing) <= IDLE + PASSED
 
 
 def test_a_scheduler_that_changes_the_rate_leaves_steps_at_rest(watch: Watch) -> None:

@@ -26,7 +26,7 @@ class Interval:
 
     def wait(self, frame: StepFrame | None, seconds: float) -> None:
         """Note that the loop waited for a batch, while ``frame`` was open or none."""
-        if frame is not None:
+        if frame is not None and not frame.is_over:
             frame.of_step["wait_seconds"] = frame.of_step.get("wait_seconds", 0.0) + seconds
         elif self._begun is not None:
             self._waited += seconds

@@ -87,8 +87,6 @@ class ClosedSteps:
 
     Attributes
     ----------
-    scalars : mapping of str to float or tensor
-        Last value of everything the user logged.
     passed : dict of int to PassedStep
         Steps that were at rest, until they are accounted for.
     recorded_s : float
@@ -118,7 +116,14 @@ class ClosedSteps:
         """Values logged about the state between two updates, until the next update."""
         self.last_state = -1
         """Step of the last state of which something logged was kept."""
-        self.scalars = LastScalars()
+        self._scalars = LastScalars()
+
+    @property
+    def scalars(self) -> LastScalars:
+        """Last value of everything the user logged, on the host or on a device."""
+        with self._lock:
+            self._take_passed()
+        return self._scalars
 
     # ---------------------------------------------------------------- what is logged
 
@@ -189,7 +194,7 @@ class ClosedSteps:
         if frame.step in self.early:
             frame = frame.with_early(self.early.pop(frame.step))
         if frame.scalars:
-            self.scalars.take(frame.scalars)
+            self._scalars.take(frame.scalars)
         if self.state is not None and self.state.step <= frame.step:
             self.settled()
         self.keep(frame)
@@ -220,7 +225,7 @@ class ClosedSteps:
             if row.loss is not None:
                 self._losses.add(step, row.time_ms, row.loss)
             if row.logged is not None:
-                self.scalars.take(row.logged.scalars)
+                self._scalars.take(row.logged.scalars)
                 self._put_in_order(row.logged)
             self._last_passed = step
 

@@ -105,6 +105,8 @@ class StepFrame(FramePart):
     """Names of those that are recorded of a state; here quantities may read them."""
     of_state = False
     """True if it holds what was logged of the state before the step, and nothing of the step."""
+    is_over = False
+    """The loop has said that the step is over; it stays open, as nothing is due."""
     is_unseen = False
     """No call of the model was seen in it, for example because the model is compiled."""
     _loose: FramePart | None = None

@@ -216,6 +216,8 @@ class LoopLog:
     def _training_frame(self) -> StepFrame:
         """Return the frame of the last trained step, or else of the next."""
         frame, clock = self._observer.training.frame, self._observer.clock
+        if frame is not None and frame.is_over:
+            return self._steps.between_steps(frame.step + 1)
         is_in_doubt = clock.has_raised or clock.begun is not None
         if frame is None or (is_in_doubt and clock.awaits_another_try):
             return self._steps.between_steps(clock.step)
