@@ -23,7 +23,7 @@ SHOWN = 8
 """The same for a panel that shows the run: it refers to the inputs of the last forward."""
 FACTS = 7
 """The same for the facts of execution, which look at every fourth update or more rarely."""
-LOGGED, SCHEDULED, DRAWN, PASSED = 27, 13, 4, 13
+LOGGED, SCHEDULED, DRAWN, PASSED = 24, 13, 4, 13
 """The same for a number that the loop logs in each step, for a scheduler that it steps, for a batch
 that it draws from `Run.batches`, and for `Run.boundary`."""
 FORWARD = 100

@@ -30,7 +30,7 @@ __all__ = ["LoopLog"]
 FEW = 4
 """More names are not written out."""
 
-GIVEN_LOSSES = tuple(name for name in LOSS_NAMES if name != BACKWARD_LOSS)
+GIVEN_LOSSES = frozenset(LOSS_NAMES) - {BACKWARD_LOSS}
 """Names under which a loop logs the loss of a step; the other one is measured."""
 
 Scalars = Mapping[str, Number]
@@ -175,7 +175,9 @@ class LoopLog:
         If it is logged rarely, such as the mean of an epoch, they read `backward_loss`, which is
         recorded unless the loop logs a loss of nearly every step.
         """
-        self._loss_names.update(name for name in GIVEN_LOSSES if name in scalars)
+        if GIVEN_LOSSES.isdisjoint(scalars):
+            return
+        self._loss_names |= GIVEN_LOSSES & scalars.keys()
         name = loss_name(self._loss_names)
         if name not in scalars:
             return
