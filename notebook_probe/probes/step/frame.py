@@ -70,7 +70,7 @@ class PassedStep(NamedTuple):
     seconds, cost : float
         Duration of the step, and the part of it that watching took.
     logged : StepFrame or None
-        What the loop has logged of the step.
+        Frame of the same step with what the loop has logged, and nothing else.
     """
 
     time_ms: int
