@@ -120,6 +120,12 @@ def behind(ratio: float, *loss_d: float, of_others: float | None = None) -> dict
     }
 
 
+def first_outputs(*deviations: float, bits: float = 100.0) -> dict[str, Any]:
+    """One row of deviations; the last layer is so many bits from the largest number."""
+    headroom = [100.0] * (len(deviations) - 1) + [bits]
+    return {"output_std": [[*deviations]], "range_headroom_bits": [headroom]}
+
+
 def falling(start: float, n: int) -> list[float]:
     """Return the losses of updates that are all made from one batch."""
     return [start * (0.5 + 0.5 * 0.95**row) for row in range(n)]

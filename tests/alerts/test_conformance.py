@@ -24,6 +24,7 @@ from tests.alerts.series import (
     early,
     explodes,
     falling,
+    first_outputs,
     heads,
     learned,
     lost,
@@ -49,7 +50,7 @@ FIRES: dict[str, list[dict[str, Any]]] = {
     "nonfinite_output": [{"nonfinite_fraction": [[0.0, 0.0], [0.0, 1e-6]]}],
     "nonfinite_gradient": [{"grad_norm": [1.0, np.inf]}, {"grad_norm": [1.0, np.nan]}],
     "nonfinite_loss": [{"loss": [1.0, -np.inf]}, {"loss": [np.nan]}],
-    "overflow_near": [{"range_headroom_bits": [1.99]}],
+    "overflow_near": [{"range_headroom_bits": [1.99]}, {"range_headroom_bits": [3.0, 0.02]}],
     "exploding_gradient": [
         explodes(0.151, 10.1, 10.1),
         explodes(0.151, 10.1, 10.1) | {"loss": [1.0] * len(STEADY) + [1.0011, 1.0]},
@@ -107,9 +108,10 @@ FIRES: dict[str, list[dict[str, Any]]] = {
         stuck(9.9e-5, 2.0, 20.0, 44),
     ],
     "large_outputs": [
-        {"output_std": [[10.1, 10.1, 1.0, 10.1]]},
-        {"output_std": [[1.0, 1.0, 10.1e3]]},
-        {"output_std": [[2e9, 3e8, 1e8]]},  # of inputs such as times of a clock
+        first_outputs(10.1, 10.1, 1.0, 10.1),
+        first_outputs(1.0, 1.0, 10.1e3),
+        first_outputs(2e9, 3e8, 1e8),  # of inputs such as times of a clock
+        first_outputs(1.0, 1.0, 1.8e4, bits=1.86),  # of a float16, whose largest is 65504
     ],
     "lr_low": [
         unmoved(0.99e-6, 2.1e-3, 10),
@@ -176,7 +178,10 @@ SILENT: dict[str, list[dict[str, Any]]] = {
     "nonfinite_output": [{"nonfinite_fraction": [0.0] * 3}],
     "nonfinite_gradient": [{"grad_norm": [0.0, 3e38]}],
     "nonfinite_loss": [{"loss": [0.0, -3e38]}],
-    "overflow_near": [{"range_headroom_bits": [2.0, 100.0]}],
+    "overflow_near": [
+        {"range_headroom_bits": [2.0, 100.0]},
+        {"range_headroom_bits": [0.0, 0.009]},  # finfo.min as a mask, and with scores of 400
+    ],
     "exploding_gradient": [
         explodes(0.151, 10.1, 1.0, 10.1, 1.0),
         explodes(0.151, 9.9, 9.9),
@@ -391,10 +396,14 @@ SILENT: dict[str, list[dict[str, Any]]] = {
         },
     ],
     "large_outputs": [
-        {"output_std": [[10.1, 1.0, 1.0]]},  # one that is asked for large numbers
-        {"output_std": [[9.9, 9.9, 9.9]]},
-        {"output_std": [[1.0, 1.0, 3e8]]},  # scores that are masked with -1e9
-        {"output_std": [[1.0, 1.0, 1.0]] + [[9e5] * 3] * 5},
+        first_outputs(10.1, 1.0, 1.0),  # one that is asked for large numbers
+        first_outputs(9.9, 9.9, 9.9),
+        first_outputs(1.0, 1.0, 3e8),  # scores that are masked with -1e9
+        first_outputs(1.0, 1.0, 3.3e4, bits=0.0),  # and with -65504, half of them
+        {
+            "output_std": [[1.0, 1.0, 1.0]] + [[9e5] * 3] * 5,
+            "range_headroom_bits": [[100.0] * 3] * 6,
+        },
     ],
     "loader_bound": [{"data_wait_share": [0.299] * 60}, {"data_wait_share": [0.9] * 49}],
 }

@@ -259,3 +259,30 @@ def test_a_layer_of_one_zero_is_a_constant_that_is_learned(tmp_path: Path) -> No
         return found
 
     assert rules_of(tmp_path, model, Adam(model.parameters(), 0.05), loss, 60) == (set(), set())
+
+
+class Masked(nn.Linear):
+    """A layer half of whose scores are masked, as of tokens to come."""
+
+    def forward(self, x: Tensor) -> Tensor:
+        mask = torch.triu(torch.ones(8, 8, dtype=torch.bool), 1)
+        return super().forward(x).masked_fill(mask, torch.finfo(x.dtype).min)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("dtype", [torch.float16, torch.bfloat16, torch.float32])
+def test_the_smallest_number_of_a_type_is_a_mask_and_large_scores_are_named(
+    dtype: torch.dtype, tmp_path: Path
+) -> None:
+    def trained(scale: float, name: str) -> Said:
+        torch.manual_seed(0)
+        model = nn.Sequential(nn.Linear(8, 8), Masked(8, 8)).to(dtype)
+
+        def loss(step: int) -> Tensor:
+            scores = model(scale * torch.rand(8, 8, dtype=dtype)).float()
+            return F.cross_entropy(scores, torch.zeros(8, dtype=torch.long))
+
+        return rules_of(tmp_path / name, model, SGD(model.parameters(), 1e-3), loss, 3)[0]
+
+    assert trained(1.0, "healthy") == set()
+    assert "large_outputs" in trained(1e3, "large")

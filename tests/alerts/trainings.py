@@ -320,8 +320,12 @@ ILL: dict[str, tuple[Training, Training]] = {
         Training(optimizer=adam(1e-3), n_steps=60, probes=RATES),
     ),
     "large_outputs": (
-        Training(data=lambda: shifted(0, 255.0), n_steps=3, probes=at_all("output_std")),
-        Training(n_steps=3, probes=at_all("output_std")),
+        Training(
+            data=lambda: shifted(0, 255.0),
+            n_steps=3,
+            probes=at_all("output_std", "range_headroom_bits"),
+        ),
+        Training(n_steps=3, probes=at_all("output_std", "range_headroom_bits")),
     ),
     "lr_low": (
         Training(optimizer=sgd(1e-8), n_steps=15, probes=RATES),

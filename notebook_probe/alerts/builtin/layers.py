@@ -38,9 +38,11 @@ __all__ = [
 )
 def large_outputs(
     output_std: Doubles,
+    range_headroom_bits: Doubles,
     most: float = 10.0,
     huge: float = 1e4,
     masked: float = 1e7,
+    to_edge: float = 0.01,
     window: int = 1,
 ) -> Any:
     """Outputs far from 1 before anything was learned.
@@ -48,13 +50,16 @@ def large_outputs(
     Two layers of three have more than ``most``, or a single one is ``huge``, as where each makes
     of its input ten times as much. In healthy trainings two of three began with 0.75 at most, and
     none with more than 3; a single large one may be what the network is asked for. From ``masked``
-    on it is the constant of a mask, such as -1e9. Only the first row counts: later ones are what a
+    on it is the constant of a mask, such as -1e9, and so it is ``to_edge`` bits from the largest
+    number of its dtype, as -65504 in float16. Only the first row counts: later ones are what a
     learning rate has made of them.
     """
     is_first = (np.arange(len(output_std)) < window)[:, None]
-    in_most = (of_most(output_std) > most)[:, None]
-    is_huge = (output_std > huge) & (output_std < masked)
-    return is_first & (((output_std > most) & in_most) | is_huge)
+    is_mask = (range_headroom_bits >= 0) & (range_headroom_bits < to_edge)
+    spread = np.where(is_mask, np.nan, output_std)
+    in_most = (of_most(spread) > most)[:, None]
+    is_huge = (spread > huge) & (spread < masked)
+    return is_first & (((spread > most) & in_most) | is_huge)
 
 
 @rule(

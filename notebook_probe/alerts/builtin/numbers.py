@@ -119,6 +119,11 @@ def nonfinite_loss(loss: Doubles) -> Any:
         "lr_high",
     ),
 )
-def overflow_near(range_headroom_bits: Doubles, least: float = 2.0) -> Any:
-    """Outputs that are close to the largest number of their dtype."""
-    return range_headroom_bits < least
+def overflow_near(range_headroom_bits: Doubles, least: float = 2.0, masked: float = 0.01) -> Any:
+    """Outputs that are close to the largest number of their dtype.
+
+    Within ``masked`` bits it is the constant of a mask, ``torch.finfo(dtype).min``, with or without
+    scores added to it. Outputs that grow are farther away in the rows before, and infinite behind.
+    """
+    is_mask = (range_headroom_bits >= 0) & (range_headroom_bits < masked)
+    return (range_headroom_bits < least) & ~is_mask
