@@ -143,6 +143,17 @@ FACTS_OF_UPDATES = (
         ("update_ratio", "grad_norm"),
     ),
     fact(
+        "updates_undone",
+        "Weights that have their old values again when the next update begins.",
+        "{left} of the change that an update has made is left when the next one begins: code "
+        "between them writes the old weights back, as load_state_dict() of a copy, or an average "
+        "that is swapped in for an evaluation and not swapped back",
+        ("left",),
+        "warning",
+        ("update_ratio", "distance_from_init"),
+        share=0.02,
+    ),
+    fact(
         "optimizer_state_lost",
         "A continued run whose optimizer has lost its moments.",
         "the run was continued, but {kind} began without its state, at the learning rate {rate}: "

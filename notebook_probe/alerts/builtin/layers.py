@@ -234,6 +234,7 @@ def rank_collapse(
     explained_by=("input_mean", "input_std"),
     flow="forward",
     consequence_of=(
+        "updates_undone",
         "batchnorm_momentum",
         "early_divergence",
         "lr_high",

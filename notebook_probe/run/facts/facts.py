@@ -36,6 +36,7 @@ from notebook_probe.run.facts.ranks.comparing import RankFacts
 from notebook_probe.run.facts.ranks.publishing import OwnReplica
 from notebook_probe.run.facts.rates import Rates, is_large
 from notebook_probe.run.facts.reach import GradientReach
+from notebook_probe.run.facts.undone import UndoneUpdates
 from notebook_probe.run.looks.kept_batches import KeptBatches
 
 __all__ = ["Facts"]
@@ -117,7 +118,7 @@ class Facts:
         context = FactContext(weakref.ref(model), observer, self._findings, self._later)
         self._spend = context.spend
         self._graph = LossGraph(context)
-        self._who = WhoTrains(context)
+        self._who, self._undone = WhoTrains(context), UndoneUpdates(context)
         self._rates = Rates(self._findings, writer.first_step if writer.continued else 0)
         self._reach = GradientReach(context, self._graph)
         self._replica = OwnReplica(context)
@@ -246,16 +247,19 @@ class Facts:
             self._rates.gradients_ready(optimizer, step)
         if self._replica.is_shared:
             self._replica.updates()
-        due = self._who.gradients_ready(optimizer, n, step)
+        due = self._undone.gradients_ready(optimizer, n, step)
+        due = min(due, self._who.gradients_ready(optimizer, n, step))
         is_plain = {*map(type, rates)} <= {float, int}
         rest.rates = rates if is_plain else None
         rest.due = due if is_plain else n + 1
 
     def step_ends(self, optimizer: Optimizer) -> None:
         """Implement the Listener: look at what was applied, and rest until something is due."""
-        if (self._who.before or self._who.versions) and self._is_ours(optimizer):
+        awaits = self._who.before or self._who.versions or self._undone.awaits_end
+        if awaits and self._is_ours(optimizer):
             begun = time.perf_counter()
             self._findings.attempt(self._who.update_ends, optimizer, self._observer.clock.step)
+            self._findings.attempt(self._undone.update_ends, optimizer)
             self._spend(time.perf_counter() - begun)
         if self._origin.found is None:
             n_left = min([rest.n_left for rest in self._rests], default=1)
