@@ -131,6 +131,43 @@ FACTS = (
         severity="severe",
     ),
     fact(
+        "targets_shifted",
+        "Targets of tokens that are the inputs themselves, or the tokens after the next ones.",
+        "each target is {what}{mend}",
+        ("what", "mend"),
+        "remark",
+        ("output_std",),
+    ),
+    fact(
+        "padding_counted",
+        "Padding that a cross entropy counts, as it is not the class that is left out.",
+        "{share} of the targets are {value}, at the ends of rows of different length and nowhere "
+        "else: padding, which the loss counts; F.cross_entropy(..., ignore_index={value})",
+        ("share", "value"),
+        "remark",
+        ("output_std",),
+        share=0.2,
+    ),
+    fact(
+        "class_ignored",
+        "A class that a cross entropy leaves out, though the model has an output for it.",
+        "{share} of the samples are of class {value}, and ignore_index={value} leaves them out, so "
+        "that the model never learns this class: leave out ignore_index, or give labels that are "
+        "unknown another number, such as -100",
+        ("share", "value"),
+        "remark",
+        ("output_std",),
+    ),
+    fact(
+        "backward_twice",
+        "A second backward pass on one loss, whose gradients are added to those of the first.",
+        "backward() was called again on the same loss before its gradients were cleared, so that "
+        "they are twice as large: remove one of both calls",
+        (),
+        "warning",
+        ("grad_norm", "update_ratio"),
+    ),
+    fact(
         "dropout_before_loss",
         "Dropout behind the last layer.",
         "dropout sets some of the outputs that the loss takes to 0: remove it behind the last "

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 import weakref
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
 import torch
@@ -14,7 +14,9 @@ from notebook_probe.probes.observer import Observer
 from notebook_probe.run.facts.fact import FactFindings
 from notebook_probe.run.facts.later import Later
 
-__all__ = ["FactContext", "FirstOutput", "root_mean_square"]
+__all__ = ["FactContext", "FirstOutput", "GivenTokens", "root_mean_square"]
+
+MOST_TABLES = 3
 
 
 class FirstOutput:
@@ -38,6 +40,36 @@ class FirstOutput:
         return known
 
 
+class GivenTokens:
+    """Tables of whole numbers that the first training call of a step is given.
+
+    Attributes
+    ----------
+    is_wanted : bool
+        The loss of the step will be read.
+    """
+
+    def __init__(self) -> None:
+        self._tables: list[Tensor] = []
+        self._takes_any = self.is_wanted = False
+
+    def keep(self, given: Sequence[Tensor]) -> None:
+        """Keep references to them until the loss is read; one that was never read is let go."""
+        whole = [one for one in given if type(one) is Tensor and _is_of_whole_numbers(one)]
+        self._takes_any |= bool(whole)
+        self._tables = [one for one in whole if one.ndim == 2][:MOST_TABLES]
+
+    def take(self) -> tuple[list[Tensor], bool]:
+        """Return the tables, once, and whether the model is given any whole numbers."""
+        tables, self._tables = self._tables, []
+        return tables, self._takes_any
+
+
+def _is_of_whole_numbers(tensor: Tensor) -> bool:
+    is_number = not (tensor.is_floating_point() or tensor.is_complex())
+    return is_number and tensor.dtype is not torch.bool and not tensor.is_meta
+
+
 def root_mean_square(tensor: Tensor) -> Tensor:
     """Return the usual size of the elements, without a copy of them."""
     wide = torch.promote_types(tensor.dtype, torch.float32)  # a square overflows in float16
@@ -59,6 +91,7 @@ class FactContext:
     later : Later
         Reads numbers from tensors without waiting for a device.
     first_output : FirstOutput
+    given_tokens : GivenTokens
     """
 
     model: weakref.ref[nn.Module]
@@ -66,6 +99,7 @@ class FactContext:
     findings: FactFindings
     later: Later
     first_output: FirstOutput = field(default_factory=FirstOutput)
+    given_tokens: GivenTokens = field(default_factory=GivenTokens)
 
     def modules(self) -> Mapping[str, nn.Module]:
         """Return the modules of the model by path, without walking it."""

@@ -10,6 +10,7 @@ from torch import nn
 
 from notebook_probe.alerts.rule import Severity
 from notebook_probe.probes.step.compiled import is_compiled
+from notebook_probe.probes.step.containers import tensors_of
 from notebook_probe.probes.step_sequence import LOOK_EVERY
 from notebook_probe.run.facts.calls.batches import GivenBatches
 from notebook_probe.run.facts.calls.casts import CastFollower, autocast_types
@@ -73,7 +74,7 @@ class _TrainingCall:
     def __init__(self, context: FactContext, called: Callable[[], None]) -> None:
         self._observer, self._findings = context.observer, context.findings
         self._modules, self._batches, self._called = context.modules, GivenBatches(context), called
-        self._first_output = context.first_output
+        self._first_output, self._tokens = context.first_output, context.given_tokens
         self._casts: CastFollower | None = None
         self._has_seen_casts = False
 
@@ -81,8 +82,13 @@ class _TrainingCall:
         step, attempt = self._observer.clock.step, self._findings.attempt
         attempt(self._called)
         attempt(self._batches.given, step, args, kwargs)
+        if self._tokens.is_wanted:
+            attempt(self._keep_tokens, args, kwargs)
         if not self._has_seen_casts:
             attempt(self._follow_casts, step)
+
+    def _keep_tokens(self, args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> None:
+        self._tokens.keep([one.detach() for one in tensors_of([args, dict(kwargs)])])
 
     def _follow_casts(self, step: int) -> None:
         types = autocast_types()

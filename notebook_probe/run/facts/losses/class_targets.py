@@ -16,7 +16,7 @@ from notebook_probe.examine.checks.values import past_shapes
 from notebook_probe.run.facts.later import Judge, Later
 from notebook_probe.run.facts.losses.loss_ends import links
 
-__all__ = ["N_BATCHES", "ClassTargets", "are_ignored", "are_of_a_list"]
+__all__ = ["N_BATCHES", "ClassTargets", "are_ignored", "are_of_a_list", "ignored_index"]
 
 N_BATCHES, FEWEST = 4, 8
 """Batches that are compared, and targets of each: fewer may be of one class by chance."""
@@ -56,7 +56,7 @@ class ClassTargets:
         targets = getattr(of_classes, "_saved_target", None)
         if type(targets) is not Tensor or targets.numel() < FEWEST or targets.is_meta:
             return
-        left_out = targets == _ignored(of_classes)
+        left_out = targets == ignored_index(of_classes)
         low = torch.where(left_out, torch.iinfo(targets.dtype).max, targets).amin()
         high = torch.where(left_out, torch.iinfo(targets.dtype).min, targets).amax()
         self._later.read([low.double(), high.double()], judge)
@@ -95,14 +95,14 @@ def are_ignored(loss: Tensor) -> bool:
     targets = None if found is None else getattr(found, "_saved_target", None)
     if type(targets) is not Tensor or not targets.numel():
         return False
-    return bool((targets == _ignored(found)).all())
+    return bool((targets == ignored_index(found)).all())
 
 
 def _is_of_classes(node: Node) -> bool:
     return node.name().startswith("NllLoss")
 
 
-def _ignored(of_classes: Node | None) -> int:
+def ignored_index(of_classes: Node | None) -> int:
     """Return the class of targets that are left out; torch returns it without its sign."""
     index: int = getattr(of_classes, "_saved_ignore_index", -100)
     return index - 2**64 if index >= 2**63 else index

@@ -24,6 +24,8 @@ from notebook_probe.run.facts.losses.linear_stacks import n_stacked
 from notebook_probe.run.facts.losses.log_losses import LogLosses
 from notebook_probe.run.facts.losses.loss_ends import LossEnds, links
 from notebook_probe.run.facts.losses.negations import negation
+from notebook_probe.run.facts.losses.repeated_passes import RepeatedPasses
+from notebook_probe.run.facts.losses.token_targets import TokenTargets
 from notebook_probe.run.facts.losses.triplets import TripletOrder
 from notebook_probe.run.facts.parameters import learns_its_input
 
@@ -56,7 +58,8 @@ class LossGraph:
         self._modules, self._findings = context.modules, context.findings
         self._ends, self._spend = LossEnds(context), context.spend
         self._logs, self._triplets = LogLosses(context), TripletOrder(context)
-        self._dropped = DroppedOutputs(context)
+        self._dropped, self._tokens = DroppedOutputs(context), TokenTargets(context)
+        self._passes, self._given = RepeatedPasses(context), context.given_tokens
         self._model, self._updates = context.model, context.observer.updates
         self._later = context.later
         self._steps, self._clock = context.observer.steps, context.observer.clock
@@ -84,11 +87,14 @@ class LossGraph:
     def look(self, step: int) -> None:
         """Learn before a step whether its graph is to be read."""
         self.listens = step in READ_AT or (bool(self.wanted) and self.reached is None)
+        self._given.take()  # of a loss that was not read
+        self._given.is_wanted = step in READ_AT
         self._n_read = 0
 
     def backward_begins(self, loss: object, roots: Sequence[Any]) -> None:
         """Read the graph, if it is one of this model."""
         self._findings.attempt(self._read_roots, roots)
+        self._findings.attempt(self._passes.begins, roots, self._clock.step)
 
     def _read_roots(self, roots: Sequence[Any]) -> None:
         if self._steps.ignores_updates:
@@ -135,6 +141,7 @@ class LossGraph:
 
     def backward_ends(self, begun: None, since: float, *, has_come_through: bool) -> None:
         """Implement the BackwardListener: count the time of a look at the graph."""
+        self._findings.attempt(self._passes.ends)
         self._spend(time.perf_counter() - since)
 
     def _read(self, loss: Tensor, root: Node) -> None:
@@ -154,6 +161,7 @@ class LossGraph:
             self.n_classes = _n_classes(of_classes) or self.n_classes
             self.is_of_list = are_of_a_list(of_classes)
             self.targets.read(of_classes)
+            self._tokens.read(of_classes, self._read_in)
 
     def _read_value(self, loss: Tensor) -> None:
         """Read the first loss of a contrast: a queue of keys is random until it was filled."""

@@ -1,0 +1,181 @@
+"""Targets of tokens: shifted wrongly, padded, left out; each mistake with its healthy twins."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+import torch
+from torch import Tensor, nn
+from torch.nn import functional as F
+from torch.optim import SGD
+
+import notebook_probe as nbp
+
+N_ROWS, N_TOKENS, N_KINDS = 8, 12, 20
+Step = Callable[[nn.Module, Tensor], Tensor]
+"""Loss of a model of tokens, given one more token than it takes."""
+
+
+class Tokens(nn.Module):
+    """A language model that may be given other tokens, too, and ignores them."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        torch.manual_seed(0)
+        self.embed, self.head = nn.Embedding(N_KINDS, 8), nn.Linear(8, N_KINDS)
+
+    def forward(self, tokens: Tensor, others: Tensor | None = None) -> Tensor:
+        out: Tensor = self.head(self.embed(tokens))
+        return out
+
+
+def flat(logits: Tensor, targets: Tensor, ignored: int = -100) -> Tensor:
+    return F.cross_entropy(logits.reshape(-1, N_KINDS), targets.reshape(-1), ignore_index=ignored)
+
+
+def shifts_itself(model: nn.Module, tokens: Tensor, labels: Tensor) -> Tensor:
+    """Return the loss as a model of transformers computes it from labels."""
+    labels = F.pad(labels, (0, 1), value=-100)[:, 1:]
+    return flat(model(tokens, labels), labels)
+
+
+def time_first(model: nn.Module, s: Tensor) -> Tensor:
+    s = s.t()
+    return flat(model(s[:-1]), s[1:])
+
+
+COPIED: list[Step] = [
+    lambda model, s: flat(model(s), s),
+    lambda model, s: flat(model(s[:, :-1]), s[:, :-1]),
+    lambda model, s: flat(model(s, s), s),
+    lambda model, s: F.cross_entropy(model(s).transpose(1, 2), s),
+    lambda model, s: flat(model(s.t()), s.t()),
+    lambda model, s: flat(model(s)[:, 1:], s[:, 1:]),
+    lambda model, s: flat(model(s)[..., -5:, :].contiguous(), s[:, -5:]),
+]
+TWICE: list[Step] = [
+    lambda model, s: shifts_itself(model, s[:, :-1], s[:, 1:]),
+    lambda model, s: flat(model(s)[:, :-2], s[:, 2:]),
+]
+BEFORE: list[Step] = [
+    lambda model, s: flat(model(s)[:, 1:], s[:, :-1]),
+    lambda model, s: F.cross_entropy(model(s).transpose(1, 2)[:, :, 1:], s[:, :-1]),
+]
+RIGHT: list[Step] = [
+    lambda model, s: flat(model(s[:, :-1]), s[:, 1:]),
+    lambda model, s: flat(model(s)[:, :-1], s[:, 1:]),
+    lambda model, s: flat(model(s[:, :-1], s[:, 1:]), s[:, 1:]),
+    lambda model, s: shifts_itself(model, s, s),
+    lambda model, s: F.cross_entropy(model(s[:, :-1]).transpose(1, 2), s[:, 1:]),
+    time_first,
+    lambda model, s: flat(model(s), (s + 1) % N_KINDS),  # of another kind
+    lambda model, s: flat(model(torch.where(s > 5, 0, s)), s),  # some tokens are masked
+    # An encoder is given what the decoder is to say, one token late.
+    lambda model, s: flat(model(s[:, 1:], s[:, :-1]), s[:, 1:]),
+    lambda model, s: flat(model(s[:, :1].repeat(1, 9)), s[:, :1].repeat(1, 9)),  # rows of one token
+    # Others come in front, as those of an image.
+    lambda model, s: flat(model(torch.cat([s, s], 1), s)[:, N_TOKENS:-1], s[:, 1:]),
+]
+
+
+def sequences(step: int) -> Tensor:
+    generator = torch.Generator().manual_seed(step)
+    return torch.randint(1, N_KINDS, (N_ROWS, N_TOKENS), generator=generator)
+
+
+def padded(step: int) -> Tensor:
+    """Return rows of different lengths, filled up with 0."""
+    lengths = 3 + (torch.arange(N_ROWS) + step) % 6
+    return sequences(step) * (torch.arange(N_TOKENS) < lengths[:, None])
+
+
+def remarks_of(
+    step: Step, folder: Path, batch: Callable[[int], Tensor] = sequences
+) -> list[tuple[str, int, str]]:
+    model = Tokens()
+    optimizer = SGD(model.parameters(), lr=1e-3)
+    with nbp.watch(model, optimizer, folder / "a.zarr", [], budget=None) as run:
+        for i in range(12):
+            loss = step(model, batch(i))
+            optimizer.zero_grad()
+            loss.backward()
+            optimizer.step()
+    assert "facts are off" not in str(run.events)
+    assert [*run.alerts] == []
+    return [(one.rule, one.step, one.text) for one in run.remarks]
+
+
+@pytest.mark.parametrize(
+    ("step", "text"),
+    [(one, "each target is the input at the same place") for one in COPIED]
+    + [(one, "the targets are shifted twice; pass labels that are not") for one in TWICE]
+    + [(one, "each target is the token before it") for one in BEFORE],
+)
+def test_targets_that_are_other_tokens_than_the_next_ones_are_a_remark_at_the_second_step(
+    step: Step, text: str, tmp_path: Path
+) -> None:
+    [(rule, at, said)] = remarks_of(step, tmp_path)
+    assert (rule, at) == ("targets_shifted", 1)
+    assert text in said
+
+
+@pytest.mark.parametrize("step", RIGHT)
+def test_targets_that_are_the_next_tokens_or_none_of_them_are_fine(
+    step: Step, tmp_path: Path
+) -> None:
+    assert remarks_of(step, tmp_path) == []
+
+
+def test_padding_that_the_loss_counts_is_a_remark_with_its_share(tmp_path: Path) -> None:
+    [(rule, at, text)] = remarks_of(
+        lambda model, s: flat(model(s[:, :-1]), s[:, 1:], ignored=-1), tmp_path, padded
+    )
+    assert (rule, at) == ("padding_counted", 1)
+    share = (padded(1)[:, 1:] == 0).double().mean().item()
+    assert f"{share:.0%} of the targets are 0, at the ends of rows" in text
+    assert "ignore_index=0" in text
+
+
+def text_with_zeros(step: int) -> Tensor:
+    """Return rows in which 0 is a token like any other, and frequent at the end."""
+    found = padded(step)
+    found[:, ::3] = 0
+    return found
+
+
+@pytest.mark.parametrize(
+    ("batch", "ignored"),
+    [(padded, 0), (text_with_zeros, -1), (sequences, -1), (lambda step: sequences(step) // 5, -1)],
+)
+def test_padding_that_is_left_out_and_tokens_like_any_other_are_fine(
+    batch: Callable[[int], Tensor], ignored: int, tmp_path: Path
+) -> None:
+    def step(model: nn.Module, s: Tensor) -> Tensor:
+        return flat(model(s[:, :-1]), s[:, 1:], ignored)
+
+    assert remarks_of(step, tmp_path, batch) == []
+
+
+@pytest.mark.parametrize(
+    ("ignored", "is_of_tokens", "is_named"),
+    [(0, False, True), (-100, False, False), (255, False, False), (0, True, False)],
+)
+def test_a_class_that_the_loss_leaves_out_is_a_remark(
+    ignored: int, is_of_tokens: bool, is_named: bool, tmp_path: Path
+) -> None:
+    torch.manual_seed(0)
+    first: nn.Module = nn.EmbeddingBag(9, 4) if is_of_tokens else nn.Linear(8, 4)
+    model = nn.Sequential(first, nn.Tanh(), nn.Linear(4, 4))
+    optimizer = SGD(model.parameters(), lr=1e-3)
+    with nbp.watch(model, optimizer, tmp_path / "a.zarr", [], budget=None) as run:
+        for _ in range(12):
+            given = torch.randint(9, (32, 5)) if is_of_tokens else torch.rand(32, 8)
+            loss = F.cross_entropy(model(given), torch.arange(32) % 4, ignore_index=ignored)
+            optimizer.zero_grad()
+            loss.backward()
+            optimizer.step()
+    found = [(one.rule, one.step) for one in (*run.alerts, *run.remarks)]
+    assert found == ([("class_ignored", 10)] if is_named else [])
+    assert not is_named or "25% of the samples are of class 0" in run.remarks[0].text
