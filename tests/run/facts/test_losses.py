@@ -222,6 +222,9 @@ def triplets(order: str) -> tuple[Tensor, Tensor, Tensor]:
         ("anp", nn.TripletMarginLoss(), 10),
         ("anp", nn.TripletMarginWithDistanceLoss(margin=0.2), 10),
         ("anp", lambda a, p, n: _hardest(a, p, n), None),
+        ("apn", lambda a, p, n: _of_squares(a, p, n, torch.sum), None),
+        ("anp", lambda a, p, n: _of_squares(a, p, n, torch.sum), 10),
+        ("anp", lambda a, p, n: _of_squares(a, p, n, torch.mean), 10),
     ],
 )
 def test_triplets_whose_positive_and_negative_are_exchanged_are_a_remark(
@@ -240,6 +243,14 @@ def test_triplets_whose_positive_and_negative_are_exchanged_are_a_remark(
             optimizer.step()
     steps = [one.step for one in run.remarks if one.rule == "triplet_order"]
     assert steps == ([] if named is None else [named])
+
+
+def _of_squares(
+    anchor: Tensor, positive: Tensor, negative: Tensor, reduced: Callable[[Tensor, int], Tensor]
+) -> Tensor:
+    """Return the loss of squared distances, as for faces."""
+    near, far = ((anchor - one) ** 2 for one in (positive, negative))
+    return (reduced(near, -1) - reduced(far, 1) + 0.2).clamp(min=0).mean()
 
 
 def _hardest(anchor: Tensor, positive: Tensor, negative: Tensor) -> Tensor:

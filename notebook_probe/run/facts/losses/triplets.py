@@ -23,6 +23,8 @@ __all__ = ["TripletOrder"]
 
 RULE = "triplet_order"
 DISTANCES = ("NormBackward", "LinalgVectorNormBackward", "SqrtBackward")
+OF_SQUARES = ("SumBackward1", "MeanBackward1")
+"""Nodes that make a squared distance of the squares of each difference."""
 FEWEST = 8
 """Triplets of a batch that are enough to compare distances."""
 N_FIRST, N_LAST = 3, 5
@@ -66,7 +68,8 @@ class TripletOrder:
     def read(self, root: Node, step: int) -> None:
         """Read both distances of a hinge, on the training thread."""
         for node in links(root):
-            if node.name() in ("ClampMinBackward0", "ReluBackward0"):
+            is_clamp = node.name() == "ClampBackward1" and getattr(node, "_saved_min", None) == 0
+            if is_clamp or node.name() in ("ClampMinBackward0", "ReluBackward0"):
                 found = _distances(node)
                 if found is not None:
                     self._later.read(_numbers(*found), partial(self._judge, step))
@@ -109,7 +112,18 @@ def _distances(hinge: Node) -> tuple[Tensor, Tensor, Tensor] | None:
 
 
 def _made(node: Node) -> Tensor | None:
-    return saved_tensor(node, "result") if node.name().startswith(DISTANCES) else None
+    """Return distances, or their squares, which are sums or means of saved differences."""
+    if node.name().startswith(DISTANCES):
+        return saved_tensor(node, "result")
+    square = node.next_functions[0][0] if node.name() in OF_SQUARES else None
+    if square is None or square.name() != "PowBackward0":
+        return None
+    difference = saved_tensor(square, "self")
+    if getattr(square, "_saved_exponent", None) != 2 or difference is None:
+        return None
+    squares, dims = difference.detach().square(), node._saved_dim  # type: ignore[attr-defined]
+    last = tuple(one - 2**64 if one >= 2**63 else one for one in dims)  # torch drops the sign
+    return squares.sum(last) if node.name() == OF_SQUARES[0] else squares.mean(last)
 
 
 def _past_sums(node: Node | None) -> Node | None:
