@@ -230,6 +230,17 @@ FACTS = (
         ("name", "place", "share"),
     ),
     fact(
+        "random_evaluation",
+        "Evaluations of one batch, with the same weights, whose outputs differ.",
+        "two evaluations of the same batch with the same weights differ by {off}: "
+        "{where} draws random numbers; do so only if self.training, unless samples are wanted, as "
+        "of a variational model",
+        ("off", "where"),
+        "remark",
+        ("output_std",),
+        share=1e-3,
+    ),
+    fact(
         "unsettled_spectral_norm",
         "An evaluation before the first training call of a layer with a spectral norm.",
         "the evaluation divides the weight by {used}, and its spectral norm is {found} or more: "

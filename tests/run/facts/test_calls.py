@@ -219,6 +219,51 @@ def test_a_function_of_dropout_that_stays_on_in_evaluation_is_named_with_its_lin
         assert "drops 10%" in alert.text
 
 
+def evaluate_twice(model: nn.Module) -> None:
+    for _ in range(2):
+        evaluate(model)
+
+
+def noisy(self: nn.Module, x: Tensor) -> Tensor:
+    return x + torch.randn_like(x)
+
+
+@pytest.mark.parametrize(
+    ("drop", "after", "is_named"),
+    [
+        (noisy, evaluate_twice, True),
+        (noisy, evaluate, False),  # never twice between two steps
+        (lambda self, x: x + self.training * torch.randn_like(x), evaluate_twice, False),
+        (lambda self, x: self.layer.train()(x), evaluate_twice, False),  # on purpose
+        (lambda self, x: x, evaluate_twice, False),
+    ],
+)
+def test_evaluations_of_one_batch_that_differ_are_a_remark_with_the_line(
+    drop: Callable[[nn.Module, Tensor], Tensor],
+    after: Callable[[nn.Module], None],
+    is_named: bool,
+    tmp_path: Path,
+) -> None:
+    torch.manual_seed(0)
+    found = trained_on(random_batches(), tmp_path, model=Dropping(drop), after=after, n_steps=4)
+    assert found == (set(), {"random_evaluation"} if is_named else set())
+    if is_named:
+        (remark,) = nbp.open_run(tmp_path / "a.zarr").remarks
+        assert "randn_like at test_calls.py:" in remark.text
+
+
+def test_evaluations_of_other_inputs_or_weights_are_not_compared(tmp_path: Path) -> None:
+    def others(model: nn.Module) -> None:
+        model.eval()
+        with torch.no_grad():
+            for i in range(3):
+                model(torch.ones(4, 8) + i)
+        model.train()
+
+    found = trained_on(random_batches(), tmp_path, model=Dropping(noisy), after=others, n_steps=4)
+    assert found == (set(), set())
+
+
 def test_following_an_evaluation_changes_no_number(tmp_path: Path) -> None:
     def outputs(is_watched: bool) -> list[Tensor]:
         torch.manual_seed(0)

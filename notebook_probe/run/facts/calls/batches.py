@@ -15,7 +15,7 @@ from notebook_probe.alerts.rule import Severity
 from notebook_probe.probes.step.containers import tensors_of
 from notebook_probe.run.facts.context import FactContext
 
-__all__ = ["GivenBatches"]
+__all__ = ["MOST_TENSORS", "GivenBatches", "ends_of", "is_plain", "sum_of"]
 
 MOST_TENSORS, MOST_SAMPLED = 4, 64
 """Inputs that are looked at, and elements of each row that are compared first."""
@@ -89,7 +89,7 @@ class GivenBatches:
 
     def given(self, step: int, args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> None:
         """Read a batch, on the training thread."""
-        tensors = [one.detach() for one in tensors_of([args, dict(kwargs)]) if _is_plain(one)]
+        tensors = [one.detach() for one in tensors_of([args, dict(kwargs)]) if is_plain(one)]
         tensors = tensors[:MOST_TENSORS]
         if not tensors or len({one.device for one in tensors}) > 1:
             return
@@ -97,7 +97,7 @@ class GivenBatches:
         rowed = [one for one in tensors if one.ndim and len(one) >= FEWEST_ROWS]
         self._n_rows = len(rowed[0]) if rowed else 0
         try:
-            read = [_sum(one) for one in tensors] + [_ends(one) for one in tensors]
+            read = [sum_of(one) for one in tensors] + [ends_of(one) for one in tensors]
             read += [_are_equal(one) for one in rowed]
             if all(one.is_floating_point() for one in tensors):
                 read += [one.abs().amax() for one in tensors]
@@ -108,7 +108,7 @@ class GivenBatches:
     def returned(self, output: object) -> None:
         """Read what the model returned for the batch, on the training thread."""
         made = next(iter(tensors_of(output)), None)
-        if made is None or not _is_plain(made) or not made.is_floating_point():
+        if made is None or not is_plain(made) or not made.is_floating_point():
             return
         if made.ndim and made.numel() > 1 and len(made) == self._n_rows:
             self._later.read([_are_equal(made.detach())], self._judge_output)
@@ -167,13 +167,15 @@ class GivenBatches:
         return isinstance(next(layers, None), NORMS)
 
 
-def _is_plain(tensor: Tensor) -> bool:
+def is_plain(tensor: Tensor) -> bool:
+    """Return whether a tensor is a dense one of real numbers, with memory of its own."""
     if type(tensor) is not Tensor or tensor.layout != torch.strided or tensor.is_nested:
         return False
     return not tensor.is_meta and not tensor.is_complex() and tensor.numel() > 0
 
 
-def _sum(tensor: Tensor) -> Tensor:
+def sum_of(tensor: Tensor) -> Tensor:
+    """Return the sum of all elements, exact of whole numbers."""
     return tensor.sum() if tensor.is_floating_point() else tensor.sum(dtype=torch.int64)
 
 
@@ -185,7 +187,7 @@ def _sampled(rows: Tensor) -> Tensor:
     return rows[(slice(None), *steps)]
 
 
-def _ends(tensor: Tensor) -> Tensor:
+def ends_of(tensor: Tensor) -> Tensor:
     """Return elements of the first and the last row."""
     if not tensor.ndim:
         return tensor.reshape(1)

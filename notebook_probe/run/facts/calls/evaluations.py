@@ -20,6 +20,13 @@ CONTAINERS = str(Path(torch.nn.__file__).parent)
 """Code of torch's own layers, which take the mode from the layer."""
 
 
+RANDOM = {
+    *("rand", "randn", "randint", "randperm", "rand_like", "randn_like", "randint_like"),
+    *("bernoulli", "bernoulli_", "normal", "normal_", "uniform_", "multinomial", "exponential_"),
+}
+"""Names of functions of torch that draw random numbers."""
+
+
 class DropoutFollower(TorchFunctionMode):
     """Mode that notes the first dropout of user code that is active.
 
@@ -29,11 +36,13 @@ class DropoutFollower(TorchFunctionMode):
         Function and line of it; empty before it is found.
     share : float
         Share of the elements that it drops.
+    drawn : str
+        First function of user code that draws random numbers, with its line.
     """
 
     def __init__(self) -> None:
         super().__init__()
-        self.name = self.place = ""
+        self.name = self.place = self.drawn = ""
         self.share = 0.0
 
     def __torch_function__(
@@ -48,6 +57,12 @@ class DropoutFollower(TorchFunctionMode):
             share = dropped_share(func, args, given)
             if share > 0 and (place := _line_of_user()):
                 self.name, self.share, self.place = func.__name__, share, place
+        if (
+            not self.drawn
+            and getattr(func, "__name__", "") in RANDOM
+            and (place := _line_of_user())
+        ):
+            self.drawn = f"{func.__name__} at {place}"
         return func(*args, **given)
 
 

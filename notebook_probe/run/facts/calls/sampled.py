@@ -15,6 +15,7 @@ from notebook_probe.probes.step_sequence import LOOK_EVERY
 from notebook_probe.run.facts.calls.batches import GivenBatches
 from notebook_probe.run.facts.calls.casts import CastFollower, autocast_types
 from notebook_probe.run.facts.calls.evaluations import DropoutFollower
+from notebook_probe.run.facts.calls.repeated import RepeatedEvaluations
 from notebook_probe.run.facts.calls.spectral_norms import SpectralNorms
 from notebook_probe.run.facts.context import FactContext
 from notebook_probe.run.facts.hooks import PilingHooks
@@ -135,22 +136,32 @@ class _TrainingCall:
 
 
 class _EvaluationCall:
-    """Sampler of calls without gradients, until one in evaluation mode was followed."""
+    """Sampler of calls without gradients: one is followed, and many are compared."""
 
     def __init__(self, context: FactContext) -> None:
         self._model, self._findings = context.model, context.findings
         self._observer, self._norms = context.observer, SpectralNorms(context)
+        self._repeated = RepeatedEvaluations(context)
         self._mode: DropoutFollower | None = None
-        self.is_over = False
+        self._was_followed = False
+
+    @property
+    def is_over(self) -> bool:
+        """Nothing more can be found."""
+        return self._was_followed and self._repeated.is_over
 
     def enters(self, args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> None:
-        model = self._model()
-        if model is not None and not model.training and not self.is_over:
-            self._findings.attempt(self._follow, model)
-            self._findings.attempt(self._norms.evaluated, self._observer.clock.upcoming)
+        model, attempt = self._model(), self._findings.attempt
+        if model is None or model.training:
+            return
+        if not self._was_followed:
+            attempt(self._follow, model)
+            attempt(self._norms.evaluated, self._observer.clock.upcoming)
+        if not self._repeated.is_over:
+            attempt(self._repeated.given, args, kwargs)
 
     def _follow(self, model: nn.Module) -> None:
-        self.is_over = True
+        self._was_followed = True
         if not is_compiled(model):
             with uninterrupted:  # an interrupt in between would leave the mode on
                 self._mode = DropoutFollower()
@@ -158,9 +169,15 @@ class _EvaluationCall:
 
     def leaves(self, output: object) -> None:
         mode, self._mode = self._mode, None
+        step = self._observer.clock.upcoming
         if mode is not None:
             self._findings.attempt(partial(mode.__exit__, None, None, None))
+            self._repeated.drawn = mode.drawn
             if mode.name:
                 words = {"name": mode.name, "place": mode.place, "share": f"{mode.share:.0%}"}
-                step = self._observer.clock.upcoming
                 self._findings.say("dropout_in_evaluation", step, words=words)
+                self._repeated.stop()
+        model = self._model()
+        if model is not None and not self._repeated.is_over:
+            self._findings.attempt(self._repeated.returned, model, output, step)
+            self._observer.samplers["evaluation"] = self  # the next one, too
