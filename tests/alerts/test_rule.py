@@ -104,6 +104,7 @@ def test_what_ruins_a_training_is_severe() -> None:
         "nonfinite_from_loss",
         "ranks_differ",
         "rank_stands_still",
+        "ranks_wait",
     }
 
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import threading
+import time
 from pathlib import Path
 from typing import Any
 
@@ -181,3 +183,52 @@ def test_a_rank_that_stands_still_is_named(ends: bool, pair: Pair, tmp_path: Pat
     (text,) = first
     assert ("has ended its run" if ends else "has not moved for") in text
     assert "rank 1 is at step " in text
+
+
+def wait_for_each_other(rank: int, store: Path, waits: str) -> list[str]:
+    """Train some steps, in one of which a rank is late or each waits for the other."""
+    model = network()
+    optimizer = SGD(model.parameters(), lr=0.1)
+    dist.barrier()
+    run = nbp.watch(model, optimizer, store, [])
+    run.controls.edit_rule("ranks_wait", seconds=1.0)
+    told = store.parent / "told"
+    sizes = (3, 4)
+
+    def release() -> None:
+        """Send what the other one waits for, once it is reported."""
+        until = time.monotonic() + 30.0
+        while time.monotonic() < until and not told.exists():
+            if rank == 0 and any(one.rule == "ranks_wait" for one in run.alerts):
+                told.touch()
+            time.sleep(0.05)
+        dist.send(torch.ones(sizes[1 - rank]), dst=1 - rank)
+
+    dist.barrier()
+    for step in range(6):
+        (model(batch(step)) - 1).square().mean().backward()
+        if step == 3 and waits == "each other":
+            thread = threading.Thread(target=release)
+            thread.start()
+            dist.recv(torch.zeros(sizes[rank]), src=1 - rank)
+            thread.join()
+        if step == 3 and waits == "a slow rank":
+            time.sleep(3.0 * rank)
+            dist.barrier()
+        optimizer.step()
+        optimizer.zero_grad()
+    run.flush()
+    dist.barrier()
+    run.close()
+    return [one.text for one in (*run.alerts, *run.remarks) if one.rule == "ranks_wait"]
+
+
+@pytest.mark.parametrize("waits", ["each other", "a slow rank", "no one"])
+def test_ranks_that_wait_for_each_other_are_named_with_their_calls_and_lines(
+    waits: str, pair: Pair, tmp_path: Path
+) -> None:
+    first, second = pair.run(wait_for_each_other, tmp_path / "run.zarr", waits)
+    assert second == []
+    assert len(first) == (waits == "each other")
+    for rank, size in ((0, 3), (1, 4)) if first else ():
+        assert f"rank {rank}: recv() of shape ({size},) at test_rank_facts.py:" in first[0]

@@ -333,6 +333,16 @@ FACTS = (
         seconds=60.0,
     ),
     fact(
+        "ranks_wait",
+        "Ranks that wait for each other, each in another collective.",
+        "all ranks have been in this step for {seconds} s, and wait in collectives that do not "
+        "belong together: {where}; call the same ones on each rank, in the same order and with the "
+        "same shapes",
+        ("where",),
+        "severe",
+        seconds=60.0,
+    ),
+    fact(
         "runaway_loss",
         "A loss below 0 that falls faster and faster, as nothing bounds it.",
         "the loss has fallen from {first} to {now}, faster and faster, so that it has no floor: "

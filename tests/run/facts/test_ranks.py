@@ -29,6 +29,7 @@ from notebook_probe.run.facts.ranks.siblings import siblings_of
 
 STATE = ReplicaState(4, 10.0, np.array([1.0, 2.0]), (0.1,))
 HERE = Replica(("a.weight", "b.weight"), ("float32",) * 2, (8, 8), (STATE,), 7, 20.0, True, "host")
+CALL = "all_to_all_single() of shape (4, 3) at moe.py:8"
 
 
 class Published:
@@ -46,6 +47,9 @@ class Published:
 
     def replica(self) -> Replica:
         return HERE
+
+    def waits_in(self) -> str:
+        return CALL
 
 
 @pytest.fixture
@@ -69,7 +73,8 @@ def said_of(other: Replica, folder: Path, now: float, state: str = "open") -> li
         lambda: next(began, now),
     )
     facts.look()
-    assert Replica.from_json(json.loads(record.attrs[REPLICA])).to_json() == HERE.to_json()
+    published = Replica.from_json(json.loads(record.attrs[REPLICA]))
+    assert replace(published, waits_in="").to_json() == HERE.to_json()
     return [onset.sentence for _, onset in findings.take()]
 
 
@@ -101,6 +106,24 @@ def test_a_rank_that_is_behind_is_named_after_a_while(
     said = said_of(replace(HERE, step=step, since=since), tmp_path, now, state)
     assert len(said) == bool(text)
     assert not text or said[0].startswith(text)
+
+
+@pytest.mark.parametrize(
+    ("waits_in", "step", "now", "is_named"),
+    [
+        (CALL.replace("3", "4"), 7, 81.0, True),
+        (CALL, 7, 900.0, False),  # one call, which may take long
+        ("", 7, 900.0, False),  # the other rank computes
+        (CALL.replace("3", "4"), 7, 79.0, False),
+        ("barrier() at train.py:5", 6, 70.0, False),  # it is behind
+    ],
+)
+def test_ranks_in_other_collectives_of_one_step_are_named_after_a_while(
+    waits_in: str, step: int, now: float, is_named: bool, two_ranks: None, tmp_path: Path
+) -> None:
+    said = said_of(replace(HERE, step=step, waits_in=waits_in), tmp_path, now)
+    assert len(said) == is_named
+    assert not is_named or f"rank 0: {CALL}; rank 1: {waits_in}" in said[0]
 
 
 def test_types_and_weights_are_compared_where_both_ranks_have_the_layer() -> None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import time
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -19,9 +19,11 @@ from notebook_probe.run.facts.ranks.differences import RankDifference, differenc
 from notebook_probe.run.facts.ranks.publishing import OwnReplica, is_distributed
 from notebook_probe.run.facts.ranks.replica import REPLICA, Replica
 from notebook_probe.run.facts.ranks.siblings import Siblings, siblings_of
+from notebook_probe.run.facts.ranks.waiting import deadlock_text
 
 __all__ = ["RankFacts"]
 
+DEADLOCK = "ranks_wait"
 RESTS = 100.0
 """Times as long as a look takes until the next one."""
 GONE_S = 5.0
@@ -82,7 +84,7 @@ class RankFacts:
         self._began = now()
         is_first = Path(writer.location).name == rank_name(0)
         self._siblings = siblings_of(writer.store) if is_first else None
-        self._published: tuple[int, int] | None = None
+        self._published: tuple[int, int, str] | None = None
         self._others: dict[int, _KnownRank] = {}
         self._shards: dict[str, int] | None = None
         self._known: set[str] = set()
@@ -98,7 +100,9 @@ class RankFacts:
         mine = self._own.replica()
         if mine is None:
             return
-        signature = len(mine.states), mine.step
+        if self._now() - mine.since > self._findings.threshold(DEADLOCK, "seconds") / 2:
+            mine = replace(mine, waits_in=self._own.waits_in())
+        signature = len(mine.states), mine.step, mine.waits_in
         if signature != self._published:
             self._published = signature
             self._writer.annotate(**{REPLICA: json.dumps(mine.to_json())})
@@ -129,6 +133,7 @@ class RankFacts:
                 self._say_difference(mine, found)
         for rank, other in self._others.items():
             self._say_still(mine, rank, other, siblings)
+        self._say_deadlock(mine, siblings)
 
     def _read(self, rank: int, siblings: Siblings) -> None:
         """Read what another rank has published; one that has no record yet says nothing."""
@@ -196,6 +201,19 @@ class RankFacts:
             words = {"rank": rank, "its_step": its_step, "what": what}
             self._findings.forget("rank_stands_still")  # each rank is one
             self._findings.say("rank_stands_still", mine.step, since=its_step, words=words)
+
+    def _say_deadlock(self, mine: Replica, siblings: Siblings) -> None:
+        """Report ranks that have long been in one step, each in another collective."""
+        replicas = {0: mine} | {rank: one.replica for rank, one in self._others.items()}
+        is_known = len(replicas) == len(_other_ranks()) + 1 > 1
+        if not is_known or {one.step for one in replicas.values()} != {mine.step}:
+            return
+        since = max(mine.since, *[one.since for one in self._others.values()])
+        text = deadlock_text({rank: one.waits_in for rank, one in replicas.items()})
+        quiet_s = self._now() - since - siblings.late_s
+        if text and quiet_s > self._findings.threshold(DEADLOCK, "seconds"):
+            words = {"seconds": f"{quiet_s:.0f}", "where": text}
+            self._findings.say(DEADLOCK, mine.step, words=words)
 
 
 def _other_ranks() -> range:

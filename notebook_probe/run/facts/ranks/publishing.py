@@ -21,6 +21,7 @@ from notebook_probe.probes.step_sequence import LOOK_EVERY
 from notebook_probe.run.facts.context import FactContext
 from notebook_probe.run.facts.ranks.replica import Replica, ReplicaState
 from notebook_probe.run.facts.ranks.shards import shards_of
+from notebook_probe.run.facts.ranks.waiting import waits_in
 from notebook_probe.run.facts.rates import known_rate
 
 __all__ = ["OwnReplica", "is_distributed"]
@@ -117,6 +118,10 @@ class OwnReplica:
         shards = shards_of(self._observer.steps.model_map)
         if shards != (self.shards or {}):
             self.shards = shards
+
+    def waits_in(self) -> str:
+        """Return the collective in which the training thread is now; empty if it is in none."""
+        return waits_in(self._observer.updates.thread)
 
     def replica(self) -> Replica | None:
         """Return what is to be published; None before anything is known."""

@@ -70,6 +70,8 @@ class Replica:
         it has made none.
     host : str
         Name of the machine.
+    waits_in : str
+        Collective in which it has been for a while; empty if it is in none.
     """
 
     names: tuple[str, ...]
@@ -80,6 +82,7 @@ class Replica:
     since: float
     has_called_wrapper: bool | None
     host: str
+    waits_in: str = ""
 
     def to_json(self) -> dict[str, Any]:
         """Return values of JSON."""
@@ -92,6 +95,7 @@ class Replica:
             "since": self.since,
             "has_called_wrapper": self.has_called_wrapper,
             "host": self.host,
+            "waits_in": self.waits_in,
         }
 
     @classmethod
@@ -106,4 +110,5 @@ class Replica:
             since=float(given["since"]),
             has_called_wrapper=given["has_called_wrapper"],
             host=str(given["host"]),
+            waits_in=str(given.get("waits_in", "")),
         )
