@@ -3,8 +3,9 @@
 One training for each kind that a single process can show, after the descriptions of the issues in
 github.com/OrderLab/TrainCheck-Evaluation-Workloads (Jiang et al., OSDI 2025). Errors between ranks
 (DeepSpeed 1801 and 5794, PyTorch 104336, two wrappers of one model) are shown by two processes in
-`tests/distributed/test_rank_facts.py`. Two issues end before a training begins or after it: an initialization
-that runs twice (transformers 17877), and the length of generated text (transformers 23723).
+`tests/distributed/test_rank_facts.py`. Two issues end before a training begins or after it: an
+initialization that runs twice (transformers 17877), and the length of generated text (transformers
+23723).
 """
 
 from __future__ import annotations
