@@ -140,7 +140,7 @@ FACTS = (
     ),
     fact(
         "padding_counted",
-        "Padding that a cross entropy counts, as it is not the class that is left out.",
+        "Padding that a cross entropy counts, as ignore_index is another number.",
         "{share} of the targets are {value}, at the ends of rows of different length and nowhere "
         "else: padding, which the loss counts; F.cross_entropy(..., ignore_index={value})",
         ("share", "value"),

@@ -54,7 +54,7 @@ class GivenTokens:
         self._takes_any = self.is_wanted = False
 
     def keep(self, given: Sequence[Tensor]) -> None:
-        """Keep references to them until the loss is read; one that was never read is let go."""
+        """Keep references to them until the loss is read, or until the next call."""
         whole = [one for one in given if type(one) is Tensor and _is_of_whole_numbers(one)]
         self._takes_any |= bool(whole)
         self._tables = [one for one in whole if one.ndim == 2][:MOST_TABLES]

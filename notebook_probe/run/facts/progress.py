@@ -63,7 +63,7 @@ class FactsOfProgress:
                 self._look_at_loss()
 
     def prepare_last_look(self) -> None:
-        """Let each look from now on see all rows, however few came since the one before."""
+        """Make each look from now on see all rows, however few came since the one before."""
         self._is_last = True
 
     def _look_for_updates(self) -> None:

@@ -168,7 +168,7 @@ class GivenBatches:
 
 
 def is_plain(tensor: Tensor) -> bool:
-    """Return whether a tensor is a dense one of real numbers, with memory of its own."""
+    """Return whether a tensor is a dense one of real numbers."""
     if type(tensor) is not Tensor or tensor.layout != torch.strided or tensor.is_nested:
         return False
     return not tensor.is_meta and not tensor.is_complex() and tensor.numel() > 0

@@ -60,7 +60,7 @@ class RepeatedEvaluations:
 
     @property
     def is_over(self) -> bool:
-        """Nothing more is compared."""
+        """True once no more evaluations are compared."""
         return self._n_left <= 0
 
     def stop(self) -> None:

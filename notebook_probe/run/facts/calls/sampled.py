@@ -147,7 +147,7 @@ class _EvaluationCall:
 
     @property
     def is_over(self) -> bool:
-        """Nothing more can be found."""
+        """True once no more evaluations are looked at."""
         return self._was_followed and self._repeated.is_over
 
     def enters(self, args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> None:

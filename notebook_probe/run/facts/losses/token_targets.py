@@ -43,7 +43,7 @@ WORDS = {
         "pass labels that are not shifted to a model that shifts them itself",
     ),
 }
-"""What a target is, and what is to be done, by the offset."""
+"""Descriptions of a target and of the line to change, by the offset."""
 
 
 @dataclass
