@@ -88,16 +88,19 @@ def test_updates_that_are_taken_back_are_a_remark_and_an_alert_if_it_persists(
     assert f": {'1.0%' if write is swap else '0.0%'} of the change" in alert.text
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("write", [average, swap_and_back, prune, clamp, normalize])
 def test_weights_that_are_written_on_purpose_are_not_named(write: Write, tmp_path: Path) -> None:
     assert found_with(write, tmp_path) == (set(), set())
 
 
+@pytest.mark.slow
 def test_weights_that_are_put_back_now_and_then_are_no_alert(tmp_path: Path) -> None:
     alerts, _ = found_with(load, tmp_path, every=3)
     assert alerts == set()
 
 
+@pytest.mark.slow
 def test_an_inner_update_that_an_outer_one_replaces_is_not_named(tmp_path: Path) -> None:
     """First-order meta-learning takes an inner step, and applies the next gradient to the start."""
     model = small()
