@@ -63,6 +63,8 @@ class UndoneUpdates:
 
     def gradients_ready(self, optimizer: Optimizer, n: int, step: int) -> int:
         """Look at the weights before the ``n``-th update; return the next one to look at."""
+        if n > LOOKED_AT[-1] + 1:
+            return NEVER
         last = self._open.pop(optimizer, None)
         # Between two updates of another optimizer the weights may be put back on purpose.
         if last is not None and last.moved is not None and running.now.number == last.number + 1:
