@@ -5,10 +5,13 @@ from __future__ import annotations
 import math
 from collections.abc import Collection
 from numbers import Integral, Real
+from os import PathLike, fspath
+from pathlib import Path
 from typing import TypeGuard
 
 __all__ = [
     "chosen_name",
+    "file_ending",
     "is_number",
     "is_whole",
     "optional_ends",
@@ -109,6 +112,40 @@ def chosen_name(name: str, given: object, allowed: Collection[str]) -> None:
     """
     if not isinstance(given, str) or given not in allowed:
         raise ValueError(f"{name}={given!r}; allowed: {', '.join(map(repr, allowed))}")
+
+
+def file_ending(
+    name: str,
+    path: str | PathLike[str],
+    allowed: Collection[str],
+    error: type[Exception] = ValueError,
+) -> str:
+    """Return the ending of a file that is written, in lower case.
+
+    Parameters
+    ----------
+    name : str
+        Name of the argument, for the error.
+    path : path
+    allowed : collection of str
+        Endings such as ``".html"``.
+    error : type of Exception
+        Raised for any other ending: programs choose by it how to open the file.
+
+    Examples
+    --------
+    >>> file_ending("path", "runs/first.HTML", (".html", ".htm"))
+    '.html'
+    >>> file_ending("path", "first.pdf", (".html", ".htm"))
+    Traceback (most recent call last):
+    ValueError: path='first.pdf'; allowed: a file name that ends with .html or .htm
+    """
+    ending = Path(path).suffix.lower()
+    if ending in allowed:
+        return ending
+    *others, last = allowed
+    endings = f"{', '.join(others)} or {last}" if others else last
+    raise error(f"{name}={fspath(path)!r}; allowed: a file name that ends with {endings}")
 
 
 def smoothing_weight(name: str, given: object) -> None:

@@ -61,10 +61,12 @@ def location_of(word: str, asked: Namespace) -> str:
     Raises
     ------
     UnknownNameError
-        There is none, or there are several.
+        There is none, there are several, or the word is empty.
     RecordFormatError
         Nothing is at a path.
     """
+    if not word.strip():
+        raise UnknownNameError(f"{word!r} names no run; allowed: its {RUN}")
     path = Path(word).expanduser()
     if "://" in word or path.exists() or is_run_of_other_tool(path):  # no catalogue is needed
         return word

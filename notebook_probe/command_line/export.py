@@ -7,6 +7,7 @@ from argparse import ArgumentParser, Namespace
 from pathlib import Path
 
 from notebook_probe.catalogues import Runs
+from notebook_probe.checks import file_ending
 from notebook_probe.command_line.asked import RUN, add_catalogue, check_target, location_of
 from notebook_probe.command_line.runs import write_csv
 from notebook_probe.command_line.show import row_at
@@ -38,9 +39,7 @@ def add(parser: ArgumentParser) -> None:
 
 def do(asked: Namespace) -> None:
     """Write the file, and say where it is."""
-    kind = Path(asked.to).suffix.lower()
-    if kind not in (*OF_MANY, *OF_ONE):
-        raise QueryError(f"--to {asked.to}: {', '.join((*OF_MANY, *OF_ONE))} are allowed")
+    kind = file_ending("--to", asked.to, (*OF_MANY, *OF_ONE), QueryError)
     if asked.view and kind != ".html":
         raise QueryError(f"--view {asked.view}: --to {asked.to} is no page; .html is allowed")
     check_target(asked)

@@ -8,6 +8,7 @@ from dataclasses import replace
 from importlib.util import find_spec
 from pathlib import Path
 
+from notebook_probe.checks import file_ending
 from notebook_probe.errors import RecordFormatError
 from notebook_probe.explorer.conversation import PanelSession
 from notebook_probe.explorer.handed_on.package import Looked, Packer
@@ -21,6 +22,8 @@ from notebook_probe.run.controls import Controls
 from notebook_probe.run.health.status import StatusHead
 
 __all__ = ["looking_at", "to_html", "write"]
+
+ENDINGS = (".html", ".htm")
 
 
 def to_html(
@@ -44,7 +47,11 @@ def looking_at(looked: Looked, source: RunSource, view: str) -> Looked:
 
 
 def write(packer: Packer, looked: Looked, head: StatusHead, path: str | os.PathLike[str]) -> Path:
-    """Write the panel as one file; the still picture needs matplotlib, and is optional."""
+    """Write the panel as one file; the still picture needs matplotlib, and is optional.
+
+    Raises `ValueError` for a file name with another ending.
+    """
+    file_ending("path", path, ENDINGS)
     drawn = looked.selection.home and find_spec("matplotlib") is not None
     png = _picture(packer.source, looked.selection) if drawn else b""
     made = packer.package(looked, head, "file", beside=len(png) * 4 // 3)

@@ -11,6 +11,8 @@ import torch
 from torch import nn
 
 import notebook_probe as nbp
+from notebook_probe.explorer.panel import Panel
+from tests.explorer.fakes import FakeSource
 
 MISSING = ("IPython", "anywidget", "comm", "ipykernel", "ipywidgets", "matplotlib", "traitlets")
 WRITE = """
@@ -44,3 +46,11 @@ def test_a_record_becomes_a_page_without_torch_jupyter_and_matplotlib(tmp_path: 
     page = Path(done.stdout.strip()).read_text("utf-8")
     assert 'id="package"' in page
     assert "data:image/png" not in page
+
+
+@pytest.mark.parametrize("name", ["run.pdf", "run", "run.html.gz"])
+def test_a_page_is_written_into_a_file_whose_name_says_html(tmp_path: Path, name: str) -> None:
+    said = rf"^path='.*/{name}'; allowed: a file name that ends with \.html or \.htm$"
+    with pytest.raises(ValueError, match=said):
+        Panel(FakeSource()).to_html(tmp_path / name)
+    assert not [*tmp_path.iterdir()]

@@ -117,6 +117,7 @@ def test_a_scalar_of_several_elements_is_dropped_and_told_of_once(collector: Col
     ("tell", "value", "why"),
     [
         (scalar, "high", r"scalar\('odd'\) is not recorded: a str; allowed: a number or a tensor"),
+        (scalar, 10**400, "not recorded: the integer is too large for float64"),
         (tensor, None, "a NoneType; allowed: a number or a tensor"),
         (histogram, "abc", "a str; allowed: a number or a tensor"),
         (
@@ -137,6 +138,11 @@ def test_what_cannot_be_recorded_is_told_of_by_what_it_is_and_what_is_allowed(
     assert len(told) == 1
     (event,) = [event for event in run.events if event.kind == "summary"]
     assert f"3 {tell.__name__}('odd')" in event.text
+
+
+def test_an_integer_of_more_than_64_bits_is_recorded_as_a_float(collector: Collect) -> None:
+    run = trained(collector(), lambda x, out: scalar("long", -(10**30)), 1)
+    assert run.series("", "long").values.tolist() == [np.float32(-1e30)]
 
 
 def test_a_sparse_tensor_is_recorded_with_its_zeros(collector: Collect) -> None:

@@ -1,6 +1,7 @@
 """What a trainer and a loop are given: refused where it cannot train, and nothing else is."""
 
 import math
+import re
 from collections.abc import Callable
 from typing import Any, cast
 
@@ -84,6 +85,10 @@ def test_an_optimizer_may_train_the_loss_alone_or_a_part_of_the_model() -> None:
         (lambda loop: loop.run_to_global_step(batches(1), None), "run_to_global_step.*n=NoneType"),
         (lambda loop: Loop(loop.trainer.model), r"Loop\(Sequential\): a Trainer\(model, ...\)"),
         (
+            lambda loop: Loop(loop.trainer, progress=cast(Any, "x")),
+            "^progress='x'; allowed: True, False, None$",
+        ),
+        (
             lambda loop: Loop(loop.trainer, cast(Any, batches(1))),
             "run=list.*data is given to run_steps",
         ),
@@ -93,7 +98,7 @@ def test_what_a_loop_cannot_take_is_refused_before_anything_is_touched(
     call: Callable[[Loop], Any], said: str
 ) -> None:
     loop = a_loop()
-    with pytest.raises(TypeError, match=said):
+    with pytest.raises((TypeError, ValueError), match=said):
         call(loop)
     assert loop.run_epochs(batches(1), np.int64(1)) is not None  # type: ignore[arg-type]
     assert loop.loop_step == 1
@@ -107,3 +112,32 @@ def test_numbers_of_steps_and_contexts_of_another_kind_say_what_is_expected() ->
         loop.eval_every(batches(1), "tims(5)")
     with pytest.raises(TypeError, match=r"set_context\(5\): a dict of hyperparameters"):
         loop.trainer.set_context(5)  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize(
+    ("call", "said"),
+    [
+        (
+            lambda loop: loop.every_n_steps(0, print),
+            "every_n_steps(n=0): the interval must be at least 1",
+        ),
+        (
+            lambda loop: loop.n_times_during_loop(-1, print),
+            "n_times_during_loop(n=-1): a number from 0 is expected",
+        ),
+        (
+            lambda loop: loop.exponential_callback(10, 0.5, print),
+            "exponential_callback(start=10, factor=0.5): "
+            "a start from 1 and a factor above 1 are expected",
+        ),
+        (
+            lambda loop: loop.periodic_callback("1 s", print),
+            "periodic_callback(period='1 s'): a finite number is expected",
+        ),
+    ],
+)
+def test_an_impossible_interval_is_named_as_the_user_wrote_it(
+    call: Callable[[Loop], Any], said: str
+) -> None:
+    with pytest.raises(ScheduleError, match=f"^{re.escape(said)}$"):
+        call(a_loop())

@@ -10,6 +10,7 @@ from typing import Literal
 
 import numpy as np
 
+from notebook_probe.checks import file_ending
 from notebook_probe.command_line.asked import check_target
 from notebook_probe.command_line.reading.answers import PlotAnswer, SparklineLine
 from notebook_probe.command_line.reading.opening import add_run, heading, opened_run, title_line
@@ -72,8 +73,8 @@ def do(asked: Namespace) -> int:
 def _check(asked: Namespace) -> None:
     if not (asked.to or asked.ascii):
         raise QueryError("plot: name a file with --to, or print lines with --ascii")
-    if asked.to and Path(asked.to).suffix.lower() not in KINDS:
-        raise QueryError(f"--to {asked.to}: {', '.join(KINDS)} are allowed")
+    if asked.to:
+        file_ending("--to", asked.to, KINDS, QueryError)
 
 
 def _line(run: OpenedRun, name: SeriesName, asked: Namespace) -> SparklineLine | None:

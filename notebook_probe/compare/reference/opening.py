@@ -43,14 +43,18 @@ def opened_references(given: References, this: str = "") -> tuple[RunSource, ...
         A record cannot be read, or there are more than four: the first four are taken.
     """
     found: dict[str, RunSource] = {}
+    failed: list[str] = []
     for one in _each(given):
         if isinstance(one, str):
-            found |= {place: run for place in matching(one) if (run := _opened(place)) is not None}
+            found |= _opened(matching(one), failed)
         else:
             found[one.location] = one
     runs = [run for run in found.values() if absolute(run.location) != absolute(this)]
     if not runs:
-        raise RecordFormatError(f"reference={given!r}: no record exists there")
+        why = "; ".join(failed) or "no record exists there"
+        raise RecordFormatError(f"reference={given!r}: {why}")
+    for why in failed:
+        warnings.warn(f"left out: {why}", RecordWarning, stacklevel=3)
     if len(runs) > MOST:
         names = ", ".join(run.name for run in runs[:MOST])
         text = f"{len(runs)} references, of which the first {MOST} are taken: {names}"
@@ -82,9 +86,12 @@ def absolute(location: str) -> str:
     return location if path is None else str(path.absolute())
 
 
-def _opened(place: str) -> RunSource | None:
-    try:
-        return OpenedRecord(place)
-    except (ProbeError, OSError) as error:
-        warnings.warn(f"left out: {error}", RecordWarning, stacklevel=5)
-        return None
+def _opened(places: Iterable[str], failed: list[str]) -> dict[str, RunSource]:
+    """Return the records by their locations; append why others cannot be read."""
+    found: dict[str, RunSource] = {}
+    for place in places:
+        try:
+            found[place] = OpenedRecord(place)
+        except (ProbeError, OSError) as error:
+            failed.append(str(error))
+    return found

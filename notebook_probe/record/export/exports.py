@@ -8,6 +8,7 @@ from os import PathLike
 from pathlib import Path
 from typing import TYPE_CHECKING, Protocol
 
+from notebook_probe.checks import file_ending
 from notebook_probe.errors import RecordLockedError, RecordWriteError, shown_as
 from notebook_probe.record.export.netcdf import write_netcdf
 from notebook_probe.record.export.netcdf_groups import (
@@ -32,6 +33,9 @@ if TYPE_CHECKING:
     import pandas as pd
 
 __all__ = ["Exports"]
+
+NETCDF = (".nc", ".nc4", ".h5")
+"""Endings by which xarray and other readers choose netCDF-4."""
 
 
 class _Recorded(RunSource, Protocol):
@@ -142,8 +146,10 @@ class Exports(XarrayViews):
         UnknownNameError
             Nothing of that name is recorded.
         ValueError
-            Steps that are no whole numbers from 0, or a ``stop`` below ``start``.
+            A path that does not end with ``.nc``, ``.nc4`` or ``.h5``; steps that are no whole
+            numbers from 0, or a ``stop`` below ``start``.
         """
+        file_ending("path", path, NETCDF)
         now = self.snapshot()
         every = [*now.streams, *map(ByName, now.named), *now.vectors, *now.blobs]
         selection = select(every, now.ragged, quantity, module, start, stop)
@@ -201,7 +207,10 @@ class Exports(XarrayViews):
             The run is still being recorded; close it first.
         RecordWriteError
             The file is there already, or cannot be written; or the record is in no local folder.
+        ValueError
+            The path does not end with ``.zip``.
         """
+        file_ending("path", path, (".zip",))
         folder = local_path(self.location)
         if folder is None or not (folder / ROOT_KEY).is_file():
             raise RecordWriteError(

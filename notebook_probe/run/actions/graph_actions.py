@@ -9,6 +9,7 @@ from os import PathLike
 from pathlib import Path
 from typing import Any, TypeVar
 
+from notebook_probe.checks import file_ending
 from notebook_probe.errors import NoGraphError, shown_as
 from notebook_probe.examine.examining import examine
 from notebook_probe.examine.findings import Examination
@@ -90,7 +91,7 @@ class GraphActions(LiveActions):
         Parameters
         ----------
         path : path
-            Path of the file; an existing one is overwritten.
+            Path of the file, which ends with ``.onnx``; an existing one is overwritten.
         *args, **kwargs
             Arguments of the network, which set the sizes in the file; by default the batch of
             `probe_batch`.
@@ -106,6 +107,8 @@ class GraphActions(LiveActions):
             onnx or onnxscript is not installed: ``pip install 'notebook-probe[onnx]'``.
         NoGraphError
             No batch is known, or the network cannot be exported; the message says why.
+        ValueError
+            The path has another ending.
         ClosedRunError
 
         Examples
@@ -114,6 +117,7 @@ class GraphActions(LiveActions):
         PosixPath('network.onnx')
         """
         live = self._live
+        file_ending("path", path, (".onnx",))
         check_onnx()
         given = (args, kwargs) if args or kwargs else live.kept_batch
         if given is None:

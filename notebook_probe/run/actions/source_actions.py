@@ -168,7 +168,8 @@ class SourceActions(NoteActions, ComparingActions, FormerNames):
         Parameters
         ----------
         path : path
-            Path of the file; an existing one is overwritten, a missing folder is made.
+            Path of the file, which ends with ``.html``; an existing one is overwritten, a missing
+            folder is made.
         view : str
             Name of a saved view that the file shows instead of the current selection.
 
@@ -176,6 +177,11 @@ class SourceActions(NoteActions, ComparingActions, FormerNames):
         -------
         Path
             The given path.
+
+        Raises
+        ------
+        ValueError
+            The path has another ending.
 
         Examples
         --------

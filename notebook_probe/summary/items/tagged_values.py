@@ -10,6 +10,7 @@ import torch
 from torch import Tensor, nn
 
 from notebook_probe.axis import ARRAYS
+from notebook_probe.checks import is_whole
 from notebook_probe.errors import ClosedRunError, RecordWarning
 from notebook_probe.probes.step.phase import phase_of
 from notebook_probe.summary.bins import binned
@@ -143,7 +144,15 @@ class TaggedItem(Item):
 def _tensor_of(value: Any) -> Tensor:
     """Return the value as a dense tensor."""
     try:
-        found = torch.as_tensor(value).detach()
+        # torch refuses such integers, but a number is recorded as a float.
+        is_long = is_whole(value) and abs(value) >= 2**63
+        found = (
+            torch.tensor(float(value), dtype=torch.float64)
+            if is_long
+            else torch.as_tensor(value).detach()
+        )
+    except OverflowError:
+        raise ValueError("the integer is too large for float64") from None
     except (TypeError, ValueError, RuntimeError):
         raise TypeError(f"a {type(value).__name__}; allowed: a number or a tensor") from None
     return found if found.layout == torch.strided else found.to_dense()

@@ -36,6 +36,8 @@ class Progress:
     name = "progress"
 
     def __init__(self, wanted: bool | None = None) -> None:
+        if wanted is not None and not isinstance(wanted, bool):
+            raise ValueError(f"progress={wanted!r}; allowed: True, False, None")
         self._wanted = wanted
         self._bar: Any = None
         self._shown_s = 0.0

@@ -75,7 +75,7 @@ def test_the_picture_shows_the_range_that_is_chosen(ask: Asked, known: str, tmp_
     ("words", "says"),
     [
         ([], "name a file with --to, or print lines with --ascii"),
-        (["--to", "a.gif"], ".png, .svg are allowed"),
+        (["--to", "a.gif"], "--to='a.gif'; allowed: a file name that ends with .png or .svg"),
     ],
 )
 def test_what_cannot_be_drawn_is_code_2(

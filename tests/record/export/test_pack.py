@@ -132,3 +132,13 @@ def test_a_damaged_archive_is_one_clear_error(writer: RecordWriter, tmp_path: Pa
         archive.writestr("readme.txt", "hello")
     with pytest.raises(RecordFormatError, match="no record at"):
         open_record(path)
+
+
+def test_a_file_name_with_another_ending_is_refused(writer: RecordWriter, tmp_path: Path) -> None:
+    writer.close()
+    for name in ("a.pdf", "a", "a.zarr"):
+        with pytest.raises(ValueError, match=rf"path='.*/{name}'; allowed: .* ends with \.zip$"):
+            writer.source.pack(tmp_path / name)
+        with pytest.raises(ValueError, match=rf"{name}'; allowed: .* \.nc, \.nc4 or \.h5$"):
+            writer.source.to_netcdf(tmp_path / name)
+        assert not (tmp_path / name).is_file()

@@ -275,6 +275,13 @@ def test_an_onnx_file_needs_a_batch_and_a_network_that_can_be_exported(
         run.to_onnx(tmp_path / "network.onnx", torch.ones(2, 9))
 
 
+def test_an_onnx_file_with_another_ending_is_refused(watch: Watch, tmp_path: Path) -> None:
+    with pytest.raises(
+        ValueError, match=r"network\.pt'; allowed: a file name that ends with \.onnx"
+    ):
+        watch(made(mlp)).to_onnx(tmp_path / "network.pt", torch.ones(2, 4))
+
+
 def test_what_building_takes_is_no_cost_of_watching() -> None:
     gate = Gate(0, Unmoved())
     gate.each_boundary(lambda: gate.excuse(5.0))
