@@ -11,7 +11,7 @@ from notebook_probe.command_line.asked import RUN, add_catalogue, location_of
 from notebook_probe.command_line.printed import cell, fitting, plain, print_json, width
 from notebook_probe.command_line.show import row_at
 from notebook_probe.compare import AXES, Parting, Partings, differences, parting
-from notebook_probe.errors import UnknownNameError, near
+from notebook_probe.errors import RecordFormatError, UnknownNameError, near
 from notebook_probe.lineage.table import labels_of
 from notebook_probe.opened import OpenedRun, open_run
 from notebook_probe.record.format.source import ROOT
@@ -56,11 +56,16 @@ def do(asked: Namespace) -> None:
     settings = [name for name in differing if not name.startswith(RESULTS)]
     results = [name for name in differing if name.startswith(RESULTS)]
     this, other = map(open_run, places)
-    model, found = differences(other, this).model, _parting(this, other, asked)
+    model, (found, unread) = differences(other, this).model, _parting(this, other, asked)
     if asked.json:
         told = {name: [row.get(name) for row in rows] for name in (*settings, *results)}
         print_json(
-            {"runs": places, "differing": told, "model": model, "parting": _as_object(found)}
+            {
+                "runs": places,
+                "differing": told,
+                "model": model,
+                "parting": {**_as_object(found, unread), "unread": unread},
+            }
         )
         return
     heads = [plain(one) for one in labels_of(rows)]
@@ -73,7 +78,7 @@ def do(asked: Namespace) -> None:
         print()
     if model:
         print(f"{heads[1]} compared with {heads[0]}: {plain(model)}")
-    for line in _lines(found):
+    for line in _lines(found, unread):
         print(plain(line))
 
 
@@ -90,13 +95,24 @@ def _comparable(row: Mapping[str, Any], name: str) -> str:
     return repr(row.get(name))  # as text, since NaN is not equal to itself
 
 
-def _parting(this: OpenedRun, other: OpenedRun, asked: Namespace) -> list[Partings]:
-    """Return where the second run diverges from the first by each quantity, the earliest first."""
+def _parting(
+    this: OpenedRun, other: OpenedRun, asked: Namespace
+) -> tuple[list[Partings], dict[str, str]]:
+    """Return where the second run diverges from the first by each quantity, the earliest first.
+
+    Quantities that are damaged in a record follow, each with the error.
+    """
     known = _quantities(this) & _quantities(other)
     if asked.quantity and this.recorded_name(asked.quantity) not in known:
         raise UnknownNameError(f"they have no {asked.quantity!r}; {near(asked.quantity, known)}")
     common = [asked.quantity] if asked.quantity else [one for one in USUAL if one in known]
-    return sorted((parting(other, this, one, by=asked.by) for one in common), key=_first_step)
+    found, unread = [], {}
+    for name in common:
+        try:
+            found.append(parting(other, this, name, by=asked.by))
+        except RecordFormatError as error:
+            unread[name] = str(error)
+    return sorted(found, key=_first_step), unread
 
 
 def _first_step(found: Partings) -> tuple[float, float]:
@@ -116,18 +132,19 @@ def _quantities(run: OpenedRun) -> set[str]:
     }
 
 
-def _lines(every: list[Partings]) -> list[str]:
-    """Return the earliest divergence in words, and the quantities that were compared."""
-    if not every:
-        return [f"they have none of {', '.join(USUAL)} in common; --quantity names another"]
-    names = ", ".join(one.quantity for one in every)
-    return [*str(every[0]).splitlines(), f"compared by {names}"]
+def _lines(every: list[Partings], unread: Mapping[str, str]) -> list[str]:
+    """Return the earliest divergence in words, and the quantities that were compared, or not."""
+    damaged = [f"{name} is not compared: {why}" for name, why in unread.items()]
+    if every:
+        names = ", ".join(one.quantity for one in every)
+        return [*str(every[0]).splitlines(), f"compared by {names}", *damaged]
+    return damaged or [f"they have none of {', '.join(USUAL)} in common; --quantity names another"]
 
 
-def _as_object(every: list[Partings]) -> dict[str, Any]:
+def _as_object(every: list[Partings], unread: Mapping[str, str]) -> dict[str, Any]:
     """Return all that the lines say."""
     if not every:
-        return {"text": _lines(every)[0], "asked": []}
+        return {"text": _lines(every, unread)[0], "asked": []}
     first = every[0]
     return {
         "text": first.text,

@@ -68,8 +68,12 @@ OF_CATALOGUE: dict[str, dict[str, Any]] = {
                     "factor": {"type": "number", "description": "least ratio that is far apart"},
                     "modules": {"type": "array", "items": PARTED},
                     "lately": {"type": "array", "items": PARTED},
+                    "unread": {
+                        "type": "object",
+                        "description": "error by quantity, of those damaged in a record",
+                    },
                 },
-                "required": ["text", "asked"],
+                "required": ["text", "asked", "unread"],
             },
         },
         "required": ["runs", "differing", "model", "parting"],

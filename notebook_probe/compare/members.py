@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from copy import copy
 from dataclasses import dataclass
 from typing import TypeVar
 
@@ -74,6 +75,12 @@ class Members:
     def alignments(self) -> list[Alignment]:
         """Alignments of the runs."""
         return [one.alignment for one in self._members]
+
+    def copy(self) -> Members:
+        """Return the same runs; one that is left out of the copy stays here."""
+        found = copy(self)
+        found._members, found.lost = [*self._members], [*self.lost]
+        return found
 
     def each(self, read: Callable[[Member], T]) -> list[T]:
         """Apply a function to each run; one that cannot be read is left out from now on.

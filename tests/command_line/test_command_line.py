@@ -117,6 +117,27 @@ def recorded(place: Path, norms: dict[str, list[float]], kind: str = "") -> str:
     return str(place)
 
 
+def test_a_damaged_quantity_is_named_and_the_others_are_compared(
+    said: Said, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv(HOME, str(tmp_path / "home"))
+    norms = {"grad_norm": [1.0] * 40, "weight_norm": [1.0] * 12 + [9.0] * 28}
+    one = recorded(tmp_path / "one.zarr", norms)
+    other = recorded(tmp_path / "other.zarr", norms | {"weight_norm": [1.0] * 40})
+    stream = Path(other) / "scalars/every_1"
+    for name in ("grad_norm", "weight_norm"):
+        (stream / name / "c/0/0").write_bytes(b"garbage" * 9)
+        code, out, _ = said("compare", one, other)
+        *lines, last = out.splitlines()
+        assert code == 0
+        why = f"{name} is not compared: cannot read {stream}/{name}/c/0/0:"
+        assert last.startswith(why)
+        assert ("compared by weight_norm" in lines) == (name == "grad_norm")
+    found = json.loads(said("compare", one, other, "--json")[1])["parting"]
+    assert found["unread"].keys() == norms.keys()
+    assert found["text"].startswith("grad_norm is not compared: cannot read")
+
+
 def test_all_usual_quantities_are_asked_and_the_earliest_is_told(
     said: Said, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

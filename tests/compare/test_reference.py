@@ -8,19 +8,22 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+import notebook_probe as nbp
 from notebook_probe.compare.reference import (
     ReferenceDifferences,
     ReferenceSearch,
     opened_references,
 )
 from notebook_probe.errors import RecordFormatError, RecordWarning
+from notebook_probe.record import RecordWriter
 from notebook_probe.record.format.missing import NOT_MEASURED
-from notebook_probe.record.format.source import ModuleRow
+from notebook_probe.record.format.source import ModuleRow, Variable
 from tests.compare.made import Made, made
 from tests.compare.test_records import record
 
 N = 120
 MODULES = ("conv1", "bn1", "head")
+NORMS = ("grad_norm", "weight_norm")
 Norms = dict[str, np.ndarray]
 
 
@@ -204,6 +207,51 @@ def test_models_that_differ_are_reported_module_by_module() -> None:
 def test_nothing_in_common_is_no_difference() -> None:
     late = made("late", seed(50), steps=range(1000, 1000 + N))
     assert found(late, good(4)).title == "Nothing could be compared with 4 reference runs yet"
+
+
+# ---------------------------------------------------------------------- damaged records
+
+
+def two_norms(place: Path, weight: float = 1.0) -> Path:
+    """Record forty steps of two quantities, in chunks of ten."""
+    with RecordWriter(place, title=place.stem, modules=[], chunks={"step": 10}) as writer:
+        stream = writer.stream("every_1")
+        stream.extend(["fc"], [Variable(name, attrs={"needs": "grad"}) for name in NORMS])
+        for step in range(40):
+            row = [[1.0], [1.0 if step < 12 else weight]]
+            stream.record(step, step, np.array(row, np.float32))
+    return place
+
+
+def spoil(place: Path, chunk: str) -> str:
+    (place / "scalars/every_1" / chunk).write_bytes(b"garbage" * 9)
+    return f"cannot read {place}/scalars/every_1/{chunk}:"
+
+
+@pytest.mark.parametrize("is_this", [True, False])
+def test_a_damaged_chunk_is_named_and_all_other_quantities_are_compared(
+    tmp_path: Path, is_this: bool
+) -> None:
+    this, good = two_norms(tmp_path / "this.zarr", 100.0), two_norms(tmp_path / "good.zarr")
+    why = spoil(this if is_this else good, "grad_norm/c/1/0")
+    search = ReferenceSearch(nbp.open_run(this), opened_references(good))
+    for _ in range(2):  # a later look tries again, and says the same
+        differences = search.found()
+        assert [(one.quantity, one.step) for one in differences] == [("weight_norm", 12)]
+        assert differences.compared == ("weight_norm",)
+        [text] = differences.skipped
+        assert text.startswith(f"grad_norm: {why}")
+
+
+def test_a_reference_with_a_damaged_chunk_still_counts_in_other_quantities(tmp_path: Path) -> None:
+    this = two_norms(tmp_path / "this.zarr", 100.0)
+    good = [two_norms(tmp_path / f"good-{i}.zarr") for i in range(2)]
+    why = spoil(good[1], "grad_norm/c/1/0")
+    differences = ReferenceSearch(nbp.open_run(this), opened_references(good)).found()
+    assert differences.references == ("good-0", "good-1")
+    assert differences.compared == NORMS
+    [text] = differences.skipped
+    assert text.startswith(f"grad_norm: good-1 is left out: {why}")
 
 
 # ---------------------------------------------------------------------- naming references

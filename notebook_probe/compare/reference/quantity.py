@@ -70,9 +70,16 @@ class QuantitySearch:
         """Spread of the references in the rows that were read last, by module, in decades."""
         return {name: one for pairs in self._groups for name, one in spreads(pairs).items()}
 
-    def begin(self) -> None:
-        """Begin to read what has come since the last look."""
+    @property
+    def left_out(self) -> tuple[str, ...]:
+        """Reasons why references are left out."""
+        return self._references.left_out
+
+    def begin(self) -> bool:
+        """Begin to read the rows since the last look; False if there are none."""
+        self._groups = []
         self._waiting = [] if self.is_signed else [*self._windows()]
+        return bool(self._waiting)
 
     def read(self) -> bool:
         """Read the next rows, not too many; False if there are no more."""

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 
 from notebook_probe.checks import is_number
 from notebook_probe.compare.axes import look_again
@@ -13,6 +13,7 @@ from notebook_probe.compare.reference.differences import (
 )
 from notebook_probe.compare.reference.quantity import QuantitySearch
 from notebook_probe.compare.reference.stages import Stage, stage_of
+from notebook_probe.errors import RecordFormatError
 from notebook_probe.record.format.loss_names import loss_name
 from notebook_probe.record.format.source import Source, Variable
 from notebook_probe.record.views.xarray_views import RunSource
@@ -71,10 +72,13 @@ class ReferenceSearch:
         self._wanted = None if quantities is None else {*map(this.recorded_name, quantities)}
         self._references = Members(this, references, "step")
         self._searches: dict[str, QuantitySearch] = {}
+        self._unread: dict[str, RecordFormatError] = {}
         self._noise: dict[str, float] = {}
 
     def look(self) -> None:
         """Compare the rows that have come since the last look.
+
+        A quantity that is damaged in the record is left out, and all others are compared.
 
         Raises
         ------
@@ -86,16 +90,29 @@ class ReferenceSearch:
         for variable in self._chosen(variables):
             if variable.name not in self._searches:
                 self._searches[variable.name] = QuantitySearch(
-                    self._this, self._references, variable, self._factor
+                    self._this, self._references.copy(), variable, self._factor
                 )
-            self._searches[variable.name].begin()
-        searches = [*self._searches.items()]
-        while reading := [(name, one) for name, one in searches if one.read()]:
-            for name, one in reading:
+        self._unread = {}
+        searches = self._readable(self._searches, QuantitySearch.begin)
+        while reading := self._readable(searches, QuantitySearch.read):
+            for name, one in reading.items():
                 if stage_of(variables[name]) in OF_SEEDS:
                     self._add_noise(one.spreads)
-            for name, one in reading:
+            for name, one in reading.items():
                 one.compare(self._noise if stage_of(variables[name]) in OF_SEEDS else {})
+
+    def _readable(
+        self, searches: Mapping[str, QuantitySearch], read: Callable[[QuantitySearch], bool]
+    ) -> dict[str, QuantitySearch]:
+        """Return the searches that have read something; keep the errors of damaged quantities."""
+        found = {}
+        for name, one in searches.items():
+            try:
+                if name not in self._unread and read(one):
+                    found[name] = one
+            except RecordFormatError as error:
+                self._unread[name] = error
+        return found
 
     def _add_noise(self, spreads: Mapping[str, float]) -> None:
         for module, spread in spreads.items():
@@ -113,7 +130,7 @@ class ReferenceSearch:
             compared=tuple(
                 sorted(name for name, one in self._searches.items() if _is_compared(one))
             ),
-            skipped=(*self._skipped(), *self._references.left_out),
+            skipped=(*self._skipped(), *self._references.left_out, *self._damaged()),
             modules=tuple(self._modules_that_differ()),
             last_step=max((one.last_step for one in searches), default=-1),
         )
@@ -132,11 +149,22 @@ class ReferenceSearch:
             names.add(loss_name(variables))
         return [one for name, one in variables.items() if name in names & there]
 
+    def _damaged(self) -> Iterator[str]:
+        """Yield the quantities that are damaged in this run, in a reference, or in all."""
+        for name, one in sorted(self._searches.items()):
+            if name in self._unread:
+                after = f" after step {one.last_step}" if one.last_step >= 0 else ""
+                yield f"{name}{after}: {self._unread[name]}"
+            for why in one.left_out:
+                if why not in self._references.left_out:
+                    yield f"{name}: {why}"
+
     def _skipped(self) -> Iterator[str]:
         searches = sorted(self._searches.items())
         if signed := [name for name, one in searches if one.is_signed]:
             yield f"negative or zero in places, so that a ratio tells nothing: {', '.join(signed)}"
         empty = [name for name, one in searches if one.last_step < 0 and not one.is_signed]
+        empty = [name for name in empty if name not in self._unread]
         if empty:
             yield f"without rows in common: {', '.join(empty)}"
         here = {name for name, one in _variables(self._this).items() if _is_of_the_model(one)}

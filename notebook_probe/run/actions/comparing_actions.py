@@ -68,7 +68,7 @@ class ComparingActions:
         -------
         ReferenceDifferences
             A sequence of differences, shown as text or as a table, which also says what could not
-            be compared.
+            be compared: for example a quantity with a damaged chunk, which it names.
 
         Raises
         ------
